@@ -42,7 +42,7 @@ func TestVendoredAssets(t *testing.T) {
 	}
 }
 
-// TestNothingInline: templates hold no script, style or handler (A38), and ask no
+// TestNothingInline: templates hold no script, style or handler, and ask no
 // other server.
 func TestNothingInline(t *testing.T) {
 	pages, err := filepath.Glob("templates/*.html")
@@ -70,7 +70,7 @@ func TestNothingInline(t *testing.T) {
 	}
 }
 
-// TestNoTrustedStrings: nothing here is declared to be safe HTML (S99).
+// TestNoTrustedStrings: nothing here is declared to be safe HTML.
 func TestNoTrustedStrings(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {

@@ -45,11 +45,11 @@ func loadAssets() (map[string]asset, error) {
 }
 
 // assetURL is where a page finds an asset.
-func (u *UI) assetURL(name string) string {
+func (u *frame) assetURL(name string) string {
 	return "/ui/assets/" + name + "?v=" + u.assets[name].digest
 }
 
-func (u *UI) asset(c *fiber.Ctx) error {
+func (u *frame) asset(c *fiber.Ctx) error {
 	name, err := web.Param(c, "name")
 	if err != nil {
 		return err

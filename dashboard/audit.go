@@ -29,8 +29,30 @@ func auditOf(c *fiber.Ctx) (host.AuditQuery, error) {
 	return want, q.Err()
 }
 
-func (u *UI) lookAudit(ctx context.Context, want host.AuditQuery) (auditBody, error) {
-	entries, next, err := u.Host.AuditEntries(ctx, want)
+// auditUI has the page of the audit log.
+type auditUI struct {
+	*frame
+	audit auditReader
+}
+
+type auditReader interface {
+	AuditEntries(ctx context.Context, q host.AuditQuery) (page []host.AuditEntry, next uint64, err error)
+}
+
+// An auditor writes entries of the audit log.
+type auditor interface {
+	Audit(ctx context.Context, action, target, outcome string, details map[string]string) error
+}
+
+func (u *auditUI) routes() []web.Route {
+	return []web.Route{
+		page("/ui/audit", u.listEntries),
+		live("/ui/live/audit", u.auditLive),
+	}
+}
+
+func (u *auditUI) lookAudit(ctx context.Context, want host.AuditQuery) (auditBody, error) {
+	entries, next, err := u.audit.AuditEntries(ctx, want)
 	b := auditBody{AuditQuery: want, Entries: entries}
 	if next > 0 {
 		b.Next = strconv.FormatUint(next, 10)
@@ -38,7 +60,7 @@ func (u *UI) lookAudit(ctx context.Context, want host.AuditQuery) (auditBody, er
 	return b, err
 }
 
-func (u *UI) audit(c *fiber.Ctx) error {
+func (u *auditUI) listEntries(c *fiber.Ctx) error {
 	want, err := auditOf(c)
 	if err != nil {
 		return err
@@ -48,11 +70,11 @@ func (u *UI) audit(c *fiber.Ctx) error {
 		return err
 	}
 	at := url.Values{"action": {want.Action}, "actor": {want.Actor}, "target": {want.Target}}
-	return u.show(c, "audit", page{Title: "Audit", Nav: "audit", Live: "/ui/live/audit?" + at.Encode(), Body: b})
+	return u.show(c, "audit", content{Title: "Audit", Nav: "audit", Live: "/ui/live/audit?" + at.Encode(), Body: b})
 }
 
 // auditLive streams the newest entries.
-func (u *UI) auditLive(c *fiber.Ctx) error {
+func (u *auditUI) auditLive(c *fiber.Ctx) error {
 	want, err := auditOf(c)
 	if err != nil {
 		return err

@@ -21,9 +21,9 @@ type left struct {
 }
 
 // leftBy are the files that a run left and that are kept.
-func (u *UI) leftBy(ctx context.Context, id store.RunID, all []timeline.Artifact) (out []left, err error) {
+func (u *runUI) leftBy(ctx context.Context, id store.RunID, all []timeline.Artifact) (out []left, err error) {
 	for _, a := range all {
-		there, err := host.KeptArtifact(ctx, u.Host, id, a.ArtifactType, a.Size)
+		there, err := host.KeptArtifact(ctx, u.files, id, a.ArtifactType, a.Size)
 		if err != nil {
 			return nil, err
 		}
@@ -75,7 +75,7 @@ func cardOf(b *timeline.Browser) *browserCard {
 	return c
 }
 
-// surfaceWords are the states of a surface (B167).
+// surfaceWords are the states of a surface.
 var surfaceWords = map[string]title{
 	"requested":    {text: "asked for", tone: "calm"},
 	"queued":       {text: "waits for a free place", tone: "warn"},
@@ -95,7 +95,7 @@ type browserText struct {
 	Verification string `json:"verification_result"`
 	RuntimeCode  string `json:"runtime_code"`
 	Attempts     int64
-	Actions      *int64 // so far, of a run that tells of failures only (B162)
+	Actions      *int64 // so far, of a run that tells of failures only
 	Host         string
 	Port         int64
 	Verdict      string
@@ -193,7 +193,7 @@ func dots(texts ...string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(t string) bool { return strings.TrimSpace(t) == "" }), " · ")
 }
 
-// verbWords are the verbs that act (section 3.2 of browser.md), done and not done.
+// verbWords are the verbs that act, done and not done.
 var verbWords = map[string][2]string{
 	"navigate": {"Opened a page", "Opening a page failed"},
 	"click":    {"Clicked", "A click failed"},
@@ -210,7 +210,7 @@ var verbWords = map[string][2]string{
 	"upload":   {"Sent a file to the page", "Sending a file to the page failed"},
 }
 
-// codeWord says what a runtime code means (B88).
+// codeWord says what a runtime code means.
 func codeWord(code string) string {
 	if w, ok := codeWords[code]; ok {
 		return w
@@ -234,7 +234,7 @@ var codeWords = map[string]string{
 	"UNKNOWN":                    "it failed without a known cause",
 }
 
-// verdictWord says why a request was refused (B243).
+// verdictWord says why a request was refused.
 func verdictWord(verdict string) string {
 	if w, ok := verdictWords[verdict]; ok {
 		return w

@@ -36,29 +36,66 @@ type streamStats struct {
 
 func byName(a, b host.Connection) int { return cmp.Compare(nameOf(a), nameOf(b)) }
 
-func (u *UI) connectionOf(c *fiber.Ctx) (store.ConnectionID, error) {
+func connectionOf(c *fiber.Ctx) (store.ConnectionID, error) {
 	id, err := web.ID(c, "connectionId")
 	return store.ConnectionID(id), err
 }
 
-func (u *UI) lookConnection(ctx context.Context, id store.ConnectionID) (b connectionBody, err error) {
-	if b.Connection, err = u.Host.Connection(ctx, id); err != nil {
+// connectionUI has the page of a connection, and what can be changed there.
+type connectionUI struct {
+	*frame
+	connections host.Connections
+	connectors  host.Connectors
+	grants      host.Grants
+	schedules   host.Schedules
+	state       host.State
+	secrets     host.Secrets
+	rows        runLister
+	stored      connectionReader
+}
+
+// A connectionReader has what runs left of a connection.
+type connectionReader interface {
+	Connection(ctx context.Context, id store.ConnectionID) (store.Connection, error)
+	Streams(ctx context.Context, connection store.ConnectionID) ([]store.StreamStats, error)
+	Gaps(ctx context.Context, connection store.ConnectionID, grant store.GrantID, status string) ([]store.DetailGap, error)
+}
+
+func (u *connectionUI) routes() []web.Route {
+	one := "/ui/connections/:connectionId"
+	return []web.Route{
+		page("/ui/connections/new", u.newConnection),
+		action("/ui/connections", u.createConnection),
+		page(one, u.showConnection),
+		live(one+"/live", u.connectionLive),
+		part(one+"/history", u.history),
+		action(one+"/change", u.changeConnection),
+		action(one+"/dismiss", u.dismiss),
+		action(one+"/delete", u.deleteConnection),
+		action(one+"/reset", u.resetState),
+		action(one+"/secret", u.setSecret),
+		action(one+"/secret/remove", u.removeSecret),
+	}
+}
+
+func (u *connectionUI) lookConnection(ctx context.Context, id store.ConnectionID) (b connectionBody, err error) {
+	if b.Connection, err = u.connections.Connection(ctx, id); err != nil {
 		return b, err
 	}
-	if b.Requested, err = u.Host.Requested(ctx, id); err != nil {
+	if b.Requested, err = u.grants.Requested(ctx, id); err != nil {
 		return b, err
 	}
-	stats, err := u.Store.Streams(ctx, id)
+	stats, err := u.stored.Streams(ctx, id)
 	if err != nil {
 		return b, err
 	}
 	for _, s := range stats {
-		b.Streams = append(b.Streams, streamStats{s, freshness(u.Now(), s.UpdatedAt)})
+		b.Streams = append(b.Streams, streamStats{s, freshness(u.now(), s.UpdatedAt)})
 	}
-	if b.Runs, err = u.recent(ctx, id, 10); err != nil {
+	if b.Runs, err = recent(ctx, u.rows, u.streams, id, 10); err != nil {
 		return b, err
 	}
-	row, err := u.Store.Connection(ctx, id)
+	row, err := u.stored.Connection(ctx, id)
 	if err != nil {
 		return b, err
 	}
@@ -66,11 +103,11 @@ func (u *UI) lookConnection(ctx context.Context, id store.ConnectionID) (b conne
 	if row.Grant != nil {
 		space = row.Grant.ID
 	}
-	if b.Gaps, err = u.Store.Gaps(ctx, id, space, "pending"); err != nil {
+	if b.Gaps, err = u.stored.Gaps(ctx, id, space, "pending"); err != nil {
 		return b, err
 	}
 	if b.Schedule != nil {
-		if b.Statistics, err = u.Host.ScheduleStatistics(ctx, id); err != nil {
+		if b.Statistics, err = u.schedules.ScheduleStatistics(ctx, id); err != nil {
 			return b, err
 		}
 	}
@@ -88,8 +125,8 @@ func (u *UI) lookConnection(ctx context.Context, id store.ConnectionID) (b conne
 	return b, nil
 }
 
-func (u *UI) connection(c *fiber.Ctx) error {
-	id, err := u.connectionOf(c)
+func (u *connectionUI) showConnection(c *fiber.Ctx) error {
+	id, err := connectionOf(c)
 	if err != nil {
 		return err
 	}
@@ -97,15 +134,16 @@ func (u *UI) connection(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return u.show(c, "connection", page{Title: nameOf(b.Connection), Nav: "overview", Live: "/ui/connections/" + string(id) + "/live", Chart: true, Body: b})
+	return u.show(c, "connection", content{Title: nameOf(b.Connection), Nav: "overview",
+		Live: "/ui/connections/" + string(id) + "/live", Chart: true, Body: b})
 }
 
-func (u *UI) connectionLive(c *fiber.Ctx) error {
-	id, err := u.connectionOf(c)
+func (u *connectionUI) connectionLive(c *fiber.Ctx) error {
+	id, err := connectionOf(c)
 	if err != nil {
 		return err
 	}
-	if _, err := u.Host.Connection(web.Context(c), id); err != nil {
+	if _, err := u.connections.Connection(web.Context(c), id); err != nil {
 		return err
 	}
 	return u.follow(c, "", "connection", func(ctx context.Context) ([]region, error) {
@@ -123,12 +161,12 @@ const historyRuns = 200
 
 // history is the chart of a connection: for every run that is over when it began,
 // what it stored and how long it took.
-func (u *UI) history(c *fiber.Ctx) error {
-	id, err := u.connectionOf(c)
+func (u *connectionUI) history(c *fiber.Ctx) error {
+	id, err := connectionOf(c)
 	if err != nil {
 		return err
 	}
-	rows, err := u.Store.Runs(web.Context(c), id, "", historyRuns)
+	rows, err := u.rows.Runs(web.Context(c), id, "", historyRuns)
 	if err != nil {
 		return err
 	}
@@ -156,13 +194,13 @@ func (u *UI) history(c *fiber.Ctx) error {
 }
 
 // newConnection asks for what a connection needs to begin with.
-func (u *UI) newConnection(c *fiber.Ctx) error {
+func (u *connectionUI) newConnection(c *fiber.Ctx) error {
 	q := web.QueryOf(c)
 	name := q.Text("connector", 128)
 	if err := q.Err(); err != nil {
 		return err
 	}
-	all, err := u.Host.Connectors(web.Context(c))
+	all, err := u.connectors.Connectors(web.Context(c))
 	if err != nil {
 		return err
 	}
@@ -176,25 +214,26 @@ func (u *UI) newConnection(c *fiber.Ctx) error {
 			body.Chosen, body.Settings = name, settingsOf(x.Manifest, nil)
 		}
 	}
-	return u.show(c, "new", page{Title: "New connection", Nav: "connectors", Known: body.Chosen != "", Body: body})
+	return u.show(c, "new", content{Title: "New connection", Nav: "connectors", Known: body.Chosen != "", Body: body})
 }
 
-func (u *UI) createConnection(c *fiber.Ctx) error {
+func (u *connectionUI) createConnection(c *fiber.Ctx) error {
 	f, err := formOf(c)
 	if err != nil {
 		return err
 	}
 	ctx, name := web.Context(c), f.text("connector", 128)
-	x, err := u.Host.Connector(ctx, name)
+	x, err := u.connectors.Connector(ctx, name)
 	if err != nil {
 		return err
 	}
-	q := host.NewConnection{ConnectorName: name, ConnectionID: f.text("connectionId", 64), DisplayName: f.text("displayName", 80),
+	q := host.NewConnection{ConnectorName: name, ConnectionID: f.text("connectionId", 64),
+		DisplayName:     f.text("displayName", 80),
 		CollectionSince: f.text("collectionSince", 32), Settings: f.settings(x.Manifest)}
 	if err := f.err(); err != nil {
 		return err
 	}
-	conn, err := u.Host.CreateConnection(ctx, q)
+	conn, err := u.connections.CreateConnection(ctx, q)
 	if err != nil {
 		return placed(err, settingFields(x.Manifest))
 	}
@@ -202,13 +241,13 @@ func (u *UI) createConnection(c *fiber.Ctx) error {
 }
 
 // changeConnection changes what the form has.
-func (u *UI) changeConnection(c *fiber.Ctx) error {
-	id, f, err := u.connectionAndForm(c)
+func (u *connectionUI) changeConnection(c *fiber.Ctx) error {
+	id, f, err := connectionAndForm(c)
 	if err != nil {
 		return err
 	}
 	ctx := web.Context(c)
-	now, err := u.Host.Connection(ctx, id)
+	now, err := u.connections.Connection(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -221,7 +260,7 @@ func (u *UI) changeConnection(c *fiber.Ctx) error {
 	if f.on("displayName") {
 		name, since := f.text("displayName", 80), f.text("collectionSince", 32)
 		q.DisplayName, q.CollectionSince = &name, &since
-		x, err := u.Host.Connector(ctx, now.ConnectorName)
+		x, err := u.connectors.Connector(ctx, now.ConnectorName)
 		if err != nil {
 			return err
 		}
@@ -230,14 +269,14 @@ func (u *UI) changeConnection(c *fiber.Ctx) error {
 	if err := f.err(); err != nil {
 		return err
 	}
-	if _, err := u.Host.ChangeConnection(ctx, id, q, nil); err != nil {
+	if _, err := u.connections.ChangeConnection(ctx, id, q, nil); err != nil {
 		return placed(err, fields)
 	}
 	return reload(c)
 }
 
-func (u *UI) connectionAndForm(c *fiber.Ctx) (store.ConnectionID, *form, error) {
-	id, err := u.connectionOf(c)
+func connectionAndForm(c *fiber.Ctx) (store.ConnectionID, *form, error) {
+	id, err := connectionOf(c)
 	if err != nil {
 		return "", nil, err
 	}
@@ -245,20 +284,20 @@ func (u *UI) connectionAndForm(c *fiber.Ctx) (store.ConnectionID, *form, error) 
 	return id, f, err
 }
 
-func (u *UI) dismiss(c *fiber.Ctx) error {
-	id, _, err := u.connectionAndForm(c)
+func (u *connectionUI) dismiss(c *fiber.Ctx) error {
+	id, _, err := connectionAndForm(c)
 	if err != nil {
 		return err
 	}
-	if err := u.Host.DismissAttention(web.Context(c), id); err != nil {
+	if err := u.state.DismissAttention(web.Context(c), id); err != nil {
 		return err
 	}
 	return reload(c)
 }
 
 // deleteConnection wants the id typed when data goes with it.
-func (u *UI) deleteConnection(c *fiber.Ctx) error {
-	id, f, err := u.connectionAndForm(c)
+func (u *connectionUI) deleteConnection(c *fiber.Ctx) error {
+	id, f, err := connectionAndForm(c)
 	if err != nil {
 		return err
 	}
@@ -267,20 +306,20 @@ func (u *UI) deleteConnection(c *fiber.Ctx) error {
 		f.fail("confirm", "the id of the connection, since its data is erased")
 		return f.err()
 	}
-	if err := u.Host.DeleteConnection(web.Context(c), id, erase); err != nil {
+	if err := u.connections.DeleteConnection(web.Context(c), id, erase); err != nil {
 		return err
 	}
 	return leave(c, "/ui/")
 }
 
 // resetState makes the next run collect a stream from the beginning, or all.
-func (u *UI) resetState(c *fiber.Ctx) error {
-	id, f, err := u.connectionAndForm(c)
+func (u *connectionUI) resetState(c *fiber.Ctx) error {
+	id, f, err := connectionAndForm(c)
 	if err != nil {
 		return err
 	}
 	ctx := web.Context(c)
-	row, err := u.Store.Connection(ctx, id)
+	row, err := u.stored.Connection(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -288,16 +327,16 @@ func (u *UI) resetState(c *fiber.Ctx) error {
 	if row.Grant != nil {
 		space = row.Grant.ID
 	}
-	if err := u.Host.ResetState(ctx, id, space, store.Stream(f.text("stream", 256))); err != nil {
+	if err := u.state.ResetState(ctx, id, space, store.Stream(f.text("stream", 256))); err != nil {
 		return err
 	}
 	return done(c, "The next run begins from the beginning.")
 }
 
-// setSecret takes a value and shows it to nobody again (A194).
-func (u *UI) setSecret(c *fiber.Ctx) error {
+// setSecret takes a value and shows it to nobody again.
+func (u *connectionUI) setSecret(c *fiber.Ctx) error {
 	defer web.Wipe(c)
-	id, f, err := u.connectionAndForm(c)
+	id, f, err := connectionAndForm(c)
 	if err != nil {
 		return err
 	}
@@ -308,18 +347,18 @@ func (u *UI) setSecret(c *fiber.Ctx) error {
 	if err := f.err(); err != nil {
 		return err
 	}
-	if err := u.Host.SetSecret(web.Context(c), id, name, value); err != nil {
+	if err := u.secrets.SetSecret(web.Context(c), id, name, value); err != nil {
 		return err
 	}
 	return reload(c)
 }
 
-func (u *UI) removeSecret(c *fiber.Ctx) error {
-	id, f, err := u.connectionAndForm(c)
+func (u *connectionUI) removeSecret(c *fiber.Ctx) error {
+	id, f, err := connectionAndForm(c)
 	if err != nil {
 		return err
 	}
-	if err := u.Host.RemoveSecret(web.Context(c), id, f.text("name", 128)); err != nil {
+	if err := u.secrets.RemoveSecret(web.Context(c), id, f.text("name", 128)); err != nil {
 		return err
 	}
 	return reload(c)

@@ -1,13 +1,7 @@
 package dashboard
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"io"
-	"mime"
-	"mime/multipart"
-	"slices"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -15,17 +9,35 @@ import (
 	"github.com/sluicehost/sluice/host/web"
 )
 
-func (u *UI) connectors(c *fiber.Ctx) error {
-	all, err := u.Host.Connectors(web.Context(c))
+// connectorUI has the pages of connectors, and installs and removes them.
+type connectorUI struct {
+	*frame
+	connectors host.Connectors
+}
+
+func (u *connectorUI) routes() []web.Route {
+	return []web.Route{
+		page("/ui/connectors", u.listConnectors),
+		live("/ui/live/connectors", u.connectorsLive),
+		upload("/ui/connectors/inspect", u.inspect),
+		upload("/ui/connectors", u.install),
+		page("/ui/connectors/:connectorName", u.showConnector),
+		action("/ui/connectors/:connectorName/uninstall", u.uninstall),
+	}
+}
+
+func (u *connectorUI) listConnectors(c *fiber.Ctx) error {
+	all, err := u.connectors.Connectors(web.Context(c))
 	if err != nil {
 		return err
 	}
-	return u.show(c, "connectors", page{Title: "Connectors", Nav: "connectors", Live: "/ui/live/connectors", Body: all})
+	return u.show(c, "connectors", content{Title: "Connectors", Nav: "connectors", Live: "/ui/live/connectors",
+		Body: all})
 }
 
-func (u *UI) connectorsLive(c *fiber.Ctx) error {
+func (u *connectorUI) connectorsLive(c *fiber.Ctx) error {
 	return u.follow(c, "", "connectors", func(ctx context.Context) ([]region, error) {
-		all, err := u.Host.Connectors(ctx)
+		all, err := u.connectors.Connectors(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -34,25 +46,25 @@ func (u *UI) connectorsLive(c *fiber.Ctx) error {
 	})
 }
 
-func (u *UI) connector(c *fiber.Ctx) error {
+func (u *connectorUI) showConnector(c *fiber.Ctx) error {
 	name, err := web.ID(c, "connectorName")
 	if err != nil {
 		return err
 	}
-	x, err := u.Host.Connector(web.Context(c), name)
+	x, err := u.connectors.Connector(web.Context(c), name)
 	if err != nil {
 		return err
 	}
-	return u.show(c, "connector", page{Title: x.DisplayName, Nav: "connectors", Body: x})
+	return u.show(c, "connector", content{Title: x.DisplayName, Nav: "connectors", Body: x})
 }
 
-// inspect shows what a module is and asks for, and stores nothing (A172).
-func (u *UI) inspect(c *fiber.Ctx) error {
+// inspect shows what a module is and asks for, and stores nothing.
+func (u *connectorUI) inspect(c *fiber.Ctx) error {
 	q, err := uploaded(c)
 	if err != nil {
 		return err
 	}
-	found, err := u.Host.InspectConnector(web.Context(c), q)
+	found, err := u.connectors.InspectConnector(web.Context(c), q)
 	if err != nil {
 		return err
 	}
@@ -60,19 +72,19 @@ func (u *UI) inspect(c *fiber.Ctx) error {
 }
 
 // install takes the module that was inspected: its digest comes with it.
-func (u *UI) install(c *fiber.Ctx) error {
+func (u *connectorUI) install(c *fiber.Ctx) error {
 	q, err := uploaded(c)
 	if err != nil {
 		return err
 	}
-	x, _, err := u.Host.InstallConnector(web.Context(c), q)
+	x, _, err := u.connectors.InstallConnector(web.Context(c), q)
 	if err != nil {
 		return err
 	}
 	return leave(c, "/ui/connectors/"+x.Name)
 }
 
-func (u *UI) uninstall(c *fiber.Ctx) error {
+func (u *connectorUI) uninstall(c *fiber.Ctx) error {
 	name, err := web.ID(c, "connectorName")
 	if err != nil {
 		return err
@@ -80,51 +92,28 @@ func (u *UI) uninstall(c *fiber.Ctx) error {
 	if _, err := formOf(c); err != nil {
 		return err
 	}
-	if err := u.Host.UninstallConnector(web.Context(c), name, ""); err != nil {
+	if err := u.connectors.UninstallConnector(web.Context(c), name, ""); err != nil {
 		return err
 	}
 	return leave(c, "/ui/connectors")
 }
 
-// maxPart bounds every part of an upload but the module.
-const maxPart = 256 << 10
-
 var parts = []string{"module", "manifest", "signature", "expectedDigest", "force"}
 
-// uploaded reads the parts of a form with files, each once and no other.
+// uploaded reads the parts of a form with files.
 func uploaded(c *fiber.Ctx) (host.InstallConnector, error) {
-	malformed := web.Invalid(web.Field{Path: "module", Rule: "a file that arrived whole"})
-	_, params, err := mime.ParseMediaType(string(c.Request().Header.ContentType()))
-	if err != nil || web.ContentType(c) != "multipart/form-data" || params["boundary"] == "" {
+	if web.ContentType(c) != "multipart/form-data" {
 		return host.InstallConnector{}, web.NewProblem(0, "unsupported_media_type", "A module is uploaded as multipart/form-data.")
 	}
-	body, err := web.RawBody(c)
-	if err != nil {
+	if _, err := web.RawBody(c); err != nil {
 		return host.InstallConnector{}, err
 	}
-	in, seen := multipart.NewReader(bytes.NewReader(body), params["boundary"]), map[string][]byte{}
-	for {
-		part, err := in.NextPart()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return host.InstallConnector{}, malformed
-		}
-		name, most := part.FormName(), int64(maxPart)
-		if name == "module" {
-			most = web.MaxUpload
-		}
-		if _, twice := seen[name]; twice || !slices.Contains(parts, name) {
-			return host.InstallConnector{}, malformed
-		}
-		content, err := io.ReadAll(io.LimitReader(part, most+1))
-		if err != nil || int64(len(content)) > most {
-			return host.InstallConnector{}, malformed
-		}
-		seen[name] = content
+	seen, err := web.Parts(c, parts, "module")
+	if err != nil {
+		return host.InstallConnector{}, web.Invalid(web.Field{Path: "module", Rule: "a file that arrived whole"})
 	}
-	q := host.InstallConnector{Module: seen["module"], ExpectedDigest: string(seen["expectedDigest"]), Force: string(seen["force"]) == "true"}
+	q := host.InstallConnector{Module: seen["module"], ExpectedDigest: string(seen["expectedDigest"]),
+		Force: string(seen["force"]) == "true"}
 	if len(seen["manifest"]) > 0 { // a file that was not chosen comes as an empty part
 		q.Manifest = seen["manifest"]
 	}

@@ -24,15 +24,15 @@ type eventRow struct {
 	Detail   string // text of the connector, or numbers
 	Stream   string
 	Tone     string
-	Fold     string // lines of the same in a row are one that opens; "" for none
+	Fold     string // consecutive lines with the same Fold are shown as one that expands; "" for none
 	Records  int64
-	Inner    bool // of interest to whoever looks into the machine
+	Inner    bool // shown with the technical details
 	Payload  json.RawMessage
 }
 
 // events are those before a sequence, newest first; 0 is the end.
-func (u *UI) events(ctx context.Context, id store.RunID, before uint64) (rows []eventRow, more bool, err error) {
-	list, err := u.Store.EventsBefore(ctx, id, before, eventPage)
+func (u *runUI) events(ctx context.Context, id store.RunID, before uint64) (rows []eventRow, more bool, err error) {
+	list, err := u.rows.EventsBefore(ctx, id, before, eventPage)
 	if err != nil {
 		return nil, false, err
 	}
@@ -149,7 +149,8 @@ type eventText struct {
 const maxDetail = 500
 
 func rowOf(e store.Event) eventRow {
-	r := eventRow{Sequence: e.Sequence, At: e.RecordedAt, Type: e.Type, Title: e.Type, Tone: "calm", Stream: string(e.Stream), Payload: e.Data}
+	r := eventRow{Sequence: e.Sequence, At: e.RecordedAt, Type: e.Type, Title: e.Type, Tone: "calm",
+		Stream: string(e.Stream), Payload: e.Data}
 	if t, ok := titles[timeline.Type(e.Type)]; ok {
 		r.Title, r.Tone, r.Inner = t.text, t.tone, t.inner
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehost/sluice/host/web"
 )
 
-// A form is what a page posts: JSON, each field with all its values (S97).
+// A form is what a page posts: JSON, each field with all its values.
 type form struct {
 	values map[string][]string
 	wrong  []web.Field

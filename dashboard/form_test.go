@@ -24,7 +24,7 @@ func (s *site) connect() {
 	}
 }
 
-// B8, S80: the page says what a browser means before it is given.
+// The page says what a browser means before it is given.
 func TestGrantPageOfBrowser(t *testing.T) {
 	s := open(t)
 	s.connect()
@@ -37,7 +37,7 @@ func TestGrantPageOfBrowser(t *testing.T) {
 	}
 }
 
-// TestGrantForm: what is not ticked is not given (A187, A189).
+// TestGrantForm: what is not ticked is not given.
 func TestGrantForm(t *testing.T) {
 	s := open(t)
 	s.connect()

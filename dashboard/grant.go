@@ -69,17 +69,33 @@ type granted struct {
 	}
 }
 
-func (u *UI) grantPage(c *fiber.Ctx) error {
-	id, err := u.connectionOf(c)
+// grantUI has the page where an owner decides what a connection may do.
+type grantUI struct {
+	*frame
+	grants      host.Grants
+	connections host.Connections
+}
+
+func (u *grantUI) routes() []web.Route {
+	one := "/ui/connections/:connectionId"
+	return []web.Route{
+		page(one+"/grant", u.showGrant),
+		action(one+"/grant", u.grant),
+		action(one+"/revoke", u.revoke),
+	}
+}
+
+func (u *grantUI) showGrant(c *fiber.Ctx) error {
+	id, err := connectionOf(c)
 	if err != nil {
 		return err
 	}
 	ctx := web.Context(c)
-	conn, err := u.Host.Connection(ctx, id)
+	conn, err := u.connections.Connection(ctx, id)
 	if err != nil {
 		return err
 	}
-	asked, err := u.Host.Requested(ctx, id)
+	asked, err := u.grants.Requested(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -89,7 +105,7 @@ func (u *UI) grantPage(c *fiber.Ctx) error {
 	for _, s := range asked.Secrets {
 		b.Secrets = append(b.Secrets, b.secret(s))
 	}
-	return u.show(c, "grant", page{Title: "Permission for " + nameOf(conn), Nav: "overview", Body: b})
+	return u.show(c, "grant", content{Title: "Permission for " + nameOf(conn), Nav: "overview", Body: b})
 }
 
 func (b *grantBody) streams() {
@@ -171,7 +187,8 @@ func browserWords(w *abi.BrowserRequest) []string {
 }
 
 func (b *grantBody) secret(s host.Secret) grantSecret {
-	row := grantSecret{Secret: s, Plain: s.Delivery == "plain", Confirmed: slices.Contains(b.Bindings.PlainAcknowledged, s.Name)}
+	row := grantSecret{Secret: s, Plain: s.Delivery == "plain",
+		Confirmed: slices.Contains(b.Bindings.PlainAcknowledged, s.Name)}
 	row.Left = slices.ContainsFunc(s.Destinations, func(d abi.Destination) bool { return d.Origin == abi.OwnerOrigin })
 	if chosen := b.Bindings.Destinations[s.Name]; len(chosen) > 0 {
 		row.Origin, row.Left = chosen[0].Origin, true
@@ -181,13 +198,13 @@ func (b *grantBody) secret(s host.Secret) grantSecret {
 
 // grant approves what the form says: bindings first, so that a grant never stands
 // for more than they allow.
-func (u *UI) grant(c *fiber.Ctx) error {
-	id, f, err := u.connectionAndForm(c)
+func (u *grantUI) grant(c *fiber.Ctx) error {
+	id, f, err := connectionAndForm(c)
 	if err != nil {
 		return err
 	}
 	ctx := web.Context(c)
-	asked, err := u.Host.Requested(ctx, id)
+	asked, err := u.grants.Requested(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -202,10 +219,10 @@ func (u *UI) grant(c *fiber.Ctx) error {
 	if err := f.err(); err != nil {
 		return err
 	}
-	if _, err := u.Host.ApproveBindings(ctx, id, bindings); err != nil {
+	if _, err := u.grants.ApproveBindings(ctx, id, bindings); err != nil {
 		return placed(err, bindingFields(asked, bindings))
 	}
-	if _, err := u.Host.GrantConnection(ctx, id, terms); err != nil {
+	if _, err := u.grants.GrantConnection(ctx, id, terms); err != nil {
 		return placed(err, map[string]string{"expiresAt": "expires"})
 	}
 	return leave(c, "/ui/connections/"+string(id))
@@ -356,12 +373,12 @@ func bindingFields(asked host.Requested, b host.Bindings) map[string]string {
 }
 
 // revoke ends the grant, and with it the run that has it.
-func (u *UI) revoke(c *fiber.Ctx) error {
-	id, _, err := u.connectionAndForm(c)
+func (u *grantUI) revoke(c *fiber.Ctx) error {
+	id, _, err := connectionAndForm(c)
 	if err != nil {
 		return err
 	}
-	if err := u.Host.RevokeGrant(web.Context(c), id, ""); err != nil {
+	if err := u.grants.RevokeGrant(web.Context(c), id, ""); err != nil {
 		return err
 	}
 	return reload(c)

@@ -114,8 +114,7 @@ func told(payload string) []store.Event {
 }
 
 // TestHostileStrings puts payloads into every string that pages show, and parses
-// what a browser gets: no element, attribute or address of a payload is in it
-// (S99, S100).
+// what a browser gets: no element, attribute or address of a payload is in it.
 func TestHostileStrings(t *testing.T) {
 	s := open(t)
 	for i, payload := range payloads {
@@ -185,7 +184,7 @@ func harmless(t *testing.T, path, payload, page string) {
 					bad("%s is %q", a.Key, a.Val)
 				}
 			case key == "href":
-				elsewhere := strings.HasPrefix(a.Val, "https://") && rel(n) == "noopener noreferrer" // S101
+				elsewhere := strings.HasPrefix(a.Val, "https://") && rel(n) == "noopener noreferrer"
 				if !strings.HasPrefix(a.Val, "/ui/") && !strings.HasPrefix(a.Val, "/v1/") && a.Val != "#main" && !elsewhere {
 					bad("%s is %q", a.Key, a.Val)
 				}

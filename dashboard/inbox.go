@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/api/stream"
 	"github.com/sluicehost/sluice/host/timeline"
 	"github.com/sluicehost/sluice/host/web"
 	"github.com/sluicehost/sluice/store"
@@ -30,16 +31,27 @@ type ask struct {
 	Draft      string // the text that its owner may edit, for View.Edited
 }
 
-// open are the requests of active runs that want something of the owner, oldest
+// waiting finds what waits for the owner.
+type waiting struct {
+	leases    leaseReader
+	streams   *stream.Hub
+	questions host.Questions
+}
+
+type leaseReader interface {
+	Leases(ctx context.Context) ([]store.Lease, error)
+}
+
+// items are the requests of active runs that want something of the owner, oldest
 // first.
-func (u *UI) open(ctx context.Context) ([]timeline.Item, error) {
-	leases, err := u.Store.Leases(ctx)
+func (u waiting) items(ctx context.Context) ([]timeline.Item, error) {
+	leases, err := u.leases.Leases(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var items []timeline.Item
 	for _, l := range leases {
-		err := u.Streams.Fold(ctx, l.RunID, func(_ store.Run, f *timeline.Fold) {
+		err := u.streams.Fold(ctx, l.RunID, func(_ store.Run, f *timeline.Fold) {
 			for _, i := range f.Assistance(true) {
 				if wanted(timeline.ViewOf(i).State) {
 					items = append(items, i)
@@ -65,8 +77,8 @@ func wanted(s timeline.State) bool {
 	return false
 }
 
-func (u *UI) badge(ctx context.Context) (badge, error) {
-	items, err := u.open(ctx)
+func (u waiting) badge(ctx context.Context) (badge, error) {
+	items, err := u.items(ctx)
 	b := badge{Count: len(items)}
 	if len(items) > 0 {
 		b.Newest = items[len(items)-1].AssistanceID
@@ -75,13 +87,13 @@ func (u *UI) badge(ctx context.Context) (badge, error) {
 }
 
 // asked makes a request ready to be shown. The connector's own words and the
-// targets of links are known only while it is open (A163).
-func (u *UI) asked(ctx context.Context, i timeline.Item, connection string) (ask, error) {
+// targets of links are known only while it is open.
+func (u waiting) asked(ctx context.Context, i timeline.Item, connection string) (ask, error) {
 	a := ask{View: timeline.ViewOf(i), Connection: connection}
 	if i.Status != timeline.ItemOpen {
 		return a, nil
 	}
-	raw, err := u.Host.RawAssistance(ctx, i.RunID, i.RequestID)
+	raw, err := u.questions.RawAssistance(ctx, i.RunID, i.RequestID)
 	switch p, known := web.ProblemOf(err); {
 	case err == nil:
 		a.Raw = &raw
@@ -101,12 +113,30 @@ func (u *UI) asked(ctx context.Context, i timeline.Item, connection string) (ask
 // inboxBody is what the inbox shows.
 type inboxBody struct {
 	Asks      []ask
-	Attention []host.Connection // marked by R202
+	Attention []host.Connection // whose runs failed until they need their owner
 }
 
-func (u *UI) lookInbox(ctx context.Context) (inboxBody, error) {
+// inboxUI is the page of what waits for the owner.
+type inboxUI struct {
+	*frame
+	connections connectionLister
+}
+
+type connectionLister interface {
+	Connections(ctx context.Context) ([]host.Connection, error)
+}
+
+func (u *inboxUI) routes() []web.Route {
+	return []web.Route{
+		page("/ui/inbox", u.showInbox),
+		live("/ui/live/inbox", u.inboxLive),
+		live("/ui/live/badge", u.badgeLive),
+	}
+}
+
+func (u *inboxUI) lookInbox(ctx context.Context) (inboxBody, error) {
 	var b inboxBody
-	connections, err := u.Host.Connections(ctx)
+	connections, err := u.connections.Connections(ctx)
 	if err != nil {
 		return b, err
 	}
@@ -117,7 +147,7 @@ func (u *UI) lookInbox(ctx context.Context) (inboxBody, error) {
 			b.Attention = append(b.Attention, x)
 		}
 	}
-	items, err := u.open(ctx)
+	items, err := u.items(ctx)
 	if err != nil {
 		return b, err
 	}
@@ -131,15 +161,15 @@ func (u *UI) lookInbox(ctx context.Context) (inboxBody, error) {
 	return b, nil
 }
 
-func (u *UI) inbox(c *fiber.Ctx) error {
+func (u *inboxUI) showInbox(c *fiber.Ctx) error {
 	b, err := u.lookInbox(web.Context(c))
 	if err != nil {
 		return err
 	}
-	return u.show(c, "inbox", page{Title: "Needs me", Nav: "inbox", Live: "/ui/live/inbox", Body: b})
+	return u.show(c, "inbox", content{Title: "Needs me", Nav: "inbox", Live: "/ui/live/inbox", Body: b})
 }
 
-func (u *UI) inboxLive(c *fiber.Ctx) error {
+func (u *inboxUI) inboxLive(c *fiber.Ctx) error {
 	return u.follow(c, "", "inbox", func(ctx context.Context) ([]region, error) {
 		b, err := u.lookInbox(ctx)
 		if err != nil {

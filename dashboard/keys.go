@@ -15,14 +15,30 @@ import (
 // keysPage is how many keys are listed.
 const keysPage = 500
 
-func (u *UI) keys(c *fiber.Ctx) error {
+// keyUI has the page of API keys.
+type keyUI struct {
+	*frame
+	keys        *access.Keys // set by Register
+	connections connectionLister
+	audit       auditor
+}
+
+func (u *keyUI) routes() []web.Route {
+	return []web.Route{
+		page("/ui/keys", u.listKeys),
+		action("/ui/keys", u.createKey),
+		action("/ui/keys/:keyId/revoke", u.revokeKey),
+	}
+}
+
+func (u *keyUI) listKeys(c *fiber.Ctx) error {
 	ctx := web.Context(c)
-	list, err := u.Access.Keys.List(ctx, "", keysPage)
+	list, err := u.keys.List(ctx, "", keysPage)
 	if err != nil {
 		return err
 	}
 	slices.Reverse(list)
-	connections, err := u.Host.Connections(ctx)
+	connections, err := u.connections.Connections(ctx)
 	if err != nil {
 		return err
 	}
@@ -32,7 +48,7 @@ func (u *UI) keys(c *fiber.Ctx) error {
 		Scopes      []scopeChoice
 		Connections []host.Connection
 	}{list, scopeChoices(), connections}
-	return u.show(c, "keys", page{Title: "Keys", Nav: "keys", Body: body})
+	return u.show(c, "keys", content{Title: "Keys", Nav: "keys", Body: body})
 }
 
 // A scopeChoice is a scope that a key can have, and what it is good for.
@@ -75,7 +91,7 @@ var scopeWords = map[access.Scope]string{
 }
 
 // createKey shows the key once, in its answer.
-func (u *UI) createKey(c *fiber.Ctx) error {
+func (u *keyUI) createKey(c *fiber.Ctx) error {
 	f, err := formOf(c)
 	if err != nil {
 		return err
@@ -97,14 +113,14 @@ func (u *UI) createKey(c *fiber.Ctx) error {
 		return err
 	}
 	ctx := web.Context(c)
-	key, secret, err := u.Access.Keys.Create(ctx, web.Principal(c), n, nil)
+	key, secret, err := u.keys.Create(ctx, web.Principal(c), n, nil)
 	if wrong := (*access.FieldError)(nil); errors.As(err, &wrong) {
 		return web.Invalid(web.Field{Path: wrong.Path, Rule: wrong.Rule})
 	}
 	if err != nil {
 		return err
 	}
-	if err := u.Host.Audit(ctx, "key.created", key.KeyID, "done", nil); err != nil {
+	if err := u.audit.Audit(ctx, "key.created", key.KeyID, "done", nil); err != nil {
 		return err
 	}
 	return u.write(c, "keys", "once", struct {
@@ -113,7 +129,7 @@ func (u *UI) createKey(c *fiber.Ctx) error {
 	}{key, secret})
 }
 
-func (u *UI) revokeKey(c *fiber.Ctx) error {
+func (u *keyUI) revokeKey(c *fiber.Ctx) error {
 	id, err := web.ID(c, "keyId")
 	if err != nil {
 		return err
@@ -122,10 +138,10 @@ func (u *UI) revokeKey(c *fiber.Ctx) error {
 		return err
 	}
 	ctx := web.Context(c)
-	if err := u.Access.Keys.Revoke(ctx, id); err != nil {
+	if err := u.keys.Revoke(ctx, id); err != nil {
 		return err
 	}
-	if err := u.Host.Audit(ctx, "key.revoked", id, "done", nil); err != nil {
+	if err := u.audit.Audit(ctx, "key.revoked", id, "done", nil); err != nil {
 		return err
 	}
 	return reload(c)

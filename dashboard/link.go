@@ -11,8 +11,9 @@ import (
 	"github.com/sluicehost/sluice/host"
 )
 
-// A link is an attachment that leads elsewhere, as S101 wants it shown: by a
-// click, with the host in full ASCII, or as a QR code with its text.
+// A link is an attachment that leads elsewhere. It is opened by a click, and its
+// host is shown in ASCII, so that lookalike letters show; or it is a QR code with
+// its text beside it.
 type link struct {
 	Label string
 	URL   string // http or https in ASCII only; "" when there is nothing to click

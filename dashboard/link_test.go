@@ -9,7 +9,7 @@ import (
 )
 
 // TestLinks: http and https are offered by a click with the host shown, anything
-// else is text; a code is drawn with its text (S101).
+// else is text; a code is drawn with its text.
 func TestLinks(t *testing.T) {
 	s := open(t)
 	s.host.raw = &host.RawAssistance{Message: "m", Page: &host.OpenPage{Title: "Approve", URLHost: "bank.example"}, Attachments: []host.LiveAttachment{

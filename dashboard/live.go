@@ -27,9 +27,9 @@ type region struct {
 	data any
 }
 
-// follow streams a page to itself (A30): what look returns is rendered, and what
+// follow streams a page to itself: what look returns is rendered, and what
 // changed is sent. look is called after commits of the run, or of any with "".
-func (u *UI) follow(c *fiber.Ctx, run store.RunID, pageName string, look func(ctx context.Context) ([]region, error)) error {
+func (u *frame) follow(c *fiber.Ctx, run store.RunID, pageName string, look func(ctx context.Context) ([]region, error)) error {
 	sent := map[string][]byte{}
 	var last time.Time
 	return u.serve(c, run, func(ctx context.Context, out *stream.Out) (time.Duration, error) {
@@ -59,9 +59,9 @@ func (u *UI) follow(c *fiber.Ctx, run store.RunID, pageName string, look func(ct
 }
 
 // serve opens a stream and makes it the answer.
-func (u *UI) serve(c *fiber.Ctx, run store.RunID, src stream.Source) error {
+func (u *frame) serve(c *fiber.Ctx, run store.RunID, src stream.Source) error {
 	p := web.Principal(c)
-	s, err := u.Streams.Open(stream.Client{Key: p.ID, Check: web.Recheck(c)}, run, src)
+	s, err := u.streams.Open(stream.Client{Key: p.ID, Check: web.Recheck(c)}, run, src)
 	var full *stream.LimitError
 	switch {
 	case errors.As(err, &full):
@@ -79,7 +79,7 @@ func (u *UI) serve(c *fiber.Ctx, run store.RunID, src stream.Source) error {
 }
 
 // badgeLive is the stream of pages that only show how much waits.
-func (u *UI) badgeLive(c *fiber.Ctx) error {
+func (u *frame) badgeLive(c *fiber.Ctx) error {
 	return u.follow(c, "", "settings", func(ctx context.Context) ([]region, error) {
 		b, err := u.badge(ctx)
 		return []region{{"badge", "badge", b}}, err

@@ -60,7 +60,7 @@ func (w *watcher) next(name string) string {
 }
 
 // TestPagesFollow: what changes is sent to the open page, with the badge, and
-// events come from where the page is (A22, A30).
+// events come from where the page is.
 func TestPagesFollow(t *testing.T) {
 	s := open(t)
 	lease := s.run("run_1", "bank", store.Event{Type: "run.started", Data: data(map[string]string{"workflowId": "bank"})})
@@ -127,7 +127,7 @@ func TestLongTimeline(t *testing.T) {
 	}
 }
 
-// S105: a page's stream ends when the host ends it, also while its client stays
+// A page's stream ends when the host ends it, also while its client stays
 // connected and reads on.
 func TestStreamsEnd(t *testing.T) {
 	s := open(t)

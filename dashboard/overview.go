@@ -31,11 +31,36 @@ const (
 	nextRuns   = 6
 )
 
-func (u *UI) lookOverview(ctx context.Context) (b overviewBody, err error) {
-	if b.Asks, err = u.open(ctx); err != nil {
+// overviewUI is the first page.
+type overviewUI struct {
+	*frame
+	connections connectionLister
+	connectors  connectorLister
+	system      systemReader
+	rows        runLister
+}
+
+type connectorLister interface {
+	Connectors(ctx context.Context) ([]host.Connector, error)
+}
+
+type systemReader interface {
+	Info(ctx context.Context) host.Info
+	Ready(ctx context.Context) (failed []string)
+}
+
+func (u *overviewUI) routes() []web.Route {
+	return []web.Route{
+		page("/ui/", u.showOverview),
+		live("/ui/live/overview", u.overviewLive),
+	}
+}
+
+func (u *overviewUI) lookOverview(ctx context.Context) (b overviewBody, err error) {
+	if b.Asks, err = u.items(ctx); err != nil {
 		return b, err
 	}
-	connections, err := u.Host.Connections(ctx)
+	connections, err := u.connections.Connections(ctx)
 	if err != nil {
 		return b, err
 	}
@@ -55,14 +80,14 @@ func (u *UI) lookOverview(ctx context.Context) (b overviewBody, err error) {
 	slices.SortFunc(b.Next, func(x, y host.Schedule) int { return x.NextDueAt.Compare(*y.NextDueAt) })
 	b.Next = b.Next[:min(len(b.Next), nextRuns)]
 	if len(b.Connections) == 0 {
-		all, err := u.Host.Connectors(ctx)
+		all, err := u.connectors.Connectors(ctx)
 		if err != nil {
 			return b, err
 		}
 		b.Connectors = len(all)
 	}
-	b.Info, b.Failing = u.Host.Info(ctx), u.Host.Ready(ctx)
-	b.Recent, err = u.recent(ctx, "", recentRuns)
+	b.Info, b.Failing = u.system.Info(ctx), u.system.Ready(ctx)
+	b.Recent, err = recent(ctx, u.rows, u.streams, "", recentRuns)
 	return b, err
 }
 
@@ -104,15 +129,15 @@ func rank(c connectionRow) int {
 
 func nameOf(c host.Connection) string { return cmp.Or(c.DisplayName, c.ConnectionID) }
 
-func (u *UI) overview(c *fiber.Ctx) error {
+func (u *overviewUI) showOverview(c *fiber.Ctx) error {
 	b, err := u.lookOverview(web.Context(c))
 	if err != nil {
 		return err
 	}
-	return u.show(c, "overview", page{Title: "Overview", Nav: "overview", Live: "/ui/live/overview", Body: b})
+	return u.show(c, "overview", content{Title: "Overview", Nav: "overview", Live: "/ui/live/overview", Body: b})
 }
 
-func (u *UI) overviewLive(c *fiber.Ctx) error {
+func (u *overviewUI) overviewLive(c *fiber.Ctx) error {
 	return u.follow(c, "", "overview", func(ctx context.Context) ([]region, error) {
 		b, err := u.lookOverview(ctx)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"path"
 	"strings"
+	"time"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -17,21 +18,50 @@ import (
 //go:embed templates
 var templateFiles embed.FS
 
-// A page is what the layout shows around Body.
-type page struct {
+// content is what a page shows: Body, and what the layout has around it.
+type content struct {
 	Title   string
 	Nav     string // the entry of the navigation that is current
-	CSRF    string // A34
+	CSRF    string // the token that every change must repeat
 	Inbox   badge
 	Live    string // address of the page's event stream, "" for none
-	Chart   bool   // the page draws
-	Known   bool   // whatever the query says is one of the things that there are
+	Chart   bool   // the page has a chart
+	Known   bool   // the query names only things that exist, so the page may be compressed: web.SendGzip says why
 	Version string
 	Body    any
 }
 
+// A frame is what pages share: it renders them, streams their parts anew as they
+// change, and counts what waits for the owner.
+type frame struct {
+	waiting
+	version string
+	pages   map[string]*template.Template // by name, each with layout and parts
+	assets  map[string]asset
+	now     func() time.Time
+}
+
+// newFrame reads the templates and assets that are in the binary; an error is a
+// mistake in one of them.
+func newFrame(w waiting, version string, now func() time.Time) (*frame, error) {
+	u := &frame{waiting: w, version: version, now: now}
+	var err error
+	if u.assets, err = loadAssets(); err != nil {
+		return nil, err
+	}
+	u.pages, err = u.loadPages()
+	return u, err
+}
+
+func (u *frame) routes() []web.Route {
+	return []web.Route{
+		open("/ui/login", u.login),
+		open("/ui/assets/:name", u.asset),
+	}
+}
+
 // loadPages parses every page with the layout and the parts that pages share.
-func (u *UI) loadPages() (map[string]*template.Template, error) {
+func (u *frame) loadPages() (map[string]*template.Template, error) {
 	base, err := template.New("layout.html").Funcs(u.words()).ParseFS(templateFiles, "templates/layout.html", "templates/part_*.html")
 	if err != nil {
 		return nil, err
@@ -55,8 +85,8 @@ func (u *UI) loadPages() (map[string]*template.Template, error) {
 }
 
 // show answers with a page.
-func (u *UI) show(c *fiber.Ctx, name string, p page) error {
-	p.CSRF, p.Version = web.Session(c).CSRFToken, u.Version
+func (u *frame) show(c *fiber.Ctx, name string, p content) error {
+	p.CSRF, p.Version = web.Session(c).CSRFToken, u.version
 	if p.Live == "" {
 		p.Live = "/ui/live/badge"
 	}
@@ -70,7 +100,7 @@ func (u *UI) show(c *fiber.Ctx, name string, p page) error {
 	}
 	c.Set(fiber.HeaderContentType, htmlType)
 	var packed []byte
-	if p.Known || len(c.Request().URI().QueryString()) == 0 { // a query is all that pages repeat of a request
+	if p.Known || len(c.Request().URI().QueryString()) == 0 { // pages repeat nothing of a request but its query
 		packed = web.Gzip(text, gzip.DefaultCompression)
 	}
 	return web.SendGzip(c, text, packed)
@@ -79,7 +109,7 @@ func (u *UI) show(c *fiber.Ctx, name string, p page) error {
 const htmlType = "text/html; charset=utf-8"
 
 // write answers with one template of a page.
-func (u *UI) write(c *fiber.Ctx, name, part string, data any) error {
+func (u *frame) write(c *fiber.Ctx, name, part string, data any) error {
 	text, err := u.render(name, part, data)
 	if err != nil {
 		return err
@@ -88,23 +118,15 @@ func (u *UI) write(c *fiber.Ctx, name, part string, data any) error {
 	return c.Send(text)
 }
 
-func (u *UI) render(name, part string, data any) ([]byte, error) {
+func (u *frame) render(name, part string, data any) ([]byte, error) {
 	var out bytes.Buffer
 	err := u.pages[name].ExecuteTemplate(&out, part, data)
 	return out.Bytes(), err
 }
 
-// ErrorPage shows a refusal to a person.
-func (u *UI) ErrorPage(c *fiber.Ctx, p *web.Problem) error {
-	return u.write(c, "error", "bare", struct {
-		Status           int
-		Message, Request string
-	}{p.Status, p.Message, web.RequestID(c)})
-}
-
-// login is where a session begins (A31): a script posts the token that stands in
+// login is where a session begins: a script posts the token that stands in
 // the fragment.
-func (u *UI) login(c *fiber.Ctx) error { return u.write(c, "login", "bare", nil) }
+func (u *frame) login(c *fiber.Ctx) error { return u.write(c, "login", "bare", nil) }
 
 // done answers an action whose page shows by itself what became of it.
 func done(c *fiber.Ctx, said string) error {

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"encoding/json"
 	"strconv"
+	"strings"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -14,9 +15,9 @@ import (
 )
 
 // answer submits what an owner typed, chose or cancelled. Which fields there are
-// follows from the request alone (R134); their values go to the desk and nowhere
-// else, and the body is wiped (S107).
-func (u *UI) answer(c *fiber.Ctx) error {
+// follows from the request alone; their values go to the desk and nowhere
+// else, and the body is wiped.
+func (u *runUI) answer(c *fiber.Ctx) error {
 	defer web.Wipe(c)
 	r, f, err := u.runAndForm(c)
 	if err != nil {
@@ -24,7 +25,7 @@ func (u *UI) answer(c *fiber.Ctx) error {
 	}
 	id := f.raw("interactionId")
 	item, found := timeline.Item{}, false
-	err = u.Streams.Fold(web.Context(c), r.ID, func(_ store.Run, x *timeline.Fold) {
+	err = u.streams.Fold(web.Context(c), r.ID, func(_ store.Run, x *timeline.Fold) {
 		for _, i := range x.Assistance(false) {
 			if i.InteractionID == id && id != "" {
 				item, found = i, true
@@ -50,7 +51,7 @@ func (u *UI) answer(c *fiber.Ctx) error {
 	default:
 		return web.Invalid(web.Field{Path: "status", Rule: "success or cancelled"})
 	}
-	if err := u.Host.Answer(web.Context(c), a); err != nil {
+	if err := u.questions.Answer(web.Context(c), a); err != nil {
 		if p, known := web.ProblemOf(err); known && late[p.Code] {
 			return tooLate()
 		}
@@ -74,12 +75,15 @@ func (f *form) answers(v timeline.View, out map[string]json.RawMessage) error {
 	fields := v.Fields
 	if v.Controls.Accept {
 		decision := f.raw(fieldName(v.Decision))
-		fields = []timeline.FormField{{Name: v.Decision, Label: "Decision", Type: "string", Required: true, Enum: v.Choices}}
+		fields = []timeline.FormField{{Name: v.Decision, Label: "Decision", Type: "string", Required: true,
+			Enum: v.Choices}}
 		if v.Comment {
-			fields = append(fields, timeline.FormField{Name: "comment", Label: "Comment", Type: "string", Required: decision == abi.DecisionRefine})
+			fields = append(fields, timeline.FormField{Name: "comment", Label: "Comment", Type: "string",
+				Required: decision == abi.DecisionRefine})
 		}
 		if v.Edited && decision == abi.DecisionEdit {
-			fields = append(fields, timeline.FormField{Name: "edited", Label: "Your version", Type: "string", Required: true})
+			fields = append(fields, timeline.FormField{Name: "edited", Label: "Your version", Type: "string",
+				Required: true})
 		}
 	}
 	for _, x := range fields {
@@ -133,4 +137,13 @@ func (f *form) answerTo(x timeline.FormField) (json.RawMessage, error) {
 		return v, nil
 	}
 	return json.Marshal(text)
+}
+
+// isCode reports whether a field of a question takes a one-time code: what a phone
+// offers from a message, and what is read off and typed. It is shown as it is typed,
+// since it is of no use to anybody a moment later; a password beside it is not.
+func isCode(i timeline.Item, f timeline.FormField) bool {
+	text := f.Type == "" || f.Type == "string" || f.Type == "integer"
+	return i.Kind == abi.KindOTP && text && len(f.Enum) == 0 && f.Format != "password" && !strings.Contains(strings.ToLower(f.Name), "pass") &&
+		(f.Secret || f.Type == "integer")
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // TestAnswer: the fields are those of the request, values reach the desk typed and
-// once, and no page shows one (R134, S107).
+// once, and no page shows one.
 func TestAnswer(t *testing.T) {
 	s := open(t)
 	s.run("run_1", "bank", question("q1", map[string]any{
@@ -62,7 +62,7 @@ func TestAnswer(t *testing.T) {
 }
 
 // TestLateAnswer: who comes second is told so, whether the log shows it already or
-// only the desk knows (A161).
+// only the desk knows.
 func TestLateAnswer(t *testing.T) {
 	s := open(t)
 	lease := s.run("run_1", "bank", question("q1", map[string]any{"code": map[string]any{"type": "string"}}, "code")...)
@@ -84,7 +84,7 @@ func TestLateAnswer(t *testing.T) {
 	}
 }
 
-// TestControlsOfStates: what a page offers follows from the axes (R132, R218).
+// TestControlsOfStates: what a page offers follows from the axes.
 func TestControlsOfStates(t *testing.T) {
 	s := open(t)
 	requested := func(posture, action, obligation string, more map[string]any) store.Event {
@@ -96,7 +96,7 @@ func TestControlsOfStates(t *testing.T) {
 	}
 	decision := map[string]any{"input_schema": json.RawMessage(`{"type":"object","properties":{"action":{"type":"string","enum":["accept","reject"]},"comment":{"type":"string"}},"required":["action"]}`)}
 	more := map[string]any{"input_schema": json.RawMessage(`{"type":"object","properties":{"action":{"type":"string","enum":["accept","reject","refine","edit-accept"]},"comment":{"type":"string"},"edited":{"type":"string"}},"required":["action"]}`)}
-	surface := func(status, reason string) map[string]any { // B234: and nothing more
+	surface := func(status, reason string) map[string]any { // And nothing more
 		return map[string]any{"attachments": []map[string]string{{"kind": "browser_surface", "role": "streaming_companion", "ref": "sf_1", "status": status, "reason": reason}}}
 	}
 	for i, c := range []struct {
@@ -166,7 +166,7 @@ func TestCodeField(t *testing.T) {
 	}
 }
 
-// R221: what a decision needs is asked for at its field, and only what it says goes along.
+// What a decision needs is asked for at its field, and only what it says goes along.
 func TestDecisionForm(t *testing.T) {
 	s := open(t)
 	schema := json.RawMessage(`{"type":"object","properties":{"action":{"type":"string","enum":["accept","reject","refine","edit-accept"]},"comment":{"type":"string"},"edited":{"type":"string"}},"required":["action"]}`)

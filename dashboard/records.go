@@ -49,7 +49,21 @@ type recordRow struct {
 	Cells []string
 }
 
-func (u *UI) records(c *fiber.Ctx) error {
+// recordUI has the explorer of records, and the page of one.
+type recordUI struct {
+	*frame
+	connections connectionLister
+	stored      store.Records
+}
+
+func (u *recordUI) routes() []web.Route {
+	return []web.Route{
+		page("/ui/records", u.listRecords),
+		page("/ui/record", u.showRecord),
+	}
+}
+
+func (u *recordUI) listRecords(c *fiber.Ctx) error {
 	q := web.QueryOf(c)
 	b := recordsBody{Connection: q.Text("connection", 64), Stream: q.Text("stream", 256), Find: q.Text("find", 256),
 		Order: q.OneOf("order", "-version", "version", "-version", "key", "-key", "emitted", "-emitted"), Deleted: q.Bool("deleted", false)}
@@ -59,7 +73,7 @@ func (u *UI) records(c *fiber.Ctx) error {
 	}
 	ctx := web.Context(c)
 	var err error
-	if b.Connections, err = u.Host.Connections(ctx); err != nil {
+	if b.Connections, err = u.connections.Connections(ctx); err != nil {
 		return err
 	}
 	slices.SortFunc(b.Connections, byName)
@@ -67,7 +81,7 @@ func (u *UI) records(c *fiber.Ctx) error {
 		b.Connection = b.Connections[0].ConnectionID
 	}
 	if b.Connection != "" {
-		if b.Streams, err = u.Store.Streams(ctx, store.ConnectionID(b.Connection)); err != nil {
+		if b.Streams, err = u.stored.Streams(ctx, store.ConnectionID(b.Connection)); err != nil {
 			return err
 		}
 	}
@@ -82,18 +96,20 @@ func (u *UI) records(c *fiber.Ctx) error {
 		}
 	}
 	if b.Asked {
-		if err := u.page(c, &b, after); err != nil {
+		if err := u.readPage(c, &b, after); err != nil {
 			return err
 		}
 	}
-	return u.show(c, "records", page{Title: "Records", Nav: "records", Known: b.Asked && b.Find == "" && after == "", Body: b})
+	return u.show(c, "records", content{Title: "Records", Nav: "records", Known: b.Asked && b.Find == "" && after == "",
+		Body: b})
 }
 
-// page reads the records that the explorer shows.
-func (u *UI) page(c *fiber.Ctx, b *recordsBody, after string) error {
+// readPage reads the records that the explorer shows.
+func (u *recordUI) readPage(c *fiber.Ctx, b *recordsBody, after string) error {
 	order, descending := strings.CutPrefix(b.Order, "-")
 	b.Descending = descending
-	q := store.RecordQuery{Connection: store.ConnectionID(b.Connection), Stream: store.Stream(b.Stream), Order: store.Order(order),
+	q := store.RecordQuery{Connection: store.ConnectionID(b.Connection), Stream: store.Stream(b.Stream),
+		Order:      store.Order(order),
 		Descending: descending, Deleted: b.Deleted, Limit: recordsPage}
 	if order == "version" {
 		q.After, _ = strconv.ParseUint(after, 10, 64)
@@ -104,7 +120,7 @@ func (u *UI) page(c *fiber.Ctx, b *recordsBody, after string) error {
 	b.Export = b.exported()
 	var records []store.Record
 	for range 20 { // a page of a search may be empty, and yet have a next one
-		p, err := u.Store.Records(web.Context(c), q)
+		p, err := u.stored.Records(web.Context(c), q)
 		if err != nil {
 			return err
 		}
@@ -194,13 +210,13 @@ func prominence(name string) int {
 }
 
 // record is everything that is known of one.
-func (u *UI) record(c *fiber.Ctx) error {
+func (u *recordUI) showRecord(c *fiber.Ctx) error {
 	q := web.QueryOf(c)
 	connection, stream, key := q.Text("connection", 64), q.Text("stream", 256), q.Text("key", 64<<10)
 	if err := q.Err(); err != nil {
 		return err
 	}
-	r, err := u.Store.Record(web.Context(c), store.ConnectionID(connection), store.Stream(stream), key)
+	r, err := u.stored.Record(web.Context(c), store.ConnectionID(connection), store.Stream(stream), key)
 	if err != nil {
 		return err
 	}
@@ -214,5 +230,5 @@ func (u *UI) record(c *fiber.Ctx) error {
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		body.Fields = append(body.Fields, fact{name, plain(members[name])})
 	}
-	return u.show(c, "record", page{Title: "Record", Nav: "records", Known: true, Body: body})
+	return u.show(c, "record", content{Title: "Record", Nav: "records", Known: true, Body: body})
 }

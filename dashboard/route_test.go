@@ -20,8 +20,8 @@ func concrete(template string) string {
 }
 
 // TestEveryRouteWantsASession: nothing but the login page and the assets answers
-// without one (A40), nothing is changed without the page token (A34), and nothing
-// by another site (A35, S97).
+// without one, nothing is changed without the page token, and nothing by another
+// site.
 func TestEveryRouteWantsASession(t *testing.T) {
 	s := open(t)
 	own := []string{"Cookie", s.cookie, "Sec-Fetch-Site", "same-origin", "Origin", s.base}
@@ -154,7 +154,7 @@ func TestPacked(t *testing.T) {
 			t.Errorf("%s: %d, repeats a guess and is compressed", path, a.status)
 		}
 	}
-	for _, path := range []string{"/ui/live/runs", "/ui/live/badge"} { // A18
+	for _, path := range []string{"/ui/live/runs", "/ui/live/badge"} {
 		q, _ := http.NewRequestWithContext(t.Context(), "GET", s.base+path, nil)
 		q.Header = http.Header{"Cookie": {s.cookie}, "Sec-Fetch-Site": {"same-origin"}, "Accept-Encoding": {"gzip"}}
 		res, err := client.Do(q)
@@ -167,7 +167,7 @@ func TestPacked(t *testing.T) {
 	}
 }
 
-// TestHeadersOfPages is A38 for every page, the login and the error page among
+// TestHeadersOfPages: the headers of every page, the login and the error page among
 // them.
 func TestHeadersOfPages(t *testing.T) {
 	s := open(t)
@@ -195,7 +195,7 @@ func TestHeadersOfPages(t *testing.T) {
 }
 
 // TestTokenIsInPagesOnly: the page token is in a page with a session, and in no
-// asset, login or error page (A34).
+// asset, login or error page.
 func TestTokenIsInPagesOnly(t *testing.T) {
 	s := open(t)
 	if !strings.Contains(s.page("/ui/"), s.session.CSRFToken) {

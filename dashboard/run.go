@@ -32,7 +32,7 @@ type runBody struct {
 	Streams    []streamRow
 	Gaps       []gap
 	Failed     string          // the author's code of a failure, or the host's
-	Helps      timeline.Remedy // after a failure
+	Helps      timeline.Remedy // what to do after a failure
 	Start      startFacts
 	Used       []fact // of a run that is over
 	Budgets    []fact
@@ -58,7 +58,7 @@ type streamRow struct {
 	Left       string // how long it will take, if both count and total are known
 }
 
-// A gap is what a run knows that it did not get, and what can be done (R97).
+// A gap is what a run knows that it did not get, and what can be done.
 type gap struct {
 	Stream, Reason, Message string
 	Count                   int64
@@ -77,29 +77,29 @@ type startFacts struct {
 }
 
 // runOf is the run that a path names.
-func (u *UI) runOf(c *fiber.Ctx) (store.Run, error) {
+func (u *runUI) runOf(c *fiber.Ctx) (store.Run, error) {
 	id, err := web.ID(c, "runId")
 	if err != nil {
 		return store.Run{}, err
 	}
-	return u.Store.Run(web.Context(c), store.RunID(id))
+	return u.rows.Run(web.Context(c), store.RunID(id))
 }
 
-func (u *UI) lookRun(ctx context.Context, id store.RunID) (runBody, error) {
-	s, err := u.Streams.Snapshot(ctx, id)
+func (u *runUI) lookRun(ctx context.Context, id store.RunID) (runBody, error) {
+	s, err := u.streams.Snapshot(ctx, id)
 	if err != nil {
 		return runBody{}, err
 	}
 	b := runBody{ID: id, Snapshot: s, Connection: s.Sluice.ConnectionID}
-	if b.Row, err = u.Store.Run(ctx, id); err != nil {
+	if b.Row, err = u.rows.Run(ctx, id); err != nil {
 		return b, err
 	}
-	if live, ok := u.Host.LiveRun(id); ok {
+	if live, ok := u.runs.LiveRun(id); ok {
 		b.Live = &live
 	}
 	var items []timeline.Item
 	var files []timeline.Artifact
-	if err := u.Streams.Fold(ctx, id, func(_ store.Run, f *timeline.Fold) {
+	if err := u.streams.Fold(ctx, id, func(_ store.Run, f *timeline.Fold) {
 		items, files, b.Browser = f.Assistance(false), f.Artifacts(), cardOf(f.Browser())
 	}); err != nil {
 		return b, err
@@ -117,13 +117,13 @@ func (u *UI) lookRun(ctx context.Context, id store.RunID) (runBody, error) {
 		}
 		b.Asks = append(b.Asks, a)
 	}
-	if first, err := u.Store.Events(ctx, id, 0, 1); err == nil && len(first) == 1 {
-		_ = json.Unmarshal(first[0].Data, &b.Start) // a log that is no START shows none
+	if first, err := u.rows.Events(ctx, id, 0, 1); err == nil && len(first) == 1 {
+		_ = json.Unmarshal(first[0].Data, &b.Start) // a log without its start shows none
 	}
-	b.Streams = streamRows(s, u.Now())
+	b.Streams = streamRows(s, u.now())
 	b.explain()
 	b.Used = usedOf(b.Row.Result)
-	b.Budgets = budgets(u.Host.Info(ctx).Limits)
+	b.Budgets = budgets(u.system.Info(ctx).Limits)
 	return b, nil
 }
 
@@ -208,7 +208,7 @@ func (b *runBody) explain() {
 	}
 }
 
-func (u *UI) run(c *fiber.Ctx) error {
+func (u *runUI) showRun(c *fiber.Ctx) error {
 	r, err := u.runOf(c)
 	if err != nil {
 		return err
@@ -224,11 +224,12 @@ func (u *UI) run(c *fiber.Ctx) error {
 	if len(b.Events) > 0 {
 		b.Newest = b.Events[0].Sequence + 1
 	}
-	return u.show(c, "run", page{Title: "Run of " + string(r.ConnectionID), Nav: "runs", Live: "/ui/runs/" + string(r.ID) + "/live", Body: b})
+	return u.show(c, "run", content{Title: "Run of " + string(r.ConnectionID), Nav: "runs",
+		Live: "/ui/runs/" + string(r.ID) + "/live", Body: b})
 }
 
 // runLive streams a run's page. after is the sequence that the page has not seen.
-func (u *UI) runLive(c *fiber.Ctx) error {
+func (u *runUI) runLive(c *fiber.Ctx) error {
 	r, err := u.runOf(c)
 	if err != nil {
 		return err
@@ -244,7 +245,7 @@ func (u *UI) runLive(c *fiber.Ctx) error {
 
 // A runFeed is the stream of one run's page.
 type runFeed struct {
-	u    *UI
+	u    *runUI
 	id   store.RunID
 	next uint64
 	sent map[string]string // part to what was sent of it
@@ -313,7 +314,7 @@ func (f *runFeed) events(ctx context.Context, out *stream.Out) error {
 }
 
 // olderEvents is the page of events before one.
-func (u *UI) olderEvents(c *fiber.Ctx) error {
+func (u *runUI) olderEvents(c *fiber.Ctx) error {
 	r, err := u.runOf(c)
 	if err != nil {
 		return err
@@ -330,40 +331,40 @@ func (u *UI) olderEvents(c *fiber.Ctx) error {
 	return u.write(c, "run", "older", b)
 }
 
-func (u *UI) cancelRun(c *fiber.Ctx) error {
+func (u *runUI) cancelRun(c *fiber.Ctx) error {
 	r, f, err := u.runAndForm(c)
 	if err != nil {
 		return err
 	}
-	if _, err := u.Host.CancelRun(web.Context(c), r.ID, abi.Cut(abi.Clean(f.raw("reason")), maxReason)); err != nil {
+	if _, err := u.runs.CancelRun(web.Context(c), r.ID, abi.Cut(abi.Clean(f.raw("reason")), maxReason)); err != nil {
 		return err
 	}
 	return done(c, "The run is being cancelled.")
 }
 
-func (u *UI) pauseRun(c *fiber.Ctx) error {
+func (u *runUI) pauseRun(c *fiber.Ctx) error {
 	r, _, err := u.runAndForm(c)
 	if err != nil {
 		return err
 	}
-	if _, err := u.Host.PauseRun(web.Context(c), r.ID, "drain-current-node", ""); err != nil {
+	if _, err := u.runs.PauseRun(web.Context(c), r.ID, "drain-current-node", ""); err != nil {
 		return err
 	}
 	return done(c, "The run pauses at the next good moment.")
 }
 
-func (u *UI) resumeRun(c *fiber.Ctx) error {
+func (u *runUI) resumeRun(c *fiber.Ctx) error {
 	r, _, err := u.runAndForm(c)
 	if err != nil {
 		return err
 	}
-	if _, err := u.Host.ResumeRun(web.Context(c), r.ID, ""); err != nil {
+	if _, err := u.runs.ResumeRun(web.Context(c), r.ID, ""); err != nil {
 		return err
 	}
 	return done(c, "The run goes on.")
 }
 
-func (u *UI) runAndForm(c *fiber.Ctx) (store.Run, *form, error) {
+func (u *runUI) runAndForm(c *fiber.Ctx) (store.Run, *form, error) {
 	r, err := u.runOf(c)
 	if err != nil {
 		return r, nil, err
@@ -373,7 +374,7 @@ func (u *UI) runAndForm(c *fiber.Ctx) (store.Run, *form, error) {
 }
 
 // startRun starts a run of a connection and shows it.
-func (u *UI) startRun(c *fiber.Ctx) error {
+func (u *runUI) startRun(c *fiber.Ctx) error {
 	f, err := formOf(c)
 	if err != nil {
 		return err
@@ -382,7 +383,7 @@ func (u *UI) startRun(c *fiber.Ctx) error {
 	if err := f.err(); err != nil {
 		return err
 	}
-	r, err := u.Host.StartRun(web.Context(c), q)
+	r, err := u.runs.StartRun(web.Context(c), q)
 	if err != nil {
 		return err
 	}

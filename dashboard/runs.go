@@ -9,6 +9,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/api/stream"
 	"github.com/sluicehost/sluice/host/timeline"
 	"github.com/sluicehost/sluice/host/web"
 	"github.com/sluicehost/sluice/store"
@@ -35,14 +36,14 @@ type runsBody struct {
 }
 
 // recent are the newest runs, of all connections with "".
-func (u *UI) recent(ctx context.Context, connection store.ConnectionID, limit int) ([]timeline.Snapshot, error) {
-	rows, err := u.Store.Runs(ctx, connection, "", limit)
+func recent(ctx context.Context, list runLister, streams *stream.Hub, connection store.ConnectionID, limit int) ([]timeline.Snapshot, error) {
+	rows, err := list.Runs(ctx, connection, "", limit)
 	if err != nil {
 		return nil, err
 	}
 	var out []timeline.Snapshot
 	for _, r := range rows {
-		s, err := u.Streams.Brief(ctx, r)
+		s, err := streams.Brief(ctx, r)
 		if err != nil {
 			return nil, err
 		}
@@ -64,15 +65,51 @@ func runsOf(c *fiber.Ctx) (runsBody, error) {
 	return b, nil
 }
 
-func (u *UI) lookRuns(ctx context.Context, b runsBody) (runsBody, error) {
+// runUI has the list of runs, the page of one, and what can be done to it.
+type runUI struct {
+	*frame
+	runs        host.Runs
+	rows        runReader
+	connections connectionLister
+	files       host.Artifacts
+	system      systemReader
+}
+
+type runLister interface {
+	Runs(ctx context.Context, connection store.ConnectionID, before store.RunID, limit int) ([]store.Run, error)
+}
+
+type runReader interface {
+	runLister
+	Run(ctx context.Context, id store.RunID) (store.Run, error)
+	Events(ctx context.Context, id store.RunID, from uint64, limit int) ([]store.Event, error)
+	EventsBefore(ctx context.Context, id store.RunID, before uint64, limit int) ([]store.Event, error)
+}
+
+func (u *runUI) routes() []web.Route {
+	return []web.Route{
+		page("/ui/runs", u.listRuns),
+		live("/ui/live/runs", u.runsLive),
+		action("/ui/runs", u.startRun),
+		page("/ui/runs/:runId", u.showRun),
+		live("/ui/runs/:runId/live", u.runLive),
+		part("/ui/runs/:runId/older", u.olderEvents),
+		action("/ui/runs/:runId/cancel", u.cancelRun),
+		action("/ui/runs/:runId/pause", u.pauseRun),
+		action("/ui/runs/:runId/resume", u.resumeRun),
+		action("/ui/runs/:runId/answer", u.answer),
+	}
+}
+
+func (u *runUI) lookRuns(ctx context.Context, b runsBody) (runsBody, error) {
 	var err error
-	if b.Connections, err = u.Host.Connections(ctx); err != nil {
+	if b.Connections, err = u.connections.Connections(ctx); err != nil {
 		return b, err
 	}
 	slices.SortFunc(b.Connections, byName)
 	before := store.RunID(b.Before)
 	for looked := 0; looked < runsScanned && len(b.Runs) < runsPage; {
-		rows, err := u.Store.Runs(ctx, store.ConnectionID(b.Connection), before, runsPage)
+		rows, err := u.rows.Runs(ctx, store.ConnectionID(b.Connection), before, runsPage)
 		if err != nil {
 			return b, err
 		}
@@ -86,7 +123,7 @@ func (u *UI) lookRuns(ctx context.Context, b runsBody) (runsBody, error) {
 			if !wanted {
 				continue
 			}
-			s, err := u.Streams.Brief(ctx, r)
+			s, err := u.streams.Brief(ctx, r)
 			if err != nil {
 				return b, err
 			}
@@ -104,7 +141,7 @@ func (u *UI) lookRuns(ctx context.Context, b runsBody) (runsBody, error) {
 	return b, nil
 }
 
-func (u *UI) runs(c *fiber.Ctx) error {
+func (u *runUI) listRuns(c *fiber.Ctx) error {
 	b, err := runsOf(c)
 	if err == nil {
 		b, err = u.lookRuns(web.Context(c), b)
@@ -114,11 +151,12 @@ func (u *UI) runs(c *fiber.Ctx) error {
 	}
 	known := b.Connection == "" || slices.ContainsFunc(b.Connections, func(x host.Connection) bool { return x.ConnectionID == b.Connection })
 	at := url.Values{"connection": {b.Connection}, "status": {b.Status}, "before": {b.Before}}
-	return u.show(c, "runs", page{Title: "Runs", Nav: "runs", Live: "/ui/live/runs?" + at.Encode(), Known: known && b.Before == "", Body: b})
+	return u.show(c, "runs", content{Title: "Runs", Nav: "runs", Live: "/ui/live/runs?" + at.Encode(),
+		Known: known && b.Before == "", Body: b})
 }
 
 // runsLive streams the list, as it was asked for.
-func (u *UI) runsLive(c *fiber.Ctx) error {
+func (u *runUI) runsLive(c *fiber.Ctx) error {
 	asked, err := runsOf(c)
 	if err != nil {
 		return err

@@ -113,8 +113,28 @@ const mostEvery = 366 * 86400
 // units are the words of the form for an interval.
 var units = map[string]int64{"seconds": 1, "minutes": 60, "hours": 3600, "days": 86400}
 
-func (u *UI) putSchedule(c *fiber.Ctx) error {
-	id, f, err := u.connectionAndForm(c)
+// scheduleUI has the list of schedules, and the changes that the page of a
+// connection makes to its own.
+type scheduleUI struct {
+	*frame
+	schedules   host.Schedules
+	connections connectionLister
+}
+
+func (u *scheduleUI) routes() []web.Route {
+	one := "/ui/connections/:connectionId/schedule"
+	return []web.Route{
+		action(one, u.putSchedule),
+		action(one+"/pause", u.pauseSchedule),
+		action(one+"/resume", u.resumeSchedule),
+		action(one+"/delete", u.deleteSchedule),
+		page("/ui/schedules", u.listSchedules),
+		live("/ui/live/schedules", u.schedulesLive),
+	}
+}
+
+func (u *scheduleUI) putSchedule(c *fiber.Ctx) error {
+	id, f, err := connectionAndForm(c)
 	if err != nil {
 		return err
 	}
@@ -150,34 +170,34 @@ func (u *UI) putSchedule(c *fiber.Ctx) error {
 	if err := f.err(); err != nil {
 		return err
 	}
-	if _, _, err := u.Host.PutSchedule(web.Context(c), id, d, nil); err != nil {
+	if _, _, err := u.schedules.PutSchedule(web.Context(c), id, d, nil); err != nil {
 		return err
 	}
 	return reload(c)
 }
 
-func (u *UI) pauseSchedule(c *fiber.Ctx) error {
-	return u.schedule(c, func(id store.ConnectionID) error {
-		_, err := u.Host.PauseSchedule(web.Context(c), id)
+func (u *scheduleUI) pauseSchedule(c *fiber.Ctx) error {
+	return u.change(c, func(id store.ConnectionID) error {
+		_, err := u.schedules.PauseSchedule(web.Context(c), id)
 		return err
 	})
 }
 
-func (u *UI) resumeSchedule(c *fiber.Ctx) error {
-	return u.schedule(c, func(id store.ConnectionID) error {
-		_, err := u.Host.ResumeSchedule(web.Context(c), id)
+func (u *scheduleUI) resumeSchedule(c *fiber.Ctx) error {
+	return u.change(c, func(id store.ConnectionID) error {
+		_, err := u.schedules.ResumeSchedule(web.Context(c), id)
 		return err
 	})
 }
 
-func (u *UI) deleteSchedule(c *fiber.Ctx) error {
-	return u.schedule(c, func(id store.ConnectionID) error {
-		return u.Host.DeleteSchedule(web.Context(c), id)
+func (u *scheduleUI) deleteSchedule(c *fiber.Ctx) error {
+	return u.change(c, func(id store.ConnectionID) error {
+		return u.schedules.DeleteSchedule(web.Context(c), id)
 	})
 }
 
-func (u *UI) schedule(c *fiber.Ctx, act func(store.ConnectionID) error) error {
-	id, _, err := u.connectionAndForm(c)
+func (u *scheduleUI) change(c *fiber.Ctx, act func(store.ConnectionID) error) error {
+	id, _, err := connectionAndForm(c)
 	if err != nil {
 		return err
 	}
@@ -187,21 +207,21 @@ func (u *UI) schedule(c *fiber.Ctx, act func(store.ConnectionID) error) error {
 	return reload(c)
 }
 
-func (u *UI) lookSchedules(ctx context.Context) ([]host.Connection, error) {
-	all, err := u.Host.Connections(ctx)
+func (u *scheduleUI) lookSchedules(ctx context.Context) ([]host.Connection, error) {
+	all, err := u.connections.Connections(ctx)
 	slices.SortFunc(all, byName)
 	return all, err
 }
 
-func (u *UI) schedules(c *fiber.Ctx) error {
+func (u *scheduleUI) listSchedules(c *fiber.Ctx) error {
 	all, err := u.lookSchedules(web.Context(c))
 	if err != nil {
 		return err
 	}
-	return u.show(c, "schedules", page{Title: "Schedules", Nav: "schedules", Live: "/ui/live/schedules", Body: all})
+	return u.show(c, "schedules", content{Title: "Schedules", Nav: "schedules", Live: "/ui/live/schedules", Body: all})
 }
 
-func (u *UI) schedulesLive(c *fiber.Ctx) error {
+func (u *scheduleUI) schedulesLive(c *fiber.Ctx) error {
 	return u.follow(c, "", "schedules", func(ctx context.Context) ([]region, error) {
 		all, err := u.lookSchedules(ctx)
 		if err != nil {

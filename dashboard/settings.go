@@ -15,7 +15,27 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-func (u *UI) settings(c *fiber.Ctx) error {
+// settingUI has the page of the host itself, and its webhooks.
+type settingUI struct {
+	*frame
+	system   systemReader
+	webhooks *webhook.Hooks // nil: the page has none
+	audit    auditor
+}
+
+func (u *settingUI) routes() []web.Route {
+	one := "/ui/webhooks/:webhookId"
+	return []web.Route{
+		page("/ui/settings", u.showSettings),
+		action("/ui/webhooks", u.createWebhook),
+		action(one+"/delete", u.deleteWebhook),
+		action(one+"/test", u.testWebhook),
+		action(one+"/rotate", u.rotateWebhook),
+		action(one+"/deliveries/:deliveryId/redeliver", u.redeliver),
+	}
+}
+
+func (u *settingUI) showSettings(c *fiber.Ctx) error {
 	ctx := web.Context(c)
 	body := struct {
 		Info      host.Info
@@ -24,19 +44,19 @@ func (u *UI) settings(c *fiber.Ctx) error {
 		Webhooks  []hook
 		HasHooks  bool
 		ExpiresAt time.Time // of the session
-	}{Info: u.Host.Info(ctx), Failing: u.Host.Ready(ctx), ExpiresAt: web.Session(c).ExpiresAt}
+	}{Info: u.system.Info(ctx), Failing: u.system.Ready(ctx), ExpiresAt: web.Session(c).ExpiresAt}
 	for _, name := range slices.Sorted(maps.Keys(body.Info.Limits)) {
 		f := measured(name, body.Info.Limits[name])
 		body.Limits = append(body.Limits, fact{name, f.Value})
 	}
-	if u.Webhooks != nil {
+	if u.webhooks != nil {
 		var err error
-		if body.Webhooks, err = u.hooks(ctx); err != nil {
+		if body.Webhooks, err = u.withAttempts(ctx); err != nil {
 			return err
 		}
 		body.HasHooks = true
 	}
-	return u.show(c, "settings", page{Title: "Settings", Nav: "settings", Body: body})
+	return u.show(c, "settings", content{Title: "Settings", Nav: "settings", Body: body})
 }
 
 // A hook is a webhook with its newest attempts.
@@ -48,14 +68,14 @@ type hook struct {
 // shownAttempts of each webhook are on the page; the API has all that are kept.
 const shownAttempts = 10
 
-func (u *UI) hooks(ctx context.Context) ([]hook, error) {
-	all, err := u.Webhooks.List(ctx)
+func (u *settingUI) withAttempts(ctx context.Context) ([]hook, error) {
+	all, err := u.webhooks.List(ctx)
 	if err != nil {
 		return nil, err
 	}
 	out := make([]hook, 0, len(all))
 	for _, w := range all {
-		attempts, err := u.Webhooks.Deliveries(ctx, w.ID)
+		attempts, err := u.webhooks.Deliveries(ctx, w.ID)
 		if err != nil && !errors.Is(err, store.ErrNotFound) { // removed meanwhile
 			return nil, err
 		}
@@ -65,12 +85,12 @@ func (u *UI) hooks(ctx context.Context) ([]hook, error) {
 }
 
 // createWebhook shows the secret that was made once, in its answer.
-func (u *UI) createWebhook(c *fiber.Ctx) error {
+func (u *settingUI) createWebhook(c *fiber.Ctx) error {
 	f, err := formOf(c)
 	if err != nil {
 		return err
 	}
-	if u.Webhooks == nil {
+	if u.webhooks == nil {
 		return web.NotFound()
 	}
 	d := webhook.Definition{URL: f.text("url", 2048), Tags: f.lines("tags")}
@@ -92,9 +112,10 @@ func (u *UI) createWebhook(c *fiber.Ctx) error {
 		return err
 	}
 	ctx := web.Context(c)
-	w, secret, err := u.Webhooks.Create(ctx, web.Who(c).ID, d, nil)
+	w, secret, err := u.webhooks.Create(ctx, web.Who(c).ID, d, nil)
 	if refused := (*webhook.Refusal)(nil); errors.As(err, &refused) {
-		return web.NewProblem(400, "validation_error", "%s", sentence(refused.Message)).With("fields", []web.Field{{Path: refused.Member, Rule: "refused"}})
+		return web.NewProblem(400, "validation_error", "%s", sentence(refused.Message)).
+			With("fields", []web.Field{{Path: refused.Member, Rule: "refused"}})
 	}
 	if errors.Is(err, webhook.ErrTooMany) {
 		return web.NewProblem(409, "conflict", "%s", sentence(err.Error())+".")
@@ -102,7 +123,7 @@ func (u *UI) createWebhook(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if err := u.Host.Audit(ctx, "webhook.created", w.ID, "done", nil); err != nil {
+	if err := u.audit.Audit(ctx, "webhook.created", w.ID, "done", nil); err != nil {
 		return err
 	}
 	return u.write(c, "settings", "once", struct {
@@ -111,26 +132,26 @@ func (u *UI) createWebhook(c *fiber.Ctx) error {
 	}{w, secret})
 }
 
-func (u *UI) deleteWebhook(c *fiber.Ctx) error {
+func (u *settingUI) deleteWebhook(c *fiber.Ctx) error {
 	return u.withWebhook(c, "webhook.deleted", func(ctx context.Context, id string) (string, error) {
-		return "done", u.Webhooks.Delete(ctx, id)
+		return "done", u.webhooks.Delete(ctx, id)
 	})
 }
 
-func (u *UI) testWebhook(c *fiber.Ctx) error {
+func (u *settingUI) testWebhook(c *fiber.Ctx) error {
 	return u.withWebhook(c, "webhook.tested", func(ctx context.Context, id string) (string, error) {
-		a, err := u.Webhooks.Test(ctx, id)
+		a, err := u.webhooks.Test(ctx, id)
 		return attempted(a), err
 	})
 }
 
-func (u *UI) redeliver(c *fiber.Ctx) error {
+func (u *settingUI) redeliver(c *fiber.Ctx) error {
 	delivery, err := web.ID(c, "deliveryId")
 	if err != nil {
 		return err
 	}
 	return u.withWebhook(c, "webhook.redelivered", func(ctx context.Context, id string) (string, error) {
-		a, err := u.Webhooks.Redeliver(ctx, id, delivery)
+		a, err := u.webhooks.Redeliver(ctx, id, delivery)
 		return attempted(a), err
 	})
 }
@@ -144,7 +165,7 @@ func attempted(a webhook.Attempt) string {
 }
 
 // withWebhook does something with a webhook, writes it down, and shows the page anew.
-func (u *UI) withWebhook(c *fiber.Ctx, action string, do func(ctx context.Context, id string) (outcome string, err error)) error {
+func (u *settingUI) withWebhook(c *fiber.Ctx, action string, do func(ctx context.Context, id string) (outcome string, err error)) error {
 	id, err := web.ID(c, "webhookId")
 	if err != nil {
 		return err
@@ -152,21 +173,21 @@ func (u *UI) withWebhook(c *fiber.Ctx, action string, do func(ctx context.Contex
 	if _, err := formOf(c); err != nil {
 		return err
 	}
-	if u.Webhooks == nil {
+	if u.webhooks == nil {
 		return web.NotFound()
 	}
 	outcome, err := do(web.Context(c), id)
 	if err != nil {
 		return err
 	}
-	if err := u.Host.Audit(web.Context(c), action, id, outcome, nil); err != nil {
+	if err := u.audit.Audit(web.Context(c), action, id, outcome, nil); err != nil {
 		return err
 	}
 	return reload(c)
 }
 
 // rotateWebhook shows the new secret once, in its answer.
-func (u *UI) rotateWebhook(c *fiber.Ctx) error {
+func (u *settingUI) rotateWebhook(c *fiber.Ctx) error {
 	id, err := web.ID(c, "webhookId")
 	if err != nil {
 		return err
@@ -174,17 +195,17 @@ func (u *UI) rotateWebhook(c *fiber.Ctx) error {
 	if _, err := formOf(c); err != nil {
 		return err
 	}
-	if u.Webhooks == nil {
+	if u.webhooks == nil {
 		return web.NotFound()
 	}
-	r, err := u.Webhooks.Rotate(web.Context(c), id, "", nil)
+	r, err := u.webhooks.Rotate(web.Context(c), id, "", nil)
 	if errors.Is(err, webhook.ErrRotations) {
 		return web.NewProblem(409, "conflict", "%s", sentence(err.Error())+".")
 	}
 	if err != nil {
 		return err
 	}
-	if err := u.Host.Audit(web.Context(c), "webhook.rotated", id, "done", nil); err != nil {
+	if err := u.audit.Audit(web.Context(c), "webhook.rotated", id, "done", nil); err != nil {
 		return err
 	}
 	return u.write(c, "settings", "rotated", r)

@@ -15,10 +15,10 @@ import (
 
 // words are the functions of templates. They return text, which html/template
 // escapes where it stands.
-func (u *UI) words() template.FuncMap {
+func (u *frame) words() template.FuncMap {
 	return template.FuncMap{
 		"asset":    u.assetURL,
-		"ago":      func(t any) string { return ago(u.Now(), moment(t)) },
+		"ago":      func(t any) string { return ago(u.now(), moment(t)) },
 		"stamp":    func(t any) string { return stamp(moment(t)) },
 		"clock":    func(t any) string { return clock(moment(t)) },
 		"iso":      func(t any) string { return iso(moment(t)) },
@@ -215,7 +215,7 @@ func reasonWord(s any) string {
 	return strings.ReplaceAll(strings.ReplaceAll(fmt.Sprint(s), "_", " "), "-", " ")
 }
 
-// todos are the codes of runtime.md §6.1 as what an owner does about them.
+// todos are the codes of starts that were refused, as what an owner does about them.
 var todos = map[string]string{
 	"connection_disabled":    "it is switched off",
 	"grant_consumed":         "its permission was for one run; decide again",

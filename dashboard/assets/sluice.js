@@ -7,7 +7,7 @@
   const all = (selector, within = document) => Array.from(within.querySelectorAll(selector));
   const csrf = () => $('meta[name="sluice-csrf"]')?.content ?? '';
 
-  // Answers of our own origin are the only HTML that is ever parsed (S100).
+  // Answers of our own origin are the only HTML that is ever parsed.
   const answers = [];
   const vouch = (html, origin) => {
     if (origin !== location.origin || !html) return;
@@ -154,7 +154,7 @@
     if (e.detail.successful || e.detail.xhr.status === 409) form.reset();
   });
 
-  // A refusal names its fields (A46).
+  // A refusal names its fields.
   const fieldsOf = (details) => details?.fields ?? (details?.field ? [{ path: details.field, rule: 'refused' }] : []);
   // What failed stands in its form until it is tried again. A form that the page draws
   // anew by itself, or a lone button, would lose it.
@@ -463,7 +463,7 @@
     return ours(to ?? '/ui/');
   };
 
-  // Signing in: the token is in the fragment, which no server sees (A31).
+  // Signing in: the token is in the fragment, which no server sees.
   const login = async (box) => {
     const next = new URL(location.href).searchParams.get('next');
     if (next) try { sessionStorage.setItem(nextAs, next); } catch { /* then it leads to the overview */ }

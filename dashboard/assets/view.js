@@ -1,6 +1,6 @@
 // The live view: the page of a run's browser, drawn and used from here. Everything
 // that it is told was written by a page somewhere; it is shown through textContent
-// and as a picture, and nothing else (B215 to B236).
+// and as a picture, and nothing else.
 'use strict';
 
 (() => {
@@ -124,7 +124,7 @@
     socket.onclose = (e) => closed(v, e);
   };
 
-  // A connection that dropped comes back by itself for half a minute (B213).
+  // A connection that dropped comes back by itself for half a minute.
   const closed = (v, e) => {
     if (view !== v || v.over) return;
     if ((e.code === 1006 || e.code === 1005) && v.resume) {
@@ -149,7 +149,7 @@
     }).catch(() => null);
   };
 
-  // What cannot be shown is not hinted at (B235).
+  // What cannot be shown is not hinted at.
   const final = ['interaction_ended', 'surface_lost', 'session_ended', 'host_stopping', 'no_pending_interaction'].map((code) => sentences[code]);
   const gone = (why) => {
     screenful(false);
@@ -227,7 +227,7 @@
     if (text) said(text);
   };
 
-  // Dialogs, with the page's host named (B229).
+  // Dialogs, with the page's host named.
   const asked = (d, before, news) => {
     shown('[data-view-dialog]', Boolean(d));
     if (!d || before && d.text === before.text && d.type === before.type) return;
@@ -239,7 +239,7 @@
     if (yours()) $('[data-view-dialog] .primary').focus();
   };
 
-  // Lists and pickers that the browser would draw by itself (B227).
+  // Lists and pickers that the browser would draw by itself.
   const choose = (m) => {
     const field = document.createElement(m.type === 'select' ? 'select' : 'input');
     if (m.type === 'select') {
@@ -270,7 +270,7 @@
     said('The clipboard is not open to this page. What was selected stands in the box for pasting.');
   };
 
-  // The elements, for whoever does not see the picture (B233).
+  // The elements, for whoever does not see the picture.
   const list = (elements) => {
     const button = (text, name, act) => {
       const b = document.createElement('button');
@@ -303,7 +303,7 @@
     said(elements.length === 1 ? 'One element.' : `${elements.length} elements.`);
   };
 
-  // The picture (B215): 21 bytes, then a JPEG.
+  // The picture: 21 bytes, then a JPEG.
   const draw = async (v, buffer) => {
     const head = new DataView(buffer);
     if (buffer.byteLength < 22 || head.getUint8(0) !== 1) return;
@@ -325,7 +325,7 @@
     send(v, { type: 'ack', seq });
   };
 
-  // Pointers, in pixels of the picture (B224).
+  // Pointers, in pixels of the picture.
   const at = (e) => {
     const r = canvas.getBoundingClientRect();
     return { x: (e.clientX - r.left) * canvas.width / r.width, y: (e.clientY - r.top) * canvas.height / r.height };
@@ -440,7 +440,7 @@
     if (text) tell({ type: 'paste', text: text.slice(0, 20000) });
   });
 
-  // A narrow touch screen has the page at its own size (B232).
+  // A narrow touch screen has the page at its own size.
   let fitted = '';
   const fit = () => {
     if (!narrow.matches || !yours()) { fitted = ''; return; }
@@ -455,7 +455,7 @@
   let resized = 0;
   screen.orientation?.addEventListener('change', () => { clearTimeout(resized); resized = setTimeout(fit, 300); });
 
-  // A file goes in pieces (B228).
+  // A file goes in pieces.
   const give = async (file) => {
     if (!file || file.size > 25 * 1024 * 1024) { said('Choose a file of at most 25 MB.'); return; }
     const v = view;

@@ -1,3 +1,14 @@
+// Package access knows who asks, and how often they may: API keys, owner
+// sessions, login tokens, signed interrupt tokens, token buckets, and the
+// answers that idempotent requests get again. See docs/spec/api.md, "Access control".
+//
+// Everything that lasts is a document of the store. Of a credential only a
+// digest is kept, so that whoever reads the store can use none. Nothing here
+// knows HTTP; host/web reads headers and writes answers.
+//
+// What a caller presents is hostile: it is bounded before it is looked at, looked
+// up by a digest or an id, compared in constant time, and never repeated in an
+// error.
 package access
 
 import (
@@ -17,7 +28,7 @@ type Access struct {
 	Tokens   *Tokens
 	Replies  *Replies
 
-	// The buckets of A253. A name is a key id, an address, or a digest of a token.
+	// The rates. A name is a key id, an address, or a digest of a token.
 	PerKey     *Limiter
 	PerAddress *Limiter
 	Logins     *Limiter // POST /ui/session, by address
@@ -32,12 +43,12 @@ func (a *Access) Rates() Rates { return a.rates }
 
 // Options are what Open needs.
 type Options struct {
-	Store store.Store
+	Store store.Documents
 	Now   func() time.Time // nil: time.Now
-	Rates Rates            // zero members have the defaults of A253
+	Rates Rates            // zero members have their defaults
 }
 
-// Rates are the buckets of A253.
+// Rates are how much is let through, with the defaults beside them.
 type Rates struct {
 	KeyPerSecond, KeyBurst         int // 50, 200
 	AddressPerSecond, AddressBurst int // 50, 200

@@ -72,7 +72,7 @@ func stored(t *testing.T, st store.Store, kind store.Kind) string {
 	return all.String()
 }
 
-// TestKeyLife follows keys from creation to their end (A24, A25, A221 to A223).
+// TestKeyLife follows keys from creation to their end.
 func TestKeyLife(t *testing.T) {
 	a, st, c := open(t)
 	ctx := context.Background()
@@ -130,7 +130,7 @@ func TestKeyLife(t *testing.T) {
 		t.Errorf("revoked: %v", err)
 	}
 	if err := a.Check(ctx, p2, ""); !errors.Is(err, access.ErrKeyRevoked) {
-		t.Errorf("check of a revoked key: %v (A29)", err)
+		t.Errorf("check of a revoked key: %v", err)
 	}
 	for _, id := range []string{"key_01ARZ3NDEKTSV4RRFFQ69G5FAV", "x", ""} {
 		if err := a.Keys.Revoke(ctx, id); !errors.Is(err, store.ErrNotFound) {
@@ -146,7 +146,7 @@ func TestKeyLife(t *testing.T) {
 	}
 }
 
-// TestKeyGivesNoMore: a key never gives what its creator does not have (A221).
+// TestKeyGivesNoMore: a key never gives what its creator does not have.
 func TestKeyGivesNoMore(t *testing.T) {
 	a, _, c := open(t)
 	soon, later := c.now().Add(time.Hour), c.now().Add(2*time.Hour)
@@ -191,8 +191,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// TestLastUsed: use is written down once a minute, and never undoes a revocation
-// (A222).
+// TestLastUsed: use is written down once a minute, and never undoes a revocation.
 func TestLastUsed(t *testing.T) {
 	a, st, c := open(t)
 	ctx := context.Background()
@@ -237,7 +236,7 @@ func (r *reading) Document(ctx context.Context, kind store.Kind, id string) (sto
 	return d, err
 }
 
-// TestLoginOnce: of many that present a login token one gets in (A31, S102).
+// TestLoginOnce: of many that present a login token one gets in.
 func TestLoginOnce(t *testing.T) {
 	a, st, c := open(t)
 	ctx := context.Background()
@@ -297,7 +296,7 @@ func login(t *testing.T, a *access.Access, old string) access.Session {
 }
 
 // TestSessionLife: 12 idle hours, 7 days in all, dead at once when closed, renewed
-// at login, 32 at most (A32, S102).
+// at login, 32 at most.
 func TestSessionLife(t *testing.T) {
 	a, _, c := open(t)
 	ctx := context.Background()
@@ -367,7 +366,7 @@ func TestSessionLife(t *testing.T) {
 }
 
 // TestInterruptToken: signed, bound to one interrupt, at most 30 minutes, dead
-// after a rotation (A152, A155).
+// after a rotation.
 func TestInterruptToken(t *testing.T) {
 	a, st, c := open(t)
 	token, ends := a.Tokens.Sign("run_1", "collect", "int_1", time.Time{})
@@ -410,7 +409,7 @@ func TestInterruptToken(t *testing.T) {
 	}
 }
 
-// TestLimiter: burst, rate, and when to come back (A47, A253).
+// TestLimiter: burst, rate, and when to come back.
 func TestLimiter(t *testing.T) {
 	c := &clock{at: time.Unix(1e9, 0)}
 	l := access.NewLimiter("key", 50, time.Second, 200, c.now)
@@ -475,7 +474,7 @@ func TestLimiterBounded(t *testing.T) {
 	}
 }
 
-// TestScopes: each is its own, and there are 21 (A27).
+// TestScopes: each is its own, and there are 21.
 func TestScopes(t *testing.T) {
 	if n := len(access.All()); n != 21 {
 		t.Errorf("%d scopes", n)
@@ -493,7 +492,7 @@ func TestScopes(t *testing.T) {
 	}
 }
 
-// TestPrivateHost: made once (A33).
+// TestPrivateHost: made once.
 func TestPrivateHost(t *testing.T) {
 	_, st, _ := open(t)
 	var names [8]string
@@ -509,7 +508,7 @@ func TestPrivateHost(t *testing.T) {
 	}
 }
 
-// TestNewID: ULIDs, in the order of time (A6).
+// TestNewID: ULIDs, in the order of time.
 func TestNewID(t *testing.T) {
 	at := time.UnixMilli(1469918176385)
 	if id := access.NewID("run_", at); !strings.HasPrefix(id, "run_01ARYZ6S41") || len(id) != 4+26 {

@@ -8,29 +8,29 @@ import (
 
 // Why a credential is not taken. Only the last is for a valid one.
 var (
-	// ErrUnauthenticated: missing, malformed or unknown (A25).
+	// ErrUnauthenticated: missing, malformed or unknown.
 	ErrUnauthenticated = errors.New("no valid credential")
-	// ErrKeyExpired: known, but past its date (A25).
+	// ErrKeyExpired: known, but past its date.
 	ErrKeyExpired = errors.New("key has expired")
-	// ErrKeyRevoked: known, but revoked (A25).
+	// ErrKeyRevoked: known, but revoked.
 	ErrKeyRevoked = errors.New("key was revoked")
-	// ErrForbidden: valid, without the scope (A25).
+	// ErrForbidden: valid, without the scope.
 	ErrForbidden = errors.New("scope is missing")
 )
 
-// Why a signed interrupt token is not taken (A155).
+// Why a signed interrupt token is not taken.
 var (
 	ErrTokenUnknown = errors.New("interrupt token is unknown")
 	ErrTokenExpired = errors.New("interrupt token has expired")
 )
 
-// Why an idempotent request does not run (A49, A50).
+// Why an idempotent request does not run.
 var (
 	// ErrMismatch: the key was used with another body.
 	ErrMismatch = errors.New("idempotency key was used for another request")
 	// ErrInFlight: the first request with the key still runs.
 	ErrInFlight = errors.New("the first request with this idempotency key still runs")
-	// ErrKeySyntax: not 1 to 255 printable ASCII characters (A48).
+	// ErrKeySyntax: not 1 to 255 printable ASCII characters.
 	ErrKeySyntax = errors.New("idempotency key is not 1 to 255 printable ASCII characters")
 )
 
@@ -49,7 +49,7 @@ func (e *ScopeError) Error() string {
 	return fmt.Sprintf("%d scopes that the creator does not have", len(e.Scopes))
 }
 
-// A FieldError is a member that a request has wrong. It holds no value (A45).
+// A FieldError is a member that a request has wrong. It holds no value.
 type FieldError struct {
 	Path string
 	Rule string
@@ -57,7 +57,7 @@ type FieldError struct {
 
 func (e *FieldError) Error() string { return e.Path + ": " + e.Rule }
 
-// A RateError says how long to wait (A47).
+// A RateError says how long to wait.
 type RateError struct {
 	RetryAfter time.Duration
 	Scope      string // tenant, route, global or key

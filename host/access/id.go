@@ -10,7 +10,7 @@ import (
 var crockford = base32.NewEncoding("0123456789ABCDEFGHJKMNPQRSTVWXYZ").WithPadding(base32.NoPadding)
 
 // NewID returns a prefix and a ULID: 48 bits of time in milliseconds and 80
-// random ones, so that ids sort by age (A6).
+// random ones, so that ids sort by age.
 func NewID(prefix string, at time.Time) string {
 	// A ULID is 128 bits behind two zero bits; base32 counts from the front, so
 	// that four zero bytes and six bits before it keep the groups of five in step.

@@ -15,7 +15,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// The modes of a key (A24).
+// The modes of a key.
 const (
 	Live = "live"
 	Test = "test"
@@ -42,7 +42,7 @@ type Keys struct {
 	now   func() time.Time
 }
 
-// A Key is what may be known of an API key (A222). The secret is not in it.
+// A Key is what may be known of an API key. The secret is not in it.
 type Key struct {
 	KeyID         string               `json:"keyId"`
 	Name          string               `json:"name"`
@@ -57,7 +57,7 @@ type Key struct {
 	Status        string               `json:"status"`
 }
 
-// NewKey is the body of A221.
+// NewKey is a key to be made, and the body of the request for it.
 type NewKey struct {
 	Name          string               `json:"name"`
 	Scopes        []Scope              `json:"scopes"`
@@ -96,10 +96,10 @@ func (k *storedKey) shown(now time.Time) Key {
 }
 
 // Create makes a key, and returns it and what its holder presents, which is
-// nowhere else. A key gets only what by has: scopes, connections, mode and life
-// (A221). *FieldError, or *ScopeError when a scope is not by's to give. with is
-// called with the key before it is stored, and what it returns is stored with it
-// (A51); nil for nothing.
+// nowhere else. A key gets only what by has: scopes, connections, mode and life.
+// *FieldError, or *ScopeError when a scope is not by's to give. with is
+// called with the key before it is stored, and what it returns is stored with it;
+// nil for nothing.
 func (k *Keys) Create(ctx context.Context, by *Principal, n NewKey, with func(Key, string) []store.Write) (Key, string, error) {
 	now := k.now().UTC().Truncate(time.Millisecond)
 	if err := n.check(by, now); err != nil {
@@ -191,7 +191,7 @@ func (k *Keys) Key(ctx context.Context, id string) (Key, error) {
 	return s.shown(k.now()), err
 }
 
-// Revoke ends a key at once, also for streams that it holds (A29). That it was
+// Revoke ends a key at once, also for streams that it holds. That it was
 // revoked before is no error; store.ErrNotFound.
 func (k *Keys) Revoke(ctx context.Context, id string, with ...store.Write) error {
 	for {
@@ -215,8 +215,8 @@ func (k *Keys) Revoke(ctx context.Context, id string, with ...store.Write) error
 	}
 }
 
-// Authenticate returns who presents a key (A23 to A25). ErrUnauthenticated,
-// ErrKeyExpired, ErrKeyRevoked; any other error is the store's.
+// Authenticate returns who presents a key. ErrUnauthenticated, ErrKeyExpired,
+// ErrKeyRevoked; any other error is the store's.
 func (k *Keys) Authenticate(ctx context.Context, presented string) (*Principal, error) {
 	if len(presented) > 200 {
 		return nil, ErrUnauthenticated
@@ -232,8 +232,8 @@ func (k *Keys) Authenticate(ctx context.Context, presented string) (*Principal, 
 	})
 }
 
-// principal is who a key is, when proof agrees; nil for one that was let in
-// before.
+// principal loads a key and returns who it is, if proof accepts it. A nil proof is for
+// a principal that was let in before.
 func (k *Keys) principal(ctx context.Context, id string, proof func(*storedKey) bool) (*Principal, error) {
 	s, revision, err := k.load(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
@@ -254,7 +254,8 @@ func (k *Keys) principal(ctx context.Context, id string, proof func(*storedKey) 
 		return nil, fmt.Errorf("read key %s: %w", id, err)
 	}
 	k.used(ctx, &s, revision, now)
-	p := &Principal{ID: "key:" + id, Scopes: set, Connections: s.ConnectionIDs, Test: s.Mode == Test, Transport: REST, credential: id}
+	p := &Principal{ID: "key:" + id, Scopes: set, Connections: s.ConnectionIDs, Test: s.Mode == Test, Transport: REST,
+		credential: id}
 	if s.ExpiresAt != nil {
 		p.ExpiresAt = *s.ExpiresAt
 	}

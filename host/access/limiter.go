@@ -30,7 +30,7 @@ type bucket struct {
 const maxBuckets = 16 << 10
 
 // NewLimiter lets each name have limit requests per time, and burst at once.
-// scope is the word of A47 in what it answers.
+// scope is what a refusal says the rate is of: key, route or global.
 func NewLimiter(scope string, limit int, per time.Duration, burst int, now func() time.Time) *Limiter {
 	l := &Limiter{limit: limit, per: per, burst: float64(burst), scope: scope, now: now, buckets: map[string]*bucket{}}
 	l.shared = bucket{tokens: l.burst, at: now()}

@@ -11,7 +11,7 @@ import (
 // Owner is the id of the principal of sessions and of the local socket.
 const Owner = "owner"
 
-// How a principal came in (A100).
+// How a principal came in.
 const (
 	REST = "rest"
 	UI   = "ui"
@@ -24,7 +24,7 @@ type Principal struct {
 	Scopes Scopes
 	// Connections are the only ones that it sees; nil is all.
 	Connections []store.ConnectionID
-	// Test: only conformance connectors and connections in mode test (A24).
+	// Test: only conformance connectors and connections in mode test.
 	Test      bool
 	Transport string // REST or UI
 	Address   string // remote address, "" for the local socket
@@ -39,7 +39,7 @@ type Principal struct {
 func (p *Principal) Allows(s Scope) bool { return p.Scopes.Has(s) }
 
 // SeesConnection reports whether it may know of a connection. What it may not
-// know of is 404 (A26).
+// know of is 404.
 func (p *Principal) SeesConnection(id store.ConnectionID) bool {
 	return p.Connections == nil || slices.Contains(p.Connections, id)
 }
@@ -49,7 +49,7 @@ func (p *Principal) SeesConnection(id store.ConnectionID) bool {
 func (p *Principal) Restricted() bool { return p.Connections != nil || p.Test }
 
 // Manages reports whether it may list and revoke a key: one that could be of its
-// making (A221). What a restricted key may not manage is 404 (A26).
+// making. What a restricted key may not manage is 404.
 func (p *Principal) Manages(k Key) bool {
 	if p.Test && k.Mode != Test || p.Connections != nil && k.ConnectionIDs == nil {
 		return false
@@ -74,10 +74,10 @@ func OfSocket(requestID string) *Principal {
 	return &Principal{ID: Owner, Scopes: Everything, Transport: REST, RequestID: requestID}
 }
 
-// Check looks again whether p may still do what it was let in for (A29). It is
-// for whatever takes long, at every heartbeat. ErrUnauthenticated, ErrKeyExpired,
-// ErrKeyRevoked or ErrForbidden; any other error is the store's, and says
-// nothing of p.
+// Check looks again whether p may still do what it was let in for. It is for
+// whatever takes long, at every heartbeat. ErrUnauthenticated, ErrKeyExpired,
+// ErrKeyRevoked or ErrForbidden; any other error is the store's, and says nothing
+// of p.
 func (a *Access) Check(ctx context.Context, p *Principal, s Scope) error {
 	switch {
 	case p.credential == "":

@@ -15,8 +15,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// How long an answer is kept (A48, A51), and how long a duplicate waits for it
-// (A50).
+// How long an answer is kept, and how long a duplicate waits for it.
 const (
 	ReplyLife   = 24 * time.Hour
 	ReplyFailed = time.Minute
@@ -26,7 +25,7 @@ const (
 	maxReply = 512 << 10
 )
 
-// Replies are the answers to idempotent requests (A48 to A52).
+// Replies are the answers to idempotent requests.
 type Replies struct {
 	store store.Documents
 	now   func() time.Time
@@ -53,7 +52,7 @@ type Reply struct {
 	Location string
 }
 
-// A Request is what makes two requests the same (A48).
+// A Request is what makes two requests the same.
 type Request struct {
 	// Space separates those who must not get each other's answers: the tenant, and
 	// the key when it is restricted.
@@ -61,8 +60,8 @@ type Request struct {
 	Method string
 	Path   string // concrete
 	Key    string
-	// By is who asks. One-time secrets (A52) are given again to the same alone: others
-	// of the space may not have the scopes that they carry.
+	// By is who asks. One-time secrets are repeated to the same principal only: others
+	// of the space may lack the scopes that a secret carries.
 	By string
 	// Query and Content are what must be equal too: the query and the body. They are
 	// not kept.
@@ -137,8 +136,7 @@ func (r *Replies) leave(id string, f *flight, reply, bare *Reply) {
 	close(f.done)
 }
 
-// begin looks for a kept answer. Whoever holds the flight is the only one that
-// does.
+// begin returns a kept answer, or else a slot. Only the holder of the flight calls it.
 func (r *Replies) begin(ctx context.Context, id string, f *flight) (*Reply, *Slot, error) {
 	kept, bare, err := r.kept(ctx, id, f)
 	if err != nil || kept != nil {
@@ -148,8 +146,8 @@ func (r *Replies) begin(ctx context.Context, id string, f *flight) (*Reply, *Slo
 	return nil, &Slot{r: r, id: id, flight: f}, nil
 }
 
-// kept is the answer that is stored, as the one that it was given to gets it, and
-// as others do.
+// kept returns the stored answer: reply in full, for whoever it was given to, and bare
+// without one-time secrets, for others.
 func (r *Replies) kept(ctx context.Context, id string, f *flight) (reply, bare *Reply, err error) {
 	d, err := r.store.Document(ctx, store.Replies, id)
 	if errors.Is(err, store.ErrNotFound) {
@@ -185,7 +183,7 @@ type Slot struct {
 	carried *Reply // of the last Writes
 }
 
-// Omit names members of the answer's body that are shown once (A52). Answers that
+// Omit names members of the answer's body that are shown once. Answers that
 // are given again lack them from SealLife on, or after a restart, and have
 // secretOmitted. Before Writes and Finish.
 func (s *Slot) Omit(members ...string) {
@@ -195,7 +193,7 @@ func (s *Slot) Omit(members ...string) {
 }
 
 // Writes is the record of an answer, to be stored in the same commit as the
-// effect that it reports (A51). It may be called again when the commit is tried
+// effect that it reports. It may be called again when the commit is tried
 // again; Finish must then be called with the same answer.
 func (s *Slot) Writes(status int, body []byte, location string) []store.Write {
 	if s == nil {
@@ -210,7 +208,7 @@ func (s *Slot) Writes(status int, body []byte, location string) []store.Write {
 }
 
 // Finish ends the request with its answer. Unless its Writes were part of a
-// commit, it keeps the answer now, for as long as A51 says; 429 for retryAfter.
+// commit, it keeps the answer now: for a day, or of a 429 for retryAfter.
 // Duplicates that wait get the answer whether or not it could be kept.
 func (s *Slot) Finish(ctx context.Context, status int, body []byte, location string, retryAfter time.Duration) error {
 	if s == nil || s.flight == nil {
@@ -279,10 +277,11 @@ func (s *Slot) write(status int, body []byte, location string) (*store.Write, er
 	if err != nil {
 		return nil, err
 	}
-	return &store.Write{Kind: store.Replies, ID: s.id, Data: data, If: store.Absent(), ExpiresAt: s.r.now().Add(life)}, nil
+	return &store.Write{Kind: store.Replies, ID: s.id, Data: data, If: store.Absent(),
+		ExpiresAt: s.r.now().Add(life)}, nil
 }
 
-// ValidKey reports whether an idempotency key is one (A48).
+// ValidKey reports whether an idempotency key is one.
 func ValidKey(key string) bool {
 	if len(key) < 1 || len(key) > 255 {
 		return false

@@ -27,8 +27,7 @@ func begin(t *testing.T, a *access.Access, q access.Request) (*access.Reply, *ac
 	return r, s
 }
 
-// TestReply: the same answer again, for a day, and for the same request only
-// (A48, A49).
+// TestReply: the same answer again, for a day, and for the same request only.
 func TestReply(t *testing.T) {
 	a, st, c := open(t)
 	ctx := context.Background()
@@ -77,7 +76,7 @@ func TestReply(t *testing.T) {
 	s.Abandon()
 }
 
-// TestReplyKept: which answers are kept, and for how long (A51).
+// TestReplyKept: which answers are kept, and for how long.
 func TestReplyKept(t *testing.T) {
 	for status, life := range map[int]time.Duration{200: access.ReplyLife, 204: access.ReplyLife, 404: access.ReplyLife, 409: access.ReplyLife, 422: access.ReplyLife,
 		400: 0, 401: 0, 403: 0, 429: 7 * time.Second, 500: time.Minute, 503: time.Minute} {
@@ -102,7 +101,7 @@ func TestReplyKept(t *testing.T) {
 }
 
 // TestReplyWithEffect: the record is in the commit of the effect, or there is
-// neither (A51).
+// neither.
 func TestReplyWithEffect(t *testing.T) {
 	a, st, _ := open(t)
 	ctx := context.Background()
@@ -145,8 +144,7 @@ func TestReplyWithEffect(t *testing.T) {
 	}
 }
 
-// TestReplyOnce: N requests with one key at the same time are carried out once
-// (A50).
+// TestReplyOnce: N requests with one key at the same time are carried out once.
 func TestReplyOnce(t *testing.T) {
 	a, _, _ := open(t)
 	var ran, shared atomic.Int32
@@ -173,7 +171,7 @@ func TestReplyOnce(t *testing.T) {
 	}
 }
 
-// TestReplyInFlight: duplicates wait half a minute (A50), share whatever the first
+// TestReplyInFlight: duplicates wait half a minute, share whatever the first
 // is answered, and run themselves when it ends without an answer.
 func TestReplyInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -224,7 +222,7 @@ func TestReplyInFlight(t *testing.T) {
 }
 
 // TestReplySecret: a one-time secret is given again for ten minutes, never after,
-// and is in no store (A52).
+// and is in no store.
 func TestReplySecret(t *testing.T) {
 	a, st, c := open(t)
 	ctx := context.Background()

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// A Scope is one thing that a principal may do. None implies another (A27).
+// A Scope is one thing that a principal may do. None implies another.
 type Scope string
 
-// The scopes of openwop, then the native ones, in the order of A27.
+// The scopes of openwop, then the native ones. Lists are in this order.
 const (
 	ManifestRead      Scope = "manifest:read"
 	RunsCreate        Scope = "runs:create"
@@ -39,7 +39,7 @@ var scopes = [...]Scope{
 	RecordsRead, StateRead, StateManage, SurfacesView, SurfacesControl, KeysManage, AuditRead, MetricsRead,
 }
 
-// All are all scopes, in the order of A27.
+// All are all scopes, in their order.
 func All() []Scope { return slices.Clone(scopes[:]) }
 
 // Scopes is a set of them.
@@ -72,7 +72,7 @@ func (s Scopes) Has(scope Scope) bool {
 	return i >= 0 && s&(1<<i) != 0
 }
 
-// List returns the scopes in the order of A27.
+// List returns the scopes in the order of All.
 func (s Scopes) List() []Scope {
 	list := make([]Scope, 0, bits.OnesCount32(uint32(s)))
 	for i, scope := range scopes {

@@ -11,7 +11,7 @@ import (
 )
 
 // SealLife is how long an answer with a one-time secret can be given again in
-// full (A52).
+// full.
 const SealLife = 10 * time.Minute
 
 // A sealer keeps answers with one-time secrets. Its keys are in memory only, and

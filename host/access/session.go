@@ -17,8 +17,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// How long things last (A31, A32), and how many sessions there are at most
-// (security.md section 17).
+// How long things last, and how many sessions there are at most.
 const (
 	SessionIdle = 12 * time.Hour
 	SessionLife = 7 * 24 * time.Hour
@@ -37,7 +36,7 @@ type Sessions struct {
 // A Session is what its browser gets. Cookie is its credential.
 type Session struct {
 	Cookie    string // 256 random bits
-	CSRFToken string // A34; made of the cookie, and stored nowhere
+	CSRFToken string // made of the cookie, and stored nowhere; every change must repeat it
 	ExpiresAt time.Time
 }
 
@@ -54,11 +53,12 @@ func (s storedSession) ends() time.Time {
 	return life
 }
 
-// NewLogin makes a token that opens one session within LoginLife (A31).
+// NewLogin makes a token that opens one session within LoginLife.
 func (s *Sessions) NewLogin(ctx context.Context) (string, error) {
 	token := base64.RawURLEncoding.EncodeToString(random(32))
 	err := s.store.Write(ctx, store.Write{
-		Kind: store.Logins, ID: name(token), Data: json.RawMessage(`{}`), If: store.Absent(), ExpiresAt: s.now().Add(LoginLife),
+		Kind: store.Logins, ID: name(token), Data: json.RawMessage(`{}`), If: store.Absent(),
+		ExpiresAt: s.now().Add(LoginLife),
 	})
 	if err != nil {
 		return "", fmt.Errorf("store login: %w", err)
@@ -68,8 +68,8 @@ func (s *Sessions) NewLogin(ctx context.Context) (string, error) {
 
 // Login uses a token up and opens a session, in one commit: of several that
 // present the same token one gets in. old is the cookie that the browser had, ""
-// for none; its session ends, so that nobody else knows the value of the new one
-// (S102). When there are MaxSessions, the oldest ends. ErrUnauthenticated.
+// for none; its session ends, so that nobody else knows the value of the new one.
+// When there are MaxSessions, the oldest ends. ErrUnauthenticated.
 func (s *Sessions) Login(ctx context.Context, token, old string) (Session, error) {
 	if !wellFormed(token) {
 		return Session{}, ErrUnauthenticated
@@ -148,7 +148,8 @@ func (s *Sessions) Authenticate(ctx context.Context, cookie string) (*Principal,
 	if err != nil {
 		return nil, Session{}, err
 	}
-	p := &Principal{ID: Owner, Scopes: Everything, Transport: UI, ExpiresAt: one.CreatedAt.Add(SessionLife), credential: id}
+	p := &Principal{ID: Owner, Scopes: Everything, Transport: UI, ExpiresAt: one.CreatedAt.Add(SessionLife),
+		credential: id}
 	return p, Session{Cookie: cookie, CSRFToken: csrf(cookie), ExpiresAt: one.ends()}, nil
 }
 
@@ -160,7 +161,7 @@ func (s *Sessions) Close(ctx context.Context, cookie string) error {
 	return s.store.Write(ctx, store.Write{Kind: store.Sessions, ID: name(cookie)})
 }
 
-// CSRF reports whether a token is the one of a session, in constant time (A34).
+// CSRF reports whether a token is the one of a session, in constant time.
 func (s Session) CSRF(token string) bool {
 	return s.CSRFToken != "" && subtle.ConstantTimeCompare([]byte(token), []byte(s.CSRFToken)) == 1
 }
@@ -187,7 +188,8 @@ func (s *Sessions) load(ctx context.Context, id string, used bool) (storedSessio
 		one.SeenAt = now
 		if data, err := json.Marshal(one); err == nil {
 			// A session that was closed meanwhile stays closed.
-			_ = s.store.Write(ctx, store.Write{Kind: store.Sessions, ID: id, Data: data, If: &d.Revision, ExpiresAt: one.ends()})
+			_ = s.store.Write(ctx, store.Write{Kind: store.Sessions, ID: id, Data: data, If: &d.Revision,
+				ExpiresAt: one.ends()})
 		}
 	}
 	return one, nil

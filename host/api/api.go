@@ -1,7 +1,7 @@
-// Package api is the routes under /v1 (run-api.md sections 5 to 11): runs in the
-// shape of openwop 1.0, and native resources. It reads the store, asks the host
-// through host.Host, and decides nothing itself: who may come in is
-// host/web's, what a log means is host/timeline's.
+// Package api has the routes under /v1, which docs/spec/api.md describes: runs in
+// the shape of openwop 1.0, and resources of Sluice. It asks the services of package
+// host, reads the store, and decides nothing itself: host/web says who may come in,
+// host/timeline what a log means. Each resource is a type with its table of routes.
 //
 // Bodies, parameters, and everything that guests and sites left in the store are
 // hostile; web has bounded what a request holds, and escapes what is answered.
@@ -23,32 +23,37 @@ import (
 // Options are what an API needs.
 type Options struct {
 	Host     host.Host
-	Store    store.Store
+	Store    Store
 	Access   *access.Access
 	Streams  *stream.Hub
 	Webhooks *webhook.Hooks
 	// PublicURL is how clients reach the host, without a slash at the end; "" is what
-	// they sent as Host (A62).
+	// they sent as Host.
 	PublicURL string
 	Version   string
-	// Limits are published in the discovery document (A253).
+	// Limits are published in the discovery document.
 	Limits map[string]int64
-	// Browser: runs may be lent one (A56).
+	// Browser says that runs may be lent one.
 	Browser bool
 	Log     *slog.Logger
 	Now     func() time.Time // nil: time.Now
 }
 
-// An API is the table of routes and their descriptions.
-type API struct {
-	Options
-	routes   []route
-	openapi  []byte
-	asyncapi []byte
-	exports  exportPlaces
+// Store is what resources read beside the services of Host; a store.Store is one.
+type Store interface {
+	store.Records
+	runReader
+	runLister
+	eventReader
+	leaseReader
+	cursorReader
+	manifestReader
 }
 
-// New makes the table, and its descriptions of it.
+// An API is the table of all routes.
+type API struct{ routes []route }
+
+// New collects the tables of the resources, and describes them.
 func New(o Options) (*API, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -56,18 +61,46 @@ func New(o Options) (*API, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	a := &API{Options: o}
-	a.routes = slices.Concat(
-		a.descriptionRoutes(), a.workflowRoutes(), a.runRoutes(), a.eventRoutes(), a.interruptRoutes(), a.assistanceRoutes(),
-		a.artifactRoutes(), a.viewRoutes(), a.webhookRoutes(),
-		a.connectorRoutes(), a.connectionRoutes(), a.grantRoutes(), a.secretRoutes(), a.scheduleRoutes(), a.recordRoutes(),
-		a.stateRoutes(), a.keyRoutes(), a.auditRoutes(), a.systemRoutes(),
-	)
+	h, find := o.Host, lookup{o.Host, o.Store}
+	places := &exportPlaces{}
+	program := implementation{Name: "sluice", Version: o.Version, Vendor: "sluicehost"}
+	base := baseURL(o.PublicURL)
+	workflows := workflowFinder{h, h}
+	interrupts := &interruptAPI{find, h, o.Streams, o.Access.Tokens, o.Access.TokenPosts, base}
+	descriptions := &descriptionAPI{implementation: program, connectors: h, limits: o.Limits, browser: o.Browser}
+	runs := &runAPI{find: find, runs: h, list: o.Store, events: o.Store, streams: o.Streams, workflows: workflows,
+		interrupts: interrupts, base: base}
+	var tables [][]route
+	for _, resource := range []interface{ routes() []route }{
+		descriptions,
+		&workflowAPI{workflows, o.Limits["budget.total"]},
+		runs,
+		&eventAPI{find, o.Streams},
+		interrupts,
+		&assistanceAPI{find, h, o.Streams, o.Store},
+		&artifactAPI{find, h, o.Streams, h, places, o.Log},
+		&bundleAPI{find, o.Store, o.Streams, program, o.Now},
+		&viewAPI{find, h},
+		&webhookAPI{o.Webhooks, h},
+		&connectorAPI{find, h},
+		&connectionAPI{find, h},
+		&grantAPI{find, h},
+		&secretAPI{find, h},
+		&scheduleAPI{find, h},
+		&recordAPI{find, o.Store, o.Store, h, places, o.Log},
+		&stateAPI{find, h, o.Store},
+		&keyAPI{o.Access.Keys, h},
+		&auditAPI{h},
+		&systemAPI{h, h},
+	} {
+		tables = append(tables, resource.routes())
+	}
+	a := &API{routes: slices.Concat(tables...)}
 	var err error
-	if a.openapi, err = openAPI(a.routes, o.Version); err != nil {
+	if descriptions.openapi, err = openAPI(a.routes, o.Version); err != nil {
 		return nil, err
 	}
-	a.asyncapi, err = asyncAPI(o.Version)
+	descriptions.asyncapi, err = asyncAPI(o.Version)
 	return a, err
 }
 
@@ -75,7 +108,7 @@ func New(o Options) (*API, error) {
 func (a *API) Register(app *web.App) {
 	for _, r := range a.routes {
 		if !r.elsewhere {
-			app.Add(r.closed())
+			app.Add(r.strict())
 		}
 	}
 }

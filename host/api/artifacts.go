@@ -16,42 +16,52 @@ import (
 
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/access"
+	"github.com/sluicehost/sluice/host/api/stream"
 	"github.com/sluicehost/sluice/host/export"
 	"github.com/sluicehost/sluice/host/timeline"
 	"github.com/sluicehost/sluice/host/web"
 	"github.com/sluicehost/sluice/store"
 )
 
-// artifactRoutes are A84 and A85, and beside them the list of what there is and its
-// content.
-func (a *API) artifactRoutes() []route {
-	all := "/v1/runs/:runId/artifacts"
-	return []route{
-		{Route: web.Route{Method: "GET", Path: all, Scope: access.ArtifactsRead, Handle: a.listArtifacts},
-			see: "api.md#artifacts-and-debug-bundle", summary: "The files that a run left and that are still kept, oldest first", answer: web.List[timeline.Artifact]{}},
-		{Route: web.Route{Method: "GET", Path: all + "/:artifactId", Scope: access.ArtifactsRead, Handle: a.getArtifact},
-			see: "api.md#artifacts-and-debug-bundle", summary: "What is known of a file that a run left", answer: timeline.Artifact{}},
-		{Route: web.Route{Method: "GET", Path: all + "/:artifactId/content", Scope: access.ArtifactsRead, Handle: a.artifactContent},
-			see: "api.md#artifacts-and-debug-bundle", summary: "The file, as an attachment", media: "application/zip"},
-		{Route: web.Route{Method: "GET", Path: "/v1/runs/:runId/debug-bundle", Scope: access.RunsRead, Handle: a.debugBundle},
-			see: "api.md#artifacts-and-debug-bundle", summary: "Everything about a run that may be shown, in one document", answer: bundle{}, codes: []string{"events_expired"}},
-	}
+// artifactAPI has the routes of the files that runs left.
+type artifactAPI struct {
+	find      lookup
+	artifacts host.Artifacts
+	streams   *stream.Hub
+	audit     auditor
+	places    *exportPlaces
+	log       *slog.Logger
 }
 
-// artifacts are those of the run in the path whose files are kept.
-func (a *API) artifacts(c *fiber.Ctx) (kept []timeline.Artifact, err error) {
-	r, err := a.run(c)
+func (a *artifactAPI) routes() []route {
+	all := "/v1/runs/:runId/artifacts"
+	return documented("api.md#artifacts-and-debug-bundle", []route{
+		{Route: web.Route{Method: "GET", Path: all, Scope: access.ArtifactsRead, Handle: a.listArtifacts},
+			summary: "The files that a run left and that are still kept, oldest first",
+			answer:  web.List[timeline.Artifact]{}},
+		{Route: web.Route{Method: "GET", Path: all + "/:artifactId", Scope: access.ArtifactsRead,
+			Handle: a.getArtifact},
+			summary: "What is known of a file that a run left", answer: timeline.Artifact{}},
+		{Route: web.Route{Method: "GET", Path: all + "/:artifactId/content", Scope: access.ArtifactsRead,
+			Handle: a.artifactContent},
+			summary: "The file, as an attachment", media: "application/zip"},
+	})
+}
+
+// kept are the artifacts of the run in the path whose files are kept.
+func (a *artifactAPI) kept(c *fiber.Ctx) (kept []timeline.Artifact, err error) {
+	r, err := a.find.run(c)
 	if err != nil {
 		return nil, err
 	}
 	var all []timeline.Artifact
 	ctx := web.Context(c)
-	if err := a.Streams.Fold(ctx, r.ID, func(_ store.Run, f *timeline.Fold) { all = f.Artifacts() }); err != nil {
+	if err := a.streams.Fold(ctx, r.ID, func(_ store.Run, f *timeline.Fold) { all = f.Artifacts() }); err != nil {
 		return nil, err
 	}
 	kept = []timeline.Artifact{}
 	for _, x := range all {
-		there, err := host.KeptArtifact(ctx, a.Host, r.ID, x.ArtifactType, x.Size)
+		there, err := host.KeptArtifact(ctx, a.artifacts, r.ID, x.ArtifactType, x.Size)
 		if err != nil {
 			return nil, err
 		}
@@ -65,12 +75,12 @@ func (a *API) artifacts(c *fiber.Ctx) (kept []timeline.Artifact, err error) {
 
 // artifact is the one that the path names. One whose file is gone is like one that
 // never was.
-func (a *API) artifact(c *fiber.Ctx) (timeline.Artifact, error) {
+func (a *artifactAPI) artifact(c *fiber.Ctx) (timeline.Artifact, error) {
 	id, err := web.ID(c, "artifactId")
 	if err != nil {
 		return timeline.Artifact{}, err
 	}
-	all, err := a.artifacts(c)
+	all, err := a.kept(c)
 	if err != nil {
 		return timeline.Artifact{}, err
 	}
@@ -81,15 +91,15 @@ func (a *API) artifact(c *fiber.Ctx) (timeline.Artifact, error) {
 	return all[i], nil
 }
 
-func (a *API) listArtifacts(c *fiber.Ctx) error {
-	all, err := a.artifacts(c)
+func (a *artifactAPI) listArtifacts(c *fiber.Ctx) error {
+	all, err := a.kept(c)
 	if err != nil {
 		return err
 	}
 	return web.JSON(c, 200, web.List[timeline.Artifact]{Data: all})
 }
 
-func (a *API) getArtifact(c *fiber.Ctx) error {
+func (a *artifactAPI) getArtifact(c *fiber.Ctx) error {
 	x, err := a.artifact(c)
 	if err != nil {
 		return err
@@ -97,14 +107,14 @@ func (a *API) getArtifact(c *fiber.Ctx) error {
 	return web.JSON(c, 200, x)
 }
 
-// artifactContent streams the file (A38). That it was given away is written down
-// before its first byte leaves, as for an export (A168).
-func (a *API) artifactContent(c *fiber.Ctx) (err error) {
+// artifactContent streams the file. That it was given away is written down
+// before its first byte leaves, as for an export.
+func (a *artifactAPI) artifactContent(c *fiber.Ctx) (err error) {
 	x, err := a.artifact(c)
 	if err != nil {
 		return err
 	}
-	leave, err := a.exports.enter(web.Principal(c).ID)
+	leave, err := a.places.enter(web.Principal(c).ID)
 	if err != nil {
 		return err
 	}
@@ -113,7 +123,7 @@ func (a *API) artifactContent(c *fiber.Ctx) (err error) {
 			leave()
 		}
 	}()
-	content, _, err := a.Host.OpenArtifact(web.Context(c), x.RunID, x.ArtifactType)
+	content, _, err := a.artifacts.OpenArtifact(web.Context(c), x.RunID, x.ArtifactType)
 	if err != nil {
 		return err
 	}
@@ -126,7 +136,7 @@ func (a *API) artifactContent(c *fiber.Ctx) (err error) {
 		return err
 	}
 	details := map[string]string{"code": x.ArtifactType, "digest": x.Digest}
-	if err := a.Host.Audit(web.Context(c), "artifact.read", string(x.RunID), "done", details); err != nil {
+	if err := a.audit.Audit(web.Context(c), "artifact.read", string(x.RunID), "done", details); err != nil {
 		return err
 	}
 	web.Attachment(c, x.MediaType, export.FileName(x.ArtifactType+"-"+string(x.RunID))+".zip")
@@ -137,10 +147,10 @@ func (a *API) artifactContent(c *fiber.Ctx) (err error) {
 		defer content.Close()
 		from := &lasting{Reader: content, ctx: ctx, check: recheck, next: time.Now().Add(recheckEvery)}
 		if _, err := io.CopyN(&paced{w: w, conn: conn}, from, x.Size); err != nil {
-			// No clean end: who reads must see that this is not all of it.
+			// Without the last chunk the reader sees that this is not all of it.
 			_ = conn.Close()
 			if ctx.Err() == nil {
-				a.Log.Warn("artifact_broken_off", slog.String("request", id), slog.String("error", err.Error()))
+				a.log.Warn("artifact_broken_off", slog.String("request", id), slog.String("error", err.Error()))
 			}
 		}
 	})
@@ -161,7 +171,7 @@ func unchanged(file io.ReadSeeker, x timeline.Artifact) error {
 	return err
 }
 
-// lasting reads for as long as its reader may (A29).
+// lasting reads for as long as its reader may.
 type lasting struct {
 	io.Reader
 	ctx   context.Context

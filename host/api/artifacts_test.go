@@ -57,8 +57,8 @@ func traced(t *testing.T, id store.RunID, of store.ConnectionID, artifact string
 	return filepath.Join(dir, s.Name)
 }
 
-// A84: what a run left is listed, described and given out as a download that nothing
-// shows, and that is written down (A38, A168).
+// What a run left is listed, described and given out as a download that nothing
+// shows, and that is written down.
 func TestArtifacts(t *testing.T) {
 	c := served(t)
 	id := connection(t, "artifacts", "live")
@@ -93,14 +93,14 @@ func TestArtifacts(t *testing.T) {
 	}
 	page, _, err := shared.d.Service.AuditEntries(t.Context(), host.AuditQuery{Action: "artifact.read", Target: "run_artifacts", Limit: 10})
 	if err != nil || len(page) != 1 || page[0].Details["digest"] != one.text("digest") {
-		t.Errorf("A168: %v %v", page, err)
+		t.Errorf("audit: %v %v", page, err)
 	}
 	if got := c.do("GET", "/v1/runs/run_artifacts/events/poll", nil).want(200); !strings.Contains(string(got.body), "artifact.created") {
-		t.Errorf("A96 row 14: %s", got.body)
+		t.Errorf("event of the artifact: %s", got.body)
 	}
 }
 
-// A26: what is absent, forbidden, erased or of another run looks the same; nothing in
+// What is absent, forbidden, erased or of another run looks the same; nothing in
 // a path leads to another file.
 func TestArtifactsThatAreNotThere(t *testing.T) {
 	c := served(t)
@@ -117,7 +117,7 @@ func TestArtifactsThatAreNotThere(t *testing.T) {
 	absent := c.do("GET", "/v1/runs/run_hidden/artifacts/art_none/content", nil).want(404, "not_found")
 	hidden := few.do("GET", "/v1/runs/run_hidden/artifacts/art_hidden/content", nil).want(404, "not_found")
 	if absent.text("message") != hidden.text("message") {
-		t.Errorf("A26: %s and %s", absent.body, hidden.body)
+		t.Errorf("absent and hidden differ: %s and %s", absent.body, hidden.body)
 	}
 	c.do("GET", "/v1/runs/run_hidden/artifacts/art_other/content", nil).want(404, "not_found")
 	c.do("GET", "/v1/runs/run_hidden/artifacts/..%2f..%2fdb/content", nil).want(404, "not_found")

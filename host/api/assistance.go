@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -11,18 +12,19 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/access"
+	"github.com/sluicehost/sluice/host/api/stream"
 	"github.com/sluicehost/sluice/host/timeline"
 	"github.com/sluicehost/sluice/host/web"
 	"github.com/sluicehost/sluice/store"
 )
 
-// assistance is the answer of A163.
+// assistance is one request, with what only those who may answer it see.
 type assistance struct {
 	timeline.Item
 	Raw *host.RawAssistance `json:"raw,omitempty"`
 }
 
-// interactionAnswer is the body of A164.
+// interactionAnswer is the body of an answer to a question.
 type interactionAnswer struct {
 	InteractionID json.RawMessage `json:"interactionId"`
 	Status        json.RawMessage `json:"status" doc:"success or cancelled"`
@@ -35,27 +37,42 @@ type interactionStatus struct {
 	Status        string      `json:"status"`
 }
 
-// itemStatuses are those of A158.
+// itemStatuses are where a request can stand.
 var itemStatuses = []string{timeline.ItemOpen, timeline.ItemResolved, timeline.ItemCancelled, timeline.ItemTimedOut, timeline.ItemEscalated, timeline.ItemAbandoned}
 
-// assistanceRoutes are A162 to A166.
-func (a *API) assistanceRoutes() []route {
-	return []route{
-		{Route: web.Route{Method: "GET", Path: "/v1/assistance", Scope: access.ApprovalsRespond, Handle: a.listAssistance},
-			see: "api.md#native-answering", summary: "What waits for its owner", answer: web.List[timeline.Item]{}, query: append([]parameter{
+// assistanceAPI has the routes of what waits for the owner, and of answers to it.
+type assistanceAPI struct {
+	find      lookup
+	questions host.Questions
+	streams   *stream.Hub
+	leases    leaseReader
+}
+
+type leaseReader interface {
+	Leases(ctx context.Context) ([]store.Lease, error)
+}
+
+func (a *assistanceAPI) routes() []route {
+	return documented("api.md#native-answering", []route{
+		{Route: web.Route{Method: "GET", Path: "/v1/assistance", Scope: access.ApprovalsRespond,
+			Handle: a.listAssistance},
+			summary: "What waits for its owner", answer: web.List[timeline.Item]{}, query: append([]parameter{
 				{name: "status", typ: "string", text: "open by default.", words: itemStatuses},
 				{name: "runId", typ: "string", text: "Only of a run; needed for another status than open."},
 				{name: "connectionId", typ: "string", text: "Only of a connection."},
 			}, paging...)},
-		{Route: web.Route{Method: "GET", Path: "/v1/assistance/:assistanceId", Scope: access.ApprovalsRespond, Handle: a.getAssistance},
-			see: "api.md#native-answering", summary: "One request, with the connector's own words while it is open", answer: assistance{}},
-		{Route: web.Route{Method: "POST", Path: "/v1/runs/:runId/interaction", Scope: access.ApprovalsRespond, Keyed: true, Handle: a.answerInteraction},
-			see: "api.md#native-answering", summary: "Answer a question, or cancel it", body: interactionAnswer{}, answer: interactionStatus{}, status: 202,
-			codes: []string{"no_pending_interaction", "interaction_id_mismatch", "conflict"}},
-	}
+		{Route: web.Route{Method: "GET", Path: "/v1/assistance/:assistanceId", Scope: access.ApprovalsRespond,
+			Handle: a.getAssistance},
+			summary: "One request, with the connector's own words while it is open", answer: assistance{}},
+		{Route: web.Route{Method: "POST", Path: "/v1/runs/:runId/interaction", Scope: access.ApprovalsRespond,
+			Keyed: true, Handle: a.answerInteraction},
+			summary: "Answer a question, or cancel it", body: interactionAnswer{}, answer: interactionStatus{},
+			status: 202,
+			codes:  []string{"no_pending_interaction", "interaction_id_mismatch", "conflict"}},
+	})
 }
 
-func (a *API) listAssistance(c *fiber.Ctx) error {
+func (a *assistanceAPI) listAssistance(c *fiber.Ctx) error {
 	page, err := web.PageOf(c, 0, 0)
 	if err != nil {
 		return err
@@ -78,7 +95,7 @@ func (a *API) listAssistance(c *fiber.Ctx) error {
 		if connection != "" && r.ConnectionID != connection {
 			continue
 		}
-		err := a.Streams.Fold(web.Context(c), r.ID, func(_ store.Run, f *timeline.Fold) {
+		err := a.streams.Fold(web.Context(c), r.ID, func(_ store.Run, f *timeline.Fold) {
 			for _, i := range f.Assistance(status == timeline.ItemOpen) {
 				if i.Status == status {
 					items = append(items, i)
@@ -97,29 +114,29 @@ func (a *API) listAssistance(c *fiber.Ctx) error {
 
 // asking are the runs that the principal may know of and that may have open
 // requests, or the one that is asked for.
-func (a *API) asking(c *fiber.Ctx, id store.RunID) ([]store.Run, error) {
+func (a *assistanceAPI) asking(c *fiber.Ctx, id store.RunID) ([]store.Run, error) {
 	ctx := web.Context(c)
 	if id != "" {
-		r, err := a.Store.Run(ctx, id)
+		r, err := a.find.runs.Run(ctx, id)
 		if err != nil {
 			return nil, err
 		}
-		return []store.Run{r}, a.sees(c, r) // one that may not be known of is not told from none (A26)
+		return []store.Run{r}, a.find.sees(c, r) // a hidden run looks like none
 	}
-	in, err := a.sight(c)
+	visible, err := a.find.visible(c)
 	if err != nil {
 		return nil, err
 	}
-	leases, err := a.Store.Leases(ctx)
+	leases, err := a.leases.Leases(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var out []store.Run
 	for _, l := range leases {
-		if !in.has(l.ConnectionID) {
+		if !visible.has(l.ConnectionID) {
 			continue
 		}
-		r, err := a.Store.Run(ctx, l.RunID)
+		r, err := a.find.runs.Run(ctx, l.RunID)
 		if err != nil {
 			return nil, err
 		}
@@ -130,7 +147,7 @@ func (a *API) asking(c *fiber.Ctx, id store.RunID) ([]store.Run, error) {
 
 // getAssistance finds an item among the active runs: those of others are over,
 // and are in their runs' snapshots and logs.
-func (a *API) getAssistance(c *fiber.Ctx) error {
+func (a *assistanceAPI) getAssistance(c *fiber.Ctx) error {
 	id, err := web.ID(c, "assistanceId")
 	if err != nil {
 		return err
@@ -141,7 +158,7 @@ func (a *API) getAssistance(c *fiber.Ctx) error {
 	}
 	for _, r := range rows {
 		out, found := assistance{}, false
-		err := a.Streams.Fold(web.Context(c), r.ID, func(_ store.Run, f *timeline.Fold) { out.Item, found = f.AssistanceByID(id) })
+		err := a.streams.Fold(web.Context(c), r.ID, func(_ store.Run, f *timeline.Fold) { out.Item, found = f.AssistanceByID(id) })
 		if err != nil {
 			return err
 		}
@@ -149,7 +166,7 @@ func (a *API) getAssistance(c *fiber.Ctx) error {
 			continue
 		}
 		if out.Status == timeline.ItemOpen {
-			raw, err := a.Host.RawAssistance(web.Context(c), r.ID, out.RequestID)
+			raw, err := a.questions.RawAssistance(web.Context(c), r.ID, out.RequestID)
 			if err == nil {
 				out.Raw = &raw
 			} else if p, known := web.ProblemOf(err); !known || p.Code != "not_found" {
@@ -162,10 +179,11 @@ func (a *API) getAssistance(c *fiber.Ctx) error {
 	return web.NotFound()
 }
 
-// answerInteraction is A164; the order of checks is that of runtime.md §16.3.
-func (a *API) answerInteraction(c *fiber.Ctx) error {
+// answerInteraction answers a question, or cancels it. The order of its checks is
+// fixed: see docs/spec/protocol.md, "Answering".
+func (a *assistanceAPI) answerInteraction(c *fiber.Ctx) error {
 	defer web.Wipe(c)
-	r, err := a.run(c)
+	r, err := a.find.run(c)
 	if err != nil {
 		return err
 	}
@@ -177,7 +195,7 @@ func (a *API) answerInteraction(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if err := a.Host.Answer(web.Context(c), answer); err != nil {
+	if err := a.questions.Answer(web.Context(c), answer); err != nil {
 		return err
 	}
 	return web.JSON(c, 202, interactionStatus{r.ID, answer.InteractionID, answer.Status})

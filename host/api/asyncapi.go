@@ -8,8 +8,8 @@ import (
 	"github.com/sluicehost/sluice/host/timeline"
 )
 
-// asyncAPI describes the event streams as AsyncAPI 3 (A58, A60), made of the
-// catalogue that the streams follow.
+// asyncAPI describes the event streams as AsyncAPI 3, made of the catalogue that
+// the streams follow.
 func asyncAPI(version string) ([]byte, error) {
 	messages := map[string]any{}
 	byMode := map[timeline.Modes]map[string]any{timeline.Updates: {}, timeline.Values: {}, timeline.Messages: {}, timeline.Debug: {}}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"strconv"
 
 	"github.com/gofiber/fiber/v2"
@@ -10,11 +11,25 @@ import (
 	"github.com/sluicehost/sluice/host/web"
 )
 
-// auditRoutes are A224.
-func (a *API) auditRoutes() []route {
+// auditAPI has the route of the audit log.
+type auditAPI struct{ audit auditReader }
+
+type auditReader interface {
+	AuditEntries(ctx context.Context, q host.AuditQuery) (page []host.AuditEntry, next uint64, err error)
+}
+
+// An auditor writes entries of the audit log.
+type auditor interface {
+	Audit(ctx context.Context, action, target, outcome string, details map[string]string) error
+}
+
+func (a *auditAPI) routes() []route {
 	return []route{{
-		Route: web.Route{Method: "GET", Path: "/v1/audit", Scope: access.AuditRead, Whole: true, Handle: a.audit},
-		see:   "api.md#api-keys-audit-feed", summary: "What was done, newest first; each entry's hash covers the one before", answer: web.List[host.AuditEntry]{},
+		Route: web.Route{Method: "GET", Path: "/v1/audit", Scope: access.AuditRead, Whole: true,
+			Handle: a.listEntries},
+		see:     "api.md#api-keys-audit-feed",
+		summary: "What was done, newest first; each entry's hash covers the one before",
+		answer:  web.List[host.AuditEntry]{},
 		query: append([]parameter{
 			{name: "action", typ: "string", text: "Only this action."},
 			{name: "actor", typ: "string", text: "Only by this principal."},
@@ -25,7 +40,7 @@ func (a *API) auditRoutes() []route {
 	}}
 }
 
-func (a *API) audit(c *fiber.Ctx) error {
+func (a *auditAPI) listEntries(c *fiber.Ctx) error {
 	page, err := web.PageOf(c, 0, 0)
 	if err != nil {
 		return err
@@ -43,7 +58,7 @@ func (a *API) audit(c *fiber.Ctx) error {
 			return web.NewProblem(0, "invalid_cursor", "The cursor is not one of this query. Read from the beginning.")
 		}
 	}
-	entries, before, err := a.Host.AuditEntries(web.Context(c), query)
+	entries, before, err := a.audit.AuditEntries(web.Context(c), query)
 	if err != nil {
 		return err
 	}

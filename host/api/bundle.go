@@ -2,15 +2,18 @@ package api
 
 import (
 	"slices"
+	"time"
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/sluicehost/sluice/host/access"
+	"github.com/sluicehost/sluice/host/api/stream"
 	"github.com/sluicehost/sluice/host/timeline"
 	"github.com/sluicehost/sluice/host/web"
 	"github.com/sluicehost/sluice/store"
 )
 
-// bundle is A85.
+// bundle is everything about a run that may be shown.
 type bundle struct {
 	BundleVersion    string            `json:"bundleVersion"`
 	GeneratedAt      string            `json:"generatedAt"`
@@ -33,16 +36,35 @@ type bundleMetrics struct {
 // maxBundle bounds the events of a bundle.
 const maxBundle = 8 << 20
 
-func (a *API) debugBundle(c *fiber.Ctx) error {
-	r, err := a.run(c)
+// bundleAPI has the route of the debug bundle.
+type bundleAPI struct {
+	find           lookup
+	events         eventReader
+	streams        *stream.Hub
+	implementation implementation
+	now            func() time.Time
+}
+
+func (a *bundleAPI) routes() []route {
+	return []route{
+		{Route: web.Route{Method: "GET", Path: "/v1/runs/:runId/debug-bundle", Scope: access.RunsRead,
+			Handle: a.debugBundle},
+			see:     "api.md#artifacts-and-debug-bundle",
+			summary: "Everything about a run that may be shown, in one document", answer: bundle{},
+			codes: []string{"events_expired"}},
+	}
+}
+
+func (a *bundleAPI) debugBundle(c *fiber.Ctx) error {
+	r, err := a.find.run(c)
 	if err != nil {
 		return err
 	}
 	b := bundle{
-		BundleVersion: "1", GeneratedAt: store.Time(a.Now()), Host: a.implementation(), Spans: []struct{}{},
+		BundleVersion: "1", GeneratedAt: store.Time(a.now()), Host: a.implementation, Spans: []struct{}{},
 		RedactionApplied: true, RedactionMode: "mask",
 	}
-	if b.Run, err = a.Streams.Snapshot(web.Context(c), r.ID); err != nil {
+	if b.Run, err = a.streams.Snapshot(web.Context(c), r.ID); err != nil {
 		return err
 	}
 	b.Run.Variables, b.Run.Channels, b.Run.Configurable, b.Run.Metadata = nil, nil, nil, nil
@@ -57,13 +79,13 @@ func (a *API) debugBundle(c *fiber.Ctx) error {
 	return web.JSON(c, 200, b)
 }
 
-// wholeLog reads a log to its end. Above maxBundle the oldest events that are no
-// transition go.
-func (a *API) wholeLog(c *fiber.Ctx, run store.RunID) (docs []timeline.Doc, cut bool, err error) {
+// wholeLog reads a log to its end. Above maxBundle it leaves out the oldest events
+// that do not change where the run stands; cut says that it did.
+func (a *bundleAPI) wholeLog(c *fiber.Ctx, run store.RunID) (docs []timeline.Doc, cut bool, err error) {
 	size, next := 0, uint64(0)
 	docs = []timeline.Doc{}
 	for {
-		events, err := a.Store.Events(web.Context(c), run, next, 1000)
+		events, err := a.events.Events(web.Context(c), run, next, 1000)
 		if err != nil {
 			return nil, false, err
 		}

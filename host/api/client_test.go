@@ -22,7 +22,7 @@ import (
 )
 
 // A client is an openwop client as one would write it. It holds every answer
-// against the description of its route (A59).
+// against the description of its route.
 type client struct {
 	t    *testing.T
 	base string
@@ -210,7 +210,7 @@ var described = sync.OnceValues(func() (*description, error) {
 	d.compiler.AssertFormat()
 	d.compiler.RegisterFormat(&jsonschema.Format{Name: "date-time", Validate: func(v any) error {
 		if s, ok := v.(string); ok && !milliseconds.MatchString(s) {
-			return fmt.Errorf("%s has no milliseconds in UTC (A7)", s)
+			return fmt.Errorf("%s has no milliseconds in UTC", s)
 		}
 		return nil
 	}})
@@ -242,7 +242,7 @@ func (d *description) find(path string) string {
 	return ""
 }
 
-// check is A59 (b): what is answered is what is described.
+// check holds an answer against the description of its route.
 func (c *client) check(method, path string, a *answer) {
 	c.t.Helper()
 	d, err := described()

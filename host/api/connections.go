@@ -2,7 +2,6 @@ package api
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -12,63 +11,43 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// connectionRoutes are A181 to A185.
-func (a *API) connectionRoutes() []route {
+// connectionAPI has the routes of connections.
+type connectionAPI struct {
+	find        lookup
+	connections host.Connections
+}
+
+func (a *connectionAPI) routes() []route {
 	one := "/v1/connections/:connectionId"
-	return []route{
-		{Route: web.Route{Method: "POST", Path: "/v1/connections", Scope: access.ConnectionsManage, Keyed: true, Handle: a.createConnection},
-			see: "api.md#connections-grants-bindings-secrets", summary: "Make a connection of an installed connector", body: host.NewConnection{}, answer: host.Connection{}, status: 201,
+	return documented("api.md#connections-grants-bindings-secrets", []route{
+		{Route: web.Route{Method: "POST", Path: "/v1/connections", Scope: access.ConnectionsManage, Keyed: true,
+			Handle: a.createConnection},
+			summary: "Make a connection of an installed connector", body: host.NewConnection{},
+			answer: host.Connection{}, status: 201,
 			codes: []string{"conflict", "not_found"}},
-		{Route: web.Route{Method: "GET", Path: "/v1/connections", Scope: access.ConnectionsRead, Handle: a.listConnections},
-			see: "api.md#connections-grants-bindings-secrets", summary: "List connections, each with its schedule", answer: web.List[host.Connection]{},
+		{Route: web.Route{Method: "GET", Path: "/v1/connections", Scope: access.ConnectionsRead,
+			Handle: a.listConnections},
+			summary: "List connections, each with its schedule", answer: web.List[host.Connection]{},
 			query: append([]parameter{
 				{name: "connectorName", typ: "string", text: "Only those of a connector."},
 				{name: "ready", typ: "boolean", text: "Only those that could start now, or could not."},
 			}, paging...)},
 		{Route: web.Route{Method: "GET", Path: one, Scope: access.ConnectionsRead, Handle: a.getConnection},
-			see: "api.md#connections-grants-bindings-secrets", summary: "One connection", answer: host.Connection{}},
-		{Route: web.Route{Method: "PATCH", Path: one, Scope: access.ConnectionsManage, Keyed: true, Handle: a.changeConnection},
-			see: "api.md#connections-grants-bindings-secrets", summary: "Change a connection; it applies to the next run", headers: []string{"If-Match"},
+			summary: "One connection", answer: host.Connection{}},
+		{Route: web.Route{Method: "PATCH", Path: one, Scope: access.ConnectionsManage, Keyed: true,
+			Handle: a.changeConnection},
+			summary: "Change a connection; it applies to the next run", headers: []string{"If-Match"},
 			body: host.ChangeConnection{}, answer: host.Connection{}, codes: []string{"precondition_failed"}},
-		{Route: web.Route{Method: "DELETE", Path: one, Scope: access.ConnectionsManage, Keyed: true, Handle: a.deleteConnection},
-			see: "api.md#connections-grants-bindings-secrets", summary: "Remove a connection; keep or erase what it collected",
-			query: []parameter{{name: "data", typ: "string", text: "What becomes of the data; keep by default.", words: []string{"keep", "erase"}}},
+		{Route: web.Route{Method: "DELETE", Path: one, Scope: access.ConnectionsManage, Keyed: true,
+			Handle: a.deleteConnection},
+			summary: "Remove a connection; keep or erase what it collected",
+			query: []parameter{{name: "data", typ: "string", text: "What becomes of the data; keep by default.",
+				words: []string{"keep", "erase"}}},
 			codes: []string{"run_already_active"}},
-	}
+	})
 }
 
-// connection is the one that a path names, if the principal may know of it (A26)
-// and use it (A24).
-func (a *API) connection(c *fiber.Ctx) (host.Connection, error) {
-	id, err := web.ID(c, "connectionId")
-	if err != nil {
-		return host.Connection{}, err
-	}
-	p := web.Principal(c)
-	if !p.SeesConnection(store.ConnectionID(id)) {
-		return host.Connection{}, web.NotFound()
-	}
-	conn, err := a.Host.Connection(web.Context(c), store.ConnectionID(id))
-	if err != nil {
-		return conn, err
-	}
-	return conn, usable(p, conn)
-}
-
-// usable refuses a test key what is not for tests (A24).
-func usable(p *access.Principal, c host.Connection) error {
-	if p.Test && c.Mode != access.Test {
-		return web.NewProblem(0, "forbidden", "A test key may use only connections in mode test.").With("mode", c.Mode)
-	}
-	return nil
-}
-
-func (a *API) connectionID(c *fiber.Ctx) (store.ConnectionID, error) {
-	conn, err := a.connection(c)
-	return store.ConnectionID(conn.ConnectionID), err
-}
-
-func (a *API) createConnection(c *fiber.Ctx) error {
+func (a *connectionAPI) createConnection(c *fiber.Ctx) error {
 	var q host.NewConnection
 	if err := web.Body(c, &q); err != nil {
 		return err
@@ -80,14 +59,14 @@ func (a *API) createConnection(c *fiber.Ctx) error {
 	case p.Test && q.Mode != access.Test:
 		return web.NewProblem(0, "forbidden", "A test key can make only connections in mode test.")
 	}
-	conn, err := a.Host.CreateConnection(web.Context(c), q)
+	conn, err := a.connections.CreateConnection(web.Context(c), q)
 	if err != nil {
 		return err
 	}
 	return web.Created(c, "/v1/connections/"+conn.ConnectionID, conn)
 }
 
-func (a *API) listConnections(c *fiber.Ctx) error {
+func (a *connectionAPI) listConnections(c *fiber.Ctx) error {
 	page, err := web.PageOf(c, 0, 0)
 	if err != nil {
 		return err
@@ -97,7 +76,7 @@ func (a *API) listConnections(c *fiber.Ctx) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	all, err := a.Host.Connections(web.Context(c))
+	all, err := a.connections.Connections(web.Context(c))
 	if err != nil {
 		return err
 	}
@@ -109,37 +88,16 @@ func (a *API) listConnections(c *fiber.Ctx) error {
 	return listed(c, page, all, func(x host.Connection) string { return x.ConnectionID })
 }
 
-// listed answers with the page of a list that is in memory, by its ids.
-func listed[T any](c *fiber.Ctx, page web.Page, all []T, id func(T) string) error {
-	slices.SortStableFunc(all, func(x, y T) int { return strings.Compare(id(x), id(y)) })
-	from, _ := slices.BinarySearchFunc(all, page.After, func(x T, after string) int {
-		if after == "" {
-			return 1
-		}
-		if id(x) <= after {
-			return -1
-		}
-		return 1
-	})
-	all = all[from:]
-	next := ""
-	if len(all) > page.Limit {
-		all = all[:page.Limit]
-		next = id(all[len(all)-1])
-	}
-	return web.Listed(c, all, next)
-}
-
-func (a *API) getConnection(c *fiber.Ctx) error {
-	conn, err := a.connection(c)
+func (a *connectionAPI) getConnection(c *fiber.Ctx) error {
+	conn, err := a.find.connection(c)
 	if err != nil {
 		return err
 	}
 	return web.JSON(c, 200, conn)
 }
 
-func (a *API) changeConnection(c *fiber.Ctx) error {
-	id, err := a.connectionID(c)
+func (a *connectionAPI) changeConnection(c *fiber.Ctx) error {
+	id, err := a.find.connectionID(c)
 	if err != nil {
 		return err
 	}
@@ -151,15 +109,15 @@ func (a *API) changeConnection(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	conn, err := a.Host.ChangeConnection(web.Context(c), id, q, revision)
+	conn, err := a.connections.ChangeConnection(web.Context(c), id, q, revision)
 	if err != nil {
 		return err
 	}
 	return web.JSON(c, 200, conn)
 }
 
-func (a *API) deleteConnection(c *fiber.Ctx) error {
-	id, err := a.connectionID(c)
+func (a *connectionAPI) deleteConnection(c *fiber.Ctx) error {
+	id, err := a.find.connectionID(c)
 	if err != nil {
 		return err
 	}
@@ -168,7 +126,7 @@ func (a *API) deleteConnection(c *fiber.Ctx) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	if err := a.Host.DeleteConnection(web.Context(c), id, data == "erase"); err != nil {
+	if err := a.connections.DeleteConnection(web.Context(c), id, data == "erase"); err != nil {
 		return err
 	}
 	return web.Nothing(c)

@@ -1,14 +1,7 @@
 package api
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
-	"io"
-	"mime"
-	"mime/multipart"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -18,7 +11,7 @@ import (
 	"github.com/sluicehost/sluice/host/web"
 )
 
-// installSource is the JSON body of A170.
+// installSource is the JSON body of an install, of bytes that the host has.
 type installSource struct {
 	Source         moduleSource    `json:"source"`
 	Manifest       json.RawMessage `json:"manifest,omitempty"`
@@ -30,7 +23,7 @@ type moduleSource struct {
 	Digest string `json:"digest"`
 }
 
-// connectorVersion is an entry of A175.
+// connectorVersion is one installed version.
 type connectorVersion struct {
 	Version      string         `json:"version"`
 	ModuleDigest string         `json:"moduleDigest"`
@@ -46,46 +39,57 @@ type chooseVersion struct {
 
 // moduleParts are those of an upload: the module, its manifest unless it is
 // embedded, its minisign signature, the publisher's key, its digest, force to install
-// what needs a second look, and conformance for conformance connectors.
+// what needs a second look, and conformance for connectors that only test clients.
 var moduleParts = []string{"module", "manifest", "signature", "key", "expectedDigest", "force", "conformance"}
 
-// connectorRoutes are A169 to A177. A module is that of all its connections, so
-// that a key for some of them changes none.
-func (a *API) connectorRoutes() []route {
+// connectorAPI has the routes of connectors. A module is shared by all connections
+// of its connector, so that a key for some of them changes none.
+type connectorAPI struct {
+	find       lookup
+	connectors host.Connectors
+}
+
+func (a *connectorAPI) routes() []route {
 	one := "/v1/connectors/:connectorName"
 	refused := []string{"connector_version_conflict", "connector_invalid", "module_invalid", "module_compile_timeout", "module_compile_memory",
 		"module_compile_failed", "signature_required", "signature_invalid", "sandbox_escape_attempt"}
-	return []route{
-		{Route: web.Route{Method: "POST", Path: "/v1/connectors", Scope: access.ConnectorsManage, Whole: true, Keyed: true, Upload: true, Handle: a.installConnector},
-			see: "api.md#connectors", summary: "Install a module; nothing is granted and no guest code runs", form: moduleParts,
+	return documented("api.md#connectors", []route{
+		{Route: web.Route{Method: "POST", Path: "/v1/connectors", Scope: access.ConnectorsManage, Whole: true,
+			Keyed: true, Upload: true, Handle: a.installConnector},
+			summary: "Install a module; nothing is granted and no guest code runs", form: moduleParts,
 			answer: host.Connector{}, status: 201, also: []int{200}, codes: refused},
-		{Route: web.Route{Method: "POST", Path: "/v1/connectors", Verb: "inspect", Scope: access.ConnectorsManage, Upload: true, Handle: a.inspectConnector},
-			see: "api.md#connectors", summary: "Look at a module and store nothing", form: moduleParts, answer: host.Inspection{}, codes: refused},
+		{Route: web.Route{Method: "POST", Path: "/v1/connectors", Verb: "inspect", Scope: access.ConnectorsManage,
+			Upload: true, Handle: a.inspectConnector},
+			summary: "Look at a module and store nothing", form: moduleParts, answer: host.Inspection{},
+			codes: refused},
 		{Route: web.Route{Method: "GET", Path: "/v1/connectors", Scope: access.ManifestRead, Handle: a.listConnectors},
-			see: "api.md#connectors", summary: "List connectors, each with its connections", query: paging, answer: web.List[host.Connector]{}},
+			summary: "List connectors, each with its connections", query: paging, answer: web.List[host.Connector]{}},
 		{Route: web.Route{Method: "GET", Path: one, Scope: access.ManifestRead, Handle: a.getConnector},
-			see: "api.md#connectors", summary: "One connector", answer: host.Connector{}},
+			summary: "One connector", answer: host.Connector{}},
 		{Route: web.Route{Method: "GET", Path: one + "/versions", Scope: access.ManifestRead, Handle: a.listVersions},
-			see: "api.md#connectors", summary: "The installed versions of a connector", query: paging, answer: web.List[connectorVersion]{}},
-		{Route: web.Route{Method: "PUT", Path: one + "/default", Scope: access.ConnectorsManage, Whole: true, Keyed: true, Handle: a.chooseDefault},
-			see: "api.md#connectors", summary: "Choose the version that new connections get", body: chooseVersion{}, answer: host.Connector{}},
-		{Route: web.Route{Method: "DELETE", Path: one, Scope: access.ConnectorsManage, Whole: true, Keyed: true, Handle: a.uninstallConnector},
-			see: "api.md#connectors", summary: "Uninstall a connector, or one version",
-			query: []parameter{{name: "version", typ: "string", text: "Only this version."}}, codes: []string{"connector_in_use"}},
-	}
+			summary: "The installed versions of a connector", query: paging, answer: web.List[connectorVersion]{}},
+		{Route: web.Route{Method: "PUT", Path: one + "/default", Scope: access.ConnectorsManage, Whole: true,
+			Keyed: true, Handle: a.chooseDefault},
+			summary: "Choose the version that new connections get", body: chooseVersion{}, answer: host.Connector{}},
+		{Route: web.Route{Method: "DELETE", Path: one, Scope: access.ConnectorsManage, Whole: true, Keyed: true,
+			Handle: a.uninstallConnector},
+			summary: "Uninstall a connector, or one version",
+			query:   []parameter{{name: "version", typ: "string", text: "Only this version."}},
+			codes:   []string{"connector_in_use"}},
+	})
 }
 
-func (a *API) installConnector(c *fiber.Ctx) error {
+func (a *connectorAPI) installConnector(c *fiber.Ctx) error {
 	q, err := install(c)
 	if err != nil {
 		return err
 	}
-	// What needs a second look runs in the place of what was granted (S141): whoever
-	// could not have granted it cannot force it.
+	// A module that needs a second look gets the grants of the version before it, so
+	// only who may approve grants may force it.
 	if q.Force && !web.Principal(c).Allows(access.GrantsApprove) {
 		return web.NewProblem(0, "forbidden", "Only who may approve grants may force a module that needs a second look.").With("scopeRequired", access.GrantsApprove)
 	}
-	connector, created, err := a.Host.InstallConnector(web.Context(c), q)
+	connector, created, err := a.connectors.InstallConnector(web.Context(c), q)
 	if err != nil {
 		return err
 	}
@@ -95,12 +99,12 @@ func (a *API) installConnector(c *fiber.Ctx) error {
 	return web.Created(c, "/v1/connectors/"+connector.Name, connector)
 }
 
-func (a *API) inspectConnector(c *fiber.Ctx) error {
+func (a *connectorAPI) inspectConnector(c *fiber.Ctx) error {
 	q, err := install(c)
 	if err != nil {
 		return err
 	}
-	found, err := a.Host.InspectConnector(web.Context(c), q)
+	found, err := a.connectors.InspectConnector(web.Context(c), q)
 	if err != nil {
 		return err
 	}
@@ -117,57 +121,16 @@ func install(c *fiber.Ctx) (host.InstallConnector, error) {
 		return host.InstallConnector{}, err
 	}
 	if q.Source.Type != "digest" {
-		return host.InstallConnector{}, web.Invalid(web.Field{Path: "source.type", Rule: "digest; modules are uploaded as multipart/form-data"})
+		return host.InstallConnector{}, web.Invalid(web.Field{Path: "source.type",
+			Rule: "digest; modules are uploaded as multipart/form-data"})
 	}
 	return host.InstallConnector{Digest: q.Source.Digest, Manifest: q.Manifest, ExpectedDigest: q.ExpectedDigest}, nil
-}
-
-// maxPart bounds every part but the module.
-const maxPart = 256 << 10
-
-// readParts reads the parts of a multipart body, each once and no other. Those that
-// are large may have as much as the body.
-func readParts(c *fiber.Ctx, names []string, large ...string) (map[string][]byte, error) {
-	body, err := web.RawBody(c)
-	if err != nil {
-		return nil, err
-	}
-	_, params, err := mime.ParseMediaType(string(c.Request().Header.ContentType()))
-	if err != nil || params["boundary"] == "" {
-		return nil, malformedUpload()
-	}
-	parts := multipart.NewReader(bytes.NewReader(body), params["boundary"])
-	seen := map[string][]byte{}
-	for {
-		part, err := parts.NextPart()
-		if errors.Is(err, io.EOF) {
-			return seen, nil
-		}
-		if err != nil {
-			return nil, malformedUpload()
-		}
-		name, most := part.FormName(), int64(maxPart)
-		if slices.Contains(large, name) {
-			most = web.MaxUpload
-		}
-		if _, twice := seen[name]; twice || !slices.Contains(names, name) {
-			return nil, web.Invalid(web.Field{Path: "body", Rule: "the parts " + strings.Join(names, ", ") + ", each at most once"})
-		}
-		content, err := io.ReadAll(io.LimitReader(part, most+1))
-		if err != nil {
-			return nil, malformedUpload()
-		}
-		if int64(len(content)) > most {
-			return nil, web.NewProblem(0, "payload_too_large", "The part %s is larger than %d bytes.", name, most)
-		}
-		seen[name] = content
-	}
 }
 
 // uploaded reads a module and what comes with it.
 func uploaded(c *fiber.Ctx) (host.InstallConnector, error) {
 	var q host.InstallConnector
-	seen, err := readParts(c, moduleParts, "module")
+	seen, err := web.Parts(c, moduleParts, "module")
 	if err != nil {
 		return q, err
 	}
@@ -181,43 +144,39 @@ func uploaded(c *fiber.Ctx) (host.InstallConnector, error) {
 	}, nil
 }
 
-func malformedUpload() error {
-	return web.Invalid(web.Field{Path: "body", Rule: "multipart/form-data that arrived whole"})
-}
-
-func (a *API) listConnectors(c *fiber.Ctx) error {
+func (a *connectorAPI) listConnectors(c *fiber.Ctx) error {
 	page, err := web.PageOf(c, 0, 0)
 	if err != nil {
 		return err
 	}
-	all, err := a.Host.Connectors(web.Context(c))
+	all, err := a.connectors.Connectors(web.Context(c))
 	if err != nil {
 		return err
 	}
-	in, err := a.sight(c)
+	visible, err := a.find.visible(c)
 	if err != nil {
 		return err
 	}
 	for i := range all {
-		all[i] = in.known(all[i])
+		all[i] = visible.redact(all[i])
 	}
 	return listed(c, page, all, func(x host.Connector) string { return x.Name })
 }
 
-func (a *API) connector(c *fiber.Ctx) (host.Connector, error) {
+func (a *connectorAPI) connector(c *fiber.Ctx) (host.Connector, error) {
 	name, err := web.ID(c, "connectorName")
 	if err != nil {
 		return host.Connector{}, err
 	}
-	x, err := a.Host.Connector(web.Context(c), name)
+	x, err := a.connectors.Connector(web.Context(c), name)
 	if err != nil {
 		return x, err
 	}
-	in, err := a.sight(c)
-	return in.known(x), err
+	visible, err := a.find.visible(c)
+	return visible.redact(x), err
 }
 
-func (a *API) getConnector(c *fiber.Ctx) error {
+func (a *connectorAPI) getConnector(c *fiber.Ctx) error {
 	x, err := a.connector(c)
 	if err != nil {
 		return err
@@ -227,7 +186,7 @@ func (a *API) getConnector(c *fiber.Ctx) error {
 
 // listVersions: one version of a connector is installed at a time; another
 // replaces it.
-func (a *API) listVersions(c *fiber.Ctx) error {
+func (a *connectorAPI) listVersions(c *fiber.Ctx) error {
 	page, err := web.PageOf(c, 0, 0)
 	if err != nil {
 		return err
@@ -236,14 +195,15 @@ func (a *API) listVersions(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	v := connectorVersion{Version: x.Version, ModuleDigest: x.ModuleDigest, InstalledAt: x.InstalledAt, Signature: x.Signature, IsDefault: true, Connections: []string{}}
+	v := connectorVersion{Version: x.Version, ModuleDigest: x.ModuleDigest, InstalledAt: x.InstalledAt,
+		Signature: x.Signature, IsDefault: true, Connections: []string{}}
 	for _, ref := range x.Connections {
 		v.Connections = append(v.Connections, ref.ConnectionID)
 	}
 	return listed(c, page, []connectorVersion{v}, func(v connectorVersion) string { return v.Version })
 }
 
-func (a *API) chooseDefault(c *fiber.Ctx) error {
+func (a *connectorAPI) chooseDefault(c *fiber.Ctx) error {
 	x, err := a.connector(c)
 	if err != nil {
 		return err
@@ -258,7 +218,7 @@ func (a *API) chooseDefault(c *fiber.Ctx) error {
 	return web.JSON(c, 200, x)
 }
 
-func (a *API) uninstallConnector(c *fiber.Ctx) error {
+func (a *connectorAPI) uninstallConnector(c *fiber.Ctx) error {
 	name, err := web.ID(c, "connectorName")
 	if err != nil {
 		return err
@@ -268,7 +228,7 @@ func (a *API) uninstallConnector(c *fiber.Ctx) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	if err := a.Host.UninstallConnector(web.Context(c), name, version); err != nil {
+	if err := a.connectors.UninstallConnector(web.Context(c), name, version); err != nil {
 		return err
 	}
 	return web.Nothing(c)

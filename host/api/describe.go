@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -20,32 +21,42 @@ type implementation struct {
 	Vendor  string `json:"vendor"`
 }
 
-func (a *API) implementation() implementation {
-	return implementation{Name: "sluice", Version: a.Version, Vendor: "sluicehost"}
+// descriptionAPI has the routes that say what this host is and can do. They need no
+// credential.
+type descriptionAPI struct {
+	implementation    implementation
+	connectors        connectorLister
+	limits            map[string]int64
+	browser           bool
+	openapi, asyncapi []byte
 }
 
-// descriptionRoutes are A55 and A58; they need no credential (A40).
-func (a *API) descriptionRoutes() []route {
-	return []route{
+type connectorLister interface {
+	Connectors(ctx context.Context) ([]host.Connector, error)
+}
+
+func (a *descriptionAPI) routes() []route {
+	return documented("api.md#discovery", []route{
 		{Route: web.Route{Method: "GET", Path: "/.well-known/openwop", Open: true, Handle: a.discovery},
-			see: "api.md#discovery", summary: "What this host can do", answer: map[string]any{}},
+			summary: "What this host can do", answer: map[string]any{}},
 		{Route: web.Route{Method: "GET", Path: "/v1/openapi.json", Open: true, Handle: a.openAPIDocument},
-			see: "api.md#discovery", summary: "This document", answer: map[string]any{}},
+			summary: "This document", answer: map[string]any{}},
 		{Route: web.Route{Method: "GET", Path: "/v1/asyncapi.yaml", Open: true, Handle: a.asyncAPIDocument},
-			see: "api.md#discovery", summary: "The event streams as an AsyncAPI document", media: "application/yaml"},
-	}
+			summary: "The event streams as an AsyncAPI document", media: "application/yaml"},
+	})
 }
 
-func (a *API) openAPIDocument(c *fiber.Ctx) error { return web.Bytes(c, 200, a.openapi) }
+func (a *descriptionAPI) openAPIDocument(c *fiber.Ctx) error { return web.Bytes(c, 200, a.openapi) }
 
-func (a *API) asyncAPIDocument(c *fiber.Ctx) error {
+func (a *descriptionAPI) asyncAPIDocument(c *fiber.Ctx) error {
 	c.Set(fiber.HeaderContentType, "application/yaml")
 	return c.Status(200).Send(a.asyncapi)
 }
 
-// discovery is A56: what is there works, and what does not work is not there.
-func (a *API) discovery(c *fiber.Ctx) error {
-	connectors, err := a.Host.Connectors(web.Context(c))
+// discovery says what this host can do: what is in it works, and what does not work
+// is not in it.
+func (a *descriptionAPI) discovery(c *fiber.Ctx) error {
+	connectors, err := a.connectors.Connectors(web.Context(c))
 	if err != nil {
 		return err
 	}
@@ -59,9 +70,9 @@ func (a *API) discovery(c *fiber.Ctx) error {
 	return web.Bytes(c, 200, body)
 }
 
-func (a *API) capabilities(connectors []host.Connector) map[string]any {
+func (a *descriptionAPI) capabilities(connectors []host.Connector) map[string]any {
 	bindings := []string{"connector.network", "connector.filesystem", "connector.interactive"}
-	if a.Browser {
+	if a.browser {
 		bindings = append(bindings, "connector.browser")
 	}
 	d := map[string]any{
@@ -69,9 +80,9 @@ func (a *API) capabilities(connectors []host.Connector) map[string]any {
 		"supportedEnvelopes": []string{"clarification.request"},
 		"schemaVersions":     map[string]int{"clarification.request": 1},
 		"limits": map[string]int64{
-			"clarificationRounds": a.Limits["limits.interactions_per_run"], "schemaRounds": 0, "envelopesPerTurn": 0, "maxNodeExecutions": 64,
+			"clarificationRounds": a.limits["limits.interactions_per_run"], "schemaRounds": 0, "envelopesPerTurn": 0, "maxNodeExecutions": 64,
 		},
-		"implementation": a.implementation(), "engineVersion": 1, "eventLogSchemaVersion": 1,
+		"implementation": a.implementation, "engineVersion": 1, "eventLogSchemaVersion": 1,
 		"supportedTransports": []string{"rest"},
 		"configurable":        configurableSchema,
 		"runtimeCapabilities": bindings,
@@ -86,7 +97,7 @@ func (a *API) capabilities(connectors []host.Connector) map[string]any {
 		"extensions": map[string]any{"sluice": map[string]any{
 			"apiVersion": 1, "stage": 1,
 			"features": []string{"connectors", "connections", "grants", "secrets", "schedules", "records", "state", "assistance", "audit"},
-			"limits":   a.limits(),
+			"limits":   a.published(),
 		}},
 	}
 	if f := fixtures(connectors); len(f) > 0 {
@@ -95,22 +106,22 @@ func (a *API) capabilities(connectors []host.Connector) map[string]any {
 	return d
 }
 
-// limits are those in force under their own names, and the ones that clients of the
-// API meet (A56).
-func (a *API) limits() map[string]int64 {
+// published are the limits in force under their own names, and the ones that clients of the
+// API meet.
+func (a *descriptionAPI) published() map[string]int64 {
 	l := map[string]int64{
-		"maxRequestBodyBytes": web.MaxBody, "maxRunDurationSec": a.Limits["budget.total"] / 1000,
+		"maxRequestBodyBytes": web.MaxBody, "maxRunDurationSec": a.limits["budget.total"] / 1000,
 	}
-	maps.Copy(l, a.Limits)
+	maps.Copy(l, a.limits)
 	return l
 }
 
-// configurableSchema describes the overlay keys that are honoured (A67).
+// configurableSchema describes the overlay keys that are honoured.
 var configurableSchema = json.RawMessage(`{"type":"object","properties":{
 	"recursionLimit":{"type":"integer","minimum":1},
 	"sluice":{"type":"object","properties":{"budgets":{"type":"object","additionalProperties":{"type":"integer","minimum":1}}}}}}`)
 
-// fixtures are the conformance connectors that are installed (A242).
+// fixtures are the conformance connectors that are installed.
 func fixtures(connectors []host.Connector) []string {
 	var names []string
 	for _, c := range connectors {

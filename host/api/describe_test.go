@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehost/sluice/host/timeline"
 )
 
-// A59 (a): what is served is what is described.
+// What is served is what is described.
 func TestRoutesAreDescribed(t *testing.T) {
 	c := served(t)
 	var have, want []string
@@ -57,7 +57,7 @@ func TestRoutesAreDescribed(t *testing.T) {
 	}
 }
 
-// A58: the document is OpenAPI 3.1 as far as a program can tell without its
+// The document is OpenAPI 3.1 as far as a program can tell without its
 // schema: every reference resolves, every operation has an id of its own, every
 // schema compiles, every path parameter is declared.
 func TestOpenAPI(t *testing.T) {
@@ -144,8 +144,7 @@ var updatesUnion = strings.Fields(`run.started run.completed run.failed run.canc
 	node.completed node.failed node.skipped node.suspended approval.requested approval.received
 	clarification.requested clarification.resolved interrupt.requested interrupt.resolved artifact.created`)
 
-// A59 (c), A60: the messages of each channel are those of the catalogue with the
-// same modes.
+// The messages of each channel are those of the catalogue with the same modes.
 func TestAsyncAPI(t *testing.T) {
 	c := served(t)
 	doc := asyncAPI(t, c)
@@ -195,7 +194,7 @@ func TestAsyncAPI(t *testing.T) {
 	})
 }
 
-// A55, A56: discovery needs no credential, and says what there is.
+// Discovery needs no credential, and says what there is.
 func TestDiscovery(t *testing.T) {
 	c := served(t).as("")
 	a := c.do("GET", "/.well-known/openwop", nil).want(200)
@@ -211,7 +210,7 @@ func TestDiscovery(t *testing.T) {
 			t.Errorf("%v: %v", path, v)
 		}
 	}
-	for _, name := range []string{"agents", "nodePackRuntimes", "capabilities", "mcp"} { // A57
+	for _, name := range []string{"agents", "nodePackRuntimes", "capabilities", "mcp"} {
 		if a.member(name) != nil {
 			t.Errorf("%s is claimed", name)
 		}
@@ -224,7 +223,7 @@ func TestDiscovery(t *testing.T) {
 	}
 }
 
-// A10: roots without the prefix, and what does not exist.
+// Roots without the prefix, and what does not exist.
 func TestPaths(t *testing.T) {
 	c := served(t)
 	for _, path := range []string{"/runs", "/connectors/x", "/connections", "/webhooks", "/runs/x:pause"} {
@@ -236,10 +235,40 @@ func TestPaths(t *testing.T) {
 	for _, path := range []string{"/nothing", "/v1/nothing", "/v1", "/v2/runs", "/v1/runs/x/y"} {
 		c.do("GET", path, nil).want(404, "not_found")
 	}
-	c.do("POST", "/v1/runs/run_1:explode", nil).want(404, "not_found") // A13
+	c.do("POST", "/v1/runs/run_1:explode", nil).want(404, "not_found")
 	c.do("GET", "/v1/runs/run_1:pause", nil).want(404, "not_found")
 	c.do("POST", "/v1/runs/run_1%3Apause", nil).want(405, "method_not_allowed")
 	if a := c.as("").do("GET", "/healthz", nil).want(200); a.text("status") != "ok" {
 		t.Errorf("%s", a.body)
+	}
+}
+
+// The variables of a conformance connector are its settings, with their
+// defaults.
+func TestWorkflowDefaults(t *testing.T) {
+	c := served(t)
+	for id, want := range map[string]float64{"conformance-delay": 1000, "conformance-cancellable": 30_000} {
+		a := c.do("GET", "/v1/workflows/"+id, nil).want(200)
+		if name, got := a.text("variables", 0, "name"), a.number("variables", 0, "defaultValue"); name != "delayMs" || got != want {
+			t.Errorf("%s: %s %v", id, name, got)
+		}
+	}
+	a := c.do("GET", "/v1/workflows/conformance-idempotent", nil).want(200)
+	if v, _ := a.member("variables", 0).(map[string]any); v == nil || v["defaultValue"] != nil {
+		t.Errorf("%s", a.body)
+	}
+}
+
+// The limits that clients of the API meet stand under the names of the
+// specification.
+func TestPublishedLimits(t *testing.T) {
+	a := served(t).do("GET", "/.well-known/openwop", nil).want(200)
+	total := a.number("extensions", "sluice", "limits", "budget.total")
+	for name, want := range map[string]float64{"maxRequestBodyBytes": 1 << 20, "maxRunDurationSec": total / 1000, "subscribersPerRun": 32,
+		"subscribersPerKey": 128, "subscribers": 1024, "requestsPerSecond": 100_000, "requestBurst": 100_000, "loginsPerMinute": 5, "tokenPostsPerMinute": 10,
+		"connectionsPerAddress": 1000, "connections": 4096} {
+		if got := a.number("extensions", "sluice", "limits", name); got != want || got == 0 {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }

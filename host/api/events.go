@@ -13,15 +13,24 @@ import (
 	"github.com/sluicehost/sluice/host/web"
 )
 
-// eventRoutes are section 8.
-func (a *API) eventRoutes() []route {
-	vocabulary := parameter{name: "vocabulary", typ: "string", text: "openwop leaves out events of the run protocol.", words: []string{"full", "openwop"}}
-	return []route{
-		{Route: web.Route{Method: "GET", Path: "/v1/runs/:runId/events", Scope: access.RunsRead, Stream: true, Handle: a.events},
-			see: "api.md#server-sent-events", summary: "Follow a run as server-sent events, or list its events as JSON", headers: []string{"Last-Event-ID", "Accept"},
-			answer: stream.Page{}, media: "text/event-stream",
+// eventAPI has the routes of the events of a run: followed, listed, polled.
+type eventAPI struct {
+	find    lookup
+	streams *stream.Hub
+}
+
+func (a *eventAPI) routes() []route {
+	vocabulary := parameter{name: "vocabulary", typ: "string", text: "openwop leaves out events of the run protocol.",
+		words: []string{"full", "openwop"}}
+	return documented("api.md#server-sent-events", []route{
+		{Route: web.Route{Method: "GET", Path: "/v1/runs/:runId/events", Scope: access.RunsRead, Stream: true,
+			Handle: a.events},
+			summary: "Follow a run as server-sent events, or list its events as JSON",
+			headers: []string{"Last-Event-ID", "Accept"},
+			answer:  stream.Page{}, media: "text/event-stream",
 			query: []parameter{
-				{name: "streamMode", typ: "string", text: "One or more of updates, values, messages, debug, with commas; updates by default."},
+				{name: "streamMode", typ: "string",
+					text: "One or more of updates, values, messages, debug, with commas; updates by default."},
 				{name: "bufferMs", typ: "integer", text: "0 to 5000: frames of that time are sent together."},
 				vocabulary,
 				{name: "lastEventId", typ: "string", text: "Last-Event-ID, for clients that cannot set headers."},
@@ -36,17 +45,18 @@ func (a *API) eventRoutes() []route {
 				{name: "lastSequence", typ: "integer", text: "Exclusive; from the start when absent."},
 				{name: "timeout", typ: "integer", text: "Seconds, 1 to 60; 30 by default."}, vocabulary,
 			}, codes: []string{"events_expired", "rate_limited"}},
-	}
+	})
 }
 
-// events is A113: parameters first, then what the client accepts (A114).
-func (a *API) events(c *fiber.Ctx) error {
-	r, err := a.run(c)
+// events follows a run, or lists its events. Parameters are checked first, then
+// what the client accepts.
+func (a *eventAPI) events(c *fiber.Ctx) error {
+	r, err := a.find.run(c)
 	if err != nil {
 		return err
 	}
 	q := stream.Query{Run: r.ID, Modes: timeline.Updates}
-	if err := blank(c, "bufferMs", "vocabulary", "types", "after", "before", "limit"); err != nil {
+	if err := refuseBlank(c, "bufferMs", "vocabulary", "types", "after", "before", "limit"); err != nil {
 		return err
 	}
 	args := c.Context().QueryArgs()
@@ -67,7 +77,7 @@ func (a *API) events(c *fiber.Ctx) error {
 	}
 	switch accepts(c.Get(fiber.HeaderAccept)) {
 	case "application/json":
-		page, err := a.Streams.List(web.Context(c), list)
+		page, err := a.streams.List(web.Context(c), list)
 		if err != nil {
 			return refuse(err)
 		}
@@ -76,7 +86,7 @@ func (a *API) events(c *fiber.Ctx) error {
 		return web.NewProblem(0, "not_acceptable", "Events come as text/event-stream or application/json.")
 	}
 	q.After = stream.ParseLastEventID(lastEventID(c))
-	s, err := a.Streams.Subscribe(web.Context(c), client(c), q)
+	s, err := a.streams.Subscribe(web.Context(c), client(c), q)
 	if err != nil {
 		return refuse(err)
 	}
@@ -87,10 +97,10 @@ func (a *API) events(c *fiber.Ctx) error {
 	return err
 }
 
-// blank refuses a parameter that is there and has no value: it is not absent, and
-// a page that is not what was asked for is worse than none (A126, A134, A136).
-// lastEventId is what it is with any other text that is no id (A128).
-func blank(c *fiber.Ctx, names ...string) error {
+// refuseBlank refuses a parameter that is given without a value: taking it for absent
+// would answer something else than was asked for. A blank lastEventId is like any
+// other text that is no id, and is not refused.
+func refuseBlank(c *fiber.Ctx, names ...string) error {
 	args := c.Context().QueryArgs()
 	for _, name := range names {
 		if args.Has(name) && len(args.Peek(name)) == 0 {
@@ -100,8 +110,7 @@ func blank(c *fiber.Ctx, names ...string) error {
 	return nil
 }
 
-// lastEventID is the header, or the parameter for clients that cannot set it
-// (A127).
+// lastEventID is the header, or the parameter for clients that cannot set it.
 func lastEventID(c *fiber.Ctx) string {
 	if h := c.Get("Last-Event-ID"); h != "" {
 		return strings.Clone(h)
@@ -126,8 +135,8 @@ func listQuery(c *fiber.Ctx, s stream.Query) (q stream.ListQuery, err error) {
 	return q, err
 }
 
-// accepts is A114: an event stream wherever it is admitted, JSON where only that
-// is, "" for neither.
+// accepts chooses the media type by an Accept header: an event stream wherever it
+// is admitted, JSON where only that is, "" for neither.
 func accepts(header string) string {
 	if strings.TrimSpace(header) == "" {
 		return "text/event-stream"
@@ -165,12 +174,12 @@ func client(c *fiber.Ctx) stream.Client {
 	return stream.Client{Key: web.Principal(c).ID, Check: web.Recheck(c)}
 }
 
-func (a *API) poll(c *fiber.Ctx) error {
-	r, err := a.run(c)
+func (a *eventAPI) poll(c *fiber.Ctx) error {
+	r, err := a.find.run(c)
 	if err != nil {
 		return err
 	}
-	if err := blank(c, "lastSequence", "timeout", "vocabulary"); err != nil {
+	if err := refuseBlank(c, "lastSequence", "timeout", "vocabulary"); err != nil {
 		return err
 	}
 	args := c.Context().QueryArgs()
@@ -184,14 +193,14 @@ func (a *API) poll(c *fiber.Ctx) error {
 	if q.OpenwopOnly, err = timeline.ParseVocabulary(string(args.Peek("vocabulary"))); err != nil {
 		return refuse(err)
 	}
-	page, err := a.Streams.Poll(web.PollContext(c), client(c), q)
+	page, err := a.streams.Poll(web.PollContext(c), client(c), q)
 	if err != nil {
 		return refuse(err)
 	}
 	return web.JSON(c, 200, page)
 }
 
-// refuse gives the errors of timeline and stream their codes.
+// refuse turns errors of timeline and stream into answers.
 func refuse(err error) error {
 	var (
 		mode      *timeline.ModeError
@@ -201,7 +210,8 @@ func refuse(err error) error {
 	)
 	switch {
 	case errors.As(err, &mode):
-		return web.NewProblem(0, "unsupported_stream_mode", "The stream mode is not supported.").With("supported", mode.Supported)
+		return web.NewProblem(0, "unsupported_stream_mode", "The stream mode is not supported.").
+			With("supported", mode.Supported)
 	case errors.As(err, &parameter):
 		return web.Invalid(web.Field{Path: "query." + parameter.Name, Rule: parameter.Rule})
 	case errors.As(err, &expired):
@@ -211,7 +221,8 @@ func refuse(err error) error {
 		}
 		return p
 	case errors.As(err, &limit):
-		p := web.NewProblem(0, "rate_limited", "There are too many subscribers.").With("scope", limit.Scope).With("limit", limit.Limit).With("retryAfterMs", 1000)
+		p := web.NewProblem(0, "rate_limited", "There are too many subscribers.").
+			With("scope", limit.Scope).With("limit", limit.Limit).With("retryAfterMs", 1000)
 		p.RetryAfter = time.Second
 		return p
 	case errors.Is(err, stream.ErrClosed):

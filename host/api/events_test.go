@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,7 +20,7 @@ import (
 	"github.com/sluicehost/sluice/host/timeline"
 )
 
-// payloads are the schemas of the AsyncAPI document, by event type (A59).
+// payloads are the schemas of the AsyncAPI document, by event type.
 type payloads struct {
 	mu       sync.Mutex // guards the rest
 	compiler *jsonschema.Compiler
@@ -55,7 +57,7 @@ var eventSchemas = sync.OnceValues(func() (*payloads, error) {
 	return p, nil
 })
 
-// checkEvent is A59 (d).
+// checkEvent holds an event against the catalogue.
 func checkEvent(t *testing.T, doc any) {
 	t.Helper()
 	p, err := eventSchemas()
@@ -116,7 +118,7 @@ type frame struct {
 	data  any
 }
 
-// follow opens a stream, and checks what stands at its beginning (A18, A116).
+// follow opens a stream, and checks what stands at its beginning.
 func (c *client) follow(path string, options ...option) *sse {
 	c.t.Helper()
 	res, err := c.send("GET", path, nil, append([]option{header("Accept", "text/event-stream")}, options...)...)
@@ -167,7 +169,7 @@ func (s *sse) next() (f frame, ok bool) {
 	return f, false
 }
 
-// check: ids grow (A118); events are as described, whatever wraps them.
+// check: ids grow; events are as described, whatever wraps them.
 func (s *sse) check(f frame) {
 	s.t.Helper()
 	if f.id <= s.last {
@@ -180,7 +182,7 @@ func (s *sse) check(f frame) {
 		a := &answer{t: s.t, what: "snapshot", body: must(json.Marshal(f.data))}
 		s.c.valid(d, "/components/schemas/Snapshot", a)
 		if member(f.data, "interrupt", "interruptToken") != nil {
-			s.t.Error("a token in a stream (A122)")
+			s.t.Error("a token in a stream")
 		}
 	case timeline.AIMessageChunk:
 	case "batch":
@@ -227,4 +229,57 @@ func events(frames []frame) string {
 		out = append(out, f.event)
 	}
 	return strings.Join(out, " ")
+}
+
+// A parameter without a value is not absent.
+func TestBlankParameters(t *testing.T) {
+	c := served(t)
+	run := c.do("POST", "/v1/runs", `{"workflowId":"conformance-noop"}`).want(201).text("runId")
+	for path, names := range map[string][]string{
+		"/events":      {"bufferMs", "vocabulary", "types", "after", "before", "limit"},
+		"/events/poll": {"lastSequence", "timeout", "vocabulary"},
+	} {
+		for _, name := range names {
+			a := c.do("GET", "/v1/runs/"+run+path+"?"+name+"=", nil, header("Accept", "application/json")).want(400, "validation_error")
+			if got := a.text("details", "fields", 0, "path"); got != "query."+name {
+				t.Errorf("%s %s: says %q", path, name, got)
+			}
+		}
+	}
+	c.do("GET", "/v1/runs/"+run+"/events?streamMode=", nil).want(400, "unsupported_stream_mode")
+	c.do("GET", "/v1/runs/"+run+"/events?lastEventId=", nil, header("Accept", "application/json")).want(200)
+	c.do("GET", "/v1/runs/"+run+"/events/poll?timeout=1&vocabulary=full", nil, header("Accept", "application/json")).want(200) // with values all is well
+}
+
+var interruptID = regexp.MustCompile(`^int_[0-9A-HJKMNP-TV-Z]{26}$`)
+
+// Every event of a run names its node, unless it is about the run itself,
+// whichever vocabulary it is of. Ids of interrupts are opaque.
+func TestNodeOfEvents(t *testing.T) {
+	c := served(t)
+	run := c.do("POST", "/v1/runs", `{"workflowId":"conformance-approval"}`).want(201).text("runId")
+	eventually(t, "the question", func() bool {
+		return c.do("GET", "/v1/runs/"+run, nil).want(200).text("status") == "waiting-approval"
+	})
+	if id := c.do("GET", "/v1/runs/"+run, nil).text("interrupt", "interruptId"); !interruptID.MatchString(id) {
+		t.Errorf("interrupt %q", id)
+	}
+	c.do("POST", "/v1/runs/"+run+"/approvals/gate", `{"action":"accept"}`).want(200)
+	eventually(t, "the end", func() bool {
+		return c.do("GET", "/v1/runs/"+run, nil).want(200).text("status") == "completed"
+	})
+	ofRun := []string{"run.started", "lease.acquired", "run.completed"}
+	seen := map[string]bool{}
+	for _, e := range c.do("GET", "/v1/runs/"+run+"/events/poll", nil).want(200).list("events") {
+		typ, node := member(e, "type").(string), member(e, "nodeId")
+		seen[typ] = true
+		if of := slices.Contains(ofRun, typ); of && node != nil || !of && node != "gate" {
+			t.Errorf("%s: node %v", typ, node)
+		}
+	}
+	for _, typ := range []string{"run.interaction_required", "run.assistance_requested", "run.interaction_completed", "run.assistance_resolved", "interrupt.requested"} {
+		if !seen[typ] {
+			t.Errorf("no %s", typ)
+		}
+	}
 }

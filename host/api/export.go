@@ -22,7 +22,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// The formats of A208.
+// The formats of an export.
 const (
 	ndjson  = "application/x-ndjson"
 	csvType = "text/csv"
@@ -35,10 +35,9 @@ const (
 	maxExportsOfAKey = 4
 )
 
-// exportRecords streams the records of one commit (A215). It is written down
-// before the first byte leaves (A168): one that breaks off has given data away as
-// well.
-func (a *API) exportRecords(c *fiber.Ctx) (err error) {
+// exportRecords streams the records of one commit. The audit log has it before the
+// first byte leaves, since an export that breaks off has given data away as well.
+func (a *recordAPI) exportRecords(c *fiber.Ctx) (err error) {
 	s, err := a.recordStream(c)
 	if err != nil {
 		return err
@@ -52,7 +51,7 @@ func (a *API) exportRecords(c *fiber.Ctx) (err error) {
 	if err != nil {
 		return err
 	}
-	leave, err := a.exports.enter(web.Principal(c).ID)
+	leave, err := a.places.enter(web.Principal(c).ID)
 	if err != nil {
 		return err
 	}
@@ -62,26 +61,29 @@ func (a *API) exportRecords(c *fiber.Ctx) (err error) {
 			x.close()
 		}
 	}()
-	if x.view, err = a.Store.View(web.Context(c)); err != nil {
+	if x.view, err = a.records.View(web.Context(c)); err != nil {
 		return err
 	}
 	x.close = func() { x.view.Close(); leave() }
-	x.selection = export.Selection{Connection: s.connection, Streams: []export.From{{Stream: s.name, After: q.since}}, Deleted: q.deleted,
-		Match: q.matchAll(), Order: q.order, Descending: q.descending, Keep: q.keep, Manifest: s.manifest}
-	newest, err := x.view.Records(web.Context(c), store.RecordQuery{Connection: s.connection, Stream: s.name, After: q.since, Deleted: true, Limit: 1})
+	x.selection = export.Selection{Connection: s.connection, Streams: []export.From{{Stream: s.name, After: q.since}},
+		Deleted: q.deleted,
+		Match:   q.matchAll(), Order: q.order, Descending: q.descending, Keep: q.keep, Manifest: s.manifest}
+	newest, err := x.view.Records(web.Context(c), store.RecordQuery{Connection: s.connection, Stream: s.name,
+		After: q.since, Deleted: true, Limit: 1})
 	if err != nil {
 		return err
 	}
 	if x.csv {
 		if x.columns, err = x.selection.Columns(web.PollContext(c), x.view); errors.Is(err, export.ErrColumns) {
-			return web.Invalid(web.Field{Path: "query.format", Rule: "ndjson: the records have too many different fields for CSV"})
+			return web.Invalid(web.Field{Path: "query.format",
+				Rule: "ndjson: the records have too many different fields for CSV"})
 		}
 		if err != nil {
 			return err
 		}
 	}
 	version := strconv.FormatUint(newest.Version, 10)
-	err = a.Host.Audit(web.Context(c), "records.exported", string(s.connection), "done",
+	err = a.audit.Audit(web.Context(c), "records.exported", string(s.connection), "done",
 		map[string]string{"stream": string(s.name), "version": version})
 	if err != nil {
 		return err
@@ -96,23 +98,23 @@ func (a *API) exportRecords(c *fiber.Ctx) (err error) {
 	return web.Stream(c, contentType, func(ctx context.Context, w *bufio.Writer, conn net.Conn) {
 		defer x.close()
 		if err := x.write(ctx, &paced{w: w, conn: conn}); err != nil {
-			// No clean end: who reads must see that this is not all of it.
+			// Without the last chunk the reader sees that this is not all of it.
 			_ = conn.Close()
 			if ctx.Err() == nil {
-				a.Log.Warn("export_broken_off", slog.String("request", id), slog.String("error", err.Error()))
+				a.log.Warn("export_broken_off", slog.String("request", id), slog.String("error", err.Error()))
 			}
 		}
 	})
 }
 
-// exportPlaces are those that are taken.
+// exportPlaces counts the exports that are under way.
 type exportPlaces struct {
 	mu  sync.Mutex // guards all below
 	all int
 	by  map[string]int // principal to how many it has
 }
 
-// enter takes one of the places.
+// enter takes a place for a principal; leave gives it back.
 func (e *exportPlaces) enter(who string) (leave func(), err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -145,7 +147,8 @@ func (e *exportPlaces) leave(who string) {
 	}
 }
 
-// exporting is an export on its way. It holds copies only (S106).
+// exporting is an export under way. It holds copies only, since the buffers of its
+// request are used again.
 type exporting struct {
 	csv       bool
 	columns   []string
@@ -155,8 +158,7 @@ type exporting struct {
 	close     func()
 }
 
-// recheckEvery is how often an export asks whether its principal may still read
-// (A29).
+// recheckEvery is how often an export asks whether its principal may still read.
 const recheckEvery = 15 * time.Second
 
 func (x *exporting) write(ctx context.Context, to io.Writer) error {
@@ -176,7 +178,8 @@ func (x *exporting) write(ctx context.Context, to io.Writer) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	end, err := json.Marshal(export.End{End: true, Records: records, Digest: "sha256:" + hex.EncodeToString(sum.Sum(nil))})
+	end, err := json.Marshal(export.End{End: true, Records: records,
+		Digest: "sha256:" + hex.EncodeToString(sum.Sum(nil))})
 	if err != nil {
 		return err
 	}
@@ -184,7 +187,7 @@ func (x *exporting) write(ctx context.Context, to io.Writer) error {
 	return err
 }
 
-// checked reads for as long as its reader may.
+// checked is a source that fails once its reader may no longer read.
 type checked struct {
 	export.Source
 	check func(context.Context) error
@@ -211,8 +214,9 @@ const (
 
 var errSlow = errors.New("the reader takes less than 16 KiB a second")
 
-// paced gives every piece the write deadline of A17, however long it took to
-// come by, and ends for a reader who is slower than what is worth a wait.
+// paced gives every piece a write deadline of its own, however long the piece
+// took to come by, and fails for a reader who takes less than leastPer bytes a
+// second after the first minute.
 type paced struct {
 	w      *bufio.Writer
 	conn   net.Conn

@@ -20,8 +20,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A208, A215: NDJSON with its last line, CSV with its columns; both as of the
-// version that the header names, as a download, and written down (A168).
+// NDJSON with its last line, CSV with its columns; both as of the version that
+// the header names, as a download, and written down.
 func TestExport(t *testing.T) {
 	c := served(t)
 	id := connection(t, "export", "live")
@@ -70,8 +70,8 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// A215: names that a connector chooses do not make a file of a million columns,
-// and the client is told before anything is sent.
+// Names that a connector chooses do not make a file of a million columns, and the
+// client is told before anything is sent.
 func TestExportColumns(t *testing.T) {
 	c := served(t)
 	id := connection(t, "columns", "live")
@@ -85,8 +85,8 @@ func TestExportColumns(t *testing.T) {
 	c.do("GET", "/v1/connections/columns/streams/mails/export", nil).want(200)
 }
 
-// A215: what is written while an export runs does not appear in it; A253: so many
-// at once and no more.
+// What is written while an export runs does not appear in it; so many at once and
+// no more.
 func TestExportConsistent(t *testing.T) {
 	c := served(t)
 	id := connection(t, "consistent", "live")
@@ -157,8 +157,7 @@ func (s failingStore) View(ctx context.Context) (store.View, error) {
 	return &failingView{View: v}, err
 }
 
-// A215: an export that cannot go on breaks the connection; it never looks
-// complete.
+// An export that cannot go on breaks the connection; it never looks complete.
 func TestExportBroken(t *testing.T) {
 	c := served(t)
 	id := connection(t, "broken", "live")

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A filter compares one member of a record's data (A213).
+// A filter compares one member of a record's data.
 type filter struct {
 	field, op string
 	operands  []operand // one, or those of in
@@ -50,7 +50,8 @@ func readFilters(texts []string, spec abi.StreamSpec) ([]filter, error) {
 		}
 		op, value, ok := strings.Cut(text, ":")
 		if !ok || !slices.Contains(filterOps, op) {
-			return nil, web.Invalid(web.Field{Path: "query.filter", Rule: "field:op:value with op one of " + strings.Join(filterOps, ", ")})
+			return nil, web.Invalid(web.Field{Path: "query.filter",
+				Rule: "field:op:value with op one of " + strings.Join(filterOps, ", ")})
 		}
 		f.op = op
 		switch op {
@@ -94,10 +95,12 @@ func (f *filter) operand(text string, spec abi.StreamSpec) operand {
 // timeFilter is from and until on the consent-time field.
 func timeFilter(field string, b between) (out []filter) {
 	if !b.from.IsZero() {
-		out = append(out, filter{field: field, op: "gte", operands: []operand{{micros: b.from.UnixMicro(), readable: true}}})
+		out = append(out, filter{field: field, op: "gte", operands: []operand{{micros: b.from.UnixMicro(),
+			readable: true}}})
 	}
 	if !b.until.IsZero() {
-		out = append(out, filter{field: field, op: "lt", operands: []operand{{micros: b.until.UnixMicro(), readable: true}}})
+		out = append(out, filter{field: field, op: "lt", operands: []operand{{micros: b.until.UnixMicro(),
+			readable: true}}})
 	}
 	return out
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/sluicehost/sluice/host/access"
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/daemon"
-	"github.com/sluicehost/sluice/host/web/server"
+	"github.com/sluicehost/sluice/host/web"
 	"github.com/sluicehost/sluice/store"
 	"github.com/sluicehost/sluice/tests/build"
 )
@@ -32,7 +32,7 @@ var shared struct {
 // all are the scopes, all of them.
 var all = access.Everything.List()
 
-// fixtures are the conformance connectors of stage 1 (A242).
+// fixtures are the conformance connectors of stage 1.
 var fixtures = []string{"conformance-approval", "conformance-cancellable", "conformance-clarification", "conformance-delay",
 	"conformance-failure", "conformance-idempotent", "conformance-noop"}
 
@@ -48,7 +48,7 @@ func open(ctx context.Context) (err error) {
 	d, err := daemon.Open(ctx, daemon.Options{
 		Host:            app.Options{Store: "badger:" + filepath.Join(shared.dir, "data"), CacheDir: cache, Prespawn: -1},
 		Service:         app.ServiceOptions{Grace: time.Millisecond},
-		Server:          server.Options{Listen: []string{"127.0.0.1:0"}, Rates: plenty, PerAddress: 1000},
+		Server:          web.ServerOptions{Listen: []string{"127.0.0.1:0"}, Rates: plenty, PerAddress: 1000},
 		WebhookLoopback: true,
 	})
 	if err != nil {

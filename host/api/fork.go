@@ -14,14 +14,14 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// forkRun is the body of A77.
+// forkRun is the body of a fork.
 type forkRun struct {
 	FromSeq json.RawMessage `json:"fromSeq"`
 	Mode    string          `json:"mode" enum:"branch"`
 	Overlay *forkOverlay    `json:"runOptionsOverlay,omitempty"`
 }
 
-// forkOverlay is what a branch may change (A79).
+// forkOverlay is what a branch may change.
 type forkOverlay struct {
 	Inputs       json.RawMessage `json:"inputs,omitempty"`
 	Configurable json.RawMessage `json:"configurable,omitempty"`
@@ -38,11 +38,11 @@ type forkedRun struct {
 	EventsURL   string          `json:"eventsUrl"`
 }
 
-func (a *API) forkRun(c *fiber.Ctx) error {
+func (a *runAPI) forkRun(c *fiber.Ctx) error {
 	if !web.Principal(c).Allows(access.RunsRead) {
 		return web.NewProblem(0, "forbidden", "The credential lacks a scope.").With("scopeRequired", access.RunsRead)
 	}
-	source, err := a.run(c)
+	source, err := a.find.run(c)
 	if err != nil {
 		return err
 	}
@@ -67,9 +67,9 @@ func (a *API) forkRun(c *fiber.Ctx) error {
 		}
 		return web.SlotOf(c).Writes(201, body, "/v1/runs/"+string(r.ID))
 	}
-	r, err := a.Host.ForkRun(web.Context(c), host.ForkRun{Source: source.ID, FromSeq: uint64(from), Start: start})
+	r, err := a.runs.ForkRun(web.Context(c), host.ForkRun{Source: source.ID, FromSeq: uint64(from), Start: start})
 	if p, known := web.ProblemOf(err); err != nil && known && p.Code == "validation_error" {
-		return web.Unprocessable(p) // fromSeq is beyond the log (A77)
+		return web.Unprocessable(p) // such as fromSeq behind the end of the log
 	}
 	if err != nil {
 		return err
@@ -94,8 +94,8 @@ func (q *forkRun) start() (from int64, start host.StartRun, err error) {
 		start.Request = store.Request{Tags: o.Tags, Metadata: o.Metadata, Configurable: o.Configurable}
 		wrong = append(wrong, options(o.Inputs, &start)...)
 		wrong = append(wrong, overlay(o.Configurable, &start)...)
-		wrong = append(wrong, small("runOptionsOverlay.metadata", o.Metadata)...)
-		wrong = append(wrong, small("runOptionsOverlay.configurable", o.Configurable)...)
+		wrong = append(wrong, boundedObject("runOptionsOverlay.metadata", o.Metadata)...)
+		wrong = append(wrong, boundedObject("runOptionsOverlay.configurable", o.Configurable)...)
 		if !tagsFit(o.Tags) {
 			wrong = append(wrong, web.Field{Path: "runOptionsOverlay.tags", Rule: tagRule})
 		}

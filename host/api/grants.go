@@ -11,13 +11,13 @@ import (
 	"github.com/sluicehost/sluice/host/web"
 )
 
-// grants is the answer of A186.
+// grants is what a connection asks for and was given.
 type grants struct {
 	Requested host.Requested `json:"requested"`
 	Grants    []host.Grant   `json:"grants"`
 }
 
-// grantTerms is the body of A187. Scope is raw so that an absent one can be told
+// grantTerms is the body of a new grant. Scope is raw so that an absent one can be told
 // from null.
 type grantTerms struct {
 	Scope      json.RawMessage `json:"scope"`
@@ -26,23 +26,34 @@ type grantTerms struct {
 	Narrow     bool            `json:"narrow,omitempty"`
 }
 
-// grantRoutes are A186 to A189.
-func (a *API) grantRoutes() []route {
+// grantAPI has the routes of what connections ask for and were given.
+type grantAPI struct {
+	find   lookup
+	grants host.Grants
+}
+
+func (a *grantAPI) routes() []route {
 	of := "/v1/connections/:connectionId"
-	return []route{
+	return documented("api.md#connections-grants-bindings-secrets", []route{
 		{Route: web.Route{Method: "GET", Path: of + "/grants", Scope: access.ConnectionsRead, Handle: a.getGrants},
-			see: "api.md#connections-grants-bindings-secrets", summary: "What a connection's connector asks for, and what it was given", answer: grants{}},
-		{Route: web.Route{Method: "POST", Path: of + "/grants", Scope: access.GrantsApprove, Keyed: true, Handle: a.grant},
-			see: "api.md#connections-grants-bindings-secrets", summary: "Approve a grant; it replaces the active one", body: grantTerms{}, answer: host.Grant{}, status: 201},
-		{Route: web.Route{Method: "POST", Path: "/v1/connections", Verb: "grant", Scope: access.GrantsApprove, Whole: true, Keyed: true, Upload: true, Handle: a.grantGiven},
-			see: "api.md#connections-grants-bindings-secrets", summary: "Give a connection of a module that need not be installed what it asks for", form: grantParts, answer: host.Connection{},
-			codes: []string{"binding_not_requested", "module_invalid", "signature_invalid", "connector_not_runnable"}},
-		{Route: web.Route{Method: "DELETE", Path: of + "/grants/:grantId", Scope: access.GrantsApprove, Keyed: true, Handle: a.revokeGrant},
-			see: "api.md#connections-grants-bindings-secrets", summary: "Revoke a grant and cancel the run that has it"},
-		{Route: web.Route{Method: "PUT", Path: of + "/bindings", Scope: access.GrantsApprove, Keyed: true, Handle: a.approve},
-			see: "api.md#connections-grants-bindings-secrets", summary: "Approve what a connection may reach", body: host.Bindings{}, answer: host.Bindings{},
+			summary: "What a connection's connector asks for, and what it was given", answer: grants{}},
+		{Route: web.Route{Method: "POST", Path: of + "/grants", Scope: access.GrantsApprove, Keyed: true,
+			Handle: a.grant},
+			summary: "Approve a grant; it replaces the active one", body: grantTerms{}, answer: host.Grant{},
+			status: 201},
+		{Route: web.Route{Method: "POST", Path: "/v1/connections", Verb: "grant", Scope: access.GrantsApprove, Whole: true,
+			Keyed: true, Upload: true, Handle: a.grantGiven},
+			summary: "Give a connection of a module that need not be installed what it asks for", form: grantParts,
+			answer: host.Connection{},
+			codes:  []string{"binding_not_requested", "module_invalid", "signature_invalid", "connector_not_runnable"}},
+		{Route: web.Route{Method: "DELETE", Path: of + "/grants/:grantId", Scope: access.GrantsApprove, Keyed: true,
+			Handle: a.revokeGrant},
+			summary: "Revoke a grant and cancel the run that has it"},
+		{Route: web.Route{Method: "PUT", Path: of + "/bindings", Scope: access.GrantsApprove, Keyed: true,
+			Handle: a.approve},
+			summary: "Approve what a connection may reach", body: host.Bindings{}, answer: host.Bindings{},
 			codes: []string{"binding_not_requested"}},
-	}
+	})
 }
 
 // grantParts are the parts of a grant that brings the module along; grant is the rest.
@@ -50,8 +61,8 @@ var grantParts = []string{"grant", "module", "signature"}
 
 // grantGiven is a grant for a connector that need not be installed. Whoever may do it
 // could also start a run with what is not stored.
-func (a *API) grantGiven(c *fiber.Ctx) error {
-	parts, err := readParts(c, grantParts, "module", "grant")
+func (a *grantAPI) grantGiven(c *fiber.Ctx) error {
+	parts, err := web.Parts(c, grantParts, "module", "grant")
 	if err != nil {
 		return err
 	}
@@ -66,20 +77,20 @@ func (a *API) grantGiven(c *fiber.Ctx) error {
 	if err := mayGive(web.Principal(c), q.Given); err != nil {
 		return err
 	}
-	out, err := a.Host.GrantGiven(web.Context(c), q)
+	out, err := a.grants.GrantGiven(web.Context(c), q)
 	if err != nil {
 		return err
 	}
 	return web.JSON(c, 200, out)
 }
 
-func (a *API) getGrants(c *fiber.Ctx) error {
-	conn, err := a.connection(c)
+func (a *grantAPI) getGrants(c *fiber.Ctx) error {
+	conn, err := a.find.connection(c)
 	if err != nil {
 		return err
 	}
 	out := grants{Grants: []host.Grant{}}
-	if out.Requested, err = a.Host.Requested(web.Context(c), idOf(conn)); err != nil {
+	if out.Requested, err = a.grants.Requested(web.Context(c), idOf(conn)); err != nil {
 		return err
 	}
 	if conn.Grant != nil {
@@ -88,8 +99,8 @@ func (a *API) getGrants(c *fiber.Ctx) error {
 	return web.JSON(c, 200, out)
 }
 
-func (a *API) grant(c *fiber.Ctx) error {
-	id, err := a.connectionID(c)
+func (a *grantAPI) grant(c *fiber.Ctx) error {
+	id, err := a.find.connectionID(c)
 	if err != nil {
 		return err
 	}
@@ -107,15 +118,15 @@ func (a *API) grant(c *fiber.Ctx) error {
 	if string(q.Scope) == "null" {
 		terms.Scope = nil
 	}
-	g, err := a.Host.GrantConnection(web.Context(c), id, terms)
+	g, err := a.grants.GrantConnection(web.Context(c), id, terms)
 	if err != nil {
 		return err
 	}
 	return web.Created(c, "/v1/connections/"+string(id)+"/grants/"+g.GrantID, g)
 }
 
-func (a *API) revokeGrant(c *fiber.Ctx) error {
-	id, err := a.connectionID(c)
+func (a *grantAPI) revokeGrant(c *fiber.Ctx) error {
+	id, err := a.find.connectionID(c)
 	if err != nil {
 		return err
 	}
@@ -123,14 +134,14 @@ func (a *API) revokeGrant(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if err := a.Host.RevokeGrant(web.Context(c), id, grant); err != nil {
+	if err := a.grants.RevokeGrant(web.Context(c), id, grant); err != nil {
 		return err
 	}
 	return web.Nothing(c)
 }
 
-func (a *API) approve(c *fiber.Ctx) error {
-	id, err := a.connectionID(c)
+func (a *grantAPI) approve(c *fiber.Ctx) error {
+	id, err := a.find.connectionID(c)
 	if err != nil {
 		return err
 	}
@@ -138,7 +149,7 @@ func (a *API) approve(c *fiber.Ctx) error {
 	if err := web.Body(c, &q); err != nil {
 		return err
 	}
-	b, err := a.Host.ApproveBindings(web.Context(c), id, q)
+	b, err := a.grants.ApproveBindings(web.Context(c), id, q)
 	if err != nil {
 		return err
 	}

@@ -13,49 +13,65 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/access"
+	"github.com/sluicehost/sluice/host/api/stream"
 	"github.com/sluicehost/sluice/host/timeline"
 	"github.com/sluicehost/sluice/host/web"
 	"github.com/sluicehost/sluice/store"
 )
 
-// resolveInterrupt is the body of A144 and A154.
+// resolveInterrupt is the body of an answer, by node or by token.
 type resolveInterrupt struct {
 	ResumeValue json.RawMessage `json:"resumeValue"`
 }
 
-// resumeValue is what the alias of A147 takes as its whole body: the members of
-// both kinds of answers.
+// resumeValue is the whole body of an answer at /approvals: the members of both
+// kinds of answers.
 type resumeValue struct {
 	Action  string          `json:"action,omitempty"`
 	Comment string          `json:"comment,omitempty"`
 	Answers json.RawMessage `json:"answers,omitempty"`
 }
 
-// resolved is the answer of A144.
+// resolved says where the run stands after an answer.
 type resolved struct {
 	RunID  store.RunID     `json:"runId"`
 	NodeID string          `json:"nodeId"`
 	Status timeline.Status `json:"status"`
 }
 
-// interruptRoutes are A144 to A155.
-func (a *API) interruptRoutes() []route {
-	codes := []string{"interrupt_not_found", "interrupt_already_resolved", "no_pending_interaction", "interrupt_cancelled"}
-	return []route{
-		{Route: web.Route{Method: "POST", Path: "/v1/runs/:runId/interrupts/:nodeId", Scope: access.ApprovalsRespond, Keyed: true, Handle: a.resolve},
-			see: "api.md#interrupts", summary: "Answer the question that a node waits for", body: resolveInterrupt{}, answer: resolved{}, codes: codes},
-		{Route: web.Route{Method: "POST", Path: "/v1/runs/:runId/approvals/:nodeId", Scope: access.ApprovalsRespond, Keyed: true, Handle: a.approveNode},
-			see: "api.md#interrupts", summary: "The same, with the value as the body", body: resumeValue{}, answer: resolved{}, codes: codes},
-		{Route: web.Route{Method: "GET", Path: "/v1/interrupts/:token", Open: true, Handle: a.tokenInterrupt},
-			see: "api.md#signed-tokens", summary: "Read the question that a signed token is for; changes nothing", answer: timeline.InterruptPayload{},
-			codes: append([]string{"interrupt_expired"}, codes...)},
-		{Route: web.Route{Method: "POST", Path: "/v1/interrupts/:token", Open: true, Handle: a.tokenResolve},
-			see: "api.md#signed-tokens", summary: "Answer the question that a signed token is for", body: resolveInterrupt{}, answer: resolved{},
-			codes: append([]string{"interrupt_expired", "rate_limited"}, codes...)},
-	}
+// interruptAPI has the routes of questions as openwop knows them, by node and by
+// signed token.
+type interruptAPI struct {
+	find      lookup
+	questions host.Questions
+	streams   *stream.Hub
+	tokens    *access.Tokens
+	posts     *access.Limiter // of answers by token
+	base      baseURL
 }
 
-func (a *API) resolve(c *fiber.Ctx) error {
+func (a *interruptAPI) routes() []route {
+	codes := []string{"interrupt_not_found", "interrupt_already_resolved", "no_pending_interaction", "interrupt_cancelled"}
+	return documented("api.md#interrupts", []route{
+		{Route: web.Route{Method: "POST", Path: "/v1/runs/:runId/interrupts/:nodeId", Scope: access.ApprovalsRespond,
+			Keyed: true, Handle: a.resolve},
+			summary: "Answer the question that a node waits for", body: resolveInterrupt{}, answer: resolved{},
+			codes: codes},
+		{Route: web.Route{Method: "POST", Path: "/v1/runs/:runId/approvals/:nodeId", Scope: access.ApprovalsRespond,
+			Keyed: true, Handle: a.approveNode},
+			summary: "The same, with the value as the body", body: resumeValue{}, answer: resolved{}, codes: codes},
+		{Route: web.Route{Method: "GET", Path: "/v1/interrupts/:token", Open: true, Handle: a.tokenInterrupt},
+			see: "api.md#signed-tokens", summary: "Read the question that a signed token is for; changes nothing",
+			answer: timeline.InterruptPayload{},
+			codes:  append([]string{"interrupt_expired"}, codes...)},
+		{Route: web.Route{Method: "POST", Path: "/v1/interrupts/:token", Open: true, Handle: a.tokenResolve},
+			see: "api.md#signed-tokens", summary: "Answer the question that a signed token is for",
+			body: resolveInterrupt{}, answer: resolved{},
+			codes: append([]string{"interrupt_expired", "rate_limited"}, codes...)},
+	})
+}
+
+func (a *interruptAPI) resolve(c *fiber.Ctx) error {
 	defer web.Wipe(c)
 	r, in, err := a.interrupt(c)
 	if err != nil {
@@ -68,8 +84,9 @@ func (a *API) resolve(c *fiber.Ctx) error {
 	return a.answer(c, r, in, q.ResumeValue)
 }
 
-// approveNode is the alias: its older contract knows no 422 (D37).
-func (a *API) approveNode(c *fiber.Ctx) error {
+// approveNode answers at the older path of openwop, whose contract knows no 422: a
+// cancelled interrupt is 409 there.
+func (a *interruptAPI) approveNode(c *fiber.Ctx) error {
 	defer web.Wipe(c)
 	r, in, err := a.interrupt(c)
 	if err == nil {
@@ -88,9 +105,9 @@ func (a *API) approveNode(c *fiber.Ctx) error {
 	return err
 }
 
-// interrupt is the newest one of the node that a path names.
-func (a *API) interrupt(c *fiber.Ctx) (store.Run, timeline.Interrupt, error) {
-	r, err := a.run(c)
+// interrupt is the newest interrupt of the node that the path names.
+func (a *interruptAPI) interrupt(c *fiber.Ctx) (store.Run, timeline.Interrupt, error) {
+	r, err := a.find.run(c)
 	if err != nil {
 		return r, timeline.Interrupt{}, err
 	}
@@ -100,7 +117,7 @@ func (a *API) interrupt(c *fiber.Ctx) (store.Run, timeline.Interrupt, error) {
 	}
 	var in timeline.Interrupt
 	found := false
-	err = a.Streams.Fold(web.Context(c), r.ID, func(_ store.Run, f *timeline.Fold) { in, found = f.InterruptOfNode(node) })
+	err = a.streams.Fold(web.Context(c), r.ID, func(_ store.Run, f *timeline.Fold) { in, found = f.InterruptOfNode(node) })
 	if err == nil && !found {
 		err = noInterrupt()
 	}
@@ -111,8 +128,8 @@ func noInterrupt() error {
 	return web.NewProblem(0, "interrupt_not_found", "No question was ever pending there.")
 }
 
-// answer resolves an interrupt with a value of openwop's form (A145).
-func (a *API) answer(c *fiber.Ctx, r store.Run, in timeline.Interrupt, value json.RawMessage) error {
+// answer resolves an interrupt with a value of openwop's form.
+func (a *interruptAPI) answer(c *fiber.Ctx, r store.Run, in timeline.Interrupt, value json.RawMessage) error {
 	if err := closed(in); err != nil {
 		return err
 	}
@@ -121,18 +138,18 @@ func (a *API) answer(c *fiber.Ctx, r store.Run, in timeline.Interrupt, value jso
 	if q.Status, q.Data, err = readAnswer(in, value); err != nil {
 		return err
 	}
-	if err := a.Host.Answer(web.Context(c), q); err != nil {
-		return a.lost(c, r.ID, in, err)
+	if err := a.questions.Answer(web.Context(c), q); err != nil {
+		return a.tooLate(c, r.ID, in, err)
 	}
 	out := resolved{RunID: r.ID, NodeID: in.NodeID}
-	err = a.Streams.Fold(web.Context(c), r.ID, func(_ store.Run, f *timeline.Fold) { out.Status = f.Status() })
+	err = a.streams.Fold(web.Context(c), r.ID, func(_ store.Run, f *timeline.Fold) { out.Status = f.Status() })
 	if err != nil {
 		return err
 	}
 	return web.JSON(c, 200, out)
 }
 
-// closed is A146 for an interrupt that is not open any more.
+// closed refuses an answer to an interrupt that is not open any more.
 func closed(in timeline.Interrupt) error {
 	switch code := in.Closed.Code(); code {
 	case "":
@@ -146,8 +163,9 @@ func closed(in timeline.Interrupt) error {
 	}
 }
 
-// lost says why an answer came too late, as the interrupt routes say it (D66).
-func (a *API) lost(c *fiber.Ctx, run store.RunID, in timeline.Interrupt, err error) error {
+// tooLate turns the refusal of an answer into what the interrupt routes say of an
+// interrupt that was closed meanwhile.
+func (a *interruptAPI) tooLate(c *fiber.Ctx, run store.RunID, in timeline.Interrupt, err error) error {
 	var refused *host.Refusal
 	if !errors.As(err, &refused) {
 		return err
@@ -158,7 +176,7 @@ func (a *API) lost(c *fiber.Ctx, run store.RunID, in timeline.Interrupt, err err
 		return err
 	}
 	now := in
-	if err := a.Streams.Fold(web.Context(c), run, func(_ store.Run, f *timeline.Fold) { now, _ = f.InterruptByID(in.ID) }); err != nil {
+	if err := a.streams.Fold(web.Context(c), run, func(_ store.Run, f *timeline.Fold) { now, _ = f.InterruptByID(in.ID) }); err != nil {
 		return err
 	}
 	if why := closed(now); why != nil {
@@ -167,9 +185,8 @@ func (a *API) lost(c *fiber.Ctx, run store.RunID, in timeline.Interrupt, err err
 	return closed(timeline.Interrupt{Closed: timeline.Answered})
 }
 
-// readAnswer turns a resume value into an answer to the interaction (A140). A
-// value of the wrong form leaves the question open; its content is not repeated
-// (A145).
+// readAnswer turns a resume value into an answer to the interaction. A value of
+// the wrong form leaves the question open; its content is not repeated.
 func readAnswer(in timeline.Interrupt, value json.RawMessage) (status string, data map[string]json.RawMessage, err error) {
 	v, parse := strictjson.Parse(value, strictjson.ParseOptions{})
 	if len(value) == 0 || parse != nil {
@@ -190,15 +207,16 @@ func readAnswer(in timeline.Interrupt, value json.RawMessage) (status string, da
 func readDecision(in timeline.Interrupt, v strictjson.Value) (status string, data map[string]json.RawMessage, err error) {
 	m, _ := v.Member("action")
 	action, _ := m.Text()
-	if action == "edit" { // the other spelling (A105)
+	if action == "edit" { // openwop has both spellings
 		action = abi.DecisionEdit
 	}
-	offered := abi.Decisions // of which the question has its own
+	offered := abi.Decisions // the question accepts some of them
 	if in.InteractionKind == abi.KindManualAction {
 		offered = []string{abi.DecisionAccept, abi.DecisionReject}
 	}
 	if !slices.Contains(offered, action) {
-		return "", nil, web.Invalid(web.Field{Path: "resumeValue.action", Rule: "one of " + strings.Join(offered, ", ")})
+		return "", nil, web.Invalid(web.Field{Path: "resumeValue.action",
+			Rule: "one of " + strings.Join(offered, ", ")})
 	}
 	if in.InteractionKind == abi.KindManualAction {
 		if action == abi.DecisionReject {
@@ -225,7 +243,8 @@ const maxAnswers = 32
 
 func answerObject(answers strictjson.Value) (map[string]json.RawMessage, error) {
 	if !answers.Is(strictjson.KindObject) || answers.Len() > maxAnswers {
-		return nil, web.Invalid(web.Field{Path: "resumeValue.answers", Rule: "an object of at most 32 answers, or an array of {id, answer}"})
+		return nil, web.Invalid(web.Field{Path: "resumeValue.answers",
+			Rule: "an object of at most 32 answers, or an array of {id, answer}"})
 	}
 	data := map[string]json.RawMessage{}
 	for name, m := range answers.Members() {
@@ -234,7 +253,7 @@ func answerObject(answers strictjson.Value) (map[string]json.RawMessage, error) 
 	return data, nil
 }
 
-// answerList is the array form (D12).
+// answerList reads answers as an array of {id, answer}.
 func answerList(answers strictjson.Value) (map[string]json.RawMessage, error) {
 	data := map[string]json.RawMessage{}
 	for item := range answers.Items() {
@@ -242,20 +261,22 @@ func answerList(answers strictjson.Value) (map[string]json.RawMessage, error) {
 		name, ok := id.Text()
 		answer, has := item.Member("answer")
 		if _, twice := data[name]; !ok || !has || twice || len(data) == maxAnswers {
-			return nil, web.Invalid(web.Field{Path: "resumeValue.answers", Rule: "an object of at most 32 answers, or an array of {id, answer}"})
+			return nil, web.Invalid(web.Field{Path: "resumeValue.answers",
+				Rule: "an object of at most 32 answers, or an array of {id, answer}"})
 		}
 		data[name] = append(json.RawMessage(nil), answer.Raw...)
 	}
 	return data, nil
 }
 
-// addToken gives who may answer a signed token, where one may exist (A153).
-func (a *API) addToken(c *fiber.Ctx, s *timeline.Snapshot) error {
+// addToken adds a signed token to the snapshot of a run whose question may be answered
+// by one.
+func (a *interruptAPI) addToken(c *fiber.Ctx, s *timeline.Snapshot) error {
 	if s.Interrupt == nil {
 		return nil
 	}
 	var in timeline.Interrupt
-	err := a.Streams.Fold(web.Context(c), s.RunID, func(_ store.Run, f *timeline.Fold) { in, _ = f.InterruptByID(s.Interrupt.InterruptID) })
+	err := a.streams.Fold(web.Context(c), s.RunID, func(_ store.Run, f *timeline.Fold) { in, _ = f.InterruptByID(s.Interrupt.InterruptID) })
 	if err != nil || !tokenable(in) {
 		return err
 	}
@@ -263,15 +284,15 @@ func (a *API) addToken(c *fiber.Ctx, s *timeline.Snapshot) error {
 	if in.ExpiresAt != nil {
 		ends = *in.ExpiresAt
 	}
-	token, _ := a.Access.Tokens.Sign(s.RunID, in.NodeID, in.ID, ends)
+	token, _ := a.tokens.Sign(s.RunID, in.NodeID, in.ID, ends)
 	withToken := *s.Interrupt
-	withToken.InterruptToken, withToken.CallbackURL = token, a.base(c)+"/v1/interrupts/"+token
+	withToken.InterruptToken, withToken.CallbackURL = token, a.base.of(c)+"/v1/interrupts/"+token
 	s.Interrupt = &withToken
 	return nil
 }
 
-// tokenable: whoever answers a question about secrets, or works in a browser, must
-// be authenticated (D36).
+// tokenable reports whether a signed token may answer a question. Secrets, and work in
+// a browser, need an authenticated owner.
 func tokenable(in timeline.Interrupt) bool {
 	switch in.InteractionKind {
 	case abi.KindApproval:
@@ -282,20 +303,20 @@ func tokenable(in timeline.Interrupt) bool {
 	return false
 }
 
-// ofToken is the interrupt that a signed token is for (A155).
-func (a *API) ofToken(c *fiber.Ctx) (store.Run, timeline.Interrupt, error) {
+// ofToken is the interrupt that a signed token is for.
+func (a *interruptAPI) ofToken(c *fiber.Ctx) (store.Run, timeline.Interrupt, error) {
 	var in timeline.Interrupt
 	unknown := web.NewProblem(0, "interrupt_not_found", "The token is not one of this host.")
 	token, err := web.Param(c, "token")
 	if err != nil {
 		return store.Run{}, in, unknown
 	}
-	claim, err := a.Access.Tokens.Verify(token)
+	claim, err := a.tokens.Verify(token)
 	expired := errors.Is(err, access.ErrTokenExpired)
 	if err != nil && !expired {
 		return store.Run{}, in, unknown
 	}
-	r, err := a.Store.Run(web.Context(c), claim.RunID)
+	r, err := a.find.runs.Run(web.Context(c), claim.RunID)
 	if errors.Is(err, store.ErrNotFound) {
 		return r, in, unknown
 	}
@@ -303,7 +324,7 @@ func (a *API) ofToken(c *fiber.Ctx) (store.Run, timeline.Interrupt, error) {
 		return r, in, err
 	}
 	found := false
-	err = a.Streams.Fold(web.Context(c), r.ID, func(_ store.Run, f *timeline.Fold) { in, found = f.InterruptByID(claim.InterruptID) })
+	err = a.streams.Fold(web.Context(c), r.ID, func(_ store.Run, f *timeline.Fold) { in, found = f.InterruptByID(claim.InterruptID) })
 	switch {
 	case err != nil:
 		return r, in, err
@@ -319,7 +340,7 @@ func (a *API) ofToken(c *fiber.Ctx) (store.Run, timeline.Interrupt, error) {
 	return r, in, nil
 }
 
-func (a *API) tokenInterrupt(c *fiber.Ctx) error {
+func (a *interruptAPI) tokenInterrupt(c *fiber.Ctx) error {
 	_, in, err := a.ofToken(c)
 	if err != nil {
 		return err
@@ -328,12 +349,12 @@ func (a *API) tokenInterrupt(c *fiber.Ctx) error {
 	return web.JSON(c, 200, in.Payload)
 }
 
-func (a *API) tokenResolve(c *fiber.Ctx) error {
+func (a *interruptAPI) tokenResolve(c *fiber.Ctx) error {
 	token, err := web.Param(c, "token")
 	if err != nil {
 		return web.NewProblem(0, "interrupt_not_found", "The token is not one of this host.")
 	}
-	if err := a.Access.TokenPosts.Take(access.TokenName(token)); err != nil {
+	if err := a.posts.Take(access.TokenName(token)); err != nil {
 		return err
 	}
 	r, in, err := a.ofToken(c)
@@ -347,8 +368,7 @@ func (a *API) tokenResolve(c *fiber.Ctx) error {
 	return a.answer(c, r, in, q.ResumeValue)
 }
 
-// secret reports whether a question asks for a secret: its reduced schema says
-// so (R129).
+// secret reports whether a question asks for a secret, by the schema that is shown.
 func secret(in timeline.Interrupt) bool {
 	v, err := strictjson.Parse(in.Payload.ResumeSchema, strictjson.ParseOptions{})
 	if err != nil {

@@ -11,27 +11,35 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// newKey is the answer of A221. Key is left out, and SecretOmitted true, when it
-// is given again too late (A52).
+// newKey is a key that was just made. When the same answer is given again after
+// secrets of answers were erased, Secret is left out and SecretOmitted true.
 type newKey struct {
 	access.Key
 	Secret        string `json:"key,omitempty"`
 	SecretOmitted bool   `json:"secretOmitted,omitempty"`
 }
 
-// keyRoutes are A221 to A223.
-func (a *API) keyRoutes() []route {
-	return []route{
-		{Route: web.Route{Method: "POST", Path: "/v1/api-keys", Scope: access.KeysManage, Keyed: true, Handle: a.createKey},
-			see: "api.md#api-keys-audit-feed", summary: "Make an API key; it is shown once", body: access.NewKey{}, answer: newKey{}, status: 201, codes: []string{"forbidden"}},
-		{Route: web.Route{Method: "GET", Path: "/v1/api-keys", Scope: access.KeysManage, Handle: a.listKeys},
-			see: "api.md#api-keys-audit-feed", summary: "List API keys", query: paging, answer: web.List[access.Key]{}},
-		{Route: web.Route{Method: "DELETE", Path: "/v1/api-keys/:keyId", Scope: access.KeysManage, Keyed: true, Handle: a.revokeKey},
-			see: "api.md#api-keys-audit-feed", summary: "Revoke an API key at once"},
-	}
+// keyAPI has the routes of API keys.
+type keyAPI struct {
+	keys  *access.Keys
+	audit auditor
 }
 
-func (a *API) createKey(c *fiber.Ctx) error {
+func (a *keyAPI) routes() []route {
+	return documented("api.md#api-keys-audit-feed", []route{
+		{Route: web.Route{Method: "POST", Path: "/v1/api-keys", Scope: access.KeysManage, Keyed: true,
+			Handle: a.createKey},
+			summary: "Make an API key; it is shown once", body: access.NewKey{}, answer: newKey{}, status: 201,
+			codes: []string{"forbidden"}},
+		{Route: web.Route{Method: "GET", Path: "/v1/api-keys", Scope: access.KeysManage, Handle: a.listKeys},
+			summary: "List API keys", query: paging, answer: web.List[access.Key]{}},
+		{Route: web.Route{Method: "DELETE", Path: "/v1/api-keys/:keyId", Scope: access.KeysManage, Keyed: true,
+			Handle: a.revokeKey},
+			summary: "Revoke an API key at once"},
+	})
+}
+
+func (a *keyAPI) createKey(c *fiber.Ctx) error {
 	var q access.NewKey
 	if err := web.Body(c, &q); err != nil {
 		return err
@@ -39,7 +47,7 @@ func (a *API) createKey(c *fiber.Ctx) error {
 	slot := web.SlotOf(c)
 	slot.Omit("key")
 	var failed error
-	key, secret, err := a.Access.Keys.Create(web.Context(c), web.Principal(c), q, func(k access.Key, secret string) []store.Write {
+	key, secret, err := a.keys.Create(web.Context(c), web.Principal(c), q, func(k access.Key, secret string) []store.Write {
 		answer, err := web.Encode(newKey{Key: k, Secret: secret})
 		failed = err
 		return slot.Writes(201, answer, "/v1/api-keys/"+k.KeyID)
@@ -48,7 +56,8 @@ func (a *API) createKey(c *fiber.Ctx) error {
 	var field *access.FieldError
 	switch {
 	case errors.As(err, &scope) && !scope.Unknown:
-		return web.NewProblem(0, "forbidden", "A key can have only scopes that you have.").With("scopeRequired", scope.Scopes[0])
+		return web.NewProblem(0, "forbidden", "A key can have only scopes that you have.").
+			With("scopeRequired", scope.Scopes[0])
 	case errors.As(err, &scope):
 		return web.Invalid(web.Field{Path: "scopes", Rule: "scopes that exist"})
 	case errors.As(err, &field):
@@ -56,13 +65,13 @@ func (a *API) createKey(c *fiber.Ctx) error {
 	case err != nil || failed != nil:
 		return errors.Join(err, failed)
 	}
-	if err := a.Host.Audit(web.Context(c), "key.created", key.KeyID, "done", nil); err != nil {
+	if err := a.audit.Audit(web.Context(c), "key.created", key.KeyID, "done", nil); err != nil {
 		return err
 	}
 	return web.Created(c, "/v1/api-keys/"+key.KeyID, newKey{Key: key, Secret: secret})
 }
 
-func (a *API) listKeys(c *fiber.Ctx) error {
+func (a *keyAPI) listKeys(c *fiber.Ctx) error {
 	page, err := web.PageOf(c, 0, 0)
 	if err != nil {
 		return err
@@ -70,7 +79,7 @@ func (a *API) listKeys(c *fiber.Ctx) error {
 	p := web.Principal(c)
 	var out []access.Key
 	for after := page.After; ; {
-		keys, err := a.Access.Keys.List(web.Context(c), after, keysAtOnce)
+		keys, err := a.keys.List(web.Context(c), after, keysAtOnce)
 		if err != nil {
 			return err
 		}
@@ -92,18 +101,18 @@ func (a *API) listKeys(c *fiber.Ctx) error {
 // keysAtOnce is how many keys are read at a time.
 const keysAtOnce = 500
 
-func (a *API) revokeKey(c *fiber.Ctx) error {
+func (a *keyAPI) revokeKey(c *fiber.Ctx) error {
 	id, err := web.ID(c, "keyId")
 	if err != nil {
 		return err
 	}
-	if k, err := a.Access.Keys.Key(web.Context(c), id); err != nil || !web.Principal(c).Manages(k) {
+	if k, err := a.keys.Key(web.Context(c), id); err != nil || !web.Principal(c).Manages(k) {
 		return cmp.Or(err, error(web.NotFound()))
 	}
-	if err := a.Access.Keys.Revoke(web.Context(c), id); err != nil {
+	if err := a.keys.Revoke(web.Context(c), id); err != nil {
 		return err
 	}
-	if err := a.Host.Audit(web.Context(c), "key.revoked", id, "done", nil); err != nil {
+	if err := a.audit.Audit(web.Context(c), "key.revoked", id, "done", nil); err != nil {
 		return err
 	}
 	return web.Nothing(c)

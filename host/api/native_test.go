@@ -31,7 +31,11 @@ const boxManifest = `{"protocol_version":"0.1.0","connector_id":"https://example
 
 func boxModule(t *testing.T, manifest string) []byte {
 	t.Helper()
-	wasm, err := build.Guest("examples/ask")
+	file, err := build.Module("examples/ask")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wasm, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +60,7 @@ func upload(parts ...string) ([]byte, option) {
 // crateManifest is the box's under another name: other tests install that.
 var crateManifest = strings.NewReplacer("/box", "/crate", `"box"`, `"crate"`).Replace(boxManifest)
 
-// A169 to A179: what is uploaded, looked at, refused and removed.
+// What is uploaded, looked at, refused and removed.
 func TestConnectors(t *testing.T) {
 	c := served(t)
 	wasm := string(boxModule(t, crateManifest))
@@ -70,7 +74,7 @@ func TestConnectors(t *testing.T) {
 	if a.header.Get("Location") != "/v1/connectors/crate" || a.text("moduleDigest") != looked.text("digest") || a.text("signature", "status") != "unsigned" || a.text("abi", "family") != "sluice" {
 		t.Errorf("%v %s", a.header, a.body)
 	}
-	if strings.Contains(string(a.body), "<b>") { // S99
+	if strings.Contains(string(a.body), "<b>") {
 		t.Errorf("%s", a.body)
 	}
 	if again := c.do("POST", "/v1/connectors", body, form, once("install")).want(201); again.header.Get("openwop-Idempotent-Replay") != "true" {
@@ -134,8 +138,7 @@ func box(t *testing.T, c *client, id, mode string) string {
 	return "/v1/connections/" + id
 }
 
-// A181 to A195: a connection from its making to its first run, and what is
-// refused on the way.
+// A connection from its making to its first run, and what is refused on the way.
 func TestConnections(t *testing.T) {
 	c := served(t)
 	at := box(t, c, "conn", "live")
@@ -152,14 +155,13 @@ func TestConnections(t *testing.T) {
 			t.Errorf("%s: %d %s", body, a.status, a.body)
 		}
 	}
-	// A54.
 	revision := int(conn.number("revision"))
 	c.do("PATCH", at, object{"displayName": "Mine"}, header("If-Match", fmt.Sprintf(`"%d"`, revision+7))).want(412, "precondition_failed")
 	c.do("PATCH", at, object{"displayName": "Mine"}, header("If-Match", "7")).want(400, "validation_error")
 	if a := c.do("PATCH", at, object{"displayName": "Mine"}, header("If-Match", fmt.Sprintf(`"%d"`, revision))).want(200); a.text("displayName") != "Mine" || a.number("revision") <= float64(revision) {
 		t.Errorf("%s", a.body)
 	}
-	// A190 to A194: a secret is written and never read.
+	// A secret is written and never read.
 	c.do("PUT", at+"/secrets/token", object{"value": "hunter2-hunter2"}).want(204)
 	c.do("PUT", at+"/secrets/nobody", object{"value": "hunter2-hunter2"}).want(400, "validation_error")
 	c.do("PUT", at+"/secrets/token", object{"value": ""}).want(400, "validation_error")
@@ -167,7 +169,6 @@ func TestConnections(t *testing.T) {
 	if a := c.do("GET", at+"/secrets", nil).want(200); a.member("data", 0, "set") != true || a.text("data", 0, "delivery") != "sealed" {
 		t.Errorf("%s", a.body)
 	}
-	// A186 to A189, A195.
 	g := c.do("GET", at+"/grants", nil).want(200)
 	if g.text("requested", "bindings", "network", "hosts", 0) != "api.example.org" || g.text("requested", "streams", 0, "name") != "answers" {
 		t.Errorf("%s", g.body)
@@ -190,7 +191,7 @@ func TestConnections(t *testing.T) {
 	if a := c.do("GET", "/v1/connections?connectorName=box&ready=true", nil).want(200); len(a.list("data")) != 1 {
 		t.Errorf("%s", a.body)
 	}
-	// A63, A64, A65: by its own name and by the connector's; one at a time.
+	// By its own name and by the connector's; one at a time.
 	c.do("POST", "/v1/runs", `{"workflowId":"conn","inputs":{"scope":{"streams":[{"name":"none"}]}}}`).want(400, "validation_error")
 	run := c.start(workflow("box"))
 	if s := c.ended(run); s.text("status") != "completed" || s.text("sluice", "connectionId") != "conn" {
@@ -204,7 +205,7 @@ func TestConnections(t *testing.T) {
 		t.Errorf("%s", active.body)
 	}
 	snap := c.do("GET", "/v1/runs/"+run, nil).want(200)
-	if snap.member("interrupt", "interruptToken") != nil || snap.text("interrupt", "kind") != "clarification" { // A153
+	if snap.member("interrupt", "interruptToken") != nil || snap.text("interrupt", "kind") != "clarification" {
 		t.Errorf("%s", snap.body)
 	}
 	c.do("DELETE", at, nil).want(409, "run_already_active")
@@ -213,19 +214,18 @@ func TestConnections(t *testing.T) {
 	if s := c.ended(run); s.text("status") != "completed" {
 		t.Errorf("%s", s.body)
 	}
-	if p := c.do("GET", "/v1/runs/"+run+"/events/poll", nil).want(200).checkEvents(); strings.Contains(string(p.body), "918273") || !strings.Contains(string(p.body), "[REDACTED]") { // A112
+	if p := c.do("GET", "/v1/runs/"+run+"/events/poll", nil).want(200).checkEvents(); strings.Contains(string(p.body), "918273") || !strings.Contains(string(p.body), "[REDACTED]") {
 		t.Errorf("%s", p.body)
 	}
 	// What the run collected.
 	if a := c.do("GET", at+"/streams/answers/records", nil).want(200); len(a.list("data")) == 0 {
 		t.Errorf("%s", a.body)
 	}
-	// A216, A217.
 	if a := c.do("GET", at+"/state", nil).want(200); a.text("connectionId") != "conn" || a.header.Get("Cache-Control") != "no-store" {
 		t.Errorf("%s", a.body)
 	}
 	c.do("DELETE", at+"/state?stream=answers", nil).want(204)
-	// A188: a run that has the grant is cancelled.
+	// A run that has the grant is cancelled.
 	run = c.start(workflow("conn"))
 	c.suspended(run)
 	c.do("DELETE", at+"/grants/"+granted.text("grantId"), nil).want(204)
@@ -237,7 +237,7 @@ func TestConnections(t *testing.T) {
 	c.do("DELETE", at+"/secrets/token", nil).want(204)
 	c.do("DELETE", at+"?data=all", nil).want(400, "validation_error")
 
-	// A168, A194: all of it is written down, and the secret is nowhere.
+	// All of it is written down, and the secret is nowhere.
 	log := c.do("GET", "/v1/audit?limit=500", nil).want(200)
 	for _, action := range []string{"connection.created", "connection.changed", "secret.set", "secret.removed", "grant.approved", "grant.revoked", "interaction.answered", "state.reset"} {
 		if !strings.Contains(string(log.body), `"action":"`+action+`"`) {
@@ -251,7 +251,7 @@ func TestConnections(t *testing.T) {
 	}
 }
 
-// A24: what a test key may not use.
+// What a test key may not use.
 func TestTestKeys(t *testing.T) {
 	c := served(t)
 	at := box(t, c, "forlive", "live")
@@ -270,7 +270,7 @@ func TestTestKeys(t *testing.T) {
 	}
 }
 
-// A196 to A202: a schedule, and refusals that name the member.
+// A schedule, and refusals that name the member.
 func TestSchedules(t *testing.T) {
 	c := served(t)
 	at := box(t, c, "sched", "live") + "/schedule"
@@ -312,8 +312,7 @@ func TestSchedules(t *testing.T) {
 	c.do("DELETE", at, nil).want(404)
 }
 
-// A221 to A223, A52, A25: keys are shown once, give no more than their maker has,
-// and end at once.
+// Keys are shown once, give no more than their maker has, and end at once.
 func TestKeys(t *testing.T) {
 	c := served(t)
 	for body, want := range map[string]string{
@@ -361,7 +360,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// A224, A230, A228: what the host says of itself.
+// What the host says of itself.
 func TestSystem(t *testing.T) {
 	c := served(t)
 	if a := c.do("GET", "/v1/system", nil).want(200); a.text("sandbox", "engine") == "" || a.member("limits") == nil {
@@ -378,7 +377,7 @@ func TestSystem(t *testing.T) {
 	}
 	first := c.do("GET", "/v1/audit?limit=2", nil).want(200)
 	second := c.do("GET", "/v1/audit?limit=2&cursor="+first.text("nextCursor"), nil).want(200)
-	if first.text("data", 1, "prevHash") != second.text("data", 0, "hash") { // A224
+	if first.text("data", 1, "prevHash") != second.text("data", 0, "hash") {
 		t.Errorf("%s %s", first.body, second.body)
 	}
 	for _, q := range []string{"from=x", "limit=0", "limit=501", "cursor=AAAA"} {
@@ -388,7 +387,6 @@ func TestSystem(t *testing.T) {
 	}
 }
 
-// A233 to A241.
 func TestWebhooks(t *testing.T) {
 	c := served(t)
 	for _, body := range []string{`{}`, `{"url":"https://x.example/h"}`, `{"url":"https://x.example/h","events":[]}`, `{"url":"https://x.example/h","events":["run.flew"]}`,
@@ -415,7 +413,7 @@ func TestWebhooks(t *testing.T) {
 	}
 }
 
-// A236: a webhook says what went wrong, is tested, delivers again and has its secret
+// A webhook says what went wrong, is tested, delivers again and has its secret
 // replaced; nothing of a server's answer comes out.
 func TestWebhookDeliveries(t *testing.T) {
 	c := served(t)
@@ -501,4 +499,31 @@ func TestBackupsAtTheSocket(t *testing.T) {
 		t.Errorf("%s %v", a.body, err)
 	}
 	s.do("POST", "/v1/backups", object{"out": file, "plain": true}).want(400, "validation_error")
+}
+
+// What a run recorded is handed over once; its stored events are for the owner alone.
+func TestRecordingAndTimeline(t *testing.T) {
+	c := served(t)
+	at := box(t, c, "recorded", "live")
+	c.do("PUT", at+"/secrets/token", object{"value": "hunter2-hunter2"}).want(204)
+	c.do("PUT", at+"/bindings", `{"network":{"hosts":["api.example.org"]},"interactive":true}`).want(200)
+	c.do("POST", at+"/grants", `{"scope":null,"accessMode":"continuous"}`).want(201)
+	s := atSocket(t)
+	run := s.do("POST", "/v1/runs", object{"workflowId": "recorded", "given": object{"record": true}}).want(201).text("runId")
+	if end := c.ended(run); end.text("status") != "completed" {
+		t.Fatalf("%s", end.body)
+	}
+	path := "/v1/runs/" + run + "/recording"
+	eventually(t, "the recording", func() bool {
+		a := s.do("GET", path, nil)
+		return a.status == 200 && strings.Contains(a.text("text"), `"connector_id"`) && !strings.Contains(string(a.body), "hunter2")
+	})
+	s.do("GET", path, nil).want(404, "not_found")
+
+	events := "/v1/runs/" + run + "/timeline"
+	c.do("GET", events, nil).want(403, "forbidden")
+	first := s.do("GET", events, nil).want(200)
+	if n := len(first.list("events")); n == 0 || len(s.do("GET", events+"?from=1", nil).want(200).list("events")) != n-1 {
+		t.Errorf("%s", first.body)
+	}
 }

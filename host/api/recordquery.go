@@ -14,7 +14,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// recordQuery is A213 but for the page.
+// recordQuery selects records of a stream; which page of them is asked for apart.
 type recordQuery struct {
 	keys       map[string]bool
 	keep       map[string]bool
@@ -57,7 +57,7 @@ func readQuery(c *fiber.Ctx, s recordStream) (*recordQuery, error) {
 		q.keys[canonicalKey(k)] = true
 	}
 	if len(fields) > 0 {
-		if err := declared(fields, s.spec); err != nil {
+		if err := checkFields(fields, s.spec); err != nil {
 			return nil, err
 		}
 		q.keep = map[string]bool{}
@@ -85,28 +85,30 @@ func readQuery(c *fiber.Ctx, s recordStream) (*recordQuery, error) {
 		if q.since, err = s.since(since); err != nil {
 			return nil, err
 		}
-		return q, q.reproduces()
+		return q, q.reproducible()
 	}
 	return q, nil
 }
 
-// declared refuses fields that are declared under nearly the same name. Others may
-// be in records all the same: a schema does not list all of them.
-func declared(fields []string, spec abi.StreamSpec) error {
+// checkFields refuses a field that is nearly a declared one, as misspelled. Other
+// undeclared fields are allowed: a schema need not list all.
+func checkFields(fields []string, spec abi.StreamSpec) error {
 	known := export.SchemaFields(spec)
 	for _, f := range fields {
 		if near := abi.Nearest(f, known); near != "" && !slices.Contains(known, f) {
-			return web.Invalid(web.Field{Path: "query.fields", Rule: "fields of the stream; did you mean " + near + "?"})
+			return web.Invalid(web.Field{Path: "query.fields",
+				Rule: "fields of the stream; did you mean " + near + "?"})
 		}
 	}
 	return nil
 }
 
-// reproduces refuses what would make applying changes wrong (A214): a record that
-// matches no more would never be reported as gone.
-func (q *recordQuery) reproduces() error {
+// reproducible refuses options with which applying the changes would not reproduce the
+// stream: a record that no longer matches would never be reported as gone.
+func (q *recordQuery) reproducible() error {
 	if q.match != nil {
-		return web.Invalid(web.Field{Path: "query.changesSince", Rule: "given without filter, find, from, until, updatedFrom and updatedUntil"})
+		return web.Invalid(web.Field{Path: "query.changesSince",
+			Rule: "given without filter, find, from, until, updatedFrom and updatedUntil"})
 	}
 	if q.order != store.ByVersion || q.descending {
 		return web.Invalid(web.Field{Path: "query.order", Rule: "version, with changesSince"})
@@ -116,11 +118,12 @@ func (q *recordQuery) reproduces() error {
 
 // store is the query as the store takes it.
 func (q *recordQuery) store(s recordStream) store.RecordQuery {
-	return store.RecordQuery{Connection: s.connection, Stream: s.name, Order: q.order, Descending: q.descending, After: q.since,
+	return store.RecordQuery{Connection: s.connection, Stream: s.name, Order: q.order, Descending: q.descending,
+		After:   q.since,
 		Deleted: q.deleted, Match: q.matchAll()}
 }
 
-// matchAll is match, and the keys.
+// matchAll is match and, when keys were given, only these keys.
 func (q *recordQuery) matchAll() func(store.Record) bool {
 	if q.keys == nil {
 		return q.match
@@ -134,7 +137,8 @@ func repeated(c *fiber.Ctx, name string, most, bytes int) ([]string, error) {
 	var out []string
 	for _, v := range c.Context().QueryArgs().PeekMulti(name) {
 		if len(v) == 0 || len(v) > bytes || !utf8.Valid(v) {
-			return nil, web.Invalid(web.Field{Path: "query." + name, Rule: fmt.Sprintf("UTF-8 text of 1 to %d bytes", bytes)})
+			return nil, web.Invalid(web.Field{Path: "query." + name,
+				Rule: fmt.Sprintf("UTF-8 text of 1 to %d bytes", bytes)})
 		}
 		out = append(out, string(v))
 	}

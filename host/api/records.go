@@ -2,7 +2,9 @@ package api
 
 import (
 	"cmp"
+	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,7 +19,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// recordPage is the answer of A205. NextChangesSince misses nothing that changed
+// recordPage is a page of records. NextChangesSince misses nothing that changed
 // since the first page was read.
 type recordPage struct {
 	Data             []export.Line `json:"data"`
@@ -25,47 +27,69 @@ type recordPage struct {
 	NextChangesSince string        `json:"nextChangesSince"`
 }
 
-// recordRoutes are A204 to A208.
-func (a *API) recordRoutes() []route {
+// recordAPI has the routes of streams and their records.
+type recordAPI struct {
+	find      lookup
+	records   store.Records
+	manifests manifestReader
+	audit     auditor
+	places    *exportPlaces
+	log       *slog.Logger
+}
+
+// A manifestReader has the manifests that connections are pinned to.
+type manifestReader interface {
+	Connection(ctx context.Context, id store.ConnectionID) (store.Connection, error)
+}
+
+func (a *recordAPI) routes() []route {
 	of := "/v1/connections/:connectionId/streams"
 	which := []parameter{
-		{name: "key", typ: "string", text: "Only these keys; a compound one as its JSON array. At most 100.", repeat: true},
+		{name: "key", typ: "string", text: "Only these keys; a compound one as its JSON array. At most 100.",
+			repeat: true},
 		{name: "fields", typ: "string", text: "Members of the data, with commas; key fields are always there."},
-		{name: "filter", typ: "string", text: "field:op:value with eq, ne, gt, gte, lt, lte, in or exists; all must hold.", repeat: true},
-		{name: "find", typ: "string", text: "A text that the key or the data contains, whatever its case. At most 256 bytes."},
+		{name: "filter", typ: "string",
+			text: "field:op:value with eq, ne, gt, gte, lt, lte, in or exists; all must hold.", repeat: true},
+		{name: "find", typ: "string",
+			text: "A text that the key or the data contains, whatever its case. At most 256 bytes."},
 		{name: "from", typ: "string", text: "Consent time, inclusive, RFC 3339."},
 		{name: "until", typ: "string", text: "Consent time, exclusive."},
 		{name: "updatedFrom", typ: "string", text: "ingestedAt, inclusive."},
 		{name: "updatedUntil", typ: "string", text: "ingestedAt, exclusive."},
 		{name: "order", typ: "string", text: "version by default; time is emittedAt.", words: export.Orders},
 		{name: "includeDeleted", typ: "boolean", text: "Tombstones too."},
-		{name: "changesSince", typ: "string", text: "What changed behind a nextChangesSince, tombstones included; empty for everything."},
+		{name: "changesSince", typ: "string",
+			text: "What changed behind a nextChangesSince, tombstones included; empty for everything."},
 	}
-	return []route{
+	return documented("api.md#records-streams-export-search", []route{
 		{Route: web.Route{Method: "GET", Path: of, Scope: access.RecordsRead, Handle: a.listStreams},
-			see: "api.md#records-streams-export-search", summary: "The streams of a connection", answer: streams{}},
-		{Route: web.Route{Method: "GET", Path: of + "/:stream/records", Scope: access.RecordsRead, Handle: a.listRecords},
-			see: "api.md#records-streams-export-search", summary: "Records of a stream, or what changed", answer: recordPage{}, query: slices.Concat(which, paging),
+			summary: "The streams of a connection", answer: streams{}},
+		{Route: web.Route{Method: "GET", Path: of + "/:stream/records", Scope: access.RecordsRead,
+			Handle: a.listRecords},
+			summary: "Records of a stream, or what changed", answer: recordPage{}, query: slices.Concat(which, paging),
 			codes: []string{"unsupported_filter", "invalid_cursor", "cursor_expired"}},
-		{Route: web.Route{Method: "GET", Path: of + "/:stream/records/:recordKey", Scope: access.RecordsRead, Handle: a.getRecord},
-			see: "api.md#records-streams-export-search", summary: "One record, or its tombstone", answer: export.Line{}},
-		{Route: web.Route{Method: "GET", Path: of + "/:stream/export", Scope: access.RecordsRead, Stream: true, Handle: a.exportRecords},
-			see: "api.md#records-streams-export-search", summary: "The records of a stream as one file, as of one version", media: ndjson + ", " + csvType,
-			query: slices.Concat([]parameter{{name: "format", typ: "string", text: "ndjson by default.", words: []string{"ndjson", "csv"}}}, which),
+		{Route: web.Route{Method: "GET", Path: of + "/:stream/records/:recordKey", Scope: access.RecordsRead,
+			Handle: a.getRecord},
+			summary: "One record, or its tombstone", answer: export.Line{}},
+		{Route: web.Route{Method: "GET", Path: of + "/:stream/export", Scope: access.RecordsRead, Stream: true,
+			Handle: a.exportRecords},
+			summary: "The records of a stream as one file, as of one version", media: ndjson + ", " + csvType,
+			query: slices.Concat([]parameter{{name: "format", typ: "string", text: "ndjson by default.",
+				words: []string{"ndjson", "csv"}}}, which),
 			codes: []string{"unsupported_filter", "cursor_expired", "rate_limited"}},
-	}
+	})
 }
 
-// The pages of A205.
+// Sizes of a page of records.
 const (
 	recordsPage = 100
 	recordsMost = 1000
-	// lookedAt bounds the pages of the store that one answer reads when a filter
-	// leaves nothing of them.
+	// lookedAt bounds the pages of the store that one answer reads while its filter
+	// matches nothing.
 	lookedAt = 10
 )
 
-func (a *API) listRecords(c *fiber.Ctx) error {
+func (a *recordAPI) listRecords(c *fiber.Ctx) error {
 	s, err := a.recordStream(c)
 	if err != nil {
 		return err
@@ -92,7 +116,7 @@ func (a *API) listRecords(c *fiber.Ctx) error {
 	}
 	var found store.RecordPage
 	for range lookedAt {
-		if found, err = a.Store.Records(web.Context(c), sq); err != nil {
+		if found, err = a.records.Records(web.Context(c), sq); err != nil {
 			return err
 		}
 		if len(found.Records) > 0 || !found.More {
@@ -127,14 +151,15 @@ func (q *recordQuery) answer(c *fiber.Ctx, s recordStream, records []store.Recor
 }
 
 // recordsOfKeys looks the keys up instead of reading the stream.
-func (a *API) recordsOfKeys(c *fiber.Ctx, s recordStream, q *recordQuery, limit int, at place) error {
-	newest, err := a.Store.Records(web.Context(c), store.RecordQuery{Connection: s.connection, Stream: s.name, Descending: true, Deleted: true, Limit: 1})
+func (a *recordAPI) recordsOfKeys(c *fiber.Ctx, s recordStream, q *recordQuery, limit int, at place) error {
+	newest, err := a.records.Records(web.Context(c), store.RecordQuery{Connection: s.connection, Stream: s.name,
+		Descending: true, Deleted: true, Limit: 1})
 	if err != nil {
 		return err
 	}
 	var records []store.Record
 	for key := range q.keys {
-		r, err := a.Store.Record(web.Context(c), s.connection, s.name, key)
+		r, err := a.records.Record(web.Context(c), s.connection, s.name, key)
 		if errors.Is(err, store.ErrNotFound) {
 			continue
 		}
@@ -175,7 +200,7 @@ func (q *recordQuery) compare(x, y store.Record) int {
 	return n
 }
 
-// A place is where a page ended: what a cursor holds.
+// A place is where a page ended; cursors hold it.
 type place struct {
 	version uint64 // of the stream when the first page was read
 	after   uint64
@@ -203,9 +228,9 @@ func placeOf(text string) (p place, err error) {
 	return p, web.NewProblem(0, "invalid_cursor", "The cursor is not one of this query. Read from the beginning.")
 }
 
-// getRecord is A206. A compound key may be spelled in any way that means the same
-// array.
-func (a *API) getRecord(c *fiber.Ctx) error {
+// getRecord answers with one record or its tombstone. A compound key may be
+// spelled in any way that means the same array.
+func (a *recordAPI) getRecord(c *fiber.Ctx) error {
 	s, err := a.recordStream(c)
 	if err != nil {
 		return err
@@ -214,10 +239,10 @@ func (a *API) getRecord(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	r, err := a.Store.Record(web.Context(c), s.connection, s.name, key)
+	r, err := a.records.Record(web.Context(c), s.connection, s.name, key)
 	if errors.Is(err, store.ErrNotFound) {
 		if canonical := canonicalKey(key); canonical != key {
-			r, err = a.Store.Record(web.Context(c), s.connection, s.name, canonical)
+			r, err = a.records.Record(web.Context(c), s.connection, s.name, canonical)
 		}
 	}
 	if err != nil {

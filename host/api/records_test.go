@@ -99,7 +99,7 @@ func keys(a *answer) string {
 	return strings.Join(out, " ")
 }
 
-// A204: declared streams with their counters; others that hold records.
+// Declared streams with their counters; others that hold records.
 func TestStreams(t *testing.T) {
 	c := served(t)
 	id := connection(t, "streams", "live")
@@ -120,7 +120,7 @@ func TestStreams(t *testing.T) {
 	c.do("GET", "/v1/connections/streams/streams/old/records", nil).want(200)
 }
 
-// A213: each parameter does what it says, and what cannot be done is refused by
+// Each parameter does what it says, and what cannot be done is refused by
 // name.
 func TestRecordQuery(t *testing.T) {
 	c := served(t)
@@ -177,8 +177,8 @@ func TestRecordQuery(t *testing.T) {
 	c.do("GET", "/v1/connections/query/streams/pairs/records?from=2026-01-01T00:00:00Z", nil).want(400, "unsupported_filter")
 }
 
-// A9, A213: pages neither repeat nor skip, in every order; a cursor is good for
-// its own query only.
+// Pages neither repeat nor skip, in every order; a cursor is good for its own
+// query only.
 func TestRecordPages(t *testing.T) {
 	c := served(t)
 	id := connection(t, "pages", "live")
@@ -208,7 +208,7 @@ func TestRecordPages(t *testing.T) {
 	}
 }
 
-// A214: reading changes to the end and applying them reproduces the stream,
+// Reading changes to the end and applying them reproduces the stream,
 // whatever is written between the pages; a point of an erased connection has
 // expired.
 func TestChanges(t *testing.T) {
@@ -257,8 +257,8 @@ func TestChanges(t *testing.T) {
 	c.do("GET", at+since, nil).want(410, "cursor_expired")
 }
 
-// A213: changes that happen while a list is paged are not lost to who goes on
-// with nextChangesSince.
+// Changes that happen while a list is paged are not lost to who goes on with
+// nextChangesSince.
 func TestChangesWhilePaging(t *testing.T) {
 	c := served(t)
 	id := connection(t, "paging", "live")
@@ -273,8 +273,8 @@ func TestChangesWhilePaging(t *testing.T) {
 	}
 }
 
-// A206, A14: one record by its key, whatever is in it; a compound key in any
-// spelling of its array.
+// One record by its key, whatever is in it; a compound key in any spelling of its
+// array.
 func TestRecordByKey(t *testing.T) {
 	c := served(t)
 	id := connection(t, "bykey", "live")
@@ -314,7 +314,7 @@ func TestRecordByKey(t *testing.T) {
 	}
 }
 
-// A213: fields leaves the others out, and never the key fields.
+// Fields leaves the others out, and never the key fields.
 func TestFields(t *testing.T) {
 	c := served(t)
 	id := connection(t, "fields", "live")
@@ -325,7 +325,7 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// A26, A24: records of a connection that a key may not know of are nowhere.
+// Records of a connection that a key may not know of are nowhere.
 func TestRecordsOfOthers(t *testing.T) {
 	c := served(t)
 	id := connection(t, "mine", "live")

@@ -33,13 +33,15 @@ func asks(t *testing.T, id, mode string) store.ConnectionID {
 	return c.ID
 }
 
-// A24, A26: what is about every connection is nothing for a key that is for some,
-// or for tests; with every scope. A module that one of them installs would run in
-// all connections of its connector.
+// What is about every connection is nothing for a key that is for some, or for
+// tests; with every scope. A module that one of them installs would run in all
+// connections of its connector.
 func TestWhole(t *testing.T) {
 	c := served(t)
-	want := []string{"DELETE /v1/connectors/:connectorName", "DELETE /v1/webhooks/:webhookId", "GET /v1/audit", "GET /v1/runs/:runId/recording", "GET /v1/webhooks",
-		"GET /v1/webhooks/:webhookId", "GET /v1/webhooks/:webhookId/deliveries", "POST /v1/connections:grant", "POST /v1/connectors", "POST /v1/webhooks",
+	want := []string{"DELETE /v1/connectors/:connectorName", "DELETE /v1/webhooks/:webhookId", "GET /v1/audit",
+		"GET /v1/runs/:runId/recording", "GET /v1/webhooks",
+		"GET /v1/webhooks/:webhookId", "GET /v1/webhooks/:webhookId/deliveries", "POST /v1/connections:grant",
+		"POST /v1/connectors", "POST /v1/webhooks",
 		"POST /v1/webhooks/:webhookId/deliveries/:deliveryId:redeliver", "POST /v1/webhooks/:webhookId:rotate", "POST /v1/webhooks/:webhookId:test",
 		"PUT /v1/connectors/:connectorName/default"}
 	var whole []string
@@ -65,7 +67,7 @@ func TestWhole(t *testing.T) {
 	}
 }
 
-// A24, A26: lists show a key what it may know of and nothing else.
+// Lists show a key what it may know of and nothing else.
 func TestSight(t *testing.T) {
 	c := served(t)
 	seen, hidden, tested := asks(t, "sight-seen", "live"), asks(t, "sight-hidden", "live"), asks(t, "sight-tested", "test")
@@ -88,7 +90,7 @@ func TestSight(t *testing.T) {
 	test.do("GET", "/v1/workflows/"+string(tested), nil).want(200)
 }
 
-// A26: a run that may not be known of has as little waiting as one that does not
+// A run that may not be known of has as little waiting as one that does not
 // exist.
 func TestForeignAssistance(t *testing.T) {
 	c := served(t)
@@ -125,7 +127,7 @@ func end(t *testing.T, lease store.Lease, row store.Run, events ...store.Event) 
 	}
 }
 
-// A26, A221: a restricted key lists and revokes keys as restricted as itself.
+// A restricted key lists and revokes keys as restricted as itself.
 func TestKeysOfOthers(t *testing.T) {
 	c := served(t)
 	scopes := []access.Scope{access.KeysManage, access.RunsRead}
@@ -180,8 +182,8 @@ func TestKeysOfOthers(t *testing.T) {
 	c.do("DELETE", "/v1/api-keys/"+whole, nil).want(204)
 }
 
-// A52, A221: the answer with a new key is given again to who made it. Another who
-// knows body and idempotency key has not its scopes.
+// The answer with a new key is given again to who made it. Another who knows body
+// and idempotency key has not its scopes.
 func TestSecretOfAnother(t *testing.T) {
 	c := served(t)
 	other := c.as(key(t, access.NewKey{Scopes: []access.Scope{access.KeysManage}}))
@@ -199,7 +201,7 @@ func TestSecretOfAnother(t *testing.T) {
 	}
 }
 
-// What is kept of a request and shown in every list is bounded (A253).
+// What is kept of a request and shown in every list is bounded.
 func TestRequestBounds(t *testing.T) {
 	c := served(t)
 	big := `{"a":"` + strings.Repeat("x", 50_000) + `"}`
@@ -218,7 +220,7 @@ func TestRequestBounds(t *testing.T) {
 	}
 }
 
-// A71: a list of runs that are over reads no log, however long those are: what it
+// A list of runs that are over reads no log, however long those are: what it
 // says of the end stands in the rows. The event of these runs says nothing.
 func TestListReadsNoLog(t *testing.T) {
 	c := served(t)
@@ -229,7 +231,7 @@ func TestListReadsNoLog(t *testing.T) {
 	}
 }
 
-// A85: a log above 8 MiB loses its oldest events that are no transition, in one
+// A log above 8 MiB loses its oldest events that are no transition, in one
 // pass and in order.
 func TestLargeBundle(t *testing.T) {
 	c := served(t)
@@ -282,7 +284,7 @@ func TestLargeBundle(t *testing.T) {
 	}
 }
 
-// S141: who may install but not grant cannot put a suspicious module in the place
+// Who may install but not grant cannot put a suspicious module in the place
 // of one that was granted; the flag alone is not their second look.
 func TestForce(t *testing.T) {
 	c := served(t)

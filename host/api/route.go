@@ -10,7 +10,7 @@ import (
 )
 
 // A route is a row of the API: what web needs to serve it, and what the
-// description says of it. There is no route that is not described (A59).
+// description says of it. Every route is described.
 type route struct {
 	web.Route
 	see     string // section of docs/spec that says more, as FILE#ANCHOR
@@ -23,9 +23,19 @@ type route struct {
 	status  int      // of success; 0 is 200, or 204 without an answer
 	also    []int    // other statuses of success with the same answer
 	media   string   // of an answer that is not JSON; several with commas
-	codes   []string // errors of its own, beside those of every route (A167)
-	// elsewhere: described here, and served by another room.
+	codes   []string // errors of its own, beside those of every route
+	// elsewhere says that the route is only described here; host/web serves it.
 	elsewhere bool
+}
+
+// documented gives the section of docs/spec to the rows of a table that name none.
+func documented(see string, table []route) []route {
+	for i := range table {
+		if table[i].see == "" {
+			table[i].see = see
+		}
+	}
+	return table
 }
 
 // A parameter is one of a query.
@@ -35,15 +45,15 @@ type parameter struct {
 	repeat          bool
 }
 
-// paging are the parameters of every list (A9).
+// paging are the parameters of every list.
 var paging = []parameter{
 	{name: "limit", typ: "integer", text: "Entries on a page."},
 	{name: "cursor", typ: "string", text: "nextCursor of the page before."},
 }
 
-// closed is the route with a handler that refuses parameters which the query does
-// not have: one that is misspelled would select something else than is meant.
-func (r *route) closed() web.Route {
+// strict is the route with a handler that refuses query parameters which the route
+// does not have: a misspelled one would select something else than is meant.
+func (r *route) strict() web.Route {
 	var names []string
 	for _, p := range r.query {
 		names = append(names, p.name)
@@ -68,7 +78,7 @@ func (r *route) success() int {
 	return 200
 }
 
-// path is the template as OpenAPI writes it: /v1/runs/{runId}:pause.
+// path is the template in the form of OpenAPI: /v1/runs/{runId}:pause.
 func (r *route) path() string {
 	parts := strings.Split(r.Route.Template(), "/")
 	for i, p := range parts {

@@ -12,45 +12,54 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// history is the answer of A201.
+// history is a page of past ticks, with the counts of all.
 type history struct {
 	Data       []host.Tick     `json:"data"`
 	NextCursor *string         `json:"nextCursor"`
 	Statistics host.Statistics `json:"statistics"`
 }
 
-// scheduleRoutes are A196 to A201.
-func (a *API) scheduleRoutes() []route {
-	of := "/v1/connections/:connectionId/schedule"
-	return []route{
-		{Route: web.Route{Method: "GET", Path: "/v1/schedules", Scope: access.ConnectionsRead, Handle: a.listSchedules},
-			see: "api.md#schedules", summary: "List schedules", query: paging, answer: web.List[host.Schedule]{}},
-		{Route: web.Route{Method: "PUT", Path: of, Scope: access.SchedulesManage, Keyed: true, Handle: a.putSchedule},
-			see: "api.md#schedules", summary: "Say when a connection runs by itself", headers: []string{"If-Match"},
-			body: host.ScheduleDefinition{}, answer: host.Schedule{}, also: []int{201}, codes: []string{"schedule_ineligible", "precondition_failed"}},
-		{Route: web.Route{Method: "GET", Path: of, Scope: access.ConnectionsRead, Handle: a.getSchedule},
-			see: "api.md#schedules", summary: "The schedule of a connection", answer: host.Schedule{}},
-		{Route: web.Route{Method: "DELETE", Path: of, Scope: access.SchedulesManage, Keyed: true, Handle: a.deleteSchedule},
-			see: "api.md#schedules", summary: "Remove a schedule; an active run goes on, history stays"},
-		{Route: web.Route{Method: "POST", Path: of + "/pause", Scope: access.SchedulesManage, Keyed: true, Handle: a.pauseSchedule},
-			see: "api.md#schedules", summary: "Stop the ticks of a schedule", answer: host.Schedule{}},
-		{Route: web.Route{Method: "POST", Path: of + "/resume", Scope: access.SchedulesManage, Keyed: true, Handle: a.resumeSchedule},
-			see: "api.md#schedules", summary: "Let a schedule tick again", answer: host.Schedule{}},
-		{Route: web.Route{Method: "GET", Path: of + "/history", Scope: access.RunsRead, Handle: a.scheduleHistory},
-			see: "api.md#schedules", summary: "What a schedule did, newest first", query: paging, answer: history{}},
-	}
+// scheduleAPI has the routes of schedules.
+type scheduleAPI struct {
+	find      lookup
+	schedules host.Schedules
 }
 
-func (a *API) listSchedules(c *fiber.Ctx) error {
+func (a *scheduleAPI) routes() []route {
+	of := "/v1/connections/:connectionId/schedule"
+	return documented("api.md#schedules", []route{
+		{Route: web.Route{Method: "GET", Path: "/v1/schedules", Scope: access.ConnectionsRead, Handle: a.listSchedules},
+			summary: "List schedules", query: paging, answer: web.List[host.Schedule]{}},
+		{Route: web.Route{Method: "PUT", Path: of, Scope: access.SchedulesManage, Keyed: true, Handle: a.putSchedule},
+			summary: "Say when a connection runs by itself", headers: []string{"If-Match"},
+			body: host.ScheduleDefinition{}, answer: host.Schedule{}, also: []int{201},
+			codes: []string{"schedule_ineligible", "precondition_failed"}},
+		{Route: web.Route{Method: "GET", Path: of, Scope: access.ConnectionsRead, Handle: a.getSchedule},
+			summary: "The schedule of a connection", answer: host.Schedule{}},
+		{Route: web.Route{Method: "DELETE", Path: of, Scope: access.SchedulesManage, Keyed: true,
+			Handle: a.deleteSchedule},
+			summary: "Remove a schedule; an active run goes on, history stays"},
+		{Route: web.Route{Method: "POST", Path: of + "/pause", Scope: access.SchedulesManage, Keyed: true,
+			Handle: a.pauseSchedule},
+			summary: "Stop the ticks of a schedule", answer: host.Schedule{}},
+		{Route: web.Route{Method: "POST", Path: of + "/resume", Scope: access.SchedulesManage, Keyed: true,
+			Handle: a.resumeSchedule},
+			summary: "Let a schedule tick again", answer: host.Schedule{}},
+		{Route: web.Route{Method: "GET", Path: of + "/history", Scope: access.RunsRead, Handle: a.scheduleHistory},
+			summary: "What a schedule did, newest first", query: paging, answer: history{}},
+	})
+}
+
+func (a *scheduleAPI) listSchedules(c *fiber.Ctx) error {
 	page, err := web.PageOf(c, 0, 0)
 	if err != nil {
 		return err
 	}
-	all, err := a.Host.Schedules(web.Context(c))
+	all, err := a.schedules.Schedules(web.Context(c))
 	if err != nil {
 		return err
 	}
-	in, err := a.sight(c)
+	in, err := a.find.visible(c)
 	if err != nil {
 		return err
 	}
@@ -58,8 +67,8 @@ func (a *API) listSchedules(c *fiber.Ctx) error {
 	return listed(c, page, all, func(s host.Schedule) string { return s.ConnectionID })
 }
 
-func (a *API) putSchedule(c *fiber.Ctx) error {
-	id, err := a.connectionID(c)
+func (a *scheduleAPI) putSchedule(c *fiber.Ctx) error {
+	id, err := a.find.connectionID(c)
 	if err != nil {
 		return err
 	}
@@ -71,7 +80,7 @@ func (a *API) putSchedule(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	s, created, err := a.Host.PutSchedule(web.Context(c), id, q, revision)
+	s, created, err := a.schedules.PutSchedule(web.Context(c), id, q, revision)
 	switch {
 	case err != nil:
 		return err
@@ -81,55 +90,55 @@ func (a *API) putSchedule(c *fiber.Ctx) error {
 	return web.JSON(c, 200, s)
 }
 
-func (a *API) getSchedule(c *fiber.Ctx) error {
-	id, err := a.connectionID(c)
+func (a *scheduleAPI) getSchedule(c *fiber.Ctx) error {
+	id, err := a.find.connectionID(c)
 	if err != nil {
 		return err
 	}
-	s, err := a.Host.Schedule(web.Context(c), id)
+	s, err := a.schedules.Schedule(web.Context(c), id)
 	if err != nil {
 		return err
 	}
 	return web.JSON(c, 200, s)
 }
 
-func (a *API) deleteSchedule(c *fiber.Ctx) error {
-	id, err := a.connectionID(c)
+func (a *scheduleAPI) deleteSchedule(c *fiber.Ctx) error {
+	id, err := a.find.connectionID(c)
 	if err != nil {
 		return err
 	}
-	if err := a.Host.DeleteSchedule(web.Context(c), id); err != nil {
+	if err := a.schedules.DeleteSchedule(web.Context(c), id); err != nil {
 		return err
 	}
 	return web.Nothing(c)
 }
 
-func (a *API) pauseSchedule(c *fiber.Ctx) error {
-	id, err := a.connectionID(c)
+func (a *scheduleAPI) pauseSchedule(c *fiber.Ctx) error {
+	id, err := a.find.connectionID(c)
 	if err != nil {
 		return err
 	}
-	s, err := a.Host.PauseSchedule(web.Context(c), id)
-	if err != nil {
-		return err
-	}
-	return web.JSON(c, 200, s)
-}
-
-func (a *API) resumeSchedule(c *fiber.Ctx) error {
-	id, err := a.connectionID(c)
-	if err != nil {
-		return err
-	}
-	s, err := a.Host.ResumeSchedule(web.Context(c), id)
+	s, err := a.schedules.PauseSchedule(web.Context(c), id)
 	if err != nil {
 		return err
 	}
 	return web.JSON(c, 200, s)
 }
 
-func (a *API) scheduleHistory(c *fiber.Ctx) error {
-	id, err := a.connectionID(c)
+func (a *scheduleAPI) resumeSchedule(c *fiber.Ctx) error {
+	id, err := a.find.connectionID(c)
+	if err != nil {
+		return err
+	}
+	s, err := a.schedules.ResumeSchedule(web.Context(c), id)
+	if err != nil {
+		return err
+	}
+	return web.JSON(c, 200, s)
+}
+
+func (a *scheduleAPI) scheduleHistory(c *fiber.Ctx) error {
+	id, err := a.find.connectionID(c)
 	if err != nil {
 		return err
 	}
@@ -137,7 +146,7 @@ func (a *API) scheduleHistory(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	ticks, next, err := a.Host.ScheduleHistory(web.Context(c), id, page.After, page.Limit)
+	ticks, next, err := a.schedules.ScheduleHistory(web.Context(c), id, page.After, page.Limit)
 	if err != nil {
 		return err
 	}
@@ -145,10 +154,8 @@ func (a *API) scheduleHistory(c *fiber.Ctx) error {
 		ticks = []host.Tick{}
 	}
 	out := history{Data: ticks, NextCursor: web.NextCursor(c, strings.Clone(next))}
-	if out.Statistics, err = a.Host.ScheduleStatistics(web.Context(c), id); err != nil {
+	if out.Statistics, err = a.schedules.ScheduleStatistics(web.Context(c), id); err != nil {
 		return err
 	}
 	return web.JSON(c, 200, out)
 }
-
-func idOf(c host.Connection) store.ConnectionID { return store.ConnectionID(c.ConnectionID) }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 )
@@ -29,6 +30,7 @@ type described interface{ Schema() map[string]any }
 var (
 	timeType = reflect.TypeFor[time.Time]()
 	rawType  = reflect.TypeFor[json.RawMessage]()
+	ownType  = reflect.TypeFor[json.Marshaler]()
 )
 
 // of is the schema of a Go value as encoding/json writes it: a reference for
@@ -68,9 +70,27 @@ func (s schemas) typ(t reflect.Type) schema {
 	case reflect.Map:
 		return schema{"type": "object", "additionalProperties": s.typ(t.Elem())}
 	case reflect.Struct:
+		if t.Implements(ownType) {
+			return selfEncoded(t)
+		}
 		return s.object(t)
 	}
 	return schema{}
+}
+
+// selfEncoded describes a struct that encodes itself by the members of its zero
+// value; it may have others, which are left out there.
+func selfEncoded(t reflect.Type) schema {
+	var members map[string]any
+	text, err := json.Marshal(reflect.Zero(t).Interface())
+	if err != nil || json.Unmarshal(text, &members) != nil {
+		return schema{}
+	}
+	properties := map[string]schema{}
+	for name := range members {
+		properties[name] = schema{}
+	}
+	return schema{"type": "object", "properties": properties, "required": slices.Sorted(maps.Keys(members))}
 }
 
 // object describes a struct and refers to it. Structs without a name stand where

@@ -8,35 +8,42 @@ import (
 	"github.com/sluicehost/sluice/host/web"
 )
 
-// secretValue is the body of A190.
+// secretValue is the body of a new value.
 type secretValue struct {
 	Value string `json:"value"`
 }
 
-// secrets is the answer of A191.
+// secrets lists what may be known of secrets.
 type secrets struct {
 	Data []host.Secret `json:"data"`
 }
 
-// secretRoutes are A190 to A192. None of them answers with a value (A194).
-func (a *API) secretRoutes() []route {
-	of := "/v1/connections/:connectionId/secrets"
-	return []route{
-		{Route: web.Route{Method: "GET", Path: of, Scope: access.ConnectionsRead, Handle: a.listSecrets},
-			see: "api.md#connections-grants-bindings-secrets", summary: "Which secrets there are, and where they may go", answer: secrets{}},
-		{Route: web.Route{Method: "PUT", Path: of + "/:name", Scope: access.SecretsWrite, Keyed: true, Handle: a.setSecret},
-			see: "api.md#connections-grants-bindings-secrets", summary: "Store a secret", body: secretValue{}},
-		{Route: web.Route{Method: "DELETE", Path: of + "/:name", Scope: access.SecretsWrite, Keyed: true, Handle: a.removeSecret},
-			see: "api.md#connections-grants-bindings-secrets", summary: "Remove a secret"},
-	}
+// secretAPI has the routes of secrets. None of them answers with a value.
+type secretAPI struct {
+	find    lookup
+	secrets host.Secrets
 }
 
-func (a *API) listSecrets(c *fiber.Ctx) error {
-	id, err := a.connectionID(c)
+func (a *secretAPI) routes() []route {
+	of := "/v1/connections/:connectionId/secrets"
+	return documented("api.md#connections-grants-bindings-secrets", []route{
+		{Route: web.Route{Method: "GET", Path: of, Scope: access.ConnectionsRead, Handle: a.listSecrets},
+			summary: "Which secrets there are, and where they may go", answer: secrets{}},
+		{Route: web.Route{Method: "PUT", Path: of + "/:name", Scope: access.SecretsWrite, Keyed: true,
+			Handle: a.setSecret},
+			summary: "Store a secret", body: secretValue{}},
+		{Route: web.Route{Method: "DELETE", Path: of + "/:name", Scope: access.SecretsWrite, Keyed: true,
+			Handle: a.removeSecret},
+			summary: "Remove a secret"},
+	})
+}
+
+func (a *secretAPI) listSecrets(c *fiber.Ctx) error {
+	id, err := a.find.connectionID(c)
 	if err != nil {
 		return err
 	}
-	list, err := a.Host.Secrets(web.Context(c), id)
+	list, err := a.secrets.Secrets(web.Context(c), id)
 	if err != nil {
 		return err
 	}
@@ -46,9 +53,9 @@ func (a *API) listSecrets(c *fiber.Ctx) error {
 	return web.JSON(c, 200, secrets{list})
 }
 
-func (a *API) setSecret(c *fiber.Ctx) error {
+func (a *secretAPI) setSecret(c *fiber.Ctx) error {
 	defer web.Wipe(c)
-	id, err := a.connectionID(c)
+	id, err := a.find.connectionID(c)
 	if err != nil {
 		return err
 	}
@@ -63,14 +70,14 @@ func (a *API) setSecret(c *fiber.Ctx) error {
 	if q.Value == "" {
 		return web.Invalid(web.Field{Path: "value", Rule: "a text of 1 byte to 16 KiB"})
 	}
-	if err := a.Host.SetSecret(web.Context(c), id, name, []byte(q.Value)); err != nil {
+	if err := a.secrets.SetSecret(web.Context(c), id, name, []byte(q.Value)); err != nil {
 		return err
 	}
 	return web.Nothing(c)
 }
 
-func (a *API) removeSecret(c *fiber.Ctx) error {
-	id, err := a.connectionID(c)
+func (a *secretAPI) removeSecret(c *fiber.Ctx) error {
+	id, err := a.find.connectionID(c)
 	if err != nil {
 		return err
 	}
@@ -78,7 +85,7 @@ func (a *API) removeSecret(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if err := a.Host.RemoveSecret(web.Context(c), id, name); err != nil {
+	if err := a.secrets.RemoveSecret(web.Context(c), id, name); err != nil {
 		return err
 	}
 	return web.Nothing(c)

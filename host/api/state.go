@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -8,12 +9,13 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/access"
 	"github.com/sluicehost/sluice/host/web"
 	"github.com/sluicehost/sluice/store"
 )
 
-// state is the answer of A216.
+// state is the cursors of one namespace.
 type state struct {
 	ConnectionID string                 `json:"connectionId"`
 	GrantID      string                 `json:"grantId"`
@@ -27,21 +29,32 @@ type streamState struct {
 	RunID       string          `json:"runId"`
 }
 
-// stateRoutes are A216 and A217.
-func (a *API) stateRoutes() []route {
-	path := "/v1/connections/:connectionId/state"
-	namespace := parameter{name: "grantId", typ: "string", text: "The namespace; the global one by default."}
-	return []route{
-		{Route: web.Route{Method: "GET", Path: path, Scope: access.StateRead, Handle: a.getState},
-			see: "api.md#state-and-blobs", summary: "The committed cursors of a connection", query: []parameter{namespace}, answer: state{}},
-		{Route: web.Route{Method: "DELETE", Path: path, Scope: access.StateManage, Keyed: true, Handle: a.resetState},
-			see: "api.md#state-and-blobs", summary: "Forget cursors; the next run collects afresh, records stay",
-			query: []parameter{namespace, {name: "stream", typ: "string", text: "Only this stream."}}, codes: []string{"run_already_active"}},
-	}
+// stateAPI has the routes of cursors.
+type stateAPI struct {
+	find    lookup
+	state   host.State
+	cursors cursorReader
 }
 
-func (a *API) getState(c *fiber.Ctx) error {
-	id, err := a.connectionID(c)
+type cursorReader interface {
+	States(ctx context.Context, connection store.ConnectionID, grant store.GrantID) ([]store.State, error)
+}
+
+func (a *stateAPI) routes() []route {
+	path := "/v1/connections/:connectionId/state"
+	namespace := parameter{name: "grantId", typ: "string", text: "The namespace; the global one by default."}
+	return documented("api.md#state-and-blobs", []route{
+		{Route: web.Route{Method: "GET", Path: path, Scope: access.StateRead, Handle: a.getState},
+			summary: "The committed cursors of a connection", query: []parameter{namespace}, answer: state{}},
+		{Route: web.Route{Method: "DELETE", Path: path, Scope: access.StateManage, Keyed: true, Handle: a.resetState},
+			summary: "Forget cursors; the next run collects afresh, records stay",
+			query:   []parameter{namespace, {name: "stream", typ: "string", text: "Only this stream."}},
+			codes:   []string{"run_already_active"}},
+	})
+}
+
+func (a *stateAPI) getState(c *fiber.Ctx) error {
+	id, err := a.find.connectionID(c)
 	if err != nil {
 		return err
 	}
@@ -50,7 +63,7 @@ func (a *API) getState(c *fiber.Ctx) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	states, err := a.Store.States(web.Context(c), id, store.GrantID(grant))
+	states, err := a.cursors.States(web.Context(c), id, store.GrantID(grant))
 	if err != nil {
 		return err
 	}
@@ -63,8 +76,8 @@ func (a *API) getState(c *fiber.Ctx) error {
 	return web.JSON(c, 200, out)
 }
 
-func (a *API) resetState(c *fiber.Ctx) error {
-	id, err := a.connectionID(c)
+func (a *stateAPI) resetState(c *fiber.Ctx) error {
+	id, err := a.find.connectionID(c)
 	if err != nil {
 		return err
 	}
@@ -73,7 +86,7 @@ func (a *API) resetState(c *fiber.Ctx) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	if err := a.Host.ResetState(web.Context(c), id, store.GrantID(grant), store.Stream(stream)); err != nil {
+	if err := a.state.ResetState(web.Context(c), id, store.GrantID(grant), store.Stream(stream)); err != nil {
 		return err
 	}
 	return web.Nothing(c)

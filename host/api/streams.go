@@ -15,7 +15,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// streams is the answer of A204.
+// streams lists the streams of a connection.
 type streams struct {
 	Data []streamInfo `json:"data"`
 }
@@ -35,8 +35,8 @@ type streamInfo struct {
 
 // listStreams lists the streams that the pinned manifest declares, in its order,
 // then those that only hold records of an earlier one.
-func (a *API) listStreams(c *fiber.Ctx) error {
-	conn, err := a.connection(c)
+func (a *recordAPI) listStreams(c *fiber.Ctx) error {
+	conn, err := a.find.connection(c)
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (a *API) listStreams(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	stats, err := a.Store.Streams(web.Context(c), idOf(conn))
+	stats, err := a.records.Streams(web.Context(c), idOf(conn))
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func infoOf(spec abi.StreamSpec) streamInfo {
 	return s
 }
 
-// filterable are the fields that a query may compare (A213).
+// filterable are the fields that a query may compare.
 func filterable(spec abi.StreamSpec) []string {
 	fields := []string{}
 	for _, f := range append(slices.Clone(spec.PrimaryKey), spec.CursorField, spec.ConsentTimeField) {
@@ -93,8 +93,8 @@ func filterable(spec abi.StreamSpec) []string {
 }
 
 // manifest is the one that a connection is pinned to, nil when it cannot be read.
-func (a *API) manifest(c *fiber.Ctx, id store.ConnectionID) (*abi.Manifest, error) {
-	conn, err := a.Store.Connection(web.Context(c), id)
+func (a *recordAPI) manifest(c *fiber.Ctx, id store.ConnectionID) (*abi.Manifest, error) {
+	conn, err := a.manifests.Connection(web.Context(c), id)
 	if err != nil {
 		return nil, err
 	}
@@ -115,9 +115,9 @@ type recordStream struct {
 }
 
 // recordStream is 404 for a stream that is not declared and has no records.
-func (a *API) recordStream(c *fiber.Ctx) (recordStream, error) {
+func (a *recordAPI) recordStream(c *fiber.Ctx) (recordStream, error) {
 	var s recordStream
-	conn, err := a.connection(c)
+	conn, err := a.find.connection(c)
 	if err != nil {
 		return s, err
 	}
@@ -132,24 +132,23 @@ func (a *API) recordStream(c *fiber.Ctx) (recordStream, error) {
 	if s.spec = s.manifest.Stream(name); s.spec.Name != "" {
 		return s, nil
 	}
-	stats, err := a.Store.Streams(web.Context(c), s.connection)
+	stats, err := a.records.Streams(web.Context(c), s.connection)
 	if err == nil && !slices.ContainsFunc(stats, func(st store.StreamStats) bool { return st.Stream == s.name }) {
 		err = web.NotFound()
 	}
 	return s, err
 }
 
-// eraOf tells a connection from one of the same id that was removed before it:
-// their versions have nothing to do with each other.
+// eraOf tells a connection from a removed one of the same id, whose versions counted
+// from 1 as well.
 func eraOf(c host.Connection) string { return strconv.FormatInt(c.CreatedAt.UnixMilli(), 36) }
 
-// point is a changesSince: a version, and the era that it counts in.
+// point is a value of changesSince: a version, and the era that it counts in.
 func (s recordStream) point(version uint64) string {
 	return strconv.FormatUint(version, 10) + "-" + s.era
 }
 
-// since reads a point. "" is the beginning; one of another era has expired
-// (A214).
+// since reads a point. "" is the beginning; one of another era has expired.
 func (s recordStream) since(point string) (uint64, error) {
 	if point == "" {
 		return 0, nil

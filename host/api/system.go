@@ -1,6 +1,8 @@
 package api
 
 import (
+	"context"
+
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/sluicehost/sluice/host"
@@ -8,7 +10,7 @@ import (
 	"github.com/sluicehost/sluice/host/web"
 )
 
-// health and readiness are the answers of A227 and A228.
+// health and readiness are answered by host/web at /healthz and /readyz.
 type health struct {
 	Status string `json:"status"`
 }
@@ -18,28 +20,39 @@ type readiness struct {
 	Checks map[string]string `json:"checks"`
 }
 
-// systemRoutes are A227 to A230, and backups. Health, readiness and metrics are the server's;
-// they are only described here.
-func (a *API) systemRoutes() []route {
-	return []route{
-		{Route: web.Route{Method: "GET", Path: "/v1/system", Scope: access.AuditRead, Handle: a.system},
-			see: "api.md#health-metrics-system", summary: "What this host is, and which limits are in force", answer: host.Info{}},
+// systemAPI has the routes of the host itself. Health, readiness and metrics are
+// served by host/web, and only described here.
+type systemAPI struct {
+	system  systemReader
+	backups host.Backups
+}
+
+type systemReader interface {
+	Info(ctx context.Context) host.Info
+}
+
+func (a *systemAPI) routes() []route {
+	return documented("api.md#health-metrics-system", []route{
+		{Route: web.Route{Method: "GET", Path: "/v1/system", Scope: access.AuditRead, Handle: a.getInfo},
+			summary: "What this host is, and which limits are in force", answer: host.Info{}},
 		{Route: web.Route{Method: "POST", Path: "/v1/backups", Owner: true, Keyed: true, Handle: a.backup},
-			see: "security.md#backup", summary: "Copy everything into one file on the host's machine; over the local socket only", body: host.NewBackup{},
-			answer: host.Backup{}, status: 201, codes: []string{"forbidden", "conflict"}},
+			see:     "security.md#backup",
+			summary: "Copy everything into one file on the host's machine; over the local socket only",
+			body:    host.NewBackup{},
+			answer:  host.Backup{}, status: 201, codes: []string{"forbidden", "conflict"}},
 		{Route: web.Route{Method: "GET", Path: "/healthz", Open: true}, elsewhere: true,
-			see: "api.md#health-metrics-system", summary: "Whether the process serves", answer: health{}},
+			summary: "Whether the process serves", answer: health{}},
 		{Route: web.Route{Method: "GET", Path: "/readyz", Open: true}, elsewhere: true,
-			see: "api.md#health-metrics-system", summary: "Whether it can do its work, check by check", answer: readiness{}, also: []int{503}},
+			summary: "Whether it can do its work, check by check", answer: readiness{}, also: []int{503}},
 		{Route: web.Route{Method: "GET", Path: "/metrics", Scope: access.MetricsRead}, elsewhere: true,
-			see: "api.md#health-metrics-system", summary: "Metrics as Prometheus reads them", media: "text/plain"},
-	}
+			summary: "Metrics as Prometheus reads them", media: "text/plain"},
+	})
 }
 
 // backup is for whoever can write in the data directory anyhow: a browser, which
 // holds a session, has no business naming files. It goes on when its client has
 // gone, and ends without a file when the host stops.
-func (a *API) backup(c *fiber.Ctx) error {
+func (a *systemAPI) backup(c *fiber.Ctx) error {
 	if web.Principal(c).Session() {
 		return web.NewProblem(0, "forbidden", "A backup is asked for at the local socket: sluice backup, where the host runs.")
 	}
@@ -47,11 +60,13 @@ func (a *API) backup(c *fiber.Ctx) error {
 	if err := web.Body(c, &q); err != nil {
 		return err
 	}
-	made, err := a.Host.Backup(web.PollContext(c), q)
+	made, err := a.backups.Backup(web.PollContext(c), q)
 	if err != nil {
 		return err
 	}
 	return web.JSON(c, 201, made)
 }
 
-func (a *API) system(c *fiber.Ctx) error { return web.JSON(c, 200, a.Host.Info(web.Context(c))) }
+func (a *systemAPI) getInfo(c *fiber.Ctx) error {
+	return web.JSON(c, 200, a.system.Info(web.Context(c)))
+}

@@ -69,8 +69,8 @@ func eachRoute(t *testing.T, f func(t *testing.T, c *client, r web.Route, body a
 	}
 }
 
-// A25, A40, S96: without a credential, or with one that is none, only the routes
-// of A40 answer.
+// Without a credential, or with one that is none, only the routes that are open
+// answer.
 func TestUnauthenticated(t *testing.T) {
 	open := map[string]bool{"/.well-known/openwop": true, "/v1/openapi.json": true, "/v1/asyncapi.yaml": true, "/v1/interrupts/:token": true}
 	eachRoute(t, func(t *testing.T, c *client, r web.Route, body any) {
@@ -89,8 +89,8 @@ func TestUnauthenticated(t *testing.T) {
 	})
 }
 
-// A25, A27: every other scope together does not do; the scope that is missing is
-// named, before anything is said of the resource.
+// Every other scope together does not do; the scope that is missing is named,
+// before anything is said of the resource.
 func TestScopes(t *testing.T) {
 	c := served(t)
 	without := map[access.Scope]string{}
@@ -118,7 +118,7 @@ func TestScopes(t *testing.T) {
 	})
 }
 
-// A26, S108: what is a foreign connection's looks like what does not exist.
+// What is a foreign connection's looks like what does not exist.
 func TestForeign(t *testing.T) {
 	c := served(t)
 	connection(t, "foreign", "live")
@@ -137,7 +137,7 @@ func TestForeign(t *testing.T) {
 	})
 }
 
-// A13: a method that a path does not have is 405 with those it has.
+// A method that a path does not have is 405 with those it has.
 func TestMethods(t *testing.T) {
 	c := served(t)
 	has := map[string]map[string]bool{}
@@ -189,8 +189,8 @@ func bodied(r web.Route) bool {
 	return member(op, "requestBody") != nil && !r.Upload
 }
 
-// A8, A21: bodies that are not as they must be, by their status; nothing of them
-// comes back (A45).
+// Bodies that are not as they must be, by their status; nothing of them comes
+// back.
 func TestBodies(t *testing.T) {
 	eachRoute(t, func(t *testing.T, c *client, r web.Route, _ any) {
 		path, ok := target(t, r)
@@ -216,8 +216,8 @@ func TestBodies(t *testing.T) {
 	})
 }
 
-// A36, S96: a name that is not on the list is answered on no route, whatever else
-// is said of it.
+// A name that is not on the list is answered on no route, whatever else is said
+// of it.
 func TestHosts(t *testing.T) {
 	eachRoute(t, func(t *testing.T, c *client, r web.Route, body any) {
 		for _, host := range []string{"evil.example", "127.0.0.1", "localhost:1", "127.0.0.1.nip.io"} {
@@ -227,7 +227,7 @@ func TestHosts(t *testing.T) {
 	})
 }
 
-// A38, A42, S98: what every answer carries, and what none does.
+// What every answer carries, and what none does.
 func TestHeaders(t *testing.T) {
 	eachRoute(t, func(t *testing.T, c *client, r web.Route, body any) {
 		for _, a := range []*answer{c.do(r.Method, filled(r), body), c.as("").do(r.Method, filled(r), body)} {
@@ -249,8 +249,8 @@ func TestHeaders(t *testing.T) {
 	})
 }
 
-// A48: an idempotency key that is no key is refused on every route that takes
-// one, and one that was used with another body.
+// An idempotency key that is no key is refused on every route that takes one, and
+// one that was used with another body.
 func TestIdempotencyKeys(t *testing.T) {
 	eachRoute(t, func(t *testing.T, c *client, r web.Route, body any) {
 		switch {
@@ -262,7 +262,7 @@ func TestIdempotencyKeys(t *testing.T) {
 		case r.Owner: // no key gets there; TestViews has a session
 			return
 		case !r.Keyed:
-			t.Fatal("it changes something, and takes no key (A48)")
+			t.Fatal("it changes something, and takes no key")
 		}
 		c.do(r.Method, filled(r), body, once(strings.Repeat("k", 256))).want(400, "validation_error")
 		c.do(r.Method, filled(r), body, once("ü")).want(400, "validation_error")
@@ -271,7 +271,7 @@ func TestIdempotencyKeys(t *testing.T) {
 		if first.header.Get("openwop-Idempotent-Replay") != "false" {
 			t.Errorf("the first: %v", first.header)
 		}
-		if first.status == 400 { // not kept (A51)
+		if first.status == 400 { // not kept
 			return
 		}
 		again := c.do(r.Method, filled(r), body, k)
@@ -282,7 +282,7 @@ func TestIdempotencyKeys(t *testing.T) {
 	})
 }
 
-// A19: HEAD of a stream is refused, of anything else answered without a body; the
+// HEAD of a stream is refused, of anything else answered without a body; the
 // connection can be used again.
 func TestHead(t *testing.T) {
 	c := served(t)

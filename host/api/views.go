@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// mintView is the body of A231.
+// mintView is the body of a request for a live view.
 type mintView struct {
 	Mode          string         `json:"mode" enum:"view|control"`
 	InteractionID string         `json:"interactionId,omitempty"`
@@ -18,42 +18,51 @@ type mintView struct {
 	Viewport      *host.Viewport `json:"viewport,omitempty"`
 }
 
-// reachFailed is the body of the report of A232.
+// reachFailed is a page's report that it could not reach a view.
 type reachFailed struct {
 	Reason     string `json:"reason" doc:"invalid_token, session_consumed, session_expired, companion_unavailable, unreachable_origin or unknown"`
 	HTTPStatus int    `json:"httpStatus,omitempty"`
 }
 
-// viewRoutes are A231 and A232. All need an owner session, which has the scopes
-// surfaces:view and surfaces:control; a key cannot mint. The key of a mint is kept
-// by who mints (B211), since an answer with a token is stored nowhere.
-func (a *API) viewRoutes() []route {
+// viewAPI has the routes of live views. All need an owner session, which has the
+// scopes surfaces:view and surfaces:control; a key cannot mint a view. The
+// Idempotency-Key of a mint is kept by host.Views, since an answer with a token is
+// stored nowhere.
+type viewAPI struct {
+	find  lookup
+	views host.Views
+}
+
+func (a *viewAPI) routes() []route {
 	views := "/v1/runs/:runId/browser/views"
-	return []route{
+	return documented("api.md#live-view-routes", []route{
 		{Route: web.Route{Method: "POST", Path: views, Owner: true, Handle: a.mintView},
-			see: "api.md#live-view-routes", summary: "Open a live view of a run's browser; the token works once, within a minute", headers: []string{"Idempotency-Key"},
-			body: mintView{}, answer: host.View{}, status: 201,
+			summary: "Open a live view of a run's browser; the token works once, within a minute",
+			headers: []string{"Idempotency-Key"},
+			body:    mintView{}, answer: host.View{}, status: 201,
 			codes: []string{"no_pending_interaction", "interaction_id_mismatch", "stream_not_supported_for_kind", "browser_surface_unavailable"}},
 		{Route: web.Route{Method: "DELETE", Path: views + "/:viewId", Owner: true, Keyed: true, Handle: a.revokeView},
-			see: "api.md#live-view-routes", summary: "End a live view and close its connection"},
-		{Route: web.Route{Method: "GET", Path: "/v1/runs/:runId/browser/view", Owner: true, Stream: true, Handle: a.connectView},
-			see: "api.md#live-view-routes", summary: "Connect a live view: a WebSocket whose first message shows the token", status: 101},
-		{Route: web.Route{Method: "POST", Path: views + "/:viewId/reach-failed", Owner: true, Keyed: true, Handle: a.reachFailed},
-			see: "api.md#live-view-routes", summary: "Record that a page could not reach a live view", body: reachFailed{}},
-	}
+			summary: "End a live view and close its connection"},
+		{Route: web.Route{Method: "GET", Path: "/v1/runs/:runId/browser/view", Owner: true, Stream: true,
+			Handle: a.connectView},
+			summary: "Connect a live view: a WebSocket whose first message shows the token", status: 101},
+		{Route: web.Route{Method: "POST", Path: views + "/:viewId/reach-failed", Owner: true, Keyed: true,
+			Handle: a.reachFailed},
+			summary: "Record that a page could not reach a live view", body: reachFailed{}},
+	})
 }
 
 // viewer is the run of a request and the owner session that it came with.
-func (a *API) viewer(c *fiber.Ctx) (store.Run, string, error) {
+func (a *viewAPI) viewer(c *fiber.Ctx) (store.Run, string, error) {
 	owner := web.Principal(c).SessionName()
 	if owner == "" {
 		return store.Run{}, "", web.NewProblem(0, "forbidden", "Only a page with an owner session may do this.")
 	}
-	r, err := a.run(c)
+	r, err := a.find.run(c)
 	return r, owner, err
 }
 
-func (a *API) mintView(c *fiber.Ctx) error {
+func (a *viewAPI) mintView(c *fiber.Ctx) error {
 	r, owner, err := a.viewer(c)
 	if err != nil {
 		return err
@@ -69,7 +78,7 @@ func (a *API) mintView(c *fiber.Ctx) error {
 	if q.Mode != "view" && q.Mode != "control" {
 		return web.Invalid(web.Field{Path: "mode", Rule: "view or control"})
 	}
-	v, err := a.Host.MintView(web.Context(c), owner, host.MintView{
+	v, err := a.views.MintView(web.Context(c), owner, host.MintView{
 		RunID: r.ID, Mode: q.Mode, InteractionID: q.InteractionID, AssistanceID: q.AssistanceID, Viewport: q.Viewport, Key: key,
 	})
 	if err != nil {
@@ -79,7 +88,7 @@ func (a *API) mintView(c *fiber.Ctx) error {
 	return web.JSON(c, 201, v)
 }
 
-func (a *API) revokeView(c *fiber.Ctx) error {
+func (a *viewAPI) revokeView(c *fiber.Ctx) error {
 	r, owner, err := a.viewer(c)
 	if err != nil {
 		return err
@@ -88,23 +97,23 @@ func (a *API) revokeView(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if err := a.Host.RevokeView(web.Context(c), owner, r.ID, id); err != nil {
+	if err := a.views.RevokeView(web.Context(c), owner, r.ID, id); err != nil {
 		return err
 	}
 	return web.Nothing(c)
 }
 
-func (a *API) connectView(c *fiber.Ctx) error {
+func (a *viewAPI) connectView(c *fiber.Ctx) error {
 	r, owner, err := a.viewer(c)
 	if err != nil {
 		return err
 	}
 	return web.Upgrade(c, host.MaxViewMessage, func(ctx context.Context, s *web.Socket) {
-		a.Host.ConnectView(ctx, owner, r.ID, s)
+		a.views.ConnectView(ctx, owner, r.ID, s)
 	})
 }
 
-func (a *API) reachFailed(c *fiber.Ctx) error {
+func (a *viewAPI) reachFailed(c *fiber.Ctx) error {
 	r, owner, err := a.viewer(c)
 	if err != nil {
 		return err
@@ -117,7 +126,7 @@ func (a *API) reachFailed(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if err := a.Host.ReachFailed(web.Context(c), owner, r.ID, id, q.Reason, q.HTTPStatus); err != nil {
+	if err := a.views.ReachFailed(web.Context(c), owner, r.ID, id, q.Reason, q.HTTPStatus); err != nil {
 		return err
 	}
 	return web.Nothing(c)

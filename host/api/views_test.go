@@ -81,8 +81,8 @@ func session(t *testing.T, base string) (own []option, header http.Header) {
 	}}, header
 }
 
-// A231, A232: from the mint to a click in the page, over the routes that a page
-// uses; and what refuses.
+// From the mint to a click in the page, over the routes that a page uses; and
+// what refuses.
 func TestViews(t *testing.T) {
 	c := served(t)
 	run := c.start(workflow("conformance-noop"))
@@ -108,7 +108,7 @@ func TestViews(t *testing.T) {
 	browser.do("POST", at, object{"mode": "view"}, append(own, func(r *http.Request) { r.Header.Del("X-Sluice-CSRF") })...).want(403, "forbidden")
 	browser.do("POST", at, object{"mode": "view"}, append(own, func(r *http.Request) { r.Header.Set("Origin", "http://evil.example") })...).want(403, "origin_not_allowed")
 
-	// What refuses (B209).
+	// What refuses.
 	mint := func(body object, options ...option) *answer {
 		t.Helper()
 		return browser.do("POST", at, body, with(options...)...)
@@ -125,7 +125,7 @@ func TestViews(t *testing.T) {
 	mint(object{"mode": "control", "viewport": object{"width": 5, "height": 5}}).want(400, "validation_error")
 	mint(object{"mode": "control"}, once("ü")).want(400, "validation_error")
 
-	// B211: the key of a mint, whose answer stands in no store.
+	// The key of a mint, whose answer stands in no store.
 	first := mint(object{"mode": "control", "interactionId": "i1"}, once("k1")).want(201)
 	again := mint(object{"mode": "control", "interactionId": "i1"}, once("k1")).want(201)
 	id, token := first.text("viewId"), first.text("token")
@@ -133,7 +133,7 @@ func TestViews(t *testing.T) {
 		t.Errorf("%s, then %s", first.body, again.body)
 	}
 
-	// B212: nothing before the token; then a picture, and a click.
+	// Nothing before the token; then a picture, and a click.
 	d := websocket.Dialer{HandshakeTimeout: 2 * time.Minute}
 	address := "ws" + strings.TrimPrefix(c.base, "http") + "/v1/runs/" + run + "/browser/view"
 	if _, res, err := d.Dial(address, http.Header{"Cookie": header["Cookie"], "Origin": {"http://evil.example"}}); err == nil || res.StatusCode != 403 {
@@ -185,7 +185,7 @@ func TestViews(t *testing.T) {
 		t.Errorf("%s", used.body)
 	}
 
-	// A232: another owner session does not find it; its own ends it.
+	// Another owner session does not find it; its own ends it.
 	other, _ := session(t, c.base)
 	browser.do("DELETE", at+"/"+id, nil, other...).want(404, "not_found")
 	browser.do("POST", at+"/"+id+"/reach-failed", object{"reason": "unknown"}, other...).want(404, "not_found")
@@ -203,7 +203,7 @@ func TestViews(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 
-	// A168: what was given out is in the audit log; the token is nowhere.
+	// What was given out is in the audit log; the token is nowhere.
 	page, _, err := shared.d.Service.AuditEntries(t.Context(), host.AuditQuery{Action: "view.opened", Limit: 10})
 	if err != nil || len(page) != 1 || page[0].Target != run {
 		t.Errorf("%+v %v", page, err)

@@ -37,17 +37,17 @@ func (c *client) ended(run string) *answer {
 	return c.do("GET", "/v1/runs/"+run, nil).want(200)
 }
 
-// A2: what an openwop client does that has never heard of Sluice.
+// What an openwop client does that has never heard of Sluice.
 func TestWalk(t *testing.T) {
 	c := served(t)
 	id := "conformance-clarification"
 	w := c.do("GET", "/v1/workflows/"+id, nil).want(200)
 	node := w.text("nodes", 0, "id")
-	if node != "ask" || w.text("nodes", 0, "typeId") != id || len(w.list("edges")) != 0 { // A4, A61
+	if node != "ask" || w.text("nodes", 0, "typeId") != id || len(w.list("edges")) != 0 {
 		t.Errorf("%s", w.body)
 	}
 
-	// A48 to A50: of parallel duplicates one creates a run, and all get its answer.
+	// Of parallel duplicates one creates a run, and all get its answer.
 	body := object{"workflowId": id, "tags": []string{"walk"}, "metadata": object{"order": 7}, "configurable": object{"apiKey": "hunter2", "recursionLimit": 3}}
 	var (
 		wg  sync.WaitGroup
@@ -97,7 +97,7 @@ func TestWalk(t *testing.T) {
 	if token == "" || snap.text("interrupt", "callbackUrl") != c.base+"/v1/interrupts/"+token {
 		t.Fatalf("%s", snap.body)
 	}
-	var reads []access.Scope // A153: whoever may not answer gets no token
+	var reads []access.Scope // Whoever may not answer gets no token
 	for _, s := range all {
 		if s != access.ApprovalsRespond {
 			reads = append(reads, s)
@@ -107,14 +107,14 @@ func TestWalk(t *testing.T) {
 		t.Errorf("%s", less.body)
 	}
 
-	// A154: reading the token changes nothing.
+	// Reading the token changes nothing.
 	for range 2 {
 		p := c.as("").do("GET", "/v1/interrupts/"+token, nil).want(200)
 		if p.text("kind") != "clarification" || p.text("data", "questions", 0, "id") != "q1" || p.text("key") == "" {
 			t.Errorf("%s", p.body)
 		}
 	}
-	// A145: a value that does not fit names what is wrong and leaves it open.
+	// A value that does not fit names what is wrong and leaves it open.
 	for _, wrong := range []string{`{}`, `{"resumeValue":null}`, `{"resumeValue":"x"}`, `{"resumeValue":{}}`, `{"resumeValue":{"answers":{}}}`,
 		`{"resumeValue":{"answers":"SECRET"}}`, `{"resumeValue":{"answers":{"q1":77331}}}`, `{"resumeValue":{"answers":[{"id":"q1"}]}}`,
 		`{"resumeValue":{"answers":[{"id":"q1","answer":"a"},{"id":"q1","answer":"b"}]}}`, `{"resumeValue":{"answers":{"q1":"a"}},"by":"me"}`} {
@@ -139,7 +139,7 @@ func TestWalk(t *testing.T) {
 	c.do("POST", at+"/interrupts/"+node, object{"resumeValue": object{"answers": object{"q1": "red"}}}).want(409, "interrupt_already_resolved")
 	c.do("GET", "/v1/interrupts/"+token, nil).want(409, "interrupt_already_resolved")
 
-	// A130: each stream ends by itself behind the terminal event.
+	// Each stream ends by itself behind the terminal event.
 	if got := events(updates.rest()); !strings.HasSuffix(got, "node.completed run.completed") || strings.Contains(got, "run.interaction") {
 		t.Errorf("updates: %s", got)
 	}
@@ -147,12 +147,12 @@ func TestWalk(t *testing.T) {
 	if n := len(frames); n == 0 || member(frames[n-1].data, "status") != "completed" || member(frames[0].data, "status") == "completed" {
 		t.Errorf("values: %v", frames)
 	}
-	if got := messages.rest(); len(got) != 0 { // A123
+	if got := messages.rest(); len(got) != 0 {
 		t.Errorf("messages: %v", got)
 	}
 	whole := debug.rest()
 
-	// A136 to A138: the log by other ways is the same.
+	// The log by other ways is the same.
 	page := c.do("GET", at+"/events/poll", nil).want(200).checkEvents()
 	if page.member("isComplete") != true || page.text("terminalStatus") != "completed" || len(page.list("events")) != len(whole) || page.types() != events(whole) {
 		t.Errorf("poll: %s", page.body)
@@ -170,7 +170,7 @@ func TestWalk(t *testing.T) {
 	if a := c.do("GET", at+"/events/poll?vocabulary=openwop", nil).want(200); strings.Contains(a.types(), "run.interaction") || !strings.Contains(a.types(), "clarification.resolved") {
 		t.Errorf("%s", a.types())
 	}
-	// A127 to A129: going on behind an id.
+	// Going on behind an id.
 	for from := int64(0); from <= last; from += 3 {
 		rest := c.follow(at+"/events?streamMode=debug", header("Last-Event-ID", fmt.Sprint(from))).rest()
 		if int64(len(rest)) != last-from || len(rest) > 0 && rest[0].id != from+1 {
@@ -205,17 +205,16 @@ func TestWalk(t *testing.T) {
 		c.do("GET", at+"/events/poll?"+q, nil).want(400, "validation_error")
 	}
 
-	// A85.
 	b := c.do("GET", at+"/debug-bundle", nil).want(200).checkEvents()
 	if b.types() != events(whole) || b.number("metrics", "eventCount") != float64(len(whole)) || b.text("bundleVersion") != "1" ||
 		b.member("run", "configurable") != nil || b.member("run", "metadata") != nil || b.header.Get("Cache-Control") != "no-store" || strings.Contains(string(b.body), "hunter2") {
 		t.Errorf("%s", b.body)
 	}
-	// R10: what came of it; cursors are for who may read state.
+	// What came of it; cursors are for who may read state.
 	if a := c.do("GET", at+"/result", nil).want(200); a.text("status") != "succeeded" || a.member("state") == nil {
 		t.Errorf("%s", a.body)
 	}
-	// A72, A77, A165: what comes too late.
+	// What comes too late.
 	if a := c.do("POST", at+"/cancel", nil).want(200); a.text("status") != "completed" {
 		t.Errorf("%s", a.body)
 	}
@@ -228,7 +227,7 @@ func TestWalk(t *testing.T) {
 	c.do("POST", at+"/interrupts/nobody", object{"resumeValue": object{}}).want(404, "interrupt_not_found")
 }
 
-// A62, A63, A65, A67: what creation refuses, by name and without a value.
+// What creation refuses, by name and without a value.
 func TestCreateRefused(t *testing.T) {
 	c := served(t)
 	long := strings.Repeat("x", 300)
@@ -271,12 +270,12 @@ func TestCreateRefused(t *testing.T) {
 	c.do("POST", "/v1/runs", workflow("conformance-noop"), header("X-Dedup", "maybe")).want(400, "validation_error")
 	c.do("POST", "/v1/runs", workflow("conformance-noop"), header("X-Dedup", "enforce")).want(400, "validation_error")
 	c.do("POST", "/v1/runs", workflow("ask")).want(409, "connection_not_ready") // installed, without a connection
-	// A26: a key for certain connections starts nothing else, not even what needs none.
+	// A key for certain connections starts nothing else, not even what needs none.
 	some := c.as(key(t, access.NewKey{Scopes: all, ConnectionIDs: []store.ConnectionID{"another"}}))
 	some.do("POST", "/v1/runs", workflow("conformance-noop")).want(400, "validation_error")
 }
 
-// A242: what the others of the conformance connectors do.
+// What the others of the conformance connectors do.
 func TestConformanceRuns(t *testing.T) {
 	c := served(t)
 	for id, inputs := range map[string]object{"conformance-noop": {"ignored": 1}, "conformance-idempotent": {"nonce": "a"}, "conformance-delay": {"delayMs": 1}} {
@@ -299,8 +298,7 @@ func TestConformanceRuns(t *testing.T) {
 	}
 }
 
-// A140, A144, A147, A164: a decision by every way that there is; both ways of
-// deciding complete the run.
+// A decision by every way that there is; both ways of deciding complete the run.
 func TestApproval(t *testing.T) {
 	c := served(t)
 	for name, answer := range map[string]func(run, interaction, token string) *answer{
@@ -371,8 +369,8 @@ func TestApproval(t *testing.T) {
 	}
 }
 
-// A148: of concurrent answers exactly one is taken. A165: a question that was
-// answered is a conflict; an accepted request repeated is accepted again.
+// Of concurrent answers exactly one is taken. A question that was answered is a
+// conflict; an accepted request repeated is accepted again.
 func TestOneAnswer(t *testing.T) {
 	c := served(t)
 	run := c.start(workflow("conformance-approval"))
@@ -418,7 +416,7 @@ func TestOneAnswer(t *testing.T) {
 	c.ended(run)
 }
 
-// A146, A147, A155: a question whose run was cancelled.
+// A question whose run was cancelled.
 func TestCancelWhileAsked(t *testing.T) {
 	c := served(t)
 	run := c.start(workflow("conformance-approval"))
@@ -426,7 +424,7 @@ func TestCancelWhileAsked(t *testing.T) {
 	at := "/v1/runs/" + run
 	token := c.do("GET", at, nil).text("interrupt", "interruptToken")
 	interaction := c.do("GET", "/v1/assistance?runId="+run, nil).text("data", 0, "interactionId")
-	if a := c.do("POST", at+"/cancel", `{"reason":"enough","unknown":1}`).want(200); !strings.HasPrefix(a.text("status"), "cancel") { // an open body (A8)
+	if a := c.do("POST", at+"/cancel", `{"reason":"enough","unknown":1}`).want(200); !strings.HasPrefix(a.text("status"), "cancel") { // an open body
 		t.Errorf("%s", a.body)
 	}
 	if s := c.ended(run); s.text("status") != "cancelled" {
@@ -446,7 +444,7 @@ func TestCancelWhileAsked(t *testing.T) {
 	}
 }
 
-// A152, A155: tokens that are none, that were changed, that have expired.
+// Tokens that are none, that were changed, that have expired.
 func TestTokens(t *testing.T) {
 	c := served(t)
 	run := c.start(workflow("conformance-approval"))
@@ -470,7 +468,7 @@ func TestTokens(t *testing.T) {
 	none.do("GET", "/v1/interrupts/"+old, nil).want(410, "interrupt_expired")
 	none.do("POST", "/v1/interrupts/"+old, `{"resumeValue":{"action":"accept"}}`).want(410, "interrupt_expired")
 	var last *answer
-	for range 11 { // A253
+	for range 11 {
 		last = none.do("POST", "/v1/interrupts/"+token, `{"resumeValue":{"action":"none"}}`)
 	}
 	last.want(429, "rate_limited")
@@ -497,7 +495,7 @@ func (c *client) status(run, status string) {
 	}
 }
 
-// A72 to A76: pause, resume and cancel of a run that works.
+// Pause, resume and cancel of a run that works.
 func TestPause(t *testing.T) {
 	c := served(t)
 	run := c.start(workflow("conformance-cancellable"))
@@ -533,7 +531,7 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// A75: a question that is answered while the run is paused.
+// A question that is answered while the run is paused.
 func TestAnswerWhilePaused(t *testing.T) {
 	c := served(t)
 	run := c.start(workflow("conformance-approval"))
@@ -553,7 +551,7 @@ func TestAnswerWhilePaused(t *testing.T) {
 	}
 }
 
-// A64: with X-Dedup one run of a scope id is active.
+// With X-Dedup one run of a scope id is active.
 func TestDedup(t *testing.T) {
 	c := served(t)
 	body := object{"workflowId": "conformance-approval", "scopeId": "invoice-7"}
@@ -570,7 +568,7 @@ func TestDedup(t *testing.T) {
 	c.ended(run)
 }
 
-// A77 to A83: branches, and what is refused.
+// Branches, and what is refused.
 func TestFork(t *testing.T) {
 	c := served(t)
 	run := c.start(workflow("conformance-noop"))
@@ -604,7 +602,7 @@ func TestFork(t *testing.T) {
 	}
 }
 
-// A71: runs by what they are.
+// Runs by what they are.
 func TestListRuns(t *testing.T) {
 	c := served(t)
 	var runs []string

@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// newWebhook is the answer of A233.
+// newWebhook is a webhook that was just made.
 type newWebhook struct {
 	WebhookID     string `json:"webhookId"`
 	Secret        string `json:"secret,omitempty"`
@@ -24,40 +24,55 @@ type newSecret struct {
 	Secret string `json:"secret,omitempty"` // "" has one made
 }
 
-// webhookRoutes are A233 to A236, but for PATCH. A webhook gets the events of every connection.
-func (a *API) webhookRoutes() []route {
-	one := "/v1/webhooks/:webhookId"
-	return []route{
-		{Route: web.Route{Method: "POST", Path: "/v1/webhooks", Scope: access.WebhooksManage, Whole: true, Keyed: true, Handle: a.createWebhook},
-			see: "api.md#webhooks", summary: "Have events delivered; a secret that is made is shown once", body: webhook.Definition{}, answer: newWebhook{}, status: 201,
-			codes: []string{"conflict"}},
-		{Route: web.Route{Method: "GET", Path: "/v1/webhooks", Scope: access.WebhooksManage, Whole: true, Handle: a.listWebhooks},
-			see: "api.md#webhooks", summary: "List webhooks, without secrets", query: paging, answer: web.List[webhook.Webhook]{}},
-		{Route: web.Route{Method: "GET", Path: one, Scope: access.WebhooksManage, Whole: true, Handle: a.getWebhook},
-			see: "api.md#webhooks", summary: "One webhook", answer: webhook.Webhook{}},
-		{Route: web.Route{Method: "DELETE", Path: one, Scope: access.WebhooksManage, Whole: true, Keyed: true, Handle: a.deleteWebhook},
-			see: "api.md#webhooks", summary: "Remove a webhook"},
-		{Route: web.Route{Method: "POST", Path: one, Verb: "rotate", Scope: access.WebhooksManage, Whole: true, Keyed: true, Handle: a.rotateWebhook},
-			see: "api.md#webhooks", summary: "Replace the signing secret; a secret that is made is shown once, and deliveries have both signatures for 24 hours",
-			body: newSecret{}, answer: webhook.Rotation{}, codes: []string{"conflict"}},
-		{Route: web.Route{Method: "POST", Path: one, Verb: "test", Scope: access.WebhooksManage, Whole: true, Keyed: true, Handle: a.testWebhook},
-			see: "api.md#webhooks", summary: "Deliver a test now, and say what came of it", answer: webhook.Attempt{}},
-		{Route: web.Route{Method: "GET", Path: one + "/deliveries", Scope: access.WebhooksManage, Whole: true, Handle: a.listDeliveries},
-			see: "api.md#webhooks", summary: "The last attempts to deliver, newest first", query: paging, answer: web.List[webhook.Attempt]{}},
-		{Route: web.Route{Method: "POST", Path: one + "/deliveries/:deliveryId", Verb: "redeliver", Scope: access.WebhooksManage, Whole: true, Keyed: true,
-			Handle: a.redeliver},
-			see: "api.md#webhooks", summary: "Make one attempt more for what an attempt was for, and say what came of it", answer: webhook.Attempt{}},
-	}
+// webhookAPI has the routes of webhooks. A webhook gets the events of every
+// connection.
+type webhookAPI struct {
+	webhooks *webhook.Hooks
+	audit    auditor
 }
 
-func (a *API) createWebhook(c *fiber.Ctx) error {
+func (a *webhookAPI) routes() []route {
+	one := "/v1/webhooks/:webhookId"
+	return documented("api.md#webhooks", []route{
+		{Route: web.Route{Method: "POST", Path: "/v1/webhooks", Scope: access.WebhooksManage, Whole: true, Keyed: true,
+			Handle: a.createWebhook},
+			summary: "Have events delivered; a secret that is made is shown once", body: webhook.Definition{},
+			answer: newWebhook{}, status: 201,
+			codes: []string{"conflict"}},
+		{Route: web.Route{Method: "GET", Path: "/v1/webhooks", Scope: access.WebhooksManage, Whole: true,
+			Handle: a.listWebhooks},
+			summary: "List webhooks, without secrets", query: paging, answer: web.List[webhook.Webhook]{}},
+		{Route: web.Route{Method: "GET", Path: one, Scope: access.WebhooksManage, Whole: true, Handle: a.getWebhook},
+			summary: "One webhook", answer: webhook.Webhook{}},
+		{Route: web.Route{Method: "DELETE", Path: one, Scope: access.WebhooksManage, Whole: true, Keyed: true,
+			Handle: a.deleteWebhook},
+			summary: "Remove a webhook"},
+		{Route: web.Route{Method: "POST", Path: one, Verb: "rotate", Scope: access.WebhooksManage, Whole: true,
+			Keyed: true, Handle: a.rotateWebhook},
+			summary: "Replace the signing secret; a secret that is made is shown once, and deliveries have both signatures for 24 hours",
+			body:    newSecret{}, answer: webhook.Rotation{}, codes: []string{"conflict"}},
+		{Route: web.Route{Method: "POST", Path: one, Verb: "test", Scope: access.WebhooksManage, Whole: true,
+			Keyed: true, Handle: a.testWebhook},
+			summary: "Deliver a test now, and say what came of it", answer: webhook.Attempt{}},
+		{Route: web.Route{Method: "GET", Path: one + "/deliveries", Scope: access.WebhooksManage, Whole: true,
+			Handle: a.listDeliveries},
+			summary: "The last attempts to deliver, newest first", query: paging, answer: web.List[webhook.Attempt]{}},
+		{Route: web.Route{Method: "POST", Path: one + "/deliveries/:deliveryId", Verb: "redeliver",
+			Scope: access.WebhooksManage, Whole: true, Keyed: true,
+			Handle: a.redeliver},
+			summary: "Make one attempt more for what an attempt was for, and say what came of it",
+			answer:  webhook.Attempt{}},
+	})
+}
+
+func (a *webhookAPI) createWebhook(c *fiber.Ctx) error {
 	var q webhook.Definition
 	if err := web.Body(c, &q); err != nil {
 		return err
 	}
 	slot := web.SlotOf(c)
 	slot.Omit("secret")
-	w, secret, err := a.Webhooks.Create(web.Context(c), web.Who(c).ID, q, func(w webhook.Webhook, secret string) []store.Write {
+	w, secret, err := a.webhooks.Create(web.Context(c), web.Who(c).ID, q, func(w webhook.Webhook, secret string) []store.Write {
 		body, err := web.Encode(newWebhook{WebhookID: w.ID, Secret: secret})
 		if err != nil {
 			return nil
@@ -67,51 +82,51 @@ func (a *API) createWebhook(c *fiber.Ctx) error {
 	if err != nil {
 		return webhookRefused(err)
 	}
-	if err := a.Host.Audit(web.Context(c), "webhook.created", w.ID, "done", nil); err != nil {
+	if err := a.audit.Audit(web.Context(c), "webhook.created", w.ID, "done", nil); err != nil {
 		return err
 	}
 	return web.Created(c, "/v1/webhooks/"+w.ID, newWebhook{WebhookID: w.ID, Secret: secret})
 }
 
-func (a *API) listWebhooks(c *fiber.Ctx) error {
+func (a *webhookAPI) listWebhooks(c *fiber.Ctx) error {
 	page, err := web.PageOf(c, 0, 0)
 	if err != nil {
 		return err
 	}
-	all, err := a.Webhooks.List(web.Context(c))
+	all, err := a.webhooks.List(web.Context(c))
 	if err != nil {
 		return err
 	}
 	return listed(c, page, all, func(w webhook.Webhook) string { return w.ID })
 }
 
-func (a *API) getWebhook(c *fiber.Ctx) error {
+func (a *webhookAPI) getWebhook(c *fiber.Ctx) error {
 	id, err := web.ID(c, "webhookId")
 	if err != nil {
 		return err
 	}
-	w, err := a.Webhooks.Get(web.Context(c), id)
+	w, err := a.webhooks.Get(web.Context(c), id)
 	if err != nil {
 		return err
 	}
 	return web.JSON(c, 200, w)
 }
 
-func (a *API) deleteWebhook(c *fiber.Ctx) error {
+func (a *webhookAPI) deleteWebhook(c *fiber.Ctx) error {
 	id, err := web.ID(c, "webhookId")
 	if err != nil {
 		return err
 	}
-	if err := a.Webhooks.Delete(web.Context(c), id); err != nil {
+	if err := a.webhooks.Delete(web.Context(c), id); err != nil {
 		return err
 	}
-	if err := a.Host.Audit(web.Context(c), "webhook.deleted", id, "done", nil); err != nil {
+	if err := a.audit.Audit(web.Context(c), "webhook.deleted", id, "done", nil); err != nil {
 		return err
 	}
 	return web.Nothing(c)
 }
 
-// webhookRefused is what a definition or a secret is answered that is not taken.
+// webhookRefused turns the refusal of a definition or a secret into an answer.
 func webhookRefused(err error) error {
 	var refused *webhook.Refusal
 	switch {
@@ -127,7 +142,7 @@ func webhookRefused(err error) error {
 	return err
 }
 
-func (a *API) rotateWebhook(c *fiber.Ctx) error {
+func (a *webhookAPI) rotateWebhook(c *fiber.Ctx) error {
 	id, err := web.ID(c, "webhookId")
 	if err != nil {
 		return err
@@ -138,7 +153,7 @@ func (a *API) rotateWebhook(c *fiber.Ctx) error {
 	}
 	slot := web.SlotOf(c)
 	slot.Omit("secret")
-	r, err := a.Webhooks.Rotate(web.Context(c), id, q.Secret, func(r webhook.Rotation) []store.Write {
+	r, err := a.webhooks.Rotate(web.Context(c), id, q.Secret, func(r webhook.Rotation) []store.Write {
 		body, err := web.Encode(r)
 		if err != nil {
 			return nil
@@ -148,22 +163,22 @@ func (a *API) rotateWebhook(c *fiber.Ctx) error {
 	if err != nil {
 		return webhookRefused(err)
 	}
-	if err := a.Host.Audit(web.Context(c), "webhook.rotated", id, "done", nil); err != nil {
+	if err := a.audit.Audit(web.Context(c), "webhook.rotated", id, "done", nil); err != nil {
 		return err
 	}
 	return web.JSON(c, 200, r)
 }
 
-func (a *API) testWebhook(c *fiber.Ctx) error {
+func (a *webhookAPI) testWebhook(c *fiber.Ctx) error {
 	id, err := web.ID(c, "webhookId")
 	if err != nil {
 		return err
 	}
-	got, err := a.Webhooks.Test(web.PollContext(c), id)
+	got, err := a.webhooks.Test(web.PollContext(c), id)
 	return a.attempted(c, "webhook.tested", id, got, err)
 }
 
-func (a *API) redeliver(c *fiber.Ctx) error {
+func (a *webhookAPI) redeliver(c *fiber.Ctx) error {
 	id, err := web.ID(c, "webhookId")
 	if err != nil {
 		return err
@@ -172,13 +187,13 @@ func (a *API) redeliver(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	got, err := a.Webhooks.Redeliver(web.PollContext(c), id, delivery)
+	got, err := a.webhooks.Redeliver(web.PollContext(c), id, delivery)
 	return a.attempted(c, "webhook.redelivered", id, got, err)
 }
 
-// attempted answers with an attempt that was asked for; that it failed is its
-// answer, and no error of the request.
-func (a *API) attempted(c *fiber.Ctx, action, id string, got webhook.Attempt, err error) error {
+// attempted answers with the attempt that was asked for. The request has succeeded
+// also when the attempt has failed.
+func (a *webhookAPI) attempted(c *fiber.Ctx, action, id string, got webhook.Attempt, err error) error {
 	if err != nil {
 		return err
 	}
@@ -186,13 +201,13 @@ func (a *API) attempted(c *fiber.Ctx, action, id string, got webhook.Attempt, er
 	if got.Error != "" {
 		outcome = "failed"
 	}
-	if err := a.Host.Audit(web.Context(c), action, id, outcome, map[string]string{"delivery": got.ID}); err != nil {
+	if err := a.audit.Audit(web.Context(c), action, id, outcome, map[string]string{"delivery": got.ID}); err != nil {
 		return err
 	}
 	return web.JSON(c, 200, got)
 }
 
-func (a *API) listDeliveries(c *fiber.Ctx) error {
+func (a *webhookAPI) listDeliveries(c *fiber.Ctx) error {
 	id, err := web.ID(c, "webhookId")
 	if err != nil {
 		return err
@@ -201,7 +216,7 @@ func (a *API) listDeliveries(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	all, err := a.Webhooks.Deliveries(web.Context(c), id)
+	all, err := a.webhooks.Deliveries(web.Context(c), id)
 	if err != nil {
 		return err
 	}

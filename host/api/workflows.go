@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 
@@ -13,7 +14,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// workflow is A61: a connector as openwop sees it, with one node.
+// workflow is a connector as openwop sees it, with one node.
 type workflow struct {
 	ID          string         `json:"id"`
 	Name        string         `json:"name"`
@@ -59,44 +60,61 @@ type timeouts struct {
 	Timeout int64 `json:"timeout" doc:"ms; what a run may take in all"`
 }
 
-// workflowRoutes are A61.
-func (a *API) workflowRoutes() []route {
+// workflowAPI has the route that shows a connector as a workflow.
+type workflowAPI struct {
+	workflowFinder
+	timeout int64 // ms that a run may take in all
+}
+
+// A workflowFinder finds what a workflow id means.
+type workflowFinder struct {
+	connections connectionReader
+	connectors  connectorReader
+}
+
+type connectorReader interface {
+	Connector(ctx context.Context, name string) (host.Connector, error)
+}
+
+func (a *workflowAPI) routes() []route {
 	return []route{{
-		Route: web.Route{Method: "GET", Path: "/v1/workflows/:workflowId", Scope: access.ManifestRead, Handle: a.getWorkflow},
-		see:   "api.md#workflow-view", summary: "A connector as a workflow with one node", answer: workflow{},
+		Route: web.Route{Method: "GET", Path: "/v1/workflows/:workflowId", Scope: access.ManifestRead,
+			Handle: a.getWorkflow},
+		see: "api.md#workflow-view", summary: "A connector as a workflow with one node", answer: workflow{},
 	}}
 }
 
-// workflowConnection finds what a workflow id means (A63): nil for a conformance
-// connector, which has no connection. The error says what starting it would.
-func (a *API) workflowConnection(c *fiber.Ctx, id string) (*host.Connection, error) {
+// connection is the one that a workflow id names, by itself or as the only one of a
+// connector; nil for a conformance connector, which has none. The error says what
+// starting it would.
+func (a workflowFinder) connection(c *fiber.Ctx, id string) (*host.Connection, error) {
 	ctx := web.Context(c)
-	conn, err := a.Host.Connection(ctx, store.ConnectionID(id))
+	conn, err := a.connections.Connection(ctx, store.ConnectionID(id))
 	if err == nil {
 		return &conn, nil
 	}
 	if p, known := web.ProblemOf(err); !errors.Is(err, store.ErrNotFound) && (!known || p.Code != "not_found") {
 		return nil, err
 	}
-	connector, err := a.Host.Connector(ctx, id)
+	connector, err := a.connectors.Connector(ctx, id)
 	if err != nil || connector.Conformance {
 		return nil, err
 	}
 	if len(connector.Connections) != 1 {
 		return nil, store.ErrNotFound
 	}
-	conn, err = a.Host.Connection(ctx, store.ConnectionID(connector.Connections[0].ConnectionID))
+	conn, err = a.connections.Connection(ctx, store.ConnectionID(connector.Connections[0].ConnectionID))
 	return &conn, err
 }
 
-func (a *API) getWorkflow(c *fiber.Ctx) error {
+func (a *workflowAPI) getWorkflow(c *fiber.Ctx) error {
 	id, err := web.ID(c, "workflowId")
 	if err != nil {
 		return err
 	}
 	name := id
 	p := web.Principal(c)
-	if conn, err := a.Host.Connection(web.Context(c), store.ConnectionID(id)); err == nil {
+	if conn, err := a.connections.Connection(web.Context(c), store.ConnectionID(id)); err == nil {
 		if !p.SeesConnection(idOf(conn)) {
 			return web.NotFound()
 		}
@@ -105,7 +123,7 @@ func (a *API) getWorkflow(c *fiber.Ctx) error {
 		}
 		name = conn.ConnectorName
 	}
-	connector, err := a.Host.Connector(web.Context(c), name)
+	connector, err := a.connectors.Connector(web.Context(c), name)
 	if err != nil {
 		return err
 	}
@@ -115,9 +133,10 @@ func (a *API) getWorkflow(c *fiber.Ctx) error {
 	}
 	w := workflow{
 		ID: id, Name: connector.DisplayName, Version: connector.Version, Description: connector.Description,
-		Nodes: []workflowNode{{ID: m.Node(), TypeID: connector.Name, Name: connector.DisplayName, Config: map[string]any{}, Inputs: map[string]any{}}},
+		Nodes: []workflowNode{{ID: m.Node(), TypeID: connector.Name, Name: connector.DisplayName,
+			Config: map[string]any{}, Inputs: map[string]any{}}},
 		Edges: []struct{}{}, Triggers: []trigger{{ID: "manual", Type: "manual", Enabled: true}},
-		Variables: variables(m, connector.Conformance), Metadata: map[string]any{}, Settings: timeouts{a.Limits["budget.total"]},
+		Variables: variables(m, connector.Conformance), Metadata: map[string]any{}, Settings: timeouts{a.timeout},
 	}
 	if w.Name == "" {
 		w.Name, w.Nodes[0].Name = connector.Name, connector.Name
@@ -125,8 +144,8 @@ func (a *API) getWorkflow(c *fiber.Ctx) error {
 	return web.JSON(c, 200, w)
 }
 
-// variables are run options, never values (A61). Those of a conformance connector
-// are its settings (A65).
+// variables are run options, never values. Those of a conformance connector
+// are its settings.
 func variables(m *abi.Manifest, conformance bool) []variable {
 	if !conformance {
 		return []variable{

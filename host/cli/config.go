@@ -15,7 +15,7 @@ import (
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/browser"
 	"github.com/sluicehost/sluice/host/daemon"
-	"github.com/sluicehost/sluice/host/web/server"
+	"github.com/sluicehost/sluice/host/web"
 )
 
 // configFile is the file of sluice serve --config, YAML or JSON. Absent members
@@ -279,7 +279,7 @@ func (c *configFile) options() daemon.Options {
 	if n := given(c.Pace.AtOnce); n > 0 {
 		h.Pace.AtOnce = n
 	}
-	o := daemon.Options{Host: h, WebhookLoopback: c.WebhookLoopback, Server: server.Options{
+	o := daemon.Options{Host: h, WebhookLoopback: c.WebhookLoopback, Server: web.ServerOptions{
 		Listen: c.Listen, Expose: c.Expose, Cert: app.Home(c.TLS.Cert), Key: app.Home(c.TLS.Key), Proxies: c.Proxies, PublicURL: c.PublicURL, Hosts: c.Hosts, MetricsOpen: c.MetricsOpen,
 	}}
 	c.Limits.apply(&o)

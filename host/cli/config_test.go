@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sluicehost/sluice/host/web/server"
+	"github.com/sluicehost/sluice/host/web"
 )
 
 // The file in docs/operating.md names every setting, with the default it has.
@@ -50,7 +50,7 @@ func TestConfigDocumented(t *testing.T) {
 		t.Errorf("settings are documented otherwise: %+v", got)
 	}
 	if r, s := got.Server, got.Streams; r.Rates.KeyPerSecond != 50 || r.Rates.AddressPerSecond != 50 || r.Rates.KeyBurst != 200 || r.Rates.LoginsPerMinute != 5 ||
-		r.Rates.TokenPostsPerMinute != 10 || r.PerAddress != server.DefaultPerAddress || r.Connections != server.DefaultConnections || s.PerRun != 32 || s.PerKey != 128 || s.Total != 1024 {
+		r.Rates.TokenPostsPerMinute != 10 || r.PerAddress != web.DefaultPerAddress || r.Connections != web.DefaultConnections || s.PerRun != 32 || s.PerKey != 128 || s.Total != 1024 {
 		t.Errorf("limits are documented otherwise: %+v, %+v", r, s)
 	}
 	if s := got.Service; s.Runs != 8 || s.Accepted != 64 || s.Share != 16 || s.Grace.Seconds() != 30 || s.ShortestInterval.Seconds() != 10 {

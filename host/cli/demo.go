@@ -20,7 +20,7 @@ import (
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/daemon"
 	"github.com/sluicehost/sluice/host/timeline"
-	"github.com/sluicehost/sluice/host/web/server"
+	"github.com/sluicehost/sluice/host/web"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -106,7 +106,7 @@ func (c exampleCommands) openDemo(ctx context.Context) (*daemon.Daemon, error) {
 	o.Service.Grace = demoGrace
 	d, err := daemon.Open(ctx, o)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		o.Server = server.Options{Listen: []string{"127.0.0.1:0"}}
+		o.Server = web.ServerOptions{Listen: []string{"127.0.0.1:0"}}
 		d, err = daemon.Open(ctx, o)
 	}
 	if err != nil {
@@ -267,7 +267,7 @@ func (c exampleCommands) demoConnection(ctx context.Context, k *client.Client, q
 }
 
 // inviteTo says where everything is; the link stands last.
-func (c exampleCommands) inviteTo(login server.Login, dir string) error {
+func (c exampleCommands) inviteTo(login web.Login, dir string) error {
 	c.warnf("")
 	c.warnf("Everything is in %s until you press Ctrl-C; then it is deleted.", dir)
 	c.warnf("Commands reach it with --store %s, such as: go run . answer last --store %s", c.store, c.store)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/daemon"
-	"github.com/sluicehost/sluice/host/web/server"
+	"github.com/sluicehost/sluice/host/web"
 )
 
 // serveFlags are the settings of a host that is left running.
@@ -23,7 +23,7 @@ type serveFlags struct {
 	require   string
 	networkFS bool
 	quiet     bool
-	server    server.Options
+	server    web.ServerOptions
 	loopback  bool // webhooks
 }
 
@@ -61,7 +61,7 @@ it. docs/operating.md has them all.`,
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.config, "config", "", "read settings from `FILE`")
-	fl.StringArrayVar(&f.server.Listen, "listen", nil, "address to listen on, `HOST:PORT` (default "+server.DefaultListen+"); repeatable")
+	fl.StringArrayVar(&f.server.Listen, "listen", nil, "address to listen on, `HOST:PORT` (default "+web.DefaultListen+"); repeatable")
 	fl.BoolVar(&f.server.Expose, "expose", false, "allow addresses that are not loopback")
 	fl.StringVar(&f.server.Cert, "tls-cert", "", "certificate in a PEM `FILE`")
 	fl.StringVar(&f.server.Key, "tls-key", "", "its key in a PEM `FILE`")
@@ -144,7 +144,7 @@ const maxSocket = 100
 
 // unserved says what to do about what keeps a host from starting.
 func (c *command) unserved(err error) error {
-	var options *server.OptionsError
+	var options *web.OptionsError
 	dir, _ := app.DataDir(c.store)
 	switch {
 	case errors.As(err, &options):

@@ -26,7 +26,6 @@ import (
 	"github.com/sluicehost/sluice/host/telemetry"
 	"github.com/sluicehost/sluice/host/timeline"
 	"github.com/sluicehost/sluice/host/web"
-	"github.com/sluicehost/sluice/host/web/server"
 	"github.com/sluicehost/sluice/host/webhook"
 	"github.com/sluicehost/sluice/store"
 )
@@ -38,7 +37,7 @@ type Options struct {
 	Service app.ServiceOptions
 	// Server says where it listens; what the daemon itself provides (Store, Mount,
 	// Ready, Metrics, Audit, Observe, ErrorPage, Socket) is set by Open.
-	Server  server.Options
+	Server  web.ServerOptions
 	Streams stream.Options
 	// WebhookLoopback lets webhooks go to servers on this machine.
 	WebhookLoopback bool
@@ -51,7 +50,7 @@ type Options struct {
 type Daemon struct {
 	Host    *app.Host
 	Service *app.Service
-	Server  *server.Server
+	Server  *web.Server
 	API     *api.API
 	UI      *dashboard.UI
 
@@ -168,7 +167,7 @@ func (d *Daemon) listen(ctx context.Context, o Options, version string, m *telem
 	so.Store, so.Log, so.Observe, so.Metrics = d.Host.Store, o.Host.Log, m.Request, m.Write
 	so.Ready = d.ready
 	d.UI, err = dashboard.New(dashboard.Options{
-		Host: d.Service, Store: d.Host.Store, Streams: d.streams, Webhooks: d.hooks, Version: version, Log: o.Host.Log,
+		Host: d.Service, Store: d.Host.Store, Streams: d.streams, Webhooks: d.hooks, Version: version,
 	})
 	if err != nil {
 		return err
@@ -189,7 +188,7 @@ func (d *Daemon) listen(ctx context.Context, o Options, version string, m *telem
 			err = d.mount(ctx, app, o, version)
 		}
 	})
-	server, failed := server.Open(ctx, so)
+	server, failed := web.OpenServer(ctx, so)
 	d.Server = server
 	return errors.Join(failed, err)
 }
@@ -204,8 +203,8 @@ func (d *Daemon) mount(ctx context.Context, app *web.App, o Options, version str
 	maps.Copy(limits, map[string]int64{
 		"requestsPerSecond": int64(rates.KeyPerSecond), "requestBurst": int64(rates.KeyBurst), "loginsPerMinute": int64(rates.LoginsPerMinute),
 		"tokenPostsPerMinute": int64(rates.TokenPostsPerMinute), "subscribersPerRun": int64(perRun), "subscribersPerKey": int64(perKey), "subscribers": int64(all),
-		"connectionsPerAddress": int64(cmp.Or(o.Server.PerAddress, server.DefaultPerAddress)),
-		"connections":           int64(cmp.Or(o.Server.Connections, server.DefaultConnections)),
+		"connectionsPerAddress": int64(cmp.Or(o.Server.PerAddress, web.DefaultPerAddress)),
+		"connections":           int64(cmp.Or(o.Server.Connections, web.DefaultConnections)),
 	})
 	d.API, err = api.New(api.Options{
 		Host: d.Service, Store: d.Host.Store, Access: app.Access(), Streams: d.streams, Webhooks: d.hooks,

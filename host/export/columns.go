@@ -18,7 +18,7 @@ const MaxColumns = 1000
 var ErrColumns = errors.New("the records have more than 1000 different fields")
 
 // Columns lists the data fields of the selected records in the order of the
-// schemas, then those that no schema names, in name order (A215). It reads all of
+// schemas, then those that no schema names, in name order. It reads all of
 // them. ErrColumns.
 func (s Selection) Columns(ctx context.Context, src Source) ([]string, error) {
 	var fields []string

@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// envelope are the first columns of a CSV file (A215).
+// envelope are the first columns of a CSV file.
 var envelope = []string{"connectionId", "stream", "key", "emittedAt", "ingestedAt", "version", "runId", "deleted", "deletedAt"}
 
 // WriteCSV writes the envelope columns, then columns, which Columns found: members
@@ -89,7 +89,7 @@ func value(m strictjson.Value) string {
 }
 
 // cell makes text of a connector safe in a spreadsheet: cleaned, and with a
-// leading ' where it could be a formula (S50).
+// leading ' where it could be a formula.
 func cell(s string) string {
 	formula := s != "" && (s[0] == '=' || s[0] == '+' || s[0] == '-' || s[0] == '@' || s[0] == '\t' || s[0] == '\r')
 	s = abi.CleanLines(s)

@@ -7,7 +7,7 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// S50, A215: what could be a formula gets a leading '; numbers stay numbers.
+// What could be a formula gets a leading '; numbers stay numbers.
 func TestCells(t *testing.T) {
 	for in, want := range map[string]string{
 		`"plain"`: "plain", `"=1+1"`: "'=1+1", `"+1"`: "'+1", `"-1"`: "'-1", `"@x"`: "'@x", `"\tx"`: "' x", `"\rx"`: "' x",

@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A Line is the Record of run-api.md A212.
+// A Line is a record as the API and exports show it.
 type Line struct {
 	ConnectionID store.ConnectionID `json:"connectionId"`
 	Stream       store.Stream       `json:"stream"`

@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A213: what is left of a record's data is spelled as it was, in its order.
+// What is left of a record's data is spelled as it was, in its order.
 func TestOnly(t *testing.T) {
 	r := store.Record{Stream: "s", Key: "k", Data: json.RawMessage(`{"b" : 1.50, "a\u0062" :"<\u00e9>", "c":{"d": null}, "e":2}`)}
 	got, err := Only(r, map[string]bool{"b": true, "ab": true, "c": true, "none": true})
@@ -26,7 +26,7 @@ func TestOnly(t *testing.T) {
 	}
 }
 
-// A212: keys of both kinds, and tombstones.
+// Keys of both kinds, and tombstones.
 func TestLineOf(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6_700_000, time.FixedZone("", 3600))
 	for want, r := range map[string]store.Record{

@@ -39,7 +39,8 @@ const pageRecords = 1000
 // error is do's, or that of reading.
 func (s Selection) Each(ctx context.Context, src Source, do func(store.Record) error) error {
 	for _, from := range s.Streams {
-		q := store.RecordQuery{Connection: s.Connection, Stream: from.Stream, After: from.After, Deleted: s.Deleted, Match: s.Match,
+		q := store.RecordQuery{Connection: s.Connection, Stream: from.Stream, After: from.After, Deleted: s.Deleted,
+			Match: s.Match,
 			Order: s.Order, Descending: s.Descending, Limit: pageRecords}
 		for {
 			page, err := src.Records(ctx, q)

@@ -8,10 +8,10 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// from finds out where a request comes from. Forwarding headers count only on
-// connections of a listed proxy (A39, S96), and of a chain of addresses the last
-// that is not a proxy, since what stands before it was the client's to write.
-func (r *request) from(c *fiber.Ctx) {
+// locate finds out where a request comes from. Forwarding headers count only on
+// connections of a listed proxy, and of a chain of addresses the last that is not
+// a proxy, since what stands before it was the client's to write.
+func (r *request) locate(c *fiber.Ctx) {
 	ctx := c.Context()
 	r.https = ctx.IsTLS()
 	switch at := ctx.RemoteAddr().(type) {

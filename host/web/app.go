@@ -1,3 +1,14 @@
+// Package web is how HTTP is spoken here: which requests are let in, in which
+// order they are checked, how bodies, parameters and cursors are read, and how
+// answers and refusals look. Routes live in host/api and dashboard; they are
+// added to an App with what they need, and get requests that have passed.
+//
+// Everything a request holds is hostile, and everything that a *fiber.Ctx returns
+// is a view of a buffer that the next request overwrites. What this package
+// returns is copied; what a handler takes from the Ctx itself is not.
+//
+// Fiber's BodyParser, Format, Hostname, Protocol, IP, session, csrf, cache, proxy
+// and timeout functions are not used, here or in routes.
 package web
 
 import (
@@ -17,7 +28,7 @@ import (
 	"github.com/sluicehost/sluice/host/access"
 )
 
-// Bounds of A12 and A21.
+// Bounds of requests, in bytes.
 const (
 	MaxBody   = 1 << 20
 	MaxUpload = 64 << 20
@@ -30,19 +41,19 @@ const (
 type Options struct {
 	Access *access.Access
 	Log    *slog.Logger // nil: discarded
-	// Hosts are the values of the Host header that are answered (A36), in lower
+	// Hosts are the values of the Host header that are answered, in lower
 	// case, with the port unless it is the scheme's own. None are needed at the local
 	// socket.
 	Hosts []string
 	// Proxies terminate TLS for us; X-Forwarded-For and -Proto of these alone are
-	// believed (A39).
+	// believed.
 	Proxies []netip.Prefix
 	// ErrorPage shows a refusal to a person, for routes with Page; nil: as JSON.
 	ErrorPage func(c *fiber.Ctx, p *Problem) error
 	// Observe is told of every answer, for metrics; nil: nobody. The route is a
 	// template, "" for none that exists.
 	Observe func(method, route string, status int, took time.Duration)
-	// Denied is told of every request whose key lacks the scope (A168); nil: nobody.
+	// Denied is told of every request whose key lacks the scope; nil: nobody.
 	Denied func(who host.Principal, scope string)
 	// Tenant is whose answers are kept; "" is default.
 	Tenant string
@@ -100,7 +111,7 @@ func New(o Options) *App {
 		ErrorHandler:                 a.frameworkError,
 	})
 	a.fiber.Server().Logger = quiet{o.Log}
-	a.fiber.Server().ExpectHandler = expected
+	a.fiber.Server().ExpectHandler = expectContinue
 	a.fiber.Server().ConnState = func(c net.Conn, s fasthttp.ConnState) {
 		switch s {
 		case fasthttp.StateNew:
@@ -143,7 +154,7 @@ func (a *App) Serve(l net.Listener) error {
 func (a *App) Drain() { a.draining.Store(true) }
 
 // EndStreams refuses new streams with 503, ends those that there are, and waits
-// for them, or until the time is over (A20). Shutdown comes after it.
+// for them, or until the time is over. Shutdown comes after it.
 func (a *App) EndStreams(timeout time.Duration) { a.streams.end(timeout) }
 
 // Shutdown stops listening and waits until requests are answered, or the time is

@@ -16,7 +16,7 @@ import (
 )
 
 // Body decodes the body into v, a pointer to a struct with json tags, as a closed
-// object (A8): an unknown member is refused by name, and so are members twice,
+// object: an unknown member is refused by name, and so are members twice,
 // invalid UTF-8, and more than 64 levels. An absent body is {}. What v gets is
 // its own.
 func Body(c *fiber.Ctx, v any) error { return decode(c, v, true) }
@@ -27,7 +27,7 @@ func OpenBody(c *fiber.Ctx, v any) error { return decode(c, v, false) }
 
 // RawBody is the body as it came, for uploads. It is valid until the handler
 // returns.
-func RawBody(c *fiber.Ctx) ([]byte, error) { return of(c).read(c) }
+func RawBody(c *fiber.Ctx) ([]byte, error) { return requestOf(c).read(c) }
 
 // ContentType is the media type of the body, in lower case, "" for none.
 func ContentType(c *fiber.Ctx) string {
@@ -38,13 +38,12 @@ func ContentType(c *fiber.Ctx) string {
 	return t
 }
 
-// Wipe overwrites a body that holds secrets (S107). Handlers call it when they
-// have what they need. The connection's own buffer is overwritten by what comes
-// next.
-func Wipe(c *fiber.Ctx) { clear(of(c).body) }
+// Wipe overwrites a body that holds secrets. Handlers call it when they have what
+// they need. The connection's own buffer is overwritten by what comes next.
+func Wipe(c *fiber.Ctx) { clear(requestOf(c).body) }
 
 func decode(c *fiber.Ctx, v any, closed bool) error {
-	r := of(c)
+	r := requestOf(c)
 	body, err := r.read(c)
 	if err != nil {
 		return err
@@ -80,7 +79,7 @@ func decodeObject(body []byte, v any, closed bool) error {
 	return nil
 }
 
-// jsonType refuses bodies that are not application/json in UTF-8 (A8). A media
+// jsonType refuses bodies that are not application/json in UTF-8. A media
 // type that a form can have would need no preflight.
 func jsonType(c *fiber.Ctx) error {
 	t, params, err := mime.ParseMediaType(string(c.Request().Header.ContentType()))
@@ -91,7 +90,7 @@ func jsonType(c *fiber.Ctx) error {
 }
 
 // read reads the body once, up to the cap of the route, whether or not its length
-// was announced (A21).
+// was announced.
 func (r *request) read(c *fiber.Ctx) ([]byte, error) {
 	if r.bodyRead {
 		return r.body, nil
@@ -177,7 +176,7 @@ func malformed(err error) *Problem {
 	return p
 }
 
-// mistyped names the member that has the wrong type, never its value (A45).
+// mistyped names the member that has the wrong type, never its value.
 func mistyped(err error) *Problem {
 	var t *json.UnmarshalTypeError
 	if errors.As(err, &t) && t.Field != "" {

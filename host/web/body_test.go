@@ -29,7 +29,7 @@ type body struct {
 	Not   string         `json:"-"`
 }
 
-// TestBody: what is a body, and what is not (A8, A46).
+// TestBody: what is a body, and what is not.
 func TestBody(t *testing.T) {
 	s := serve(t, nil, web.Route{Method: "POST", Path: "/v1/x", Handle: func(c *fiber.Ctx) error {
 		var b body
@@ -100,7 +100,7 @@ func TestBody(t *testing.T) {
 }
 
 // TestBodyCap: 1 MiB, and 64 MiB where something is uploaded, with and without an
-// announced length; the connection is not used again (A21).
+// announced length; the connection is not used again.
 func TestBodyCap(t *testing.T) {
 	size := func(c *fiber.Ctx) error {
 		b, err := web.RawBody(c)
@@ -152,8 +152,8 @@ func TestBodyCap(t *testing.T) {
 	}
 }
 
-// TestWipe: nothing is left of a body that was wiped (S107), and the connection
-// goes on, also when a handler asks the Ctx for the body.
+// TestWipe: nothing is left of a body that was wiped, and the connection goes on,
+// also when a handler asks the Ctx for the body.
 func TestWipe(t *testing.T) {
 	s := serve(t, nil, web.Route{Method: "POST", Path: "/v1/x", Handle: func(c *fiber.Ctx) error {
 		var b struct {

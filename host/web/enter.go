@@ -36,14 +36,14 @@ func (a *App) enter(c *fiber.Ctx) error {
 	a.listeners.silent(c.Context().Conn(), false)
 	r := a.request(c)
 	headers(c, r)
-	err := a.guarded(c, r, func() error {
-		if err := framed(c); err != nil {
+	err := a.recovering(c, r, func() error {
+		if err := checkFraming(c); err != nil {
 			return err
 		}
 		if err := a.hostAllowed(c, r); err != nil {
 			return err
 		}
-		if c.Method() == fiber.MethodOptions { // A37
+		if c.Method() == fiber.MethodOptions { // no preflight: no other origin is ever allowed
 			return a.notAllowed(r.path)
 		}
 		if err := a.addressRate(c, r); err != nil {
@@ -65,11 +65,11 @@ func (a *App) enter(c *fiber.Ctx) error {
 	return nil
 }
 
-// framed refuses what a proxy may read in another way, who would take a part of it for
-// another's request: a body whose length is said twice (RFC 9112 section 6.3), and a
-// header that goes on in the next line (section 5.2). The connection is closed behind
-// it, as the body was not read.
-func framed(c *fiber.Ctx) error {
+// checkFraming refuses what a proxy may read in another way, who would take a
+// part of it for another's request: a body whose length is said twice (RFC 9112
+// section 6.3), and a header that goes on in the next line (section 5.2). The
+// connection is closed behind it, as the body was not read.
+func checkFraming(c *fiber.Ctx) error {
 	h := &c.Request().Header
 	raw := append([]byte("\n"), h.RawHeaders()...)
 	switch {
@@ -82,17 +82,17 @@ func framed(c *fiber.Ctx) error {
 	return nil
 }
 
-// expected answers Expect: 100-continue, so that nobody is asked for a body that no
+// expectContinue answers Expect: 100-continue, so that nobody is asked for a body that no
 // route takes.
-func expected(ctx *fasthttp.RequestCtx) int {
+func expectContinue(ctx *fasthttp.RequestCtx) int {
 	if ctx.Request.Header.ContentLength() > MaxUpload {
 		return fiber.StatusRequestEntityTooLarge
 	}
 	return fiber.StatusContinue
 }
 
-// guarded turns a panic into an error, after its stack was logged.
-func (a *App) guarded(c *fiber.Ctx, r *request, f func() error) (err error) {
+// recovering turns a panic into an error, after its stack was logged.
+func (a *App) recovering(c *fiber.Ctx, r *request, f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			a.o.Log.Error("request panicked", slog.String("request", r.id), slog.Any("panic", v), slog.String("stack", string(debug.Stack())))
@@ -123,7 +123,7 @@ func (a *App) leave(c *fiber.Ctx, r *request) {
 // slowest is how many bytes a second a reader takes at least.
 const slowest = 16 << 10
 
-// logged writes the access log: a template, no path, no query, no header (A252).
+// logged writes the access log: a template, no path, no query, no header.
 func (a *App) logged(r *request, status int) {
 	took := a.o.Now().Sub(r.began)
 	route, who := "", ""
@@ -140,12 +140,13 @@ func (a *App) logged(r *request, status int) {
 	}
 }
 
-// route is what a request of one route passes, in the order of A28.
+// route is what a request of one route passes, in order. See docs/spec/api.md,
+// "API keys and scopes".
 func (a *App) route(route *Route) fiber.Handler {
 	return func(c *fiber.Ctx) error {
-		r := of(c)
+		r := requestOf(c)
 		if colons(r.path) != colons(route.Template())-strings.Count(route.Path, "/:") {
-			return NotFound() // a colon that starts no verb of this route (A6, A13)
+			return NotFound() // a colon that starts no verb of this route
 		}
 		r.route = route
 		if err := a.identify(c, r); err != nil {
@@ -155,17 +156,17 @@ func (a *App) route(route *Route) fiber.Handler {
 			return err
 		}
 		if route.Keyed {
-			return a.once(c, r, route.Handle)
+			return a.idempotent(c, r, route.Handle)
 		}
 		return route.Handle(c)
 	}
 }
 
-// noHead answers HEAD of a stream (A19): a body writer behind it would corrupt
-// the connection.
+// noHead answers HEAD of a stream: a body writer behind it would corrupt the
+// connection.
 func (a *App) noHead(route *Route) fiber.Handler {
 	return func(c *fiber.Ctx) error {
-		r := of(c)
+		r := requestOf(c)
 		r.route = route
 		if err := a.identify(c, r); err != nil {
 			return err
@@ -187,7 +188,8 @@ func (a *App) allowed(c *fiber.Ctx, r *request) error {
 		if a.o.Denied != nil {
 			a.o.Denied(Who(c), string(r.route.Scope))
 		}
-		return NewProblem(0, "forbidden", "The credential does not have the scope that this needs.").With("scopeRequired", r.route.Scope)
+		return NewProblem(0, "forbidden", "The credential does not have the scope that this needs.").
+			With("scopeRequired", r.route.Scope)
 	case r.route.Whole && r.principal.Restricted():
 		return NewProblem(0, "forbidden", "This is about every connection; the key is for some only.")
 	}
@@ -202,7 +204,7 @@ func (a *App) unmatched(c *fiber.Ctx, r *request, err error) error {
 	}
 	first, rest, _ := strings.Cut(strings.TrimPrefix(r.path, "/"), "/")
 	if first == "v1" && rest != "" {
-		// Without a credential only the routes of A40 answer.
+		// Without a credential nobody learns which routes there are.
 		if err := a.identify(c, r); err != nil {
 			return err
 		}
@@ -263,7 +265,7 @@ func covers(template, path string) bool {
 
 func colons(path string) int { return strings.Count(path, ":") }
 
-// fail writes a refusal (A41, A42). What is unexpected is logged here, once.
+// fail writes a refusal. What is unexpected is logged here, once.
 func (a *App) fail(c *fiber.Ctx, r *request, err error) {
 	p, known := ProblemOf(err)
 	if !known && !errors.Is(err, errPanic) {
@@ -286,7 +288,7 @@ func (a *App) fail(c *fiber.Ctx, r *request, err error) {
 	if p.RetryAfter > 0 {
 		c.Set(fiber.HeaderRetryAfter, strconv.FormatInt(int64((p.RetryAfter+time.Second-1)/time.Second), 10))
 	}
-	if (r.route != nil && r.route.Page || pageWanted(c, r)) && a.page(c, p) {
+	if (r.route != nil && r.route.Page || pageWanted(c, r)) && a.errorPage(c, p) {
 		return
 	}
 	if p.Status == fiber.StatusUnauthorized {
@@ -311,7 +313,7 @@ func writeProblem(c *fiber.Ctx, p *Problem) {
 }
 
 // frameworkError answers what never became a request: a bad request line, a
-// header that is too large (A12).
+// header that is too large.
 func (a *App) frameworkError(c *fiber.Ctx, err error) error {
 	r := a.request(c)
 	headers(c, r)

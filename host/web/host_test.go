@@ -12,11 +12,11 @@ import (
 )
 
 // TestHost: 40 sets of headers, of which only those that name this host get in,
-// whatever forwarding headers say (S96, A36).
+// whatever forwarding headers say.
 func TestHost(t *testing.T) {
 	for _, trusted := range []bool{false, true} {
 		s := serve(t, func(o *web.Options) {
-			if trusted { // A39: a listed proxy says who asks, never whom
+			if trusted { // A listed proxy says who asks, never whom
 				o.Proxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 			}
 		}, web.Route{Method: "GET", Path: "/healthz", Open: true, Handle: ok}, web.Route{Method: "GET", Path: "/v1/runs", Handle: ok})
@@ -91,7 +91,7 @@ func TestHost(t *testing.T) {
 }
 
 // TestForwarded: forwarding headers are believed of listed proxies only, and of a
-// chain the last address that is none of them (A39).
+// chain the last address that is none of them.
 func TestForwarded(t *testing.T) {
 	for _, c := range []struct {
 		proxies []string

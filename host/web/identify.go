@@ -13,8 +13,8 @@ import (
 )
 
 // identify finds out who asks, and takes from the bucket of a key. A key wins
-// over a cookie, which is then not looked at, and no key falls back to a cookie
-// (A23). It is done once for a request.
+// over a cookie, which is then not looked at, and no key falls back to a cookie.
+// It is done once for a request.
 func (a *App) identify(c *fiber.Ctx, r *request) error {
 	if r.route != nil && r.route.Open {
 		if err := a.openRate(c, r); err != nil {
@@ -48,7 +48,7 @@ func (a *App) byKey(c *fiber.Ctx, r *request, header string) error {
 			if err := a.o.Access.PerKey.Take(p.ID); err != nil {
 				return err
 			}
-			return r.is(p)
+			return r.setPrincipal(p)
 		}
 	}
 	// A wrong key counts for its address; a right one never waits for others there.
@@ -60,9 +60,9 @@ func (a *App) byKey(c *fiber.Ctx, r *request, header string) error {
 	return err
 }
 
-// bySocket lets the owner in: nobody else can open the socket (S103). A proxy
-// that hands others through would be the owner's mistake; its headers, and those
-// that only browsers send, give it away.
+// bySocket lets the owner in: nobody else can open the socket. A proxy that hands
+// others through would be the owner's mistake; its headers, and those that only
+// browsers send, give it away.
 func (a *App) bySocket(c *fiber.Ctx, r *request) error {
 	for _, h := range []string{fiber.HeaderOrigin, headerSite, fiber.HeaderCookie, fiber.HeaderForwarded, fiber.HeaderXForwardedFor,
 		fiber.HeaderXForwardedHost, fiber.HeaderXForwardedProto, "X-Real-Ip", fiber.HeaderVia} {
@@ -70,7 +70,7 @@ func (a *App) bySocket(c *fiber.Ctx, r *request) error {
 			return NewProblem(0, "origin_not_allowed", "The local socket is for programs of the owner, not for proxies and browsers. Use the network address.")
 		}
 	}
-	return r.is(access.OfSocket(r.id))
+	return r.setPrincipal(access.OfSocket(r.id))
 }
 
 func (a *App) byCookie(c *fiber.Ctx, r *request, cookie string) error {
@@ -83,20 +83,21 @@ func (a *App) byCookie(c *fiber.Ctx, r *request, cookie string) error {
 		return err
 	}
 	if !safe(c) && !session.CSRF(c.Get(HeaderCSRF)) {
-		return NewProblem(0, "forbidden", "The page token is missing or old. Load the page again.").With("reason", "page_token")
+		return NewProblem(0, "forbidden", "The page token is missing or old. Load the page again.").
+			With("reason", "page_token")
 	}
 	r.session = session
-	return r.is(p)
+	return r.setPrincipal(p)
 }
 
-func (r *request) is(p *access.Principal) error {
+func (r *request) setPrincipal(p *access.Principal) error {
 	p.RequestID, p.Address = r.id, addressText(r.address)
 	r.principal = p
 	return nil
 }
 
-// space separates kept answers and cursors of those who see different things.
-func (r *request) space() string {
+// partition separates kept answers and cursors of those who see different things.
+func (r *request) partition() string {
 	tenant := r.app.o.Tenant
 	if p := r.principal; p != nil && p.Restricted() {
 		return tenant + "/" + p.ID
@@ -132,7 +133,7 @@ func unauthenticated(err error) bool {
 	return errors.Is(err, access.ErrUnauthenticated) || errors.Is(err, access.ErrKeyExpired) || errors.Is(err, access.ErrKeyRevoked)
 }
 
-// cookieName is the name of the session's cookie (A33). Cookies ignore ports, so
+// cookieName is the name of the session's cookie. Cookies ignore ports, so
 // without TLS the port is in the name.
 func cookieName(c *fiber.Ctx, r *request) string {
 	if r.https {
@@ -145,20 +146,20 @@ func cookieName(c *fiber.Ctx, r *request) string {
 	return "sluice_" + strconv.Itoa(port)
 }
 
-// SetSession gives the browser its session's cookie (A33).
-func SetSession(c *fiber.Ctx, s access.Session) {
+// setSession gives the browser its session's cookie.
+func setSession(c *fiber.Ctx, s access.Session) {
 	setCookie(c, s.Cookie, s.ExpiresAt)
 }
 
-// DropSession takes it away.
-func DropSession(c *fiber.Ctx) { setCookie(c, "", time.Unix(1, 0)) }
+// dropSession takes it away.
+func dropSession(c *fiber.Ctx) { setCookie(c, "", time.Unix(1, 0)) }
 
 func setCookie(c *fiber.Ctx, value string, expires time.Time) {
-	r := of(c)
+	r := requestOf(c)
 	c.Cookie(&fiber.Cookie{Name: cookieName(c, r), Value: value, Path: "/", Expires: expires, HTTPOnly: true,
 		Secure: r.https, SameSite: fiber.CookieSameSiteStrictMode})
 }
 
-// SessionCookie is the value of the session's cookie as it was sent, "" for none.
+// sessionCookie is the value of the session's cookie as it was sent, "" for none.
 // It may be anything.
-func SessionCookie(c *fiber.Ctx) string { return strings.Clone(c.Cookies(cookieName(c, of(c)))) }
+func sessionCookie(c *fiber.Ctx) string { return strings.Clone(c.Cookies(cookieName(c, requestOf(c)))) }

@@ -1,18 +1,20 @@
 package web
 
 import (
+	"strings"
+
 	"github.com/gofiber/fiber/v2"
 )
 
 const (
 	headerSite = "Sec-Fetch-Site"
 	headerMode = "Sec-Fetch-Mode"
-	// HeaderCSRF carries the page token (A34).
+	// HeaderCSRF carries the page token.
 	HeaderCSRF = "X-Sluice-CSRF"
 )
 
-// sameOrigin demands that a request was made by our own page (A35, S97). proof
-// demands that a header says so; without it silence is enough.
+// sameOrigin demands that a request was made by our own page. proof demands that
+// a header says so; without it silence is enough.
 func sameOrigin(c *fiber.Ctx, r *request, proof bool) error {
 	refused := NewProblem(0, "origin_not_allowed", "This request was not made by a page of Sluice.")
 	site, origin := c.Get(headerSite), c.Get(fiber.HeaderOrigin)
@@ -45,4 +47,24 @@ func (r *request) origin(c *fiber.Ctx) string {
 
 func safe(c *fiber.Ctx) bool {
 	return c.Method() == fiber.MethodGet || c.Method() == fiber.MethodHead
+}
+
+// hostAllowed checks the raw Host header, and the host of a request line that has
+// one: both must be on the list. The local socket has no host that a page could
+// rebind.
+func (a *App) hostAllowed(c *fiber.Ctx, r *request) error {
+	if r.socket {
+		return nil
+	}
+	header, line := hostHeader(c)
+	if a.hosts[header] && a.hosts[line] {
+		return nil
+	}
+	return NewProblem(0, "host_not_allowed", "This host name is not one that Sluice answers to. Use the address that it printed, or add the name to its configuration.")
+}
+
+// hostHeader is the Host header and the host of the request line, which is the same
+// unless that has one.
+func hostHeader(c *fiber.Ctx) (header, line string) {
+	return strings.ToLower(string(c.Request().Header.Host())), strings.ToLower(string(c.Request().Host()))
 }

@@ -9,8 +9,7 @@ import (
 	"github.com/sluicehost/sluice/host/web"
 )
 
-// TestSameOrigin: what a session may do, by the headers that say which page asked
-// (A34, A35, S97).
+// TestSameOrigin: what a session may do, by the headers that say which page asked.
 func TestSameOrigin(t *testing.T) {
 	s := serve(t, nil,
 		web.Route{Method: "GET", Path: "/v1/runs", Scope: access.RunsRead, Handle: ok},
@@ -61,7 +60,7 @@ func TestSameOrigin(t *testing.T) {
 				t.Errorf("%s: %s %s is %d, want %d (%s)", c.what, r.method, r.path, a.Status, r.want, a.Body)
 			}
 		}
-		// A key needs none of it, and is taken rather than the cookie (A23).
+		// A key needs none of it, and is taken rather than the cookie.
 		if a := s.do("POST", "/v1/runs", "", append(with, s.bearer())...); a.Status != 200 {
 			t.Errorf("%s, with a key: %d %s", c.what, a.Status, a.Body)
 		}
@@ -73,7 +72,7 @@ func TestSameOrigin(t *testing.T) {
 	s.do("POST", "/ui/session", "{}", own, site).is(t, "login", 200, "")
 }
 
-// TestCredential: which credentials let in, and how a refusal looks (A23 to A26).
+// TestCredential: which credentials let in, and how a refusal looks.
 func TestCredential(t *testing.T) {
 	s := serve(t, nil,
 		web.Route{Method: "GET", Path: "/v1/runs", Scope: access.RunsRead, Handle: ok},
@@ -130,8 +129,7 @@ func TestCredential(t *testing.T) {
 	s.do("GET", "/v1/runs", "", s.cookie()).is(t, "old session", 401, "unauthenticated")
 }
 
-// TestNoCORS: there is no header of it, whatever is asked; a preflight is 405
-// (A37).
+// TestNoCORS: there is no header of it, whatever is asked; a preflight is 405.
 func TestNoCORS(t *testing.T) {
 	s := serve(t, nil, web.Route{Method: "POST", Path: "/v1/runs", Scope: access.RunsCreate, Handle: ok},
 		web.Route{Method: "GET", Path: "/v1/runs", Scope: access.RunsRead, Handle: ok})

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A Problem is a refusal as HTTP says it: the envelope of A41 with a status.
-// Message names fields and limits, never what was sent (A45).
+// A Problem is a refusal as HTTP says it: the envelope of every error, with a status.
+// Message names fields and limits, never what was sent.
 type Problem struct {
 	Status  int
 	Code    string
@@ -21,7 +21,7 @@ type Problem struct {
 
 func (p *Problem) Error() string { return fmt.Sprintf("%d %s: %s", p.Status, p.Code, p.Message) }
 
-// NewProblem makes one. A status of 0 is the one of its code (A43).
+// NewProblem makes one. A status of 0 is the one of its code.
 func NewProblem(status int, code, format string, args ...any) *Problem {
 	if status == 0 {
 		status = statusOf(code)
@@ -38,7 +38,7 @@ func (p *Problem) With(key string, value any) *Problem {
 	return p
 }
 
-// A Field is a place in a request and the rule that it breaks (A46).
+// A Field is a place in a request and the rule that it breaks.
 type Field struct {
 	Path string `json:"path"`
 	Rule string `json:"rule"`
@@ -61,5 +61,5 @@ func Unprocessable(p *Problem) *Problem {
 }
 
 // NotFound is 404, the same for what does not exist and for what the principal
-// may not know of (A26, S108).
+// may not know of.
 func NotFound() *Problem { return NewProblem(404, "not_found", "There is no such thing.") }

@@ -24,7 +24,7 @@ type Query struct {
 func QueryOf(c *fiber.Ctx) *Query { return &Query{c: c} }
 
 // Err is 400 validation_error with every parameter that was wrong, or nil. It
-// names parameters and rules, not values (A45).
+// names parameters and rules, not values.
 func (q *Query) Err() error {
 	if q.fields == nil {
 		return nil
@@ -37,7 +37,7 @@ func (q *Query) wrong(name, rule string, args ...any) {
 }
 
 // Only refuses parameters that are none of names. The message says which are
-// near; details.unknown lists what was given, as for members of a body (A8).
+// near; details.unknown lists what was given, as for members of a body.
 func (q *Query) Only(names []string) error {
 	var unknown []string
 	rule := ""

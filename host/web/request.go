@@ -34,14 +34,14 @@ type request struct {
 
 type requestKey struct{}
 
-// of returns the state of a request. Every request has one: enter made it.
-func of(c *fiber.Ctx) *request {
+// requestOf returns the state of a request. Every request has one: enter made it.
+func requestOf(c *fiber.Ctx) *request {
 	r, _ := c.Locals(requestKey{}).(*request)
 	return r
 }
 
 func (a *App) request(c *fiber.Ctx) *request {
-	if r := of(c); r != nil {
+	if r := requestOf(c); r != nil {
 		return r
 	}
 	r := &request{app: a, began: a.o.Now(), method: strings.Clone(c.Method()), path: strings.Clone(c.Path())}
@@ -49,21 +49,21 @@ func (a *App) request(c *fiber.Ctx) *request {
 		r.method = "?" // it goes to the log
 	}
 	r.id = access.NewID("req_", r.began)
-	r.from(c)
+	r.locate(c)
 	c.Locals(requestKey{}, r)
 	return r
 }
 
-// RequestID is the id that the answer carries (A42).
-func RequestID(c *fiber.Ctx) string { return of(c).id }
+// RequestID is the id that the answer carries.
+func RequestID(c *fiber.Ctx) string { return requestOf(c).id }
 
 // Principal is who asks; nil on an open route.
-func Principal(c *fiber.Ctx) *access.Principal { return of(c).principal }
+func Principal(c *fiber.Ctx) *access.Principal { return requestOf(c).principal }
 
 // Who is the principal as services know them. A request's texts are parts of a
 // buffer that is used again, so they are copied.
 func Who(c *fiber.Ctx) host.Principal {
-	r := of(c)
+	r := requestOf(c)
 	out := host.Principal{ID: "token", Transport: access.REST, RequestID: r.id, Address: addressText(r.address)}
 	if p := r.principal; p != nil {
 		out = host.Principal{ID: p.ID, Transport: p.Transport, RequestID: p.RequestID, Address: p.Address}
@@ -74,19 +74,13 @@ func Who(c *fiber.Ctx) host.Principal {
 
 // Session is the owner session of a request that came with its cookie; the zero
 // Session otherwise. Pages need its CSRF token.
-func Session(c *fiber.Ctx) access.Session { return of(c).session }
-
-// Access is who may do what, for routes that manage it.
-func Access(c *fiber.Ctx) *access.Access { return of(c).app.o.Access }
+func Session(c *fiber.Ctx) access.Session { return requestOf(c).session }
 
 // SlotOf is the slot of a request with an Idempotency-Key, nil for one without;
 // a nil Slot's methods do nothing. A handler passes its Writes to the commit of
-// the effect (A51) and then answers the same with JSON; for any other handler the
+// the effect and then answers the same with JSON; for any other handler the
 // App keeps the answer itself.
-func SlotOf(c *fiber.Ctx) *access.Slot { return of(c).slot }
+func SlotOf(c *fiber.Ctx) *access.Slot { return requestOf(c).slot }
 
 // Secure reports whether the client speaks TLS, to us or to a listed proxy.
-func Secure(c *fiber.Ctx) bool { return of(c).https }
-
-// AddressName is what buckets know the client's address by.
-func AddressName(c *fiber.Ctx) string { return addressName(of(c).address) }
+func Secure(c *fiber.Ctx) bool { return requestOf(c).https }

@@ -11,33 +11,32 @@ import (
 	"github.com/sluicehost/sluice/host/access"
 )
 
-// A Route is one method of one path, and what it takes to get there. The table
-// of all of them is what the descriptions of the API and the tests of S96 to
-// S108 are generated from.
+// A Route is one method of one path, and what it takes to get there. The
+// descriptions of the API, and the tests of who may come in, are generated from the
+// table of all routes.
 type Route struct {
 	Method string
 	// Path is a template such as /v1/runs/:runId. Parameters are whole segments.
 	// A path that ends in /* takes all below it.
 	Path string
-	// Verb follows the last segment behind a colon: pause in /v1/runs/:runId:pause
-	// (A13).
+	// Verb follows the last segment behind a colon: pause in /v1/runs/:runId:pause.
 	Verb string
 
 	// Scope that the principal needs; "" is any principal.
 	Scope access.Scope
-	// Open: answers without a credential (A40). Principal is nil then, also when one
+	// Open: answers without a credential. Principal is nil then, also when one
 	// was sent.
 	Open bool
 	// Owner: the owner only, by session or local socket; a key is 403.
 	Owner bool
 	// Whole: it is about every connection at once. Keys that are for some, and test
-	// keys, are 403 (A24, A26).
+	// keys, are 403.
 	Whole bool
-	// Keyed: Idempotency-Key is accepted (A48). See SlotOf.
+	// Keyed: Idempotency-Key is accepted. See SlotOf.
 	Keyed bool
 	// Upload: bodies that are no JSON may have 64 MiB; all others 1 MiB of JSON.
 	Upload bool
-	// Stream: the answer is written by Stream; HEAD is 405 (A19).
+	// Stream: the answer is written by Stream; HEAD is 405.
 	Stream bool
 	// Page: for people. Who is not logged in is sent to /ui/login, and refusals go
 	// through Options.ErrorPage.
@@ -97,8 +96,8 @@ func (a *App) check(r Route) {
 // Routes is the table, in the order of adding.
 func (a *App) Routes() []Route { return slices.Clone(a.routes) }
 
-// build hands the table to Fiber: verbs first (A13), since a parameter would
-// take the colon with it, and HEAD before GET.
+// build hands the table to Fiber: verbs first, since a parameter would take the
+// colon with it, and HEAD before GET.
 func (a *App) build() {
 	a.built.Store(true)
 	for _, verbs := range []bool{true, false} {

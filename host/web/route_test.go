@@ -57,8 +57,7 @@ func table() []web.Route {
 	}
 }
 
-// TestRouting: verbs, what is not there, and what is there for other methods (A10,
-// A13, A14).
+// TestRouting: verbs, what is not there, and what is there for other methods.
 func TestRouting(t *testing.T) {
 	s := serve(t, nil, table()...)
 	for _, c := range []struct {
@@ -116,8 +115,7 @@ func TestRouting(t *testing.T) {
 	}
 }
 
-// TestHeaders: what every answer carries, refusals of the framework too (A38, A41,
-// A42, S108).
+// TestHeaders: what every answer carries, refusals of the framework too.
 func TestHeaders(t *testing.T) {
 	s := serve(t, nil, table()...)
 	requests := map[string]string{
@@ -165,8 +163,8 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestProblems: errors and their answers, in one table (A43, A44); what is
-// unexpected is said to the log, once, and to nobody else (A42, S108).
+// TestProblems: errors and their answers, in one table; what is unexpected is
+// said to the log, once, and to nobody else.
 func TestProblems(t *testing.T) {
 	var fails error
 	s := serve(t, nil, web.Route{Method: "GET", Path: "/v1/x", Handle: func(*fiber.Ctx) error { return fails }},
@@ -238,7 +236,7 @@ func TestProblems(t *testing.T) {
 }
 
 // TestKept: what handlers keep of a request stays what it was when the connection
-// carries the next ones (A15, S106).
+// carries the next ones.
 func TestKept(t *testing.T) {
 	var kept []string
 	s := serve(t, nil, web.Route{Method: "POST", Path: "/v1/runs/:runId", Keyed: true, Handle: func(c *fiber.Ctx) error {
@@ -298,7 +296,7 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestPages: cursors are good for their query, and nobody makes one (A9).
+// TestPages: cursors are good for their query, and nobody makes one.
 func TestPages(t *testing.T) {
 	s := serve(t, nil, web.Route{Method: "GET", Path: "/v1/list/:name", Handle: func(c *fiber.Ctx) error {
 		p, err := web.PageOf(c, 0, 0)
@@ -338,7 +336,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestRates: per key and per address, with when to come back (A28, A47, A253).
+// TestRates: per key and per address, with when to come back.
 func TestRates(t *testing.T) {
 	s := serve(t, nil, web.Route{Method: "GET", Path: "/v1/x", Scope: access.RunsRead, Handle: ok}, web.Route{Method: "GET", Path: "/healthz", Open: true, Handle: ok})
 	spend := func(n int, headers ...string) (last answer) {
@@ -370,7 +368,7 @@ func TestRates(t *testing.T) {
 	s.do("GET", "/healthz", "").is(t, "a second later", 200, "")
 }
 
-// TestAccessLog: templates and ids, nothing that a client wrote (A252, S108).
+// TestAccessLog: templates and ids, nothing that a client wrote.
 func TestAccessLog(t *testing.T) {
 	s := serve(t, nil, table()...)
 	s.do("GET", "/v1/runs/hunter2?token=hunter3", "", s.bearer(), "User-Agent: hunter4", "Cookie: a=hunter5")

@@ -38,7 +38,7 @@ func (d *deadlined) Write(b []byte) (int, error) {
 	return d.Conn.Write(b)
 }
 
-// S104: whoever stops to read an answer loses it after a while that grows with its
+// Whoever stops to read an answer loses it after a while that grows with its
 // size, and no later answer on the connection meets that deadline.
 func TestStalledReader(t *testing.T) {
 	const size = 1 << 20
@@ -111,7 +111,7 @@ func TestUploadsAtOnce(t *testing.T) {
 	}
 }
 
-// S104, A253: a header that an open route does not look at buys no requests.
+// A header that an open route does not look at buys no requests.
 func TestOpenRate(t *testing.T) {
 	s := serve(t, nil, web.Route{Method: "GET", Path: "/open", Open: true, Handle: ok})
 	request := s.request("GET", "/open", "", "Authorization: Bearer x")

@@ -18,24 +18,23 @@ import (
 	"github.com/sluicehost/sluice/host"
 )
 
-// WriteDeadline is how long one flush of a stream may take (A17).
+// WriteDeadline is how long one flush of a stream may take.
 const WriteDeadline = 30 * time.Second
 
-// EventStream is the type of server-sent events (A18).
+// EventStream is the type of server-sent events.
 const EventStream = "text/event-stream; charset=utf-8"
 
 // Context is for what a handler calls, in the name of who asks. It holds copies
 // only, so that it may outlive the handler, and ends when the App was shut down.
-func Context(c *fiber.Ctx) context.Context { return host.As(of(c).app.streams.base, Who(c)) }
+func Context(c *fiber.Ctx) context.Context { return host.As(requestOf(c).app.streams.base, Who(c)) }
 
-// PollContext is for answers that wait for something: it ends when streams do
-// (A20).
-func PollContext(c *fiber.Ctx) context.Context { return host.As(of(c).app.streams.ctx, Who(c)) }
+// PollContext is for answers that wait for something: it ends when streams do.
+func PollContext(c *fiber.Ctx) context.Context { return host.As(requestOf(c).app.streams.ctx, Who(c)) }
 
-// Recheck returns what a stream calls at every heartbeat (A29): an error other
-// than the store's means that it must end. It holds copies only.
+// Recheck returns what a stream calls at every heartbeat: an error other than the
+// store's means that it must end. It holds copies only.
 func Recheck(c *fiber.Ctx) func(context.Context) error {
-	r := of(c)
+	r := requestOf(c)
 	a, p, scope := r.app, r.principal, r.route.Scope
 	if p == nil {
 		return func(context.Context) error { return nil }
@@ -44,9 +43,9 @@ func Recheck(c *fiber.Ctx) func(context.Context) error {
 }
 
 // Stream answers with what write writes, on a goroutine of its own, until write
-// returns (A15 to A20). ctx ends when the client has gone, within a second (S105),
-// or when the App ends its streams; write then returns. It flushes after every
-// frame, with Flush, and returns when that fails. write uses nothing of c.
+// returns. ctx ends when the client has gone, within a second, or when the App
+// ends its streams; write then returns. It flushes after every frame, with Flush,
+// and returns when that fails. write uses nothing of c.
 //
 // One connection serves one stream: it is closed behind it.
 func Stream(c *fiber.Ctx, contentType string, write func(ctx context.Context, w *bufio.Writer, conn net.Conn)) error {
@@ -66,9 +65,9 @@ func Follow(c *fiber.Ctx, contentType string, write func(w *bufio.Writer, conn n
 
 // answer takes the connection over from fasthttp. Its own body writers hold what the
 // request was read with, and pass every flush to another goroutine, for as long as
-// the stream is open: 50 KiB for each client that waits (S105).
+// the stream is open: 50 KiB for each client that waits.
 func answer(c *fiber.Ctx, contentType string, write func(ctx context.Context, w *bufio.Writer, conn net.Conn)) error {
-	r := of(c)
+	r := requestOf(c)
 	a := r.app
 	ctx, leave, ok := a.streams.enter()
 	if !ok {
@@ -105,7 +104,7 @@ func answer(c *fiber.Ctx, contentType string, write func(ctx context.Context, w 
 	return nil
 }
 
-// recovered logs a panic: the recover of enter is on another goroutine (A16).
+// recovered logs a panic: the recover of enter is on another goroutine.
 func (a *App) recovered(r *request, write func()) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -157,8 +156,8 @@ func (b *bodyWriter) send(p []byte) error {
 	return err
 }
 
-// Flush flushes with the write deadline of A17, so that a client that stops
-// reading costs a goroutine for half a minute and no longer.
+// Flush flushes with a write deadline, so that a client that stops reading costs
+// a goroutine for half a minute and no longer.
 func Flush(w *bufio.Writer, conn net.Conn) error {
 	if err := conn.SetWriteDeadline(time.Now().Add(WriteDeadline)); err != nil {
 		return err

@@ -28,8 +28,7 @@ func words(all ...string) func(context.Context, *bufio.Writer, net.Conn) {
 	}
 }
 
-// TestStream: headers, body, the end of the connection, and no HEAD (A16, A18,
-// A19).
+// TestStream: headers, body, the end of the connection, and no HEAD.
 func TestStream(t *testing.T) {
 	s := serve(t, nil, web.Route{Method: "GET", Path: "/v1/events", Stream: true, Handle: func(c *fiber.Ctx) error {
 		return web.Stream(c, web.EventStream, words("one", "two"))
@@ -97,7 +96,7 @@ func (s *site) open(path string, headers ...string) net.Conn {
 }
 
 // TestStreamGone: a writer learns within a second that its client has gone, also
-// when it writes nothing, and no request behind it is read (S105).
+// when it writes nothing, and no request behind it is read.
 func TestStreamGone(t *testing.T) {
 	ended := make(chan struct{}, 1)
 	s := serve(t, nil, web.Route{Method: "GET", Path: "/v1/events", Stream: true, Handle: func(c *fiber.Ctx) error {
@@ -171,7 +170,7 @@ func TestStreamLost(t *testing.T) {
 }
 
 // TestStreamMemory: a client that waits holds nothing of its request, so that
-// 5,000 of them fit in 250 MB with all that stands above them (S105).
+// 5,000 of them fit in 250 MB with all that stands above them.
 func TestStreamMemory(t *testing.T) {
 	s := serve(t, nil, web.Route{Method: "GET", Path: "/v1/events", Stream: true, Handle: func(c *fiber.Ctx) error {
 		return web.Stream(c, web.EventStream, func(ctx context.Context, w *bufio.Writer, conn net.Conn) {
@@ -198,7 +197,7 @@ func TestStreamMemory(t *testing.T) {
 }
 
 // TestStreamEnd: at the end new streams are refused, and those that there are end
-// before the server does (A20).
+// before the server does.
 func TestStreamEnd(t *testing.T) {
 	s := serve(t, nil, web.Route{Method: "GET", Path: "/v1/events", Stream: true, Handle: func(c *fiber.Ctx) error {
 		return web.Stream(c, web.EventStream, func(ctx context.Context, w *bufio.Writer, conn net.Conn) {
@@ -218,7 +217,7 @@ func TestStreamEnd(t *testing.T) {
 }
 
 // TestRecheck: what a stream asks at every heartbeat knows of revoked keys, closed
-// sessions, and lost scopes (A29).
+// sessions, and lost scopes.
 func TestRecheck(t *testing.T) {
 	checks := make(chan func(context.Context) error, 1)
 	s := serve(t, nil, web.Route{Method: "GET", Path: "/v1/events", Scope: access.RunsRead, Stream: true, Handle: func(c *fiber.Ctx) error {

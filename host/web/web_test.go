@@ -174,7 +174,7 @@ func (s *site) read(res *http.Response) answer {
 		d := json.NewDecoder(strings.NewReader(a.Body))
 		d.DisallowUnknownFields()
 		if err := d.Decode(&a.Error); err != nil || a.Error.Error == "" || a.Error.Message == "" {
-			s.t.Errorf("%d is no envelope of A41: %q %v", res.StatusCode, a.Body, err)
+			s.t.Errorf("%d is no error envelope: %q %v", res.StatusCode, a.Body, err)
 		}
 	}
 	return a

@@ -17,12 +17,12 @@ import (
 // Bounds of sockets.
 const (
 	maxSockets  = 64               // that are open at one time
-	pingEvery   = 20 * time.Second // with the re-check of A29
+	pingEvery   = 20 * time.Second // with a check that the principal still may
 	silentAfter = 60 * time.Second // without an answer to three pings
 	goodbye     = time.Second      // for the other side's close
 )
 
-// CloseUnauthenticated is the code that ends a socket whose session is over (B212).
+// CloseUnauthenticated is the code that ends a socket whose session is over.
 const CloseUnauthenticated = 4401
 
 // errClosed is what a Socket's methods return once it was closed here.
@@ -38,11 +38,11 @@ type Socket struct {
 
 // Upgrade answers with a WebSocket and has serve use it, on a goroutine of its own,
 // until serve returns. It is for routes with Stream that only an owner session may
-// take: the request must say that it was made by our own page, by Origin (A35). ctx
-// ends when the App ends its streams; a session that ended closes the socket
-// (A29). Messages are at most max bytes. serve uses nothing of c.
+// take: the request must say that it was made by our own page, by Origin. ctx
+// ends when the App ends its streams; a session that ended closes the socket.
+// Messages are at most max bytes. serve uses nothing of c.
 func Upgrade(c *fiber.Ctx, most int64, serve func(ctx context.Context, s *Socket)) error {
-	r := of(c)
+	r := requestOf(c)
 	a := r.app
 	if r.principal == nil || !r.principal.Session() {
 		return NewProblem(0, "forbidden", "Only a page with an owner session may do this.")
@@ -148,7 +148,7 @@ func (s *Socket) Read() (binary bool, message []byte, err error) {
 	return kind == websocket.BinaryMessage, message, nil
 }
 
-// Write sends a message within WriteDeadline (A17).
+// Write sends a message within WriteDeadline.
 func (s *Socket) Write(binary bool, message []byte) error {
 	if s.closed.Load() {
 		return errClosed

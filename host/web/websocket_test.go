@@ -51,8 +51,8 @@ func (s *site) dial(headers ...string) (*websocket.Conn, *http.Response, error) 
 	return d.Dial("ws://"+s.addr+"/v1/socket", h)
 }
 
-// A35, B207, S97: a socket opens for a page of our own with an owner session, and
-// for nobody else.
+// A socket opens for a page of our own with an owner session, and for nobody
+// else.
 func TestSocketOrigin(t *testing.T) {
 	ended := make(chan string, 100)
 	s := serve(t, nil, echo(ended))
@@ -119,7 +119,7 @@ func closed(t *testing.T, conn *websocket.Conn, code int, reason string) {
 	}
 }
 
-// B212: how a socket ends: with a code of the server's, with one that is too long,
+// How a socket ends: with a code of the server's, with one that is too long,
 // with a panic, when the host stops; and a client that does not read is left.
 func TestSocketEnds(t *testing.T) {
 	ended := make(chan string, 100)

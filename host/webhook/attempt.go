@@ -91,7 +91,7 @@ type sender struct {
 	post func(context.Context, message) (int, error)
 }
 
-// send makes the attempt; any 2xx is success (A240).
+// send makes the attempt; any 2xx is success.
 func (s *sender) send(ctx context.Context, a Attempt, body []byte) (Attempt, error) {
 	m := message{url: s.url, id: a.MessageID, at: time.Now(), body: body}
 	m.signature = signAll(s.keys(m.at), m.id, m.at, body)

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehost/sluice/store/badger"
 )
 
-// A240 over the embedded store: events of real commits arrive in order, what
+// Deliveries over the embedded store: events of real commits arrive in order, what
 // happens while nothing runs arrives after the next open, nothing twice.
 func TestBadger(t *testing.T) {
 	port, conf, arrivals := server(t, func(http.ResponseWriter, *http.Request) {})

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// pageEvents bounds the memory of an attempt: an event has at most 64 KiB (A94).
+// pageEvents bounds the memory of an attempt: an event has at most 64 KiB.
 const pageEvents = 16
 
 // A step is what came of working on a lane once. At most one event is
@@ -33,8 +33,8 @@ type step struct {
 // is as it was. An error with attempted false is the store's.
 func (f *follower) advance(ctx context.Context, l lane) step {
 	select {
-	case f.room <- struct{}{}:
-		defer func() { <-f.room }()
+	case f.slots <- struct{}{}:
+		defer func() { <-f.slots }()
 	case <-ctx.Done():
 		return step{lane: l, err: ctx.Err()}
 	}
@@ -75,7 +75,7 @@ func (l *lane) passed(e store.Event) {
 	l.Next, l.Attempts, l.Due, l.Done = e.Sequence+1, 0, time.Time{}, ends(e)
 }
 
-// failed counts an attempt, and gives the event up after the last of A240.
+// failed counts an attempt, and gives the event up after the last of delays.
 func (l *lane) failed(e store.Event, now time.Time) {
 	l.Next = e.Sequence
 	l.Attempts++
@@ -116,13 +116,13 @@ func (f *follower) nextWanted(ctx context.Context, l lane) (*store.Event, lane, 
 			continue
 		}
 		if over {
-			l.Done = true // its log was deleted (§20.5), or never had an end
+			l.Done = true // its log was deleted, or never had an end
 			return nil, l, nil
 		}
 		if over, err = f.over(ctx, l.Run); err != nil || !over {
 			return nil, l, err
 		}
-		// What it had still to say may have been committed since the page was read.
+		// Its last events may have been committed since the page was read.
 	}
 }
 
@@ -134,12 +134,12 @@ func (f *follower) over(ctx context.Context, id store.RunID) (bool, error) {
 	return err == nil && r.Status != "active", err
 }
 
-// wanted leaves out what happened before there was a webhook.
+// wanted reports whether an event matches the webhook and is not older than it.
 func (f *follower) wanted(e store.Event) bool {
 	return !e.RecordedAt.Before(f.hook.CreatedAt) && wants(f.hook.Events, e)
 }
 
-// body is A238.
+// body is what is posted for an event.
 type body struct {
 	Type      timeline.Type `json:"type"`
 	Timestamp string        `json:"timestamp"`

@@ -41,7 +41,8 @@ func change(ctx context.Context, st store.Documents, id string, edit func(*store
 		if err != nil {
 			return err
 		}
-		err = st.Write(ctx, append([]store.Write{{Kind: store.Webhooks, ID: id, Data: data, If: &d.Revision}}, with...)...)
+		err = st.Write(ctx, append([]store.Write{{Kind: store.Webhooks, ID: id, Data: data,
+			If: &d.Revision}}, with...)...)
 		if conflict := (*store.ConflictError)(nil); !errors.As(err, &conflict) || conflict.Kind != store.Webhooks {
 			return err
 		}

@@ -13,14 +13,14 @@ import (
 // that want something of the owner, that is, every question and every request
 // for help whose owner_action is not none. One question is one delivery, while
 // node.suspended, interrupt.requested and run.interaction_required report the
-// same once more each (A97). The delivery's type is that of the event.
+// same once more each. The delivery's type is that of the event.
 const OwnerNeeded = "owner.needed"
 
 // LeftOut is a filter for notifications: the run.completed events of runs that left
 // something out.
 const LeftOut = "run.partial"
 
-// filterOf checks the events of a definition (A237).
+// filterOf checks the events of a definition.
 func filterOf(events []string) error {
 	if len(events) == 0 || len(events) > maxEvents {
 		return refuse("events", "must have 1 to %d entries", maxEvents)
@@ -64,7 +64,7 @@ func leftOut(e store.Event) bool {
 	return e.Type == "run.completed" && json.Unmarshal(e.Data, &data) == nil && data.Outcome == timeline.Partial
 }
 
-// ends reports whether an event is the last of its run (A91).
+// ends reports whether an event is the last of its run.
 func ends(e store.Event) bool {
 	return e.Type == "run.completed" || e.Type == "run.failed" || e.Type == "run.cancelled"
 }

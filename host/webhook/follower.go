@@ -21,16 +21,17 @@ const (
 	failingTime = 5 * 24 * time.Hour
 )
 
-// A follower serves one webhook. One goroutine, loop, owns what has no comment;
-// advance runs on others and gets a lane by value.
+// A follower delivers the events of all runs to one webhook. Its goroutine, loop,
+// owns the fields, unless their comment says otherwise; advance runs on goroutines
+// of its own and gets a copy of a lane.
 type follower struct {
-	hook    stored                                   // what never changes of it, and its failures
+	hook    stored                                   // its definition, and its failures so far
 	keys    atomic.Pointer[func(time.Time) [][]byte] // what deliveries are signed with; Rotate replaces it
-	store   store.Store
+	store   Store
 	post    func(context.Context, message) (int, error)
-	room    chan struct{} // host-wide: one for each attempt, and what it reads
+	slots   chan struct{} // host-wide: one for each attempt, and what it reads
 	most    int           // lanes; the scan waits while there are more
-	again   func()        // asks for a scan
+	rescan  func()        // asks for a scan
 	log     *slog.Logger
 	observe func(outcome string)
 	audit   func(ctx context.Context, id, because string)
@@ -41,27 +42,28 @@ type follower struct {
 	// durable and not after known.
 	horizon, known time.Time
 	missed         time.Time // the first run of this scan that found no room; zero is none
-	scanned        time.Time // the last scan that went back to known
-	passed         int       // runs that the scan found since the horizon moved
+	scanned        time.Time // until when the last scan that went back to known looked
+	passed         int       // runs that scans found since the horizon moved
 	busy           int
 	stopped        string // why it is to be disabled
 
-	// floor is known for the scan, in ms, or never.
+	// floor is from when on the next scan lists runs: known in milliseconds, or never.
+	// Scans read it.
 	floor atomic.Int64
 
-	looks   chan look
+	scans   chan scanPart
 	results chan step
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup // of loop and advance
 	gone    chan struct{}  // closed when loop has ended
 }
 
-// A track is a lane with what is known in memory only.
+// A track is a lane with its state in memory.
 type track struct {
 	lane
-	busy  bool
-	fresh bool // there may be events that were not looked at
-	kept  bool // it has a document
+	busy   bool
+	unread bool // there may be events that were not looked at
+	kept   bool // it has a document
 }
 
 const never = int64(1) << 62
@@ -70,7 +72,8 @@ const never = int64(1) << 62
 func (f *follower) load(ctx context.Context) error {
 	f.lanes, f.horizon = map[store.RunID]*track{}, f.hook.CreatedAt
 	for after := ""; ; {
-		docs, err := f.store.Documents(ctx, store.DocumentQuery{Kind: store.Deliveries, Prefix: f.hook.ID, After: after, Limit: 1000})
+		docs, err := f.store.Documents(ctx, store.DocumentQuery{Kind: store.Deliveries, Prefix: f.hook.ID, After: after,
+			Limit: 1000})
 		if err != nil {
 			return err
 		}
@@ -96,7 +99,7 @@ func (f *follower) loadOne(d store.Document) error {
 		f.horizon = h.At
 		return err
 	}
-	t := &track{fresh: true, kept: true}
+	t := &track{unread: true, kept: true}
 	err := json.Unmarshal(d.Data, &t.lane)
 	t.Run = run
 	f.lanes[run] = t
@@ -106,7 +109,7 @@ func (f *follower) loadOne(d store.Document) error {
 // start serves the webhook until stop, or until it is disabled.
 func (f *follower) start(ctx context.Context) {
 	ctx, f.cancel = context.WithCancel(ctx)
-	f.looks, f.results, f.gone = make(chan look), make(chan step), make(chan struct{})
+	f.scans, f.results, f.gone = make(chan scanPart), make(chan step), make(chan struct{})
 	f.wg.Go(func() {
 		defer close(f.gone)
 		f.loop(ctx)
@@ -119,10 +122,10 @@ func (f *follower) stop() {
 	f.wg.Wait()
 }
 
-// tell hands over a part of a scan.
-func (f *follower) tell(ctx context.Context, l look) {
+// tell hands a part of a scan to the loop.
+func (f *follower) tell(ctx context.Context, l scanPart) {
 	select {
-	case f.looks <- l:
+	case f.scans <- l:
 	case <-f.gone:
 	case <-ctx.Done():
 	}
@@ -135,7 +138,7 @@ func (f *follower) loop(ctx context.Context) {
 	for f.stopped == "" {
 		timer.Reset(f.dispatch(ctx))
 		select {
-		case l := <-f.looks:
+		case l := <-f.scans:
 			f.take(ctx, l)
 		case s := <-f.results:
 			f.settle(ctx, s)
@@ -156,15 +159,15 @@ func (f *follower) drain() {
 	}
 }
 
-// dispatch begins what can be begun, longest due first, and returns how long
-// nothing else will be.
+// dispatch starts an attempt for each lane that is due, longest due first and at
+// most atOnce, and returns how long until the next lane is due.
 func (f *follower) dispatch(ctx context.Context) time.Duration {
 	now := time.Now()
 	wait := time.Hour
 	var ready []*track
 	for _, t := range f.lanes {
 		switch {
-		case t.busy || t.Done || !t.fresh:
+		case t.busy || t.Done || !t.unread:
 		case t.Due.After(now):
 			wait = min(wait, t.Due.Sub(now))
 		default:
@@ -182,7 +185,7 @@ func (f *follower) dispatch(ctx context.Context) time.Duration {
 			break
 		}
 		f.busy++
-		t.busy, t.fresh = true, false
+		t.busy, t.unread = true, false
 		l := t.lane
 		f.wg.Go(func() { f.results <- f.advance(ctx, l) })
 	}

@@ -18,12 +18,22 @@ const (
 	maxLanes = 4096 // of one webhook, in memory
 )
 
+// Store is what webhooks keep, and what they read of runs; a store.Store is one.
+type Store interface {
+	store.Documents
+	Run(ctx context.Context, id store.RunID) (store.Run, error)
+	Runs(ctx context.Context, connection store.ConnectionID, before store.RunID, limit int) ([]store.Run, error)
+	Leases(ctx context.Context) ([]store.Lease, error)
+	Events(ctx context.Context, id store.RunID, from uint64, limit int) ([]store.Event, error)
+	Watch(id store.RunID) (wake <-chan struct{}, stop func())
+}
+
 // Options are what the wiring gives.
 type Options struct {
-	Store   store.Store
+	Store   Store
 	Secrets Secrets // required
 	// Forbidden says why deliveries may not go to an address, "" if they may; it
-	// must know private, link-local, metadata and multicast addresses (A241).
+	// must know private, link-local, metadata and multicast addresses.
 	// Required.
 	Forbidden func(netip.Addr) string
 	// AllowLoopback lets URLs lead to this machine's loopback, also with http.
@@ -32,8 +42,8 @@ type Options struct {
 	Idle     bool
 	Resolver Resolver // nil is the system's
 	Version  string   // of the host, for the User-Agent
-	// Disabled is told once of a webhook that the host disabled, for the audit log
-	// (A240); because is BecauseGone or BecauseFailing. nil for nobody.
+	// Disabled is told once of a webhook that the host disabled, for the audit log;
+	// because is BecauseGone or BecauseFailing. nil for nobody.
 	Disabled func(ctx context.Context, id, because string)
 	// Observed is told of every attempt: delivered, failed, or dropped when it was
 	// the last for its event, and of a webhook: disabled. It must not block. nil for
@@ -87,7 +97,7 @@ type Hooks struct {
 	closed bool
 }
 
-// Open goes on with the deliveries where they were left. Close ends it.
+// Open resumes the deliveries where they were left; Close stops them.
 func Open(ctx context.Context, o Options) (*Hooks, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
@@ -110,7 +120,7 @@ func Open(ctx context.Context, o Options) (*Hooks, error) {
 	return h, nil
 }
 
-// Close ends all attempts; what was not delivered is after the next Open.
+// Close ends all attempts. What was not delivered is delivered after the next Open.
 func (h *Hooks) Close() error {
 	h.end()
 	h.wg.Wait()
@@ -182,7 +192,7 @@ func (h *Hooks) serve(ctx context.Context, s *stored, k signing) error {
 		return fmt.Errorf("webhook %s: %w", s.ID, err)
 	}
 	f := &follower{
-		hook: *s, store: h.o.Store, post: h.post, room: h.room, most: h.o.most, again: h.again,
+		hook: *s, store: h.o.Store, post: h.post, slots: h.room, most: h.o.most, rescan: h.wakeScan,
 		log: h.o.Log, observe: h.o.Observed, audit: h.o.Disabled,
 	}
 	f.keys.Store(&keys)
@@ -217,8 +227,8 @@ func (h *Hooks) followers() []*follower {
 	return out
 }
 
-// again wakes watch.
-func (h *Hooks) again() {
+// wakeScan wakes watch.
+func (h *Hooks) wakeScan() {
 	select {
 	case h.rescan <- struct{}{}:
 	default:

@@ -95,7 +95,7 @@ func (r *receiver) got(t *testing.T) []string {
 	return out
 }
 
-// inOrder sorts by run and leaves the order within each (A240).
+// inOrder sorts by run and leaves the order within each.
 func inOrder(got []string) []string {
 	slices.SortStableFunc(got, func(a, b string) int { return strings.Compare(a[:strings.Index(a, " ")], b[:strings.Index(b, " ")]) })
 	return got
@@ -149,8 +149,8 @@ func check(t *testing.T, what string, got, want any) {
 	}
 }
 
-// A240: in sequence order per run, each once while nothing fails, and only what
-// is asked for (A237).
+// In sequence order per run, each once while nothing fails, and only what is
+// asked for.
 func TestDelivers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, r := newMemory(), &receiver{}
@@ -212,7 +212,7 @@ func TestLeftOut(t *testing.T) {
 	})
 }
 
-// A237: only runs that carry one of the tags.
+// Only runs that carry one of the tags.
 func TestTags(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, r := newMemory(), &receiver{}
@@ -229,8 +229,8 @@ func TestTags(t *testing.T) {
 	})
 }
 
-// A240: the attempts are at the times of the table, each up to a tenth later,
-// under one id; then the event is given up and the next one is delivered.
+// The attempts are at the times of the table, each up to a tenth later, under one
+// id; then the event is given up and the next one is delivered.
 func TestRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, r := newMemory(), &receiver{}
@@ -269,7 +269,7 @@ func TestRetries(t *testing.T) {
 				t.Errorf("attempt %d came %v after the last, want %v to a tenth more", i+2, gap, d)
 			}
 			if r.sent[i+1].ID != r.sent[0].ID {
-				t.Error("webhook-id changed between attempts (A239)")
+				t.Error("webhook-id changed between attempts")
 			}
 		}
 		if last := r.sent[len(r.sent)-1]; last.ID == r.sent[0].ID || !strings.Contains(string(last.Body), "run.completed") {
@@ -282,8 +282,8 @@ func TestRetries(t *testing.T) {
 	})
 }
 
-// A240: 410 disables at once, 5 days without a success disable; both are
-// reported, and nothing is attempted or stored any more.
+// 410 disables at once, 5 days without a success disable; both are reported, and
+// nothing is attempted or stored any more.
 func TestDisables(t *testing.T) {
 	for _, c := range []struct {
 		because string
@@ -339,8 +339,8 @@ func TestDisables(t *testing.T) {
 	}
 }
 
-// A90, A240: what happened while the process was down is delivered, nothing
-// twice, and a back-off goes on where it was.
+// What happened while the process was down is delivered, nothing twice, and a
+// back-off goes on where it was.
 func TestRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, r := newMemory(), &receiver{}
@@ -439,8 +439,8 @@ func TestStoreFails(t *testing.T) {
 	})
 }
 
-// A233 to A235: a secret is shown once, a webhook that was deleted is gone with
-// all of its cursors.
+// A secret is shown once, a webhook that was deleted is gone with all of its
+// cursors.
 func TestLifecycle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, r := newMemory(), &receiver{}
@@ -506,7 +506,7 @@ func TestTooMany(t *testing.T) {
 	})
 }
 
-// A233, A237, A241: what a definition may not be.
+// What a definition may not be.
 func TestRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options(newMemory(), &receiver{})
@@ -561,7 +561,7 @@ func TestRefusals(t *testing.T) {
 	})
 }
 
-// A240: a success ends the five days.
+// A success ends the five days.
 func TestSuccessCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, r := newMemory(), &receiver{}
@@ -606,7 +606,7 @@ func TestActiveBefore(t *testing.T) {
 	})
 }
 
-// A90: a log that was deleted before it was read through is done with.
+// A log that was deleted before it was read through is done with.
 func TestPruned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, r := newMemory(), &receiver{}
@@ -633,7 +633,7 @@ func TestPruned(t *testing.T) {
 	})
 }
 
-// S86: the secret of a webhook is never in the store; one that an earlier host
+// The secret of a webhook is never in the store; one that an earlier host
 // left there is moved; one of no webhook is erased, and a webhook without its
 // secret waits instead of sending what nobody signed.
 func TestSecrets(t *testing.T) {

@@ -8,24 +8,25 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A found run is one that the scan came across.
-type found struct {
+// A foundRun is a run that a scan came across.
+type foundRun struct {
 	id      store.RunID
 	started time.Time
 	tags    []string
 	active  bool // it holds its connection
 }
 
-// A look is a part of a scan of the runs that started since from. Parts come
-// oldest first; until is set on the last one, and every run that started a slack
-// before it was there to be found.
-type look struct {
-	runs        []found
+// A scanPart is a part of a scan of the runs that started since from. Parts come
+// oldest first. The last one has until: every run that started a slack before it
+// was found.
+type scanPart struct {
+	runs        []foundRun
 	from, until time.Time
 }
 
-// take adds the runs of a scan, and has all others look for news.
-func (f *follower) take(ctx context.Context, l look) {
+// take adds the runs of a part of a scan. The last part also advances known, and
+// has every lane look for new events.
+func (f *follower) take(ctx context.Context, l scanPart) {
 	for _, r := range l.runs {
 		f.add(ctx, r)
 	}
@@ -44,12 +45,13 @@ func (f *follower) take(ctx context.Context, l look) {
 	}
 	f.missed = time.Time{}
 	for _, t := range f.lanes {
-		t.fresh = true
+		t.unread = true
 	}
 	f.forgetDone(ctx)
 }
 
-// forgetDone makes room, and has the scan go on if there was none.
+// forgetDone drops lanes that are done. Where that makes room after there was none,
+// it asks for another scan.
 func (f *follower) forgetDone(ctx context.Context) {
 	if err := f.move(ctx); err != nil && ctx.Err() == nil {
 		f.log.Warn("webhook: cursors not stored", "webhook", f.hook.ID, "error", err)
@@ -57,24 +59,24 @@ func (f *follower) forgetDone(ctx context.Context) {
 	full := f.floor.Load() == never
 	f.publish()
 	if full && f.floor.Load() != never {
-		f.again()
+		f.rescan()
 	}
 }
 
-func (f *follower) add(ctx context.Context, r found) {
+func (f *follower) add(ctx context.Context, r foundRun) {
 	f.passed++
 	switch {
 	case f.lanes[r.id] != nil || !f.tagged(r):
 		return
 	case !r.active && r.started.Before(f.horizon):
-		return // dealt with, and found for another webhook
+		return // dealt with before; another webhook made the scan go back so far
 	case !r.active && len(f.lanes) >= f.most:
 		if f.missed.IsZero() || r.started.Before(f.missed) {
 			f.missed = r.started
 		}
 		return
 	}
-	t := &track{lane: lane{Run: r.id, Started: r.started}, fresh: true}
+	t := &track{lane: lane{Run: r.id, Started: r.started}, unread: true}
 	if r.started.Before(f.horizon) {
 		if err := f.keep(ctx, t.lane); err != nil {
 			return // the next scan finds it again
@@ -84,15 +86,15 @@ func (f *follower) add(ctx context.Context, r found) {
 	f.lanes[r.id] = t
 }
 
-func (f *follower) tagged(r found) bool {
+func (f *follower) tagged(r foundRun) bool {
 	return len(f.hook.Tags) == 0 || slices.ContainsFunc(r.tags, func(t string) bool { return slices.Contains(f.hook.Tags, t) })
 }
 
 // maxPassed bounds what a scan after a restart has to look at again.
 const maxPassed = 1000
 
-// move brings the horizon to what is known, and forgets the lanes behind it that
-// are done. It does nothing while there is little to be gained.
+// move advances the durable horizon to known: it stores the open lanes behind it and
+// erases those that are done. It waits until that is worth a commit.
 func (f *follower) move(ctx context.Context) error {
 	if f.known.Sub(f.horizon) < slack && len(f.lanes) < f.most {
 		return nil
@@ -132,8 +134,8 @@ func (f *follower) move(ctx context.Context) error {
 	return nil
 }
 
-// publish says how far back a scan is to go. Without room it goes nowhere, but
-// for once in a slack: what is known moves with scans only.
+// publish sets floor. A follower without room for more lanes asks for no runs, except
+// once a slack, because only scans advance known.
 func (f *follower) publish() {
 	if len(f.lanes) >= f.most && time.Since(f.scanned) < slack {
 		f.floor.Store(never)

@@ -52,8 +52,8 @@ func owner(id string) (webhook string, run store.RunID) {
 	return w, store.RunID(r)
 }
 
-// delays are A240: an event is given up after one attempt more than it has
-// entries.
+// delays are the waits between attempts: an event is given up after one attempt
+// more than there are waits.
 var delays = []time.Duration{
 	5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour,
 	10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,

@@ -13,10 +13,10 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Create adds a webhook, for events from now on (A233). secret is the one that
-// was made, "" when it was given; nothing returns it again. with, unless nil, is
-// called with both, and what it returns is written in the same commit (A51). It
-// neither blocks nor uses the store. *Refusal, ErrTooMany, or what Secrets says.
+// Create adds a webhook, for events from now on. secret is the one that was made,
+// "" when it was given; nothing returns it again. with, unless nil, is called
+// with both, and what it returns is written in the same commit. It neither blocks
+// nor uses the store. *Refusal, ErrTooMany, or what Secrets says.
 func (h *Hooks) Create(ctx context.Context, by string, d Definition, with func(w Webhook, secret string) []store.Write) (w Webhook, secret string, err error) {
 	s, made, err := h.accept(ctx, by, d)
 	if err != nil {
@@ -44,7 +44,7 @@ func (h *Hooks) Create(ctx context.Context, by string, d Definition, with func(w
 	if err := h.serve(ctx, s, signing{Current: key}); err != nil && !errors.Is(err, store.ErrClosed) {
 		return Webhook{}, "", err
 	}
-	h.again()
+	h.wakeScan()
 	return w, made, nil
 }
 
@@ -65,7 +65,7 @@ func (h *Hooks) put(ctx context.Context, s *stored, secret []byte, with func() [
 	return nil
 }
 
-// accept checks a definition (A237, A241).
+// accept checks a definition.
 func (h *Hooks) accept(ctx context.Context, by string, d Definition) (s *stored, made string, err error) {
 	if err := filterOf(d.Events); err != nil {
 		return nil, "", err
@@ -111,8 +111,8 @@ func (h *Hooks) Get(ctx context.Context, id string) (Webhook, error) {
 	return s.shown(), nil
 }
 
-// Delete ends a webhook and erases its secret (A234); store.ErrNotFound. An
-// attempt that is under way is cut. with is written in the same commit.
+// Delete ends a webhook and erases its secret; store.ErrNotFound. An attempt that
+// is under way is cut. with is written in the same commit.
 func (h *Hooks) Delete(ctx context.Context, id string, with ...store.Write) error {
 	d, err := h.o.Store.Document(ctx, store.Webhooks, id)
 	if err != nil {

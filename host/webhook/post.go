@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	attemptTime = 15 * time.Second // A240
-	maxAnswer   = 64 << 10         // A241
+	attemptTime = 15 * time.Second // for a whole attempt
+	maxAnswer   = 64 << 10         // that is read of an answer
 )
 
 // A message is one attempt to deliver.
@@ -72,7 +72,7 @@ func (p *poster) transport(u *url.URL) http.RoundTripper {
 	return p.secure
 }
 
-// request has the headers of A239.
+// request is the POST with its signed headers. See docs/spec/api.md, "Webhooks".
 func (p *poster) request(ctx context.Context, u *url.URL, m message) *http.Request {
 	r := (&http.Request{
 		Method: http.MethodPost, URL: u, Host: u.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,

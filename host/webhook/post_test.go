@@ -53,8 +53,8 @@ func here(m *memory, conf *tls.Config) webhook.Options {
 	}.Trust(conf)
 }
 
-// A238, A239: what arrives over TLS is what the standard's own library takes,
-// for secrets in both forms.
+// What arrives over TLS is what the standard's own library takes, for secrets in
+// both forms.
 func TestSignature(t *testing.T) {
 	for _, given := range []string{"", "an owner's own words"} {
 		port, conf, arrivals := server(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) })
@@ -101,7 +101,7 @@ func TestSignature(t *testing.T) {
 	}
 }
 
-// A241: plain http reaches this machine when that is configured.
+// Plain http reaches this machine when that is configured.
 func TestPlainLoopback(t *testing.T) {
 	arrived := make(chan struct{}, 1)
 	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { arrived <- struct{}{} }))
@@ -135,8 +135,8 @@ func (r *turning) LookupNetIP(context.Context, string, string) ([]netip.Addr, er
 	return []netip.Addr{netip.MustParseAddr("93.184.216.34"), netip.MustParseAddr(r.then)}, nil
 }
 
-// A241: the address is checked whenever it is dialled, so a name that turns to
-// this machine after its webhook was created reaches nothing.
+// The address is checked whenever it is dialled, so a name that turns to this
+// machine after its webhook was created reaches nothing.
 func TestRebinding(t *testing.T) {
 	port, conf, arrivals := server(t, func(http.ResponseWriter, *http.Request) {})
 	for _, then := range []string{"127.0.0.1", "::ffff:127.0.0.1", "169.254.169.254"} {
@@ -168,7 +168,7 @@ func TestRebinding(t *testing.T) {
 	}
 }
 
-// A241: redirects are not followed, of a long answer 64 KiB are read, and the
+// Redirects are not followed, of a long answer 64 KiB are read, and the
 // environment's proxies are not used.
 func TestAnswers(t *testing.T) {
 	t.Setenv("HTTPS_PROXY", "http://127.0.0.1:1")
@@ -229,7 +229,7 @@ func (silence) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, fmt.Errorf("gone: %w", r.Context().Err())
 }
 
-// A240: a server that says nothing has 15 s.
+// A server that says nothing has 15 s.
 func TestSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()

@@ -15,8 +15,8 @@ const (
 	pageRuns = 100
 )
 
-// watch scans whenever something was appended to a timeline. Runs do not wait
-// for it: it gets wake-ups, coalesced (invariant 7).
+// watch scans whenever something was appended to a timeline. It gets coalesced
+// wake-ups, so no run waits for it.
 func (h *Hooks) watch(ctx context.Context) {
 	wake, stop := h.o.Store.Watch("")
 	defer stop()
@@ -44,8 +44,8 @@ func (h *Hooks) watch(ctx context.Context) {
 	}
 }
 
-// scan tells every follower of the runs that it may not know. Memory is one
-// page, and an id for each.
+// scan tells every follower of the runs that it may not know. It holds one page of
+// runs in memory, and one id for each page.
 func (h *Hooks) scan(ctx context.Context) error {
 	all := h.followers()
 	if len(all) == 0 {
@@ -60,7 +60,7 @@ func (h *Hooks) scan(ctx context.Context) error {
 	if from.After(until) {
 		from = until
 	}
-	tell := func(l look) {
+	tell := func(l scanPart) {
 		for _, f := range all {
 			f.tell(ctx, l)
 		}
@@ -70,35 +70,35 @@ func (h *Hooks) scan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	tell(look{runs: active})
-	if err := h.pages(ctx, from, func(runs []found) { tell(look{runs: runs}) }); err != nil {
+	tell(scanPart{runs: active})
+	if err := h.pages(ctx, from, func(runs []foundRun) { tell(scanPart{runs: runs}) }); err != nil {
 		return err
 	}
-	tell(look{from: from, until: until})
+	tell(scanPart{from: from, until: until})
 	return nil
 }
 
 // active finds the runs that hold a connection, however long ago they started.
-func (h *Hooks) active(ctx context.Context) ([]found, error) {
+func (h *Hooks) active(ctx context.Context) ([]foundRun, error) {
 	leases, err := h.o.Store.Leases(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var out []found
+	var out []foundRun
 	for _, l := range leases {
 		r, err := h.o.Store.Run(ctx, l.RunID)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, finding(r, true))
+		out = append(out, foundRunOf(r, true))
 	}
 	return out, nil
 }
 
 // pages calls each with the runs that started since from, oldest first, so that
 // a follower without room for all has the oldest.
-func (h *Hooks) pages(ctx context.Context, from time.Time, tell func([]found)) error {
-	each := func(page []found) {
+func (h *Hooks) pages(ctx context.Context, from time.Time, tell func([]foundRun)) error {
+	each := func(page []foundRun) {
 		slices.Reverse(page)
 		tell(page)
 	}
@@ -124,7 +124,7 @@ func (h *Hooks) pages(ctx context.Context, from time.Time, tell func([]found)) e
 	return nil
 }
 
-func (h *Hooks) page(ctx context.Context, before store.RunID, from time.Time) (page []found, more store.RunID, err error) {
+func (h *Hooks) page(ctx context.Context, before store.RunID, from time.Time) (page []foundRun, more store.RunID, err error) {
 	runs, err := h.o.Store.Runs(ctx, "", before, pageRuns)
 	if err != nil {
 		return nil, "", err
@@ -133,7 +133,7 @@ func (h *Hooks) page(ctx context.Context, before store.RunID, from time.Time) (p
 		if r.StartedAt.Before(from) {
 			return page, "", nil
 		}
-		page = append(page, finding(r, false))
+		page = append(page, foundRunOf(r, false))
 	}
 	if len(runs) == pageRuns {
 		more = runs[len(runs)-1].ID
@@ -141,6 +141,6 @@ func (h *Hooks) page(ctx context.Context, before store.RunID, from time.Time) (p
 	return page, more, nil
 }
 
-func finding(r store.Run, active bool) found {
-	return found{id: r.ID, started: r.StartedAt, tags: r.Request.Tags, active: active}
+func foundRunOf(r store.Run, active bool) foundRun {
+	return foundRun{id: r.ID, started: r.StartedAt, tags: r.Request.Tags, active: active}
 }

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -28,7 +29,7 @@ func newSecret() string {
 }
 
 // keyOf is the signing key of a secret: the base64 part of a whsec_ secret, or
-// the bytes of any other (A239).
+// the bytes of any other.
 func keyOf(secret string) ([]byte, error) {
 	if len(secret) > maxSecret {
 		return nil, refuse("secret", "is longer than %d bytes", maxSecret)
@@ -49,7 +50,7 @@ func keyOf(secret string) ([]byte, error) {
 	return key, nil
 }
 
-// sign is the webhook-signature of A239.
+// sign is one signature of the header webhook-signature.
 func sign(key []byte, id string, at time.Time, body []byte) string {
 	m := hmac.New(sha256.New, key)
 	_, _ = m.Write([]byte(id + "." + strconv.FormatInt(at.Unix(), 10) + "."))
@@ -57,7 +58,7 @@ func sign(key []byte, id string, at time.Time, body []byte) string {
 	return "v1," + base64.StdEncoding.EncodeToString(m.Sum(nil))
 }
 
-// signAll is the header of a delivery: one signature for every key (A239).
+// signAll is the header of a delivery: one signature for every key.
 func signAll(keys [][]byte, id string, at time.Time, body []byte) string {
 	all := make([]string, len(keys))
 	for i, key := range keys {
@@ -71,4 +72,47 @@ func signAll(keys [][]byte, id string, at time.Time, body []byte) string {
 func messageID(webhook string, e store.Event) string {
 	sum := sha256.Sum256([]byte(webhook + "\x00" + string(e.RunID) + "\x00" + string(e.ID)))
 	return "msg_" + hex.EncodeToString(sum[:16])
+}
+
+// Secrets keep what deliveries are signed with, by webhook and outside the store.
+// All methods may be called concurrently.
+type Secrets interface {
+	Set(id string, secret []byte) error
+	Get(id string) ([]byte, error)
+	Remove(id string) error // nil also when there is none
+	IDs() ([]string, error)
+}
+
+// hide moves a secret out of the document that an earlier version kept it in.
+// What the store's files still hold of it goes with their next compaction.
+func (h *Hooks) hide(ctx context.Context, s *stored) error {
+	if s.Secret == "" {
+		return nil
+	}
+	if err := h.o.Secrets.Set(s.ID, []byte(s.Secret)); err != nil {
+		return err
+	}
+	s.Secret = ""
+	return change(ctx, h.o.Store, s.ID, func(s *stored) { s.Secret = "" })
+}
+
+// sweepSecrets erases those of webhooks that there are not: of a Create or a
+// Delete that was cut short.
+func (h *Hooks) sweepSecrets(all []*stored) error {
+	ids, err := h.o.Secrets.IDs()
+	if err != nil {
+		return err
+	}
+	known := map[string]bool{}
+	for _, s := range all {
+		known[s.ID] = true
+	}
+	for _, id := range ids {
+		if !known[id] {
+			if err := h.o.Secrets.Remove(id); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

@@ -21,7 +21,7 @@ type Resolver interface {
 // maxAddresses bounds what one name may have.
 const maxAddresses = 32
 
-// A gate decides where deliveries may go (A241).
+// A gate decides where deliveries may go.
 type gate struct {
 	resolver  Resolver
 	forbidden func(netip.Addr) string

@@ -1,3 +1,15 @@
+// Package webhook tells other servers what happens in runs: signed deliveries
+// that follow the timelines. See docs/spec/api.md, "Webhooks".
+//
+// Whoever calls has checked that the principal may. The server behind a URL is
+// hostile: addresses are checked whenever one is dialled, nothing of its answer
+// is kept or told but the status and a kind of failure, and all that it can use
+// up is bounded.
+//
+// Every webhook has a cursor for each run, so nothing is lost while its server
+// or this process is down. A run knows nothing of its webhooks and never waits
+// for one. Deliveries of one run are made in the order of its log, at least
+// once; those of different runs are in no order.
 package webhook
 
 import (
@@ -10,27 +22,27 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// The statuses of a webhook (A235).
+// The statuses of a webhook.
 const (
 	Active   = "active"
 	Disabled = "disabled"
 )
 
-// Why a webhook was disabled (A240).
+// Why a webhook was disabled.
 const (
 	BecauseGone    = "gone"    // its server answered 410
 	BecauseFailing = "failing" // nothing was taken for 5 days
 )
 
-// A Definition is what a new webhook shall be (A233).
+// A Definition is what a new webhook shall be.
 type Definition struct {
 	URL    string   `json:"url"`
-	Events []string `json:"events"`           // A237, OwnerNeeded and LeftOut
+	Events []string `json:"events"`           // types, with * for the rest of a name; OwnerNeeded and LeftOut
 	Secret string   `json:"secret,omitempty"` // "" has one made
 	Tags   []string `json:"tags,omitempty"`   // only runs that carry one of them; none is all
 }
 
-// A Webhook is A235. It never holds the secret.
+// A Webhook is what is shown of one. It never holds the secret.
 type Webhook struct {
 	ID        string   `json:"webhookId"`
 	URL       string   `json:"url"`
@@ -48,7 +60,7 @@ type Webhook struct {
 	DisabledAt time.Time `json:"-"`
 }
 
-// stored is a document of kind store.Webhooks. The secret is elsewhere (S86).
+// stored is a document of kind store.Webhooks. The secret is elsewhere.
 type stored struct {
 	ID           string    `json:"id"`
 	URL          string    `json:"url"`
@@ -102,4 +114,29 @@ func tagsOf(tags []string) error {
 		}
 	}
 	return nil
+}
+
+// Limits of an installation.
+const (
+	MaxWebhooks = 64
+	maxEvents   = 64
+	maxTags     = 32
+	maxTag      = 128
+	maxURL      = 2048
+)
+
+// ErrTooMany: there are MaxWebhooks already.
+var ErrTooMany = fmt.Errorf("there are %d webhooks already; delete one first", MaxWebhooks)
+
+// A Refusal is a definition that cannot be taken (400 validation_error). It
+// names the member and never repeats its value.
+type Refusal struct {
+	Member  string // url, events, secret or tags
+	Message string
+}
+
+func (e *Refusal) Error() string { return e.Member + " " + e.Message }
+
+func refuse(member, format string, args ...any) *Refusal {
+	return &Refusal{Member: member, Message: fmt.Sprintf(format, args...)}
 }

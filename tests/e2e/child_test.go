@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/sluicehost/sluice/host/daemon"
-	"github.com/sluicehost/sluice/host/web/server"
+	"github.com/sluicehost/sluice/host/web"
 	"github.com/sluicehost/sluice/tests/build"
 	"github.com/sluicehost/sluice/tests/e2e/served"
 )
@@ -18,7 +18,7 @@ import (
 type child struct {
 	*served.Client
 	cmd   *exec.Cmd
-	Login server.Login
+	Login web.Login
 }
 
 // serve starts sluice serve and returns once it listens.

@@ -13,7 +13,7 @@ import (
 )
 
 // Artifacts are the files that a run left and that the host still has, oldest first.
-func (c *Client) Artifacts(ctx context.Context, run store.RunID) ([]timeline.Artifact, error) {
+func (c artifactClient) Artifacts(ctx context.Context, run store.RunID) ([]timeline.Artifact, error) {
 	var out list[timeline.Artifact]
 	err := c.get(ctx, at("runs", string(run), "artifacts"), nil, &out)
 	return out.Data, err
@@ -21,7 +21,7 @@ func (c *Client) Artifacts(ctx context.Context, run store.RunID) ([]timeline.Art
 
 // Artifact writes the content of one, which is checked against its digest. The host
 // writes down that it was read. After an error what was written is to be thrown away.
-func (c *Client) Artifact(ctx context.Context, a timeline.Artifact, to io.Writer) error {
+func (c artifactClient) Artifact(ctx context.Context, a timeline.Artifact, to io.Writer) error {
 	res, err := c.send(ctx, http.MethodGet, at("runs", string(a.RunID), "artifacts", a.ArtifactID, "content"), nil, http.Header{}, nil)
 	if err != nil {
 		return err

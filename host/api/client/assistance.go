@@ -12,29 +12,29 @@ import (
 )
 
 // An Assistance is a request for its owner, with the connector's own words while
-// it is open (A163).
+// it is open.
 type Assistance struct {
 	timeline.Item
 	Raw *host.RawAssistance `json:"raw"`
 }
 
-// Waiting lists what waits for the owner, of one run or of all with "" (A162).
-func (c *Client) Waiting(ctx context.Context, run store.RunID) ([]timeline.Item, error) {
+// Waiting lists what waits for the owner, of one run or of all with "".
+func (c assistanceClient) Waiting(ctx context.Context, run store.RunID) ([]timeline.Item, error) {
 	q := url.Values{}
 	if run != "" {
 		q.Set("runId", string(run))
 	}
-	return all[timeline.Item](ctx, c, at("assistance"), q)
+	return all[timeline.Item](ctx, c.transport, at("assistance"), q)
 }
 
-// Assistance is one request (A163).
-func (c *Client) Assistance(ctx context.Context, id string) (out Assistance, err error) {
+// Assistance is one request.
+func (c assistanceClient) Assistance(ctx context.Context, id string) (out Assistance, err error) {
 	return out, c.get(ctx, at("assistance", id), nil, &out)
 }
 
-// Answer ends a question: status is success or cancelled (A164). It returns once
-// the end of the question is durable.
-func (c *Client) Answer(ctx context.Context, run store.RunID, interaction, status string, data map[string]json.RawMessage) error {
+// Answer ends a question: status is success or cancelled. It returns once the end
+// of the question is durable.
+func (c assistanceClient) Answer(ctx context.Context, run store.RunID, interaction, status string, data map[string]json.RawMessage) error {
 	body := map[string]any{"interactionId": interaction, "status": status}
 	if data != nil {
 		body["data"] = data

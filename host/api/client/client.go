@@ -27,8 +27,55 @@ import (
 	"github.com/sluicehost/sluice/host/patience"
 )
 
-// A Client speaks to one host.
+// A Client speaks to one host. Each resource of the API is a type that Client
+// embeds.
 type Client struct {
+	*transport
+	artifactClient
+	assistanceClient
+	auditClient
+	connectionClient
+	connectorClient
+	eventClient
+	grantClient
+	keyClient
+	recordClient
+	runClient
+	scheduleClient
+	secretClient
+	stateClient
+	systemClient
+	webhookClient
+}
+
+func newClient(t *transport) *Client {
+	return &Client{
+		t, artifactClient{t}, assistanceClient{t}, auditClient{t}, connectionClient{t}, connectorClient{t}, eventClient{t}, grantClient{t}, keyClient{t},
+		recordClient{t}, runClient{t}, scheduleClient{t}, secretClient{t}, stateClient{t}, systemClient{t}, webhookClient{t},
+	}
+}
+
+// The resources, each with its calls.
+type (
+	artifactClient   struct{ *transport }
+	assistanceClient struct{ *transport }
+	auditClient      struct{ *transport }
+	connectionClient struct{ *transport }
+	connectorClient  struct{ *transport }
+	eventClient      struct{ *transport }
+	grantClient      struct{ *transport }
+	keyClient        struct{ *transport }
+	recordClient     struct{ *transport }
+	runClient        struct{ *transport }
+	scheduleClient   struct{ *transport }
+	secretClient     struct{ *transport }
+	stateClient      struct{ *transport }
+	systemClient     struct{ *transport }
+	webhookClient    struct{ *transport }
+)
+
+// transport sends requests to a host and reads its answers.
+type transport struct {
 	http  *http.Client
 	base  string // scheme and host, without a slash at the end
 	key   string // "" on the local socket
@@ -88,7 +135,7 @@ func Local(dial func(context.Context) (net.Conn, error), where string) *Client {
 }
 
 func owner(dial func(ctx context.Context, network, address string) (net.Conn, error), where string) *Client {
-	return &Client{http: httpClient(&http.Transport{DialContext: dial}), base: "http://localhost", where: where, local: true, wait: retryWait, hello: aliveWithin}
+	return newClient(&transport{http: httpClient(&http.Transport{DialContext: dial}), base: "http://localhost", where: where, local: true, wait: retryWait, hello: aliveWithin})
 }
 
 // ErrAddress: the address of a host is not one, or a key must not be sent there.
@@ -104,7 +151,7 @@ func URL(address, key string) (*Client, error) {
 	if u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())) {
 		return nil, ErrAddress
 	}
-	return &Client{http: httpClient(&http.Transport{}), base: u.Scheme + "://" + u.Host, key: key, where: u.Host, wait: retryWait, hello: aliveWithin}, nil
+	return newClient(&transport{http: httpClient(&http.Transport{}), base: u.Scheme + "://" + u.Host, key: key, where: u.Host, wait: retryWait, hello: aliveWithin}), nil
 }
 
 func loopback(host string) bool {
@@ -123,13 +170,13 @@ func httpClient(t *http.Transport) *http.Client {
 
 // Local reports whether the client uses the socket: it then acts as the owner, on
 // the same machine.
-func (c *Client) Local() bool { return c.local }
+func (c *transport) Local() bool { return c.local }
 
 // Where names the host for people.
-func (c *Client) Where() string { return c.where }
+func (c *transport) Where() string { return c.where }
 
 // Close drops idle connections.
-func (c *Client) Close() { c.http.CloseIdleConnections() }
+func (c *transport) Close() { c.http.CloseIdleConnections() }
 
 // aliveWithin is how long a host on an idle machine may take to say that it is there.
 const aliveWithin = 2 * time.Second
@@ -137,7 +184,7 @@ const aliveWithin = 2 * time.Second
 // Alive reports whether a host answers there, whatever it answers. The error is an
 // *[UnreachableError] for one that listens and says nothing in time: that is a busy
 // host, and not none.
-func (c *Client) Alive(ctx context.Context) (bool, error) {
+func (c *transport) Alive(ctx context.Context) (bool, error) {
 	within, cancel := patience.Within(ctx, c.hello)
 	defer cancel()
 	res, err := c.send(within, http.MethodGet, "/healthz", nil, nil, nil)
@@ -145,7 +192,8 @@ func (c *Client) Alive(ctx context.Context) (bool, error) {
 	case ctx.Err() != nil:
 		return false, ctx.Err()
 	case within.Err() != nil:
-		return false, &UnreachableError{Where: c.where, Err: fmt.Errorf("a host listens there and is busy: %w", context.Cause(within))}
+		return false, &UnreachableError{Where: c.where,
+			Err: fmt.Errorf("a host listens there and is busy: %w", context.Cause(within))}
 	case err != nil:
 		return false, nil
 	}
@@ -166,7 +214,7 @@ func (e *UnreachableError) Error() string {
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
 // send makes a request. The caller closes the body.
-func (c *Client) send(ctx context.Context, method, path string, query url.Values, header http.Header, body io.Reader) (*http.Response, error) {
+func (c *transport) send(ctx context.Context, method, path string, query url.Values, header http.Header, body io.Reader) (*http.Response, error) {
 	address := c.base + path
 	if len(query) > 0 {
 		address += "?" + query.Encode()
@@ -197,7 +245,7 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 
 // call sends in as JSON, if it is not nil, and reads the answer into out, if that
 // is not nil. The error of the host is an *Error.
-func (c *Client) call(ctx context.Context, method, path string, query url.Values, in, out any) error {
+func (c *transport) call(ctx context.Context, method, path string, query url.Values, in, out any) error {
 	header, body, err := encode(in)
 	if err != nil {
 		return err
@@ -219,20 +267,20 @@ func encode(in any) (header http.Header, body io.Reader, err error) {
 	return header, bytes.NewReader(b), nil
 }
 
-func (c *Client) exchange(ctx context.Context, method, path string, query url.Values, header http.Header, body io.Reader, out any) error {
+func (c *transport) exchange(ctx context.Context, method, path string, query url.Values, header http.Header, body io.Reader, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
 	return c.await(ctx, method, path, query, header, body, out)
 }
 
 // await is exchange for as long as it takes.
-func (c *Client) await(ctx context.Context, method, path string, query url.Values, header http.Header, body io.Reader, out any) error {
+func (c *transport) await(ctx context.Context, method, path string, query url.Values, header http.Header, body io.Reader, out any) error {
 	_, err := c.receive(ctx, method, path, query, header, body, out)
 	return err
 }
 
 // put changes what must have a revision, nil for any, and reports whether it was made.
-func (c *Client) put(ctx context.Context, method, path string, revision *uint64, in, out any) (created bool, err error) {
+func (c *transport) put(ctx context.Context, method, path string, revision *uint64, in, out any) (created bool, err error) {
 	header, body, err := encode(in)
 	if err != nil {
 		return false, err
@@ -246,7 +294,7 @@ func (c *Client) put(ctx context.Context, method, path string, revision *uint64,
 	return status == http.StatusCreated, err
 }
 
-func (c *Client) receive(ctx context.Context, method, path string, query url.Values, header http.Header, body io.Reader, out any) (status int, err error) {
+func (c *transport) receive(ctx context.Context, method, path string, query url.Values, header http.Header, body io.Reader, out any) (status int, err error) {
 	res, err := c.send(ctx, method, path, query, header, body)
 	if err != nil {
 		return 0, err
@@ -274,7 +322,7 @@ func (c *Client) receive(ctx context.Context, method, path string, query url.Val
 	return res.StatusCode, nil
 }
 
-func (c *Client) get(ctx context.Context, path string, query url.Values, out any) error {
+func (c *transport) get(ctx context.Context, path string, query url.Values, out any) error {
 	return c.call(ctx, http.MethodGet, path, query, nil, out)
 }
 

@@ -56,7 +56,7 @@ func TestURL(t *testing.T) {
 	}
 }
 
-// Errors have the host's code and message (A41); what is no envelope is told as such.
+// Errors have the host's code and message; what is no envelope is told as such.
 func TestErrors(t *testing.T) {
 	body, status := "", 0
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -87,7 +87,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// Ids are one segment of a path, whatever they hold (A14).
+// Ids are one segment of a path, whatever they hold.
 func TestPaths(t *testing.T) {
 	var paths []string
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -109,8 +109,8 @@ func frame(id int, typ string) string {
 	return fmt.Sprintf("id: %d\nevent: %s\ndata: {\"sequence\":%d}\n\n", id, typ, id)
 }
 
-// A stream that breaks is gone on with where it was: nothing twice, nothing missed
-// (A127), and the terminal event ends it (A130).
+// A stream that breaks is gone on with where it was: nothing twice, nothing missed,
+// and the terminal event ends it.
 func TestFollow(t *testing.T) {
 	var asked []string
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -146,7 +146,7 @@ func TestFollow(t *testing.T) {
 }
 
 // A stream without a terminal frame, such as messages, ends once the run was over
-// before it was opened (A123).
+// before it was opened.
 func TestFollowSilent(t *testing.T) {
 	opened := 0
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -208,7 +208,7 @@ func TestFrameBound(t *testing.T) {
 	}
 }
 
-// An export that breaks off is told from one that ended (A215).
+// An export that breaks off is told from one that ended.
 func TestExport(t *testing.T) {
 	body := ""
 	c := serve(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, body) })

@@ -12,29 +12,29 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Connections lists them (A182).
-func (c *Client) Connections(ctx context.Context) ([]host.Connection, error) {
-	return all[host.Connection](ctx, c, at("connections"), nil)
+// Connections lists them.
+func (c connectionClient) Connections(ctx context.Context) ([]host.Connection, error) {
+	return all[host.Connection](ctx, c.transport, at("connections"), nil)
 }
 
-// Connection is one of them (A183).
-func (c *Client) Connection(ctx context.Context, id store.ConnectionID) (out host.Connection, err error) {
+// Connection is one of them.
+func (c connectionClient) Connection(ctx context.Context, id store.ConnectionID) (out host.Connection, err error) {
 	return out, c.get(ctx, at("connections", string(id)), nil, &out)
 }
 
-// CreateConnection is A181.
-func (c *Client) CreateConnection(ctx context.Context, q host.NewConnection) (out host.Connection, err error) {
+// CreateConnection makes a connection of an installed connector.
+func (c connectionClient) CreateConnection(ctx context.Context, q host.NewConnection) (out host.Connection, err error) {
 	return out, c.call(ctx, http.MethodPost, at("connections"), nil, q, &out)
 }
 
-// ChangeConnection is A184.
-func (c *Client) ChangeConnection(ctx context.Context, id store.ConnectionID, q host.ChangeConnection, revision *uint64) (out host.Connection, err error) {
+// ChangeConnection applies to the next run.
+func (c connectionClient) ChangeConnection(ctx context.Context, id store.ConnectionID, q host.ChangeConnection, revision *uint64) (out host.Connection, err error) {
 	_, err = c.put(ctx, http.MethodPatch, at("connections", string(id)), revision, q, &out)
 	return out, err
 }
 
-// DeleteConnection keeps what was collected, or erases it (A185).
-func (c *Client) DeleteConnection(ctx context.Context, id store.ConnectionID, erase bool) error {
+// DeleteConnection keeps what was collected, or erases it.
+func (c connectionClient) DeleteConnection(ctx context.Context, id store.ConnectionID, erase bool) error {
 	q := url.Values{}
 	if erase {
 		q.Set("data", "erase")
@@ -42,8 +42,8 @@ func (c *Client) DeleteConnection(ctx context.Context, id store.ConnectionID, er
 	return c.call(ctx, http.MethodDelete, at("connections", string(id)), q, nil, nil)
 }
 
-// Requested is what a connection's connector asks for (A186).
-func (c *Client) Requested(ctx context.Context, id store.ConnectionID) (host.Requested, error) {
+// Requested is what a connection's connector asks for.
+func (c grantClient) Requested(ctx context.Context, id store.ConnectionID) (host.Requested, error) {
 	var out struct {
 		Requested host.Requested `json:"requested"`
 	}
@@ -51,13 +51,13 @@ func (c *Client) Requested(ctx context.Context, id store.ConnectionID) (host.Req
 	return out.Requested, err
 }
 
-// GrantConnection replaces the grant of a connection (A187).
-func (c *Client) GrantConnection(ctx context.Context, id store.ConnectionID, q host.GrantTerms) (out host.Grant, err error) {
+// GrantConnection replaces the grant of a connection.
+func (c grantClient) GrantConnection(ctx context.Context, id store.ConnectionID, q host.GrantTerms) (out host.Grant, err error) {
 	return out, c.call(ctx, http.MethodPost, at("connections", string(id), "grants"), nil, q, &out)
 }
 
 // GrantGiven gives a connection of a connector that need not be installed what q says.
-func (c *Client) GrantGiven(ctx context.Context, q host.GivenGrant) (out host.Connection, err error) {
+func (c grantClient) GrantGiven(ctx context.Context, q host.GivenGrant) (out host.Connection, err error) {
 	grant, err := json.Marshal(q)
 	if err != nil {
 		return out, fmt.Errorf("encode request: %w", err)
@@ -69,10 +69,10 @@ func (c *Client) GrantGiven(ctx context.Context, q host.GivenGrant) (out host.Co
 // ownGrant is how the API names the grant of a connection without bounds.
 const ownGrant = "gra_own"
 
-// RevokeGrant takes a grant back and ends the run under it (A188).
-func (c *Client) RevokeGrant(ctx context.Context, id store.ConnectionID, grant string) error {
+// RevokeGrant takes a grant back and ends the run under it.
+func (c grantClient) RevokeGrant(ctx context.Context, id store.ConnectionID, grant string) error {
 	if grant == "" {
-		conn, err := c.Connection(ctx, id)
+		conn, err := connectionClient{c.transport}.Connection(ctx, id)
 		if err != nil {
 			return err
 		}
@@ -83,13 +83,13 @@ func (c *Client) RevokeGrant(ctx context.Context, id store.ConnectionID, grant s
 	return c.call(ctx, http.MethodDelete, at("connections", string(id), "grants", grant), nil, nil, nil)
 }
 
-// ApproveBindings replaces what a connection may use (A189).
-func (c *Client) ApproveBindings(ctx context.Context, id store.ConnectionID, q host.Bindings) (out host.Bindings, err error) {
+// ApproveBindings replaces what a connection may use.
+func (c grantClient) ApproveBindings(ctx context.Context, id store.ConnectionID, q host.Bindings) (out host.Bindings, err error) {
 	return out, c.call(ctx, http.MethodPut, at("connections", string(id), "bindings"), nil, q, &out)
 }
 
-// Secrets are what may be known of a connection's secrets (A191).
-func (c *Client) Secrets(ctx context.Context, id store.ConnectionID) ([]host.Secret, error) {
+// Secrets are what may be known of a connection's secrets.
+func (c secretClient) Secrets(ctx context.Context, id store.ConnectionID) ([]host.Secret, error) {
 	var out struct {
 		Data []host.Secret `json:"data"`
 	}
@@ -98,18 +98,18 @@ func (c *Client) Secrets(ctx context.Context, id store.ConnectionID) ([]host.Sec
 }
 
 // SetSecret implements host.Secrets.
-func (c *Client) SetSecret(ctx context.Context, id store.ConnectionID, name string, value []byte) error {
+func (c secretClient) SetSecret(ctx context.Context, id store.ConnectionID, name string, value []byte) error {
 	defer clear(value)
 	body := map[string]string{"value": string(value)}
 	return c.call(ctx, http.MethodPut, at("connections", string(id), "secrets", name), nil, body, nil)
 }
 
-// RemoveSecret is A192.
-func (c *Client) RemoveSecret(ctx context.Context, id store.ConnectionID, name string) error {
+// RemoveSecret removes a secret.
+func (c secretClient) RemoveSecret(ctx context.Context, id store.ConnectionID, name string) error {
 	return c.call(ctx, http.MethodDelete, at("connections", string(id), "secrets", name), nil, nil, nil)
 }
 
-// State are the cursors of a connection in the global namespace (A216).
+// State are the cursors of a connection in the global namespace.
 type State struct {
 	ConnectionID string                 `json:"connectionId"`
 	GrantID      string                 `json:"grantId"`
@@ -124,13 +124,13 @@ type StreamState struct {
 	RunID       store.RunID     `json:"runId"`
 }
 
-// State is A216.
-func (c *Client) State(ctx context.Context, id store.ConnectionID) (out State, err error) {
+// State is the cursors of a connection.
+func (c stateClient) State(ctx context.Context, id store.ConnectionID) (out State, err error) {
 	return out, c.get(ctx, at("connections", string(id), "state"), nil, &out)
 }
 
-// ResetState forgets the cursor of one stream, or all with "" (A217).
-func (c *Client) ResetState(ctx context.Context, id store.ConnectionID, grant store.GrantID, stream store.Stream) error {
+// ResetState forgets the cursor of one stream, or all with "".
+func (c stateClient) ResetState(ctx context.Context, id store.ConnectionID, grant store.GrantID, stream store.Stream) error {
 	q := url.Values{}
 	if stream != "" {
 		q.Set("stream", string(stream))

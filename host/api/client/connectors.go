@@ -11,30 +11,30 @@ import (
 	"github.com/sluicehost/sluice/host"
 )
 
-// Connectors lists the installed ones (A173).
-func (c *Client) Connectors(ctx context.Context) ([]host.Connector, error) {
-	return all[host.Connector](ctx, c, at("connectors"), nil)
+// Connectors lists the installed ones.
+func (c connectorClient) Connectors(ctx context.Context) ([]host.Connector, error) {
+	return all[host.Connector](ctx, c.transport, at("connectors"), nil)
 }
 
-// Connector is one of them (A174).
-func (c *Client) Connector(ctx context.Context, name string) (out host.Connector, err error) {
+// Connector is one of them.
+func (c connectorClient) Connector(ctx context.Context, name string) (out host.Connector, err error) {
 	return out, c.get(ctx, at("connectors", name), nil, &out)
 }
 
 // InspectConnector looks at a module and stores nothing.
-func (c *Client) InspectConnector(ctx context.Context, q host.InstallConnector) (out host.Inspection, err error) {
+func (c connectorClient) InspectConnector(ctx context.Context, q host.InstallConnector) (out host.Inspection, err error) {
 	_, err = c.submit(ctx, at("connectors")+":inspect", q, &out)
 	return out, err
 }
 
 // InstallConnector reports created false when the module is installed already.
-func (c *Client) InstallConnector(ctx context.Context, q host.InstallConnector) (out host.Connector, created bool, err error) {
+func (c connectorClient) InstallConnector(ctx context.Context, q host.InstallConnector) (out host.Connector, created bool, err error) {
 	created, err = c.submit(ctx, at("connectors"), q, &out)
 	return out, created, err
 }
 
 // submit names a module that the host has, or uploads one.
-func (c *Client) submit(ctx context.Context, path string, q host.InstallConnector, out any) (created bool, err error) {
+func (c connectorClient) submit(ctx context.Context, path string, q host.InstallConnector, out any) (created bool, err error) {
 	if q.Digest != "" {
 		body := map[string]any{"source": map[string]string{"type": "digest", "digest": q.Digest}}
 		return c.put(ctx, http.MethodPost, path, nil, body, out)
@@ -49,7 +49,7 @@ type part struct {
 	content []byte
 }
 
-func (c *Client) upload(ctx context.Context, path string, out any, parts ...part) (created bool, err error) {
+func (c *transport) upload(ctx context.Context, path string, out any, parts ...part) (created bool, err error) {
 	var body bytes.Buffer
 	w := multipart.NewWriter(&body)
 	for _, p := range parts {
@@ -82,7 +82,7 @@ func yes(b bool) []byte {
 }
 
 // UninstallConnector takes a connector off the list, or one version of it.
-func (c *Client) UninstallConnector(ctx context.Context, name, version string) error {
+func (c connectorClient) UninstallConnector(ctx context.Context, name, version string) error {
 	q := url.Values{}
 	if version != "" {
 		q.Set("version", version)

@@ -10,18 +10,18 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// An Error is what a host refused, or failed at (run-api.md A41).
+// An Error is what a host refused, or failed at.
 type Error struct {
 	Status  int
-	Code    string // of A43; http_error when the answer was not in the form of A41
+	Code    string // http_error when the answer was not one of the API
 	Message string
 	Details map[string]any
 }
 
 func (e *Error) Error() string { return e.Message }
 
-// Detail is the code of runtime.md that a common code stands for, or the code
-// itself (A44).
+// Detail is the more exact code that a common code stands for, or the code
+// itself.
 func (e *Error) Detail() string {
 	if code, ok := e.Details["code"].(string); ok && code != "" {
 		return code

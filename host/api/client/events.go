@@ -9,9 +9,9 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Events calls do with the stored events of a run from a sequence on, in order
-// (A138). It waits for none.
-func (c *Client) Events(ctx context.Context, id store.RunID, from uint64, do func(timeline.Doc) error) error {
+// Events calls do with the stored events of a run from a sequence on, in order.
+// It waits for none.
+func (c eventClient) Events(ctx context.Context, id store.RunID, from uint64, do func(timeline.Doc) error) error {
 	for {
 		q := url.Values{}
 		if from > 0 {
@@ -38,7 +38,7 @@ func (c *Client) Events(ctx context.Context, id store.RunID, from uint64, do fun
 
 // Timeline calls do with the events of a run from a sequence on, as they are stored.
 // The owner alone may.
-func (c *Client) Timeline(ctx context.Context, id store.RunID, from uint64, do func(store.Event) error) error {
+func (c eventClient) Timeline(ctx context.Context, id store.RunID, from uint64, do func(store.Event) error) error {
 	for {
 		var got struct {
 			Events []store.Event `json:"events"`

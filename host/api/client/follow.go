@@ -16,7 +16,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A Frame is one frame of an event stream (A116).
+// A Frame is one frame of an event stream.
 type Frame struct {
 	ID    string // sequence, decimal; "" for none
 	Event string
@@ -26,7 +26,7 @@ type Frame struct {
 // maxFrame bounds a frame: a snapshot is the largest.
 const maxFrame = 16 << 20
 
-// Times of a stream. The host says something every 15 s (A131).
+// Times of a stream. The host says something every 15 s.
 const (
 	silence   = 45 * time.Second
 	retryWait = time.Second
@@ -34,11 +34,11 @@ const (
 )
 
 // Follow calls do with each frame of a run's event stream until the run is over,
-// and goes on where it was when the connection breaks (A127). mode is a
-// streamMode, "" for updates; after is the sequence behind which it starts, nil
-// for all. The error of do ends it and is returned.
-func (c *Client) Follow(ctx context.Context, id store.RunID, mode string, after *uint64, do func(Frame) error) error {
-	f := follower{c: c, run: id, mode: mode, do: do}
+// and goes on where it was when the connection breaks. mode is a streamMode, ""
+// for updates; after is the sequence behind which it starts, nil for all. The
+// error of do ends it and is returned.
+func (c eventClient) Follow(ctx context.Context, id store.RunID, mode string, after *uint64, do func(Frame) error) error {
+	f := follower{c: c.transport, run: id, mode: mode, do: do}
 	if after != nil {
 		f.last = fmt.Sprint(*after)
 	}
@@ -74,7 +74,7 @@ func (c *Client) Follow(ctx context.Context, id store.RunID, mode string, after 
 
 // A follower is one Follow.
 type follower struct {
-	c      *Client
+	c      *transport
 	run    store.RunID
 	mode   string
 	do     func(Frame) error
@@ -90,7 +90,7 @@ func (f *follower) over(ctx context.Context, again bool) (bool, error) {
 	if !again {
 		return false, nil
 	}
-	s, err := f.c.Run(ctx, f.run)
+	s, err := runClient{f.c}.Run(ctx, f.run)
 	return err == nil && s.Status.Terminal(), err
 }
 
@@ -163,7 +163,7 @@ func (f *follower) read(r *bufio.Reader, heard func()) error {
 	}
 }
 
-// terminal reports whether nothing follows a frame (A130).
+// terminal reports whether nothing follows a frame.
 func terminal(f Frame) bool {
 	switch f.Event {
 	case string(timeline.RunCompleted), string(timeline.RunFailed), string(timeline.RunCancelled):

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// A Key is what may be known of an API key (A222). Secret is set once, by
-// CreateKey.
+// A Key is what may be known of an API key. Secret is set once, by CreateKey.
 type Key struct {
 	KeyID         string     `json:"keyId"`
 	Name          string     `json:"name"`
@@ -23,7 +22,7 @@ type Key struct {
 	Secret        string     `json:"key,omitempty"`
 }
 
-// NewKey is the body of A221.
+// A NewKey is a key to be made.
 type NewKey struct {
 	Name          string     `json:"name"`
 	Scopes        []string   `json:"scopes"`
@@ -33,21 +32,21 @@ type NewKey struct {
 }
 
 // CreateKey makes an API key; its secret is in the answer and nowhere else.
-func (c *Client) CreateKey(ctx context.Context, q NewKey) (out Key, err error) {
+func (c keyClient) CreateKey(ctx context.Context, q NewKey) (out Key, err error) {
 	return out, c.call(ctx, http.MethodPost, at("api-keys"), nil, q, &out)
 }
 
 // Keys lists API keys.
-func (c *Client) Keys(ctx context.Context) ([]Key, error) {
-	return all[Key](ctx, c, at("api-keys"), nil)
+func (c keyClient) Keys(ctx context.Context) ([]Key, error) {
+	return all[Key](ctx, c.transport, at("api-keys"), nil)
 }
 
-// RevokeKey ends a key at once (A223).
-func (c *Client) RevokeKey(ctx context.Context, id string) error {
+// RevokeKey ends a key at once.
+func (c keyClient) RevokeKey(ctx context.Context, id string) error {
 	return c.call(ctx, http.MethodDelete, at("api-keys", id), nil, nil, nil)
 }
 
-// A Login is a one-time login link (A31).
+// A Login is a one-time login link.
 type Login struct {
 	URL       string    `json:"url"`
 	PlainURL  string    `json:"plainUrl,omitempty"`
@@ -55,6 +54,6 @@ type Login struct {
 }
 
 // Login makes a login link. The local socket alone may.
-func (c *Client) Login(ctx context.Context) (out Login, err error) {
+func (c keyClient) Login(ctx context.Context) (out Login, err error) {
 	return out, c.call(ctx, http.MethodPost, "/ui/login-link", nil, nil, &out)
 }

@@ -9,14 +9,14 @@ import (
 // page is how many entries are asked for at once.
 const page = 100
 
-// list is a page of A9.
+// list is a page of a list.
 type list[T any] struct {
 	Data       []T     `json:"data"`
 	NextCursor *string `json:"nextCursor"`
 }
 
 // each calls do with every entry of a list, page by page, until do returns false.
-func each[T any](ctx context.Context, c *Client, path string, query url.Values, do func(T) (more bool, err error)) error {
+func each[T any](ctx context.Context, c *transport, path string, query url.Values, do func(T) (more bool, err error)) error {
 	q := url.Values{"limit": {strconv.Itoa(page)}}
 	for name, values := range query {
 		q[name] = values
@@ -39,7 +39,7 @@ func each[T any](ctx context.Context, c *Client, path string, query url.Values, 
 }
 
 // all reads a whole list.
-func all[T any](ctx context.Context, c *Client, path string, query url.Values) ([]T, error) {
+func all[T any](ctx context.Context, c *transport, path string, query url.Values) ([]T, error) {
 	out := []T{}
 	err := each(ctx, c, path, query, func(v T) (bool, error) {
 		out = append(out, v)

@@ -17,7 +17,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A Stream is what a connection has of a stream (A204).
+// A Stream is what a connection has of a stream.
 type Stream struct {
 	Stream      store.Stream `json:"stream"`
 	Records     uint64       `json:"records"`
@@ -26,7 +26,7 @@ type Stream struct {
 }
 
 // Streams lists the streams of a connection, those that hold nothing included.
-func (c *Client) Streams(ctx context.Context, id store.ConnectionID) ([]Stream, error) {
+func (c recordClient) Streams(ctx context.Context, id store.ConnectionID) ([]Stream, error) {
 	var out struct {
 		Data []Stream `json:"data"`
 	}
@@ -34,7 +34,7 @@ func (c *Client) Streams(ctx context.Context, id store.ConnectionID) ([]Stream, 
 	return out.Data, err
 }
 
-// A Record is A212.
+// A Record is a record as the API shows it.
 type Record struct {
 	Stream     store.Stream    `json:"stream"`
 	Key        json.RawMessage `json:"key"` // a string, or an array of strings
@@ -46,7 +46,7 @@ type Record struct {
 	Deleted    bool            `json:"deleted"`
 }
 
-// A RecordPage is a page of A205.
+// A RecordPage is a page of records.
 type RecordPage struct {
 	Data       []Record `json:"data"`
 	NextCursor *string  `json:"nextCursor"`
@@ -58,16 +58,16 @@ type RecordPage struct {
 func (p RecordPage) More() bool { return p.NextCursor != nil && *p.NextCursor != "" }
 
 // ChangesSince is a page of the records of a stream that changed behind a point,
-// deletions included, in version order (A214). "" is the beginning; limit is at
-// most 1,000.
-func (c *Client) ChangesSince(ctx context.Context, id store.ConnectionID, stream store.Stream, point string, limit int) (out RecordPage, err error) {
+// deletions included, in version order. "" is the beginning; limit is at most
+// 1,000.
+func (c recordClient) ChangesSince(ctx context.Context, id store.ConnectionID, stream store.Stream, point string, limit int) (out RecordPage, err error) {
 	q := url.Values{"changesSince": {point}, "limit": {strconv.Itoa(min(limit, 1000))}}
 	return out, c.get(ctx, at("connections", string(id), "streams", string(stream), "records"), q, &out)
 }
 
 // Changes is ChangesSince a version. What a point has beside it is learned from
 // the host first.
-func (c *Client) Changes(ctx context.Context, id store.ConnectionID, stream store.Stream, after uint64, limit int) (RecordPage, error) {
+func (c recordClient) Changes(ctx context.Context, id store.ConnectionID, stream store.Stream, after uint64, limit int) (RecordPage, error) {
 	if after == 0 {
 		return c.ChangesSince(ctx, id, stream, "", limit)
 	}
@@ -85,9 +85,9 @@ func (c *Client) Changes(ctx context.Context, id store.ConnectionID, stream stor
 // maxLine bounds a record of an export.
 const maxLine = 64 << 20
 
-// Records is a page of the records of a stream, chosen and ordered by a query
-// (A213). cursor is the NextCursor of the page before, "" at the beginning.
-func (c *Client) Records(ctx context.Context, id store.ConnectionID, stream store.Stream, q url.Values, cursor string, limit int) (out RecordPage, err error) {
+// Records is a page of the records of a stream, chosen and ordered by a query.
+// cursor is the NextCursor of the page before, "" at the beginning.
+func (c recordClient) Records(ctx context.Context, id store.ConnectionID, stream store.Stream, q url.Values, cursor string, limit int) (out RecordPage, err error) {
 	q = maps.Clone(q)
 	q.Set("limit", strconv.Itoa(min(limit, 1000)))
 	if cursor != "" {
@@ -97,8 +97,8 @@ func (c *Client) Records(ctx context.Context, id store.ConnectionID, stream stor
 }
 
 // Export calls do with the records of a stream that a query chooses, as they stood
-// at one version (A215). The host writes the export down.
-func (c *Client) Export(ctx context.Context, id store.ConnectionID, stream store.Stream, q url.Values, do func(Record) error) error {
+// at one version. The host writes the export down.
+func (c recordClient) Export(ctx context.Context, id store.ConnectionID, stream store.Stream, q url.Values, do func(Record) error) error {
 	q = maps.Clone(q)
 	q.Set("format", "ndjson")
 	res, err := c.send(ctx, http.MethodGet, at("connections", string(id), "streams", string(stream), "export"), q, nil, nil)

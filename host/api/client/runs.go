@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A NewRun is the body of A62 as far as a client here needs it.
+// A NewRun is a start, as far as a client here needs it.
 type NewRun struct {
 	WorkflowID string          `json:"workflowId"` // a connection, or a connector name
 	Inputs     json.RawMessage `json:"inputs,omitempty"`
@@ -20,15 +20,15 @@ type NewRun struct {
 	Given      *host.Given     `json:"given,omitempty"`
 }
 
-// A Created run (A62).
+// A Created run.
 type Created struct {
 	RunID   store.RunID     `json:"runId"`
 	Status  timeline.Status `json:"status"`
 	TraceID store.TraceID   `json:"traceId"`
 }
 
-// StartRun answers once the run is durable (A68).
-func (c *Client) StartRun(ctx context.Context, q NewRun) (out Created, err error) {
+// StartRun answers once the run is durable.
+func (c runClient) StartRun(ctx context.Context, q NewRun) (out Created, err error) {
 	if q.Given == nil {
 		return out, c.call(ctx, http.MethodPost, at("runs"), nil, q, &out)
 	}
@@ -42,33 +42,33 @@ func (c *Client) StartRun(ctx context.Context, q NewRun) (out Created, err error
 }
 
 // Recording is what a run recorded, once.
-func (c *Client) Recording(ctx context.Context, id store.RunID) (out host.Recording, err error) {
+func (c runClient) Recording(ctx context.Context, id store.RunID) (out host.Recording, err error) {
 	return out, Absent(c.get(ctx, at("runs", string(id), "recording"), nil, &out))
 }
 
-// Run is the snapshot of a run (A70).
-func (c *Client) Run(ctx context.Context, id store.RunID) (out timeline.Snapshot, err error) {
+// Run is the snapshot of a run.
+func (c runClient) Run(ctx context.Context, id store.RunID) (out timeline.Snapshot, err error) {
 	return out, c.get(ctx, at("runs", string(id)), nil, &out)
 }
 
-// Result is the result value of a run that is over (runtime.md R10); an *Error
-// with the code conflict before.
-func (c *Client) Result(ctx context.Context, id store.RunID) (out json.RawMessage, err error) {
+// Result is the result value of a run that is over; an *Error with the code
+// conflict before.
+func (c runClient) Result(ctx context.Context, id store.RunID) (out json.RawMessage, err error) {
 	return out, c.get(ctx, at("runs", string(id), "result"), nil, &out)
 }
 
 // Runs calls do with runs, newest first, of one connection or of all with "",
 // until do returns false.
-func (c *Client) Runs(ctx context.Context, of store.ConnectionID, do func(timeline.Snapshot) (more bool, err error)) error {
+func (c runClient) Runs(ctx context.Context, of store.ConnectionID, do func(timeline.Snapshot) (more bool, err error)) error {
 	q := url.Values{}
 	if of != "" {
 		q.Set("connectionId", string(of))
 	}
-	return each(ctx, c, at("runs"), q, do)
+	return each(ctx, c.transport, at("runs"), q, do)
 }
 
-// CancelRun returns the status that came of it (A72).
-func (c *Client) CancelRun(ctx context.Context, id store.RunID, reason string) (string, error) {
+// CancelRun returns the status that came of it.
+func (c runClient) CancelRun(ctx context.Context, id store.RunID, reason string) (string, error) {
 	var out struct {
 		Status string `json:"status"`
 	}
@@ -76,8 +76,8 @@ func (c *Client) CancelRun(ctx context.Context, id store.RunID, reason string) (
 	return out.Status, err
 }
 
-// PauseRun asks for a pause (A73); policy is drain-current-node, immediate or "".
-func (c *Client) PauseRun(ctx context.Context, id store.RunID, policy, reason string) error {
+// PauseRun asks for a pause; policy is drain-current-node, immediate or "".
+func (c runClient) PauseRun(ctx context.Context, id store.RunID, policy, reason string) error {
 	body := because(reason)
 	if policy != "" {
 		body["drainPolicy"] = policy
@@ -85,15 +85,15 @@ func (c *Client) PauseRun(ctx context.Context, id store.RunID, policy, reason st
 	return c.call(ctx, http.MethodPost, at("runs", string(id))+":pause", nil, body, nil)
 }
 
-// ResumeRun lets a paused run go on (A76).
-func (c *Client) ResumeRun(ctx context.Context, id store.RunID, reason string) error {
+// ResumeRun lets a paused run go on.
+func (c runClient) ResumeRun(ctx context.Context, id store.RunID, reason string) error {
 	return c.call(ctx, http.MethodPost, at("runs", string(id))+":resume", nil, because(reason), nil)
 }
 
 // Requests calls do with what a run asked of servers or was refused, oldest first,
 // until do returns false.
-func (c *Client) Requests(ctx context.Context, id store.RunID, do func(host.Request) (more bool, err error)) error {
-	return each(ctx, c, at("runs", string(id), "requests"), nil, do)
+func (c runClient) Requests(ctx context.Context, id store.RunID, do func(host.Request) (more bool, err error)) error {
+	return each(ctx, c.transport, at("runs", string(id), "requests"), nil, do)
 }
 
 func because(reason string) map[string]string {

@@ -10,39 +10,39 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Schedules lists them (A198).
-func (c *Client) Schedules(ctx context.Context) ([]host.Schedule, error) {
-	return all[host.Schedule](ctx, c, at("schedules"), nil)
+// Schedules lists them.
+func (c scheduleClient) Schedules(ctx context.Context) ([]host.Schedule, error) {
+	return all[host.Schedule](ctx, c.transport, at("schedules"), nil)
 }
 
-// Schedule is that of a connection (A197).
-func (c *Client) Schedule(ctx context.Context, id store.ConnectionID) (out host.Schedule, err error) {
+// Schedule is that of a connection.
+func (c scheduleClient) Schedule(ctx context.Context, id store.ConnectionID) (out host.Schedule, err error) {
 	return out, c.get(ctx, scheduleOf(id), nil, &out)
 }
 
-// PutSchedule says when a connection runs by itself (A196).
-func (c *Client) PutSchedule(ctx context.Context, id store.ConnectionID, d host.ScheduleDefinition, revision *uint64) (out host.Schedule, created bool, err error) {
+// PutSchedule says when a connection runs by itself.
+func (c scheduleClient) PutSchedule(ctx context.Context, id store.ConnectionID, d host.ScheduleDefinition, revision *uint64) (out host.Schedule, created bool, err error) {
 	created, err = c.put(ctx, http.MethodPut, scheduleOf(id), revision, d, &out)
 	return out, created, err
 }
 
-// PauseSchedule stops its ticks, ResumeSchedule lets them go on (A199).
-func (c *Client) PauseSchedule(ctx context.Context, id store.ConnectionID) (out host.Schedule, err error) {
+// PauseSchedule stops its ticks, ResumeSchedule lets them go on.
+func (c scheduleClient) PauseSchedule(ctx context.Context, id store.ConnectionID) (out host.Schedule, err error) {
 	return out, c.call(ctx, http.MethodPost, scheduleOf(id)+"/pause", nil, nil, &out)
 }
 
 // ResumeSchedule is the end of PauseSchedule.
-func (c *Client) ResumeSchedule(ctx context.Context, id store.ConnectionID) (out host.Schedule, err error) {
+func (c scheduleClient) ResumeSchedule(ctx context.Context, id store.ConnectionID) (out host.Schedule, err error) {
 	return out, c.call(ctx, http.MethodPost, scheduleOf(id)+"/resume", nil, nil, &out)
 }
 
-// DeleteSchedule removes it; history stays (A200).
-func (c *Client) DeleteSchedule(ctx context.Context, id store.ConnectionID) error {
+// DeleteSchedule removes it; history stays.
+func (c scheduleClient) DeleteSchedule(ctx context.Context, id store.ConnectionID) error {
 	return c.call(ctx, http.MethodDelete, scheduleOf(id), nil, nil, nil)
 }
 
 // ScheduleHistory lists newest first; a page has at most 500.
-func (c *Client) ScheduleHistory(ctx context.Context, id store.ConnectionID, before string, limit int) (page []host.Tick, next string, err error) {
+func (c scheduleClient) ScheduleHistory(ctx context.Context, id store.ConnectionID, before string, limit int) (page []host.Tick, next string, err error) {
 	q := url.Values{"limit": {strconv.Itoa(limit)}}
 	if before != "" {
 		q.Set("cursor", before)
@@ -58,7 +58,7 @@ func (c *Client) ScheduleHistory(ctx context.Context, id store.ConnectionID, bef
 }
 
 // ScheduleStatistics are the sums of all of it.
-func (c *Client) ScheduleStatistics(ctx context.Context, id store.ConnectionID) (host.Statistics, error) {
+func (c scheduleClient) ScheduleStatistics(ctx context.Context, id store.ConnectionID) (host.Statistics, error) {
 	var out struct {
 		Statistics host.Statistics `json:"statistics"`
 	}

@@ -9,14 +9,14 @@ import (
 	"github.com/sluicehost/sluice/host"
 )
 
-// System is what is known of the host (A230).
-func (c *Client) System(ctx context.Context) (out host.Info, err error) {
+// System is what is known of the host.
+func (c systemClient) System(ctx context.Context) (out host.Info, err error) {
 	return out, c.get(ctx, at("system"), nil, &out)
 }
 
 // Backup has the host copy everything into a file, and waits until it is there,
 // however long that takes. The local socket alone may.
-func (c *Client) Backup(ctx context.Context, q host.NewBackup) (out host.Backup, err error) {
+func (c systemClient) Backup(ctx context.Context, q host.NewBackup) (out host.Backup, err error) {
 	header, body, err := encode(q)
 	if err != nil {
 		return out, err
@@ -25,15 +25,15 @@ func (c *Client) Backup(ctx context.Context, q host.NewBackup) (out host.Backup,
 }
 
 // Audit calls do with entries of the audit log, newest first, until do returns
-// false (A224). Zero members of the query select everything.
-func (c *Client) Audit(ctx context.Context, f host.AuditQuery, do func(host.AuditEntry) (more bool, err error)) error {
+// false. Zero members of the query select everything.
+func (c auditClient) Audit(ctx context.Context, f host.AuditQuery, do func(host.AuditEntry) (more bool, err error)) error {
 	q := url.Values{}
 	for name, v := range map[string]string{"action": f.Action, "actor": f.Actor, "target": f.Target, "from": moment(f.From), "until": moment(f.Until)} {
 		if v != "" {
 			q.Set(name, v)
 		}
 	}
-	return each(ctx, c, at("audit"), q, do)
+	return each(ctx, c.transport, at("audit"), q, do)
 }
 
 func moment(t time.Time) string {

@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A Webhook is A235, without what a list does not show.
+// A Webhook is what a list shows of one.
 type Webhook struct {
 	ID            string    `json:"webhookId"`
 	URL           string    `json:"url"`
@@ -21,7 +21,7 @@ type Webhook struct {
 	PreviousUntil string    `json:"previousSecretUntil,omitempty"`
 }
 
-// A Delivery is one attempt to deliver (A236).
+// A Delivery is one attempt to deliver.
 type Delivery struct {
 	ID         string        `json:"deliveryId"`
 	MessageID  string        `json:"messageId"`
@@ -45,26 +45,26 @@ type Rotation struct {
 }
 
 // Webhooks lists them.
-func (c *Client) Webhooks(ctx context.Context) ([]Webhook, error) {
-	return all[Webhook](ctx, c, at("webhooks"), nil)
+func (c webhookClient) Webhooks(ctx context.Context) ([]Webhook, error) {
+	return all[Webhook](ctx, c.transport, at("webhooks"), nil)
 }
 
 // Deliveries are the last attempts of a webhook, newest first.
-func (c *Client) Deliveries(ctx context.Context, id string) ([]Delivery, error) {
-	return all[Delivery](ctx, c, at("webhooks", id, "deliveries"), nil)
+func (c webhookClient) Deliveries(ctx context.Context, id string) ([]Delivery, error) {
+	return all[Delivery](ctx, c.transport, at("webhooks", id, "deliveries"), nil)
 }
 
 // TestWebhook delivers a test.
-func (c *Client) TestWebhook(ctx context.Context, id string) (out Delivery, err error) {
+func (c webhookClient) TestWebhook(ctx context.Context, id string) (out Delivery, err error) {
 	return out, c.call(ctx, http.MethodPost, at("webhooks", id)+":test", nil, nil, &out)
 }
 
 // Redeliver makes one attempt more for what an attempt was for.
-func (c *Client) Redeliver(ctx context.Context, id, delivery string) (out Delivery, err error) {
+func (c webhookClient) Redeliver(ctx context.Context, id, delivery string) (out Delivery, err error) {
 	return out, c.call(ctx, http.MethodPost, at("webhooks", id, "deliveries", delivery)+":redeliver", nil, nil, &out)
 }
 
 // RotateWebhook has the host make a new secret.
-func (c *Client) RotateWebhook(ctx context.Context, id string) (out Rotation, err error) {
+func (c webhookClient) RotateWebhook(ctx context.Context, id string) (out Rotation, err error) {
 	return out, c.call(ctx, http.MethodPost, at("webhooks", id)+":rotate", nil, nil, &out)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/sluicehost/sluice/host/timeline"
 )
 
-// The bounds of a batch (A126).
+// The bounds of a batch.
 const (
 	batchEvents = 1000
 	batchBytes  = 256 << 10

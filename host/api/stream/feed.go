@@ -10,8 +10,8 @@ import (
 )
 
 // A feed is what all followers of one run share: one watch of the store, one
-// fallback look a second, and the newest lines (A132). It lives as long as it
-// is followed. The feed of run "" passes on wake-ups and has no lines.
+// fallback look a second, and the newest lines. It lives as long as it is
+// followed. The feed of run "" passes on wake-ups and has no lines.
 type feed struct {
 	log  Log
 	run  store.RunID
@@ -95,7 +95,7 @@ func (f *feed) over() bool {
 // advance reads what is new and wakes everybody if there is anything.
 func (f *feed) advance(ctx context.Context, p *pager) error {
 	if f.run == "" {
-		f.poke()
+		f.wakeAll()
 		return nil
 	}
 	if !f.ready { // only this goroutine writes it
@@ -106,7 +106,7 @@ func (f *feed) advance(ctx context.Context, p *pager) error {
 		f.mu.Lock()
 		f.ready, f.next, f.ended = true, head.Next, head.Ended
 		f.mu.Unlock()
-		f.poke()
+		f.wakeAll()
 	}
 	for !f.ended {
 		events, err := f.log.Events(ctx, f.run, f.next, p.plan())
@@ -117,7 +117,7 @@ func (f *feed) advance(ctx context.Context, p *pager) error {
 		if err := f.take(events, p); err != nil {
 			return err
 		}
-		f.poke()
+		f.wakeAll()
 		if len(events) < limit {
 			break
 		}
@@ -152,7 +152,7 @@ func (f *feed) take(events []store.Event, p *pager) error {
 	return nil
 }
 
-func (f *feed) poke() {
+func (f *feed) wakeAll() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for wake := range f.followers {
@@ -163,8 +163,8 @@ func (f *feed) poke() {
 	}
 }
 
-// standing is how far the feed has read. ended is false as long as it has not.
-func (f *feed) standing() (next uint64, ended, ready bool) {
+// progress is how far the feed has read. ended is false as long as it has not.
+func (f *feed) progress() (next uint64, ended, ready bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.next, f.ended, f.ready

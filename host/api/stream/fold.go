@@ -24,10 +24,11 @@ type folds struct {
 type folded struct {
 	used uint64 // guarded by folds.mu
 
-	// turn has one token: who holds it reads on, and whoever waits gets what was
-	// read. It is held across reads of the store on purpose.
-	turn chan struct{}
-	fold timeline.Fold
+	// token is a lock that a context can give up waiting for: whoever holds its one token
+	// reads on, and the others get what was read. It is held across reads of the store,
+	// so that a log is read once.
+	token chan struct{}
+	fold  timeline.Fold
 }
 
 // of returns the fold of a run, and forgets the one that was not used longest.
@@ -42,7 +43,7 @@ func (c *folds) of(id store.RunID) *folded {
 		if len(c.runs) >= maxFolds {
 			c.forget()
 		}
-		f = &folded{turn: make(chan struct{}, 1)}
+		f = &folded{token: make(chan struct{}, 1)}
 		c.runs[id] = f
 	}
 	c.used++
@@ -62,17 +63,17 @@ func (c *folds) forget() {
 
 func (f *folded) lock(ctx context.Context) error {
 	select {
-	case f.turn <- struct{}{}:
+	case f.token <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-func (f *folded) unlock() { <-f.turn }
+func (f *folded) unlock() { <-f.token }
 
 // catchUp reads to the end of the log, which is the end of a commit: pages may
-// split one, a short page does not (A90).
+// split one, a short page does not.
 func (f *folded) catchUp(ctx context.Context, log Log, id store.RunID) error {
 	p := pager{}
 	for !f.fold.Ended() {
@@ -118,7 +119,7 @@ func (h *Hub) Fold(ctx context.Context, id store.RunID, use func(store.Run, *tim
 	return nil
 }
 
-// Snapshot is the RunSnapshot of a run, without tokens (A70). store.ErrNotFound.
+// Snapshot is the RunSnapshot of a run, without tokens. store.ErrNotFound.
 func (h *Hub) Snapshot(ctx context.Context, id store.RunID) (timeline.Snapshot, error) {
 	var s timeline.Snapshot
 	row, err := h.log.Run(ctx, id)
@@ -133,8 +134,8 @@ func (h *Hub) Snapshot(ctx context.Context, id store.RunID) (timeline.Snapshot, 
 	return s, err
 }
 
-// Brief is the snapshot of a run as a list has it (A71). Of a run that is over
-// it costs no reading of the log.
+// Brief is the snapshot of a run as a list has it. Of a run that is over it costs
+// no reading of the log.
 func (h *Hub) Brief(ctx context.Context, row store.Run) (timeline.Snapshot, error) {
 	if !timeline.RowStatus(row).Terminal() {
 		s, err := h.Snapshot(ctx, row.ID)
@@ -151,7 +152,7 @@ func (h *Hub) Brief(ctx context.Context, row store.Run) (timeline.Snapshot, erro
 	return timeline.SnapshotOfRow(row, a, head.Next).WithoutStates(), nil
 }
 
-// about is what the host adds, and the floor of a log that was deleted (A95).
+// about is what the host adds, and the floor of a log that was deleted.
 func (h *Hub) about(ctx context.Context, row store.Run) (timeline.About, error) {
 	a := h.opts.About(ctx, row)
 	if row.Pruned {

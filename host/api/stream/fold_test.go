@@ -36,7 +36,7 @@ func TestFoldReadsOnlyWhatIsNew(t *testing.T) {
 		t.Errorf("snapshot %+v, %v", s, err)
 	}
 	before = m.reads
-	s, err := h.Brief(ctx, m.runs[run]) // A71
+	s, err := h.Brief(ctx, m.runs[run])
 	if err != nil || s.Status != timeline.Completed || s.NodeStates != nil || *s.Sluice.LastSequence != 13 || m.reads-before != 1 {
 		t.Errorf("brief %+v, %v, %d reads", s, err, m.reads-before)
 	}

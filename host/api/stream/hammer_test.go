@@ -11,7 +11,7 @@ import (
 )
 
 // TestHammer: clients of every mode come and go while a run goes on; whoever
-// stays gets every frame of its mode once, in order (A118, A132).
+// stays gets every frame of its mode once, in order.
 func TestHammer(t *testing.T) {
 	for seed := range uint64(6) {
 		synctest.Test(t, func(t *testing.T) {

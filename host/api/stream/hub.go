@@ -1,3 +1,15 @@
+// Package stream carries a run's log to whoever follows it: event streams, polls,
+// lists, and any other response that stays open. See docs/spec/api.md, "Reading
+// events". It knows no web framework: a stream is a function that writes to a
+// bufio.Writer until its client has gone.
+//
+// Nothing is queued for anybody. A subscriber has a cursor, a wake-up channel of
+// capacity one, and reads what it has not seen: from the newest events, which all
+// followers of a run share, or behind them from the store. Slow readers delay
+// nobody and miss nothing.
+//
+// A Hub is made once per process. It is closed before the server is shut down,
+// since open streams count as busy connections.
 package stream
 
 import (
@@ -21,21 +33,21 @@ type Log interface {
 
 var _ Log = store.Store(nil)
 
-// Options are the limits of A253; zero means the default that stands behind.
+// Options are limits; zero means the default that stands behind.
 type Options struct {
-	Heartbeat     time.Duration // 15 s without a frame, and between two checks of the principal (A131, A29)
-	WriteDeadline time.Duration // 30 s (A17)
-	Look          time.Duration // 1 s: for commits that woke nobody (A132)
-	Coalesce      time.Duration // 1 s between snapshots that measurements cause (A121)
+	Heartbeat     time.Duration // 15 s without a frame, and between two checks of the principal
+	WriteDeadline time.Duration // 30 s
+	Look          time.Duration // 1 s: for commits that woke nobody
+	Coalesce      time.Duration // 1 s between snapshots that measurements cause
 
-	PerRun, PerKey, Total int // 32, 128, 1024 clients (A133)
+	PerRun, PerKey, Total int // 32, 128, 1024 clients
 
 	// About adds to snapshots what is in no event; it is called when one is
 	// rendered. Nil for nothing.
 	About func(ctx context.Context, row store.Run) timeline.About
 }
 
-// ErrClosed: the host is shutting down and takes no more subscribers (A20).
+// ErrClosed: the host is shutting down and takes no more subscribers.
 var ErrClosed = errors.New("streams are closed")
 
 // A Hub hands out streams and polls, and knows all that are open. All methods
@@ -77,15 +89,15 @@ func New(log Log, o Options) *Hub {
 	}
 }
 
-// Limits are how many clients may follow one run, hold one key, and be there in all (A133).
+// Limits are how many clients may follow one run, hold one key, and be there in all.
 func (h *Hub) Limits() (perRun, perKey, all int) { return h.opts.PerRun, h.opts.PerKey, h.opts.Total }
 
 // closeGrace is how long a writer has to send its last frame.
 const closeGrace = time.Second
 
 // Close refuses new subscribers, ends every stream after a forced flush and
-// without a terminal event (A20), and waits for them. A client that does not
-// read holds it up no longer than a second.
+// without a terminal event, and waits for them. A client that does not read holds
+// it up no longer than a second.
 func (h *Hub) Close() {
 	h.mu.Lock()
 	if !h.closed {

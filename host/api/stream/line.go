@@ -7,7 +7,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// The bounds of a page (A132).
+// The bounds of a page.
 const (
 	pageEvents = 128
 	pageBytes  = 256 << 10
@@ -28,7 +28,8 @@ type line struct {
 
 func render(e store.Event) (line, error) {
 	row, _ := timeline.Lookup(timeline.Type(e.Type))
-	l := line{seq: e.Sequence, typ: row.Type, vocabulary: row.Vocabulary, modes: row.Modes, effect: row.Snapshot, event: e}
+	l := line{seq: e.Sequence, typ: row.Type, vocabulary: row.Vocabulary, modes: row.Modes, effect: row.Snapshot,
+		event: e}
 	var err error
 	if l.doc, err = json.Marshal(timeline.Document(e)); err != nil {
 		return l, err

@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A ListQuery selects events of a run (A138).
+// A ListQuery selects events of a run.
 type ListQuery struct {
 	Run           store.RunID
 	After, Before *uint64 // exclusive; nil is open

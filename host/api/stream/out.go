@@ -25,7 +25,7 @@ type Out struct {
 func (o *Out) Closing() bool { return o.closing }
 
 // Event writes one frame: id and event unless they are "", one data line for
-// every line of data (A116). Line breaks in id and event are dropped.
+// every line of data. Line breaks in id and event are dropped.
 func (o *Out) Event(id, event string, data []byte) error {
 	if err := o.begin(); err != nil {
 		return err

@@ -8,16 +8,16 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A Page is the body of a poll or a list (A136).
+// A Page is the body of a poll or a list.
 type Page struct {
 	Events []timeline.Doc `json:"events"`
-	// IsComplete: no event can ever follow this page (A137).
+	// IsComplete: no event can ever follow this page.
 	IsComplete     bool             `json:"isComplete"`
 	TerminalStatus *timeline.Status `json:"terminalStatus"` // null while the run is active
 }
 
-// The bounds of a page of events (A137). Its size is that of the payloads, with
-// a part for what stands around each.
+// The bounds of a page of events. Its size is that of the payloads, with a part
+// for what stands around each.
 const (
 	MaxPageEvents = 10_000
 	maxPageBytes  = 8 << 20
@@ -25,7 +25,7 @@ const (
 	readAtOnce    = 250
 )
 
-// A PollQuery asks for what follows an event (A136).
+// A PollQuery asks for what follows an event.
 type PollQuery struct {
 	Run         store.RunID
 	After       *uint64       // lastSequence, exclusive; nil is from the start

@@ -48,7 +48,7 @@ func sequences(p stream.Page) string {
 	return fmt.Sprintf("%s complete=%v %s", strings.Join(out, ","), p.IsComplete, status)
 }
 
-func TestPoll(t *testing.T) { // A136, A137
+func TestPoll(t *testing.T) {
 	poll := func(t *testing.T, h *stream.Hub, q stream.PollQuery) string {
 		t.Helper()
 		q.Run = run
@@ -100,7 +100,7 @@ func TestPoll(t *testing.T) { // A136, A137
 			t.Errorf("%d clients are left", h.Clients())
 		}
 	})
-	bubble(t, "revoked", nothing, stream.Options{}, func(t *testing.T, m *memory, h *stream.Hub) { // A29
+	bubble(t, "revoked", nothing, stream.Options{}, func(t *testing.T, m *memory, h *stream.Hub) {
 		revoked := errors.New("revoked")
 		_, err := h.Poll(context.Background(), stream.Client{Check: func(context.Context) error { return revoked }}, stream.PollQuery{Run: run, Timeout: time.Minute})
 		if !errors.Is(err, revoked) {
@@ -116,7 +116,7 @@ func TestPoll(t *testing.T) { // A136, A137
 	})
 }
 
-func TestPollPages(t *testing.T) { // A137
+func TestPollPages(t *testing.T) {
 	m := told(story[0])
 	for range 12_000 {
 		m.commit(run, ev{"log.appended", "{}"})
@@ -142,7 +142,7 @@ func TestPollPages(t *testing.T) { // A137
 	}
 }
 
-func TestList(t *testing.T) { // A138
+func TestList(t *testing.T) {
 	m := whole()
 	h := stream.New(m, stream.Options{})
 	defer h.Close()

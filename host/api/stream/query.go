@@ -11,22 +11,22 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A Query is what a subscriber wants of a run (A113).
+// A Query is what a subscriber wants of a run.
 type Query struct {
 	Run   store.RunID
 	Modes timeline.Modes // 0 is Updates
 	// Buffer is bufferMs: frames are sent together; in values the least time between
-	// two snapshots (A126).
+	// two snapshots.
 	Buffer      time.Duration
-	OpenwopOnly bool    // vocabulary=openwop (A134)
-	After       *uint64 // Last-Event-ID (A127); nil is the beginning
+	OpenwopOnly bool    // vocabulary=openwop
+	After       *uint64 // Last-Event-ID; nil is the beginning
 }
 
-// MaxBuffer is the largest bufferMs (A126).
+// MaxBuffer is the largest bufferMs.
 const MaxBuffer = 5 * time.Second
 
 // ParseBuffer reads a bufferMs parameter; "" is 0. The error is a
-// *timeline.ParameterError: nothing is clamped (A126).
+// *timeline.ParameterError: nothing is clamped.
 func ParseBuffer(text string) (time.Duration, error) {
 	if text == "" {
 		return 0, nil
@@ -41,8 +41,7 @@ func ParseBuffer(text string) (time.Duration, error) {
 // MaxSequence is the largest sequence that JSON readers can tell apart.
 const MaxSequence = 1<<53 - 1
 
-// ParseLastEventID reads a Last-Event-ID; what is none is as if it were absent
-// (A128).
+// ParseLastEventID reads a Last-Event-ID; what is none is as if it were absent.
 func ParseLastEventID(text string) *uint64 {
 	if n, ok := decimal(text); ok && n <= MaxSequence {
 		return &n
@@ -50,8 +49,8 @@ func ParseLastEventID(text string) *uint64 {
 	return nil
 }
 
-// ParseSequence reads a parameter that must be a sequence if it is there (A136,
-// A138); "" is absent. The error is a *timeline.ParameterError.
+// ParseSequence reads a parameter that must be a sequence if it is there; "" is
+// absent. The error is a *timeline.ParameterError.
 func ParseSequence(name, text string) (*uint64, error) {
 	if text == "" {
 		return nil, nil
@@ -71,7 +70,7 @@ func decimal(text string) (uint64, bool) {
 	return n, err == nil
 }
 
-// An ExpiredError says that the log was deleted: events_expired (A129).
+// An ExpiredError says that the log was deleted: events_expired.
 type ExpiredError struct {
 	LastEventID    *uint64 // nil when none was given
 	RetentionFloor uint64
@@ -140,7 +139,7 @@ func (f *follower) next(ctx context.Context, out *Out) (time.Duration, error) {
 		if err := f.take(out, l); err != nil {
 			return 0, err
 		}
-		if l.typ.Terminal() { // A130: decided by having read it
+		if l.typ.Terminal() { // Decided by having read it
 			return 0, io.EOF
 		}
 	}
@@ -158,7 +157,7 @@ func (f *follower) next(ctx context.Context, out *Out) (time.Duration, error) {
 	return f.batch.wait(), nil
 }
 
-// admits says whether a line is a frame of this stream (A120 to A125).
+// admits says whether a line is a frame of this stream.
 func (f *follower) admits(l line) bool {
 	return l.modes&f.query.Modes != 0 && !(f.query.OpenwopOnly && l.vocabulary != timeline.Openwop)
 }

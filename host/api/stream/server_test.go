@@ -16,8 +16,8 @@ import (
 	"github.com/sluicehost/sluice/host/timeline"
 )
 
-// listen serves run over loopback as the dashboard does (A12, A16); left gets a
-// value for every stream that has ended.
+// listen serves run over loopback as the dashboard does; left gets a value for
+// every stream that has ended.
 func listen(tb testing.TB, h *stream.Hub, left chan<- struct{}) (addr string) {
 	tb.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -45,7 +45,7 @@ func listen(tb testing.TB, h *stream.Hub, left chan<- struct{}) (addr string) {
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
 	tb.Cleanup(func() {
-		h.Close() // first, or shutting down would wait for every stream (A20)
+		h.Close() // first, or shutting down would wait for every stream
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		if err := srv.ShutdownWithContext(ctx); err != nil {
@@ -60,8 +60,8 @@ func many(m *memory) *stream.Hub {
 	return stream.New(m, stream.Options{PerRun: 1 << 20, PerKey: 1 << 20, Total: 1 << 20})
 }
 
-// TestCrowd is S105 over a real server: one event to all, and clients that are
-// gone are noticed without anything being written to them.
+// TestCrowd, over a real server: one event to all, and clients that are gone are
+// noticed without anything being written to them.
 func TestCrowd(t *testing.T) {
 	const n = 300
 	m := newMemory(run)

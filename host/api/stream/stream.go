@@ -14,7 +14,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// The headers of an event stream (A18).
+// The headers of an event stream.
 const (
 	ContentType  = "text/event-stream; charset=utf-8"
 	CacheControl = "no-cache, no-store, no-transform"
@@ -82,9 +82,9 @@ func (s *Stream) Close() {
 // Serve writes the stream to w until it ends; it is the body of a fasthttp
 // stream writer. conn is the connection under w, captured in the handler: it
 // gets a write deadline before each flush, and one goroutine reads from it to
-// learn that the client has gone (S105). The response must close the connection
+// learn that the client has gone. The response must close the connection
 // afterwards, since that read would take a request's first byte. Panics are
-// logged (A16). conn nil is for a writer without one.
+// logged. conn nil is for a writer without one.
 func (s *Stream) Serve(w *bufio.Writer, conn net.Conn) {
 	defer s.Close()
 	defer func() {
@@ -182,7 +182,7 @@ func (s *Stream) stopping(ctx context.Context) bool {
 }
 
 // hello is what every stream begins with, so that the client sees the headers
-// before the first event (A116).
+// before the first event.
 func (s *Stream) hello(out *Out) error {
 	if err := out.begin(); err != nil {
 		return err

@@ -32,7 +32,7 @@ func bubble(t *testing.T, name string, m func() *memory, o stream.Options, f fun
 func whole() *memory   { return told(story...) }
 func nothing() *memory { return told() }
 
-func TestModes(t *testing.T) { // A117 to A125, A130
+func TestModes(t *testing.T) {
 	want := map[string]string{
 		"updates": "0 run.started, 5 interrupt.requested, 6 clarification.requested, 8 node.suspended, 9 interrupt.resolved, " +
 			"10 clarification.resolved, 12 node.completed, 13 run.completed",
@@ -53,7 +53,7 @@ func TestModes(t *testing.T) { // A117 to A125, A130
 		})
 		bubble(t, mode+" live", nothing, stream.Options{}, func(t *testing.T, m *memory, h *stream.Hub) {
 			c := subscribe(t, h, stream.Query{Modes: modes(t, mode)})
-			if c.text() == "" || c.ended() { // A135
+			if c.text() == "" || c.ended() {
 				t.Fatalf("a stream of a pending run has ended, after %q", c.text())
 			}
 			for _, commit := range story {
@@ -67,7 +67,7 @@ func TestModes(t *testing.T) { // A117 to A125, A130
 	}
 }
 
-func TestFirstBytesAndFrames(t *testing.T) { // A116, A119
+func TestFirstBytesAndFrames(t *testing.T) {
 	bubble(t, "", nothing, stream.Options{}, func(t *testing.T, m *memory, h *stream.Hub) {
 		c := subscribe(t, h, stream.Query{Modes: timeline.Messages | timeline.Updates})
 		if got := c.text(); got != "retry: 2000\n: sluice\n\n" {
@@ -85,7 +85,7 @@ func TestFirstBytesAndFrames(t *testing.T) { // A116, A119
 	})
 }
 
-func TestVocabulary(t *testing.T) { // A134, A99
+func TestVocabulary(t *testing.T) {
 	bubble(t, "", whole, stream.Options{}, func(t *testing.T, m *memory, h *stream.Hub) {
 		c := subscribe(t, h, stream.Query{Modes: timeline.Debug, OpenwopOnly: true})
 		if got := c.heads(); strings.Contains(got, "batch_ingested") || strings.Contains(got, "interaction") || !strings.Contains(got, "lease.acquired") {
@@ -94,7 +94,7 @@ func TestVocabulary(t *testing.T) { // A134, A99
 	})
 }
 
-func TestResumption(t *testing.T) { // A127, A128, A130
+func TestResumption(t *testing.T) {
 	for after, want := range map[uint64]string{
 		0:  "1 lease.acquired, 2 node.started",
 		2:  "",
@@ -138,7 +138,7 @@ func TestResumption(t *testing.T) { // A127, A128, A130
 	}
 }
 
-func TestDeletedLog(t *testing.T) { // A129
+func TestDeletedLog(t *testing.T) {
 	bubble(t, "", whole, stream.Options{}, func(t *testing.T, m *memory, h *stream.Hub) {
 		m.prune(run)
 		ctx := context.Background()
@@ -162,7 +162,7 @@ func TestDeletedLog(t *testing.T) { // A129
 	})
 }
 
-func TestBatches(t *testing.T) { // A126
+func TestBatches(t *testing.T) {
 	query := stream.Query{Modes: timeline.Debug, Buffer: time.Second}
 	bubble(t, "window", nothing, stream.Options{}, func(t *testing.T, m *memory, h *stream.Hub) {
 		c := subscribe(t, h, query)
@@ -236,7 +236,7 @@ func TestBatches(t *testing.T) { // A126
 	}
 }
 
-func TestValues(t *testing.T) { // A121
+func TestValues(t *testing.T) {
 	measured := ev{"run.progress_reported", `{"message":"m"}`}
 	bubble(t, "coalesced", func() *memory { return told(story[0]) }, stream.Options{}, func(t *testing.T, m *memory, h *stream.Hub) {
 		c := subscribe(t, h, stream.Query{Modes: timeline.Values, After: ptr(uint64(2))})
@@ -284,7 +284,7 @@ func TestValues(t *testing.T) { // A121
 	})
 	bubble(t, "equals the run", func() *memory { return told(story[:4]...) }, stream.Options{
 		About: func(context.Context, store.Run) timeline.About { return timeline.About{ConnectorName: "mailbox"} },
-	}, func(t *testing.T, m *memory, h *stream.Hub) { // A122
+	}, func(t *testing.T, m *memory, h *stream.Hub) {
 		c := subscribe(t, h, stream.Query{Modes: timeline.Values, After: ptr(uint64(0))})
 		s, err := h.Snapshot(context.Background(), run)
 		if err != nil {
@@ -299,7 +299,7 @@ func TestValues(t *testing.T) { // A121
 	})
 }
 
-func TestHeartbeat(t *testing.T) { // A131, A29
+func TestHeartbeat(t *testing.T) {
 	bubble(t, "", nothing, stream.Options{}, func(t *testing.T, m *memory, h *stream.Hub) {
 		var revoked atomic.Bool
 		s, err := h.Subscribe(context.Background(), stream.Client{Check: func(context.Context) error {
@@ -338,7 +338,7 @@ func TestHeartbeat(t *testing.T) { // A131, A29
 	})
 }
 
-func TestCheckIsAskedWhileFramesFlow(t *testing.T) { // A29
+func TestCheckIsAskedWhileFramesFlow(t *testing.T) {
 	bubble(t, "", nothing, stream.Options{}, func(t *testing.T, m *memory, h *stream.Hub) {
 		s, err := h.Subscribe(context.Background(), stream.Client{Check: func(context.Context) error { return io.EOF }}, stream.Query{Run: run, Modes: timeline.Debug})
 		if err != nil {
@@ -355,7 +355,7 @@ func TestCheckIsAskedWhileFramesFlow(t *testing.T) { // A29
 	})
 }
 
-func TestGoneClient(t *testing.T) { // S105, A17
+func TestGoneClient(t *testing.T) {
 	bubble(t, "closed", nothing, stream.Options{}, func(t *testing.T, m *memory, h *stream.Hub) {
 		c := subscribe(t, h, stream.Query{})
 		synctest.Wait()
@@ -402,7 +402,7 @@ func (c *halfClosed) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-func TestGoneClientWhoseSocketIsFull(t *testing.T) { // S105
+func TestGoneClientWhoseSocketIsFull(t *testing.T) {
 	bubble(t, "", nothing, stream.Options{}, func(t *testing.T, m *memory, h *stream.Hub) {
 		s, err := h.Subscribe(context.Background(), stream.Client{}, stream.Query{Run: run})
 		if err != nil {
@@ -422,7 +422,7 @@ func TestGoneClientWhoseSocketIsFull(t *testing.T) { // S105
 	})
 }
 
-func TestCloseDoesNotWaitForReaders(t *testing.T) { // A20
+func TestCloseDoesNotWaitForReaders(t *testing.T) {
 	bubble(t, "", nothing, stream.Options{}, func(t *testing.T, m *memory, h *stream.Hub) {
 		s, err := h.Subscribe(context.Background(), stream.Client{}, stream.Query{Run: run, Modes: timeline.Debug, Buffer: stream.MaxBuffer})
 		if err != nil {
@@ -440,7 +440,7 @@ func TestCloseDoesNotWaitForReaders(t *testing.T) { // A20
 	})
 }
 
-func TestSlowReadingIsNoFault(t *testing.T) { // A17: the deadline is for a client that stops
+func TestSlowReadingIsNoFault(t *testing.T) { // The deadline is for a client that stops
 	bubble(t, "", func() *memory {
 		m := newMemory(run)
 		for range 120 {
@@ -468,7 +468,7 @@ func TestSlowReadingIsNoFault(t *testing.T) { // A17: the deadline is for a clie
 	})
 }
 
-func TestSnapshotIsNoPartOfACommit(t *testing.T) { // A90
+func TestSnapshotIsNoPartOfACommit(t *testing.T) {
 	bubble(t, "", func() *memory { return told(story[0]) }, stream.Options{}, func(t *testing.T, m *memory, h *stream.Hub) {
 		present := stream.Query{Modes: timeline.Values, After: ptr(uint64(0))}
 		first := subscribe(t, h, present)
@@ -497,7 +497,7 @@ func TestSnapshotIsNoPartOfACommit(t *testing.T) { // A90
 	})
 }
 
-func TestSlowClient(t *testing.T) { // A17, A132
+func TestSlowClient(t *testing.T) {
 	bubble(t, "", nothing, stream.Options{}, func(t *testing.T, m *memory, h *stream.Hub) {
 		s, err := h.Subscribe(context.Background(), stream.Client{}, stream.Query{Run: run, Modes: timeline.Debug})
 		if err != nil {
@@ -519,7 +519,7 @@ func TestSlowClient(t *testing.T) { // A17, A132
 	})
 }
 
-func TestClose(t *testing.T) { // A20
+func TestClose(t *testing.T) {
 	bubble(t, "", func() *memory { return told(story[0]) }, stream.Options{}, func(t *testing.T, m *memory, h *stream.Hub) {
 		c := subscribe(t, h, stream.Query{Modes: timeline.Debug})
 		s, err := h.Subscribe(context.Background(), stream.Client{}, stream.Query{Run: run, Modes: timeline.Debug})
@@ -555,7 +555,7 @@ func TestClose(t *testing.T) { // A20
 	})
 }
 
-func TestCloseWithAStreamThatIsNotServed(t *testing.T) { // A20
+func TestCloseWithAStreamThatIsNotServed(t *testing.T) {
 	bubble(t, "", nothing, stream.Options{}, func(t *testing.T, m *memory, h *stream.Hub) {
 		s, err := h.Subscribe(context.Background(), stream.Client{}, stream.Query{Run: run})
 		if err != nil {
@@ -568,7 +568,7 @@ func TestCloseWithAStreamThatIsNotServed(t *testing.T) { // A20
 	})
 }
 
-func TestLimits(t *testing.T) { // A133, A253
+func TestLimits(t *testing.T) {
 	m := newMemory("run_1", "run_2", "run_3", "run_4")
 	h := stream.New(m, stream.Options{PerRun: 2, PerKey: 3, Total: 4})
 	defer h.Close()
@@ -609,7 +609,7 @@ func TestLimits(t *testing.T) { // A133, A253
 	}
 }
 
-func TestLostWakeups(t *testing.T) { // A132
+func TestLostWakeups(t *testing.T) {
 	bubble(t, "", nothing, stream.Options{}, func(t *testing.T, m *memory, h *stream.Hub) {
 		m.silent = true
 		clients := []*client{}
@@ -637,7 +637,7 @@ func TestLostWakeups(t *testing.T) { // A132
 	})
 }
 
-func TestNothingIsDropped(t *testing.T) { // A132: a reader far behind the shared lines
+func TestNothingIsDropped(t *testing.T) { // A reader far behind the shared lines
 	bubble(t, "", nothing, stream.Options{}, func(t *testing.T, m *memory, h *stream.Hub) {
 		c := subscribe(t, h, stream.Query{Modes: timeline.Debug})
 		big := `{"x":"` + strings.Repeat("y", 20_000) + `"}`
@@ -687,7 +687,7 @@ func TestOpen(t *testing.T) { // any other response: the same manners
 			t.Error("the stream outlives its source")
 		}
 	})
-	bubble(t, "panic", nothing, stream.Options{}, func(t *testing.T, m *memory, h *stream.Hub) { // A16
+	bubble(t, "panic", nothing, stream.Options{}, func(t *testing.T, m *memory, h *stream.Hub) {
 		s, err := h.Open(stream.Client{}, run, func(context.Context, *stream.Out) (time.Duration, error) { panic("source") })
 		if err != nil {
 			t.Fatal(err)

@@ -169,7 +169,7 @@ func (v *values) frame(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if next, _, _ := v.feed.standing(); v.fold.Next() < next {
+	if next, _, _ := v.feed.progress(); v.fold.Next() < next {
 		a.Live = nil // it knows of now, and this is history
 	}
 	raw, err := json.Marshal(v.fold.Snapshot(row, a))

@@ -15,7 +15,7 @@ import (
 	"github.com/sluicehost/sluice/host/access"
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/daemon"
-	"github.com/sluicehost/sluice/host/web/server"
+	"github.com/sluicehost/sluice/host/web"
 	"github.com/sluicehost/sluice/tests/build"
 )
 
@@ -38,7 +38,7 @@ func Options(dir string) (daemon.Options, error) {
 	return daemon.Options{
 		Host:    app.Options{Store: "badger:" + dir, CacheDir: cache, Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))},
 		Service: app.ServiceOptions{Grace: time.Millisecond},
-		Server: server.Options{Listen: []string{"127.0.0.1:0"}, MetricsOpen: true, PerAddress: 4096, Rates: access.Rates{
+		Server: web.ServerOptions{Listen: []string{"127.0.0.1:0"}, MetricsOpen: true, PerAddress: 4096, Rates: access.Rates{
 			KeyPerSecond: plenty, KeyBurst: plenty, AddressPerSecond: plenty, AddressBurst: plenty, LoginsPerMinute: plenty, TokenPostsPerMinute: plenty,
 		}},
 	}, err

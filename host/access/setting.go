@@ -1,0 +1,56 @@
+package access
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// secretBytes is the size of a secret of the installation.
+const secretBytes = 32
+
+// setting reads what a document of the installation holds, and makes it when
+// there is none. Of several that make it at the same time one wins, and all read
+// that.
+func setting[T any](ctx context.Context, st store.Documents, name string, fresh func() T) (T, error) {
+	for {
+		var v T
+		d, err := st.Document(ctx, store.Installation, name)
+		if err == nil {
+			if err := json.Unmarshal(d.Data, &v); err != nil {
+				return v, fmt.Errorf("read setting %s: %w", name, err)
+			}
+			return v, nil
+		}
+		if !errors.Is(err, store.ErrNotFound) {
+			return v, fmt.Errorf("read setting %s: %w", name, err)
+		}
+		v = fresh()
+		data, err := json.Marshal(v)
+		if err != nil {
+			return v, err
+		}
+		err = st.Write(ctx, store.Write{Kind: store.Installation, ID: name, Data: data, If: store.Absent()})
+		var conflict *store.ConflictError
+		if err == nil || !errors.As(err, &conflict) {
+			return v, err
+		}
+	}
+}
+
+// PrivateHost is the host name of this installation, sluice-<8 random
+// characters>.localhost. Browsers resolve it to loopback, and another server on
+// the same machine never gets its cookie.
+func PrivateHost(ctx context.Context, st store.Documents) (string, error) {
+	return setting(ctx, st, "private-host", func() string {
+		const letters = "abcdefghijklmnopqrstuvwxyz234567"
+		name := random(8)
+		for i, b := range name {
+			name[i] = letters[b%32]
+		}
+		return "sluice-" + string(name) + ".localhost"
+	})
+}

@@ -1,0 +1,110 @@
+package access
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// TokenLife is how long an interrupt token is good for at most.
+const TokenLife = 30 * time.Minute
+
+// maxToken bounds what is looked at; a token of the longest ids has about 600.
+const maxToken = 2048
+
+// An Interrupt is what a signed token stands for.
+type Interrupt struct {
+	RunID       store.RunID `json:"runId"`
+	NodeID      string      `json:"nodeId"`
+	InterruptID string      `json:"interruptId"`
+	ExpiresAt   time.Time   `json:"expiresAt"`
+	Intent      string      `json:"intent"` // resolve
+}
+
+// Tokens signs and checks interrupt tokens. They are stored nowhere: a token is
+// as good as the secret of the installation.
+type Tokens struct {
+	store  store.Documents
+	now    func() time.Time
+	secret atomic.Pointer[[]byte]
+}
+
+const tokenSecret = "interrupt-secret"
+
+func openTokens(ctx context.Context, st store.Documents, now func() time.Time) (*Tokens, error) {
+	secret, err := setting(ctx, st, tokenSecret, func() []byte { return random(secretBytes) })
+	if err != nil {
+		return nil, err
+	}
+	t := &Tokens{store: st, now: now}
+	t.secret.Store(&secret)
+	return t, nil
+}
+
+// Sign makes a token for one interrupt. It ends after TokenLife, or with the
+// interrupt if that is sooner; ends is zero if it has no end.
+func (t *Tokens) Sign(run store.RunID, node, interrupt string, ends time.Time) (token string, expires time.Time) {
+	expires = t.now().UTC().Add(TokenLife)
+	if !ends.IsZero() && ends.Before(expires) {
+		expires = ends.UTC()
+	}
+	expires = expires.Truncate(time.Millisecond)
+	// Marshalling strings and a time of this century does not fail.
+	payload, _ := json.Marshal(Interrupt{run, node, interrupt, expires, "resolve"})
+	return base64.RawURLEncoding.EncodeToString(payload) + "." + base64.RawURLEncoding.EncodeToString(t.mac(payload)), expires
+}
+
+// Verify returns what a token stands for. ErrTokenUnknown when it is malformed or
+// was not signed with the current secret, ErrTokenExpired together with the
+// interrupt when it was. The signature is compared, in constant time, before
+// anything is parsed.
+func (t *Tokens) Verify(token string) (Interrupt, error) {
+	if len(token) > maxToken {
+		return Interrupt{}, ErrTokenUnknown
+	}
+	body, sum, ok := strings.Cut(token, ".")
+	if !ok {
+		return Interrupt{}, ErrTokenUnknown
+	}
+	strict := base64.RawURLEncoding.Strict()
+	payload, err1 := strict.DecodeString(body)
+	mac, err2 := strict.DecodeString(sum)
+	if err1 != nil || err2 != nil || !hmac.Equal(mac, t.mac(payload)) {
+		return Interrupt{}, ErrTokenUnknown
+	}
+	var i Interrupt
+	if json.Unmarshal(payload, &i) != nil || i.Intent != "resolve" {
+		return Interrupt{}, ErrTokenUnknown
+	}
+	if !t.now().Before(i.ExpiresAt) {
+		return i, ErrTokenExpired
+	}
+	return i, nil
+}
+
+// Rotate takes another secret; every token that is about is unknown from then on.
+func (t *Tokens) Rotate(ctx context.Context) error {
+	secret := random(secretBytes)
+	data, err := json.Marshal(secret)
+	if err != nil {
+		return err
+	}
+	if err := t.store.Write(ctx, store.Write{Kind: store.Installation, ID: tokenSecret, Data: data}); err != nil {
+		return err
+	}
+	t.secret.Store(&secret)
+	return nil
+}
+
+func (t *Tokens) mac(payload []byte) []byte {
+	h := hmac.New(sha256.New, *t.secret.Load())
+	h.Write(payload)
+	return h.Sum(nil)
+}

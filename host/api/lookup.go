@@ -1,0 +1,156 @@
+package api
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/access"
+	"github.com/sluicehost/sluice/host/web"
+	"github.com/sluicehost/sluice/store"
+)
+
+// A lookup finds the connection or run that a path names, and refuses what the
+// principal may not know of or use. A connection outside a key's list, and
+// everything of it, looks like one that does not exist.
+type lookup struct {
+	connections connectionReader
+	runs        runReader
+}
+
+type connectionReader interface {
+	Connection(ctx context.Context, id store.ConnectionID) (host.Connection, error)
+	Connections(ctx context.Context) ([]host.Connection, error)
+}
+
+type runReader interface {
+	Run(ctx context.Context, id store.RunID) (store.Run, error)
+}
+
+// connection is the one that the path names.
+func (l lookup) connection(c *fiber.Ctx) (host.Connection, error) {
+	id, err := web.ID(c, "connectionId")
+	if err != nil {
+		return host.Connection{}, err
+	}
+	p := web.Principal(c)
+	if !p.SeesConnection(store.ConnectionID(id)) {
+		return host.Connection{}, web.NotFound()
+	}
+	conn, err := l.connections.Connection(web.Context(c), store.ConnectionID(id))
+	if err != nil {
+		return conn, err
+	}
+	return conn, usable(p, conn)
+}
+
+func (l lookup) connectionID(c *fiber.Ctx) (store.ConnectionID, error) {
+	conn, err := l.connection(c)
+	return idOf(conn), err
+}
+
+// usable refuses a test key every connection that is not in mode test.
+func usable(p *access.Principal, c host.Connection) error {
+	if p.Test && c.Mode != access.Test {
+		return web.NewProblem(0, "forbidden", "A test key may use only connections in mode test.").With("mode", c.Mode)
+	}
+	return nil
+}
+
+func idOf(c host.Connection) store.ConnectionID { return store.ConnectionID(c.ConnectionID) }
+
+// run is the run that the path names.
+func (l lookup) run(c *fiber.Ctx) (store.Run, error) {
+	id, err := web.ID(c, "runId")
+	if err != nil {
+		return store.Run{}, err
+	}
+	r, err := l.runs.Run(web.Context(c), store.RunID(id))
+	if err != nil {
+		return r, err
+	}
+	return r, l.sees(c, r)
+}
+
+// sees refuses runs of connections that the principal may not know of, or with a
+// test key may not use.
+func (l lookup) sees(c *fiber.Ctx, r store.Run) error {
+	p := web.Principal(c)
+	if !p.SeesConnection(r.ConnectionID) {
+		return web.NotFound()
+	}
+	if !p.Test || conformance(r.ConnectionID) {
+		return nil
+	}
+	conn, err := l.connections.Connection(web.Context(c), r.ConnectionID)
+	if err != nil {
+		return err
+	}
+	return usable(p, conn)
+}
+
+// conformance reports whether a connection was made for one run of a conformance
+// connector: no other id begins so.
+func conformance(id store.ConnectionID) bool { return strings.HasPrefix(string(id), "conformance-") }
+
+// A visibility says of which connections the principal may know, found out once
+// for an answer about many things.
+type visibility struct {
+	p     *access.Principal
+	tests map[store.ConnectionID]bool // the connections in mode test; nil unless the key is for tests
+}
+
+func (l lookup) visible(c *fiber.Ctx) (visibility, error) {
+	v := visibility{p: web.Principal(c)}
+	if !v.p.Test {
+		return v, nil
+	}
+	all, err := l.connections.Connections(web.Context(c))
+	if err != nil {
+		return v, err
+	}
+	v.tests = map[store.ConnectionID]bool{}
+	for _, x := range all {
+		if usable(v.p, x) == nil {
+			v.tests[idOf(x)] = true
+		}
+	}
+	return v, nil
+}
+
+// has reports whether things of a connection are shown.
+func (v visibility) has(id store.ConnectionID) bool {
+	return v.p.SeesConnection(id) && (v.tests == nil || v.tests[id] || conformance(id))
+}
+
+// redact is a connector without the connections that are not shown.
+func (v visibility) redact(x host.Connector) host.Connector {
+	x.Connections = slices.DeleteFunc(append([]host.ConnectionRef{}, x.Connections...), func(r host.ConnectionRef) bool {
+		return !v.has(store.ConnectionID(r.ConnectionID))
+	})
+	return x
+}
+
+// listed answers with one page of a list that is in memory, ordered by id.
+func listed[T any](c *fiber.Ctx, page web.Page, all []T, id func(T) string) error {
+	slices.SortStableFunc(all, func(x, y T) int { return strings.Compare(id(x), id(y)) })
+	from, _ := slices.BinarySearchFunc(all, page.After, func(x T, after string) int {
+		if after == "" {
+			return 1
+		}
+		if id(x) <= after {
+			return -1
+		}
+		return 1
+	})
+	all = all[from:]
+	next := ""
+	if len(all) > page.Limit {
+		all = all[:page.Limit]
+		next = id(all[len(all)-1])
+	}
+	return web.Listed(c, all, next)
+}

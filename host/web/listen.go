@@ -1,0 +1,187 @@
+package web
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// listen opens what the options name. An error leaves nothing open.
+func (s *Server) listen() (err error) {
+	defer func() {
+		if err != nil {
+			s.closeListeners()
+		}
+	}()
+	var config *tls.Config
+	if s.c.tls {
+		c, err := newCertificate(s.o.Cert, s.o.Key, s.o.Log)
+		if err != nil {
+			return &OptionsError{err}
+		}
+		config = &tls.Config{GetCertificate: c.get, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
+	}
+	for _, at := range s.o.Listen {
+		l, err := net.Listen("tcp", at)
+		if err != nil {
+			return fmt.Errorf("listen: %w", err)
+		}
+		host, _, _ := net.SplitHostPort(at)
+		l = &limited{Listener: l, s: s, tls: s.c.tls, proxied: !s.c.tls && !loopback(host)}
+		if config != nil {
+			l = tls.NewListener(l, config)
+		}
+		s.listeners = append(s.listeners, l)
+	}
+	if s.o.Local != nil {
+		s.listeners = append(s.listeners, &limited{Listener: s.o.Local, s: s})
+	}
+	if s.o.Socket == "" {
+		return nil
+	}
+	l, err := listenSocket(s.o.Socket)
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	s.listeners = append(s.listeners, &limited{Listener: l, s: s})
+	return nil
+}
+
+// listenSocket makes a socket that only its owner can open. It is made in a
+// directory of its own and then moved, so that at no time others can, and one
+// that a dead process left behind is replaced.
+func listenSocket(path string) (net.Listener, error) {
+	if c, err := net.DialTimeout("unix", path, time.Second); err == nil {
+		_ = c.Close()
+		return nil, fmt.Errorf("socket %s is in use by another process", path)
+	}
+	if fi, err := os.Lstat(path); err == nil && fi.Mode().Type() != os.ModeSocket {
+		return nil, fmt.Errorf("%s is there and is no socket", path)
+	}
+	dir, err := os.MkdirTemp(filepath.Dir(path), ".s")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	made := filepath.Join(dir, "s")
+	l, err := net.Listen("unix", made)
+	if err != nil {
+		return nil, err
+	}
+	l.(*net.UnixListener).SetUnlinkOnClose(false) // it would be another's by then
+	if err := errors.Join(os.Chmod(made, 0o600), os.Rename(made, path)); err != nil {
+		_ = l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (s *Server) closeListeners() {
+	for _, l := range s.listeners {
+		_ = l.Close()
+	}
+}
+
+// connections counts what is open.
+type connections struct {
+	mu  sync.Mutex // guards all below
+	all int
+	by  map[netip.Addr]int
+}
+
+// limited is a listener that turns away what is too much: with 429, or without a
+// word under TLS, where that would cost a handshake.
+type limited struct {
+	net.Listener
+	s   *Server
+	tls bool
+	// proxied: only listed proxies and this machine may connect, because nothing
+	// else here is encrypted.
+	proxied bool
+}
+
+func (l *limited) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		at := addressOf(c)
+		proxy := slices.ContainsFunc(l.s.c.proxies, func(p netip.Prefix) bool { return p.Contains(at) })
+		if l.proxied && !proxy && !at.IsLoopback() {
+			_ = c.Close()
+			continue
+		}
+		if !l.s.open.enter(at, l.s.o, proxy || !at.IsValid()) {
+			l.refuse(c)
+			continue
+		}
+		return &counted{Conn: c, leave: sync.OnceFunc(func() { l.s.open.leave(at) })}, nil
+	}
+}
+
+const tooMany = `{"error":"rate_limited","message":"Too many connections. Close some, or wait.","details":{"retryAfterMs":1000,"scope":"global"}}`
+
+func (l *limited) refuse(c net.Conn) {
+	defer c.Close()
+	if l.tls {
+		return
+	}
+	_ = c.SetWriteDeadline(time.Now().Add(time.Second))
+	_, _ = c.Write([]byte("HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/json\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: " +
+		strconv.Itoa(len(tooMany)) + "\r\n\r\n" + tooMany))
+}
+
+// addressOf is a peer's address, of IPv6 the /64; invalid for the local socket.
+func addressOf(c net.Conn) netip.Addr {
+	tcp, ok := c.RemoteAddr().(*net.TCPAddr)
+	if !ok {
+		return netip.Addr{}
+	}
+	at := tcp.AddrPort().Addr().Unmap()
+	if at.Is6() && !at.IsLoopback() {
+		if p, err := at.WithZone("").Prefix(64); err == nil {
+			return p.Addr()
+		}
+	}
+	return at
+}
+
+func (n *connections) enter(at netip.Addr, o ServerOptions, manyUsers bool) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.all >= o.Connections || !manyUsers && n.by[at] >= o.PerAddress {
+		return false
+	}
+	n.all++
+	n.by[at]++
+	return true
+}
+
+func (n *connections) leave(at netip.Addr) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.all--
+	if n.by[at]--; n.by[at] == 0 {
+		delete(n.by, at)
+	}
+}
+
+// counted tells when it is closed.
+type counted struct {
+	net.Conn
+	leave func()
+}
+
+func (c *counted) Close() error {
+	c.leave()
+	return c.Conn.Close()
+}
