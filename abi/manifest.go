@@ -118,6 +118,20 @@ type SecretField struct {
 	FieldDelivery
 }
 
+// LeftToOwner: only the owner knows where the secret is to go.
+func (f SecretField) LeftToOwner() bool {
+	return slices.ContainsFunc(f.Destinations, func(d Destination) bool { return d.Origin == OwnerOrigin })
+}
+
+// SecretFields lists the secrets that the manifest declares; one without a sluice block
+// declares them by setup.credential_capture.
+func (m *Manifest) SecretFields() []SecretField {
+	if m.Sluice != nil {
+		return m.Sluice.Secrets
+	}
+	return slices.DeleteFunc(slices.Clone(m.CaptureFields), func(f SecretField) bool { return !f.Secret })
+}
+
 // A FieldDelivery says how a value reaches the guest and where it may go.
 type FieldDelivery struct {
 	Delivery     string // sealed, plain, or "" for the default

@@ -12,6 +12,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/audit"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/grant"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/scope"
@@ -162,25 +163,6 @@ func newGrantRef(now time.Time) string {
 	return "gra_" + strings.TrimPrefix(string(run.NewRunID(now)), "run_")
 }
 
-// merge adds approvals. An approval of a directory replaces one of that name.
-func merge(have, more store.Approved) store.Approved {
-	return store.Approved{
-		Hosts: union(have.Hosts, more.Hosts), Mounts: mergeMounts(have.Mounts, more.Mounts),
-		Browser: have.Browser || more.Browser, NoInteractive: have.NoInteractive, Plain: union(have.Plain, more.Plain),
-		Destinations: mergeDestinations(have.Destinations, more.Destinations),
-	}
-}
-
-func union(have, more []string) []string {
-	out := slices.Clone(have)
-	for _, m := range more {
-		if !slices.Contains(out, m) {
-			out = append(out, m)
-		}
-	}
-	return out
-}
-
 // Revoke takes back everything an owner gave a connection, and ends its run
 // (R8). What it collected stays, and so do its cursors and secrets.
 func (h *Host) Revoke(ctx context.Context, id store.ConnectionID) (store.Connection, error) {
@@ -198,26 +180,13 @@ func takeAll(c *store.Connection) {
 	c.Grant.Status, c.Approved = "revoked", store.Approved{}
 }
 
-// Narrow takes back single approvals, and ends the connection's run. What is
-// not approved is ErrNotApproved.
-func (h *Host) Narrow(ctx context.Context, id store.ConnectionID, hosts, mounts, plain []string, browser bool) (store.Connection, error) {
+// Narrow takes back single approvals: what is named of each binding, and the sight of
+// secrets. It ends the connection's run. What is not approved is ErrNotApproved.
+func (h *Host) Narrow(ctx context.Context, id store.ConnectionID, of map[string][]string, plain []string) (store.Connection, error) {
 	return h.takeBack(ctx, id, func(c *store.Connection) error {
-		var missing []string
-		for _, name := range mounts {
-			n := len(c.Approved.Mounts)
-			c.Approved.Mounts = slices.DeleteFunc(c.Approved.Mounts, func(m store.Mount) bool { return m.Name == name })
-			if len(c.Approved.Mounts) == n {
-				missing = append(missing, name)
-			}
-		}
+		missing := Kinds.Withdraw(&c.Approved, of)
 		var gone []string
-		c.Approved.Hosts, gone = without(c.Approved.Hosts, hosts)
-		missing = append(missing, gone...)
-		c.Approved.Plain, gone = without(c.Approved.Plain, plain)
-		if browser && !c.Approved.Browser {
-			gone = append(gone, abi.BindingBrowser)
-		}
-		c.Approved.Browser = c.Approved.Browser && !browser
+		c.Approved.Plain, gone = binding.Without(c.Approved.Plain, plain)
 		if missing = append(missing, gone...); len(missing) > 0 {
 			return fmt.Errorf("%w for connection %s: %s", ErrNotApproved, id, abi.Clean(strings.Join(missing, ", ")))
 		}
@@ -228,17 +197,6 @@ func (h *Host) Narrow(ctx context.Context, id store.ConnectionID, hosts, mounts,
 // ErrNotApproved: nothing of that name is approved.
 var ErrNotApproved = errors.New("not approved")
 
-// without takes away names; those that were not there are missing.
-func without(have, names []string) (left, missing []string) {
-	left = slices.DeleteFunc(slices.Clone(have), func(h string) bool { return slices.Contains(names, h) })
-	for _, n := range names {
-		if !slices.Contains(have, n) {
-			missing = append(missing, n)
-		}
-	}
-	return left, missing
-}
-
 // Added is what a version of a connector asks for beyond the one that the owner
 // of a connection approved (S3, A180).
 func Added(c store.Connection, l *Loaded) []grant.Want {
@@ -247,9 +205,9 @@ func Added(c store.Connection, l *Loaded) []grant.Want {
 	}
 	approved, err := abi.ReadManifest(c.Manifest)
 	if err != nil { // it was valid when it was approved, by other rules
-		return grant.Wants(l.Manifest)
+		return Wants(l.Manifest)
 	}
-	added := grant.Added(approved, l.Manifest)
+	added := grant.Added(Kinds, approved, l.Manifest)
 	if c.Grant != nil && len(c.Grant.Scope) > 0 {
 		added = append(added, looser(c.Grant.Scope, approved, l.Manifest)...)
 	}
@@ -268,15 +226,15 @@ func looser(granted json.RawMessage, approved, asked *abi.Manifest) (out []grant
 	for i, s := range after.Streams { // both follow the grant
 		for _, f := range s.Fields {
 			if !slices.Contains(before.Streams[i].Fields, f) {
-				out = append(out, grant.Want{Kind: grant.Stream, Name: s.Name, To: "with its field " + f})
+				out = append(out, grant.Of(grant.Stream, s.Name, "with its field "+f))
 			}
 		}
 		was, now := approved.Stream(s.Name), asked.Stream(s.Name)
 		if s.TimeRange != nil && now.ConsentTimeField != was.ConsentTimeField {
-			out = append(out, grant.Want{Kind: grant.Stream, Name: s.Name, To: "by another time than " + was.ConsentTimeField})
+			out = append(out, grant.Of(grant.Stream, s.Name, "by another time than "+was.ConsentTimeField))
 		}
 		if len(s.Resources) > 0 && now.ResourceField != was.ResourceField {
-			out = append(out, grant.Want{Kind: grant.Stream, Name: s.Name, To: "by other resources than " + was.ResourceField})
+			out = append(out, grant.Of(grant.Stream, s.Name, "by other resources than "+was.ResourceField))
 		}
 	}
 	return out

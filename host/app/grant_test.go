@@ -44,12 +44,12 @@ func TestRevokedWhileStarted(t *testing.T) {
 			both.Go(func() { _, _ = h.Start(t.Context(), app.RunRequest{Connector: versions[(n+1)%2]}) })
 		}
 		both.Go(func() {
-			if _, err := h.Narrow(t.Context(), "mailbox", []string{"a.example"}, nil, nil, false); err != nil {
+			if _, err := h.Narrow(t.Context(), "mailbox", map[string][]string{"network": {"a.example"}}, nil); err != nil {
 				t.Error(err)
 			}
 		})
 		both.Go(func() {
-			if _, err := h.Narrow(t.Context(), "mailbox", nil, nil, []string{"token"}, false); err != nil {
+			if _, err := h.Narrow(t.Context(), "mailbox", nil, []string{"token"}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -86,7 +86,7 @@ func TestTakenBackBeforeItBegan(t *testing.T) {
 			return err
 		},
 		"a host": func() error {
-			_, err := h.Narrow(t.Context(), "mailbox", []string{"a.example"}, nil, nil, false)
+			_, err := h.Narrow(t.Context(), "mailbox", map[string][]string{"network": {"a.example"}}, nil)
 			return err
 		},
 	} {

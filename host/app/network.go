@@ -9,6 +9,7 @@ import (
 	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/network"
 	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/store"
 )
 
 // CheckHost checks a host that the owner named for a run: it must read
@@ -26,10 +27,7 @@ func WantedHosts(m *abi.Manifest, approved []string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(missingHosts(policy, requestedHosts(m)), func(text string) bool {
-		e, err := network.ParseEntry(text)
-		return err != nil || network.Special(e.Host)
-	}), nil
+	return network.Answerable(policy.Missing(network.RequestedHosts(m))), nil
 }
 
 // MissingHosts are the hosts of a manifest that nothing approved covers.
@@ -38,36 +36,27 @@ func MissingHosts(m *abi.Manifest, approved []string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return missingHosts(policy, requestedHosts(m)), nil
+	return policy.Missing(network.RequestedHosts(m)), nil
 }
 
-// policyOf makes a policy of what an owner approved. Exactly spelled addresses
-// and special names lead wherever the owner sent them.
-func policyOf(approved []string) (*network.Policy, error) {
-	var entries []network.Entry
-	for _, text := range approved {
-		e, err := network.ParseEntry(text)
-		if err != nil {
-			return nil, refusal("invalid_request", fmt.Errorf("approved host: %w", err))
-		}
-		e.Private = !e.Wildcard && network.Special(e.Host)
-		entries = append(entries, e)
+// TokenAsks are the servers from which the host is to obtain a secret.
+func TokenAsks(s abi.SecretField, a store.Approved) []binding.Ask {
+	var out []binding.Ask
+	for _, name := range network.TokenHosts(s.OAuth) {
+		ask := binding.Ask{Words: "have the host reach " + abi.Clean(name) + " for the secret " + s.Name}
+		ask.Granted, ask.Flag = network.Standing(a, name)
+		out = append(out, ask)
 	}
-	return network.NewPolicy(entries...), nil
+	return out
 }
 
-// missingHosts are the hosts of a manifest that the policy does not cover.
-func missingHosts(p *network.Policy, wanted []string) []string {
-	return slices.DeleteFunc(slices.Clone(wanted), func(text string) bool {
-		e, err := network.ParseEntry(text)
-		return err == nil && p.Covers(e)
-	})
-}
-
-// requestedHosts are those of a manifest that the connector or, for its tokens,
-// the host is to reach.
-func requestedHosts(m *abi.Manifest) []string {
-	return union(m.Bindings[abi.BindingNetwork].Hosts, tokenHosts(m))
+// policyOf makes a policy of what an owner approved.
+func policyOf(approved []string) (*network.Policy, error) {
+	p, err := network.PolicyOf(approved)
+	if err != nil {
+		return nil, refusal("invalid_request", err)
+	}
+	return p, nil
 }
 
 // network is the network of one run, nil when the module cannot use any.
@@ -79,7 +68,7 @@ func (h *Host) network(q RunRequest, plan *run.Plan, reserved *network.Policy, o
 	if q.Record == nil && !q.Connector.networked() {
 		return nil, nil
 	}
-	p, err := policyOf(plan.Connection.Approved.Hosts)
+	p, err := policyOf(network.GuestHosts(q.Connector.Manifest, plan.Connection.Approved.Hosts))
 	if err != nil {
 		return nil, err
 	}

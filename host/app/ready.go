@@ -37,7 +37,7 @@ type survey struct {
 	leases     map[store.ConnectionID]store.Lease
 	set        map[store.ConnectionID]map[string]time.Time // secrets, and since when
 	full       bool                                        // there is no room for a start
-	browser    bool                                        // there is one to lend
+	absent     map[string]string                           // bindings that there are none of to lend, and why
 
 	manifests map[installedAs]*abi.Manifest // nil for one that cannot be read
 }
@@ -49,7 +49,7 @@ type installedAs struct {
 }
 
 func (h *Host) survey(ctx context.Context) (*survey, error) {
-	v := &survey{host: h, leases: map[store.ConnectionID]store.Lease{}, manifests: map[installedAs]*abi.Manifest{}, full: h.room() != nil, browser: h.NoBrowser(ctx) == ""}
+	v := &survey{host: h, leases: map[store.ConnectionID]store.Lease{}, manifests: map[installedAs]*abi.Manifest{}, full: h.room() != nil, absent: h.absent(ctx)}
 	var err error
 	if v.connectors, err = h.Store.Connectors(ctx); err != nil {
 		return nil, err
@@ -162,7 +162,7 @@ func (h *Host) moduleMissing(k store.Connector) bool {
 func (v *survey) input(c store.Connection, k store.Connector, m *abi.Manifest) run.Input {
 	in := run.Input{
 		Connector: k, Connection: c, Manifest: m, Interactive: !c.Approved.NoInteractive,
-		Secrets: map[string]string{}, Tokens: map[string]run.Token{}, Offered: map[string]bool{abi.BindingBrowser: v.browser},
+		Secrets: map[string]string{}, Tokens: map[string]run.Token{}, Kinds: Kinds, Absent: v.absent,
 	}
 	for name := range v.set[c.ID] {
 		in.Secrets[name] = "set"
@@ -175,12 +175,6 @@ func (v *survey) input(c store.Connection, k store.Connector, m *abi.Manifest) r
 		if v.obtainable(c, f) {
 			in.Tokens[f.Name] = replayedToken("")
 		}
-	}
-	requested := m.Bindings[abi.BindingNetwork].Hosts
-	if policy, err := policyOf(c.Approved.Hosts); err == nil {
-		in.MissingHosts = missingHosts(policy, requested)
-	} else {
-		in.MissingHosts = requested
 	}
 	return in
 }

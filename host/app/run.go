@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -129,9 +128,13 @@ func (h *Host) prepare(ctx context.Context, q RunRequest) (*prepared, error) {
 		return nil, err
 	}
 	trace := &tracer{host: h, connection: conn.ID}
-	secrets, obtained, missing, err := h.given(q, conn, policy, trace)
+	secrets, obtained, err := h.given(q, conn, policy, trace)
 	if err != nil {
 		return nil, err
+	}
+	supplied := map[string]bool{}
+	if q.Replay != nil { // the recording answers
+		supplied[abi.BindingNetwork] = true
 	}
 	started := false
 	defer func() {
@@ -140,15 +143,12 @@ func (h *Host) prepare(ctx context.Context, q RunRequest) (*prepared, error) {
 		}
 	}()
 	l, budgets := q.Connector, h.budgets(q)
-	roots, mounts := guestMounts(l.Manifest, conn.Approved.Mounts)
-	conn.Approved.Hosts = guestHosts(l.Manifest, conn.Approved.Hosts)
-	noBrowser := h.noBrowser(ctx, l.Manifest, q.Replay != nil)
 	plan, err := run.Prepare(ctx, h.Store, run.Input{
 		Connector: l.Connector, Connection: conn, Manifest: l.Manifest, Transport: string(l.Module.Transport), UsesABI: usesABI(l.Module),
 		Mode: q.Mode, Scope: q.Scope, Narrow: q.Narrow, State: q.State, ResetState: q.ResetState, NoPersist: q.NoPersist,
-		Secrets: secrets, Tokens: obtained.sources, Interactive: q.Owner != nil && !conn.Approved.NoInteractive, Mounts: mounts,
-		MissingHosts: missing, Trigger: cmp.Or(q.Trigger, "manual"), Attempt: max(1, q.Attempt), RetryOf: q.RetryOf, StateFrom: q.StateFrom,
-		AutomationMode: q.AutomationMode, Request: q.Request, Limits: h.Options.Limits, Budgets: budgets, Offered: map[string]bool{abi.BindingBrowser: noBrowser == ""}, NoBrowser: noBrowser,
+		Secrets: secrets, Tokens: obtained.sources, Interactive: q.Owner != nil && !conn.Approved.NoInteractive,
+		Kinds: Kinds, Absent: h.absentFor(ctx, l.Manifest, q.Replay != nil), Supplied: supplied, Trigger: cmp.Or(q.Trigger, "manual"), Attempt: max(1, q.Attempt), RetryOf: q.RetryOf, StateFrom: q.StateFrom,
+		AutomationMode: q.AutomationMode, Request: q.Request, Limits: h.Options.Limits, Budgets: budgets,
 	})
 	if err != nil {
 		return nil, err
@@ -183,7 +183,7 @@ func (h *Host) prepare(ctx context.Context, q RunRequest) (*prepared, error) {
 		Handles:  q.handles(), Slots: q.Slots, Spans: q.Spans,
 		Launch: func(ctx context.Context, n run.Launch) (run.Guest, binding.Binding, error) {
 			h.began(ctx, conn, p.run)
-			guest, files, err := h.launch(ctx, q, code, roots, budgets, n)
+			guest, files, err := h.launch(ctx, q, code, conn, budgets, n)
 			if err == nil {
 				p.guest.Store(&guest)
 			}
@@ -257,21 +257,20 @@ func (h *Host) budgets(q RunRequest) run.Budgets {
 	return b.Lower(q.Lower)
 }
 
-// given are the secrets of a run, the sources of those that the host obtains, and
-// the hosts that the manifest asks for and nothing approved covers. A replay
-// needs none of them.
-func (h *Host) given(q RunRequest, conn store.Connection, p *network.Policy, t *tracer) (secrets map[string]string, obtained *tokens, missing []string, err error) {
+// given are the secrets of a run, and the sources of those that the host obtains. A
+// replay needs none of them.
+func (h *Host) given(q RunRequest, conn store.Connection, p *network.Policy, t *tracer) (secrets map[string]string, obtained *tokens, err error) {
 	m := q.Connector.Manifest
 	if q.Replay != nil {
 		secrets = maps.Clone(q.Secrets)
-		return secrets, replayedTokens(m, secrets), nil, nil
+		return secrets, replayedTokens(m, secrets), nil
 	}
 	if secrets, err = h.secrets(m, conn.ID, q.Secrets); err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	secrets = maps.Clone(secrets)
 	obtained, err = h.tokens(m, conn, secrets, q.Secrets, p, t)
-	return secrets, obtained, missingHosts(p, m.Bindings[abi.BindingNetwork].Hosts), err
+	return secrets, obtained, err
 }
 
 // began makes a run one that a revocation ends (R8), also one that came since the
@@ -396,7 +395,7 @@ func (directories) Takes(call abi.Call, _ []byte) bool {
 // Close implements binding.Binding: scratch space is removed.
 func (d directories) Close(context.Context) error { return d.FS.Close() }
 
-func (h *Host) launch(ctx context.Context, q RunRequest, code sandbox.Code, roots []filesystem.Root, b run.Budgets, n run.Launch) (run.Guest, binding.Binding, error) {
+func (h *Host) launch(ctx context.Context, q RunRequest, code sandbox.Code, conn store.Connection, b run.Budgets, n run.Launch) (run.Guest, binding.Binding, error) {
 	l, memory := q.Connector, q.MemoryBytes
 	if memory == 0 {
 		memory = h.Options.MemoryBytes
@@ -404,7 +403,7 @@ func (h *Host) launch(ctx context.Context, q RunRequest, code sandbox.Code, root
 	var files binding.Binding
 	var mounts []abi.Mount
 	if _, declared := l.Manifest.Bindings[abi.BindingFilesystem]; declared {
-		fs, err := filesystem.Open(roots, filepath.Join(h.scratchDir(), string(n.RunID)), h.Options.Quotas)
+		fs, err := filesystem.Open(filesystem.GuestRoots(l.Manifest, conn.Approved.Mounts), filepath.Join(h.scratchDir(), string(n.RunID)), h.Options.Quotas)
 		if err != nil {
 			code := "host_resources"
 			if errors.Is(err, filesystem.ErrMountChanged) {
@@ -447,14 +446,6 @@ func launchError(err error) error {
 	return &run.LaunchError{Code: code, Err: err}
 }
 
-// mergeMounts lets this run's directories win over stored ones of that name.
-func mergeMounts(stored, added []store.Mount) []store.Mount {
-	out := slices.DeleteFunc(slices.Clone(stored), func(m store.Mount) bool {
-		return slices.ContainsFunc(added, func(a store.Mount) bool { return a.Name == m.Name })
-	})
-	return append(out, added...)
-}
-
 // mergeDestinations lets what was named last for a secret stand.
 func mergeDestinations(stored, added map[string][]abi.Destination) map[string][]abi.Destination {
 	out := maps.Clone(stored)
@@ -467,28 +458,6 @@ func mergeDestinations(stored, added map[string][]abi.Destination) map[string][]
 	return out
 }
 
-// guestMounts is the part of the approved directories that the manifest asks
-// for, as the guest sees it, and /tmp (G16). Nothing is mounted that the
-// manifest does not name.
-func guestMounts(m *abi.Manifest, approved []store.Mount) (roots []filesystem.Root, mounts []abi.GuestMount) {
-	b, declared := m.Bindings[abi.BindingFilesystem]
-	if !declared {
-		return nil, nil
-	}
-	for _, a := range approved {
-		i := slices.IndexFunc(b.Mounts, func(w abi.MountRequest) bool { return w.Name == a.Name })
-		if i < 0 {
-			continue
-		}
-		r := filesystem.Root{Path: a.Path, Writable: a.Writable && b.Mounts[i].Writable, Device: a.Device, Inode: a.Inode}.Named(a.Name)
-		roots = append(roots, r)
-		mounts = append(mounts, abi.GuestMount{Path: r.GuestPath, Mode: mode(r.Writable)})
-	}
-	return roots, append(mounts, abi.GuestMount{Path: filesystem.ScratchPath, Mode: mode(true)})
-}
-
-func mode(writable bool) string { return filesystem.Mount{Writable: writable}.Mode() }
-
 // networked reports whether a connector can ask for requests: by functions that it
 // imports, or by lines, if its manifest has the binding.
 func (l *Loaded) networked() bool {
@@ -500,11 +469,7 @@ func usesABI(m sandbox.Module) bool {
 	return m.Uses(abi.ModuleCore) || m.Uses(abi.ModuleNetwork) || m.Uses(abi.ModuleBrowser)
 }
 
-// ApproveMount checks a directory the owner named for a run (S56).
+// ApproveMount checks a directory the owner named for a run.
 func (h *Host) ApproveMount(name, path string, writable bool) (store.Mount, error) {
-	r, err := filesystem.Approve(Home(path), writable, h.DataDir)
-	if err != nil {
-		return store.Mount{}, err
-	}
-	return store.Mount{Name: name, Path: r.Path, Writable: writable, Device: r.Device, Inode: r.Inode}, nil
+	return filesystem.ApproveMount(name, path, writable, h.DataDir)
 }

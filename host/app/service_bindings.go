@@ -1,31 +1,25 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
-	"github.com/sluicehost/sluice/host/filesystem"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/network"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 )
 
-// The most that one approval holds (security.md section 17), and the longest
-// name and path in it, in bytes.
+// The most of secrets that one approval holds, and the longest origin in it, in bytes.
 const (
-	maxHosts    = 100
-	maxHost     = 1024
-	maxMounts   = 16
-	maxHostPath = 4096
-	maxPlain    = 64
-	maxPlaces   = 32
+	maxPlain  = 64
+	maxPlaces = 32
+	maxOrigin = 1024
 )
 
 // errNarrower: an approval takes something back.
@@ -39,24 +33,21 @@ func (s *Service) ApproveBindings(ctx context.Context, id store.ConnectionID, q 
 	if err != nil {
 		return host.Bindings{}, asked(err)
 	}
-	approved, err := s.host.approval(m, q)
+	given, err := s.host.approval(m, q)
 	if err != nil {
 		return host.Bindings{}, err
 	}
-	if q.Browser != nil {
-		if err := s.freeProfile(ctx, id, "browser.profile", q.Browser.Profile); err != nil {
+	if given.ProfileName != "" {
+		if err := s.freeProfile(ctx, id, "browser.profile", given.ProfileName); err != nil {
 			return host.Bindings{}, err
 		}
 	}
 	replace := func(narrower bool) func(c *store.Connection) error {
 		return func(c *store.Connection) error {
-			if !narrower && narrows(c.Approved, approved) {
+			if !narrower && narrows(c.Approved, given.Approved) {
 				return errNarrower
 			}
-			c.Approved = approved
-			if q.Browser != nil && q.Browser.Profile != "" {
-				c.ProfileName = q.Browser.Profile
-			}
+			c.Approved, c.ProfileName = given.Approved, cmp.Or(given.ProfileName, c.ProfileName)
 			return nil
 		}
 	}
@@ -70,160 +61,35 @@ func (s *Service) ApproveBindings(ctx context.Context, id store.ConnectionID, q 
 	return shownBindings(c, m), nil
 }
 
-// narrows reports whether something of old is not in new.
-func narrows(old, new store.Approved) bool {
-	if p, err := policyOf(new.Hosts); err != nil || len(missingHosts(p, old.Hosts)) > 0 {
-		return true
-	}
-	for _, m := range old.Mounts {
-		if !slices.ContainsFunc(new.Mounts, func(n store.Mount) bool { return n == m || !m.Writable && n.Writable && sameRoot(n, m) }) {
-			return true
-		}
-	}
-	for _, p := range old.Plain {
-		if !slices.Contains(new.Plain, p) {
-			return true
-		}
-	}
-	for name, to := range old.Destinations {
-		for _, d := range to {
-			if !slices.ContainsFunc(new.Destinations[name], func(n abi.Destination) bool { return sameDestination(n, d) }) {
-				return true
-			}
-		}
-	}
-	return new.NoInteractive && !old.NoInteractive || old.Browser && !new.Browser
-}
-
-func sameRoot(a, b store.Mount) bool {
-	return a.Name == b.Name && a.Path == b.Path && a.Device == b.Device && a.Inode == b.Inode
-}
-
-// approval checks what an owner approves against what the manifest asks for:
-// more than that is binding_not_requested.
-func (h *Host) approval(m *abi.Manifest, q host.Bindings) (store.Approved, error) {
-	var out store.Approved
-	var err error
-	if q.Network != nil {
-		if out.Hosts, err = approvedHosts(m, q.Network.Hosts); err != nil {
-			return out, err
-		}
-	}
-	if q.Filesystem != nil {
-		if out.Mounts, err = h.approvedMounts(m, q.Filesystem.Mounts); err != nil {
-			return out, err
-		}
+// approval checks what an owner approves against what the manifest asks for: more than
+// that is binding_not_requested. The connection holds what was approved and nothing else.
+func (h *Host) approval(m *abi.Manifest, q host.Bindings) (store.Connection, error) {
+	var c store.Connection
+	if err := Kinds.Approve(binding.Approval{Manifest: m, Bindings: q, DataDir: h.DataDir}, &c); err != nil {
+		return c, err
 	}
 	if q.Interactive != nil {
 		if _, asks := m.Bindings[abi.BindingInteractive]; *q.Interactive && !asks && len(m.HumanKinds) == 0 {
-			return out, notRequested("interactive")
+			return c, host.NotRequested("interactive")
 		}
-		out.NoInteractive = !*q.Interactive
+		c.Approved.NoInteractive = !*q.Interactive
 	}
-	if q.Browser != nil {
-		if _, asks := m.Bindings[abi.BindingBrowser]; !asks {
-			return out, notRequested("browser")
-		}
-		if p := q.Browser.Profile; p != "" && !abi.IsProfileName(p) {
-			return out, invalid("browser.profile", "profile_name_invalid", "want ^[A-Za-z0-9_-]{1,64}$").With("code", "profile_name_invalid")
-		}
-		out.Browser = true
+	var err error
+	if c.Approved.Destinations, err = approvedDestinations(m, q.Destinations); err != nil {
+		return c, err
 	}
-	if out.Destinations, err = approvedDestinations(m, q.Destinations); err != nil {
-		return out, err
-	}
-	out.Plain, err = approvedPlain(m, q.PlainAcknowledged)
-	return out, err
+	c.Approved.Plain, err = approvedPlain(m, q.PlainAcknowledged)
+	return c, err
 }
 
-func notRequested(path string) *host.Refusal {
-	return host.Refuse("binding_not_requested", "%s: the connector does not ask for this", path).With("fields", []fault{{path, "binding_not_requested"}})
-}
-
-// approvedHosts takes the servers that the manifest asks for; where it leaves
-// them to the owner, any. An address or a name of the owner's own network is
-// taken as it is spelled here, never by a pattern (S64).
-func approvedHosts(m *abi.Manifest, hosts []string) ([]string, error) {
-	if len(hosts) > maxHosts {
-		return nil, invalid("network.hosts", "too_many", "want at most %d", maxHosts)
-	}
-	var asked []network.Entry
-	for _, text := range requestedHosts(m) {
-		if e, err := network.ParseEntry(text); err == nil {
-			asked = append(asked, e)
-		}
-	}
-	requested, open := network.NewPolicy(asked...), hostsLeftToOwner(m)
-	out := []string{}
-	for i, text := range hosts {
-		path := fmt.Sprintf("network.hosts[%d]", i)
-		e, err := network.ParseEntry(text)
-		if err != nil || len(text) > maxHost {
-			return nil, invalid(path, "host_invalid", "want [http://|https://]HOST[:PORT], where HOST is a name, *.NAME or an address")
-		}
-		if !open && !requested.Covers(e) {
-			return nil, notRequested(path)
-		}
-		out = union(out, []string{e.String()})
-	}
-	return out, nil
-}
-
-// hostsLeftToOwner: the manifest asks for the network or for pages and cannot know which
-// servers, or has a secret that goes to a server of the owner's.
-func hostsLeftToOwner(m *abi.Manifest) bool {
-	b, declared := m.Bindings[abi.BindingNetwork]
-	_, pages := m.Bindings[abi.BindingBrowser]
-	return (declared || pages) && (len(b.Hosts) == 0 || slices.ContainsFunc(run.SecretFields(m), func(f abi.SecretField) bool { return leftToOwner(m, f.Name) }))
-}
-
-// leftToOwner: only the owner knows where a secret is to go (R157).
+// leftToOwner: only the owner knows where a secret is to go.
 func leftToOwner(m *abi.Manifest, secret string) bool {
-	return slices.ContainsFunc(run.SecretFields(m), func(f abi.SecretField) bool {
-		return f.Name == secret && slices.ContainsFunc(f.Destinations, func(d abi.Destination) bool { return d.Origin == abi.OwnerOrigin })
-	})
+	return slices.ContainsFunc(m.SecretFields(), func(f abi.SecretField) bool { return f.Name == secret && f.LeftToOwner() })
 }
 
 // asksToSee: the connector would be handed a secret as it is.
 func asksToSee(m *abi.Manifest, secret string) bool {
 	return slices.ContainsFunc(run.SecretFields(m), func(f abi.SecretField) bool { return f.Name == secret && !run.Sealed(m, f) })
-}
-
-// approvedMounts checks directories (S56). The path is the whole, plain one of
-// an existing directory: nothing that this process happens to stand in, and no
-// dots, decides what it means.
-func (h *Host) approvedMounts(m *abi.Manifest, mounts []host.Mount) ([]store.Mount, error) {
-	if len(mounts) > maxMounts {
-		return nil, invalid("filesystem.mounts", "too_many", "want at most %d", maxMounts)
-	}
-	asked := m.Bindings[abi.BindingFilesystem].Mounts
-	var out []store.Mount
-	for n, w := range mounts {
-		path := fmt.Sprintf("filesystem.mounts[%d]", n)
-		i := slices.IndexFunc(asked, func(r abi.MountRequest) bool { return r.Name == w.Name })
-		p := Home(w.HostPath)
-		switch {
-		case i < 0:
-			return nil, notRequested(path + ".name")
-		case slices.ContainsFunc(out, func(o store.Mount) bool { return o.Name == w.Name }):
-			return nil, invalid(path+".name", "duplicate", "each directory once")
-		case w.Mode != "" && w.Mode != "ro" && w.Mode != "rw":
-			return nil, invalid(path+".mode", "value_unknown", "want ro or rw")
-		case w.Mode == "rw" && !asked[i].Writable:
-			return nil, notRequested(path + ".mode")
-		case len(p) > maxHostPath || !filepath.IsAbs(p) || filepath.Clean(w.HostPath) != w.HostPath || strings.ContainsRune(p, 0) || !utf8.ValidString(p):
-			return nil, invalid(path+".hostPath", "path", "want the absolute path of a directory, or one that begins with ~/, without dots and doubled slashes")
-		}
-		a, err := h.ApproveMount(w.Name, p, w.Mode == "rw")
-		if errors.Is(err, filesystem.ErrRefused) {
-			return nil, invalid(path+".hostPath", "directory_refused", "no connector may see this directory; approve one that holds only what it may see")
-		}
-		if err != nil {
-			return nil, invalid(path+".hostPath", "directory_missing", "want a directory that exists and can be reached")
-		}
-		out = append(out, a)
-	}
-	return out, nil
 }
 
 // approvedPlain takes the secrets that the connector asks to see (R155).
@@ -234,9 +100,9 @@ func approvedPlain(m *abi.Manifest, names []string) ([]string, error) {
 	var out []string
 	for i, name := range names {
 		if !asksToSee(m, name) {
-			return nil, notRequested(fmt.Sprintf("plainAcknowledged[%d]", i))
+			return nil, host.NotRequested(fmt.Sprintf("plainAcknowledged[%d]", i))
 		}
-		out = union(out, []string{name})
+		out = binding.Union(out, []string{name})
 	}
 	return out, nil
 }
@@ -255,7 +121,7 @@ func approvedDestinations(m *abi.Manifest, fields map[string][]abi.Destination) 
 	for name, to := range fields {
 		i := slices.IndexFunc(run.SecretFields(m), func(f abi.SecretField) bool { return f.Name == name })
 		if i < 0 {
-			return nil, notRequested("destinations")
+			return nil, host.NotRequested("destinations")
 		}
 		path := "destinations." + name // a name of the manifest's
 		if len(to) > maxPlaces {
@@ -274,7 +140,7 @@ func approvedDestinations(m *abi.Manifest, fields map[string][]abi.Destination) 
 
 func approvedDestination(f abi.SecretField, d abi.Destination, path string) (abi.Destination, error) {
 	origin, err := network.SealedOrigin(d.Origin)
-	if err != nil || len(d.Origin) > maxHost {
+	if err != nil || len(d.Origin) > maxOrigin {
 		return d, invalid(path+".origin", "origin_invalid", "want https://HOST[:PORT], or http:// for this machine")
 	}
 	for _, asked := range f.Destinations {
@@ -295,5 +161,5 @@ func approvedDestination(f abi.SecretField, d abi.Destination, path string) (abi
 			return abi.Destination{Origin: origin, PathPrefix: asked.PathPrefix, Placements: slices.Clone(placements)}, nil
 		}
 	}
-	return d, notRequested(path)
+	return d, host.NotRequested(path)
 }

@@ -154,7 +154,7 @@ func (s *Service) InspectConnector(ctx context.Context, q host.InstallConnector)
 	}
 	out := host.Inspection{
 		Manifest: l.Manifest.Raw, Requested: requestedBy(l.Manifest), Imports: []string{}, Findings: warnings(l.Connector),
-		Signature: host.Signature{Status: "unsigned"}, Digest: string(l.Connector.Digest), Size: l.Module.Size, Words: words(grant.Wants(l.Manifest)),
+		Signature: host.Signature{Status: "unsigned"}, Digest: string(l.Connector.Digest), Size: l.Module.Size, Words: words(Wants(l.Manifest)),
 	}
 	for _, i := range l.Module.Imports {
 		out.Imports = append(out.Imports, i.String())

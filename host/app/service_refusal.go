@@ -9,16 +9,9 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A fault is a member of a request that is wrong, and by which rule (A46).
-type fault struct {
-	Path string `json:"path"`
-	Rule string `json:"rule"`
-}
-
-// invalid refuses a request for one member. The text is the host's own: it holds
-// nothing that was submitted (A45).
+// invalid refuses a request for one member.
 func invalid(path, rule, format string, args ...any) *host.Refusal {
-	return host.Refuse("validation_error", "%s: %s", path, fmt.Sprintf(format, args...)).With("fields", []fault{{path, rule}})
+	return host.Invalid(path, rule, format, args...)
 }
 
 // notFound is store.ErrNotFound about a thing, which is not named: ids that

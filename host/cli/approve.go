@@ -86,7 +86,7 @@ func (c *command) acts(known store.Connection, q *app.RunRequest, f *runFlags) (
 		return f.browser, nil
 	}
 	if t, ok := c.terminal(); ok && !f.yes && !f.noInteractive {
-		t.say("── %s wants to %s", shownName(m), strings.Join(browserWords(m), "; to "))
+		t.say("── %s wants to %s", shownName(m), strings.Join(app.Kinds.Words(m, abi.BindingBrowser), "; to "))
 		return t.choose("Let it? [yes/no] "), nil
 	}
 	return f.yes, nil

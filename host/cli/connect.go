@@ -107,7 +107,7 @@ func (c *command) showConnection(ctx context.Context, k *client.Client, id store
 
 // bindings are what a connection has, and what flags and the owner add.
 func (c *command) bindings(k *client.Client, have host.Bindings, q *app.RunRequest, f *runFlags) (host.Bindings, error) {
-	known := store.Connection{Approved: approvedFrom(have)}
+	known := store.Connection{Approved: app.ApprovedBy(have)}
 	m := q.Connector.Manifest
 	var err error
 	if q.Approved.Destinations, err = destinations(m, f.secretsTo); err != nil {
@@ -154,36 +154,12 @@ func mountsThere(args []string) ([]store.Mount, error) {
 	return out, nil
 }
 
-// merged adds approvals to bindings; one of a directory replaces that of its name.
+// merged adds approvals to bindings.
 func merged(b host.Bindings, more store.Approved) host.Bindings {
-	if len(more.Hosts) > 0 {
-		n := host.NetworkBinding{}
-		if b.Network != nil {
-			n.Hosts = slices.Clone(b.Network.Hosts)
-		}
-		for _, h := range more.Hosts {
-			if !slices.Contains(n.Hosts, h) {
-				n.Hosts = append(n.Hosts, h)
-			}
-		}
-		b.Network = &n
-	}
-	if len(more.Mounts) > 0 {
-		fs := host.FilesystemBinding{}
-		if b.Filesystem != nil {
-			fs.Mounts = slices.DeleteFunc(slices.Clone(b.Filesystem.Mounts), func(have host.Mount) bool {
-				return slices.ContainsFunc(more.Mounts, func(m store.Mount) bool { return m.Name == have.Name })
-			})
-		}
-		for _, m := range more.Mounts {
-			mode := "ro"
-			if m.Writable {
-				mode = "rw"
-			}
-			fs.Mounts = append(fs.Mounts, host.Mount{Name: m.Name, HostPath: m.Path, Mode: mode})
-		}
-		b.Filesystem = &fs
-	}
+	var all store.Approved
+	app.Kinds.Read(b, &all)
+	app.Kinds.Merge(&all, more)
+	app.Kinds.Show(store.Connection{Approved: all}, nil, &b)
 	if len(more.Destinations) > 0 {
 		b.Destinations = maps.Clone(b.Destinations)
 		if b.Destinations == nil {
@@ -192,9 +168,6 @@ func merged(b host.Bindings, more store.Approved) host.Bindings {
 		for name, to := range more.Destinations {
 			b.Destinations[name] = append(slices.Clone(b.Destinations[name]), to...)
 		}
-	}
-	if more.Browser && b.Browser == nil {
-		b.Browser = &host.BrowserBinding{}
 	}
 	for _, name := range more.Plain {
 		if !slices.Contains(b.PlainAcknowledged, name) {

@@ -189,23 +189,11 @@ func granted(conn store.Connection, m *abi.Manifest) []string {
 			lines = []string{"do nothing: the grant is " + strings.TrimPrefix(code, "grant_")}
 		}
 	}
-	for _, h := range conn.Approved.Hosts {
-		lines = append(lines, "reach "+h)
-	}
-	for _, d := range conn.Approved.Mounts {
-		verb := "read "
-		if d.Writable {
-			verb = "read and change "
-		}
-		lines = append(lines, verb+d.Path+", which it calls "+d.Name)
-	}
+	lines = append(lines, app.Kinds.Granted(m, conn.Approved)...)
 	for _, name := range sortedNames(conn.Approved.Destinations) {
 		for _, d := range conn.Approved.Destinations[name] {
 			lines = append(lines, "have the secret "+name+" sent to "+d.Origin+d.PathPrefix)
 		}
-	}
-	if conn.Approved.Browser {
-		lines = append(lines, browserWords(m)...)
 	}
 	for _, name := range conn.Approved.Plain {
 		lines = append(lines, "see the secret "+name+" itself")
@@ -232,7 +220,11 @@ and stored secrets. sluice grant gives it anew.`,
 				if _, err := findConnection(cmd.Context(), src, a[0]); err != nil {
 					return err
 				}
-				conn, err := src.narrow(cmd.Context(), id, hosts, mounts, plain, browser)
+				of := map[string][]string{abi.BindingNetwork: hosts, abi.BindingFilesystem: mounts}
+				if browser {
+					of[abi.BindingBrowser] = []string{abi.BindingBrowser}
+				}
+				conn, err := src.narrow(cmd.Context(), id, of, plain)
 				if err == nil {
 					c.revoked(conn)
 				}
