@@ -34,6 +34,7 @@ type Binding struct {
 	Rate     Rate            `json:"rate,omitzero"`     // network
 	Mounts   []MountRequest  `json:"mounts,omitempty"`  // filesystem
 	Browser  *BrowserRequest `json:"browser,omitempty"` // browser, there never nil
+	Members  json.RawMessage `json:"-"`                 // of a binding that is not read here, as it was written
 }
 
 // A Rate is the pace that a connector declares for its requests to each origin;

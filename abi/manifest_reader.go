@@ -206,6 +206,8 @@ func (r *manifestReader) bindings(m *Manifest, req at) {
 			b.Browser = r.browser(a)
 		case BindingFilesystem:
 			b.Mounts = r.mounts(a.member("mounts"))
+		default:
+			b.Members = json.RawMessage(slices.Clone(a.Raw))
 		}
 		m.Bindings[name] = b
 	}

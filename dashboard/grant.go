@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,6 +28,7 @@ type grantBody struct {
 	Browser   []string // what is asked of a browser, in words; nil for none
 	MayBrowse bool
 	Profile   string
+	Others    []otherBinding
 	Secrets   []grantSecret
 	Settings  []setting
 }
@@ -35,6 +37,13 @@ type grantBody struct {
 type choice struct {
 	Name string
 	On   bool
+}
+
+// An otherBinding is one that is given or not, and nothing between.
+type otherBinding struct {
+	Name  string
+	Words []string
+	On    bool
 }
 
 type grantStream struct {
@@ -146,6 +155,11 @@ func (b *grantBody) bindings() {
 		}
 	}
 	b.MayAsk = b.Bindings.Interactive == nil || *b.Bindings.Interactive
+	for _, name := range slices.Sorted(maps.Keys(b.Requested.Bindings)) {
+		if want := b.Requested.Bindings[name]; want.Other {
+			b.Others = append(b.Others, otherBinding{name, want.Words, string(b.Bindings.Other[name]) == "true"})
+		}
+	}
 }
 
 // browserWords says what a connector may do in a browser once that is given.
@@ -298,6 +312,14 @@ func (f *form) bindings(asked host.Requested) host.Bindings {
 	}
 	if _, ok := asked.Bindings["browser"]; ok && f.on("browser") {
 		b.Browser = &host.BrowserBinding{Profile: f.text("profile", 64)}
+	}
+	for name, want := range asked.Bindings {
+		if want.Other && f.on("binding."+name) {
+			if b.Other == nil {
+				b.Other = map[string]json.RawMessage{}
+			}
+			b.Other[name] = json.RawMessage("true")
+		}
 	}
 	for i, s := range asked.Secrets {
 		at := strconv.Itoa(i)

@@ -45,6 +45,9 @@ type RequestedBinding struct {
 	Mounts   []RequestedMount `json:"mounts,omitempty"` // filesystem
 	// Browser is what is asked of a browser (browser.md B8).
 	Browser *abi.BrowserRequest `json:"browser,omitempty"`
+	// Other says that it is approved under Bindings.Other, and Words what for.
+	Other bool     `json:"other,omitempty"`
+	Words []string `json:"words,omitempty"`
 }
 
 // RequestedMount is a directory that a connector wants to see.
@@ -207,6 +210,7 @@ type Bindings struct {
 	Filesystem        *FilesystemBinding           `json:"filesystem,omitempty"`
 	Interactive       *bool                        `json:"interactive,omitempty"`
 	Browser           *BrowserBinding              `json:"browser,omitempty"` // nil: not approved
+	Other             map[string]json.RawMessage   `json:"other,omitempty"`   // bindings that have no member here, by name
 	Destinations      map[string][]abi.Destination `json:"destinations,omitempty"`
 	PlainAcknowledged []string                     `json:"plainAcknowledged,omitempty"`
 }

@@ -114,10 +114,11 @@ type Approved struct {
 	Hosts   []string `json:"hosts,omitempty"`
 	Mounts  []Mount  `json:"mounts,omitempty"`
 	Browser bool     `json:"browser,omitempty"`
+	// Other are approvals of bindings that have no member here, by their names.
+	Other map[string]json.RawMessage `json:"other,omitempty"`
 	// NoInteractive: the connector may not ask its owner.
 	NoInteractive bool `json:"no_interactive,omitempty"`
-	// Plain are the secrets that the owner agreed to have the connector see
-	//.
+	// Plain are the secrets that the owner agreed to have the connector see.
 	Plain []string `json:"plain_acknowledged,omitempty"`
 	// Destinations are where secrets may go, by their names, at servers that the
 	// manifest leaves to the owner.

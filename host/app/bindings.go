@@ -1,6 +1,8 @@
 package app
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/sluicehost/sluice/abi"
@@ -10,13 +12,14 @@ import (
 	"github.com/sluicehost/sluice/host/filesystem"
 	"github.com/sluicehost/sluice/host/grant"
 	"github.com/sluicehost/sluice/host/network"
+	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 )
 
 // Kinds are the bindings of this build, one line each.
 var Kinds = binding.Kinds{
-	network.Kind{},
 	filesystem.Kind{},
+	network.Kind{},
 	browser.Kind{}, // behind the network, whose servers are its own
 }
 
@@ -54,4 +57,23 @@ func ApprovedBy(q host.Bindings) store.Approved {
 	out := store.Approved{Destinations: q.Destinations, Plain: q.PlainAcknowledged, NoInteractive: q.Interactive != nil && !*q.Interactive}
 	Kinds.Read(q, &out)
 	return out
+}
+
+// openKinds opens, for a run, the bindings that their kinds open by themselves.
+func openKinds(plan *run.Plan) ([]binding.Binding, error) {
+	var out []binding.Binding
+	for _, k := range Kinds {
+		o, ok := k.(binding.Opener)
+		if _, declared := plan.Manifest.Bindings[k.Name()]; !ok || !declared {
+			continue
+		}
+		b, err := o.Open(plan.Manifest, plan.Connection)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("open binding %s: %w", k.Name(), err), unused(out...))
+		}
+		if b != nil {
+			out = append(out, b)
+		}
+	}
+	return out, nil
 }

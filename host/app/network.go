@@ -19,26 +19,6 @@ func CheckHost(text string) error {
 	return err
 }
 
-// WantedHosts are the hosts of a manifest that may be approved by answering a
-// question: those that nothing approved covers, without addresses and names of
-// the owner's own network, which an owner must type (S64).
-func WantedHosts(m *abi.Manifest, approved []string) ([]string, error) {
-	policy, err := policyOf(approved)
-	if err != nil {
-		return nil, err
-	}
-	return network.Answerable(policy.Missing(network.RequestedHosts(m))), nil
-}
-
-// MissingHosts are the hosts of a manifest that nothing approved covers.
-func MissingHosts(m *abi.Manifest, approved []string) ([]string, error) {
-	policy, err := policyOf(approved)
-	if err != nil {
-		return nil, err
-	}
-	return policy.Missing(network.RequestedHosts(m)), nil
-}
-
 // TokenAsks are the servers from which the host is to obtain a secret.
 func TokenAsks(s abi.SecretField, a store.Approved) []binding.Ask {
 	var out []binding.Ask
@@ -65,7 +45,7 @@ func (h *Host) network(q RunRequest, plan *run.Plan, reserved *network.Policy, o
 	if q.Replay != nil {
 		return replayed{network.NewReplay(q.Replay.recording)}, nil
 	}
-	if q.Record == nil && !q.Connector.networked() {
+	if q.Record == nil && !q.Connector.Module.Uses(abi.ModuleNetwork) && !q.Connector.ByLines(abi.BindingNetwork) {
 		return nil, nil
 	}
 	p, err := policyOf(network.GuestHosts(q.Connector.Manifest, plan.Connection.Approved.Hosts))

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -176,11 +177,15 @@ func (h *Host) prepare(ctx context.Context, q RunRequest) (*prepared, error) {
 	if err != nil {
 		return nil, errors.Join(err, unused(session))
 	}
+	lent, err := openKinds(plan)
+	if err != nil {
+		return nil, errors.Join(err, unused(session, pages))
+	}
+	lent = append(lent, pages, session) // a handle that is not the browser's is the network's
 	p := &prepared{}
 	p.run = run.New(plan, run.Deps{
 		Store: cmp.Or(q.store, h.Store), Owner: q.Owner, HostID: h.ID, BootEpoch: h.Epoch, EngineVersion: ThisVersion().Version, Watch: q.Watch, Stalls: q.Stalls,
-		Bindings: []binding.Binding{pages, session}, // a handle that is not the browser's is the network's
-		Handles:  q.handles(), Slots: q.Slots, Spans: q.Spans,
+		Bindings: lent, Handles: q.handles(), Slots: q.Slots, Spans: q.Spans,
 		Launch: func(ctx context.Context, n run.Launch) (run.Guest, binding.Binding, error) {
 			h.began(ctx, conn, p.run)
 			guest, files, err := h.launch(ctx, q, code, conn, budgets, n)
@@ -195,7 +200,7 @@ func (h *Host) prepare(ctx context.Context, q RunRequest) (*prepared, error) {
 		},
 		Ended: func() { h.active.ended(conn.ID, p.run) },
 	})
-	p.release = func() error { return unused(session, pages) }
+	p.release = func() error { return unused(lent...) }
 	trace.run, started = p.run.ID, session != nil
 	return p, nil
 }
@@ -458,18 +463,13 @@ func mergeDestinations(stored, added map[string][]abi.Destination) map[string][]
 	return out
 }
 
-// networked reports whether a connector can ask for requests: by functions that it
-// imports, or by lines, if its manifest has the binding.
-func (l *Loaded) networked() bool {
-	_, declared := l.Manifest.Bindings[abi.BindingNetwork]
-	return l.Module.Uses(abi.ModuleNetwork) || declared && l.Module.Transport == sandbox.TransportStdio
+// ByLines reports whether a connector uses a binding by lines, importing nothing for it:
+// the network of those that speak JSON lines.
+func (l *Loaded) ByLines(binding string) bool {
+	_, declared := l.Manifest.Bindings[binding]
+	return declared && binding == abi.BindingNetwork && l.Module.Transport == sandbox.TransportStdio
 }
 
 func usesABI(m sandbox.Module) bool {
-	return m.Uses(abi.ModuleCore) || m.Uses(abi.ModuleNetwork) || m.Uses(abi.ModuleBrowser)
-}
-
-// ApproveMount checks a directory the owner named for a run.
-func (h *Host) ApproveMount(name, path string, writable bool) (store.Mount, error) {
-	return filesystem.ApproveMount(name, path, writable, h.DataDir)
+	return m.Uses(abi.ModuleCore) || slices.ContainsFunc(abi.BindingModules, func(b abi.BindingModule) bool { return m.Uses(b.Module) })
 }

@@ -14,6 +14,9 @@ import (
 type Kind interface {
 	// Name is what manifests and the API call it.
 	Name() string
+	// Imports is the module whose functions serve it, with the beginning of their names
+	// where others share it, and what a connector that imports them can do.
+	Imports() (prefix, words string)
 	// Asks lists what a manifest that declares the binding asks for, in the order in
 	// which an owner is told, and how each stands with what is approved.
 	Asks(m *abi.Manifest, a store.Approved) []Ask
@@ -23,8 +26,27 @@ type Kind interface {
 	// kind that this host has, whether or not the manifest declares it. The error is a
 	// *host.Refusal.
 	Lend(m *abi.Manifest, c store.Connection, lent *abi.Bindings) error
+	// Denial answers calls of a guest whose run was lent none.
+	Denial() (code, message string)
 	Approver
+	Commander
 }
+
+// An Opener is a kind that opens the binding of a run by itself, needing nothing else of
+// its host. A connector that was approved none is given none.
+type Opener interface {
+	// Open makes the binding of one run, which closes it; nil where it is lent none.
+	Open(m *abi.Manifest, c store.Connection) (Binding, error)
+}
+
+// A Reader is a kind whose part of a manifest is its own to read: Members of abi.Binding.
+type Reader interface {
+	// Check refuses what is not valid; the error is an *abi.ManifestError.
+	Check(b abi.Binding) error
+}
+
+// A Plain kind is approved or not, under Other of host.Bindings.
+type Plain interface{ Plain() bool }
 
 // An Approver reads, shows, compares, widens and narrows the part of an approval that
 // belongs to a kind, and leaves the other parts alone.
@@ -107,19 +129,18 @@ func (ks Kinds) Asks(m *abi.Manifest, a store.Approved) []Ask {
 	return out
 }
 
-// Words say what a manifest asks of one binding.
-func (ks Kinds) Words(m *abi.Manifest, name string) []string {
-	k, known := ks.Of(name)
-	if _, asked := m.Bindings[name]; !known || !asked {
-		return nil
-	}
-	var out []string
-	for _, a := range k.Asks(m, store.Approved{}) {
-		if a.Words != "" {
-			out = append(out, a.Words)
+// Check refuses a manifest whose part for a binding is not valid. The error is an
+// *abi.ManifestError.
+func (ks Kinds) Check(m *abi.Manifest) error {
+	for _, k := range ks {
+		b, declared := m.Bindings[k.Name()]
+		if r, ok := k.(Reader); ok && declared {
+			if err := r.Check(b); err != nil {
+				return err
+			}
 		}
 	}
-	return out
+	return nil
 }
 
 // Granted says in words what is approved.

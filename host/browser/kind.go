@@ -1,6 +1,9 @@
 package browser
 
 import (
+	"errors"
+	"strings"
+
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/binding"
@@ -18,6 +21,11 @@ const flag = "--browser"
 
 // Name implements binding.Kind.
 func (Kind) Name() string { return abi.BindingBrowser }
+
+// Imports implements binding.Kind.
+func (Kind) Imports() (prefix, words string) {
+	return abi.ModuleBrowser + ".", "act in a browser through the host"
+}
 
 // Asks implements binding.Kind.
 func (Kind) Asks(m *abi.Manifest, a store.Approved) []binding.Ask {
@@ -109,6 +117,11 @@ func ProfileOf(c store.Connection, b abi.Binding) string {
 	return string(c.ID)
 }
 
+// Denial implements binding.Kind.
+func (Kind) Denial() (code, message string) {
+	return "browser_not_granted", "the browser binding is not offered to this run"
+}
+
 // Approve implements binding.Kind.
 func (Kind) Approve(q binding.Approval, c *store.Connection) error {
 	if q.Bindings.Browser == nil {
@@ -151,3 +164,35 @@ func (Kind) Withdraw(a *store.Approved, names []string) (missing []string) {
 
 // Narrower implements binding.Kind.
 func (Kind) Narrower(old, new store.Approved) bool { return old.Browser && !new.Browser }
+
+// Flag implements binding.Commander.
+func (Kind) Flag() binding.Flag {
+	return binding.Flag{
+		Name: "browser", Usage: "let the connector act in a browser of the host's, at the servers that it may reach", Switch: true,
+		Take: "browser", TakeUsage: "only the use of a browser",
+	}
+}
+
+// Given implements binding.Commander.
+func (Kind) Given(g binding.Given) (store.Approved, error) {
+	if _, asks := g.Manifest.Bindings[abi.BindingBrowser]; !asks && len(g.Values) > 0 {
+		return store.Approved{}, errors.New(flag + ": the connector asks for no browser")
+	}
+	return store.Approved{Browser: len(g.Values) > 0}, nil
+}
+
+// Offer implements binding.Commander.
+func (Kind) Offer(m *abi.Manifest, a store.Approved) (words string, more store.Approved) {
+	b, asks := m.Bindings[abi.BindingBrowser]
+	if !asks || a.Browser {
+		return "", more
+	}
+	var all []string
+	for _, w := range wants(b.Browser) {
+		all = append(all, w.String())
+	}
+	return strings.Join(all, "; to "), store.Approved{Browser: true}
+}
+
+// Choices implements binding.Commander.
+func (Kind) Choices(*abi.Manifest, store.Approved) []binding.Choice { return nil }

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/api/client"
 	"github.com/sluicehost/sluice/host/app"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 )
@@ -57,39 +57,81 @@ func (c *command) approveHere(ctx context.Context, h *app.Host, q *app.RunReques
 	if q.Approved.Destinations, err = destinations(q.Connector.Manifest, f.secretsTo); err != nil {
 		return err
 	}
-	if q.Approved.Mounts, err = c.mounts(h, known, q.Connector.Manifest, f); err != nil {
-		return err
-	}
-	return c.approveRest(known, q, f)
+	return c.approveKinds(known, q, f, h.DataDir, false)
 }
 
-func (c *command) approveRest(known store.Connection, q *app.RunRequest, f *runFlags) (err error) {
-	if q.Approved.Hosts, err = c.hosts(known, q, f); err != nil {
-		return err
-	}
-	if q.Approved.Browser, err = c.acts(known, q, f); err != nil {
-		return err
+// approveKinds adds what the owner approves of bindings: what flags give, what --yes or an
+// answer on the terminal agrees to, and what is named there. A replay reaches no server
+// and asks for nothing.
+func (c *command) approveKinds(known store.Connection, q *app.RunRequest, f *runFlags, dataDir string, remote bool) (err error) {
+	for _, k := range app.Kinds {
+		if err := c.approveKind(k, known, q, f, dataDir, remote); err != nil {
+			return err
+		}
 	}
 	q.Approved.Plain, err = c.plain(known, q, f)
 	return err
 }
 
-// acts is whether the connector may act in a browser: by --browser, --yes, or an
-// answer on the terminal.
-func (c *command) acts(known store.Connection, q *app.RunRequest, f *runFlags) (bool, error) {
+func (c *command) approveKind(k binding.Kind, known store.Connection, q *app.RunRequest, f *runFlags, dataDir string, remote bool) error {
 	m := q.Connector.Manifest
-	_, asks := m.Bindings[abi.BindingBrowser]
-	switch {
-	case f.browser && !asks:
-		return false, usagef("--browser: the connector asks for no browser")
-	case f.browser || !asks || q.Replay != nil || known.Approved.Browser:
-		return f.browser, nil
+	given, err := k.Given(binding.Given{Manifest: m, Values: f.bindings.of(k), DataDir: dataDir, Remote: remote})
+	if err != nil {
+		return usage{err}
 	}
-	if t, ok := c.terminal(); ok && !f.yes && !f.noInteractive {
-		t.say("── %s wants to %s", shownName(m), strings.Join(app.Kinds.Words(m, abi.BindingBrowser), "; to "))
-		return t.choose("Let it? [yes/no] "), nil
+	k.Merge(&q.Approved, given)
+	have := known.Approved
+	k.Merge(&have, q.Approved)
+	t, ok := c.terminal()
+	ask := ok && !f.yes && !f.noInteractive
+	if words, more := k.Offer(m, have); words != "" && q.Replay == nil {
+		if ask {
+			t.say("── %s wants to %s", shownName(m), words)
+		}
+		if f.yes || ask && t.choose("Let it? [yes/no] ") {
+			k.Merge(&q.Approved, more)
+		}
 	}
-	return f.yes, nil
+	if !ask || remote {
+		return nil
+	}
+	for _, choice := range k.Choices(m, have) {
+		k.Merge(&q.Approved, t.approveNamed(choice, shownName(m), dataDir))
+	}
+	return nil
+}
+
+// approveNamed asks for what a connector cannot start without. The owner who names
+// nothing sees the start refused.
+func (t terminal) approveNamed(c binding.Choice, connector, dataDir string) store.Approved {
+	t.say("── %s wants to %s", connector, c.Words)
+	if c.Purpose != "" {
+		t.say("   It says:")
+		t.say("   │ %s", abi.Clean(c.Purpose))
+	}
+	for {
+		t.prompt(c.Prompt)
+		name, err := t.read(false)
+		if err != nil || name == "" {
+			return store.Approved{}
+		}
+		approved, err := c.Take(name, dataDir, false)
+		if err == nil && c.More != "" && t.choose(c.More) {
+			approved, err = c.Take(name, dataDir, true)
+		}
+		if err == nil {
+			return approved
+		}
+		t.say("   %v", err)
+	}
+}
+
+// shownName is what people call a connector.
+func shownName(m *abi.Manifest) string {
+	if n := abi.Clean(m.DisplayName); n != "" {
+		return n
+	}
+	return m.Name()
 }
 
 // accept asks about a version that wants more than the one that was approved, or

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -113,18 +112,7 @@ func (c *command) bindings(k *client.Client, have host.Bindings, q *app.RunReque
 	if q.Approved.Destinations, err = destinations(m, f.secretsTo); err != nil {
 		return have, err
 	}
-	if k.Local() {
-		err = c.withFiles(func(h *app.Host) (err error) {
-			q.Approved.Mounts, err = c.mounts(h, known, m, f)
-			return err
-		})
-	} else {
-		q.Approved.Mounts, err = mountsThere(f.mounts)
-	}
-	if err != nil {
-		return have, err
-	}
-	if err := c.approveRest(known, q, f); err != nil {
+	if err := c.approveKinds(known, q, f, "", !k.Local()); err != nil {
 		return have, err
 	}
 	return merged(have, q.Approved), nil
@@ -138,20 +126,6 @@ func (c *command) withFiles(do func(*app.Host) error) error {
 	}
 	defer h.Close()
 	return do(h)
-}
-
-// mountsThere reads NAME=DIR[:rw] of another machine, which checks it.
-func mountsThere(args []string) ([]store.Mount, error) {
-	var out []store.Mount
-	for _, a := range args {
-		name, dir, ok := strings.Cut(a, "=")
-		dir, writable := strings.CutSuffix(dir, ":rw")
-		if !ok || name == "" || !filepath.IsAbs(dir) && !strings.HasPrefix(dir, "~/") {
-			return nil, usagef("--mount %s: want NAME=DIR with a whole path of the machine that the host runs on, or ~/ and one in the home of who runs it", abi.Clean(a))
-		}
-		out = append(out, store.Mount{Name: name, Path: dir, Writable: writable})
-	}
-	return out, nil
 }
 
 // merged adds approvals to bindings.

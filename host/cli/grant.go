@@ -14,6 +14,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/host/app"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 )
@@ -202,8 +203,8 @@ func granted(conn store.Connection, m *abi.Manifest) []string {
 }
 
 func (c *command) revoke() *cobra.Command {
-	var hosts, mounts, plain []string
-	var browser bool
+	var plain []string
+	var taken givenFlags
 	cmd := &cobra.Command{
 		Use: "revoke CONNECTION", Short: "Take back what a connection was given",
 		Long: `Takes back everything a connection was given, or with flags only what they name,
@@ -213,16 +214,13 @@ and stored secrets. sluice grant gives it anew.`,
 		Args:    args(1, 1, "one connection"),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			id := store.ConnectionID(a[0])
-			if len(hosts)+len(mounts)+len(plain) == 0 && !browser {
+			of := taken.all()
+			if len(of)+len(plain) == 0 {
 				return c.revokeAll(cmd.Context(), id)
 			}
 			return c.reading(cmd.Context(), func(src served) error {
 				if _, err := findConnection(cmd.Context(), src, a[0]); err != nil {
 					return err
-				}
-				of := map[string][]string{abi.BindingNetwork: hosts, abi.BindingFilesystem: mounts}
-				if browser {
-					of[abi.BindingBrowser] = []string{abi.BindingBrowser}
 				}
 				conn, err := src.narrow(cmd.Context(), id, of, plain)
 				if err == nil {
@@ -233,9 +231,7 @@ and stored secrets. sluice grant gives it anew.`,
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringArrayVar(&hosts, "host", nil, "only the server `HOST`, as it was approved; repeatable")
-	fl.StringArrayVar(&mounts, "mount", nil, "only the directory `NAME`; repeatable")
-	fl.BoolVar(&browser, "browser", false, "only the use of a browser")
+	taken.add(cmd, func(f binding.Flag) (name, usage string) { return f.Take, f.TakeUsage })
 	fl.StringArrayVar(&plain, "plain", nil, "only the sight of the secret `NAME`; repeatable")
 	return cmd
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/run"
-	"github.com/sluicehost/sluice/host/sandbox"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -22,9 +21,6 @@ var abilities = []struct {
 	{"ask you something and wait for the answer", list(abi.ModuleCore, "interact")},
 	{"tell you what it waits for", list(abi.ModuleCore, "assist")},
 	{"write a log and text for you", list(abi.ModuleCore, "log", "message")},
-	{"make web requests through the host", list(abi.ModuleNetwork, "")},
-	{"act in a browser through the host", list(abi.ModuleBrowser, "")},
-	{"open files in the directories you mount", list(abi.ModuleWASI, "path_")},
 	{"read its input, write its output, read open files", list(abi.ModuleWASI, "fd_")},
 	{"read the clock, wait, get random numbers", list(abi.ModuleWASI, "clock_", "random_", "poll_", "sched_")},
 	{"read its name and settings", list(abi.ModuleWASI, "args_", "environ_")},
@@ -41,15 +37,17 @@ func list(module string, names ...string) []string {
 // able lists what the imports of a connector let it do.
 func able(l *app.Loaded) []string {
 	var out []string
+	imports := func(prefix string) bool {
+		return slices.ContainsFunc(l.Module.Imports, func(i app.Import) bool { return strings.HasPrefix(i.String(), prefix) })
+	}
 	for _, a := range abilities {
-		used := slices.ContainsFunc(l.Module.Imports, func(i app.Import) bool {
-			return slices.ContainsFunc(a.prefixes, func(p string) bool { return strings.HasPrefix(i.String(), p) })
-		})
-		if _, declared := l.Manifest.Bindings[abi.BindingNetwork]; a.prefixes[0] == abi.ModuleNetwork+"." && declared && l.Module.Transport == sandbox.TransportStdio {
-			used = true // by lines
-		}
-		if used {
+		if slices.ContainsFunc(a.prefixes, imports) {
 			out = append(out, a.words)
+		}
+	}
+	for _, k := range app.Kinds {
+		if prefix, words := k.Imports(); imports(prefix) || l.ByLines(k.Name()) {
+			out = append(out, words)
 		}
 	}
 	return out

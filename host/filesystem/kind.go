@@ -29,6 +29,11 @@ const (
 // Name implements binding.Kind.
 func (Kind) Name() string { return abi.BindingFilesystem }
 
+// Imports implements binding.Kind.
+func (Kind) Imports() (prefix, words string) {
+	return abi.ModuleWASI + ".path_", "open files in the directories you mount"
+}
+
 // Asks implements binding.Kind.
 func (Kind) Asks(m *abi.Manifest, a store.Approved) []binding.Ask {
 	var out []binding.Ask
@@ -103,6 +108,11 @@ func GuestRoots(m *abi.Manifest, approved []store.Mount) []Root {
 		}
 	}
 	return out
+}
+
+// Denial implements binding.Kind.
+func (Kind) Denial() (code, message string) {
+	return "binding_not_approved", "no files are lent to this run"
 }
 
 // Approve implements binding.Kind. A path is the whole, plain one of an existing

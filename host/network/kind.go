@@ -36,6 +36,11 @@ func reach(host string) binding.Want {
 	return binding.Want{Kind: "host", Name: host, Words: "reach " + abi.Clean(host)}
 }
 
+// Imports implements binding.Kind.
+func (Kind) Imports() (prefix, words string) {
+	return abi.ModuleNetwork + ".", "make web requests through the host"
+}
+
 // Asks implements binding.Kind. An owner may name servers whatever a manifest asked for.
 func (Kind) Asks(m *abi.Manifest, a store.Approved) []binding.Ask {
 	hosts := m.Bindings[abi.BindingNetwork].Hosts
@@ -89,6 +94,11 @@ func (Kind) Granted(_ *abi.Manifest, a store.Approved) []string {
 func (Kind) Lend(m *abi.Manifest, c store.Connection, lent *abi.Bindings) error {
 	lent.Network = &abi.NetworkBinding{Hosts: append([]string{}, GuestHosts(m, c.Approved.Hosts)...)}
 	return nil
+}
+
+// Denial implements binding.Kind.
+func (Kind) Denial() (code, message string) {
+	return "binding_not_approved", "no host is approved for this connection"
 }
 
 // Approve implements binding.Kind. It takes the servers that the manifest asks for;
@@ -256,3 +266,38 @@ func parsed(texts []string) []Entry {
 	}
 	return out
 }
+
+// Flag implements binding.Commander.
+func (Kind) Flag() binding.Flag {
+	return binding.Flag{
+		Name: "allow-host", Usage: "let the connector reach a server, `[http://]HOST[:PORT]`; repeatable",
+		Take: "host", TakeUsage: "only the server `HOST`, as it was approved; repeatable",
+	}
+}
+
+// Given implements binding.Commander.
+func (Kind) Given(g binding.Given) (store.Approved, error) {
+	for _, text := range g.Values {
+		if _, err := ParseEntry(text); err != nil {
+			return store.Approved{}, fmt.Errorf("%s: %w", flag, err)
+		}
+	}
+	return store.Approved{Hosts: g.Values}, nil
+}
+
+// Offer implements binding.Commander. Addresses and names of the owner's own network are
+// only ever typed.
+func (Kind) Offer(m *abi.Manifest, a store.Approved) (words string, more store.Approved) {
+	p, err := PolicyOf(a.Hosts)
+	if err != nil {
+		return "", more
+	}
+	more.Hosts = Answerable(p.Missing(RequestedHosts(m)))
+	if len(more.Hosts) == 0 {
+		return "", more
+	}
+	return "reach " + abi.Clean(strings.Join(more.Hosts, ", ")), more
+}
+
+// Choices implements binding.Commander.
+func (Kind) Choices(*abi.Manifest, store.Approved) []binding.Choice { return nil }
