@@ -54,7 +54,7 @@ func (s Switch) Asks(_ *abi.Manifest, a store.Approved) []Ask {
 	ask := Ask{Wants: []Want{{Kind: "binding", Name: s.Binding, Words: s.Words}}, Words: s.Words, Granted: "granted"}
 	if !s.approved(a) {
 		ask.Flag = "--" + s.Binding
-		ask.Missing, ask.Granted, ask.Lacks = ask.Wants, "only with "+ask.Flag, "it (give it with "+ask.Flag+")"
+		ask.Missing, ask.Granted, ask.Lacks = ask.Wants, "only with "+ask.Flag, "its use (give it with "+ask.Flag+")"
 	}
 	return []Ask{ask}
 }
