@@ -57,6 +57,7 @@ const (
 	BindingFilesystem  = "filesystem"
 	BindingInteractive = "interactive"
 	BindingBrowser     = "browser"
+	BindingTimezone    = "timezone"
 )
 
 // A StreamSpec declares one stream.

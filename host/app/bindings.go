@@ -13,6 +13,7 @@ import (
 	"github.com/sluicehost/sluice/host/grant"
 	"github.com/sluicehost/sluice/host/network"
 	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/host/timezone"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -21,6 +22,7 @@ var Kinds = binding.Kinds{
 	filesystem.Kind{},
 	network.Kind{},
 	browser.Kind{}, // behind the network, whose servers are its own
+	timezone.New(),
 }
 
 // merge adds approvals.
