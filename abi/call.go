@@ -30,7 +30,6 @@ const (
 	CallNetworkRequest  Call = 32
 	CallNetworkExchange Call = 33 // since minor 1
 	CallBrowser         Call = 48
-	CallTimezone        Call = 52
 
 	// WASI on behalf of the guest.
 	CallStdout       Call = 64 // bytes of fd 1 of a stdio connector
@@ -64,11 +63,10 @@ const (
 
 // The import modules of version 1.
 const (
-	ModuleCore     = "sluice_v1"
-	ModuleNetwork  = "sluice_v1_network"
-	ModuleBrowser  = "sluice_v1_browser"
-	ModuleTimezone = "sluice_v1_timezone"
-	ModuleWASI     = "wasi_snapshot_preview1"
+	ModuleCore    = "sluice_v1"
+	ModuleNetwork = "sluice_v1_network"
+	ModuleBrowser = "sluice_v1_browser"
+	ModuleWASI    = "wasi_snapshot_preview1"
 )
 
 // Major and Minor are the version that START announces.
@@ -112,7 +110,6 @@ var Functions = []Function{
 	{ModuleNetwork, "request", CallNetworkRequest, false},
 	{ModuleNetwork, "exchange", CallNetworkExchange, false},
 	{ModuleBrowser, "call", CallBrowser, false},
-	{ModuleTimezone, "get", CallTimezone, false},
 }
 
 // A BindingModule is an import module whose functions a binding of the manifest serves.
@@ -122,7 +119,6 @@ type BindingModule struct{ Module, Binding string }
 var BindingModules = []BindingModule{
 	{ModuleNetwork, BindingNetwork},
 	{ModuleBrowser, BindingBrowser},
-	{ModuleTimezone, BindingTimezone},
 }
 
 // Binding is the name of the binding that serves a call of its module, "" for any other

@@ -57,7 +57,6 @@ const (
 	BindingFilesystem  = "filesystem"
 	BindingInteractive = "interactive"
 	BindingBrowser     = "browser"
-	BindingTimezone    = "timezone"
 )
 
 // A StreamSpec declares one stream.

@@ -40,7 +40,6 @@ func (p port) log(m []byte) ([]byte, error)          { return p.h.Call(abi.CallL
 func (p port) done(m []byte) ([]byte, error)         { return p.h.Call(abi.CallDone, m) }
 func (p port) exchange(m []byte) ([]byte, error)     { return p.h.Call(abi.CallNetworkExchange, m) }
 func (p port) browser(m []byte) ([]byte, error)      { return p.h.Call(abi.CallBrowser, m) }
-func (p port) timezone(m []byte) ([]byte, error)     { return p.h.Call(abi.CallTimezone, m) }
 
 func (p port) emit(frame []byte) error {
 	_, err := p.h.Call(abi.CallEmit, frame)

@@ -27,7 +27,6 @@ func (port) log(m []byte) ([]byte, error)          { return replyTo(importLog(sp
 func (port) done(m []byte) ([]byte, error)         { return replyTo(importDone(span(m))) }
 func (port) exchange(m []byte) ([]byte, error)     { return replyTo(importNetworkExchange(span(m))) }
 func (port) browser(m []byte) ([]byte, error)      { return replyTo(importBrowserCall(span(m))) }
-func (port) timezone(m []byte) ([]byte, error)     { return replyTo(importTimezoneGet(span(m))) }
 
 func (port) emit(frame []byte) error {
 	if n := importEmit(span(frame)); n < 0 {
@@ -166,10 +165,6 @@ func importClose(handle int32) int64
 //go:wasmimport sluice_v1_network exchange
 //go:noescape
 func importNetworkExchange(ptr unsafe.Pointer, size uint32) int64
-
-//go:wasmimport sluice_v1_timezone get
-//go:noescape
-func importTimezoneGet(ptr unsafe.Pointer, size uint32) int64
 
 //go:wasmimport sluice_v1_browser call
 //go:noescape

@@ -13,7 +13,6 @@ import (
 	"github.com/sluicehost/sluice/host/grant"
 	"github.com/sluicehost/sluice/host/network"
 	"github.com/sluicehost/sluice/host/run"
-	"github.com/sluicehost/sluice/host/timezone"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -22,7 +21,6 @@ var Kinds = binding.Kinds{
 	filesystem.Kind{},
 	network.Kind{},
 	browser.Kind{}, // behind the network, whose servers are its own
-	timezone.New(),
 }
 
 // merge adds approvals.
