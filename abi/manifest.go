@@ -37,20 +37,6 @@ type Binding struct {
 	Members  json.RawMessage `json:"-"`                 // of a binding that is not read here, as it was written
 }
 
-// A Rate is the pace that a connector declares for its requests to each origin;
-// zero members are the host's. It is only ever slower than the host's.
-type Rate struct {
-	PerSecond float64 `json:"requests_per_second,omitempty"`
-	Burst     int64   `json:"burst,omitempty"`
-}
-
-// A MountRequest names a directory the connector wants to see.
-type MountRequest struct {
-	Name     string `json:"name"`
-	Writable bool   `json:"writable,omitempty"`
-	Purpose  string `json:"purpose,omitempty"`
-}
-
 // The bindings of version 1.
 const (
 	BindingNetwork     = "network"

@@ -215,6 +215,12 @@ type Bindings struct {
 	PlainAcknowledged []string                     `json:"plainAcknowledged,omitempty"`
 }
 
+// Empty reports whether nothing is approved, nor taken away.
+func (b Bindings) Empty() bool {
+	return b.Network == nil && b.Filesystem == nil && b.Browser == nil && b.Interactive == nil &&
+		len(b.Other)+len(b.Destinations)+len(b.PlainAcknowledged) == 0
+}
+
 type NetworkBinding struct {
 	Hosts []string `json:"hosts"`
 }

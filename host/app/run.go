@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -16,7 +15,6 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/host/audit"
 	"github.com/sluicehost/sluice/host/binding"
-	"github.com/sluicehost/sluice/host/filesystem"
 	"github.com/sluicehost/sluice/host/network"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/sandbox"
@@ -168,20 +166,11 @@ func (h *Host) prepare(ctx context.Context, q RunRequest) (*prepared, error) {
 		}
 		conn.CreatedAt = made.CreatedAt
 	}
-	session, err := h.network(q, plan, policy, obtained, trace)
+	o := &opening{host: h, request: q, plan: plan, reserved: policy, obtained: obtained, trace: trace}
+	lent, err := o.open()
 	if err != nil {
 		return nil, err
 	}
-	var opened atomic.Pointer[filesystem.FS] // the run's files, once it has some
-	pages, err := h.browser(q, plan, session, &opened)
-	if err != nil {
-		return nil, errors.Join(err, unused(session))
-	}
-	lent, err := openKinds(plan)
-	if err != nil {
-		return nil, errors.Join(err, unused(session, pages))
-	}
-	lent = append(lent, pages, session) // a handle that is not the browser's is the network's
 	p := &prepared{}
 	p.run = run.New(plan, run.Deps{
 		Store: cmp.Or(q.store, h.Store), Owner: q.Owner, HostID: h.ID, BootEpoch: h.Epoch, EngineVersion: ThisVersion().Version, Watch: q.Watch, Stalls: q.Stalls,
@@ -192,16 +181,14 @@ func (h *Host) prepare(ctx context.Context, q RunRequest) (*prepared, error) {
 			if err == nil {
 				p.guest.Store(&guest)
 			}
-			if fs, ok := files.(directories); ok {
-				opened.Store(fs.FS)
-			}
+			o.launched(files)
 			q = RunRequest{} // a run may wait for days, and needs its module no more
 			return guest, files, err
 		},
 		Ended: func() { h.active.ended(conn.ID, p.run) },
 	})
 	p.release = func() error { return unused(lent...) }
-	trace.run, started = p.run.ID, session != nil
+	trace.run, started = p.run.ID, o.session != nil
 	return p, nil
 }
 
@@ -389,37 +376,14 @@ func (h *Host) code(ctx context.Context, l *Loaded, interpreter bool) (sandbox.C
 	return code, nil
 }
 
-// directories are the file binding of one run.
-type directories struct{ *filesystem.FS }
-
-// Takes implements binding.Binding.
-func (directories) Takes(call abi.Call, _ []byte) bool {
-	return call >= abi.CallFileOpen && call <= abi.CallFileTimes
-}
-
-// Close implements binding.Binding: scratch space is removed.
-func (d directories) Close(context.Context) error { return d.FS.Close() }
-
 func (h *Host) launch(ctx context.Context, q RunRequest, code sandbox.Code, conn store.Connection, b run.Budgets, n run.Launch) (run.Guest, binding.Binding, error) {
 	l, memory := q.Connector, q.MemoryBytes
 	if memory == 0 {
 		memory = h.Options.MemoryBytes
 	}
-	var files binding.Binding
-	var mounts []abi.Mount
-	if _, declared := l.Manifest.Bindings[abi.BindingFilesystem]; declared {
-		fs, err := filesystem.Open(filesystem.GuestRoots(l.Manifest, conn.Approved.Mounts), filepath.Join(h.scratchDir(), string(n.RunID)), h.Options.Quotas)
-		if err != nil {
-			code := "host_resources"
-			if errors.Is(err, filesystem.ErrMountChanged) {
-				code = "mount_changed"
-			}
-			return nil, nil, &run.LaunchError{Code: code, Err: err}
-		}
-		files = directories{fs}
-		for i, m := range fs.Mounts() {
-			mounts = append(mounts, abi.Mount{ID: uint32(i), Path: m.Path})
-		}
+	files, mounts, err := h.files(l.Manifest, conn, n.RunID)
+	if err != nil {
+		return nil, nil, err
 	}
 	guest, err := h.Sandbox.Start(ctx, sandbox.Spec{
 		Name: n.Name, Env: n.Env, Module: l.Module, Wasm: l.Wasm, Code: code, Mounts: mounts,

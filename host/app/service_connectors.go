@@ -14,7 +14,6 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
-	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/grant"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/signature"
@@ -262,17 +261,9 @@ func requestedBy(m *abi.Manifest) host.RequestedByAll {
 func bindingsOf(m *abi.Manifest) map[string]host.RequestedBinding {
 	out := map[string]host.RequestedBinding{}
 	for name, b := range m.Bindings {
-		r := host.RequestedBinding{Required: b.Required, Hosts: b.Hosts, Browser: b.Browser}
-		for _, mount := range b.Mounts {
-			r.Mounts = append(r.Mounts, host.RequestedMount(mount))
-		}
-		if k, ok := Kinds.Of(name); ok {
-			if p, plain := k.(binding.Plain); plain {
-				r.Other = p.Plain()
-				for _, a := range k.Asks(m, store.Approved{}) {
-					r.Words = append(r.Words, a.Words)
-				}
-			}
+		r := host.RequestedBinding{Required: b.Required}
+		if k, known := Kinds.Of(name); known {
+			k.Request(b, &r)
 		}
 		out[name] = r
 	}

@@ -20,6 +20,8 @@ type Kind interface {
 	// Asks lists what a manifest that declares the binding asks for, in the order in
 	// which an owner is told, and how each stands with what is approved.
 	Asks(m *abi.Manifest, a store.Approved) []Ask
+	// Request puts what a manifest asks for into a document of the API.
+	Request(b abi.Binding, r *host.RequestedBinding)
 	// Granted says in words what is approved.
 	Granted(m *abi.Manifest, a store.Approved) []string
 	// Lend says in START what a run of the connection is lent. It is called for every
@@ -44,9 +46,6 @@ type Reader interface {
 	// Check refuses what is not valid; the error is an *abi.ManifestError.
 	Check(b abi.Binding) error
 }
-
-// A Plain kind is approved or not, under Other of host.Bindings.
-type Plain interface{ Plain() bool }
 
 // An Approver reads, shows, compares, widens and narrows the part of an approval that
 // belongs to a kind, and leaves the other parts alone.

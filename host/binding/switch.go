@@ -43,8 +43,10 @@ func (s Switch) set(all map[string]json.RawMessage) map[string]json.RawMessage {
 // Name implements Kind.
 func (s Switch) Name() string { return s.Binding }
 
-// Plain implements Plain.
-func (s Switch) Plain() bool { return true }
+// Request implements Kind.
+func (s Switch) Request(_ abi.Binding, r *host.RequestedBinding) {
+	r.Other, r.Words = true, []string{s.Words}
+}
 
 // Imports implements Kind.
 func (s Switch) Imports() (prefix, words string) { return s.Module + ".", s.Able }

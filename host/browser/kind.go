@@ -77,6 +77,11 @@ func wants(b *abi.BrowserRequest) []binding.Want {
 	return out
 }
 
+// Request implements binding.Kind.
+func (Kind) Request(b abi.Binding, r *host.RequestedBinding) {
+	r.Browser = b.Browser
+}
+
 // Granted implements binding.Kind.
 func (Kind) Granted(m *abi.Manifest, a store.Approved) []string {
 	b, asked := m.Bindings[abi.BindingBrowser]

@@ -1,6 +1,7 @@
 package filesystem
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -67,6 +68,13 @@ func askOf(r abi.MountRequest, a store.Approved) binding.Ask {
 	}
 	ask.Granted, ask.Flag = "only with "+flag, flag
 	return ask
+}
+
+// Request implements binding.Kind.
+func (Kind) Request(b abi.Binding, r *host.RequestedBinding) {
+	for _, m := range b.Mounts {
+		r.Mounts = append(r.Mounts, host.RequestedMount(m))
+	}
 }
 
 // Granted implements binding.Kind.
@@ -229,3 +237,16 @@ func (Kind) Narrower(old, new store.Approved) bool {
 	}
 	return false
 }
+
+// Lent are the files of one run as its binding.
+type Lent struct{ *FS }
+
+var _ binding.Binding = Lent{}
+
+// Takes implements binding.Binding.
+func (Lent) Takes(call abi.Call, _ []byte) bool {
+	return call >= abi.CallFileOpen && call <= abi.CallFileTimes
+}
+
+// Close implements binding.Binding: scratch space is removed.
+func (l Lent) Close(context.Context) error { return l.FS.Close() }

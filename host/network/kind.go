@@ -81,6 +81,11 @@ func Standing(a store.Approved, host string) (granted, flagged string) {
 	return "only with " + flagged, flagged
 }
 
+// Request implements binding.Kind.
+func (Kind) Request(b abi.Binding, r *host.RequestedBinding) {
+	r.Hosts = b.Hosts
+}
+
 // Granted implements binding.Kind.
 func (Kind) Granted(_ *abi.Manifest, a store.Approved) []string {
 	var out []string
