@@ -25,7 +25,8 @@ type grantBody struct {
 	Network   bool // the network is asked for
 	Ask       bool // questions are asked for
 	MayAsk    bool
-	Browser   []string // what is asked of a browser, in words; nil for none
+	Browse    bool     // a browser is asked for
+	Browser   []string // what it permits, in words
 	MayBrowse bool
 	Profile   string
 	Others    []otherBinding
@@ -149,7 +150,7 @@ func (b *grantBody) bindings() {
 	}
 	_, b.Ask = b.Requested.Bindings["interactive"]
 	if want, ok := b.Requested.Bindings["browser"]; ok {
-		b.Browser = browserWords(want.Browser)
+		b.Browse, b.Browser = true, want.Words
 		if have := b.Bindings.Browser; have != nil {
 			b.MayBrowse, b.Profile = true, have.Profile
 		}
@@ -160,28 +161,6 @@ func (b *grantBody) bindings() {
 			b.Others = append(b.Others, otherBinding{name, want.Words, string(b.Bindings.Other[name]) == "true"})
 		}
 	}
-}
-
-// browserWords says what a connector may do in a browser once that is given.
-func browserWords(w *abi.BrowserRequest) []string {
-	out := []string{"It opens pages of the servers above in a browser of this machine, reads them, clicks and types. You can watch it and take over."}
-	if w == nil {
-		return out
-	}
-	if w.Uploads {
-		out = append(out, "It may send files of its own to pages.")
-	}
-	if w.Downloads {
-		out = append(out, "It may take files that pages offer.")
-	}
-	if len(w.CookieHandoff) > 0 {
-		out = append(out, "It may make requests of its own as the one who is signed in at "+strings.Join(w.CookieHandoff, ", ")+". It never sees the cookies.")
-	}
-	profile := "What the browser remembers, such as being signed in, is kept for this connection alone"
-	if w.Profile != "" {
-		profile += ", as " + w.Profile
-	}
-	return append(out, profile+". Deleting the connection deletes it.")
 }
 
 func (b *grantBody) secret(s host.Secret) grantSecret {

@@ -45,8 +45,10 @@ type RequestedBinding struct {
 	Mounts   []RequestedMount `json:"mounts,omitempty"` // filesystem
 	// Browser is what is asked of a browser (browser.md B8).
 	Browser *abi.BrowserRequest `json:"browser,omitempty"`
-	// Other says that it is approved under Bindings.Other, and Words what for.
-	Other bool     `json:"other,omitempty"`
+	// Other says that it is approved under Bindings.Other.
+	Other bool `json:"other,omitempty"`
+	// Words say in sentences what a connector may do once it is approved; none where
+	// the other members say all.
 	Words []string `json:"words,omitempty"`
 }
 

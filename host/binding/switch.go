@@ -45,7 +45,7 @@ func (s Switch) Name() string { return s.Binding }
 
 // Request implements Kind.
 func (s Switch) Request(_ abi.Binding, r *host.RequestedBinding) {
-	r.Other, r.Words = true, []string{s.Words}
+	r.Other, r.Words = true, []string{"It may " + s.Words + "."}
 }
 
 // Imports implements Kind.

@@ -79,7 +79,29 @@ func wants(b *abi.BrowserRequest) []binding.Want {
 
 // Request implements binding.Kind.
 func (Kind) Request(b abi.Binding, r *host.RequestedBinding) {
-	r.Browser = b.Browser
+	r.Browser, r.Words = b.Browser, permits(b.Browser)
+}
+
+// permits says what a connector may do in a browser once that is given.
+func permits(w *abi.BrowserRequest) []string {
+	out := []string{"It opens pages of the servers above in a browser of this machine, reads them, clicks and types. You can watch it and take over."}
+	if w == nil {
+		return out
+	}
+	if w.Uploads {
+		out = append(out, "It may send files of its own to pages.")
+	}
+	if w.Downloads {
+		out = append(out, "It may take files that pages offer.")
+	}
+	if len(w.CookieHandoff) > 0 {
+		out = append(out, "It may make requests of its own as the one who is signed in at "+strings.Join(w.CookieHandoff, ", ")+". It never sees the cookies.")
+	}
+	profile := "What the browser remembers, such as being signed in, is kept for this connection alone"
+	if w.Profile != "" {
+		profile += ", as " + w.Profile
+	}
+	return append(out, profile+". Deleting the connection deletes it.")
 }
 
 // Granted implements binding.Kind.
