@@ -1,17 +1,11 @@
 package app
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"strings"
 
-	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/audit"
-	"github.com/sluicehost/sluice/host/binding"
-	"github.com/sluicehost/sluice/host/network"
 	"github.com/sluicehost/sluice/host/vault"
-	"github.com/sluicehost/sluice/store"
 )
 
 // ErrNoAudit: a store in memory keeps no audit log.
@@ -114,71 +108,4 @@ func (h *Host) closeLogs() error {
 		return nil
 	}
 	return errors.Join(h.refusals.Close(), h.requests.Close())
-}
-
-// A tracer writes down the requests of one run (S78), and those among them that
-// were refused by policy (S8).
-type tracer struct {
-	host       *Host
-	connection store.ConnectionID
-	run        store.RunID // set before the run begins
-}
-
-func (t *tracer) hop(n network.Hop) {
-	log := t.host.Options.Log
-	log.Info("network_request", "run", t.run, "connection", t.connection, "method", n.Method, "origin", n.Origin, "path", n.Path,
-		"status", n.Status, "refused", n.Refused, "sent", n.Sent, "received", n.Received, "took", n.Took)
-	if t.host.requests == nil {
-		return
-	}
-	err := t.host.requests.Add(audit.Request{
-		At: audit.Time{Time: n.Began}, Run: string(t.run), Connection: string(t.connection), Method: n.Method, Origin: n.Origin, Path: n.Path,
-		Status: n.Status, Refused: n.Refused, Sent: n.Sent, Received: n.Received, Millis: n.Took.Milliseconds(), Family: n.Family,
-	})
-	if strings.HasSuffix(n.Refused, "_denied") {
-		err = errors.Join(err, t.host.refusals.Refused(string(t.connection), n.Refused, string(t.run)))
-	}
-	if err != nil {
-		log.Error("request_not_logged", "run", t.run, "error", err)
-	}
-}
-
-// A replayed session is a network binding as it is: nobody else is told of it.
-type replayed struct{ *network.Session }
-
-// Takes implements binding.Binding: whatever handle is nobody else's.
-func (replayed) Takes(call abi.Call, _ []byte) bool {
-	switch call {
-	case abi.CallNetworkRequest, abi.CallNetworkExchange, abi.CallRead, abi.CallClose:
-		return true
-	}
-	return false
-}
-
-// Close implements binding.Binding.
-func (s replayed) Close(context.Context) error { return s.Session.Close() }
-
-var _ interface {
-	binding.Binding
-	binding.Sealer
-	binding.Keeper
-	binding.Requester
-} = replayed{}
-
-// An ownSession is the network of one run: it has tokens, and leaves its lines
-// where readers find them.
-type ownSession struct {
-	replayed
-	tokens   *tokens
-	requests *audit.Requests
-}
-
-// Close implements binding.Binding.
-func (s ownSession) Close(ctx context.Context) error {
-	err := s.replayed.Close(ctx) // first what waits for a token
-	s.tokens.Close()
-	if s.requests != nil {
-		err = errors.Join(err, s.requests.Flush())
-	}
-	return err
 }

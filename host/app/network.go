@@ -1,11 +1,14 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/audit"
 	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/network"
 	"github.com/sluicehost/sluice/host/run"
@@ -43,7 +46,7 @@ func policyOf(approved []string) (*network.Policy, error) {
 // reserved is what only the host reaches, for tokens.
 func (h *Host) network(q RunRequest, plan *run.Plan, reserved *network.Policy, obtained *tokens, t *tracer) (binding.Binding, error) {
 	if q.Replay != nil {
-		return replayed{network.NewReplay(q.Replay.recording)}, nil
+		return network.Lent{Session: network.NewReplay(q.Replay.recording)}, nil
 	}
 	if q.Record == nil && !q.Connector.Module.Uses(abi.ModuleNetwork) && !q.Connector.ByLines(abi.BindingNetwork) {
 		return nil, nil
@@ -66,7 +69,7 @@ func (h *Host) network(q RunRequest, plan *run.Plan, reserved *network.Policy, o
 			return nil, err
 		}
 	}
-	return ownSession{replayed{session}, obtained, h.requests}, nil
+	return ownSession{network.Lent{Session: session}, obtained, h.requests}, nil
 }
 
 // OwnerDestinations are where a secret may go at the server that an owner
@@ -103,4 +106,49 @@ func (h *Host) client(o network.Options, t *tracer) (*network.Client, error) {
 		return nil, fmt.Errorf("open network: %w", err)
 	}
 	return c, nil
+}
+
+// A tracer writes down the requests of one run, and those among them that
+// were refused by policy.
+type tracer struct {
+	host       *Host
+	connection store.ConnectionID
+	run        store.RunID // set before the run begins
+}
+
+func (t *tracer) hop(n network.Hop) {
+	log := t.host.Options.Log
+	log.Info("network_request", "run", t.run, "connection", t.connection, "method", n.Method, "origin", n.Origin, "path", n.Path,
+		"status", n.Status, "refused", n.Refused, "sent", n.Sent, "received", n.Received, "took", n.Took)
+	if t.host.requests == nil {
+		return
+	}
+	err := t.host.requests.Add(audit.Request{
+		At: audit.Time{Time: n.Began}, Run: string(t.run), Connection: string(t.connection), Method: n.Method, Origin: n.Origin, Path: n.Path,
+		Status: n.Status, Refused: n.Refused, Sent: n.Sent, Received: n.Received, Millis: n.Took.Milliseconds(), Family: n.Family,
+	})
+	if strings.HasSuffix(n.Refused, "_denied") {
+		err = errors.Join(err, t.host.refusals.Refused(string(t.connection), n.Refused, string(t.run)))
+	}
+	if err != nil {
+		log.Error("request_not_logged", "run", t.run, "error", err)
+	}
+}
+
+// An ownSession is the network of one run: it has tokens, and leaves its lines
+// where readers find them.
+type ownSession struct {
+	network.Lent
+	tokens   *tokens
+	requests *audit.Requests
+}
+
+// Close implements binding.Binding.
+func (s ownSession) Close(ctx context.Context) error {
+	err := s.Lent.Close(ctx) // first what waits for a token
+	s.tokens.Close()
+	if s.requests != nil {
+		err = errors.Join(err, s.requests.Flush())
+	}
+	return err
 }

@@ -1,6 +1,7 @@
 package network
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -306,3 +307,25 @@ func (Kind) Offer(m *abi.Manifest, a store.Approved) (words string, more store.A
 
 // Choices implements binding.Commander.
 func (Kind) Choices(*abi.Manifest, store.Approved) []binding.Choice { return nil }
+
+// Lent is the network of one run as its binding.
+type Lent struct{ *Session }
+
+var _ interface {
+	binding.Binding
+	binding.Sealer
+	binding.Keeper
+	binding.Requester
+} = Lent{}
+
+// Takes implements binding.Binding: whatever handle is nobody else's.
+func (Lent) Takes(call abi.Call, _ []byte) bool {
+	switch call {
+	case abi.CallNetworkRequest, abi.CallNetworkExchange, abi.CallRead, abi.CallClose:
+		return true
+	}
+	return false
+}
+
+// Close implements binding.Binding.
+func (l Lent) Close(context.Context) error { return l.Session.Close() }
