@@ -112,6 +112,31 @@ var Functions = []Function{
 	{ModuleBrowser, "call", CallBrowser, false},
 }
 
+// A BindingModule is an import module whose functions a binding of the manifest serves.
+type BindingModule struct{ Module, Binding string }
+
+// BindingModules are all of them, in the order of the contract.
+var BindingModules = []BindingModule{
+	{ModuleNetwork, BindingNetwork},
+	{ModuleBrowser, BindingBrowser},
+}
+
+// Binding is the name of the binding that serves a call of its module, "" for any other
+// call.
+func (c Call) Binding() string {
+	for _, f := range Functions {
+		if f.Call != c {
+			continue
+		}
+		for _, b := range BindingModules {
+			if b.Module == f.Module {
+				return b.Binding
+			}
+		}
+	}
+	return ""
+}
+
 // Signature returns the parameter and result types of an import as one letter
 // each, i for i32 and I for i64: "ii>I" for the common type.
 func (f Function) Signature() string {

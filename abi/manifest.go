@@ -34,20 +34,7 @@ type Binding struct {
 	Rate     Rate            `json:"rate,omitzero"`     // network
 	Mounts   []MountRequest  `json:"mounts,omitempty"`  // filesystem
 	Browser  *BrowserRequest `json:"browser,omitempty"` // browser, there never nil
-}
-
-// A Rate is the pace that a connector declares for its requests to each origin;
-// zero members are the host's. It is only ever slower than the host's.
-type Rate struct {
-	PerSecond float64 `json:"requests_per_second,omitempty"`
-	Burst     int64   `json:"burst,omitempty"`
-}
-
-// A MountRequest names a directory the connector wants to see.
-type MountRequest struct {
-	Name     string `json:"name"`
-	Writable bool   `json:"writable,omitempty"`
-	Purpose  string `json:"purpose,omitempty"`
+	Members  json.RawMessage `json:"-"`                 // of a binding that is not read here, as it was written
 }
 
 // The bindings of version 1.
@@ -116,6 +103,20 @@ type SecretField struct {
 	Env      []string
 	OAuth    *OAuth // nil: the owner gives the value itself
 	FieldDelivery
+}
+
+// LeftToOwner: only the owner knows where the secret is to go.
+func (f SecretField) LeftToOwner() bool {
+	return slices.ContainsFunc(f.Destinations, func(d Destination) bool { return d.Origin == OwnerOrigin })
+}
+
+// SecretFields lists the secrets that the manifest declares; one without a sluice block
+// declares them by setup.credential_capture.
+func (m *Manifest) SecretFields() []SecretField {
+	if m.Sluice != nil {
+		return m.Sluice.Secrets
+	}
+	return slices.DeleteFunc(slices.Clone(m.CaptureFields), func(f SecretField) bool { return !f.Secret })
 }
 
 // A FieldDelivery says how a value reaches the guest and where it may go.

@@ -51,7 +51,7 @@ var actionCategories = []string{"Navigation", "Input", "Selection", "Gesture", "
 
 // browser reads the members of the binding. Hosts among them are ignored, as any member
 // that is unknown: a browser reaches those of the network binding.
-func (r *manifestReader) browser(a at) *BrowserRequest {
+func (r *manifestReader) browser(a at, of *Binding) {
 	b := &BrowserRequest{
 		Uploads: r.flag(a.member("uploads")), Downloads: r.flag(a.member("downloads")),
 		Popups: r.oneOf(a.member("popups"), false, PopupTab, PopupDeny),
@@ -81,7 +81,7 @@ func (r *manifestReader) browser(a at) *BrowserRequest {
 			b.Actions = append(b.Actions, r.declaredAction(i, b.Actions))
 		}
 	})
-	return b
+	of.Browser = b
 }
 
 func (r *manifestReader) declaredAction(a at, before []DeclaredAction) DeclaredAction {

@@ -180,6 +180,13 @@ func (r *manifestReader) manifest(root strictjson.Value) *Manifest {
 	return m
 }
 
+// bindingReaders read what a manifest says of a binding besides whether it is required.
+var bindingReaders = map[string]func(r *manifestReader, a at, b *Binding){
+	BindingNetwork:    (*manifestReader).network,
+	BindingFilesystem: (*manifestReader).filesystem,
+	BindingBrowser:    (*manifestReader).browser,
+}
+
 func (r *manifestReader) bindings(m *Manifest, req at) {
 	if !r.object(req, false) {
 		return
@@ -198,58 +205,13 @@ func (r *manifestReader) bindings(m *Manifest, req at) {
 			return
 		}
 		b := Binding{Required: r.flag(a.member("required"))}
-		switch name {
-		case BindingNetwork:
-			b.Hosts = r.texts(a.member("hosts"), 256)
-			b.Rate = r.rate(a.member("rate"))
-		case BindingBrowser:
-			b.Browser = r.browser(a)
-		case BindingFilesystem:
-			b.Mounts = r.mounts(a.member("mounts"))
+		if read := bindingReaders[name]; read != nil {
+			read(r, a, &b)
+		} else {
+			b.Members = json.RawMessage(slices.Clone(a.Raw))
 		}
 		m.Bindings[name] = b
 	}
-}
-
-func (r *manifestReader) rate(a at) Rate {
-	if !r.object(a, false) {
-		return Rate{}
-	}
-	var out Rate
-	if per := a.member("requests_per_second"); !per.Absent() {
-		n, ok := per.Float64()
-		if !ok || n < 0.001 || n > 100 {
-			r.fail(per, "rate", "a number from 0.001 to 100")
-		}
-		out.PerSecond = n
-	}
-	if burst := a.member("burst"); !burst.Absent() {
-		n, ok := burst.SafeInteger()
-		if !ok || n < 1 || n > 100 {
-			r.fail(burst, "rate", "an integer from 1 to 100")
-		}
-		out.Burst = n
-	}
-	return out
-}
-
-func (r *manifestReader) mounts(a at) []MountRequest {
-	var out []MountRequest
-	r.list(a, 16, func(i at) {
-		if !r.object(i, true) {
-			return
-		}
-		w := MountRequest{Name: r.text(i.member("name"), 64, true), Purpose: r.text(i.member("purpose"), 200, false)}
-		if !IsSlug(w.Name) || w.Name == "tmp" {
-			r.fail(i.member("name"), "mount_name_invalid", "a slug other than tmp: ^[a-z0-9][a-z0-9_-]{0,63}$")
-		}
-		if slices.ContainsFunc(out, func(o MountRequest) bool { return o.Name == w.Name }) {
-			r.fail(i.member("name"), "mount_duplicate", "a name no other mount has")
-		}
-		w.Writable = r.oneOf(i.member("mode"), false, "ro", "rw") == "rw"
-		out = append(out, w)
-	})
-	return out
 }
 
 func (r *manifestReader) capabilities(m *Manifest, c at) {

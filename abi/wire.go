@@ -108,8 +108,6 @@ func (l WireLimits) FromWorker(c Call) (most uint32, ok bool) {
 		return 0, true
 	case CallNetworkRequest, CallNetworkExchange:
 		return l.Request + WireSlack, true
-	case CallBrowser:
-		return l.Frame, true
 	case CallRead:
 		return 8, true
 	case CallClose, CallStdin:
@@ -129,7 +127,7 @@ func (l WireLimits) FromWorker(c Call) (most uint32, ok bool) {
 	case CallFault:
 		return faultBytes, true
 	}
-	if c.IsMessage() {
+	if c.IsMessage() || c.Binding() != "" {
 		return l.Frame, true
 	}
 	if c >= CallFileOpen && c <= CallFileTimes {

@@ -10,15 +10,18 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/browser"
 	"github.com/sluicehost/sluice/store"
 )
 
 func (s *site) connect() {
+	var asked host.RequestedBinding
+	browser.Kind{}.Request(abi.Binding{Browser: &abi.BrowserRequest{Uploads: true, CookieHandoff: []string{"shop.example"}}}, &asked)
 	s.host.connections = []host.Connection{{ConnectionID: "mail", ConnectorName: "mail"}}
 	s.host.requested = host.Requested{
 		Streams: []host.RequestedStream{{Name: "letters", Fields: []string{"from", "id", "subject"}, TimeRange: true}, {Name: "folders", Fields: []string{"id"}}},
 		Bindings: map[string]host.RequestedBinding{"network": {Hosts: []string{"a.example", "b.example"}}, "interactive": {},
-			"browser":    {Browser: &abi.BrowserRequest{Uploads: true, CookieHandoff: []string{"shop.example"}}},
+			"browser":    asked,
 			"filesystem": {Mounts: []host.RequestedMount{{Name: "in"}, {Name: "out", Writable: true}}}},
 		Secrets: []host.Secret{{Name: "token", Delivery: "plain"}, {Name: "password", Delivery: "sealed", Destinations: []abi.Destination{{Origin: abi.OwnerOrigin, Placements: []string{"header"}}}}},
 	}

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,9 +25,11 @@ type grantBody struct {
 	Network   bool // the network is asked for
 	Ask       bool // questions are asked for
 	MayAsk    bool
-	Browser   []string // what is asked of a browser, in words; nil for none
+	Browse    bool     // a browser is asked for
+	Browser   []string // what it permits, in words
 	MayBrowse bool
 	Profile   string
+	Others    []otherBinding
 	Secrets   []grantSecret
 	Settings  []setting
 }
@@ -35,6 +38,13 @@ type grantBody struct {
 type choice struct {
 	Name string
 	On   bool
+}
+
+// An otherBinding is one that is given or not, and nothing between.
+type otherBinding struct {
+	Name  string
+	Words []string
+	On    bool
 }
 
 type grantStream struct {
@@ -156,34 +166,17 @@ func (b *grantBody) bindings() {
 	}
 	_, b.Ask = b.Requested.Bindings["interactive"]
 	if want, ok := b.Requested.Bindings["browser"]; ok {
-		b.Browser = browserWords(want.Browser)
+		b.Browse, b.Browser = true, want.Words
 		if have := b.Bindings.Browser; have != nil {
 			b.MayBrowse, b.Profile = true, have.Profile
 		}
 	}
 	b.MayAsk = b.Bindings.Interactive == nil || *b.Bindings.Interactive
-}
-
-// browserWords says what a connector may do in a browser once that is given.
-func browserWords(w *abi.BrowserRequest) []string {
-	out := []string{"It opens pages of the servers above in a browser of this machine, reads them, clicks and types. You can watch it and take over."}
-	if w == nil {
-		return out
+	for _, name := range slices.Sorted(maps.Keys(b.Requested.Bindings)) {
+		if want := b.Requested.Bindings[name]; want.Other {
+			b.Others = append(b.Others, otherBinding{name, want.Words, string(b.Bindings.Other[name]) == "true"})
+		}
 	}
-	if w.Uploads {
-		out = append(out, "It may send files of its own to pages.")
-	}
-	if w.Downloads {
-		out = append(out, "It may take files that pages offer.")
-	}
-	if len(w.CookieHandoff) > 0 {
-		out = append(out, "It may make requests of its own as the one who is signed in at "+strings.Join(w.CookieHandoff, ", ")+". It never sees the cookies.")
-	}
-	profile := "What the browser remembers, such as being signed in, is kept for this connection alone"
-	if w.Profile != "" {
-		profile += ", as " + w.Profile
-	}
-	return append(out, profile+". Deleting the connection deletes it.")
 }
 
 func (b *grantBody) secret(s host.Secret) grantSecret {
@@ -315,6 +308,14 @@ func (f *form) bindings(asked host.Requested) host.Bindings {
 	}
 	if _, ok := asked.Bindings["browser"]; ok && f.on("browser") {
 		b.Browser = &host.BrowserBinding{Profile: f.text("profile", 64)}
+	}
+	for name, want := range asked.Bindings {
+		if want.Other && f.on("binding."+name) {
+			if b.Other == nil {
+				b.Other = map[string]json.RawMessage{}
+			}
+			b.Other[name] = json.RawMessage("true")
+		}
 	}
 	for i, s := range asked.Secrets {
 		at := strconv.Itoa(i)

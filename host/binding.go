@@ -1,6 +1,8 @@
 package host
 
 import (
+	"encoding/json"
+
 	"github.com/sluicehost/sluice/abi"
 )
 
@@ -11,6 +13,11 @@ type RequestedBinding struct {
 	Mounts   []RequestedMount `json:"mounts,omitempty"` // filesystem
 	// Browser is what is asked of a browser.
 	Browser *abi.BrowserRequest `json:"browser,omitempty"`
+	// Other says that it is approved under Bindings.Other.
+	Other bool `json:"other,omitempty"`
+	// Words say in sentences what a connector may do once it is approved; none where
+	// the other members say all.
+	Words []string `json:"words,omitempty"`
 }
 
 // RequestedMount is a directory that a connector wants to see.
@@ -26,8 +33,15 @@ type Bindings struct {
 	Filesystem        *FilesystemBinding           `json:"filesystem,omitempty"`
 	Interactive       *bool                        `json:"interactive,omitempty"`
 	Browser           *BrowserBinding              `json:"browser,omitempty"` // nil: not approved
+	Other             map[string]json.RawMessage   `json:"other,omitempty"`   // bindings that have no member here, by name
 	Destinations      map[string][]abi.Destination `json:"destinations,omitempty"`
 	PlainAcknowledged []string                     `json:"plainAcknowledged,omitempty"`
+}
+
+// Empty reports whether nothing is approved, nor taken away.
+func (b Bindings) Empty() bool {
+	return b.Network == nil && b.Filesystem == nil && b.Browser == nil && b.Interactive == nil &&
+		len(b.Other)+len(b.Destinations)+len(b.PlainAcknowledged) == 0
 }
 
 type NetworkBinding struct {

@@ -29,9 +29,7 @@ type Given struct {
 
 // Empty reports whether a run is given nothing.
 func (g *Given) Empty() bool {
-	b := g.Bindings
-	return len(g.Module)+len(g.Replay)+len(g.Manifest)+len(g.Settings)+len(g.State)+len(g.Secrets)+len(b.Destinations)+len(b.PlainAcknowledged) == 0 &&
-		b.Network == nil && b.Filesystem == nil && b.Browser == nil && b.Interactive == nil &&
+	return len(g.Module)+len(g.Replay)+len(g.Manifest)+len(g.Settings)+len(g.State)+len(g.Secrets) == 0 && g.Bindings.Empty() &&
 		!g.ResetState && !g.Accepted && !g.NotInteractive && !g.TimeOuts && !g.Strict && !g.Record
 }
 

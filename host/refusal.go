@@ -26,3 +26,20 @@ func (e *Refusal) With(key string, value any) *Refusal {
 	e.Details[key] = value
 	return e
 }
+
+// A Fault is a member of a request that is wrong, and by which rule.
+type Fault struct {
+	Path string `json:"path"`
+	Rule string `json:"rule"`
+}
+
+// Invalid refuses a request for one member. The text is the host's own: it holds
+// nothing that was submitted.
+func Invalid(path, rule, format string, args ...any) *Refusal {
+	return Refuse("validation_error", "%s: %s", path, fmt.Sprintf(format, args...)).With("fields", []Fault{{path, rule}})
+}
+
+// NotRequested refuses an approval of what the connector does not ask for.
+func NotRequested(path string) *Refusal {
+	return Refuse("binding_not_requested", "%s: the connector does not ask for this", path).With("fields", []Fault{{path, "binding_not_requested"}})
+}

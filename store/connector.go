@@ -114,6 +114,8 @@ type Approved struct {
 	Hosts   []string `json:"hosts,omitempty"`
 	Mounts  []Mount  `json:"mounts,omitempty"`
 	Browser bool     `json:"browser,omitempty"`
+	// Other are approvals of bindings that have no member here, by their names.
+	Other map[string]json.RawMessage `json:"other,omitempty"`
 	// NoInteractive: the connector may not ask its owner.
 	NoInteractive bool `json:"no_interactive,omitempty"`
 	// Plain are the secrets that the owner agreed to have the connector see.

@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/network"
 	"github.com/sluicehost/sluice/host/oauth"
 	"github.com/sluicehost/sluice/host/run"
@@ -80,10 +80,7 @@ func WantedTokenHosts(o *abi.OAuth, approved []string) (asked []string, err erro
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(missingHosts(policy, TokenHosts(o)), func(text string) bool {
-		e, err := network.ParseEntry(text)
-		return err != nil || network.Special(e.Host)
-	}), nil
+	return network.Answerable(policy.Missing(network.TokenHosts(o))), nil
 }
 
 // Authorize approves the hosts of the request for the connection, and returns
@@ -109,12 +106,12 @@ func (az *authorizer) Authorize(ctx context.Context, q AuthorizationRequest) (*A
 	if conn, err = az.grants.pin(ctx, conn, q.Connector, false); err != nil {
 		return nil, err
 	}
-	all := union(conn.Approved.Hosts, q.Hosts)
+	all := binding.Union(conn.Approved.Hosts, q.Hosts)
 	policy, err := policyOf(all)
 	if err != nil {
 		return nil, err
 	}
-	if missing := missingHosts(policy, TokenHosts(o)); len(missing) > 0 {
+	if missing := policy.Missing(network.TokenHosts(o)); len(missing) > 0 {
 		return nil, &run.Refusal{Code: "binding_not_approved", Message: fmt.Sprintf("host %s (give it with --allow-host %s) is not approved for connection %s", missing[0], missing[0], conn.ID),
 			Details: map[string]any{"binding": abi.BindingNetwork}}
 	}
@@ -136,7 +133,7 @@ func (az *authorizer) Authorize(ctx context.Context, q AuthorizationRequest) (*A
 		if code := c.Grant.Fault(time.Now()); code != "" {
 			return unusable(c.ID, code, m)
 		}
-		c.Approved.Hosts = union(c.Approved.Hosts, q.Hosts)
+		c.Approved.Hosts = binding.Union(c.Approved.Hosts, q.Hosts)
 		return nil
 	})
 	return a, err

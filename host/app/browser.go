@@ -146,16 +146,25 @@ func (f BrowserFacts) untried() string {
 	return ""
 }
 
-// noBrowser says why a run of a connector is offered no browser, "" where it is, or where it
-// is not asked for: looking for one takes a moment. A replay has no pages to show.
-func (h *bindings) noBrowser(ctx context.Context, m *abi.Manifest, replay bool) string {
-	if _, asked := m.Bindings[abi.BindingBrowser]; !asked {
-		return ""
+// absent says by name which bindings this host has none of to lend, and why.
+func (h *bindings) absent(ctx context.Context) map[string]string {
+	out := map[string]string{}
+	if why := h.NoBrowser(ctx); why != "" {
+		out[abi.BindingBrowser] = why
 	}
-	if replay {
-		return "a replay has no pages to show"
+	return out
+}
+
+// absentFor is absent for a run of a connector. Only what is asked for is looked for:
+// that takes a moment. A replay has no pages to show.
+func (h *bindings) absentFor(ctx context.Context, m *abi.Manifest, replay bool) map[string]string {
+	switch _, asked := m.Bindings[abi.BindingBrowser]; {
+	case !asked:
+		return nil
+	case replay:
+		return map[string]string{abi.BindingBrowser: "a replay has no pages to show"}
 	}
-	return h.NoBrowser(ctx)
+	return h.absent(ctx)
 }
 
 // browser is the browser of one run, nil when it has none or cannot use it.
@@ -163,7 +172,7 @@ func (h *bindings) browser(q RunRequest, plan *run.Plan, session binding.Binding
 	if plan.Given().Bindings.Browser == nil || !q.Connector.Module.Uses(abi.ModuleBrowser) {
 		return nil, nil
 	}
-	p, err := policyOf(plan.Connection.Approved.Hosts)
+	p, err := policyOf(network.GuestHosts(q.Connector.Manifest, plan.Connection.Approved.Hosts))
 	if err != nil {
 		return nil, err
 	}

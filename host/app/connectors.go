@@ -11,7 +11,6 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
-	"github.com/sluicehost/sluice/host/grant"
 	"github.com/sluicehost/sluice/host/signature"
 	"github.com/sluicehost/sluice/store"
 )
@@ -174,7 +173,7 @@ func (cs *connectors) InspectConnector(ctx context.Context, q host.InstallConnec
 	}
 	out := host.Inspection{
 		Manifest: l.Manifest.Raw, Requested: requestedBy(l.Manifest), Imports: []string{}, Findings: warnings(l.Connector),
-		Signature: host.Signature{Status: "unsigned"}, Digest: string(l.Connector.Digest), Size: l.Module.Size, Words: words(grant.Wants(l.Manifest)),
+		Signature: host.Signature{Status: "unsigned"}, Digest: string(l.Connector.Digest), Size: l.Module.Size, Words: words(Wants(l.Manifest)),
 	}
 	for _, i := range l.Module.Imports {
 		out.Imports = append(out.Imports, i.String())

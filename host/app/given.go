@@ -31,10 +31,11 @@ func (rs *runs) addGiven(r *RunRequest, g *host.Given) error {
 	if g == nil {
 		return nil
 	}
-	var err error
-	if r.Approved, err = rs.bindings.approval(r.Connector.Manifest, g.Bindings); err != nil {
+	given, err := rs.bindings.approval(r.Connector.Manifest, g.Bindings)
+	if err != nil {
 		return err
 	}
+	r.Approved = given.Approved
 	r.Config, r.Secrets, r.Accepted, r.ResetState = g.Settings, g.Secrets, g.Accepted, g.ResetState
 	if g.State != nil {
 		r.State = g.State

@@ -161,25 +161,6 @@ func newGrantRef(now time.Time) string {
 	return "gra_" + strings.TrimPrefix(string(run.NewRunID(now)), "run_")
 }
 
-// merge adds approvals. An approval of a directory replaces one of that name.
-func merge(have, more store.Approved) store.Approved {
-	return store.Approved{
-		Hosts: union(have.Hosts, more.Hosts), Mounts: mergeMounts(have.Mounts, more.Mounts),
-		Browser: have.Browser || more.Browser, NoInteractive: have.NoInteractive, Plain: union(have.Plain, more.Plain),
-		Destinations: mergeDestinations(have.Destinations, more.Destinations),
-	}
-}
-
-func union(have, more []string) []string {
-	out := slices.Clone(have)
-	for _, m := range more {
-		if !slices.Contains(out, m) {
-			out = append(out, m)
-		}
-	}
-	return out
-}
-
 // Revoke takes back everything an owner gave a connection, and ends its run. What it collected
 // stays, and so do its cursors and secrets.
 func (gs *grantStore) Revoke(ctx context.Context, id store.ConnectionID) (store.Connection, error) {
@@ -208,9 +189,9 @@ func Added(c store.Connection, l *Loaded) []grant.Want {
 	}
 	approved, err := abi.ReadManifest(c.Manifest)
 	if err != nil { // it was valid when it was approved, by other rules
-		return grant.Wants(l.Manifest)
+		return Wants(l.Manifest)
 	}
-	added := grant.Added(approved, l.Manifest)
+	added := grant.Added(Kinds, approved, l.Manifest)
 	if c.Grant != nil && len(c.Grant.Scope) > 0 {
 		added = append(added, looser(c.Grant.Scope, approved, l.Manifest)...)
 	}
@@ -228,15 +209,15 @@ func looser(granted json.RawMessage, approved, asked *abi.Manifest) (out []grant
 	for i, s := range after.Streams { // both follow the grant
 		for _, f := range s.Fields {
 			if !slices.Contains(before.Streams[i].Fields, f) {
-				out = append(out, grant.Want{Kind: grant.Stream, Name: s.Name, To: "with its field " + f})
+				out = append(out, grant.Of(grant.Stream, s.Name, "with its field "+f))
 			}
 		}
 		was, now := approved.Stream(s.Name), asked.Stream(s.Name)
 		if s.TimeRange != nil && now.ConsentTimeField != was.ConsentTimeField {
-			out = append(out, grant.Want{Kind: grant.Stream, Name: s.Name, To: "by another time than " + was.ConsentTimeField})
+			out = append(out, grant.Of(grant.Stream, s.Name, "by another time than "+was.ConsentTimeField))
 		}
 		if len(s.Resources) > 0 && now.ResourceField != was.ResourceField {
-			out = append(out, grant.Want{Kind: grant.Stream, Name: s.Name, To: "by other resources than " + was.ResourceField})
+			out = append(out, grant.Of(grant.Stream, s.Name, "by other resources than "+was.ResourceField))
 		}
 	}
 	return out

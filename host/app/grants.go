@@ -79,9 +79,11 @@ func (gs *grants) GrantGiven(ctx context.Context, q host.GivenGrant) (host.Conne
 		return host.Connection{}, asRefusal(err)
 	}
 	give := GrantRequest{Connector: w.loaded, Connection: w.connection, Accepted: q.Given.Accepted}
-	if give.Approved, err = gs.bindings.approval(w.loaded.Manifest, q.Given.Bindings); err != nil {
+	given, err := gs.bindings.approval(w.loaded.Manifest, q.Given.Bindings)
+	if err != nil {
 		return host.Connection{}, err
 	}
+	give.Approved = given.Approved
 	if t := q.Terms; t != nil {
 		if t.AccessMode != "continuous" && t.AccessMode != "single_use" {
 			return host.Connection{}, invalid("terms.accessMode", "value_unknown", "want continuous or single_use")
@@ -137,24 +139,21 @@ func (gs *grants) ApproveBindings(ctx context.Context, id store.ConnectionID, q 
 	if err != nil {
 		return host.Bindings{}, asRefusal(err)
 	}
-	approved, err := gs.bindings.approval(m, q)
+	given, err := gs.bindings.approval(m, q)
 	if err != nil {
 		return host.Bindings{}, err
 	}
-	if q.Browser != nil {
-		if err := gs.overviews.freeProfile(ctx, id, "browser.profile", q.Browser.Profile); err != nil {
+	if given.ProfileName != "" {
+		if err := gs.overviews.freeProfile(ctx, id, "browser.profile", given.ProfileName); err != nil {
 			return host.Bindings{}, err
 		}
 	}
 	replace := func(narrower bool) func(c *store.Connection) error {
 		return func(c *store.Connection) error {
-			if !narrower && narrows(c.Approved, approved) {
+			if !narrower && narrows(c.Approved, given.Approved) {
 				return errNarrower
 			}
-			c.Approved = approved
-			if q.Browser != nil && q.Browser.Profile != "" {
-				c.ProfileName = q.Browser.Profile
-			}
+			c.Approved, c.ProfileName = given.Approved, cmp.Or(given.ProfileName, c.ProfileName)
 			return nil
 		}
 	}

@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/browser"
 	"github.com/sluicehost/sluice/host/browser/fleet"
 	liveview "github.com/sluicehost/sluice/host/browser/view"
@@ -113,10 +111,10 @@ func (b *browsers) Lend(l Lease) (Browser, error) {
 		name = string(l.Connection.ID)
 	}
 	out := &lookedAt{views: b.views}
-	out.lentSession = lentSession{h.Session(browser.SessionOptions{
+	out.Session = h.Session(browser.SessionOptions{
 		Connection: string(l.Connection.ID), Name: name, Connector: l.Connector, ProfileName: l.Connection.ProfileName, Request: l.Request,
 		Policy: l.Policy, Passed: l.Passed, Scheduled: l.Scheduled, Untrusted: l.Untrusted, Interactive: l.Interactive, Trace: l.Trace, Cookies: l.Cookies, File: l.File, Stream: l.Stream, Notice: out.notice,
-	})}
+	})
 	return out, nil
 }
 
@@ -146,44 +144,3 @@ func (b *browsers) Close(ctx context.Context) error {
 // browsersClose bounds the end of browsers that wait for their next run; those of
 // runs are over by then.
 const browsersClose = 15 * time.Second
-
-// A lentSession is the binding of one run, in the run's words.
-type lentSession struct{ *browser.Session }
-
-var _ Browser = lentSession{}
-
-// Takes implements binding.Binding.
-func (s lentSession) Takes(call abi.Call, payload []byte) bool {
-	handle, named := binding.Handle(call, payload)
-	return call == abi.CallBrowser || named && handle >= binding.HandlesOf && s.Owns(handle)
-}
-
-// Begin implements binding.Speaker.
-func (s lentSession) Begin(runID string, back binding.Run) {
-	s.Session.Begin(runID, runOfBrowser{back})
-}
-
-// A runOfBrowser is the run as package browser knows it.
-type runOfBrowser struct{ binding.Run }
-
-var _ browser.Run = runOfBrowser{}
-
-// Lost implements browser.Run.
-func (r runOfBrowser) Lost(surfaceID string, p fleet.Probe) {
-	r.Run.Lost(surfaceID, binding.Probe(p))
-}
-
-// Ask implements browser.Run.
-func (r runOfBrowser) Ask(ctx context.Context, message string, timeout time.Duration) (id, status string, err error) {
-	id, status, err = r.Run.Ask(ctx, message, timeout)
-	if errors.Is(err, binding.ErrNotInteractive) {
-		err = browser.ErrNotInteractive
-	}
-	return id, status, err
-}
-
-// Artifact implements browser.Run.
-func (r runOfBrowser) Artifact(a browser.Artifact) { r.Run.Artifact(binding.Artifact(a)) }
-
-// End implements browser.Run.
-func (r runOfBrowser) End(f browser.Failure) { r.Run.End(binding.Failure(f)) }

@@ -173,7 +173,10 @@ func (ms *modules) LoadBytes(wasm, manifest []byte) (*Loaded, error) {
 	if raw == nil {
 		return nil, refusal("connector_invalid", errors.New("the module carries no manifest; embed one with sluice build, or give --manifest FILE"))
 	}
-	if l.Manifest, err = abi.ReadManifest(raw); err != nil {
+	if l.Manifest, err = abi.ReadManifest(raw); err == nil {
+		err = Kinds.Check(l.Manifest)
+	}
+	if err != nil {
 		return nil, manifestRefusal(err)
 	}
 	var declared []string

@@ -16,7 +16,7 @@ import (
 // A lookedAt is a binding whose browser its owner may look at: it tells the views of the host
 // what the run tells the binding.
 type lookedAt struct {
-	lentSession
+	*browser.Session
 	views *liveview.Views
 
 	mu      sync.Mutex // guards what follows
@@ -41,7 +41,7 @@ func liveViews(h *directory) *liveview.Views {
 
 // Begin implements binding.Speaker.
 func (l *lookedAt) Begin(runID string, back binding.Run) {
-	l.lentSession.Begin(runID, back)
+	l.Session.Begin(runID, back)
 	r := l.views.Begin(runID, l.Session, back.Event)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -64,7 +64,7 @@ func (l *lookedAt) Handle(ctx context.Context, call abi.Call, payload []byte) ([
 		cancel()
 	}
 	defer l.look()
-	return l.lentSession.Handle(ctx, call, payload)
+	return l.Session.Handle(ctx, call, payload)
 }
 
 func (l *lookedAt) shown() *liveview.Run {
@@ -110,7 +110,7 @@ func (l *lookedAt) Asked(id, kind string, until time.Time) {
 	if r := l.shown(); r != nil {
 		r.Asked(id, kind)
 	}
-	l.lentSession.Asked(id, kind, until)
+	l.Session.Asked(id, kind, until)
 }
 
 // Answered implements binding.Screen.
@@ -118,7 +118,7 @@ func (l *lookedAt) Answered(id string) {
 	if r := l.shown(); r != nil {
 		r.Answered(id, l.reason())
 	}
-	l.lentSession.Answered(id)
+	l.Session.Answered(id)
 }
 
 // Assisted implements binding.Screen. Owners know an assistance by the name that the
@@ -128,7 +128,7 @@ func (l *lookedAt) Assisted(id string, a *abi.AssistanceMessage) {
 	if r := l.shown(); r != nil {
 		r.Assisted(timeline.AssistanceID(store.RunID(l.runID), id), a != nil && a.OwnerAction == abi.ActionOperateAttachment)
 	}
-	l.lentSession.Assisted(id, a)
+	l.Session.Assisted(id, a)
 }
 
 // Close implements binding.Binding: views end before the browser does.
@@ -136,7 +136,7 @@ func (l *lookedAt) Close(ctx context.Context) error {
 	if r := l.shown(); r != nil {
 		r.End()
 	}
-	return l.lentSession.Close(ctx)
+	return l.Session.Close(ctx)
 }
 
 var (

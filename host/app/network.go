@@ -1,14 +1,18 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/audit"
 	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/network"
 	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/store"
 )
 
 // bindings gives runs what their connections may use of the world outside: the network, a
@@ -25,68 +29,36 @@ func CheckHost(text string) error {
 	return err
 }
 
-// WantedHosts are the hosts of a manifest that may be approved by answering a question: those
-// that nothing approved covers, without addresses and names of the owner's own network, which
-// an owner must type.
-func WantedHosts(m *abi.Manifest, approved []string) ([]string, error) {
-	policy, err := policyOf(approved)
-	if err != nil {
-		return nil, err
+// TokenAsks are the servers from which the host is to obtain a secret.
+func TokenAsks(s abi.SecretField, a store.Approved) []binding.Ask {
+	var out []binding.Ask
+	for _, name := range network.TokenHosts(s.OAuth) {
+		ask := binding.Ask{Words: "have the host reach " + abi.Clean(name) + " for the secret " + s.Name}
+		ask.Granted, ask.Flag = network.Standing(a, name)
+		out = append(out, ask)
 	}
-	return slices.DeleteFunc(missingHosts(policy, requestedHosts(m)), func(text string) bool {
-		e, err := network.ParseEntry(text)
-		return err != nil || network.Special(e.Host)
-	}), nil
+	return out
 }
 
-// MissingHosts are the hosts of a manifest that nothing approved covers.
-func MissingHosts(m *abi.Manifest, approved []string) ([]string, error) {
-	policy, err := policyOf(approved)
-	if err != nil {
-		return nil, err
-	}
-	return missingHosts(policy, requestedHosts(m)), nil
-}
-
-// policyOf makes a policy of what an owner approved. Exactly spelled addresses
-// and special names lead wherever the owner sent them.
+// policyOf makes a policy of what an owner approved.
 func policyOf(approved []string) (*network.Policy, error) {
-	var entries []network.Entry
-	for _, text := range approved {
-		e, err := network.ParseEntry(text)
-		if err != nil {
-			return nil, refusal("invalid_request", fmt.Errorf("approved host: %w", err))
-		}
-		e.Private = !e.Wildcard && network.Special(e.Host)
-		entries = append(entries, e)
+	p, err := network.PolicyOf(approved)
+	if err != nil {
+		return nil, refusal("invalid_request", err)
 	}
-	return network.NewPolicy(entries...), nil
-}
-
-// missingHosts are the hosts of a manifest that the policy does not cover.
-func missingHosts(p *network.Policy, wanted []string) []string {
-	return slices.DeleteFunc(slices.Clone(wanted), func(text string) bool {
-		e, err := network.ParseEntry(text)
-		return err == nil && p.Covers(e)
-	})
-}
-
-// requestedHosts are those of a manifest that the connector or, for its tokens,
-// the host is to reach.
-func requestedHosts(m *abi.Manifest) []string {
-	return union(m.Bindings[abi.BindingNetwork].Hosts, tokenHosts(m))
+	return p, nil
 }
 
 // network is the network of one run, nil when the module cannot use any.
 // reserved is what only the host reaches, for tokens.
 func (h *bindings) network(q RunRequest, plan *run.Plan, reserved *network.Policy, obtained *tokens, t *requestLogger) (binding.Binding, error) {
 	if q.Replay != nil {
-		return replayed{network.NewReplay(q.Replay.recording)}, nil
+		return network.Lent{Session: network.NewReplay(q.Replay.recording)}, nil
 	}
-	if q.Record == nil && !q.Connector.networked() {
+	if q.Record == nil && !q.Connector.Module.Uses(abi.ModuleNetwork) && !q.Connector.ByLines(abi.BindingNetwork) {
 		return nil, nil
 	}
-	p, err := policyOf(plan.Connection.Approved.Hosts)
+	p, err := policyOf(network.GuestHosts(q.Connector.Manifest, plan.Connection.Approved.Hosts))
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +76,7 @@ func (h *bindings) network(q RunRequest, plan *run.Plan, reserved *network.Polic
 			return nil, err
 		}
 	}
-	return ownSession{replayed{session}, obtained, h.requests}, nil
+	return ownSession{network.Lent{Session: session}, obtained, h.requests}, nil
 }
 
 // OwnerDestinations are where a secret may go at the server that an owner
@@ -141,4 +113,50 @@ func (h *bindings) client(o network.Options, t *requestLogger) (*network.Client,
 		return nil, fmt.Errorf("open network: %w", err)
 	}
 	return c, nil
+}
+
+// A requestLogger writes the requests of one run to the request log, and those that the policy
+// refused to the audit log too.
+type requestLogger struct {
+	dir        *directory
+	connection store.ConnectionID
+	run        store.RunID // set before the run begins
+}
+
+// hop writes down one request, redirects apart.
+func (t *requestLogger) hop(n network.Hop) {
+	log := t.dir.Options.Log
+	log.Info("network_request", "run", t.run, "connection", t.connection, "method", n.Method, "origin", n.Origin, "path", n.Path,
+		"status", n.Status, "refused", n.Refused, "sent", n.Sent, "received", n.Received, "took", n.Took)
+	if t.dir.requests == nil {
+		return
+	}
+	err := t.dir.requests.Add(audit.Request{
+		At: audit.Time{Time: n.Began}, Run: string(t.run), Connection: string(t.connection), Method: n.Method, Origin: n.Origin, Path: n.Path,
+		Status: n.Status, Refused: n.Refused, Sent: n.Sent, Received: n.Received, Millis: n.Took.Milliseconds(), Family: n.Family,
+	})
+	if strings.HasSuffix(n.Refused, "_denied") {
+		err = errors.Join(err, t.dir.refusals.Refused(string(t.connection), n.Refused, string(t.run)))
+	}
+	if err != nil {
+		log.Error("request_not_logged", "run", t.run, "error", err)
+	}
+}
+
+// An ownSession is the network binding of one run, with the tokens that the host obtains for it.
+// Closing it flushes the request log.
+type ownSession struct {
+	network.Lent
+	tokens   *tokens
+	requests *audit.Requests
+}
+
+// Close implements binding.Binding.
+func (s ownSession) Close(ctx context.Context) error {
+	err := s.Lent.Close(ctx) // first what waits for a token
+	s.tokens.Close()
+	if s.requests != nil {
+		err = errors.Join(err, s.requests.Flush())
+	}
+	return err
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
@@ -22,67 +20,6 @@ const (
 	tokenBytes = 64 * abi.KiB
 	tokenTime  = 20 * time.Second
 )
-
-// tokenHosts are the servers from which the host fetches the tokens of a
-// connector, as entries of a policy.
-func tokenHosts(m *abi.Manifest) []string {
-	var out []string
-	if m.Sluice == nil {
-		return nil
-	}
-	for _, f := range m.Sluice.Secrets {
-		out = union(out, TokenHosts(f.OAuth))
-	}
-	return out
-}
-
-// TokenHosts are the servers from which the host obtains a secret; none for one
-// that it does not obtain.
-func TokenHosts(o *abi.OAuth) []string {
-	var out []string
-	if o == nil {
-		return nil
-	}
-	for _, u := range o.Endpoints() {
-		if e, err := network.ParseEntry(originOf(u)); err == nil {
-			out = union(out, []string{e.String()})
-		}
-	}
-	return out
-}
-
-// originOf takes the path off a URL of a manifest.
-func originOf(u string) string {
-	scheme, rest, _ := strings.Cut(u, "://")
-	host, _, _ := strings.Cut(rest, "/")
-	return scheme + "://" + host
-}
-
-// guestHosts are those approved hosts that the connector itself may reach. One
-// that is there for its tokens is left out, unless the manifest asks to reach it
-// or has secrets sent to it: a connector could begin an authorization of its own
-// there, and ask the owner to complete it.
-func guestHosts(m *abi.Manifest, approved []string) []string {
-	asked := slices.Clone(m.Bindings[abi.BindingNetwork].Hosts)
-	if m.Sluice != nil {
-		for _, f := range m.Sluice.Secrets {
-			for _, d := range f.Destinations {
-				asked = append(asked, strings.TrimSuffix(d.Origin, "/"))
-			}
-		}
-	}
-	var entries []network.Entry
-	for _, text := range asked {
-		if e, err := network.ParseEntry(text); err == nil {
-			entries = append(entries, e)
-		}
-	}
-	policy, tokens := network.NewPolicy(entries...), tokenHosts(m)
-	return slices.DeleteFunc(slices.Clone(approved), func(text string) bool {
-		e, err := network.ParseEntry(text)
-		return err == nil && slices.Contains(tokens, e.String()) && !policy.Covers(e)
-	})
-}
 
 // tokens are the sources of one run's tokens, and the client that they share. It
 // has no cookies and no connections in common with the guest's.

@@ -81,31 +81,16 @@ func unapproved(g *store.Grant) bool { return g != nil && g.Status == "invalid" 
 
 // shownBindings are the approved ones: what the connection has, not what is asked for.
 func shownBindings(c store.Connection, m *abi.Manifest) host.Bindings {
-	asks := func(name string) bool {
-		if m == nil {
-			return false
-		}
-		_, ok := m.Bindings[name]
-		return ok
+	out := host.Bindings{Destinations: c.Approved.Destinations, PlainAcknowledged: c.Approved.Plain}
+	Kinds.Show(c, m, &out)
+	asked := false
+	if m != nil {
+		_, asked = m.Bindings[abi.BindingInteractive]
 	}
-	var out host.Bindings
-	if len(c.Approved.Hosts) > 0 || asks(abi.BindingNetwork) {
-		out.Network = &host.NetworkBinding{Hosts: append([]string{}, c.Approved.Hosts...)}
-	}
-	if len(c.Approved.Mounts) > 0 || asks(abi.BindingFilesystem) {
-		out.Filesystem = &host.FilesystemBinding{Mounts: []host.Mount{}}
-		for _, a := range c.Approved.Mounts {
-			out.Filesystem.Mounts = append(out.Filesystem.Mounts, host.Mount{Name: a.Name, HostPath: a.Path, Mode: mode(a.Writable)})
-		}
-	}
-	if asks(abi.BindingInteractive) || c.Approved.NoInteractive {
+	if asked || c.Approved.NoInteractive {
 		allowed := !c.Approved.NoInteractive
 		out.Interactive = &allowed
 	}
-	if c.Approved.Browser {
-		out.Browser = &host.BrowserBinding{Profile: c.ProfileName}
-	}
-	out.Destinations, out.PlainAcknowledged = c.Approved.Destinations, c.Approved.Plain
 	return out
 }
 

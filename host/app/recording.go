@@ -38,7 +38,7 @@ func (r *Recorder) begin(c *network.Client, q RunRequest, plan *run.Plan) (*netw
 	h.Clock = time.Now().UTC().Truncate(time.Millisecond)
 	q.fixed.Start = uint64(h.Clock.UnixMilli())
 	h.ConnectorID, h.Version, h.Module = string(l.Connector.ID), l.Manifest.Version, string(l.Connector.Digest)
-	h.Connection, h.Mode, h.Config, h.Hosts = start.ConnectionID, start.CollectionMode, start.Config, plan.Connection.Approved.Hosts
+	h.Connection, h.Mode, h.Config, h.Hosts = start.ConnectionID, start.CollectionMode, start.Config, start.Bindings.Network.Hosts
 	for _, f := range run.SecretFields(l.Manifest) {
 		if _, ok := plan.Secrets[f.Name]; ok || plan.Tokens[f.Name] != nil {
 			h.Secrets = append(h.Secrets, f.Name)

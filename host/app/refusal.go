@@ -11,16 +11,9 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A memberFault is a member of a request that is wrong, and by which rule.
-type memberFault struct {
-	Path string `json:"path"`
-	Rule string `json:"rule"`
-}
-
-// invalid refuses a request for one member. The text is the host's own: it holds nothing that
-// was submitted.
+// invalid refuses a request for one member.
 func invalid(path, rule, format string, args ...any) *host.Refusal {
-	return host.Refuse("validation_error", "%s: %s", path, fmt.Sprintf(format, args...)).With("fields", []memberFault{{path, rule}})
+	return host.Invalid(path, rule, format, args...)
 }
 
 // notFound is store.ErrNotFound about a thing, which is not named: ids that nobody has are not

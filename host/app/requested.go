@@ -30,9 +30,9 @@ func requestedBy(m *abi.Manifest) host.RequestedByAll {
 func bindingsOf(m *abi.Manifest) map[string]host.RequestedBinding {
 	out := map[string]host.RequestedBinding{}
 	for name, b := range m.Bindings {
-		r := host.RequestedBinding{Required: b.Required, Hosts: b.Hosts, Browser: b.Browser}
-		for _, mount := range b.Mounts {
-			r.Mounts = append(r.Mounts, host.RequestedMount(mount))
+		r := host.RequestedBinding{Required: b.Required}
+		if k, known := Kinds.Of(name); known {
+			k.Request(b, &r)
 		}
 		out[name] = r
 	}
@@ -79,7 +79,7 @@ func (gs *grants) Requested(ctx context.Context, id store.ConnectionID) (host.Re
 	if !ok || m == nil {
 		return out, nil
 	}
-	out.Bindings, out.Secrets, out.Words = bindingsOf(m), v.secrets(c, m, true), words(grant.Wants(m))
+	out.Bindings, out.Secrets, out.Words = bindingsOf(m), v.secrets(c, m, true), words(Wants(m))
 	for _, st := range m.Streams {
 		out.Streams = append(out.Streams, requestedStream(m, st))
 	}
@@ -106,25 +106,20 @@ func requestedStream(m *abi.Manifest, st abi.StreamSpec) host.RequestedStream {
 func (v *snapshot) missing(c store.Connection, m *abi.Manifest) []grant.Want {
 	added := Added(c, &Loaded{Manifest: m})
 	usable := c.Grant.Fault(time.Now()) == ""
-	policy, err := policyOf(c.Approved.Hosts)
-	if err != nil {
-		policy, _ = policyOf(nil)
+	lacking := map[grant.Want]bool{}
+	for _, a := range Kinds.Asks(m, c.Approved) {
+		for _, w := range a.Wants {
+			lacking[w] = slices.Contains(a.Missing, w)
+		}
 	}
 	in := v.input(c, store.Connector{}, m)
 	given := func(w grant.Want) bool {
+		if lacks, of := lacking[w]; of {
+			return !lacks
+		}
 		switch w.Kind {
 		case grant.Stream:
 			return usable && grantsStream(c.Grant, m, w.Name)
-		case grant.Host:
-			return len(missingHosts(policy, []string{w.Name})) == 0
-		case grant.Servers:
-			return usable && len(c.Approved.Hosts) > 0
-		case grant.Directory, grant.Change:
-			return slices.ContainsFunc(c.Approved.Mounts, func(a store.Mount) bool { return a.Name == w.Name && (a.Writable || w.Kind == grant.Directory) })
-		case grant.Binding:
-			return usable && w.Name == abi.BindingBrowser && c.Approved.Browser // this host has no other
-		case grant.Browse:
-			return usable && c.Approved.Browser
 		case grant.Secret:
 			_, set := in.Secrets[w.Name]
 			return set || in.Tokens[w.Name] != nil
@@ -133,9 +128,9 @@ func (v *snapshot) missing(c store.Connection, m *abi.Manifest) []grant.Want {
 		case grant.See:
 			return usable && (!asksToSee(m, w.Name) || slices.Contains(c.Approved.Plain, w.Name))
 		}
-		return usable
+		return usable && w.Kind == grant.Obtain // this host has no other binding
 	}
-	out := slices.DeleteFunc(grant.Wants(m), given)
+	out := slices.DeleteFunc(Wants(m), given)
 	for _, w := range added {
 		if !slices.Contains(out, w) {
 			out = append(out, w)

@@ -6,14 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
-	"path/filepath"
 	"slices"
 	"sync/atomic"
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/host/binding"
-	"github.com/sluicehost/sluice/host/filesystem"
 	"github.com/sluicehost/sluice/host/network"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/sandbox"
@@ -83,9 +81,13 @@ func (st *starter) prepare(ctx context.Context, q RunRequest) (*prepared, error)
 		return nil, err
 	}
 	trace := &requestLogger{dir: st.directory, connection: conn.ID}
-	secrets, obtained, missing, err := st.runSecrets(q, conn, policy, trace)
+	secrets, obtained, err := st.runSecrets(q, conn, policy, trace)
 	if err != nil {
 		return nil, err
+	}
+	supplied := map[string]bool{}
+	if q.Replay != nil { // the recording answers
+		supplied[abi.BindingNetwork] = true
 	}
 	started := false
 	defer func() {
@@ -94,15 +96,12 @@ func (st *starter) prepare(ctx context.Context, q RunRequest) (*prepared, error)
 		}
 	}()
 	l, budgets := q.Connector, st.budgets(q)
-	roots, mounts := guestMounts(l.Manifest, conn.Approved.Mounts)
-	conn.Approved.Hosts = guestHosts(l.Manifest, conn.Approved.Hosts)
-	noBrowser := st.bindings.noBrowser(ctx, l.Manifest, q.Replay != nil)
 	plan, err := run.Prepare(ctx, st.Store, run.Input{
 		Connector: l.Connector, Connection: conn, Manifest: l.Manifest, Transport: string(l.Module.Transport), UsesABI: usesABI(l.Module),
 		Mode: q.Mode, Scope: q.Scope, Narrow: q.Narrow, State: q.State, ResetState: q.ResetState, NoPersist: q.NoPersist,
-		Secrets: secrets, Tokens: obtained.sources, Interactive: q.Owner != nil && !conn.Approved.NoInteractive, Mounts: mounts,
-		MissingHosts: missing, Trigger: cmp.Or(q.Trigger, "manual"), Attempt: max(1, q.Attempt), RetryOf: q.RetryOf, StateFrom: q.StateFrom,
-		AutomationMode: q.AutomationMode, Request: q.Request, Limits: st.Options.Limits, Budgets: budgets, Offered: map[string]bool{abi.BindingBrowser: noBrowser == ""}, NoBrowser: noBrowser,
+		Secrets: secrets, Tokens: obtained.sources, Interactive: q.Owner != nil && !conn.Approved.NoInteractive,
+		Kinds: Kinds, Absent: st.bindings.absentFor(ctx, l.Manifest, q.Replay != nil), Supplied: supplied, Trigger: cmp.Or(q.Trigger, "manual"), Attempt: max(1, q.Attempt), RetryOf: q.RetryOf, StateFrom: q.StateFrom,
+		AutomationMode: q.AutomationMode, Request: q.Request, Limits: st.Options.Limits, Budgets: budgets,
 	})
 	if err != nil {
 		return nil, err
@@ -121,36 +120,29 @@ func (st *starter) prepare(ctx context.Context, q RunRequest) (*prepared, error)
 		}
 		conn.CreatedAt = made.CreatedAt
 	}
-	session, err := st.bindings.network(q, plan, policy, obtained, trace)
+	o := &opening{bindings: st.bindings, request: q, plan: plan, reserved: policy, obtained: obtained, trace: trace}
+	lent, err := o.open()
 	if err != nil {
 		return nil, err
-	}
-	var opened atomic.Pointer[filesystem.FS] // the run's files, once it has some
-	pages, err := st.bindings.browser(q, plan, session, &opened)
-	if err != nil {
-		return nil, errors.Join(err, unused(session))
 	}
 	p := &prepared{}
 	p.run = run.New(plan, run.Deps{
 		Store: cmp.Or(q.store, st.Store), Owner: q.Owner, HostID: st.ID, BootEpoch: st.Epoch, EngineVersion: ThisVersion().Version, Watch: q.Watch, Stalls: q.Stalls,
-		Bindings: []binding.Binding{pages, session}, // a handle that is not the browser's is the network's
-		Handles:  q.handles(), Slots: q.Slots, Spans: q.Spans,
+		Bindings: lent, Handles: q.handles(), Slots: q.Slots, Spans: q.Spans,
 		Launch: func(ctx context.Context, n run.Launch) (run.Guest, binding.Binding, error) {
 			st.began(ctx, conn, p.run)
-			guest, files, err := st.launch(ctx, q, code, roots, budgets, n)
+			guest, files, err := st.launch(ctx, q, code, conn, budgets, n)
 			if err == nil {
 				p.guest.Store(&guest)
 			}
-			if fs, ok := files.(directories); ok {
-				opened.Store(fs.FS)
-			}
+			o.launched(files)
 			q = RunRequest{} // a run may wait for days, and needs its module no more
 			return guest, files, err
 		},
 		Ended: func() { st.active.ended(conn.ID, p.run) },
 	})
-	p.release = func() error { return unused(session, pages) }
-	trace.run, started = p.run.ID, session != nil
+	p.release = func() error { return unused(lent...) }
+	trace.run, started = p.run.ID, o.session != nil
 	return p, nil
 }
 
@@ -211,21 +203,20 @@ func (st *starter) budgets(q RunRequest) run.Budgets {
 	return b.Lower(q.Lower)
 }
 
-// runSecrets are the secrets of a run, the sources of those that the host obtains, and
-// the hosts that the manifest asks for and nothing approved covers. A replay
-// needs none of them.
-func (st *starter) runSecrets(q RunRequest, conn store.Connection, p *network.Policy, t *requestLogger) (secrets map[string]string, obtained *tokens, missing []string, err error) {
+// runSecrets are the secrets of a run, and the sources of those that the host obtains. A
+// replay needs none of them.
+func (st *starter) runSecrets(q RunRequest, conn store.Connection, p *network.Policy, t *requestLogger) (secrets map[string]string, obtained *tokens, err error) {
 	m := q.Connector.Manifest
 	if q.Replay != nil {
 		secrets = maps.Clone(q.Secrets)
-		return secrets, replayedTokens(m, secrets), nil, nil
+		return secrets, replayedTokens(m, secrets), nil
 	}
 	if secrets, err = st.secrets.ofRun(m, conn.ID, q.Secrets); err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	secrets = maps.Clone(secrets)
 	obtained, err = st.authorizer.tokens(m, conn, secrets, q.Secrets, p, t)
-	return secrets, obtained, missingHosts(p, m.Bindings[abi.BindingNetwork].Hosts), err
+	return secrets, obtained, err
 }
 
 // began registers a run, so that a revocation cancels it. A revocation that came since the run
@@ -243,37 +234,14 @@ func withdrawn(planned, now store.Connection) bool {
 	return now.Withdrawals != planned.Withdrawals || grantRef(now.Grant) != grantRef(planned.Grant) || !now.CreatedAt.Equal(planned.CreatedAt)
 }
 
-// directories are the file binding of one run.
-type directories struct{ *filesystem.FS }
-
-// Takes implements binding.Binding.
-func (directories) Takes(call abi.Call, _ []byte) bool {
-	return call >= abi.CallFileOpen && call <= abi.CallFileTimes
-}
-
-// Close implements binding.Binding: scratch space is removed.
-func (d directories) Close(context.Context) error { return d.FS.Close() }
-
-func (st *starter) launch(ctx context.Context, q RunRequest, code sandbox.Code, roots []filesystem.Root, b run.Budgets, n run.Launch) (run.Guest, binding.Binding, error) {
+func (st *starter) launch(ctx context.Context, q RunRequest, code sandbox.Code, conn store.Connection, b run.Budgets, n run.Launch) (run.Guest, binding.Binding, error) {
 	l, memory := q.Connector, q.MemoryBytes
 	if memory == 0 {
 		memory = st.Options.MemoryBytes
 	}
-	var files binding.Binding
-	var mounts []abi.Mount
-	if _, declared := l.Manifest.Bindings[abi.BindingFilesystem]; declared {
-		fs, err := filesystem.Open(roots, filepath.Join(st.scratchDir(), string(n.RunID)), st.Options.Quotas)
-		if err != nil {
-			code := "host_resources"
-			if errors.Is(err, filesystem.ErrMountChanged) {
-				code = "mount_changed"
-			}
-			return nil, nil, &run.LaunchError{Code: code, Err: err}
-		}
-		files = directories{fs}
-		for i, m := range fs.Mounts() {
-			mounts = append(mounts, abi.Mount{ID: uint32(i), Path: m.Path})
-		}
+	files, mounts, err := st.bindings.files(l.Manifest, conn, n.RunID)
+	if err != nil {
+		return nil, nil, err
 	}
 	guest, err := st.guests.Sandbox.Start(ctx, sandbox.Spec{
 		Name: n.Name, Env: n.Env, Module: l.Module, Wasm: l.Wasm, Code: code, Mounts: mounts,
@@ -305,14 +273,6 @@ func launchError(err error) error {
 	return &run.LaunchError{Code: code, Err: err}
 }
 
-// mergeMounts lets this run's directories win over stored ones of that name.
-func mergeMounts(stored, added []store.Mount) []store.Mount {
-	out := slices.DeleteFunc(slices.Clone(stored), func(m store.Mount) bool {
-		return slices.ContainsFunc(added, func(a store.Mount) bool { return a.Name == m.Name })
-	})
-	return append(out, added...)
-}
-
 // mergeDestinations lets what was named last for a secret stand.
 func mergeDestinations(stored, added map[string][]abi.Destination) map[string][]abi.Destination {
 	out := maps.Clone(stored)
@@ -325,43 +285,13 @@ func mergeDestinations(stored, added map[string][]abi.Destination) map[string][]
 	return out
 }
 
-// guestMounts is the part of the approved directories that the manifest asks for, as the guest
-// sees it, and /tmp. Nothing is mounted that the manifest does not name.
-func guestMounts(m *abi.Manifest, approved []store.Mount) (roots []filesystem.Root, mounts []abi.GuestMount) {
-	b, declared := m.Bindings[abi.BindingFilesystem]
-	if !declared {
-		return nil, nil
-	}
-	for _, a := range approved {
-		i := slices.IndexFunc(b.Mounts, func(w abi.MountRequest) bool { return w.Name == a.Name })
-		if i < 0 {
-			continue
-		}
-		r := filesystem.Root{Path: a.Path, Writable: a.Writable && b.Mounts[i].Writable, Device: a.Device, Inode: a.Inode}.Named(a.Name)
-		roots = append(roots, r)
-		mounts = append(mounts, abi.GuestMount{Path: r.GuestPath, Mode: mode(r.Writable)})
-	}
-	return roots, append(mounts, abi.GuestMount{Path: filesystem.ScratchPath, Mode: mode(true)})
-}
-
-func mode(writable bool) string { return filesystem.Mount{Writable: writable}.Mode() }
-
-// networked reports whether a connector can ask for requests: by functions that it
-// imports, or by lines, if its manifest has the binding.
-func (l *Loaded) networked() bool {
-	_, declared := l.Manifest.Bindings[abi.BindingNetwork]
-	return l.Module.Uses(abi.ModuleNetwork) || declared && l.Module.Transport == sandbox.TransportStdio
+// ByLines reports whether a connector uses a binding by lines, importing nothing for it:
+// the network of those that speak JSON lines.
+func (l *Loaded) ByLines(binding string) bool {
+	_, declared := l.Manifest.Bindings[binding]
+	return declared && binding == abi.BindingNetwork && l.Module.Transport == sandbox.TransportStdio
 }
 
 func usesABI(m sandbox.Module) bool {
-	return m.Uses(abi.ModuleCore) || m.Uses(abi.ModuleNetwork) || m.Uses(abi.ModuleBrowser)
-}
-
-// ApproveMount checks a directory the owner named for a run.
-func (h *bindings) ApproveMount(name, path string, writable bool) (store.Mount, error) {
-	r, err := filesystem.Approve(Home(path), writable, h.DataDir)
-	if err != nil {
-		return store.Mount{}, err
-	}
-	return store.Mount{Name: name, Path: r.Path, Writable: writable, Device: r.Device, Inode: r.Inode}, nil
+	return m.Uses(abi.ModuleCore) || slices.ContainsFunc(abi.BindingModules, func(b abi.BindingModule) bool { return m.Uses(b.Module) })
 }

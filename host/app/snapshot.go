@@ -28,7 +28,8 @@ type snapshot struct {
 	leases     map[store.ConnectionID]store.Lease
 	set        map[store.ConnectionID]map[string]time.Time // secrets, and since when
 	full       bool                                        // there is no room for a start
-	browser    bool                                        // there is one to lend
+	// absent says which of the bindings that a manifest asks for this host cannot lend, and why.
+	absent func(*abi.Manifest) map[string]string
 
 	manifests map[installedAs]*abi.Manifest // nil for one that cannot be read
 }
@@ -40,7 +41,8 @@ type installedAs struct {
 }
 
 func (sn *snapshots) take(ctx context.Context) (*snapshot, error) {
-	v := &snapshot{from: sn, leases: map[store.ConnectionID]store.Lease{}, manifests: map[installedAs]*abi.Manifest{}, full: sn.checkSpace() != nil, browser: sn.bindings.NoBrowser(ctx) == ""}
+	v := &snapshot{from: sn, leases: map[store.ConnectionID]store.Lease{}, manifests: map[installedAs]*abi.Manifest{}, full: sn.checkSpace() != nil,
+		absent: func(m *abi.Manifest) map[string]string { return sn.bindings.absentFor(ctx, m, false) }}
 	var err error
 	if v.connectors, err = sn.Store.Connectors(ctx); err != nil {
 		return nil, err
@@ -143,7 +145,7 @@ func (v *snapshot) notReady(ctx context.Context, c store.Connection) []string {
 func (v *snapshot) input(c store.Connection, k store.Connector, m *abi.Manifest) run.Input {
 	in := run.Input{
 		Connector: k, Connection: c, Manifest: m, Interactive: !c.Approved.NoInteractive,
-		Secrets: map[string]string{}, Tokens: map[string]run.Token{}, Offered: map[string]bool{abi.BindingBrowser: v.browser},
+		Secrets: map[string]string{}, Tokens: map[string]run.Token{}, Kinds: Kinds, Absent: v.absent(m),
 	}
 	for name := range v.set[c.ID] {
 		in.Secrets[name] = "set"
@@ -156,12 +158,6 @@ func (v *snapshot) input(c store.Connection, k store.Connector, m *abi.Manifest)
 		if v.obtainable(c, f) {
 			in.Tokens[f.Name] = replayedToken("")
 		}
-	}
-	requested := m.Bindings[abi.BindingNetwork].Hosts
-	if policy, err := policyOf(c.Approved.Hosts); err == nil {
-		in.MissingHosts = missingHosts(policy, requested)
-	} else {
-		in.MissingHosts = requested
 	}
 	return in
 }

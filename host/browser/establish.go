@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/browser/engine"
 	"github.com/sluicehost/sluice/host/browser/fleet"
 )
@@ -169,7 +170,7 @@ func (e *establishment) askOwner(ctx context.Context, message string, timeout ti
 		e.s.mu.Unlock()
 	}()
 	id, _, err := e.s.back.Ask(ctx, message, timeout)
-	if errors.Is(err, ErrNotInteractive) {
+	if errors.Is(err, binding.ErrNotInteractive) {
 		return "", fleet.ErrNobody
 	}
 	if err != nil {
@@ -206,7 +207,7 @@ func (e *establishment) checkpoint(phase string) {
 func (e *establishment) unestablished(err error) error {
 	var r *engine.Refusal
 	if errors.As(err, &r) && r.Code == "session_not_live" {
-		e.s.back.End(Failure{Code: r.Code, Message: e.s.name() + ": " + r.Message, Hint: "manual_action_required"})
+		e.s.back.End(binding.Failure{Code: r.Code, Message: e.s.name() + ": " + r.Message, Hint: "manual_action_required"})
 	}
 	return err
 }
@@ -218,7 +219,7 @@ func (e *establishment) tripped(silent time.Duration, last string) error {
 		name = e.s.o.Connection
 	}
 	message := fmt.Sprintf("%s_session_establish_timeout: no checkpoint for %d ms; the last one was %s", name, silent.Milliseconds(), last)
-	e.s.back.End(Failure{Code: "session_establish_timeout", Message: message, Retryable: !e.s.submitted.Load()})
+	e.s.back.End(binding.Failure{Code: "session_establish_timeout", Message: message, Retryable: !e.s.submitted.Load()})
 	return refuse(engine.Open, "surface_not_open", "the session was not established in time")
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/browser/chromium"
 	"github.com/sluicehost/sluice/host/browser/engine"
 	"github.com/sluicehost/sluice/host/browser/fleet"
@@ -175,7 +176,7 @@ func (s *Session) Page(ctx context.Context) (title, host string) {
 
 // lost is told by the surface, once, that it is gone.
 func (s *Session) lost(id string, p fleet.Probe) {
-	s.back.Lost(id, p)
+	s.back.Lost(id, binding.Probe(p))
 }
 
 // surfaceEvent puts a step of the surface's life into the run's timeline.

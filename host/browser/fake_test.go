@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/browser"
 	"github.com/sluicehost/sluice/host/browser/chromium"
 	"github.com/sluicehost/sluice/host/browser/engine"
@@ -193,9 +194,9 @@ func (g *fakeGate) Bind(b chromium.GateBinding) {
 type log struct {
 	mu     sync.Mutex
 	events []event
-	lost   []fleet.Probe
+	lost   []binding.Probe
 	shown  []abi.Attachment
-	ends   []browser.Failure
+	ends   []binding.Failure
 	used   []string
 	told   []string
 	ask    func(ctx context.Context, message string, timeout time.Duration) (string, string, error)
@@ -222,7 +223,7 @@ func (l *log) Progress(message string) {
 	defer l.mu.Unlock()
 	l.told = append(l.told, message)
 }
-func (l *log) Lost(_ string, p fleet.Probe) {
+func (l *log) Lost(_ string, p binding.Probe) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lost = append(l.lost, p)
@@ -232,17 +233,17 @@ func (l *log) Attachment(a abi.Attachment) {
 	defer l.mu.Unlock()
 	l.shown = append(l.shown, a)
 }
-func (l *log) End(f browser.Failure) {
+func (l *log) End(f binding.Failure) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ends = append(l.ends, f)
 }
-func (l *log) Artifact(a browser.Artifact) {
+func (l *log) Artifact(a binding.Artifact) {
 	l.Event("artifact.created", "succeeded", map[string]any{"type": a.Type, "size": a.Size, "digest": a.Digest, "summary": a.Summary, "media": a.MediaType})
 }
 func (l *log) Ask(ctx context.Context, message string, timeout time.Duration) (string, string, error) {
 	if l.ask == nil {
-		return "", "", browser.ErrNotInteractive
+		return "", "", binding.ErrNotInteractive
 	}
 	return l.ask(ctx, message, timeout)
 }
@@ -360,11 +361,11 @@ func (d *desk) refused(t *testing.T, request, code string, errno abi.Errno) map[
 	return out
 }
 
-func (l *log) failures() []browser.Failure {
+func (l *log) failures() []binding.Failure {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.ends)
 }
-func (l *log) seen() []abi.Attachment { l.mu.Lock(); defer l.mu.Unlock(); return slices.Clone(l.shown) }
-func (l *log) losses() []fleet.Probe  { l.mu.Lock(); defer l.mu.Unlock(); return slices.Clone(l.lost) }
-func (l *log) said() []string         { l.mu.Lock(); defer l.mu.Unlock(); return slices.Clone(l.told) }
+func (l *log) seen() []abi.Attachment  { l.mu.Lock(); defer l.mu.Unlock(); return slices.Clone(l.shown) }
+func (l *log) losses() []binding.Probe { l.mu.Lock(); defer l.mu.Unlock(); return slices.Clone(l.lost) }
+func (l *log) said() []string          { l.mu.Lock(); defer l.mu.Unlock(); return slices.Clone(l.told) }

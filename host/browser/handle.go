@@ -9,9 +9,17 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/browser/engine"
 	"github.com/sluicehost/sluice/host/browser/fleet"
 )
+
+// Takes implements binding.Binding: verbs, and read and close of a handle that the
+// binding Owns.
+func (s *Session) Takes(call abi.Call, payload []byte) bool {
+	handle, named := binding.Handle(call, payload)
+	return call == abi.CallBrowser || named && s.Owns(handle)
+}
 
 // Handle serves one call: a verb, or read and close of a handle that the binding
 // Owns. The reply of a refusal is its JSON.

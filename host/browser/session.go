@@ -2,49 +2,15 @@ package browser
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/browser/engine"
 	"github.com/sluicehost/sluice/host/browser/fleet"
 )
-
-// A Run is the run as its browser sees it. Every method may be called from any
-// goroutine, keeps the order of calls, and, but for Ask, returns at once; once the
-// run is over they do nothing. See run.BrowserRun, of which this is the shape.
-type Run interface {
-	Event(typ, status string, data map[string]any)
-	SealedUsed(field, origin, placement string)
-	Progress(message string)
-	Lost(surfaceID string, p fleet.Probe)
-	Attachment(a abi.Attachment)
-	Ask(ctx context.Context, message string, timeout time.Duration) (id, status string, err error)
-	End(f Failure)
-	Artifact(a Artifact)
-}
-
-// ErrNotInteractive is what Run.Ask returns where nobody can be asked.
-var ErrNotInteractive = errors.New("the run has no interactive binding")
-
-// A Failure is why a run cannot go on without its browser.
-type Failure struct {
-	Code      string // session_not_live or session_establish_timeout
-	Message   string
-	Retryable bool
-	Hint      string // manual_action_required or ""
-}
-
-// An Artifact is a file that a run leaves for its owner.
-type Artifact struct {
-	Type      string // browser-trace
-	Summary   string // of the host's own making
-	MediaType string
-	Size      int64  // in bytes
-	Digest    string // sha256:… of its content
-}
 
 // A Session is the browser binding of one run. Handle is called for one call at a
 // time; everything else may be called while it is.
@@ -60,7 +26,7 @@ type Session struct {
 	work      sync.WaitGroup
 
 	runID string
-	back  Run
+	back  binding.Run
 	// page is held by whoever works the page: a verb, or Taken for a moment. Who
 	// waits for the owner within a verb gives it back meanwhile.
 	page chan struct{}
@@ -109,7 +75,7 @@ func newSession(h *Host, o SessionOptions) *Session {
 
 // Begin names the run and gives the way back into it. It is called once, before
 // everything else.
-func (s *Session) Begin(runID string, back Run) { s.runID, s.back = runID, back }
+func (s *Session) Begin(runID string, back binding.Run) { s.runID, s.back = runID, back }
 
 // Seal lets a handle stand for a value that may be typed at the destinations whose
 // placements have browser_fill; forms are the encodings in which a page may
@@ -200,10 +166,10 @@ type noRun struct{}
 func (noRun) Event(string, string, map[string]any) {}
 func (noRun) SealedUsed(string, string, string)    {}
 func (noRun) Progress(string)                      {}
-func (noRun) Lost(string, fleet.Probe)             {}
+func (noRun) Lost(string, binding.Probe)           {}
 func (noRun) Attachment(abi.Attachment)            {}
-func (noRun) End(Failure)                          {}
-func (noRun) Artifact(Artifact)                    {}
+func (noRun) End(binding.Failure)                  {}
+func (noRun) Artifact(binding.Artifact)            {}
 func (noRun) Ask(context.Context, string, time.Duration) (id, status string, err error) {
-	return "", "", ErrNotInteractive
+	return "", "", binding.ErrNotInteractive
 }

@@ -8,12 +8,13 @@ import (
 	"sync"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/browser/engine"
 )
 
 // firstHandle is the first stream handle of the binding: those below are the
 // network's, and none is ever both.
-const firstHandle uint32 = 1 << 30
+const firstHandle = binding.HandlesOf
 
 // Bounds of what is open as streams.
 const (

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/browser/engine"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
@@ -147,7 +148,7 @@ func (tr *tracing) finishTrace(ctx context.Context) {
 	if got.Actions == 1 {
 		word = "action"
 	}
-	tr.s.back.Artifact(Artifact{
+	tr.s.back.Artifact(binding.Artifact{
 		Type: TraceArtifact, Summary: fmt.Sprintf("Browser trace, %d %s", got.Actions, word), MediaType: "application/zip", Size: got.Bytes, Digest: got.Digest,
 	})
 	tr.s.back.Progress(fmt.Sprintf("browser trace written: %s (%d actions, %d bytes)", got.Name, got.Actions, got.Bytes))

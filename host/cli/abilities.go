@@ -6,9 +6,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/app"
-	"github.com/sluicehost/sluice/host/grant"
 	"github.com/sluicehost/sluice/host/run"
-	"github.com/sluicehost/sluice/host/sandbox"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -23,9 +21,6 @@ var abilities = []struct {
 	{"ask you something and wait for the answer", list(abi.ModuleCore, "interact")},
 	{"tell you what it waits for", list(abi.ModuleCore, "assist")},
 	{"write a log and text for you", list(abi.ModuleCore, "log", "message")},
-	{"make web requests through the host", list(abi.ModuleNetwork, "")},
-	{"act in a browser through the host", list(abi.ModuleBrowser, "")},
-	{"open files in the directories you mount", list(abi.ModuleWASI, "path_")},
 	{"read its input, write its output, read open files", list(abi.ModuleWASI, "fd_")},
 	{"read the clock, wait, get random numbers", list(abi.ModuleWASI, "clock_", "random_", "poll_", "sched_")},
 	{"read its name and settings", list(abi.ModuleWASI, "args_", "environ_")},
@@ -42,15 +37,17 @@ func list(module string, names ...string) []string {
 // able lists what the imports of a connector let it do.
 func able(l *app.Loaded) []string {
 	var out []string
+	imports := func(prefix string) bool {
+		return slices.ContainsFunc(l.Module.Imports, func(i app.Import) bool { return strings.HasPrefix(i.String(), prefix) })
+	}
 	for _, a := range abilities {
-		used := slices.ContainsFunc(l.Module.Imports, func(i app.Import) bool {
-			return slices.ContainsFunc(a.prefixes, func(p string) bool { return strings.HasPrefix(i.String(), p) })
-		})
-		if _, declared := l.Manifest.Bindings[abi.BindingNetwork]; a.prefixes[0] == abi.ModuleNetwork+"." && declared && l.Module.Transport == sandbox.TransportStdio {
-			used = true // by lines
-		}
-		if used {
+		if slices.ContainsFunc(a.prefixes, imports) {
 			out = append(out, a.words)
+		}
+	}
+	for _, k := range app.Kinds {
+		if prefix, words := k.Imports(); imports(prefix) || l.ByLines(k.Name()) {
+			out = append(out, words)
 		}
 	}
 	return out
@@ -95,39 +92,14 @@ func requests(m *abi.Manifest, conn *store.Connection) []request {
 		one := func(wants, granted, flag string) {
 			out = append(out, request{name, wants, b.Required, granted, flag})
 		}
-		switch name {
-		case abi.BindingFilesystem:
-			for _, w := range b.Mounts {
-				granted, flag := grantedMount(conn.Approved, w)
-				access := "read the directory "
-				if w.Writable {
-					access = "read and change the directory "
-				}
-				one(join(": ", access+abi.Clean(w.Name), abi.Clean(w.Purpose)), granted, flag)
+		k, known := app.Kinds.Of(name)
+		switch {
+		case known:
+			for _, a := range k.Asks(m, conn.Approved) {
+				one(a.Words, a.Granted, a.Flag)
 			}
-			one("a scratch directory of its own", "yes, emptied after each run", "")
-		case abi.BindingNetwork:
-			if len(b.Hosts) == 0 {
-				granted, flag := "only those of --allow-host HOST", "--allow-host HOST"
-				if have := conn.Approved.Hosts; len(have) > 0 {
-					granted, flag = "granted: "+abi.Clean(strings.Join(have, ", ")), ""
-				}
-				one(grant.Want{Kind: grant.Servers}.String(), granted, flag)
-			}
-			for _, host := range b.Hosts {
-				granted, flag := grantedHost(conn.Approved, m, host)
-				one("reach "+abi.Clean(host), granted, flag)
-			}
-		case abi.BindingInteractive:
+		case name == abi.BindingInteractive:
 			one("ask you "+orNone(m.HumanKinds), "when somebody is there to ask; you decide each answer", "")
-		case abi.BindingBrowser:
-			granted, flag := "only with --browser", "--browser"
-			if conn.Approved.Browser {
-				granted, flag = "granted", ""
-			}
-			for _, words := range browserWords(m) {
-				one(words, granted, flag)
-			}
 		default:
 			one(abi.Clean(name), "this host does not have it", "")
 		}
@@ -156,41 +128,6 @@ func sessionRequest(t abi.SessionToken) request {
 	}
 }
 
-// browserWords are what a connector wants of a browser.
-func browserWords(m *abi.Manifest) []string {
-	var out []string
-	for _, w := range grant.Wants(m) {
-		if w.Kind == grant.Browse || w.Kind == grant.Binding && w.Name == abi.BindingBrowser {
-			out = append(out, w.String())
-		}
-	}
-	return out
-}
-
-func grantedMount(a store.Approved, w abi.MountRequest) (granted, flag string) {
-	for _, have := range a.Mounts {
-		if have.Name == w.Name && (have.Writable || !w.Writable) {
-			return "granted: " + have.Path, ""
-		}
-	}
-	flag = "--mount " + abi.Clean(w.Name) + "=DIR"
-	if w.Writable {
-		flag += ":rw"
-	}
-	return "only with " + flag, flag
-}
-
-func grantedHost(a store.Approved, m *abi.Manifest, name string) (granted, flag string) {
-	flag = "--allow-host " + abi.Clean(name)
-	if missing, err := app.MissingHosts(m, a.Hosts); err == nil && !slices.Contains(missing, name) {
-		return "granted", ""
-	}
-	if wanted, err := app.WantedHosts(m, a.Hosts); err == nil && slices.Contains(wanted, name) {
-		return "with --yes, or " + flag, flag
-	}
-	return "only with " + flag, flag
-}
-
 // searched says what the host does about a server that gives a sealed secret back.
 const searched = "answers are searched for it, but for what is packed in them (zip, PDF)"
 
@@ -216,9 +153,8 @@ func secretRequest(m *abi.Manifest, s abi.SecretField, a store.Approved) request
 // tokenRequests are the servers from which the host obtains a secret.
 func tokenRequests(m *abi.Manifest, s abi.SecretField, a store.Approved) []request {
 	var out []request
-	for _, name := range app.TokenHosts(s.OAuth) {
-		granted, flag := grantedHost(a, m, name)
-		out = append(out, request{abi.BindingNetwork, "have the host reach " + abi.Clean(name) + " for the secret " + s.Name, s.Required, granted, flag})
+	for _, ask := range app.TokenAsks(s, a) {
+		out = append(out, request{abi.BindingNetwork, ask.Words, s.Required, ask.Granted, ask.Flag})
 	}
 	return out
 }

@@ -3,8 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -12,6 +10,7 @@ import (
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/api/client"
 	"github.com/sluicehost/sluice/host/app"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 )
@@ -49,33 +48,78 @@ func (c approval) approve(ctx context.Context, to served, known store.Connection
 	return err
 }
 
-func (c approval) approveRest(known store.Connection, q *app.RunRequest, f *runFlags) (err error) {
-	if q.Approved.Hosts, err = c.hosts(known, q, f); err != nil {
-		return err
-	}
-	if q.Approved.Browser, err = c.acts(known, q, f); err != nil {
-		return err
+// approveKinds adds what the owner approves of bindings: what flags give, what --yes or an
+// answer on the terminal agrees to, and what is named there. A replay reaches no server
+// and asks for nothing.
+func (c approval) approveKinds(known store.Connection, q *app.RunRequest, f *runFlags, dataDir string, remote bool) (err error) {
+	for _, k := range app.Kinds {
+		if err := c.approveKind(k, known, q, f, dataDir, remote); err != nil {
+			return err
+		}
 	}
 	q.Approved.Plain, err = c.plain(known, q, f)
 	return err
 }
 
-// acts is whether the connector may act in a browser: by --browser, --yes, or an
-// answer on the terminal.
-func (c approval) acts(known store.Connection, q *app.RunRequest, f *runFlags) (bool, error) {
+func (c approval) approveKind(k binding.Kind, known store.Connection, q *app.RunRequest, f *runFlags, dataDir string, remote bool) error {
 	m := q.Connector.Manifest
-	_, asks := m.Bindings[abi.BindingBrowser]
-	switch {
-	case f.browser && !asks:
-		return false, usagef("--browser: the connector asks for no browser")
-	case f.browser || !asks || q.Replay != nil || known.Approved.Browser:
-		return f.browser, nil
+	given, err := k.Given(binding.Given{Manifest: m, Values: f.bindings.of(k), DataDir: dataDir, Remote: remote})
+	if err != nil {
+		return usage{err}
 	}
-	if t, ok := c.terminal(); ok && !f.yes && !f.noInteractive {
-		t.say("── %s wants to %s", shownName(m), strings.Join(browserWords(m), "; to "))
-		return t.choose("Let it? [yes/no] "), nil
+	k.Merge(&q.Approved, given)
+	have := known.Approved
+	k.Merge(&have, q.Approved)
+	t, ok := c.terminal()
+	ask := ok && !f.yes && !f.noInteractive
+	if words, more := k.Offer(m, have); words != "" && q.Replay == nil {
+		if ask {
+			t.say("── %s wants to %s", shownName(m), words)
+		}
+		if f.yes || ask && t.choose("Let it? [yes/no] ") {
+			k.Merge(&q.Approved, more)
+		}
 	}
-	return f.yes, nil
+	if !ask || remote {
+		return nil
+	}
+	for _, choice := range k.Choices(m, have) {
+		k.Merge(&q.Approved, t.approveNamed(choice, shownName(m), dataDir))
+	}
+	return nil
+}
+
+// approveNamed asks for what a connector cannot start without. The owner who names
+// nothing sees the start refused.
+func (t terminal) approveNamed(c binding.Choice, connector, dataDir string) store.Approved {
+	t.say("── %s wants to %s", connector, c.Words)
+	if c.Purpose != "" {
+		t.say("   It says:")
+		t.say("   │ %s", abi.Clean(c.Purpose))
+	}
+	for {
+		t.prompt(c.Prompt)
+		name, err := t.read(false)
+		if err != nil || name == "" {
+			return store.Approved{}
+		}
+		approved, err := c.Take(name, dataDir, false)
+		if err == nil && c.More != "" && t.choose(c.More) {
+			approved, err = c.Take(name, dataDir, true)
+		}
+		if err == nil {
+			return approved
+		}
+		t.say("   %v", err)
+	}
+}
+
+// shownName is what people call a connector.
+func shownName(m *abi.Manifest) string {
+	if n := abi.Clean(m.DisplayName); n != "" {
+		return n
+	}
+	return m.Name()
 }
 
 // accept asks about a version that wants more than the one that was approved, or
@@ -153,136 +197,6 @@ func (c approval) plain(known store.Connection, q *app.RunRequest, f *runFlags) 
 		}
 	}
 	return agreed, nil
-}
-
-// hosts are what the owner lets the connector reach: those of --allow-host, and
-// those of the manifest that --yes or an answer on the terminal approves.
-// Addresses and names of the owner's own network are only ever typed.
-func (c approval) hosts(known store.Connection, q *app.RunRequest, f *runFlags) ([]string, error) {
-	if q.Replay != nil { // its hosts are those of the recording
-		return nil, nil
-	}
-	m := q.Connector.Manifest
-	for _, text := range f.hosts {
-		if err := app.CheckHost(text); err != nil {
-			return nil, usagef("--allow-host: %w", err)
-		}
-	}
-	wanted, err := app.WantedHosts(m, slices.Concat(known.Approved.Hosts, f.hosts))
-	if err != nil || len(wanted) == 0 {
-		return f.hosts, err
-	}
-	if t, ok := c.terminal(); ok && !f.yes && !f.noInteractive {
-		t.say("── %s wants to reach %s", shownName(m), abi.Clean(strings.Join(wanted, ", ")))
-		if !t.choose("Let it? [yes/no] ") {
-			return f.hosts, nil
-		}
-	} else if !f.yes {
-		return f.hosts, nil
-	}
-	return slices.Concat(f.hosts, wanted), nil
-}
-
-// mounts are the directories of a run: those of --mount, then those that are
-// required, not approved yet, and named by the owner when asked.
-func (c approval) mounts(h *app.Host, known store.Connection, m *abi.Manifest, f *runFlags) ([]store.Mount, error) {
-	given, err := approveMounts(h, m, f.mounts)
-	if err != nil {
-		return nil, err
-	}
-	t, ok := c.terminal()
-	if !ok || f.yes || f.noInteractive {
-		return given, nil
-	}
-	return append(given, t.askMounts(h, m, slices.Concat(known.Approved.Mounts, given))...), nil
-}
-
-// approveMounts reads NAME=DIR[:rw] and checks the directories.
-func approveMounts(h *app.Host, m *abi.Manifest, args []string) ([]store.Mount, error) {
-	var known []string
-	changes := map[string]bool{}
-	for _, r := range m.Bindings[abi.BindingFilesystem].Mounts {
-		known = append(known, r.Name)
-		changes[r.Name] = r.Writable
-	}
-	var out []store.Mount
-	for _, a := range args {
-		name, dir, ok := strings.Cut(a, "=")
-		if !ok || name == "" || dir == "" {
-			return nil, usagef("--mount %s: want NAME=DIR or NAME=DIR:rw", abi.Clean(a))
-		}
-		if !slices.Contains(known, name) {
-			return nil, usagef("--mount %s: the connector asks for no directory of that name; it asks for: %s", abi.Clean(name), orNone(known))
-		}
-		if slices.ContainsFunc(out, func(m store.Mount) bool { return m.Name == name }) {
-			return nil, usagef("--mount %s is given twice", name)
-		}
-		dir, writable := strings.CutSuffix(dir, ":rw")
-		dir = strings.TrimSuffix(dir, ":ro")
-		if writable && !changes[name] {
-			return nil, usagef("--mount %s: the connector asks to read it only; leave out :rw", name)
-		}
-		approved, err := h.ApproveMount(name, filepath.Clean(dir), writable)
-		if err != nil {
-			return nil, usage{fmt.Errorf("--mount %s: %w", name, err)}
-		}
-		out = append(out, approved)
-	}
-	return out, nil
-}
-
-// askMounts asks for each required directory that is not among approved. The
-// owner who gives none sees the start refused with its name.
-func (t terminal) askMounts(h *app.Host, m *abi.Manifest, approved []store.Mount) []store.Mount {
-	b := m.Bindings[abi.BindingFilesystem]
-	if !b.Required {
-		return nil
-	}
-	var out []store.Mount
-	for _, want := range b.Mounts {
-		if slices.ContainsFunc(approved, func(a store.Mount) bool { return a.Name == want.Name && (a.Writable || !want.Writable) }) {
-			continue
-		}
-		if mount, ok := t.askMount(h, m, want); ok {
-			out = append(out, mount)
-		}
-	}
-	return out
-}
-
-func (t terminal) askMount(h *app.Host, m *abi.Manifest, want abi.MountRequest) (store.Mount, bool) {
-	access := "read"
-	if want.Writable {
-		access = "read and change"
-	}
-	t.say("── %s wants to %s a directory it calls %s", shownName(m), access, abi.Clean(want.Name))
-	if want.Purpose != "" {
-		t.say("   It says:")
-		t.say("   │ %s", abi.Clean(want.Purpose))
-	}
-	for {
-		t.prompt("Which directory? (empty: none) ")
-		dir, err := t.read(false)
-		if err != nil || dir == "" {
-			return store.Mount{}, false
-		}
-		mount, err := h.ApproveMount(want.Name, filepath.Clean(dir), false)
-		if err == nil && want.Writable && t.choose("Let it change files there? [yes/no] ") {
-			mount, err = h.ApproveMount(want.Name, filepath.Clean(dir), true)
-		}
-		if err == nil {
-			return mount, true
-		}
-		t.say("   %v", err)
-	}
-}
-
-// shownName is what people call a connector.
-func shownName(m *abi.Manifest) string {
-	if n := abi.Clean(m.DisplayName); n != "" {
-		return n
-	}
-	return m.Name()
 }
 
 // destinations reads NAME=ORIGIN: where the owner lets a secret go besides the

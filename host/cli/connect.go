@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -109,24 +108,13 @@ func (c approval) showConnection(conn host.Connection, m *abi.Manifest) error {
 
 // bindings are what a connection has, and what flags and the owner add.
 func (c approval) bindings(k *client.Client, have host.Bindings, q *app.RunRequest, f *runFlags) (host.Bindings, error) {
-	known := store.Connection{Approved: approvedFrom(have)}
+	known := store.Connection{Approved: app.ApprovedBy(have)}
 	m := q.Connector.Manifest
 	var err error
 	if q.Approved.Destinations, err = destinations(m, f.secretsTo); err != nil {
 		return have, err
 	}
-	if k.Local() {
-		err = c.withFiles(func(h *app.Host) (err error) {
-			q.Approved.Mounts, err = c.mounts(h, known, m, f)
-			return err
-		})
-	} else {
-		q.Approved.Mounts, err = mountsThere(f.mounts)
-	}
-	if err != nil {
-		return have, err
-	}
-	if err := c.approveRest(known, q, f); err != nil {
+	if err := c.approveKinds(known, q, f, "", !k.Local()); err != nil {
 		return have, err
 	}
 	return merged(have, q.Approved), nil
@@ -142,50 +130,12 @@ func (c *command) withFiles(do func(*app.Host) error) error {
 	return do(h)
 }
 
-// mountsThere reads NAME=DIR[:rw] of another machine, which checks it.
-func mountsThere(args []string) ([]store.Mount, error) {
-	var out []store.Mount
-	for _, a := range args {
-		name, dir, ok := strings.Cut(a, "=")
-		dir, writable := strings.CutSuffix(dir, ":rw")
-		if !ok || name == "" || !filepath.IsAbs(dir) && !strings.HasPrefix(dir, "~/") {
-			return nil, usagef("--mount %s: want NAME=DIR with a whole path of the machine that the host runs on, or ~/ and one in the home of who runs it", abi.Clean(a))
-		}
-		out = append(out, store.Mount{Name: name, Path: dir, Writable: writable})
-	}
-	return out, nil
-}
-
-// merged adds approvals to bindings; one of a directory replaces that of its name.
+// merged adds approvals to bindings.
 func merged(b host.Bindings, more store.Approved) host.Bindings {
-	if len(more.Hosts) > 0 {
-		n := host.NetworkBinding{}
-		if b.Network != nil {
-			n.Hosts = slices.Clone(b.Network.Hosts)
-		}
-		for _, h := range more.Hosts {
-			if !slices.Contains(n.Hosts, h) {
-				n.Hosts = append(n.Hosts, h)
-			}
-		}
-		b.Network = &n
-	}
-	if len(more.Mounts) > 0 {
-		fs := host.FilesystemBinding{}
-		if b.Filesystem != nil {
-			fs.Mounts = slices.DeleteFunc(slices.Clone(b.Filesystem.Mounts), func(have host.Mount) bool {
-				return slices.ContainsFunc(more.Mounts, func(m store.Mount) bool { return m.Name == have.Name })
-			})
-		}
-		for _, m := range more.Mounts {
-			mode := "ro"
-			if m.Writable {
-				mode = "rw"
-			}
-			fs.Mounts = append(fs.Mounts, host.Mount{Name: m.Name, HostPath: m.Path, Mode: mode})
-		}
-		b.Filesystem = &fs
-	}
+	var all store.Approved
+	app.Kinds.Read(b, &all)
+	app.Kinds.Merge(&all, more)
+	app.Kinds.Show(store.Connection{Approved: all}, nil, &b)
 	if len(more.Destinations) > 0 {
 		b.Destinations = maps.Clone(b.Destinations)
 		if b.Destinations == nil {
@@ -194,9 +144,6 @@ func merged(b host.Bindings, more store.Approved) host.Bindings {
 		for name, to := range more.Destinations {
 			b.Destinations[name] = append(slices.Clone(b.Destinations[name]), to...)
 		}
-	}
-	if more.Browser && b.Browser == nil {
-		b.Browser = &host.BrowserBinding{}
 	}
 	for _, name := range more.Plain {
 		if !slices.Contains(b.PlainAcknowledged, name) {

@@ -16,6 +16,7 @@ import (
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/api/client"
 	"github.com/sluicehost/sluice/host/app"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 )
@@ -198,23 +199,11 @@ func granted(conn store.Connection, m *abi.Manifest) []string {
 			lines = []string{"do nothing: the grant is " + strings.TrimPrefix(code, "grant_")}
 		}
 	}
-	for _, h := range conn.Approved.Hosts {
-		lines = append(lines, "reach "+h)
-	}
-	for _, d := range conn.Approved.Mounts {
-		verb := "read "
-		if d.Writable {
-			verb = "read and change "
-		}
-		lines = append(lines, verb+d.Path+", which it calls "+d.Name)
-	}
+	lines = append(lines, app.Kinds.Granted(m, conn.Approved)...)
 	for _, name := range sortedNames(conn.Approved.Destinations) {
 		for _, d := range conn.Approved.Destinations[name] {
 			lines = append(lines, "have the secret "+name+" sent to "+d.Origin+d.PathPrefix)
 		}
-	}
-	if conn.Approved.Browser {
-		lines = append(lines, browserWords(m)...)
 	}
 	for _, name := range conn.Approved.Plain {
 		lines = append(lines, "see the secret "+name+" itself")
@@ -223,8 +212,8 @@ func granted(conn store.Connection, m *abi.Manifest) []string {
 }
 
 func (c grantCommands) revoke() *cobra.Command {
-	var hosts, mounts, plain []string
-	var browser bool
+	var plain []string
+	var taken givenFlags
 	cmd := &cobra.Command{
 		Use: "revoke CONNECTION", Short: "Take back what a connection was given",
 		Long: `Takes back everything a connection was given, or with flags only what they name,
@@ -234,14 +223,15 @@ and stored secrets. sluice grant gives it anew.`,
 		Args:    args(1, 1, "one connection"),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			id := store.ConnectionID(a[0])
-			if len(hosts)+len(mounts)+len(plain) == 0 && !browser {
+			of := taken.all()
+			if len(of)+len(plain) == 0 {
 				return c.revokeAll(cmd.Context(), id)
 			}
 			return c.reading(cmd.Context(), func(src served) error {
 				if _, err := findConnection(cmd.Context(), src, a[0]); err != nil {
 					return err
 				}
-				conn, err := src.narrow(cmd.Context(), id, hosts, mounts, plain, browser)
+				conn, err := src.narrow(cmd.Context(), id, of, plain)
 				if err == nil {
 					c.revoked(conn)
 				}
@@ -250,9 +240,7 @@ and stored secrets. sluice grant gives it anew.`,
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringArrayVar(&hosts, "host", nil, "only the server `HOST`, as it was approved; repeatable")
-	fl.StringArrayVar(&mounts, "mount", nil, "only the directory `NAME`; repeatable")
-	fl.BoolVar(&browser, "browser", false, "only the use of a browser")
+	taken.add(cmd, func(f binding.Flag) (name, usage string) { return f.Take, f.TakeUsage })
 	fl.StringArrayVar(&plain, "plain", nil, "only the sight of the secret `NAME`; repeatable")
 	return cmd
 }

@@ -26,7 +26,7 @@ func (f *runFlags) openTape() (*tape, error) {
 	switch {
 	case f.record != "" && f.replay != "":
 		return nil, usagef("--record and --replay contradict each other")
-	case f.replay != "" && len(f.hosts) > 0:
+	case f.replay != "" && f.bindings.all()[abi.BindingNetwork] != nil:
 		return nil, usagef("--replay and --allow-host contradict each other: a replay reaches no server")
 	case f.record != "":
 		file, err := createFile("--record", f.record)

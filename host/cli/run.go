@@ -19,6 +19,7 @@ import (
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/api/client"
 	"github.com/sluicehost/sluice/host/app"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/browser"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/signature"
@@ -28,19 +29,20 @@ import (
 
 // runFlags are the flags of sluice run.
 type runFlags struct {
-	manifest, connection, mode      string
-	scope, config, state            string
-	reset, noPersist                bool
-	mounts, hosts, secrets, answers []string
-	plain, secretsTo                []string
-	yes, noInteractive              bool
-	narrow                          bool
-	browser, trace                  bool
-	require                         string
-	out, timeline                   string
-	record, replay                  string
-	keeps                           bool // --store says where a replay is kept
-	declined                        bool // the owner was asked about this version, and said no
+	manifest, connection, mode string
+	scope, config, state       string
+	reset, noPersist           bool
+	secrets, answers           []string
+	bindings                   givenFlags
+	plain, secretsTo           []string
+	yes, noInteractive         bool
+	narrow                     bool
+	trace                      bool
+	require                    string
+	out, timeline              string
+	record, replay             string
+	keeps                      bool // --store says where a replay is kept
+	declined                   bool // the owner was asked about this version, and said no
 }
 
 // runCommands is sluice run.
@@ -91,11 +93,9 @@ func (f *runFlags) addApprovals(cmd *cobra.Command) {
 	fl.StringVar(&f.manifest, "manifest", "", "manifest `FILE` that wins over the module's own")
 	fl.StringVar(&f.scope, "scope", "", "what to collect, `JSON|@FILE` (default: the manifest's streams)")
 	fl.BoolVar(&f.narrow, "narrow", false, "let records that are collected again lose stored fields that --scope leaves out")
-	fl.StringArrayVar(&f.mounts, "mount", nil, "let the connector see a directory, `NAME=DIR[:rw]`; repeatable")
-	fl.StringArrayVar(&f.hosts, "allow-host", nil, "let the connector reach a server, `[http://]HOST[:PORT]`; repeatable")
+	f.bindings.add(cmd, func(f binding.Flag) (name, usage string) { return f.Name, f.Usage })
 	fl.StringArrayVar(&f.secretsTo, "secret-to", nil, "let a secret go to a server of yours, `NAME=ORIGIN`; repeatable")
 	fl.StringArrayVar(&f.plain, "plain", nil, "let the connector see the secret `NAME` itself; repeatable")
-	fl.BoolVar(&f.browser, "browser", false, "let the connector act in a browser of the host's, at the servers that it may reach")
 	fl.BoolVar(&f.yes, "yes", false, "grant what the manifest asks for without asking (directories and sight of secrets must always be named)")
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/api/client"
 	"github.com/sluicehost/sluice/host/app"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/export"
 	"github.com/sluicehost/sluice/host/signature"
 	"github.com/sluicehost/sluice/host/timeline"
@@ -86,7 +87,7 @@ func isID(text string) bool {
 func connectionFrom(k host.Connection) store.Connection {
 	out := store.Connection{
 		ID: store.ConnectionID(k.ConnectionID), Manifest: k.Manifest, ConnectorID: store.ConnectorID(k.ConnectorID), DisplayName: k.DisplayName, Enabled: k.Enabled,
-		Grant: grantFrom(k.Grant), Approved: approvedFrom(k.Bindings), Digest: store.Digest(k.ModuleDigest), CreatedAt: k.CreatedAt,
+		Grant: grantFrom(k.Grant), Approved: app.ApprovedBy(k.Bindings), Digest: store.Digest(k.ModuleDigest), CreatedAt: k.CreatedAt,
 	}
 	return out
 }
@@ -107,19 +108,6 @@ func grantFrom(g *host.Grant) *store.Grant {
 	}
 	if out.Ref == ownGrant {
 		out.Ref = ""
-	}
-	return out
-}
-
-func approvedFrom(b host.Bindings) store.Approved {
-	out := store.Approved{Destinations: b.Destinations, Plain: b.PlainAcknowledged, NoInteractive: b.Interactive != nil && !*b.Interactive, Browser: b.Browser != nil}
-	if b.Network != nil {
-		out.Hosts = b.Network.Hosts
-	}
-	if b.Filesystem != nil {
-		for _, m := range b.Filesystem.Mounts {
-			out.Mounts = append(out.Mounts, store.Mount{Name: m.Name, Path: m.HostPath, Writable: m.Mode == "rw"})
-		}
 	}
 	return out
 }
@@ -373,51 +361,22 @@ func (s served) revoke(ctx context.Context, id store.ConnectionID) (store.Connec
 	return s.Connection(ctx, id)
 }
 
-// narrow replaces the bindings by what is left of them.
-func (s served) narrow(ctx context.Context, id store.ConnectionID, hosts, mounts, plain []string, browser bool) (store.Connection, error) {
+// narrow replaces the bindings by what is left of them without what is named of each, and
+// without the sight of secrets.
+func (s served) narrow(ctx context.Context, id store.ConnectionID, of map[string][]string, plain []string) (store.Connection, error) {
 	k, err := s.Client.Connection(ctx, id)
 	if err != nil {
 		return store.Connection{}, client.Absent(err)
 	}
-	b := k.Bindings
-	var missing []string
-	take := func(have []string, names []string) []string {
-		for _, n := range names {
-			if !slices.Contains(have, n) {
-				missing = append(missing, n)
-			}
-		}
-		return slices.DeleteFunc(slices.Clone(have), func(h string) bool { return slices.Contains(names, h) })
-	}
-	if b.Network != nil {
-		b.Network = &host.NetworkBinding{Hosts: take(b.Network.Hosts, hosts)}
-	} else {
-		take(nil, hosts)
-	}
-	var dirs []string
-	if b.Filesystem != nil {
-		for _, m := range b.Filesystem.Mounts {
-			dirs = append(dirs, m.Name)
-		}
-		left := &host.FilesystemBinding{Mounts: []host.Mount{}}
-		for _, m := range b.Filesystem.Mounts {
-			if !slices.Contains(mounts, m.Name) {
-				left.Mounts = append(left.Mounts, m)
-			}
-		}
-		b.Filesystem = left
-	}
-	take(dirs, mounts)
-	b.PlainAcknowledged = take(b.PlainAcknowledged, plain)
-	if browser && b.Browser == nil {
-		missing = append(missing, "browser")
-	}
-	if browser {
-		b.Browser = nil
-	}
-	if len(missing) > 0 {
+	left := store.Connection{Approved: app.ApprovedBy(k.Bindings)}
+	missing := app.Kinds.Withdraw(&left.Approved, of)
+	b := host.Bindings{Interactive: k.Bindings.Interactive, Destinations: k.Bindings.Destinations}
+	var gone []string
+	b.PlainAcknowledged, gone = binding.Without(k.Bindings.PlainAcknowledged, plain)
+	if missing = append(missing, gone...); len(missing) > 0 {
 		return store.Connection{}, fmt.Errorf("%w for connection %s: %s", app.ErrNotApproved, id, abi.Clean(strings.Join(missing, ", ")))
 	}
+	app.Kinds.Show(left, nil, &b)
 	if _, err := s.ApproveBindings(ctx, id, b); err != nil {
 		return store.Connection{}, err
 	}
@@ -433,5 +392,5 @@ func (s served) known(ctx context.Context, id store.ConnectionID) (store.Connect
 	return c, err
 }
 
-// bindingsOf is the inverse of approvedFrom.
+// bindingsOf is the inverse of app.ApprovedBy.
 func bindingsOf(c store.Connection) host.Bindings { return merged(host.Bindings{}, c.Approved) }

@@ -27,7 +27,7 @@ var (
 
 // Approve resolves path once and returns it as a Root named "data", seen by
 // the guest at /data; Named changes that. It is for owners: the caller has
-// asked one, and never calls it for a guest (S56). dataDir is the data
+// asked one, and never calls it for a guest. dataDir is the data
 // directory of the host, "" when there is none.
 //
 // Errors name the path, the reason and what to do; those for directories that

@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehost/sluice/host/filesystem"
 )
 
-// S56: the data directory under another name is the data directory.
+// The data directory under another name is the data directory.
 func TestApproveKnowsTheDataDirectoryMountedElsewhere(t *testing.T) {
 	base := t.TempDir()
 	must(t, os.MkdirAll(base+"/data/db", 0o755))

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehost/sluice/host/filesystem"
 )
 
-// S56: what no owner can approve.
+// What no owner can approve.
 func TestApproveRefuses(t *testing.T) {
 	base, err := filepath.EvalSymlinks(t.TempDir())
 	must(t, err)
@@ -50,7 +50,7 @@ func TestApproveRefuses(t *testing.T) {
 	}
 }
 
-// S56: a data directory that does not exist yet is protected all the same.
+// A data directory that does not exist yet is protected all the same.
 func TestApproveRefusesTheParentOfADataDirectoryToBe(t *testing.T) {
 	base := t.TempDir()
 	_, err := filesystem.Approve(base, false, filepath.Join(base, "later", "data"))
@@ -69,7 +69,7 @@ func TestApproveNeedsADirectory(t *testing.T) {
 	}
 }
 
-// S56: the approval is of a directory and not of a name.
+// The approval is of a directory and not of a name.
 func TestApproveResolvesOnce(t *testing.T) {
 	base, err := filepath.EvalSymlinks(t.TempDir())
 	must(t, err)
@@ -82,7 +82,7 @@ func TestApproveResolvesOnce(t *testing.T) {
 	}
 }
 
-// S56: mount_changed.
+// Mount_changed.
 func TestOpenComparesTheDirectory(t *testing.T) {
 	base, err := filepath.EvalSymlinks(t.TempDir())
 	must(t, err)
@@ -126,7 +126,7 @@ func TestOpenRefusesMountsThatOverlap(t *testing.T) {
 	}
 }
 
-// S60, S149: /tmp is new, private, and gone in the end.
+// /tmp is new, private, and gone in the end.
 func TestScratchIsErased(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "runs", "r1")
 	f, err := filesystem.Open(nil, dir, filesystem.DefaultQuotas())

@@ -52,7 +52,7 @@ func TestFilesAndDirectories(t *testing.T) {
 	}
 }
 
-// S58: files are 0600, directories 0700.
+// Files are 0600, directories 0700.
 func TestModesAreFixed(t *testing.T) {
 	g := newGuest(t, filesystem.DefaultQuotas())
 	g.want("put", g.put(rw, "f", []byte("x")), ok)
@@ -66,7 +66,7 @@ func TestModesAreFixed(t *testing.T) {
 	}
 }
 
-// S56: a root is read-only unless approved otherwise.
+// A root is read-only unless approved otherwise.
 func TestReadOnly(t *testing.T) {
 	g := newGuest(t, filesystem.DefaultQuotas())
 	writeFile(t, g.ro+"/f", "x")
@@ -90,7 +90,7 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// S59: FIFOs, sockets and devices are named and never opened; nothing blocks.
+// FIFOs, sockets and devices are named and never opened; nothing blocks.
 func TestSpecialFiles(t *testing.T) {
 	g := newGuest(t, filesystem.DefaultQuotas())
 	specials := []string{"fifo", "socket"}
@@ -128,7 +128,7 @@ func TestSpecialFiles(t *testing.T) {
 	}
 }
 
-// S58: a file with a second name is read, not written.
+// A file with a second name is read, not written.
 func TestHardLinks(t *testing.T) {
 	g := newGuest(t, filesystem.DefaultQuotas())
 	writeFile(t, g.base+"/outside", secret)
@@ -151,7 +151,7 @@ func TestHardLinks(t *testing.T) {
 	}
 }
 
-// S58: what is mounted inside a root from another device is not there.
+// What is mounted inside a root from another device is not there.
 func TestOtherDevices(t *testing.T) {
 	g := newGuest(t, filesystem.DefaultQuotas())
 	must(t, os.Mkdir(g.rw+"/mnt", 0o755))
@@ -184,7 +184,7 @@ func TestOtherDevices(t *testing.T) {
 	g.want("rename into it", g.rename(rw, "f", "mnt/f"), absent)
 }
 
-// S59: a handle stays bound to the file, whatever becomes of its name.
+// A handle stays bound to the file, whatever becomes of its name.
 func TestHandlesOutliveNames(t *testing.T) {
 	g := newGuest(t, filesystem.DefaultQuotas())
 	g.want("put", g.put(rw, "f", []byte("first")), ok)

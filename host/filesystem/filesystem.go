@@ -32,8 +32,8 @@ type mount struct {
 }
 
 // Open opens the roots of a run, compares each with what was approved, and
-// makes an empty /tmp for the guest under scratchDir, which is made if missing
-// (S149). A root that is no longer the same directory is ErrMountChanged. The
+// makes an empty /tmp for the guest under scratchDir, which is made if missing.
+// A root that is no longer the same directory is ErrMountChanged. The
 // caller closes the FS, which erases the /tmp.
 func Open(roots []Root, scratchDir string, q Quotas) (*FS, error) {
 	if err := q.Check(); err != nil {

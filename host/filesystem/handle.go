@@ -8,7 +8,7 @@ import (
 )
 
 // A handle is an open file or directory. It stays bound to the file, whatever
-// becomes of the name (S59).
+// becomes of the name.
 type handle struct {
 	mount *mount
 	file  *os.File

@@ -117,7 +117,7 @@ func hostilePaths() map[string]answer {
 	return paths
 }
 
-// S57, S58: no path reaches anything outside, whatever is done with it.
+// No path reaches anything outside, whatever is done with it.
 func TestHostilePaths(t *testing.T) {
 	g := newGuest(t, filesystem.DefaultQuotas())
 	check := g.outside()
@@ -185,7 +185,7 @@ func (g *guest) hostile(mount uint32, path string, want answer) {
 	}
 }
 
-// S58, S62: links inside the root work, with a slash at the end too.
+// Links inside the root work, with a slash at the end too.
 func TestLinksInside(t *testing.T) {
 	g := newGuest(t, filesystem.DefaultQuotas())
 	for _, root := range []string{g.ro, g.rw} {
@@ -237,7 +237,7 @@ func TestLinksInside(t *testing.T) {
 	}
 }
 
-// S62: CVE-2026-39822 and its relatives, by operation: a link out of the root
+// CVE-2026-39822 and its relatives, by operation: a link out of the root
 // with a slash at the end.
 func TestTrailingSlashOnALinkOut(t *testing.T) {
 	g := newGuest(t, filesystem.DefaultQuotas())

@@ -27,7 +27,7 @@ func kindOf(m fs.FileMode) abi.FileKind {
 }
 
 // describe returns what a guest learns about a file. The size of a symlink is
-// the length of its target, which is not for the guest to read (S58).
+// the length of its target, which is not for the guest to read.
 func describe(fi fs.FileInfo) abi.FileStat {
 	id, _ := identify(fi)
 	st := abi.FileStat{

@@ -8,7 +8,7 @@ import (
 )
 
 // On systems whose FileInfo has no device and inode no directory can be
-// approved or opened: what S56 and S59 compare is not there.
+// approved or opened: the numbers that files are compared by are not there.
 
 const (
 	openSafely    = 0

@@ -8,7 +8,7 @@ import (
 )
 
 // openSafely makes an open return at once on a FIFO, and never gives the host
-// a controlling terminal (S59).
+// a controlling terminal.
 const openSafely = syscall.O_NONBLOCK | syscall.O_NOCTTY
 
 const openDirectory = syscall.O_DIRECTORY
@@ -34,8 +34,7 @@ func links(fi fs.FileInfo) uint64 {
 }
 
 // weight returns what a file counts against a quota: the larger of its
-// logical size and the space it takes, so that a sparse file cannot cheat
-// (S60).
+// logical size and the space it takes, so that a sparse file cannot cheat.
 func weight(fi fs.FileInfo) int64 {
 	const statBlock = 512 // the unit of st_blocks, whatever the file system's
 	if st, ok := fi.Sys().(*syscall.Stat_t); ok {

@@ -14,8 +14,8 @@ import (
 // it: a program that replaces a file by renaming is no attack.
 const openTries = 3
 
-// find returns what a path names, following symlinks inside the root if asked
-// (S58). What lies on another device is not there.
+// find returns what a path names, following symlinks inside the root if asked.
+// What lies on another device is not there.
 func (m *mount) find(p guestPath, follow bool) (fs.FileInfo, error) {
 	fi, err := m.root.Lstat(p.name)
 	if err == nil && follow && fi.Mode().Type() == fs.ModeSymlink {
@@ -72,7 +72,7 @@ func (f *FS) open(ctx context.Context, q abi.FileOpenRequest) ([]byte, error) {
 // errChanged says that a name was something else a moment ago.
 var errChanged = errors.New("changed while it was opened")
 
-// openOnce is one try at S59: look, open so that nothing can block, look at
+// openOnce is one try to open a file and nothing else: look, open so that nothing can block, look at
 // what was opened.
 func (m *mount) openOnce(p guestPath, flags abi.FileFlags) (*handle, fs.FileInfo, error) {
 	seen, err := m.find(p, flags&abi.FileNoFollow == 0)
@@ -138,7 +138,7 @@ func openMode(seen fs.FileInfo, p guestPath, flags abi.FileFlags) (int, error) {
 }
 
 // check compares what was opened with what was seen, and keeps a file with
-// several names from being written (S58).
+// several names from being written.
 func (m *mount) check(file *os.File, seen fs.FileInfo, flags abi.FileFlags) (fs.FileInfo, error) {
 	fi, err := file.Stat()
 	if err != nil {

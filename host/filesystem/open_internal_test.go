@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// S59: what was opened is compared with what was seen, in device, inode and
+// What was opened is compared with what was seen, in device, inode and
 // type. The races of race_test.go hit the moment between only by luck.
 func TestCheckComparesWhatWasOpened(t *testing.T) {
 	f, err := Open(nil, t.TempDir(), DefaultQuotas())
@@ -38,7 +38,7 @@ func TestCheckComparesWhatWasOpened(t *testing.T) {
 	}
 }
 
-// The table of names that Windows takes for something else (S57).
+// The table of names that Windows takes for something else.
 func TestWindowsNames(t *testing.T) {
 	for name, want := range map[string]bool{
 		"CON": true, "con.txt": true, "Aux": true, "nul.tar.gz": true, "COM1": true, "lpt9.x": true, "COM\u00b9": true, "prn ": true, "CON .txt": true,

@@ -17,12 +17,11 @@ type guestPath struct {
 	slash bool // it was written with a slash at the end, and so means a directory
 }
 
-// parsePath checks what a guest wrote (S57). "." and ".." are taken away by
+// parsePath checks what a guest wrote. "." and ".." are taken away by
 // name, as the guest's own libraries do. Whatever is too long, malformed or
 // leads above the root is EDENIED, an empty path EINVAL.
 //
-// A slash at the end never reaches os.Root: that is where CVE-2026-39822 was
-// (S62).
+// A slash at the end never reaches os.Root: that is where CVE-2026-39822 was.
 func parsePath(p string) (guestPath, error) {
 	switch {
 	case p == "":
@@ -68,7 +67,7 @@ func (p guestPath) parent() guestPath {
 
 // windowsName reports whether Windows would take a name for something other
 // than a plain file: a device, a stream, another separator, or the same name
-// with its tail cut off (S57).
+// with its tail cut off.
 func windowsName(part string) bool {
 	if strings.ContainsAny(part, `\:`) || strings.HasSuffix(part, ".") || strings.HasSuffix(part, " ") {
 		return true

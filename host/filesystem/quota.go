@@ -7,7 +7,7 @@ import (
 )
 
 // A ledger holds what a run added to one writable directory, per file, and
-// refuses what goes over the quota (S60). It counts growth: what was there
+// refuses what goes over the quota. It counts growth: what was there
 // before the run is neither charged nor, when it goes away, credited.
 //
 // Invariant: used is the sum of the charges.

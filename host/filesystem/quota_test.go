@@ -22,7 +22,7 @@ func eachWritable(t *testing.T, do func(t *testing.T, g *guest, mount uint32)) {
 	}
 }
 
-// S60: bytes, to the last one, and back when files go away.
+// Bytes, to the last one, and back when files go away.
 func TestQuotaBytes(t *testing.T) {
 	eachWritable(t, func(t *testing.T, g *guest, mount uint32) {
 		whole := make([]byte, abi.MiB)
@@ -43,7 +43,7 @@ func TestQuotaBytes(t *testing.T) {
 	})
 }
 
-// S60: sizes count as the larger of logical and allocated.
+// Sizes count as the larger of logical and allocated.
 func TestQuotaSparse(t *testing.T) {
 	eachWritable(t, func(t *testing.T, g *guest, mount uint32) {
 		h := g.handle(mount, "a", abi.FileWrite|abi.FileCreate)
@@ -63,7 +63,7 @@ func TestQuotaSparse(t *testing.T) {
 	})
 }
 
-// S60: a name given back while the file is open gives no room back.
+// A name given back while the file is open gives no room back.
 func TestQuotaOpenFilesCount(t *testing.T) {
 	eachWritable(t, func(t *testing.T, g *guest, mount uint32) {
 		g.want("put", g.put(mount, "a", make([]byte, abi.MiB)), ok)
@@ -84,7 +84,7 @@ func TestQuotaOpenFilesCount(t *testing.T) {
 	})
 }
 
-// S60: inode floods.
+// Inode floods.
 func TestQuotaCounts(t *testing.T) {
 	eachWritable(t, func(t *testing.T, g *guest, mount uint32) {
 		for i := range 5 {
@@ -103,7 +103,7 @@ func TestQuotaCounts(t *testing.T) {
 	})
 }
 
-// S60: depth, also by moving a tree down.
+// Depth, also by moving a tree down.
 func TestQuotaDepth(t *testing.T) {
 	eachWritable(t, func(t *testing.T, g *guest, mount uint32) {
 		for _, d := range []string{"a", "a/b", "a/b/c", "x"} {
@@ -121,7 +121,7 @@ func TestQuotaDepth(t *testing.T) {
 	})
 }
 
-// S61: a rename that would have to look at a large tree does not.
+// A rename that would have to look at a large tree does not.
 func TestQuotaDepthOfALargeTree(t *testing.T) {
 	g := newGuest(t, filesystem.DefaultQuotas())
 	must(t, os.Mkdir(g.rw+"/x", 0o755))
@@ -134,7 +134,7 @@ func TestQuotaDepthOfALargeTree(t *testing.T) {
 	g.want("down, with an entry less", g.rename(rw, "huge", "x/large"), ok)
 }
 
-// S60: what the owner had there is not the run's: it is neither charged nor
+// What the owner had there is not the run's: it is neither charged nor
 // credited.
 func TestQuotaIsAboutTheRun(t *testing.T) {
 	g := newGuest(t, smallQuotas())

@@ -30,7 +30,7 @@ func (g *guest) swapping(change func(), try func(), times int) {
 	<-done
 }
 
-// S58, S59: a directory that turns into a link to the outside between any two
+// A directory that turns into a link to the outside between any two
 // steps of an operation leads nowhere.
 func TestRaceDirectoryForLink(t *testing.T) {
 	g := newGuest(t, filesystem.DefaultQuotas())
@@ -87,7 +87,7 @@ func TestRaceDirectoryForLink(t *testing.T) {
 	}
 }
 
-// S59: a regular file that turns into a FIFO or a link while it is opened does
+// A regular file that turns into a FIFO or a link while it is opened does
 // not block and is not followed.
 func TestRaceFileForFIFO(t *testing.T) {
 	g := newGuest(t, filesystem.DefaultQuotas())

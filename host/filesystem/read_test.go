@@ -56,7 +56,7 @@ func TestOpenBringsContent(t *testing.T) {
 	}
 }
 
-// S61: listings come in pages, each complete in itself.
+// Listings come in pages, each complete in itself.
 func TestListingPages(t *testing.T) {
 	g := newGuest(t, filesystem.DefaultQuotas())
 	var want []string
@@ -111,7 +111,7 @@ func names(list []abi.FileEntry) (all []string) {
 	return all
 }
 
-// S61: a call that the run no longer wants ends at once.
+// A call that the run no longer wants ends at once.
 func TestContext(t *testing.T) {
 	g := newGuest(t, filesystem.DefaultQuotas())
 	writeFile(t, g.ro+"/f", "x")
@@ -144,7 +144,7 @@ func (c *countdown) Err() error {
 	return nil
 }
 
-// G10: at most 64 handles.
+// At most 64 handles.
 func TestHandleLimit(t *testing.T) {
 	g := newGuest(t, filesystem.DefaultQuotas())
 	writeFile(t, g.ro+"/f", "x")

@@ -11,8 +11,8 @@ import (
 )
 
 // rename moves a regular file or a directory. A symlink stays where it is:
-// moved, a relative one would point elsewhere, which is as good as making one
-// (S58). It never replaces a directory.
+// moved, a relative one would point elsewhere, which is as good as making one.
+// It never replaces a directory.
 func (f *FS) rename(ctx context.Context, q abi.FileRenameRequest) ([]byte, error) {
 	m, from, err := f.toChange(q.Mount, q.From)
 	if err != nil {

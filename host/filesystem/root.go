@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// A Root is a directory that the owner approved (S56). Path is free of
+// A Root is a directory that the owner approved. Path is free of
 // symlinks, Device and Inode are those of the directory at the time of the
 // approval. A Root is what a grant stores.
 type Root struct {
@@ -22,13 +22,13 @@ type Root struct {
 }
 
 // Named returns the root as the mount name of a manifest, seen by the guest at
-// "/name" (G16).
+// "/name".
 func (r Root) Named(name string) Root {
 	r.Name, r.GuestPath = name, "/"+name
 	return r
 }
 
-// ScratchPath is where a guest finds its own empty directory (G16).
+// ScratchPath is where a guest finds its own empty directory.
 const ScratchPath = "/tmp"
 
 // A Mount is a directory as the guest sees it.
@@ -37,7 +37,7 @@ type Mount struct {
 	Writable bool
 }
 
-// Mode returns "rw" or "ro", as START announces it (runtime.md §5).
+// Mode returns "rw" or "ro", as START announces it.
 func (m Mount) Mode() string {
 	if m.Writable {
 		return "rw"
@@ -45,7 +45,7 @@ func (m Mount) Mode() string {
 	return "ro"
 }
 
-// A Quota bounds what a run may add to one directory (S60). Files counts the
+// A Quota bounds what a run may add to one directory. Files counts the
 // files that the run made or let grow.
 type Quota struct {
 	Bytes int64
@@ -60,7 +60,7 @@ type Quotas struct {
 	Root    Quota // each writable root
 }
 
-// DefaultQuotas returns the defaults of security.md §17.
+// DefaultQuotas returns the defaults.
 func DefaultQuotas() Quotas {
 	return Quotas{
 		Scratch: Quota{Bytes: 256 * abi.MiB, Files: 10_000, Dirs: 10_000, Depth: 32},
@@ -68,7 +68,7 @@ func DefaultQuotas() Quotas {
 	}
 }
 
-// Check refuses quotas beyond the hard maxima of security.md §17.
+// Check refuses quotas beyond their hard maxima.
 func (q Quotas) Check() error {
 	for _, b := range []struct {
 		key        string

@@ -9,8 +9,8 @@ import (
 )
 
 // Take opens a file that the guest names by its whole path, for the host to read
-// on its behalf (browser.md B31). What the guest cannot open to read it, cannot be
-// taken (S57 to S59); nor can a directory. The caller closes it. Like a call, it
+// on its behalf. What the guest cannot open to read it, cannot be
+// taken; nor can a directory. The caller closes it. Like a call, it
 // comes while no other is served.
 func (f *FS) Take(path string) (io.ReadCloser, error) {
 	for _, m := range f.mounts {

@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehost/sluice/host/filesystem"
 )
 
-// B31: the host takes of the guest's files what the guest could read itself, and
+// The host takes of the guest's files what the guest could read itself, and
 // nothing beside its mounts.
 func TestTake(t *testing.T) {
 	dir, beside := t.TempDir(), t.TempDir()

@@ -1,5 +1,5 @@
-// Package grant compares two documents: what a manifest asks for, and what its
-// owner approved (S3, A180). It is pure.
+// Package grant compares two documents: what a manifest asks for, and what its owner
+// approved. What is asked of a binding its kind says. The package is pure.
 package grant
 
 import (
@@ -8,79 +8,54 @@ import (
 	"strings"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/binding"
+	"github.com/sluicehost/sluice/store"
 )
 
-// A Kind says what sort of thing a manifest asks for.
-type Kind string
+// A Want is one thing that a manifest asks for.
+type Want = binding.Want
 
-// The kinds, in the order in which they are told.
+// The kinds of wants that are of no binding.
 const (
-	Stream    Kind = "stream"    // to collect it
-	Host      Kind = "host"      // to reach it
-	Servers   Kind = "servers"   // to reach those that the owner names, since the manifest names none
-	Directory Kind = "directory" // to read it
-	Change    Kind = "change"    // to change files in a directory
-	Binding   Kind = "binding"   // any other
-	Secret    Kind = "secret"    // to use it
-	Send      Kind = "send"      // to have a secret or an answer sent somewhere
-	See       Kind = "see"       // to be handed a secret or an answer as it is
-	Obtain    Kind = "obtain"    // to have a secret obtained from a server, and what is asked of it
-	Browse    Kind = "browse"    // to do something in a browser beyond looking and clicking
+	Stream = "stream" // to collect it
+	Secret = "secret" // to use it
+	Send   = "send"   // to have a secret or an answer sent somewhere: origin, path and placement
+	See    = "see"    // to be handed a secret or an answer as it is
+	Obtain = "obtain" // to have a secret obtained from a server, and what is asked of it
 )
 
-// A Want is one thing that a manifest asks for. Wants are equal when they ask
-// for the same.
-type Want struct {
-	Kind Kind   `json:"kind"`
-	Name string `json:"name"`
-	To   string `json:"to,omitempty"` // of Send: origin, path and placement; of Obtain: from where, or with what; of others: how
-}
-
-// String is the want in plain words, free of control characters.
-func (w Want) String() string {
-	name := abi.Clean(w.Name)
-	switch w.Kind {
+// Of makes a want of one of these kinds. to says where, from where or how.
+func Of(kind, name, to string) Want {
+	w := Want{Kind: kind, Name: name, To: to}
+	switch kind {
 	case Stream:
-		return strings.TrimSpace("collect " + name + " " + abi.Clean(w.To))
-	case Host:
-		return "reach " + name
-	case Servers:
-		return "reach servers that you name, and no others"
-	case Directory:
-		return "read the directory " + name
-	case Change:
-		return "change files in the directory " + name
+		w.Words = strings.TrimSpace("collect " + name + " " + to)
 	case Secret:
-		return strings.TrimSpace("use the secret " + name + " " + abi.Clean(w.To))
+		w.Words = strings.TrimSpace("use the secret " + name + " " + to)
 	case Send:
-		return "have " + name + " sent to " + abi.Clean(w.To)
+		w.Words = "have " + name + " sent to " + to
 	case Obtain:
-		return "have " + name + " obtained " + abi.Clean(w.To)
-	case Browse:
-		return strings.TrimSpace(name + " " + abi.Clean(w.To))
+		w.Words = "have " + name + " obtained " + to
 	case See:
-		return "see " + name + " itself"
+		w.Words = "see " + name + " itself"
 	}
-	if w.Kind == Binding && name == abi.BindingBrowser {
-		return "act in a browser of this machine, as you would: open pages of the servers it may reach, read them, click and type"
-	}
-	return "use the binding " + name
+	return w
 }
 
 // Wants lists what a manifest asks for, without repeats.
-func Wants(m *abi.Manifest) []Want {
+func Wants(ks binding.Kinds, m *abi.Manifest) []Want {
 	var l list
 	for _, s := range m.Streams {
 		l.add(Stream, s.Name, "")
 	}
 	for _, name := range sorted(m.Bindings) {
-		l.binding(name, m.Bindings[name])
+		l.binding(ks, m, name)
 	}
 	if m.Sluice == nil {
 		for _, f := range m.CaptureFields {
 			if f.Secret {
 				l.add(Secret, f.Name, "")
-				l.add(See, f.Name, "") // it knows no handles (R156)
+				l.add(See, f.Name, "") // it knows no handles
 			}
 		}
 		l.add(See, "every answer of yours", "")
@@ -104,19 +79,21 @@ func Wants(m *abi.Manifest) []Want {
 
 // Added lists what asked asks for and approved did not. Asking for less, or
 // requiring what was optional, adds nothing.
-func Added(approved, asked *abi.Manifest) []Want {
+func Added(ks binding.Kinds, approved, asked *abi.Manifest) []Want {
 	known := map[Want]bool{}
-	for _, w := range Wants(approved) {
+	for _, w := range Wants(ks, approved) {
 		known[w] = true
 	}
-	if _, reached := approved.Bindings[abi.BindingNetwork]; reached { // an owner may name servers whatever it asked for
-		known[Want{Kind: Servers}] = true
+	for _, a := range ks.Asks(approved, store.Approved{}) {
+		for _, w := range a.Implied {
+			known[w] = true
+		}
 	}
-	return slices.DeleteFunc(append(Wants(asked), unsaid(approved, asked)...), func(w Want) bool { return known[w] })
+	return slices.DeleteFunc(append(Wants(ks, asked), unsaid(approved, asked)...), func(w Want) bool { return known[w] })
 }
 
 // unsaid is what asked gains by saying less: answers that approved has sealed,
-// which is then up to how the connector asks (R155), and secrets themselves where
+// which is then up to how the connector asks, and secrets themselves where
 // approved has others obtained with them.
 func unsaid(approved, asked *abi.Manifest) []Want {
 	var l list
@@ -126,9 +103,9 @@ func unsaid(approved, asked *abi.Manifest) []Want {
 	obtained := func(m *abi.Manifest, name string) bool {
 		return m.Sluice != nil && slices.ContainsFunc(m.Sluice.Secrets, func(f abi.SecretField) bool { return f.Name == name && f.OAuth != nil })
 	}
-	for _, w := range Wants(asked) {
-		if w.Kind == Secret && obtained(approved, w.Name) && !obtained(asked, w.Name) {
-			l.add(Secret, w.Name, "itself, not what is obtained with it")
+	for _, f := range asked.SecretFields() {
+		if obtained(approved, f.Name) && !obtained(asked, f.Name) {
+			l.add(Secret, f.Name, "itself, not what is obtained with it")
 		}
 	}
 	for _, t := range approved.Sluice.SessionTokens {
@@ -153,66 +130,31 @@ type list struct {
 	seen  map[Want]bool
 }
 
-func (l *list) add(kind Kind, name, to string) {
-	w := Want{kind, name, to}
-	if l.seen[w] {
-		return
-	}
-	if l.seen == nil {
-		l.seen = map[Want]bool{}
-	}
-	l.seen[w] = true
-	l.wants = append(l.wants, w)
-}
+func (l *list) add(kind, name, to string) { l.append(Of(kind, name, to)) }
 
-func (l *list) binding(name string, b abi.Binding) {
-	switch name {
-	case abi.BindingNetwork:
-		if len(b.Hosts) == 0 {
-			l.add(Servers, "", "")
+func (l *list) append(wants ...Want) {
+	for _, w := range wants {
+		if l.seen[w] {
+			continue
 		}
-	case abi.BindingFilesystem:
-		for _, m := range b.Mounts {
-			l.add(Directory, m.Name, "")
-			if m.Writable {
-				l.add(Change, m.Name, "")
-			}
+		if l.seen == nil {
+			l.seen = map[Want]bool{}
 		}
-	case abi.BindingInteractive: // the owner decides each question
-	case abi.BindingBrowser:
-		l.add(Binding, name, "")
-		l.browser(b.Browser)
-	default:
-		l.add(Binding, name, "")
-	}
-	for _, h := range b.Hosts {
-		l.add(Host, h, "")
+		l.seen[w] = true
+		l.wants = append(l.wants, w)
 	}
 }
 
-// browser lists what a manifest asks of a browser (browser.md B8, B9). A profile,
-// a pace and pop-ups take nothing from the owner.
-func (l *list) browser(b *abi.BrowserRequest) {
-	if b == nil {
-		return
-	}
-	if b.Uploads {
-		l.add(Browse, "send files of its own to pages", "")
-	}
-	if b.Downloads {
-		l.add(Browse, "take files that pages offer", "")
-	}
-	for _, h := range b.CookieHandoff {
-		l.add(Browse, "make requests of its own as the one who is signed in at", h)
-	}
-	for _, a := range b.Actions {
-		what := a.Name + " (" + a.Verb + ")"
-		if a.ActionType == "local_state" {
-			l.add(Browse, "have an action count as changing nothing but the page:", what)
+// binding adds what a manifest asks of a binding. Of questions the owner decides each.
+func (l *list) binding(ks binding.Kinds, m *abi.Manifest, name string) {
+	k, known := ks.Of(name)
+	switch {
+	case known:
+		for _, a := range k.Asks(m, store.Approved{}) {
+			l.append(a.Wants...)
 		}
-		if a.Idempotent != nil && *a.Idempotent {
-			l.add(Browse, "have an action done twice where once seemed to fail:", what)
-		}
+	case name != abi.BindingInteractive:
+		l.append(Want{Kind: "binding", Name: name, Words: "use the binding " + name})
 	}
 }
 

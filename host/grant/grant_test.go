@@ -5,7 +5,13 @@ import (
 	"testing"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/binding"
+	"github.com/sluicehost/sluice/host/browser"
+	"github.com/sluicehost/sluice/host/filesystem"
+	"github.com/sluicehost/sluice/host/network"
 )
+
+var kinds = binding.Kinds{network.Kind{}, filesystem.Kind{}, browser.Kind{}}
 
 func manifest(t *testing.T, members string) *abi.Manifest {
 	t.Helper()
@@ -23,7 +29,7 @@ func stream(name string) string {
 
 func streams(rest string) string { return `"streams": [` + stream("a") + `]` + rest }
 
-// TestAdded is A180 and S3: what a new version asks for beyond the old one, and
+// TestAdded: what a new version asks for beyond the old one, and
 // nothing for what it asks less.
 func TestAdded(t *testing.T) {
 	const (
@@ -87,7 +93,7 @@ func TestAdded(t *testing.T) {
 		{"less of a browser", browses, browser, nil},
 	} {
 		var got []string
-		for _, w := range Added(manifest(t, streams(c.approved)), manifest(t, streams(c.asked))) {
+		for _, w := range Added(kinds, manifest(t, streams(c.approved)), manifest(t, streams(c.asked))) {
 			got = append(got, w.String())
 		}
 		if !slices.Equal(got, c.want) {
@@ -95,14 +101,14 @@ func TestAdded(t *testing.T) {
 		}
 	}
 	more := manifest(t, `"streams": [`+stream("a")+`, `+stream("b")+`]`)
-	if got := Added(manifest(t, streams("")), more); len(got) != 1 || got[0] != (Want{Stream, "b", ""}) {
+	if got := Added(kinds, manifest(t, streams("")), more); len(got) != 1 || got[0] != Of(Stream, "b", "") {
 		t.Errorf("a stream: %v", got)
 	}
 }
 
-// TestWords: a manifest cannot draw on a terminal through what it asks for (S50).
+// TestWords: a manifest cannot draw on a terminal through what it asks for.
 func TestWords(t *testing.T) {
-	w := Want{Kind: Send, Name: "a\x1b[31m", To: "https://x\u202e"}
+	w := Of(Send, "a\x1b[31m", "https://x\u202e")
 	if got := w.String(); got != abi.Clean(got) {
 		t.Errorf("%q has control characters", got)
 	}

@@ -9,26 +9,26 @@ import (
 )
 
 // A Table says which addresses a connector may reach without an entry for
-// exactly that address (S64). The zero Table is the strict one, less the
+// exactly that address. The zero Table is the strict one, less the
 // machine's own addresses. Safe for concurrent use if Own is.
 type Table struct {
-	// NAT64 has addresses of 64:ff9b::/96 judged by the IPv4 address in them
-	// (S69), for networks that have no IPv4.
+	// NAT64 has addresses of 64:ff9b::/96 judged by the IPv4 address in them,
+	// for networks that have no IPv4.
 	NAT64 bool
-	// Own returns the addresses of this machine's interfaces (S70); nil for
+	// Own returns the addresses of this machine's interfaces; nil for
 	// none. An invalid address among them says that they could not be read:
 	// then no address is public.
 	Own func() []netip.Addr
 }
 
-// notPublic4 is S68.
+// notPublic4 are the ranges of IPv4 that are not public.
 var notPublic4 = prefixes(
 	"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16",
 	"172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16",
 	"198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
 )
 
-// S69: only public6 is allowed, less notPublic6.
+// Of IPv6 only public6 is allowed, less notPublic6.
 var (
 	public6    = netip.MustParsePrefix("2000::/3")
 	notPublic6 = prefixes("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")
@@ -43,7 +43,7 @@ func prefixes(list ...string) []netip.Prefix {
 	return out
 }
 
-// Public reports whether S68 to S70 allow an address. An IPv4-mapped address
+// Public reports whether an address is public and not this machine's. An IPv4-mapped address
 // is judged as the IPv4 address that a dial of it would reach. Invalid
 // addresses and those with a zone are never public.
 func (t *Table) Public(a netip.Addr) bool {
@@ -65,7 +65,7 @@ func (t *Table) Public(a netip.Addr) bool {
 	return public6.Contains(a) && !within(notPublic6, a)
 }
 
-// foreign reports whether an address is known not to be this machine's (S70).
+// foreign reports whether an address is known not to be this machine's.
 func (t *Table) foreign(a netip.Addr) bool {
 	if t.Own == nil {
 		return true
@@ -79,7 +79,7 @@ func within(list []netip.Prefix, a netip.Addr) bool {
 	return slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// ownAge is how old a list of the machine's addresses may be (S70).
+// ownAge is how old a list of the machine's addresses may be.
 const ownAge = 60 * time.Second
 
 type ownList struct {

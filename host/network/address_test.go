@@ -23,7 +23,7 @@ type edge struct {
 	afterPublic  bool
 }
 
-// refused4 is S68.
+// refused4 are addresses of IPv4 that are not public.
 var refused4 = []edge{
 	{"0.0.0.0/8", "0.0.0.0", "0.255.255.255", "", false, "1.0.0.0", true},
 	{"10.0.0.0/8", "10.0.0.0", "10.255.255.255", "9.255.255.255", true, "11.0.0.0", true},
@@ -44,7 +44,7 @@ var refused4 = []edge{
 
 const ones = ":ffff:ffff:ffff:ffff"
 
-// refused6 is S69: what is cut out of 2000::/3, then what is outside of it.
+// refused6 is what is cut out of 2000::/3, then what is outside of it.
 var refused6 = []edge{
 	{"2001::/23", "2001::", "2001:1ff:ffff:ffff" + ones, "2000:ffff:ffff:ffff" + ones, true, "2001:200::", true},
 	{"2001:db8::/32", "2001:db8::", "2001:db8:ffff:ffff" + ones, "2001:db7:ffff:ffff" + ones, true, "2001:db9::", true},

@@ -13,7 +13,7 @@ import (
 )
 
 // FuzzAddress: an address is public only if nothing that the standard library
-// knows of speaks against it, and however it is written (S68 to S70).
+// knows of speaks against it, and however it is written.
 func FuzzAddress(f *testing.F) {
 	for _, s := range []string{"8.8.8.8", "127.0.0.1", "::1", "::ffff:10.0.0.1", "64:ff9b::7f00:1", "fe80::1%eth0", "2002:7f00:1::", "2606:4700::1111"} {
 		f.Add(s, false)
@@ -44,7 +44,7 @@ func FuzzAddress(f *testing.F) {
 }
 
 // FuzzAnswerHeaders: whatever head a server sends, a guest sees no cookie and no
-// header of the connection, all of it text (S76); and a cookie goes to no other
+// header of the connection, all of it text; and a cookie goes to no other
 // site and, marked so, over no open line.
 func FuzzAnswerHeaders(f *testing.F) {
 	f.Add("HTTP/1.1 200 OK\r\nSet-Cookie: a=b; Domain=example.org; Path=/; Secure\r\nContent-Encoding: gzip\r\n\r\n", true)
@@ -92,7 +92,7 @@ func FuzzAnswerHeaders(f *testing.F) {
 }
 
 // FuzzTarget: a URL that passes names one server, over HTTP, in one way, and
-// passes unchanged a second time (S63, S65).
+// passes unchanged a second time.
 func FuzzTarget(f *testing.F) {
 	for _, s := range []string{"https://example.org/", "http://EXAMPLE.org:80/a#b", "https://[::1]:443/", "//x/y", "../up", "https://a@b/", "http://0x7f.1/", "https://xn--bcher-kva.example/?q=%20"} {
 		f.Add(s, false)

@@ -74,7 +74,7 @@ func flood(c net.Conn, piece string) {
 	}
 }
 
-// S63, S66, S67: no spelling of a host leads anywhere else. The entry is for a
+// No spelling of a host leads anywhere else. The entry is for a
 // public name; what was looked up must be that name.
 func TestSpellings(t *testing.T) {
 	var hosts []string
@@ -115,7 +115,7 @@ func TestSpellings(t *testing.T) {
 	}
 }
 
-// S66: whatever a resolver says, and however its answers change, one forbidden
+// Whatever a resolver says, and however its answers change, one forbidden
 // address is enough and none is told.
 func TestResolvers(t *testing.T) {
 	many := make([]string, 17)
@@ -146,7 +146,7 @@ func TestResolvers(t *testing.T) {
 	}
 }
 
-// S70: an address of this machine is refused, although the table allows it.
+// An address of this machine is refused, although the table allows it.
 func TestOwnAddress(t *testing.T) {
 	own := netip.MustParseAddr("93.184.216.34")
 	n := &names{answers: map[string][]string{"api.example.com": {own.String()}, "mapped.example.com": {"::ffff:93.184.216.34"}}}
@@ -159,7 +159,7 @@ func TestOwnAddress(t *testing.T) {
 	}
 }
 
-// S71: where a redirect must not lead.
+// Where a redirect must not lead.
 func TestRedirectSpellings(t *testing.T) {
 	var reached []string
 	_, other := serve(t, func(_ http.ResponseWriter, r *http.Request) { reached = append(reached, r.Host) })
@@ -195,7 +195,7 @@ func TestRedirectSpellings(t *testing.T) {
 	}
 }
 
-// S71: what was meant for one origin does not come back with a redirect to it
+// What was meant for one origin does not come back with a redirect to it
 // by way of another.
 func TestRedirectBack(t *testing.T) {
 	var back string
@@ -223,7 +223,7 @@ func TestRedirectBack(t *testing.T) {
 	}
 }
 
-// S73: nothing in a header makes two requests of one, or changes its frame.
+// Nothing in a header makes two requests of one, or changes its frame.
 func TestSmuggling(t *testing.T) {
 	for _, h := range [][2]string{
 		{"Content-Length", "0"}, {"content-length", "0"}, {"Transfer-Encoding", "chunked"}, {"TRANSFER-ENCODING", "x"}, {"Connection", "close"},
@@ -231,7 +231,7 @@ func TestSmuggling(t *testing.T) {
 		{"Accept-Encoding", "br"}, {"Proxy-Authorization", "x"}, {"Keep-Alive", "x"}, {"Sec-Fetch-Site", "none"},
 		{"Transfer_Encoding", "chunked"}, {"Content_Length", "0"}, {"Proxy_Authorization", "x"}, // to CGI it is the same
 		{"X-Forwarded-Host", "evil.example"}, {"x-forwarded-proto", "http"}, {"X_Forwarded_Host", "evil.example"}, {"Forwarded", "host=evil.example"},
-		{"X-Original-URL", "/admin"}, {"X-Rewrite-URL", "/admin"}, {"X-Host", "evil.example"}, {"HTTP2-Settings", "AAMAAABk"}, // S66: another place than was asked about
+		{"X-Original-URL", "/admin"}, {"X-Rewrite-URL", "/admin"}, {"X-Host", "evil.example"}, {"HTTP2-Settings", "AAMAAABk"}, // Another place than was asked about
 		{"X\r\nHost", "x"}, {"X: y\r\nHost", "x"}, {"X ", "x"}, {" X", "x"}, {"X\t", "x"}, {"X:", "x"}, {":path", "/x"}, {":authority", "x"}, {"", "x"},
 		{"X\u0000", "x"}, {"Hoſt", "x"}, {"Transfer\u2010Encoding", "x"}, {"X", "a\r\nb"}, {"X", "a\nb"}, {"X", "a\rb"}, {"X", "a\u0000b"}, {"X", "a\u007fb"},
 		{"X", "a\u000bb"}, {"X", "a\r\n\r\nGET / HTTP/1.1"},
@@ -258,7 +258,7 @@ func TestSmuggling(t *testing.T) {
 	}
 }
 
-// S73: what a URL holds stays in the request line.
+// What a URL holds stays in the request line.
 func TestRequestLine(t *testing.T) {
 	var lines []string
 	base, e := raw(t, func(c net.Conn) {
@@ -289,7 +289,7 @@ func TestRequestLine(t *testing.T) {
 	}
 }
 
-// S74, S75: servers that send what no server should. Each ends in an error of
+// Servers that send what no server should. Each ends in an error of
 // the contract, soon.
 func TestHostileServers(t *testing.T) {
 	gz := func(mangle func(*bytes.Buffer)) string {
@@ -357,7 +357,7 @@ func TestHostileServers(t *testing.T) {
 	}
 }
 
-// S75: a server that takes the connection and never speaks TLS.
+// A server that takes the connection and never speaks TLS.
 func TestStalledTLS(t *testing.T) {
 	base, e := raw(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
 	l := network.DefaultLimits()
@@ -391,7 +391,7 @@ func TestEarlyAnswer(t *testing.T) {
 	}
 }
 
-// S71: the body of a redirect is not read, however long.
+// The body of a redirect is not read, however long.
 func TestRedirectBody(t *testing.T) {
 	ended := make(chan struct{})
 	base, e := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -415,7 +415,7 @@ func TestRedirectBody(t *testing.T) {
 	<-ended
 }
 
-// S76: cookies stay with the host that set them, and public suffixes set none.
+// Cookies stay with the host that set them, and public suffixes set none.
 func TestCookiesCross(t *testing.T) {
 	seen := map[string]string{}
 	_, e := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -453,7 +453,7 @@ func TestCookiesCross(t *testing.T) {
 	}
 }
 
-// B34: cookies of a browser go to their host like its own, within the same bounds.
+// Cookies of a browser go to their host like its own, within the same bounds.
 func TestTakeCookies(t *testing.T) {
 	seen := map[string]string{}
 	_, e := serve(t, func(_ http.ResponseWriter, r *http.Request) {
@@ -479,7 +479,7 @@ func TestTakeCookies(t *testing.T) {
 	}
 }
 
-// S65, S72: no header of a server sends the next request elsewhere.
+// No header of a server sends the next request elsewhere.
 func TestAltSvc(t *testing.T) {
 	reached := false
 	_, other := serve(t, func(http.ResponseWriter, *http.Request) { reached = true })

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A Hop is the audit line of one exchange with one origin (S78): no query, no
+// A Hop is the audit line of one exchange with one origin: no query, no
 // header, no body.
 type Hop struct {
 	Began    time.Time
@@ -23,7 +23,7 @@ type Hop struct {
 	Family   string // ipv4 or ipv6; "" when nothing was connected
 }
 
-// auditOf describes a hop up to its answer, without secrets (R165): a sealed
+// auditOf describes a hop up to its answer, without secrets: a sealed
 // value that a server gave back is told as its handle, whatever part of it was
 // escaped, and one that the guest has in plain not at all.
 func auditOf(h hop, t target, r *received, err error, began time.Time, masks []echo) Hop {

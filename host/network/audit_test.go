@@ -22,7 +22,7 @@ func steady(h network.Hop) network.Hop {
 	return h
 }
 
-// S78: one line a hop, with the bytes each way, once it is over.
+// One line a hop, with the bytes each way, once it is over.
 func TestHops(t *testing.T) {
 	const size = 100_000
 	base, e := serve(t, func(w http.ResponseWriter, r *http.Request) {

@@ -33,8 +33,8 @@ type Options struct {
 	Audit func(Hop)
 }
 
-// A Client makes the requests of one run (section 6.2). Connections, cookies
-// and sessions are its own (S72). It is safe for concurrent use.
+// A Client makes the requests of one run. Connections, cookies
+// and sessions are its own. It is safe for concurrent use.
 type Client struct {
 	o         Options
 	dialer    *dialer
@@ -123,7 +123,7 @@ func (c *Client) stopped(bool) *Error { return nil }
 
 // Do makes one request, with its redirects. ctx ends it until Do returns; the
 // body lives until it is closed. The error is an *Error; a failure at any step
-// sends nothing (S66).
+// sends nothing.
 func (c *Client) Do(ctx context.Context, q *Request) (*Response, error) {
 	if c.received.Load() > c.o.Limits.RunBytes {
 		return nil, errReceived(c.o.Limits.RunBytes)
@@ -163,8 +163,7 @@ func (c *Client) Do(ctx context.Context, q *Request) (*Response, error) {
 	return out, nil
 }
 
-// told is a failure as a guest is told of it: a server's words may be in it
-// (R163).
+// told is a failure as a guest is told of it: a server's words may be in it.
 func (c *Client) told(err error) *Error {
 	out := *asError(err)
 	out.Message = unseal(c.o.Seals.echoes(), out.Message)
@@ -186,7 +185,8 @@ type answer struct {
 	hop       Hop
 }
 
-// follow is S71.
+// follow makes a request and those that redirects lead to. What was meant for one origin
+// goes to no other.
 func (c *Client) follow(ctx context.Context, q *Request, t target, w *wait) (*answer, error) {
 	h := hop{method: q.Method, headers: q.Headers, body: q.Body}
 	sealed := false // a value was sent, now or on the way
@@ -214,7 +214,7 @@ func (c *Client) follow(ctx context.Context, q *Request, t target, w *wait) (*an
 			return nil, err
 		}
 		if t.origin() != to.origin() && (sealed || c.o.Seals.in(to.url)) {
-			return &answer{r, t, redirects, told}, nil // R162: for the guest to see
+			return &answer{r, t, redirects, told}, nil // For the guest to see
 		}
 		c.o.Audit(told)
 		_ = r.Body.Close() // of a redirect

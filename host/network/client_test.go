@@ -135,7 +135,7 @@ func TestGet(t *testing.T) {
 	if got := body(t, r); got != "GET /a?secret=1" || r.Status != 200 || r.Bytes != int64(len(got)) {
 		t.Errorf("%q, %+v", got, r)
 	}
-	want := []network.Hop{{Method: "GET", Origin: base, Path: "/a", Status: 200, Family: "ipv4"}} // S78: no query
+	want := []network.Hop{{Method: "GET", Origin: base, Path: "/a", Status: 200, Family: "ipv4"}} // No query
 	if diff := cmp.Diff(want, hops); diff != "" {
 		t.Error(diff)
 	}
@@ -146,7 +146,7 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// S63, S66, S67: what is not approved is not even looked up.
+// What is not approved is not even looked up.
 func TestDenied(t *testing.T) {
 	n := &names{answers: map[string][]string{"api.example.com": {"127.0.0.1"}, "mixed.example.com": {"93.184.216.34", "10.0.0.1"}}}
 	c := client(t, network.Options{Resolver: n}, entry(t, "api.example.com", false), entry(t, "mixed.example.com", false), entry(t, "*.shop.example.com", false))
@@ -200,7 +200,7 @@ func TestNoURL(t *testing.T) {
 	}
 }
 
-// S71: every hop is checked anew, and what was meant for one origin stays there.
+// Every hop is checked anew, and what was meant for one origin stays there.
 func TestRedirects(t *testing.T) {
 	other, otherEntry := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
@@ -265,7 +265,7 @@ func TestRedirects(t *testing.T) {
 	r.Body.Close()
 }
 
-// TLS is verified, HTTP/2 spoken, and nothing leads from https to http (S71).
+// TLS is verified, HTTP/2 spoken, and nothing leads from https to http.
 func TestTLS(t *testing.T) {
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/down" {
@@ -306,7 +306,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// S65: what the environment says about proxies is of no interest.
+// What the environment says about proxies is of no interest.
 func TestNoProxy(t *testing.T) {
 	var asked bool
 	proxy, _ := serve(t, func(http.ResponseWriter, *http.Request) { asked = true })
@@ -320,7 +320,7 @@ func TestNoProxy(t *testing.T) {
 	}
 }
 
-// S74: bodies are bounded as they are received and as they unpack.
+// Bodies are bounded as they are received and as they unpack.
 func TestBodies(t *testing.T) {
 	base, e := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -380,7 +380,7 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// S75: a server that drips is given up.
+// A server that drips is given up.
 func TestDrip(t *testing.T) {
 	stop := make(chan struct{})
 	base, e := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -421,7 +421,7 @@ func TestDrip(t *testing.T) {
 	r.Body.Close()
 }
 
-// S77: Retry-After closes an origin, and a caller who cannot wait is told.
+// Retry-After closes an origin, and a caller who cannot wait is told.
 func TestGovernor(t *testing.T) {
 	base, e := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "1000000000")
@@ -450,7 +450,7 @@ func frame(head string, body string) []byte {
 	return append(append(b, head...), body...)
 }
 
-// S73 and the frame of abi.md section 5.
+// The frame of a request, and headers that are refused.
 func TestParseRequest(t *testing.T) {
 	for head, want := range map[string]abi.Errno{
 		`{"method":"GET","url":"https://a.example/"}`:                                        abi.OK,
@@ -510,7 +510,7 @@ func FuzzParseRequest(f *testing.F) {
 	})
 }
 
-// A session answers as abi.md says, and its handles end with it (G10).
+// A session answers as the contract says, and its handles end with it.
 func TestSession(t *testing.T) {
 	base, e := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		http.SetCookie(w, &http.Cookie{Name: "id", Value: "7"})

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/net/publicsuffix"
 )
 
-// Limits of a jar (S76).
+// Limits of a jar.
 const (
 	cookieBytes    = 4 << 10
 	cookiesPerHost = 50

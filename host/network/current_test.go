@@ -83,7 +83,7 @@ func wants(n int, got *[]string) http.HandlerFunc {
 }
 
 // A request whose token is refused is made once more with a newer one, its body
-// too, and never a third time. What comes back has the handle for each (R163).
+// too, and never a third time. What comes back has the handle for each.
 func TestRefusedValue(t *testing.T) {
 	var got []string
 	base, e := serve(t, wants(1, &got))
@@ -152,7 +152,7 @@ func TestRefusedOther(t *testing.T) {
 }
 
 // A changing value goes where one that stays may go, and no token is asked for
-// what may not be sent (R160, R161).
+// what may not be sent.
 func TestCurrentElsewhere(t *testing.T) {
 	base, e := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("something was sent") })
 	elsewhere, other := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("something was sent") })

@@ -26,7 +26,8 @@ type Resolver interface {
 // transport cuts its own loose from it.
 type requestKey struct{}
 
-// A dialer is steps 4 to 6 of section 6.2. Whoever dials has passed step 3.
+// A dialer looks a name up, classifies its addresses and connects. Whoever dials has
+// matched the host with the policy.
 type dialer struct {
 	policy   *Policy
 	table    *Table
@@ -210,7 +211,7 @@ func (d *dialer) close() {
 }
 
 // private reports whether the owner approved exactly this host and port,
-// wherever it leads (S64). The scheme of that entry is of no interest here: step
+// wherever it leads. The scheme of that entry is of no interest here: step
 // 3 has looked at it.
 func (d *dialer) private(host string, port uint16) bool {
 	for _, scheme := range []string{"https", "http"} {

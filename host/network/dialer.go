@@ -7,7 +7,7 @@ import (
 )
 
 // A Dialer connects for those who speak to servers themselves, as the browser's
-// proxy does: steps 2 to 5 of section 6.2, by the code that serves guests (S65).
+// proxy does: name, policy, look-up and addresses, by the code that serves guests.
 // What goes through its connections is theirs to check and to count. Safe for
 // concurrent use.
 type Dialer struct {
@@ -28,10 +28,10 @@ func NewDialer(o Options) *Dialer {
 }
 
 // Dial connects to a host that the policy allows by one of the schemes. A name is
-// looked up only if it does (S67); one forbidden address among its addresses
+// looked up only if it does; one forbidden address among its addresses
 // refuses it, and the address about to be connected has the last word. The
 // connection has a CloseWrite. The error is an *Error, with the step of the first
-// scheme if the policy denies all of them; it never names an address (S66).
+// scheme if the policy denies all of them; it never names an address.
 func (d *Dialer) Dial(ctx context.Context, host string, port uint16, schemes ...string) (net.Conn, error) {
 	host, err := CanonicalHost(host)
 	if err != nil {

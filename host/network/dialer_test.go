@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehost/sluice/host/network"
 )
 
-// A Dialer takes the steps that a Client does (S65, S66), for any of the schemes.
+// A Dialer takes the steps that a Client does, for any of the schemes.
 func TestDialer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 )
 
 // An Error is why a request was not made, or not finished. It never names an
-// address (S66).
+// address.
 type Error struct {
 	Errno      abi.Errno
 	Code       string
@@ -23,7 +23,7 @@ func failf(errno abi.Errno, code, format string, args ...any) *Error {
 	return &Error{Errno: errno, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// denyf is a denial at a step of section 6.2.
+// denyf is a denial at a step of the way of a request.
 func denyf(step, format string, args ...any) *Error {
 	return &Error{Errno: abi.EDENIED, Code: step + "_denied", Step: step, Message: fmt.Sprintf(format, args...)}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/sluicehost/sluice/host/network"
 )
 
-// S75: after 101 net/http hands the connection over and watches it no more.
+// After 101 net/http hands the connection over and watches it no more.
 func TestSwitchedProtocol(t *testing.T) {
 	base, e := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
@@ -74,14 +74,14 @@ func TestRunLimits(t *testing.T) {
 		t.Errorf("%d bytes, %+v", got, e)
 	}
 	c = client(t, network.Options{Limits: l}, e)
-	network.NewSession(c).Received().Add(3<<20 + 1) // what the run's browser brought (browser.md B241)
+	network.NewSession(c).Received().Add(3<<20 + 1) // what the run's browser brought
 	_, err = get(c, base)
 	if e := failure(t, err); e.Code != "receive_limit" {
 		t.Errorf("%+v", e)
 	}
 }
 
-// S74: one layer is unpacked, however the layers are spelled.
+// One layer is unpacked, however the layers are spelled.
 func TestNestedCodings(t *testing.T) {
 	base, e := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header()["Content-Encoding"] = []string{"gzip", "gzip"}
@@ -93,7 +93,7 @@ func TestNestedCodings(t *testing.T) {
 	}
 }
 
-// S76: a server of plain http cannot set what only a secure one may, and many
+// A server of plain http cannot set what only a secure one may, and many
 // subdomains cannot fill one host's requests.
 func TestCookieRules(t *testing.T) {
 	var sent string
@@ -131,8 +131,8 @@ func TestLongLocation(t *testing.T) {
 	}
 }
 
-// R162: a secret that was sent keeps the request at its origin, though a hop in
-// between carried none; S78: a path that gives it back is not logged.
+// A secret that was sent keeps the request at its origin, though a hop in
+// between carried none, and a path that gives it back is not logged.
 func TestSealedStays(t *testing.T) {
 	elsewhere, elsewhereEntry := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("followed to another origin") })
 	base, e := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -158,7 +158,7 @@ func TestSealedStays(t *testing.T) {
 	}
 }
 
-// R163: text made of nothing but secrets costs no more than its length.
+// Text made of nothing but secrets costs no more than its length.
 func TestScrubDense(t *testing.T) {
 	forms := map[string][]string{handle: {"pass"}}
 	for i := range 500 {
@@ -181,7 +181,7 @@ func TestScrubDense(t *testing.T) {
 	}
 }
 
-// S77: a request that gives up waiting leaves its turn to others.
+// A request that gives up waiting leaves its turn to others.
 func TestTurnsComeBack(t *testing.T) {
 	base, e := serve(t, func(http.ResponseWriter, *http.Request) {})
 	g := network.NewGovernor(network.Pace{PerSecond: 0.5, Burst: 1, AtOnce: 4, LongestStop: time.Minute})
@@ -197,7 +197,7 @@ func TestTurnsComeBack(t *testing.T) {
 	}
 }
 
-// S75: a server that accepts and says nothing holds no connection for longer
+// A server that accepts and says nothing holds no connection for longer
 // than the request.
 func TestSilentServers(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")

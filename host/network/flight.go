@@ -10,8 +10,7 @@ import (
 )
 
 // Flights are the requests of a guest that are on their way: the exchange
-// function starts them and takes their answers, in one call or in several
-// (abi.md section 5).
+// function starts them and takes their answers, in one call or in several.
 //
 // Invariant: the frames on their way are together as long as one may be. How many
 // there are is bounded by the handles that each may open.
@@ -181,7 +180,7 @@ func refusal(id uint32, err error) abi.Answered {
 }
 
 // awaitAnswers returns when there are enough. Meanwhile it tells of a wait for a
-// turn that nothing else goes on during (S77). A call that is ended ends every
+// turn that nothing else goes on during. A call that is ended ends every
 // request.
 func (s *Session) awaitAnswers(ctx context.Context, least uint32) error {
 	waiting := false

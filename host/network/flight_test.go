@@ -75,7 +75,7 @@ func TestExchange(t *testing.T) {
 }
 
 // TestExchangeRefusals: a refused request is an answer, and a malformed exchange
-// is no violation (G8).
+// is no violation.
 func TestExchangeRefusals(t *testing.T) {
 	base, e := serve(t, func(http.ResponseWriter, *http.Request) {})
 	s := network.NewSession(client(t, network.Options{}, e))
@@ -94,8 +94,8 @@ func TestExchangeRefusals(t *testing.T) {
 	}
 }
 
-// TestExchangeIsBounded: requests on their way have a place among the handles
-// (G10), and together no more bytes than one may have.
+// TestExchangeIsBounded: requests on their way have a place among the handles,
+// and together no more bytes than one may have.
 func TestExchangeIsBounded(t *testing.T) {
 	hold := make(chan struct{})
 	base, e := serve(t, func(_ http.ResponseWriter, r *http.Request) {
@@ -128,7 +128,7 @@ func TestExchangeIsBounded(t *testing.T) {
 }
 
 // TestExchangeEnds: what ends a run ends the requests that are on their way, and
-// the call that waits for them (R173).
+// the call that waits for them.
 func TestExchangeEnds(t *testing.T) {
 	for _, by := range []string{"call", "abort", "close"} {
 		t.Run(by, func(t *testing.T) {
@@ -174,7 +174,7 @@ func TestExchangeEnds(t *testing.T) {
 }
 
 // TestExchangeTurns: a wait for a turn is told of while nothing else goes on, and
-// its end too (S77).
+// its end too.
 func TestExchangeTurns(t *testing.T) {
 	base, e := serve(t, func(http.ResponseWriter, *http.Request) {})
 	own := network.NewGovernor(network.Pace{PerSecond: 5, Burst: 1, AtOnce: 4, LongestStop: time.Minute})

@@ -21,7 +21,7 @@ type Pace struct {
 	LongestStop time.Duration // a Retry-After is clamped to it
 }
 
-// DefaultPace returns the defaults of security.md section 17.
+// DefaultPace returns the defaults. See docs/spec/security.md.
 func DefaultPace() Pace {
 	return Pace{PerSecond: 4, Burst: 8, AtOnce: 4, LongestStop: 15 * time.Minute}
 }
@@ -38,7 +38,7 @@ func (p Pace) Declared(r abi.Rate) Pace {
 }
 
 // A Governor paces the requests of all connections of a host, origin by origin,
-// for to a provider they are one client (S77). It is safe for concurrent use.
+// for to a provider they are one client. It is safe for concurrent use.
 type Governor struct {
 	pace Pace
 

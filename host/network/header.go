@@ -8,7 +8,7 @@ import (
 )
 
 // headersFor is what a guest sees of an answer's headers, in order of their
-// names: no cookies, which are the host's (S76), and of a body that was
+// names: no cookies, which are the host's, and of a body that was
 // unpacked not what it was before.
 func headersFor(h http.Header, packed bool) [][2]string {
 	out := [][2]string{}

@@ -24,7 +24,7 @@ var names = idna.New(idna.MapForLookup(), idna.Transitional(false), idna.StrictD
 	idna.ValidateLabels(true), idna.BidiRule(), idna.VerifyDNSLength(true))
 
 // CanonicalHost returns the one spelling of a host that policies compare, dials
-// use and certificates are checked for (§6.2 step 2): a name in lower-case
+// use and certificates are checked for: a name in lower-case
 // ASCII without the dot at the end, IPv4 as a dotted quad, IPv6 as netip spells
 // it and without brackets. The argument may have brackets around IPv6.
 //
@@ -114,7 +114,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// specialDomains are the names of S63 and all below them.
+// specialDomains are the names that mean something else on each network, with all below them.
 var specialDomains = []string{
 	"localhost", "local", "internal", "home.arpa", "onion",
 	// Metadata services of clouds that the rules above do not have. Those of
@@ -124,7 +124,7 @@ var specialDomains = []string{
 }
 
 // Special reports whether only an entry that spells the host exactly may match
-// it, never a wildcard (S63): addresses, single labels, names that mean
+// it, never a wildcard: addresses, single labels, names that mean
 // something else on every network, and cloud metadata. The host is canonical.
 func Special(host string) bool {
 	if _, err := netip.ParseAddr(host); err == nil || !strings.Contains(host, ".") {

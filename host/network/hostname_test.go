@@ -10,7 +10,7 @@ import (
 )
 
 var hostileHosts = []string{
-	// S67: what some programs read as an address.
+	// What some programs read as an address.
 	"127.1", "0", "2130706433", "0x7f.1", "0177.0.0.1", "127.0.0.01", "0x7f000001", "127.0.0.0x1", "1.2.3", "1.2.3.4.5",
 	"256.0.0.1", "1.2.3.0x", "1.2.3.4..", "127.1.", "0x", "0xg", "a.0xz", "example.123", "00", "1.2.3.-4", "1e3.0", "4294967296",
 	// Names that become one by mapping.

@@ -6,7 +6,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// Limits bound what requests cost (security.md section 17).
+// Limits bound what requests cost.
 type Limits struct {
 	RequestHeaders      int   // how many
 	RequestHeaderBytes  int   // all of them
@@ -17,7 +17,7 @@ type Limits struct {
 	Ratio               int64 // decoded to received bytes, after ratioFrom
 
 	Dial, TLS, Headers, Total, TotalMost time.Duration
-	FloorWindow                          time.Duration // in which at least 1 KiB for each second comes (S75)
+	FloorWindow                          time.Duration // in which at least 1 KiB for each second comes
 	Redirects                            int
 	Informational                        int // answers 1xx of one request
 	Connections                          int // open at once, of one run

@@ -43,7 +43,7 @@ type spelling struct {
 	loose bool
 }
 
-// Shortest spellings that are looked for, as in answers (R163): of the value
+// Shortest spellings that are looked for, as in answers: of the value
 // itself and of its encodings, which short values would have everywhere.
 const (
 	shortestValue    = 4

@@ -15,14 +15,14 @@ var ErrEntry = errors.New("not a network entry")
 
 const entryShape = "[http://|https://]HOST[:PORT], where HOST is a name, *.NAME, an IPv4 address or an IPv6 address in brackets"
 
-// An Entry is one host that an owner approved (S63), written
+// An Entry is one host that an owner approved, written
 // [http://|https://]HOST[:PORT]. Entries can be compared with ==.
 type Entry struct {
 	Scheme   string // http or https
 	Host     string // canonical; the suffix without "*." when Wildcard
 	Wildcard bool   // every name below Host at any depth, but not Host
 	Port     uint16 // never 0
-	// Private lets the entry reach addresses that are not public (S64). No
+	// Private lets the entry reach addresses that are not public. No
 	// text sets it: the owner does, in a step of its own. Policies ignore it
 	// on a wildcard.
 	Private bool
@@ -110,7 +110,7 @@ func defaultPort(scheme string) uint16 {
 }
 
 // checkWildcard refuses suffixes below which the names have many owners or no
-// fixed meaning (S63).
+// fixed meaning.
 func checkWildcard(suffix string) error {
 	below := "any-name." + suffix
 	if Special(suffix) || Special(below) {
@@ -179,7 +179,7 @@ func NewPolicy(entries ...Entry) *Policy {
 // Match returns the entry that allows scheme://host:port, of several one that
 // is Private. When none does, step says what is missing: "host" when no entry
 // has the host, "scheme" when one has it with another scheme only, "port" when
-// host and scheme are there with other ports only (S66). The host is canonical;
+// host and scheme are there with other ports only. The host is canonical;
 // no entry has one that is not.
 func (p *Policy) Match(scheme, host string, port uint16) (e Entry, step string) {
 	if c, err := CanonicalHost(host); err != nil || c != host {

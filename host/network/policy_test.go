@@ -262,7 +262,7 @@ func TestPrivate(t *testing.T) {
 			t.Errorf("of %+v Match prefers %+v, %q", order, e, step)
 		}
 	}
-	// S64: exactly that host and port, and never a wildcard.
+	// Exactly that host and port, and never a wildcard.
 	p := network.NewPolicy(private, network.Entry{Scheme: "https", Host: "example.com", Wildcard: true, Port: 443, Private: true})
 	if e, step := p.Match("https", "nas.example.com", 443); step != "" || e.Private {
 		t.Errorf("Match = %+v, %q; want the wildcard without Private", e, step)

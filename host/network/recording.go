@@ -203,7 +203,7 @@ func bodyOf(b []byte) *bodyLine {
 	return &bodyLine{Base64: &text}
 }
 
-// isReadable: what JSON of this host can hold (S47) and a terminal can show.
+// isReadable: what JSON of this host can hold and a terminal can show.
 func isReadable(text string) bool {
 	for _, c := range text {
 		if c < ' ' && c != '\n' && c != '\r' && c != '\t' || c >= 0x7f && c < 0xa0 || c == '\uFEFF' {

@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// reply is the answer of the request function (abi.md section 5).
+// reply is the answer of the request function.
 func (r *Response) reply(handle uint32) []byte { return r.append(nil, handle) }
 
 // append appends the reply to b.
@@ -41,7 +41,7 @@ func (r *Response) framed(handle uint32, body []byte) []byte {
 	return append(b, body...)
 }
 
-// text is the error text of a failure (G7).
+// text is the error text of a failure.
 func (e *Error) text() []byte {
 	b := strictjson.AppendQuote([]byte(`{"code":`), e.Code)
 	b = strictjson.AppendQuote(append(b, `,"message":`...), e.Message)

@@ -15,7 +15,7 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// A Request is what a guest asks for (abi.md section 5), bounded and checked.
+// A Request is what a guest asks for, bounded and checked.
 type Request struct {
 	Method   string
 	URL      string
@@ -31,7 +31,7 @@ type Request struct {
 	Waiting func(origin string, until time.Time)
 }
 
-// methods of section 6.2 step 1, and the two of WebDAV that only read (RFC 4918,
+// methods of plain requests, and the two of WebDAV that only read (RFC 4918,
 // RFC 3253): calendars and address books are asked with them.
 var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND", "REPORT"}
 
@@ -123,13 +123,13 @@ func numberMember(v strictjson.Value, name string, most, scale int64, into *int6
 }
 
 // hostsOwn are the headers that the host sets, or that mean the connection and
-// not the request (S73).
+// not the request.
 var hostsOwn = []string{"host", "content-length", "transfer-encoding", "connection", "keep-alive", "upgrade", "te", "trailer", "expect",
 	"accept-encoding", "cookie", "cookie2"}
 
 // routing are headers by which a proxy or a framework takes a request for one of
 // another host or path than the policy and a secret's destination were asked
-// about (S66, R160).
+// about.
 var routing = []string{"forwarded", "x-host", "x-original-host", "x-original-url", "x-original-uri", "x-rewrite-url", "x-http-host-override", "x-http-destinationurl", "http2-settings",
 	"alt-used"}
 
@@ -194,7 +194,7 @@ type target struct {
 // origin is the key of governors and credentials.
 func (t target) origin() string { return t.scheme + "://" + t.url.Host }
 
-// parseTarget is steps 1 and 2 of section 6.2. from is what a redirect is
+// parseTarget bounds a URL and makes its host canonical. from is what a redirect is
 // relative to, nil for none.
 func parseTarget(raw string, from *url.URL) (target, error) {
 	if len(raw) > maxURL {

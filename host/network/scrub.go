@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// An echo is an encoding of a sealed value and the handle that it becomes
-// (R163).
+// An echo is an encoding of a sealed value and the handle that it becomes.
 type echo struct{ form, handle []byte }
 
 // echoes are all encodings of all values, the longest first, so that none hides
@@ -102,7 +101,7 @@ type Spelling struct {
 	Handle string
 }
 
-// Unsealed is a file in which handles take the place of sealed values (R163), in all of
+// Unsealed is a file in which handles take the place of sealed values, in all of
 // their spellings, of whatever type it is.
 func Unsealed(src io.Reader, list []Spelling) io.Reader {
 	if len(list) == 0 {

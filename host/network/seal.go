@@ -16,17 +16,17 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// handlePrefix begins every handle (R158); 26 letters of base32 follow.
+// handlePrefix begins every handle; 26 letters of base32 follow.
 const (
 	handlePrefix = "sluice-sealed-v1-"
 	handleBytes  = len(handlePrefix) + 26
 )
 
-// maxSealedBody bounds the bodies in which handles are replaced (§18.3).
+// maxSealedBody bounds the bodies in which handles are replaced.
 const maxSealedBody = 1 * abi.MiB
 
 // Seals are the sealed values of one run: what stands behind the handles that
-// its guest holds, and where each may go (§18). They are safe for concurrent
+// its guest holds, and where each may go. They are safe for concurrent
 // use.
 type Seals struct {
 	mu    sync.Mutex // guards what follows
@@ -52,14 +52,14 @@ type seal struct {
 // An *Error among its errors is the guest's to see.
 type Current = func(ctx context.Context, refused string) (string, error)
 
-// A place is a destination (R160), its origin canonical.
+// A place is a destination, its origin canonical.
 type place struct {
 	origin     string
 	prefix     string
 	placements []string
 }
 
-// A use is a value that was sent (R164).
+// A use is a value that was sent.
 type use struct{ field, origin, placement string }
 
 // A sent value came of a Current, which may have a newer one.
@@ -69,7 +69,7 @@ type sent struct {
 }
 
 // Add lets a handle stand for a value. forms are the encodings in which an
-// answer may give the value back (R163). A destination whose origin is none
+// answer may give the value back. A destination whose origin is none
 // leads nowhere.
 func (s *Seals) Add(field, handle, value string, forms [][]byte, to []abi.Destination) {
 	s.add(seal{field: field, value: value}, handle, to)
@@ -96,7 +96,7 @@ func (s *Seals) add(sealed seal, handle string, to []abi.Destination) {
 }
 
 // Echo adds encodings in which an answer may give back a value that a handle
-// stands for, or that nobody but the host has (R163).
+// stands for, or that nobody but the host has.
 func (s *Seals) Echo(handle string, forms [][]byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,7 +104,7 @@ func (s *Seals) Echo(handle string, forms [][]byte) {
 }
 
 // Protect keeps a value that the guest has in plain out of what is told of its
-// requests (R165). Short forms would be found in everything (R167).
+// requests. Short forms would be found in everything.
 func (s *Seals) Protect(forms [][]byte) {
 	forms = slices.DeleteFunc(slices.Clone(forms), func(f []byte) bool { return len(f) < 8 })
 	s.mu.Lock()
@@ -113,7 +113,7 @@ func (s *Seals) Protect(forms [][]byte) {
 }
 
 // SealedOrigin is the canonical form of an origin that sealed values may go to:
-// https, or http for this machine itself (R160).
+// https, or http for this machine itself.
 func SealedOrigin(text string) (string, error) {
 	t, err := parseTarget(text, nil)
 	switch {
@@ -156,7 +156,7 @@ func (s *Seals) note(uses []use) {
 }
 
 // find returns what a handle stands for, if it may be put at this place of a
-// request to t (R160, R161).
+// request to t.
 func (s *Seals) find(handle string, t target, placement string) (seal, error) {
 	s.mu.Lock()
 	sealed, known := s.by[handle]
@@ -218,7 +218,7 @@ type filler struct {
 
 // fill returns the hop with values for handles, and where they were put. The
 // hop that came in keeps its handles. Nothing is replaced unless everything may
-// be (R161).
+// be.
 func (s *Seals) fill(ctx context.Context, h hop, t target) (hop, *filler, error) {
 	f := &filler{ctx: ctx, seals: s, to: t}
 	if strings.Contains(t.url.String(), handlePrefix) || hiddenHandle(t.url) {
@@ -383,7 +383,7 @@ func (f *filler) value(handle string, s seal) (string, error) {
 }
 
 // renew has the values that a server refused replaced, where there are newer
-// ones, and reports whether any is (R160: what is sent next is checked anew).
+// ones, and reports whether any is (what is sent next is checked anew).
 func (f *filler) renew(ctx context.Context) (bool, error) {
 	newer := false
 	for _, s := range f.sent {

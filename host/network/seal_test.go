@@ -45,7 +45,7 @@ func sealing(t *testing.T, base string, entries ...network.Entry) (*network.Clie
 	return client(t, network.Options{Seals: s}, entries...), s
 }
 
-// R160 to R164, S92.
+// A sealed value goes where it may, comes back as its handle, and is told of.
 func TestSealed(t *testing.T) {
 	var got string
 	base, e := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -119,7 +119,7 @@ func TestSealed(t *testing.T) {
 		})
 	}
 
-	// R162: to another origin the guest is shown the redirect.
+	// To another origin the guest is shown the redirect.
 	r, err := c.Do(t.Context(), &network.Request{
 		Method: "GET", URL: base + "/api/away?to=" + url.QueryEscape(elsewhere), Redirect: "follow", Headers: [][2]string{{"X-Key", handle}},
 	})
@@ -143,7 +143,7 @@ func TestSealed(t *testing.T) {
 	}
 }
 
-// R163: across the borders of what is read, and with a value that is part of
+// Across the borders of what is read, and with a value that is part of
 // its own handle.
 func TestScrub(t *testing.T) {
 	text := strings.Repeat("x", 40_000) + value + "." + strings.Repeat(value, 3) + url.QueryEscape(value) + "tail sealed pa"

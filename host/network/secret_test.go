@@ -17,7 +17,7 @@ import (
 	"github.com/sluicehost/sluice/host/network"
 )
 
-// R165: a connector that writes a secret which it has in plain into a URL
+// A connector that writes a secret which it has in plain into a URL
 // leaves none of it in the log of requests, not in the host either.
 func TestPlainSecretInURL(t *testing.T) {
 	base, e := serve(t, func(http.ResponseWriter, *http.Request) {})
@@ -44,7 +44,7 @@ func TestPlainSecretInURL(t *testing.T) {
 	}
 }
 
-// R163: what a server says in place of an answer does not reach the guest with
+// What a server says in place of an answer does not reach the guest with
 // a sealed value in it either.
 func TestSealedInFailure(t *testing.T) {
 	const secret = "hunter-two"
@@ -63,7 +63,7 @@ func TestSealedInFailure(t *testing.T) {
 	if f := failure(t, err); strings.Contains(f.Message, secret) {
 		t.Error(f.Message)
 	}
-	// R162: nor does the host follow to where the value would tell itself.
+	// Nor does the host follow to where the value would tell itself.
 	r, err := get(c, base+"/host")
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ func TestSealedInFailure(t *testing.T) {
 	}
 }
 
-// R163: a server that shows what it got gives the guest nothing of a sealed
+// A server that shows what it got gives the guest nothing of a sealed
 // value in pieces, whatever it calls it. What is no text can be fetched in pieces
 // where no value goes.
 func TestSealedInParts(t *testing.T) {
@@ -122,7 +122,7 @@ func TestSealedInParts(t *testing.T) {
 	}
 }
 
-// R163: a body that began before a token was obtained is searched for it too.
+// A body that began before a token was obtained is searched for it too.
 func TestSealedWhileReading(t *testing.T) {
 	lines := make(chan string)
 	base, e := serve(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -155,7 +155,7 @@ func TestSealedWhileReading(t *testing.T) {
 	}
 }
 
-// S77: the patience of a request is one, however many turns it waits for.
+// The patience of a request is one, however many turns it waits for.
 func TestOnePatience(t *testing.T) {
 	hops := 0
 	base, e := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -187,7 +187,7 @@ func TestTokenInFragment(t *testing.T) {
 	}
 }
 
-// S71: a redirect carries no credentials that the guest has in plain to another
+// A redirect carries no credentials that the guest has in plain to another
 // origin, whatever header they are in.
 func TestRedirectedPlain(t *testing.T) {
 	seen := ""
@@ -205,7 +205,7 @@ func TestRedirectedPlain(t *testing.T) {
 	}
 }
 
-// R163, abi.md section 5: a value is found in a short body too, packed and in
+// A value is found in a short body too, packed and in
 // pieces, and an answer that has no body says so, whatever its headers say.
 func TestSealedInline(t *testing.T) {
 	const secret = "hunter-two"

@@ -15,7 +15,7 @@ import (
 )
 
 // A Session serves the calls of one guest: request and exchange, and read and
-// close of the handles that come of it (G10). Calls come one at a time; Close may
+// close of the handles that come of it. Calls come one at a time; Close may
 // come while one is served.
 type Session struct {
 	exchanger exchanger
@@ -51,7 +51,7 @@ func newSession(x exchanger, l Limits, seals *Seals, v *values) *Session {
 }
 
 // TakeCookies gives the session cookies of a host that a browser of the same run
-// got, and returns how many it took (browser.md B34). They are kept and sent as
+// got, and returns how many it took. They are kept and sent as
 // those of answers are, for as long as the run lasts, and never reach the guest. A
 // recording has none: it would be worth as much as they are.
 func (s *Session) TakeCookies(host string, cookies []*http.Cookie) int {
@@ -72,7 +72,7 @@ func (s *Session) Received() *atomic.Int64 {
 	return nil
 }
 
-// Take gives the body that a handle stands for to the host (browser.md B31); the
+// Take gives the body that a handle stands for to the host; the
 // guest has it no more. The caller closes it. Like a call, it comes while no other
 // is served.
 func (s *Session) Take(handle uint32) (io.ReadCloser, error) {
@@ -86,7 +86,7 @@ func (s *Session) Take(handle uint32) (io.ReadCloser, error) {
 	return b, nil
 }
 
-// Seal lets a handle stand for a value in the requests of the guest (§18).
+// Seal lets a handle stand for a value in the requests of the guest.
 func (s *Session) Seal(field, handle, value string, forms [][]byte, to []abi.Destination) {
 	s.seals.Add(field, handle, value, forms, to)
 	if s.values != nil {
@@ -123,8 +123,8 @@ func (s *Session) SealCurrent(field, handle string, from Current, to []abi.Desti
 	}
 }
 
-// Echo has answers searched for encodings of a value, which become the handle
-// (R163). It may be called while Handle serves a call.
+// Echo has answers searched for encodings of a value, which become the handle.
+// It may be called while Handle serves a call.
 func (s *Session) Echo(handle string, forms [][]byte) {
 	s.seals.Echo(handle, forms)
 	if s.values != nil {
@@ -132,12 +132,11 @@ func (s *Session) Echo(handle string, forms [][]byte) {
 	}
 }
 
-// Uses hands over, once each, where values have been sent since the last call
-// (R164).
+// Uses hands over, once each, where values have been sent since the last call.
 func (s *Session) Uses(yield func(field, origin, placement string)) { s.seals.Uses(yield) }
 
 // Waits has f told when a request waits for its turn with an origin, until when,
-// and with a zero time that it goes on (S77). It is called before the first
+// and with a zero time that it goes on. It is called before the first
 // Handle; f is called while one is served.
 func (s *Session) Waits(f func(origin string, until time.Time)) { s.waiting = f }
 
@@ -145,7 +144,7 @@ func (s *Session) Waits(f func(origin string, until time.Time)) { s.waiting = f 
 // follow. It may be called while Handle serves a call.
 func (s *Session) Abort() { s.flights.abort() }
 
-// Handle serves one call. The reply of a failure is its error text (G7).
+// Handle serves one call. The reply of a failure is its error text.
 func (s *Session) Handle(ctx context.Context, call abi.Call, payload []byte) ([]byte, abi.Errno) {
 	s.serving.Lock()
 	defer s.serving.Unlock()
@@ -233,7 +232,7 @@ func short(ctx context.Context, b Stream, sent int64) (body []byte, end bool) {
 	return body, false
 }
 
-// reserve takes the place of a handle, if there is one (G10).
+// reserve takes the place of a handle, if there is one.
 func (s *Session) reserve() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -28,7 +28,7 @@ const (
 )
 
 // sealedCookie is the header in which a guest gets the handle of a cookie: the cookie
-// itself is the host's (S76).
+// itself is the host's.
 const sealedCookie = "Sluice-Sealed-Cookie"
 
 // tokens are the places of a run's tokens, and what was found there.

@@ -9,7 +9,7 @@ import (
 )
 
 // A Transport makes requests of the host itself, by the same steps and under
-// the same policy as a guest's (S65). It follows no redirects and reads no more
+// the same policy as a guest's. It follows no redirects and reads no more
 // than it is told to.
 type Transport struct {
 	Client *Client

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehost/sluice/host/network"
 )
 
-// S77, R105: a session that is closed while its request waits, for a turn with
+// A session that is closed while its request waits, for a turn with
 // an origin or for a token, ends at once, and so does one whose call is ended.
 func TestClosedWhileWaiting(t *testing.T) {
 	base, e := serve(t, func(http.ResponseWriter, *http.Request) {})

@@ -41,7 +41,7 @@ func TestBrowserThatDoesNotClose(t *testing.T) {
 			Connector:  store.Connector{ID: "racer", Name: "racer"},
 			Connection: store.Connection{ID: "racer", Enabled: true, Approved: store.Approved{Browser: true}},
 			Manifest:   m, Transport: "abi", UsesABI: true, Interactive: true, Trigger: "manual",
-			Offered: map[string]bool{"browser": true}, Limits: abi.DefaultLimits(), Budgets: run.DefaultBudgets(),
+			Kinds: kinds, Limits: abi.DefaultLimits(), Budgets: run.DefaultBudgets(),
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -13,10 +13,15 @@ import (
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/binding"
+	"github.com/sluicehost/sluice/host/browser"
+	"github.com/sluicehost/sluice/host/network"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/sandbox"
 	"github.com/sluicehost/sluice/store"
 )
+
+// kinds are those that the runs of these tests are lent.
+var kinds = binding.Kinds{network.Kind{}, browser.Kind{}}
 
 // races is how often an answer and a loss are let loose on one question.
 func races() int {
@@ -61,7 +66,7 @@ func race(t *testing.T, m *abi.Manifest, n int) string {
 		Connector:  store.Connector{ID: "racer", Name: "racer"},
 		Connection: store.Connection{ID: "racer", Enabled: true, Approved: store.Approved{Browser: true}},
 		Manifest:   m, Transport: "abi", UsesABI: true, Interactive: true, Trigger: "manual",
-		Offered: map[string]bool{"browser": true}, Limits: abi.DefaultLimits(), Budgets: run.DefaultBudgets(),
+		Kinds: kinds, Limits: abi.DefaultLimits(), Budgets: run.DefaultBudgets(),
 	})
 	if err != nil {
 		t.Fatal(err)

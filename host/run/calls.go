@@ -67,7 +67,7 @@ func (cl *calls) dispatch(in sandbox.Inbound) (kept bool) {
 		cl.credit(1, len(in.Payload))
 	case abi.CallMessage, abi.CallLog:
 		cl.sideMessage(c, in)
-	case abi.CallNetworkRequest, abi.CallNetworkExchange, abi.CallBrowser, abi.CallRead, abi.CallClose:
+	case abi.CallRead, abi.CallClose:
 		kept = cl.sideCall(in)
 	case abi.CallStdout:
 		kept = cl.lines(in, in.Payload)
@@ -86,6 +86,9 @@ func (cl *calls) dispatch(in sandbox.Inbound) (kept bool) {
 	case abi.CallFault:
 		cl.fault(in.Payload)
 	default:
+		if c.Binding() != "" {
+			return cl.sideCall(in)
+		}
 		if abi.MessageType(c) == "" {
 			return cl.fileCall(in)
 		}
@@ -251,12 +254,10 @@ func (cl *calls) sideCall(in sandbox.Inbound) (kept bool) {
 		cl.outside(in, cl.bindings.serve(b))
 		return true
 	}
-	switch in.Call {
-	case abi.CallBrowser:
-		cl.deny(in.ID, "browser_not_granted", "the browser binding is not offered to this run")
-	case abi.CallNetworkRequest, abi.CallNetworkExchange:
-		cl.deny(in.ID, "binding_not_approved", "no host is approved for this connection")
-	default:
+	if k, known := cl.plan.Kinds.Of(in.Call.Binding()); known {
+		code, message := k.Denial()
+		cl.deny(in.ID, code, message)
+	} else {
 		cl.replyError(in.ID, abi.ENOENT, "unknown_handle", "there is no such handle")
 	}
 	return false
@@ -340,8 +341,7 @@ func (cl *calls) finishCall(f finishedCall) {
 	cl.beside = false
 	cl.bindings.served()
 	cl.bindings.listen() // what a binding said in a call comes before its reply
-	switch f.in.Call {
-	case abi.CallNetworkRequest, abi.CallNetworkExchange:
+	if f.in.Call.Binding() != "" {
 		cl.taped(false)
 		cl.secrets.learn()
 		cl.secrets.sealedUses()
@@ -350,10 +350,6 @@ func (cl *calls) finishCall(f finishedCall) {
 			cl.output.denied(f.reply)
 		case f.errno == abi.OK && f.in.Call == abi.CallNetworkExchange:
 			cl.output.deniedOf(f.reply)
-		}
-	case abi.CallBrowser:
-		if f.errno == abi.EDENIED {
-			cl.output.denied(f.reply)
 		}
 	}
 	if cl.stdio.exchange.id != "" {

@@ -2,7 +2,6 @@ package run
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +11,8 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/abi/strictjson"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/scope"
 	"github.com/sluicehost/sluice/store"
 )
@@ -42,11 +43,9 @@ type Input struct {
 	Secrets     map[string]string // by declared name
 	Tokens      map[string]Token  // of the secrets that the host obtains itself
 	Interactive bool              // an owner channel is attached
-	Mounts      []abi.GuestMount  // approved directories and /tmp
-	Offered     map[string]bool   // host extensions, by binding name
-	NoBrowser   string            // why no browser is offered, for the owner; "" says nothing of it
-	// MissingHosts are those of the manifest that nothing approved covers.
-	MissingHosts []string
+	Kinds       binding.Kinds     // of bindings that hosts know
+	Absent      map[string]string // by name, those that this host has none of to lend, and why
+	Supplied    map[string]bool   // by name, those that come with the run and need no approval
 
 	Trigger        string // manual, scheduled, retry or webhook
 	AutomationMode string
@@ -93,8 +92,12 @@ func Prepare(ctx context.Context, st store.Store, in Input) (*Plan, error) {
 
 func asRefusal(err error) error {
 	var r *Refusal
-	if errors.As(err, &r) {
+	var told *host.Refusal
+	switch {
+	case errors.As(err, &r):
 		return r
+	case errors.As(err, &told):
+		return &Refusal{Code: told.Code, Message: told.Message, Details: told.Details}
 	}
 	return &Refusal{Code: "runtime_error", Message: err.Error(), Err: err}
 }
@@ -200,102 +203,55 @@ func (p *Plan) suppliedState() error {
 	return nil
 }
 
-// rawBindings are never provided.
-var rawBindings = []string{"browser_automation", "browser_profile", "loopback_listen"}
-
 // checkBindings refuses a start without a required binding, and says what is lent.
 func (p *Plan) checkBindings(context.Context, store.Store) error {
 	for _, name := range sortedKeys(p.manifest.Bindings) {
-		if b := p.manifest.Bindings[name]; b.Required {
-			if err := p.requireBinding(name, b); err != nil {
+		if p.manifest.Bindings[name].Required {
+			if err := p.requireBinding(name); err != nil {
 				return err
 			}
 		}
 	}
-	p.lent = abi.Bindings{
-		Network:    &abi.NetworkBinding{Hosts: append([]string{}, p.Connection.Approved.Hosts...)},
-		Filesystem: &abi.FilesystemBinding{Mounts: []abi.GuestMount{}},
-	}
-	if _, declared := p.manifest.Bindings[abi.BindingFilesystem]; declared && p.Mounts != nil {
-		p.lent.Filesystem.Mounts = p.Mounts
+	p.lent = abi.Bindings{}
+	for _, k := range p.Kinds {
+		if _, absent := p.Absent[k.Name()]; absent {
+			continue
+		}
+		if err := k.Lend(p.manifest, p.Connection, &p.lent); err != nil {
+			return err
+		}
 	}
 	if p.Interactive {
 		p.lent.Interactive = &struct{}{}
 	}
-	return p.lendBrowser()
-}
-
-// lendBrowser advertises the browser where the manifest asks for it, the host has
-// one and the owner approved it.
-func (p *Plan) lendBrowser() error {
-	b, declared := p.manifest.Bindings[abi.BindingBrowser]
-	if !declared || !p.Offered[abi.BindingBrowser] || !p.Connection.Approved.Browser {
-		return nil
-	}
-	profile := ProfileOf(p.Connection, b)
-	if !abi.IsProfileName(profile) {
-		return refuse("profile_name_invalid", "profile name required, must be [A-Za-z0-9_-]+")
-	}
-	p.lent.Browser = &abi.BrowserBinding{Profile: profile, Hosts: p.lent.Network.Hosts}
 	return nil
 }
 
-// ProfileOf is the browser profile of a run whose connector names none when it
-// opens one: the owner's choice, else the manifest's, else the connection's
-// id.
-func ProfileOf(c store.Connection, b abi.Binding) string {
-	switch {
-	case c.ProfileName != "":
-		return c.ProfileName
-	case b.Browser != nil && b.Browser.Profile != "":
-		return b.Browser.Profile
-	}
-	return string(c.ID)
-}
-
-func (p *Plan) requireBinding(name string, b abi.Binding) error {
-	approved := p.Connection.Approved
-	missing := func(what string) error {
-		return refuse("binding_not_approved", "binding %s: %s is not approved for connection %s", name, what, p.Connection.ID).with("binding", name)
-	}
-	switch name {
-	case abi.BindingNetwork:
-		for _, h := range b.Hosts {
-			if slices.Contains(p.MissingHosts, h) {
-				return missing("host " + h + " (give it with --allow-host " + h + ")")
-			}
-		}
-		return nil
-	case abi.BindingFilesystem:
-		for _, m := range b.Mounts {
-			i := slices.IndexFunc(approved.Mounts, func(a store.Mount) bool { return a.Name == m.Name })
-			if i < 0 {
-				return missing("directory " + m.Name + " (give it with --mount " + m.Name + "=DIR)")
-			}
-			if m.Writable && !approved.Mounts[i].Writable {
-				return missing("writing to directory " + m.Name + " (give it with --mount " + m.Name + "=DIR:rw)")
-			}
-		}
-		return nil
-	case abi.BindingInteractive:
+// requireBinding refuses a start without a binding that its owner has not approved, or
+// that this host does not have.
+func (p *Plan) requireBinding(name string) error {
+	if name == abi.BindingInteractive {
 		if p.Interactive {
 			return nil
 		}
 		return refuse("binding_unsatisfied", "the connector must be able to ask somebody, and nobody is there: run it on a terminal without --no-interactive, or give --answer").with("binding", name)
-	case abi.BindingBrowser:
-		switch {
-		case !p.Offered[name]:
-			return refuse("binding_unsatisfied", "the connector needs a browser, and this host has none: %s", cmp.Or(p.NoBrowser, "sluice doctor says what is missing")).with("binding", name)
-		case !approved.Browser:
-			return missing("acting in a browser (give it with --browser)")
-		}
+	}
+	k, known := p.Kinds.Of(name)
+	if !known {
+		return refuse("binding_unsatisfied", "this host does not provide the binding %s that the connector requires", name).with("binding", name)
+	}
+	if why, absent := p.Absent[name]; absent {
+		return refuse("binding_unsatisfied", "the connector needs a %s, and this host has none: %s", name, why).with("binding", name)
+	}
+	if p.Supplied[name] {
 		return nil
-	default:
-		if !slices.Contains(rawBindings, name) && p.Offered[name] {
-			return nil
+	}
+	for _, a := range k.Asks(p.manifest, p.Connection.Approved) {
+		if a.Lacks != "" {
+			return refuse("binding_not_approved", "binding %s: %s is not approved for connection %s", name, a.Lacks, p.Connection.ID).with("binding", name)
 		}
 	}
-	return refuse("binding_unsatisfied", "this host does not provide the binding %s that the connector requires", name).with("binding", name)
+	return nil
 }
 
 // checkSettings checks the owner's settings against the manifest.

@@ -16,14 +16,8 @@ import (
 	"github.com/sluicehost/sluice/host/run/redact"
 )
 
-// SecretFields lists the secrets a manifest declares. A manifest without a
-// sluice block declares them by setup.credential_capture.
-func SecretFields(m *abi.Manifest) []abi.SecretField {
-	if m.Sluice != nil {
-		return m.Sluice.Secrets
-	}
-	return slices.DeleteFunc(slices.Clone(m.CaptureFields), func(f abi.SecretField) bool { return !f.Secret })
-}
+// SecretFields lists the secrets a manifest declares.
+func SecretFields(m *abi.Manifest) []abi.SecretField { return m.SecretFields() }
 
 // Sealed reports whether a connector gets a handle for a secret instead of its
 // value.

@@ -97,21 +97,14 @@ func listMessages() map[Import]bool {
 	return list
 }
 
-// bindingModules are the import modules that stand behind a binding of the
-// manifest, in the order of the contract.
-var bindingModules = []struct{ module, binding string }{
-	{abi.ModuleNetwork, "network"},
-	{abi.ModuleBrowser, "browser"},
-}
-
 // CheckBindings refuses m with a *ModuleError when it imports the module of a
 // binding that is not among declared, the names that its manifest has under
 // runtime_requirements.bindings.
 func CheckBindings(m Module, declared []string) error {
-	for _, b := range bindingModules {
-		if m.Uses(b.module) && !slices.Contains(declared, b.binding) {
-			i := slices.IndexFunc(m.Imports, func(i Import) bool { return i.Module == b.module })
-			e := fault(RuleImportBinding, 0, "import %s needs the binding %q, which the manifest does not declare", m.Imports[i], b.binding)
+	for _, b := range abi.BindingModules {
+		if m.Uses(b.Module) && !slices.Contains(declared, b.Binding) {
+			i := slices.IndexFunc(m.Imports, func(i Import) bool { return i.Module == b.Module })
+			e := fault(RuleImportBinding, 0, "import %s needs the binding %q, which the manifest does not declare", m.Imports[i], b.Binding)
 			e.Import = m.Imports[i].String()
 			return e
 		}
@@ -138,16 +131,16 @@ type Warning struct {
 // required. Bindings without an import module of their own are passed over.
 func Warnings(m Module, bindings map[string]bool) []Warning {
 	var warnings []Warning
-	for _, b := range bindingModules {
-		required, declared := bindings[b.binding]
-		if !declared || m.Uses(b.module) || b.binding == abi.BindingNetwork && m.Transport == TransportStdio { // which has lines for it
+	for _, b := range abi.BindingModules {
+		required, declared := bindings[b.Binding]
+		if !declared || m.Uses(b.Module) || b.Binding == abi.BindingNetwork && m.Transport == TransportStdio { // which has lines for it
 			continue
 		}
-		w := Warning{Code: WarnOptionalUnused, Binding: b.binding}
-		w.Detail = fmt.Sprintf("the manifest lists the binding %q as optional and the module imports no function of %s", b.binding, b.module)
+		w := Warning{Code: WarnOptionalUnused, Binding: b.Binding}
+		w.Detail = fmt.Sprintf("the manifest lists the binding %q as optional and the module imports no function of %s", b.Binding, b.Module)
 		if required {
-			w.Code = b.binding + "_not_imported"
-			w.Detail = fmt.Sprintf("the manifest requires the binding %q and the module imports no function of %s, so it cannot use it", b.binding, b.module)
+			w.Code = b.Binding + "_not_imported"
+			w.Detail = fmt.Sprintf("the manifest requires the binding %q and the module imports no function of %s, so it cannot use it", b.Binding, b.Module)
 		}
 		warnings = append(warnings, w)
 	}

@@ -28,7 +28,11 @@ func (g *guest) instantiateImports(ctx context.Context, r wazero.Runtime) error 
 		params, results := wasmTypes(f.Signature())
 		b.NewFunctionBuilder().WithGoModuleFunction(g.function(f.Call), params, results).Export(f.Name)
 	}
-	for _, name := range []string{abi.ModuleCore, abi.ModuleNetwork, abi.ModuleBrowser} {
+	names := []string{abi.ModuleCore}
+	for _, b := range abi.BindingModules {
+		names = append(names, b.Module)
+	}
+	for _, name := range names {
 		if _, err := builders[name].Instantiate(ctx); err != nil {
 			return fmt.Errorf("provide %s: %w", name, err)
 		}

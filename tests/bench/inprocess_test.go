@@ -29,7 +29,7 @@ func inProcessRate(b *testing.B, h *app.Host, l *app.Loaded, n int) float64 {
 		Connector: l.Connector, Manifest: l.Manifest,
 		Connection: store.Connection{ID: "in-process", ConnectorID: l.Connector.ID, Enabled: true, Settings: configOf("builder", n, 0)},
 		Transport:  "abi", UsesABI: true, Trigger: "manual", Attempt: 1,
-		Limits: abi.DefaultLimits(), Budgets: run.DefaultBudgets(),
+		Kinds: app.Kinds, Limits: abi.DefaultLimits(), Budgets: run.DefaultBudgets(),
 	})
 	if err != nil {
 		b.Fatal(err)

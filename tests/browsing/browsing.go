@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/browser"
-	"github.com/sluicehost/sluice/host/browser/fleet"
 	"github.com/sluicehost/sluice/host/network"
 )
 
@@ -22,7 +22,7 @@ import (
 type Run struct {
 	mu     sync.Mutex // guards what follows
 	events []Event
-	ended  []browser.Failure
+	ended  []binding.Failure
 	// Owner answers what the host asks; nil: nobody is there.
 	Owner func(message string) (status string)
 }
@@ -59,11 +59,11 @@ func (r *Run) Progress(message string) {
 	r.Event("run.progress_reported", "", map[string]any{"message": message})
 }
 
-func (r *Run) Artifact(a browser.Artifact) {
+func (r *Run) Artifact(a binding.Artifact) {
 	r.Event("artifact.created", "succeeded", map[string]any{"artifactType": a.Type, "size": a.Size, "digest": a.Digest})
 }
 
-func (r *Run) Lost(id string, p fleet.Probe) {
+func (r *Run) Lost(id string, p binding.Probe) {
 	r.Event("lost", "", map[string]any{"surface_id": id, "code": p.Code, "detail": p.Detail})
 }
 
@@ -73,19 +73,19 @@ func (r *Run) Attachment(a abi.Attachment) {
 
 func (r *Run) Ask(_ context.Context, message string, _ time.Duration) (id, status string, err error) {
 	if r.Owner == nil {
-		return "", "", browser.ErrNotInteractive
+		return "", "", binding.ErrNotInteractive
 	}
 	return "int_1", r.Owner(message), nil
 }
 
-func (r *Run) End(f browser.Failure) {
+func (r *Run) End(f binding.Failure) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ended = append(r.ended, f)
 }
 
 // Ended are the reasons why the run was to end.
-func (r *Run) Ended() []browser.Failure {
+func (r *Run) Ended() []binding.Failure {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.ended

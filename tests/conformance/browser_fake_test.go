@@ -148,7 +148,6 @@ func browses(t *testing.T, b *fakeBrowser, more func(*run.Input, *run.Deps)) fun
 	return func(in *run.Input, d *run.Deps) {
 		in.Manifest = browserManifest(t, `{}`)
 		in.Connection.Approved.Browser = true
-		in.Offered = map[string]bool{"browser": true}
 		d.Bindings = []binding.Binding{b}
 		if more != nil {
 			more(in, d)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
@@ -97,11 +98,15 @@ func TestBrowserBinding(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g := faultStage(t)
+			absent := map[string]string{}
+			if !c.offered {
+				absent["browser"] = "sluice doctor says what is missing"
+			}
 			plan, err := run.Prepare(context.Background(), g.host.Store, run.Input{
 				Connector:  store.Connector{ID: "player", Name: "player"},
 				Connection: store.Connection{ID: g.connection, Enabled: true, ProfileName: c.profile, Approved: store.Approved{Browser: c.approved, Hosts: []string{"shop.example"}}},
 				Manifest:   browserManifest(t, c.members), Transport: "abi", Limits: abi.DefaultLimits(), Budgets: run.DefaultBudgets(),
-				Offered: map[string]bool{"browser": c.offered},
+				Kinds: app.Kinds, Absent: absent,
 			})
 			var refused *run.Refusal
 			if errors.As(err, &refused) != (c.refused != "") || refused != nil && refused.Code != c.refused {

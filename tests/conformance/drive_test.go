@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/sandbox"
@@ -113,7 +114,7 @@ func (g *stage) drive(t *testing.T, change func(*run.Input, *run.Deps)) *drive {
 		Connector:  store.Connector{ID: "player", Name: "player", Digest: "sha256:00"},
 		Connection: store.Connection{ID: g.connection, ConnectorID: "player", Enabled: true},
 		Manifest:   itemsManifest(t), Transport: "abi", UsesABI: true, Interactive: true, Trigger: "manual",
-		Limits: abi.DefaultLimits(), Budgets: run.DefaultBudgets(),
+		Kinds: app.Kinds, Limits: abi.DefaultLimits(), Budgets: run.DefaultBudgets(),
 	}
 	in.Budgets.CancelGrace, in.Budgets.Drain = patience, patience
 	deps := run.Deps{

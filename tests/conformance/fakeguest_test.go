@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/sandbox"
@@ -119,7 +120,7 @@ func (g *stage) perform(t tester, guest run.Guest, launchErr error, change func(
 		Connector:  store.Connector{ID: "player", Name: "player", Digest: "sha256:00", Manifest: manifest},
 		Connection: store.Connection{ID: g.connection, ConnectorID: "player", Enabled: true},
 		Manifest:   m, Transport: "abi", UsesABI: true, Interactive: true, Trigger: "manual",
-		Limits: abi.DefaultLimits(), Budgets: run.DefaultBudgets(),
+		Kinds: app.Kinds, Limits: abi.DefaultLimits(), Budgets: run.DefaultBudgets(),
 	}
 	out := &played{}
 	deps := run.Deps{

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/sandbox"
@@ -223,7 +224,7 @@ func TestLockRace(t *testing.T) {
 	}
 	plan, err := run.Prepare(ctx, g.host.Store, run.Input{
 		Connection: store.Connection{ID: g.connection}, Manifest: itemsManifest(t), Transport: "abi",
-		Limits: abi.DefaultLimits(), Budgets: run.DefaultBudgets(),
+		Kinds: app.Kinds, Limits: abi.DefaultLimits(), Budgets: run.DefaultBudgets(),
 	})
 	if err != nil {
 		t.Fatal(err)

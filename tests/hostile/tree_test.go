@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicehost/sluice/host/app"
+	"github.com/sluicehost/sluice/host/filesystem"
 	"github.com/sluicehost/sluice/store"
 	"github.com/sluicehost/sluice/tests/hostile/corpus"
 )
@@ -24,7 +25,7 @@ func tree(t *testing.T, h *app.Host) store.Mount {
 			t.Errorf("files outside of the approved directory changed (-before +after):\n%s", diff)
 		}
 	})
-	m, err := h.ApproveMount("data", filepath.Join(dir, corpus.TreeRoot), true)
+	m, err := filesystem.ApproveMount("data", filepath.Join(dir, corpus.TreeRoot), true, h.DataDir)
 	if err != nil {
 		t.Fatal(err)
 	}

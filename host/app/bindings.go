@@ -1,0 +1,138 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/binding"
+	"github.com/sluicehost/sluice/host/browser"
+	"github.com/sluicehost/sluice/host/filesystem"
+	"github.com/sluicehost/sluice/host/grant"
+	"github.com/sluicehost/sluice/host/network"
+	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/store"
+)
+
+// Kinds are the bindings of this build, one line each.
+var Kinds = binding.Kinds{
+	filesystem.Kind{},
+	network.Kind{},
+	browser.Kind{}, // behind the network, whose servers are its own
+}
+
+// merge adds approvals.
+func merge(have, more store.Approved) store.Approved {
+	out := have
+	Kinds.Merge(&out, more)
+	out.Plain, out.Destinations = binding.Union(have.Plain, more.Plain), mergeDestinations(have.Destinations, more.Destinations)
+	return out
+}
+
+// narrows reports whether something of old is not in new.
+func narrows(old, new store.Approved) bool {
+	if Kinds.Narrower(old, new) {
+		return true
+	}
+	if _, missing := binding.Without(new.Plain, old.Plain); len(missing) > 0 {
+		return true
+	}
+	for name, to := range old.Destinations {
+		for _, d := range to {
+			if !slices.ContainsFunc(new.Destinations[name], func(n abi.Destination) bool { return sameDestination(n, d) }) {
+				return true
+			}
+		}
+	}
+	return new.NoInteractive && !old.NoInteractive
+}
+
+// Wants lists what a manifest asks for, without repeats.
+func Wants(m *abi.Manifest) []binding.Want { return grant.Wants(Kinds, m) }
+
+// ApprovedBy is what a document of the API approves, unchecked.
+func ApprovedBy(q host.Bindings) store.Approved {
+	out := store.Approved{Destinations: q.Destinations, Plain: q.PlainAcknowledged, NoInteractive: q.Interactive != nil && !*q.Interactive}
+	Kinds.Read(q, &out)
+	return out
+}
+
+// An opening opens the bindings of one run, each of which may use those before it.
+type opening struct {
+	bindings *bindings
+	request  RunRequest
+	plan     *run.Plan
+	reserved *network.Policy // what only the host reaches, for tokens
+	obtained *tokens
+	trace    *requestLogger
+
+	session binding.Binding               // the network, nil for none
+	files   atomic.Pointer[filesystem.FS] // once the guest is launched, and has some
+}
+
+// open opens all but the files, which come with the guest. Where it fails nothing is open.
+func (o *opening) open() (lent []binding.Binding, err error) {
+	if lent, err = openKinds(o.plan); err != nil {
+		return nil, err
+	}
+	if o.session, err = o.bindings.network(o.request, o.plan, o.reserved, o.obtained, o.trace); err != nil {
+		return nil, errors.Join(err, unused(lent...))
+	}
+	pages, err := o.bindings.browser(o.request, o.plan, o.session, &o.files)
+	if err != nil {
+		return nil, errors.Join(err, unused(append(lent, o.session)...))
+	}
+	o.request = RunRequest{}                   // a run may wait for days, and needs its module no more
+	return append(lent, pages, o.session), nil // a handle that is not the browser's is the network's
+}
+
+// launched has the browser find the files of the run.
+func (o *opening) launched(files binding.Binding) {
+	if lent, ok := files.(filesystem.Lent); ok {
+		o.files.Store(lent.FS)
+	}
+}
+
+// files are the files of a run with the mounts that its worker knows, nil where the
+// manifest asks for none.
+func (h *bindings) files(m *abi.Manifest, conn store.Connection, id store.RunID) (binding.Binding, []abi.Mount, error) {
+	if _, declared := m.Bindings[abi.BindingFilesystem]; !declared {
+		return nil, nil, nil
+	}
+	fs, err := filesystem.Open(filesystem.GuestRoots(m, conn.Approved.Mounts), filepath.Join(h.scratchDir(), string(id)), h.Options.Quotas)
+	if err != nil {
+		code := "host_resources"
+		if errors.Is(err, filesystem.ErrMountChanged) {
+			code = "mount_changed"
+		}
+		return nil, nil, &run.LaunchError{Code: code, Err: err}
+	}
+	var mounts []abi.Mount
+	for i, m := range fs.Mounts() {
+		mounts = append(mounts, abi.Mount{ID: uint32(i), Path: m.Path})
+	}
+	return filesystem.Lent{FS: fs}, mounts, nil
+}
+
+// openKinds opens, for a run, the bindings that their kinds open by themselves.
+func openKinds(plan *run.Plan) ([]binding.Binding, error) {
+	var out []binding.Binding
+	for _, k := range Kinds {
+		o, ok := k.(binding.Opener)
+		if _, declared := plan.Manifest.Bindings[k.Name()]; !ok || !declared {
+			continue
+		}
+		b, err := o.Open(plan.Manifest, plan.Connection)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("open binding %s: %w", k.Name(), err), unused(out...))
+		}
+		if b != nil {
+			out = append(out, b)
+		}
+	}
+	return out, nil
+}
