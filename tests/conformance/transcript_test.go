@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A transcript is one file of testdata.
@@ -49,6 +52,37 @@ func (s *scenario) one(word string) (string, bool) {
 		return a[len(a)-1], true
 	}
 	return "", false
+}
+
+// timed reports whether a case has budgets of time.
+func (s *scenario) timed() bool { return len(s.all("budget")) > 0 }
+
+var slept = regexp.MustCompile(`\bsleep (\d+)$`)
+
+// slowed is the case with all budgets and sleeps so many times longer, which ends the same.
+func (s *scenario) slowed(times time.Duration) *scenario {
+	if times == 1 {
+		return s
+	}
+	out := &scenario{name: s.name, setup: slices.Clone(s.setup)}
+	for i, d := range out.setup {
+		name, text, _ := strings.Cut(d.rest, "=")
+		if length, err := time.ParseDuration(text); d.word == "budget" && err == nil {
+			out.setup[i].rest = name + "=" + (length * times).String()
+		}
+	}
+	for _, r := range s.runs {
+		slow := *r
+		slow.steps = slices.Clone(r.steps)
+		for i, step := range slow.steps {
+			slow.steps[i] = slept.ReplaceAllStringFunc(step, func(m string) string {
+				ms, _ := strconv.Atoi(strings.TrimPrefix(m, "sleep "))
+				return fmt.Sprint("sleep ", ms*int(times))
+			})
+		}
+		out.runs = append(out.runs, &slow)
+	}
+	return out
 }
 
 // transports lists where a scenario is played.
