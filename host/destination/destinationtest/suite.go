@@ -1,0 +1,398 @@
+// Package destinationtest holds every kind of destination to the same promises.
+package destinationtest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicehost/sluice/host/destination"
+	"github.com/sluicehost/sluice/store"
+)
+
+// A Place is where one test keeps a destination.
+type Place struct {
+	Kind destination.Kind
+	URL  string
+	// Rows reads a table: of each row what is not NULL, by column, as text. Instants are
+	// of the form 2006-01-02T15:04:05.000000Z, truth is true or false, JSON as it is.
+	Rows func(t *testing.T, table string) []map[string]string
+	// Squat makes something of that name which is not ours; nil where there is no such
+	// thing.
+	Squat func(t *testing.T, table string)
+}
+
+var owner = destination.Owner{Host: "host-1", Destination: "d"}
+
+// Run runs the suite; place makes a new, empty place.
+func Run(t *testing.T, place func(t *testing.T) Place) {
+	for _, mode := range destination.Modes {
+		t.Run("changes/"+string(mode), func(t *testing.T) { changes(t, place(t), mode) })
+	}
+	t.Run("claims", func(t *testing.T) { claims(t, place(t)) })
+	t.Run("drift", func(t *testing.T) { drift(t, place(t)) })
+	t.Run("names", func(t *testing.T) { names(t, place(t)) })
+	t.Run("wide", func(t *testing.T) { wide(t, place(t)) })
+	t.Run("again", func(t *testing.T) { again(t, place(t)) })
+	t.Run("squatter", func(t *testing.T) {
+		p := place(t)
+		if p.Squat == nil {
+			return
+		}
+		p.Squat(t, "mail_items")
+		s := open(t, p)
+		src := newSource()
+		src.put("a", `{"x":1}`)
+		if err := src.bring(s, destination.Current); !errors.Is(err, destination.ErrForeign) {
+			t.Errorf("over a table that is not ours: %v", err)
+		}
+	})
+}
+
+func open(t *testing.T, p Place) destination.Sink {
+	t.Helper()
+	s, err := p.Kind.Open(t.Context(), p.URL, owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// A source is a stream in memory.
+type source struct {
+	id      destination.StreamID
+	since   time.Time
+	version uint64
+	now     map[string]store.Record
+	log     []store.Record // all versions that a reader could have seen
+}
+
+func newSource() *source {
+	return &source{id: destination.StreamID{Connection: "mail", Stream: "items"}, since: time.Unix(1_700_000_000, 0).UTC(), now: map[string]store.Record{}}
+}
+
+func (s *source) add(r store.Record) {
+	s.version++
+	r.Stream, r.Version, r.IngestedAt = s.id.Stream, s.version, s.since.Add(time.Duration(s.version)*time.Millisecond)
+	s.now[r.Key] = r
+}
+
+func (s *source) put(key, data string) { s.add(store.Record{Key: key, Data: json.RawMessage(data)}) }
+func (s *source) drop(key string)      { s.add(store.Record{Key: key, Deleted: true}) }
+
+// Records implements destination.Source.
+func (s *source) Records(_ context.Context, q store.RecordQuery) (store.RecordPage, error) {
+	all := slices.SortedFunc(maps.Values(s.now), func(a, b store.Record) int { return int(a.Version) - int(b.Version) })
+	page := store.RecordPage{Version: s.version, After: q.After}
+	for _, r := range all {
+		if r.Version <= q.After {
+			continue
+		}
+		if len(page.Records) == q.Limit {
+			page.More = true
+			break
+		}
+		page.Records, page.After = append(page.Records, r), r.Version
+	}
+	return page, nil
+}
+
+// bring brings the sink up to date, and keeps what it then has seen.
+func (s *source) bring(sink destination.Sink, mode destination.Mode) error {
+	holdings, err := sink.Holdings(context.Background())
+	if err != nil {
+		return err
+	}
+	var have *destination.Holding
+	if h, ok := holdings[s.id]; ok {
+		have = &h
+	}
+	err = destination.Bring(context.Background(), s, sink, destination.Wanted{StreamID: s.id, Since: s.since, Mode: mode, Last: s.version}, have, func(int) {})
+	if err == nil {
+		for _, r := range s.now {
+			if !slices.ContainsFunc(s.log, func(l store.Record) bool { return l.Version == r.Version }) {
+				s.log = append(s.log, r)
+			}
+		}
+	}
+	return err
+}
+
+const layout = "2006-01-02T15:04:05.000000Z"
+
+// want is what a table has to hold, by the columns of its own and the data's members.
+func (s *source) want(mode destination.Mode) []map[string]string {
+	var out []map[string]string
+	row := func(r store.Record) map[string]string {
+		m := map[string]string{"_key": r.Key, "_version": fmt.Sprint(r.Version), "_committed_at": r.IngestedAt.UTC().Format(layout)}
+		var data map[string]any
+		if len(r.Data) > 0 {
+			if err := json.Unmarshal(r.Data, &data); err != nil {
+				panic(err)
+			}
+		}
+		for k, v := range data {
+			switch v := v.(type) {
+			case nil:
+			case string:
+				m[k] = v
+			default:
+				text, _ := json.Marshal(v)
+				m[k] = string(text)
+			}
+		}
+		return m
+	}
+	if mode == destination.History {
+		for _, r := range s.log {
+			if r.Deleted {
+				continue
+			}
+			m := row(r)
+			m["_valid_from"] = m["_committed_at"]
+			later := slices.DeleteFunc(slices.Clone(s.log), func(l store.Record) bool { return l.Key != r.Key || l.Version <= r.Version })
+			if len(later) > 0 {
+				next := slices.MinFunc(later, func(a, b store.Record) int { return int(a.Version) - int(b.Version) })
+				m["_valid_to"] = next.IngestedAt.UTC().Format(layout)
+			}
+			out = append(out, m)
+		}
+		return sorted(out)
+	}
+	for _, r := range s.now {
+		m := row(r)
+		if r.Deleted {
+			if mode == destination.Current {
+				continue
+			}
+			m["_deleted_at"] = m["_committed_at"]
+			// What was collected before it was deleted stays, if it was ever there.
+			for _, l := range slices.Backward(s.log) {
+				if l.Key == r.Key && !l.Deleted {
+					maps.Copy(m, withoutOwn(row(l)))
+					break
+				}
+			}
+		}
+		out = append(out, m)
+	}
+	return sorted(out)
+}
+
+func withoutOwn(m map[string]string) map[string]string {
+	maps.DeleteFunc(m, func(k, _ string) bool { return strings.HasPrefix(k, "_") })
+	return m
+}
+
+func sorted(rows []map[string]string) []map[string]string {
+	for _, r := range rows {
+		for k, v := range r {
+			if strings.HasPrefix(v, "{") || strings.HasPrefix(v, "[") { // JSON, however it is spelled
+				var any any
+				if json.Unmarshal([]byte(v), &any) == nil {
+					text, _ := json.Marshal(any)
+					r[k] = string(text)
+				}
+			}
+		}
+	}
+	slices.SortFunc(rows, func(a, b map[string]string) int {
+		return strings.Compare(a["_key"]+" "+fmt.Sprintf("%09s", a["_version"]), b["_key"]+" "+fmt.Sprintf("%09s", b["_version"]))
+	})
+	return rows
+}
+
+func check(t *testing.T, p Place, s *source, mode destination.Mode) {
+	t.Helper()
+	if diff := cmp.Diff(s.want(mode), sorted(p.Rows(t, "mail_items"))); diff != "" {
+		t.Fatalf("the table (-want +got):\n%s", diff)
+	}
+}
+
+// changes brings in random changes of fixed types in many steps, each by a sink that was
+// opened anew.
+func changes(t *testing.T, p Place, mode destination.Mode) {
+	r := rand.New(rand.NewPCG(1, 2)) // #nosec G404 -- a test
+	src := newSource()
+	for range 8 {
+		for range 60 {
+			key := fmt.Sprintf("k%02d", r.IntN(40))
+			if r.IntN(4) == 0 {
+				src.drop(key)
+				continue
+			}
+			src.put(key, fmt.Sprintf(`{"n":%d,"f":%d.5,"ok":%v,"at":"2026-01-0%dT10:00:00.000000Z","text":"it's \"%d\" %%","list":[%d,{"a":null}],"none":null}`,
+				r.IntN(1000), r.IntN(9), r.IntN(2) == 0, 1+r.IntN(9), r.IntN(9), r.IntN(9)))
+		}
+		s := open(t, p)
+		if err := src.bring(s, mode); err != nil {
+			t.Fatal(err)
+		}
+		if err := src.bring(s, mode); err != nil { // nothing new
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		check(t, p, src, mode)
+	}
+}
+
+// claims: a later start of the host takes over, another host does not.
+func claims(t *testing.T, p Place) {
+	first := open(t, p)
+	src := newSource()
+	src.put("a", `{"x":1}`)
+	if err := src.bring(first, destination.Current); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Kind.Open(t.Context(), p.URL, destination.Owner{Host: "host-2", Destination: "d"}); !errors.Is(err, destination.ErrClaimed) {
+		t.Errorf("another host: %v", err)
+	}
+	if _, err := p.Kind.Open(t.Context(), p.URL, destination.Owner{Host: "host-1", Destination: "e"}); !errors.Is(err, destination.ErrClaimed) {
+		t.Errorf("another destination of the host: %v", err)
+	}
+	src.put("b", `{"x":2}`)
+	second := open(t, p)
+	if err := src.bring(first, destination.Current); !errors.Is(err, destination.ErrFenced) {
+		t.Errorf("the first after the second: %v", err)
+	}
+	if err := first.Clear(t.Context(), src.id); !errors.Is(err, destination.ErrFenced) {
+		t.Errorf("the first clears after the second: %v", err)
+	}
+	if err := src.bring(second, destination.Current); err != nil {
+		t.Fatal(err)
+	}
+	check(t, p, src, destination.Current)
+	other, err := p.Kind.Open(t.Context(), p.URL, destination.Owner{Host: "host-2", Destination: "d", TakeOver: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	src.drop("a")
+	if err := src.bring(second, destination.Current); !errors.Is(err, destination.ErrFenced) {
+		t.Errorf("after it was taken over: %v", err)
+	}
+	if err := src.bring(other, destination.Current); err != nil {
+		t.Fatal(err)
+	}
+	check(t, p, src, destination.Current)
+}
+
+// drift: a field changes its type, appears and disappears.
+func drift(t *testing.T, p Place) {
+	src := newSource()
+	s := open(t, p)
+	for _, step := range []struct{ data, column, want string }{
+		{`{"x":1}`, "x", "1"},
+		{`{"x":2.5,"new":true}`, "x", "2.5"},
+		{`{"x":"three"}`, "x", "three"},
+		{`{"new":"yes","when":"2026-02-03T04:05:06Z"}`, "new", "yes"},
+		{`{"x":{"deep":[1]}}`, "x", `{"deep":[1]}`},
+		{`{"when":"some day"}`, "when", "some day"},
+		{`{"big":123456789012345678901234567890}`, "big", "123456789012345678901234567890"},
+		{`{"zero":"a\u0001b"}`, "zero", "a\u0001b"},
+		{`{"":1,"SELECT":2,"sel\"ect":3}`, "SELECT", "2"},
+	} {
+		key := fmt.Sprint("k", src.version)
+		src.put(key, step.data)
+		if err := src.bring(s, destination.Current); err != nil {
+			t.Fatalf("%s: %v", step.data, err)
+		}
+		rows := p.Rows(t, "mail_items")
+		i := slices.IndexFunc(rows, func(r map[string]string) bool { return r["_key"] == key })
+		if i < 0 || sorted(rows[i : i+1])[0][step.column] != step.want || len(rows) != len(src.now) {
+			t.Fatalf("%s: %v", step.data, rows)
+		}
+	}
+	rows := sorted(p.Rows(t, "mail_items"))
+	if strings.TrimSuffix(rows[0]["x"], ".0") != "1" || rows[1]["new"] != "true" || rows[2]["x"] != "three" {
+		t.Errorf("what was there before: %v", rows)
+	}
+}
+
+// names: fields that differ in case alone, of 64 kB, and those of the table's own.
+func names(t *testing.T, p Place) {
+	src := newSource()
+	s := open(t, p)
+	long := strings.Repeat("long ", 13000)
+	src.put("a", fmt.Sprintf(`{"Name":"1","name":"2","_key":"3","%s":"4","%sx":"5"}`, long, long))
+	if err := src.bring(s, destination.Current); err != nil {
+		t.Fatal(err)
+	}
+	rows := p.Rows(t, "mail_items")
+	if len(rows) != 1 || rows[0]["_key"] != "a" {
+		t.Fatalf("%d rows: %v", len(rows), rows)
+	}
+	got := slices.Sorted(maps.Values(withoutOwn(maps.Clone(rows[0]))))
+	if rows[0]["_key_2"] == "" || strings.Join(got, "") != "1245" || rows[0]["_key_2"] != "3" {
+		t.Errorf("%v", rows[0])
+	}
+}
+
+// wide: fields beyond the most columns go into one.
+func wide(t *testing.T, p Place) {
+	src := newSource()
+	s := open(t, p)
+	var members []string
+	for n := range 2000 {
+		members = append(members, fmt.Sprintf(`"f%04d":%d`, n, n))
+	}
+	src.put("a", "{"+strings.Join(members, ",")+"}")
+	if err := src.bring(s, destination.Current); err != nil {
+		t.Fatal(err)
+	}
+	row := p.Rows(t, "mail_items")[0]
+	var rest map[string]int
+	if err := json.Unmarshal([]byte(row["_rest"]), &rest); err != nil {
+		t.Fatalf("%v in %q", err, row["_rest"])
+	}
+	if row["f0999"] != "999" || len(rest) != 1000 || rest["f1999"] != 1999 {
+		t.Errorf("f0999 is %s, the rest has %d", row["f0999"], len(rest))
+	}
+}
+
+// again: another connection of that name, and another mode, begin anew.
+func again(t *testing.T, p Place) {
+	src := newSource()
+	s := open(t, p)
+	src.put("a", `{"x":1}`)
+	src.put("b", `{"x":2}`)
+	if err := src.bring(s, destination.Current); err != nil {
+		t.Fatal(err)
+	}
+	src.drop("a")
+	if err := src.bring(s, destination.CurrentDeleted); err != nil {
+		t.Fatal(err)
+	}
+	other := newSource()
+	other.since = other.since.Add(time.Hour)
+	other.put("c", `{"y":3}`)
+	if err := other.bring(s, destination.Current); err != nil {
+		t.Fatal(err)
+	}
+	check(t, p, other, destination.Current)
+	if err := s.Describe(t.Context(), []destination.Described{{StreamID: other.id, Connector: "c", Table: "mail_items", Records: 1, Mark: 1, SyncedAt: time.Now()}}); err != nil {
+		t.Error(err)
+	}
+	holdings, err := s.Holdings(t.Context())
+	if h := holdings[other.id]; err != nil || h.Mark != 1 || h.Table != "mail_items" || len(h.Shape.Columns) != 1 {
+		t.Errorf("%+v %v", h, err)
+	}
+	if err := s.Clear(t.Context(), other.id); err != nil {
+		t.Fatal(err)
+	}
+	if holdings, err := s.Holdings(t.Context()); err != nil || len(holdings) != 0 {
+		t.Errorf("%+v %v", holdings, err)
+	}
+}

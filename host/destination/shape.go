@@ -1,0 +1,300 @@
+package destination
+
+import (
+	"bytes"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
+)
+
+// A Type is what a column holds. NULL is of every type.
+type Type string
+
+// The types of columns. A column that has to hold values of two types becomes what both
+// fit: integers among numbers are numbers, anything else is text.
+const (
+	Boolean Type = "boolean"
+	Integer Type = "integer" // 64 bit
+	Number  Type = "number"  // 64 bit floating point
+	Time    Type = "time"    // an instant; RFC 3339 with a zone
+	JSON    Type = "json"    // objects and arrays
+	Text    Type = "text"
+)
+
+// join is the type that holds values of both. "" is that of no value.
+func join(a, b Type) Type {
+	switch {
+	case a == b || b == "":
+		return a
+	case a == "":
+		return b
+	case (a == Integer || a == Number) && (b == Integer || b == Number):
+		return Number
+	}
+	return Text
+}
+
+// A Column is a field of records.
+type Column struct {
+	Field string `json:"field"`           // the member of the record's data
+	Inner string `json:"inner,omitempty"` // the member of that one, where objects are flattened
+	Name  string `json:"name"`            // in the destination; unique whatever the case
+	Type  Type   `json:"type"`            // "" while it has held NULL only
+}
+
+// The most columns of a table besides those of its own, and the longest name of one in
+// bytes. PostgreSQL takes 1,600 and 63, SQLite 2,000.
+const (
+	MaxColumns = 1000
+	maxName    = 63
+)
+
+// RestColumn has the fields that are more than MaxColumns, as one JSON object.
+const RestColumn = "_rest"
+
+// Own are the columns that every table has. ValidFrom and ValidTo are those of a table
+// that keeps all versions; the others have DeletedColumn in their place.
+const (
+	KeyColumn       = "_key"
+	VersionColumn   = "_version"
+	CommittedColumn = "_committed_at"
+	DeletedColumn   = "_deleted_at"
+	ValidFrom       = "_valid_from"
+	ValidTo         = "_valid_to"
+)
+
+var own = []string{KeyColumn, VersionColumn, CommittedColumn, DeletedColumn, ValidFrom, ValidTo, RestColumn}
+
+// A Shape is the columns of a table. It only grows: a field that no record has any more
+// keeps its column. The zero Shape has none.
+type Shape struct {
+	Columns []Column `json:"columns"`
+	Rest    bool     `json:"rest,omitempty"` // there are more fields, in RestColumn
+	Flatten bool     `json:"flatten,omitempty"`
+
+	at    map[[2]string]int // by field and inner
+	names map[string]bool   // in lower case
+}
+
+// ShapeOf begins a shape with what a manifest says of a stream.
+func ShapeOf(spec abi.StreamSpec, flatten bool) *Shape {
+	s := &Shape{Flatten: flatten}
+	root, err := strictjson.Parse(spec.Schema, strictjson.ParseOptions{})
+	if err != nil {
+		return s
+	}
+	properties, _ := root.Member("properties")
+	for field := range properties.Members() {
+		p := spec.Properties[field]
+		t := declared(p)
+		if t == JSON && flatten {
+			continue // what is in it shows when there is a record
+		}
+		s.column(field, "", t)
+	}
+	return s
+}
+
+// declared is the type that a schema promises, "" where it leaves a choice.
+func declared(p abi.Property) (t Type) {
+	for _, name := range p.Types {
+		switch name {
+		case "null":
+		case "boolean":
+			t = join(t, Boolean)
+		case "integer":
+			t = join(t, Integer)
+		case "number":
+			t = join(t, Number)
+		case "object", "array":
+			t = join(t, JSON)
+		case "string":
+			if p.Format == "date-time" {
+				t = join(t, Time)
+				continue
+			}
+			t = join(t, Text)
+		}
+	}
+	return t
+}
+
+// Clone is a copy that grows by itself.
+func (s *Shape) Clone() *Shape {
+	return &Shape{Columns: slices.Clone(s.Columns), Rest: s.Rest, Flatten: s.Flatten}
+}
+
+func (s *Shape) index() {
+	s.at, s.names = map[[2]string]int{}, map[string]bool{}
+	for _, n := range own {
+		s.names[n] = true
+	}
+	for i, c := range s.Columns {
+		s.at[[2]string{c.Field, c.Inner}], s.names[strings.ToLower(c.Name)] = i, true
+	}
+}
+
+// column finds the column of a field, or adds it; -1 where there is no room.
+func (s *Shape) column(field, inner string, t Type) int {
+	if s.at == nil {
+		s.index()
+	}
+	i, ok := s.at[[2]string{field, inner}]
+	switch {
+	case ok:
+		s.Columns[i].Type = join(s.Columns[i].Type, t)
+		return i
+	case len(s.Columns) == MaxColumns:
+		s.Rest = true
+		return -1
+	}
+	name := field
+	if inner != "" {
+		name += "_" + inner
+	}
+	s.Columns = append(s.Columns, Column{Field: field, Inner: inner, Name: UniqueName(name, s.names), Type: t})
+	s.at[[2]string{field, inner}] = len(s.Columns) - 1
+	return len(s.Columns) - 1
+}
+
+// UniqueName makes a name of at most 63 bytes that is not in taken, whatever the case, and
+// adds it. Control characters become underscores; a name that is cut ends with a digest of
+// the whole.
+func UniqueName(text string, taken map[string]bool) string {
+	clean := strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == utf8.RuneError {
+			return '_'
+		}
+		return r
+	}, text)
+	if clean == "" {
+		clean = "_"
+	}
+	if len(clean) > maxName {
+		h := fnv.New32a()
+		h.Write([]byte(text))
+		clean = cut(clean, maxName-9) + fmt.Sprintf("_%08x", h.Sum32())
+	}
+	name := clean
+	for n := 2; taken[strings.ToLower(name)]; n++ {
+		suffix := fmt.Sprintf("_%d", n)
+		name = cut(clean, maxName-len(suffix)) + suffix
+	}
+	taken[strings.ToLower(name)] = true
+	return name
+}
+
+// cut ends a text after at most n bytes, between two characters.
+func cut(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n]
+}
+
+// A Value is what one column of one row holds, by the type that it has itself. The zero
+// Value is NULL.
+type Value struct {
+	Type    Type
+	Integer int64   // and 1 for true
+	Number  float64 // of an integer too
+	Time    time.Time
+	Text    string // as it was spelled: a number's digits, the text of a string, JSON
+}
+
+// Row fits the data of a record into the shape, which grows by what is new. The values
+// are in the order of the columns; there may be fewer. rest has the fields for which
+// there is no room, "" for none. data is an object that was checked when it was stored.
+func (s *Shape) Row(data []byte, into []Value) (values []Value, rest string) {
+	values = into[:0]
+	var more bytes.Buffer
+	set := func(field, inner string, v strictjson.Value) bool {
+		value := valueOf(v)
+		i := s.column(field, inner, value.Type)
+		if i < 0 {
+			return false
+		}
+		for len(values) <= i {
+			values = append(values, Value{})
+		}
+		values[i] = value
+		return true
+	}
+	for field, v := range strictjson.ValueOf(data).Members() {
+		fits := true
+		if s.Flatten && v.Is(strictjson.KindObject) {
+			for inner, v := range v.Members() {
+				fits = set(field, inner, v) && fits
+			}
+		} else {
+			fits = set(field, "", v)
+		}
+		if !fits {
+			if more.Len() > 0 {
+				more.WriteByte(',')
+			}
+			more.Write(strictjson.AppendQuote(nil, field))
+			more.WriteByte(':')
+			more.Write(strictjson.AppendCompact(nil, v.Raw))
+		}
+	}
+	if more.Len() > 0 {
+		rest = "{" + more.String() + "}"
+	}
+	return values, rest
+}
+
+func valueOf(v strictjson.Value) Value {
+	switch v.Kind {
+	case strictjson.KindBool:
+		if yes, _ := v.Bool(); yes {
+			return Value{Type: Boolean, Integer: 1, Text: "true"}
+		}
+		return Value{Type: Boolean, Text: "false"}
+	case strictjson.KindNumber:
+		if n, ok := v.Int64(); ok && bytes.IndexAny(v.Raw, ".eE") < 0 {
+			return Value{Type: Integer, Integer: n, Number: float64(n), Text: string(v.Raw)}
+		}
+		if f, ok := v.Float64(); ok && bytes.IndexAny(v.Raw, ".eE") >= 0 {
+			return Value{Type: Number, Number: f, Text: string(v.Raw)}
+		}
+		return Value{Type: Text, Text: string(v.Raw)} // an integer of more than 64 bits, or no number of this machine
+	case strictjson.KindString:
+		text, _ := v.Text()
+		if t, ok := instant(text); ok {
+			return Value{Type: Time, Time: t, Text: text}
+		}
+		return Value{Type: Text, Text: text}
+	case strictjson.KindObject, strictjson.KindArray:
+		return Value{Type: JSON, Text: string(strictjson.AppendCompact(nil, v.Raw))}
+	}
+	return Value{}
+}
+
+// instant reads an RFC 3339 time with a zone. Most texts are none, which their first
+// bytes say.
+func instant(text string) (time.Time, bool) {
+	if len(text) < len("2006-01-02T15:04:05Z") || len(text) > 40 || text[4] != '-' || text[7] != '-' || text[10] != 'T' {
+		return time.Time{}, false
+	}
+	t, err := time.Parse(time.RFC3339Nano, text)
+	return t, err == nil
+}
+
+// As is the value in a column of a type that it fits, which is Text for every value.
+func (v Value) As(t Type) Value {
+	if v.Type != "" {
+		v.Type = t
+	}
+	return v
+}

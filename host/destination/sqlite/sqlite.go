@@ -1,0 +1,543 @@
+// Package sqlite keeps a file of SQLite up to date. The driver is SQLite itself, translated
+// from WebAssembly to Go, so a damaged file can break a query and nothing else.
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/destination"
+)
+
+// Kind is the kind of sqlite:FILE.
+type Kind struct{}
+
+// Scheme implements destination.Kind.
+func (Kind) Scheme() string { return "sqlite:" }
+
+// Check implements destination.Kind.
+func (Kind) Check(url string) (string, error) {
+	path := strings.TrimPrefix(url, "sqlite:")
+	if path == "" || strings.ContainsAny(path, "?\x00") || !filepath.IsAbs(path) {
+		return "", errors.New("want sqlite: and the whole path of a file")
+	}
+	return abi.Clean(url), nil
+}
+
+// Open implements destination.Kind.
+func (Kind) Open(ctx context.Context, url string, o destination.Owner) (destination.Sink, error) {
+	return Open(ctx, strings.TrimPrefix(url, "sqlite:"), o, Options{})
+}
+
+// Options say how a file is kept.
+type Options struct {
+	// Table names the table of a stream; nil is destination.StreamID.Table. Streams for
+	// which it says the same get names that differ.
+	Table func(destination.StreamID) string
+	// Volatile leaves out what makes commits survive a loss of power: the file can be
+	// made anew.
+	Volatile bool
+}
+
+// busy is how long a writer waits for a reader of the file, and the other way round.
+const busy = 10 * time.Second
+
+// Open opens a file, which is made if it is not there, and claims it.
+// destination.ErrClaimed, destination.ErrForeign.
+func Open(ctx context.Context, path string, o destination.Owner, opt Options) (*Sink, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	if f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600); err != nil {
+		return nil, err
+	} else if err := f.Close(); err != nil {
+		return nil, err
+	}
+	db, err := sqlite3.OpenFlags("file:"+escapePath(path), sqlite3.OPEN_READWRITE|sqlite3.OPEN_URI)
+	if err != nil {
+		return nil, told(err)
+	}
+	s := &Sink{db: db, name: opt.Table}
+	if s.name == nil {
+		s.name = destination.StreamID.Table
+	}
+	if err := s.claim(ctx, o, opt.Volatile); err != nil {
+		return nil, errors.Join(told(err), db.Close())
+	}
+	return s, nil
+}
+
+// escapePath is a path in a URI of SQLite.
+func escapePath(path string) string {
+	return strings.NewReplacer("%", "%25", "?", "%3f", "#", "%23").Replace(path)
+}
+
+// A Sink is an open file.
+type Sink struct {
+	db    *sqlite3.Conn
+	name  func(destination.StreamID) string
+	epoch int64 // of this claim
+}
+
+// A claim is what the file says of who feeds it.
+type claim struct {
+	Host        string `json:"host"`
+	Destination string `json:"destination"`
+	Epoch       int64  `json:"epoch"`
+}
+
+func (s *Sink) claim(ctx context.Context, o destination.Owner, volatile bool) error {
+	defer s.interrupted(ctx)()
+	if err := s.db.BusyTimeout(busy); err != nil {
+		return err
+	}
+	safe := "NORMAL"
+	if volatile {
+		safe = "OFF"
+	}
+	if err := s.db.Exec("PRAGMA journal_mode=WAL; PRAGMA synchronous=" + safe); err != nil {
+		return err
+	}
+	return s.step(func() error {
+		if _, err := s.tableKind(destination.MetaTable); err != nil {
+			return err
+		}
+		if err := s.db.Exec("CREATE TABLE IF NOT EXISTS " + destination.MetaTable + " (name TEXT PRIMARY KEY, value TEXT NOT NULL)"); err != nil {
+			return err
+		}
+		var c claim
+		if _, err := s.meta("owner", &c); err != nil {
+			return fmt.Errorf("%w: %w", destination.ErrForeign, err)
+		}
+		if c.Host != "" && (c.Host != o.Host || c.Destination != o.Destination) && !o.TakeOver {
+			return destination.ErrClaimed
+		}
+		s.epoch = c.Epoch + 1
+		return s.setMeta("owner", claim{o.Host, o.Destination, s.epoch})
+	})
+}
+
+// interrupted has statements end with ctx until the function that it returns is called.
+func (s *Sink) interrupted(ctx context.Context) func() {
+	old := s.db.SetInterrupt(ctx)
+	return func() { s.db.SetInterrupt(old) }
+}
+
+// step does all of do in one transaction, or nothing.
+func (s *Sink) step(do func() error) (err error) {
+	tx, err := s.db.BeginImmediate()
+	if err != nil {
+		return err
+	}
+	defer tx.End(&err)
+	return do()
+}
+
+// own is step, unless another claimed the file since.
+func (s *Sink) own(ctx context.Context, do func() error) error {
+	defer s.interrupted(ctx)()
+	return told(s.step(func() error {
+		var c claim
+		if _, err := s.meta("owner", &c); err != nil {
+			return err
+		}
+		if c.Epoch != s.epoch {
+			return destination.ErrFenced
+		}
+		return do()
+	}))
+}
+
+// told is an error of SQLite as an owner may read it.
+func told(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, sqlite3.NOTADB):
+		return fmt.Errorf("%w: the file is no database of SQLite", destination.ErrForeign)
+	case errors.Is(err, sqlite3.FULL), errors.Is(err, sqlite3.IOERR_WRITE):
+		return fmt.Errorf("the disk is full: %w", err)
+	case errors.Is(err, sqlite3.CORRUPT):
+		return fmt.Errorf("the file is damaged; remove it, and it is made anew: %w", err)
+	case errors.Is(err, sqlite3.BUSY):
+		return fmt.Errorf("another program has locked the file: %w", err)
+	}
+	return err
+}
+
+// meta reads a value of the host's own, and reports whether there is one.
+func (s *Sink) meta(name string, into any) (found bool, err error) {
+	err = s.query("SELECT value FROM "+destination.MetaTable+" WHERE name = ?", func(st *sqlite3.Stmt) error {
+		found = true
+		return json.Unmarshal([]byte(st.ColumnText(0)), into)
+	}, name)
+	return found, err
+}
+
+func (s *Sink) setMeta(name string, value any) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	return s.query("INSERT INTO "+destination.MetaTable+" VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", nil, name, string(text))
+}
+
+// query runs one statement with texts in place of its question marks.
+func (s *Sink) query(sql string, row func(*sqlite3.Stmt) error, args ...string) error {
+	st, _, err := s.db.Prepare(sql)
+	if err != nil {
+		return err
+	}
+	defer st.Close()
+	for i, a := range args {
+		if err := st.BindText(i+1, a); err != nil {
+			return err
+		}
+	}
+	for st.Step() {
+		if row != nil {
+			if err := row(st); err != nil {
+				return err
+			}
+		}
+	}
+	return st.Err()
+}
+
+// tableKind is table, view or whatever has a name, "" for nothing.
+func (s *Sink) tableKind(name string) (kind string, err error) {
+	err = s.query("SELECT type FROM sqlite_master WHERE name = ? COLLATE NOCASE", func(st *sqlite3.Stmt) error {
+		kind = st.ColumnText(0)
+		return nil
+	}, name)
+	return kind, err
+}
+
+const holdingPrefix = "stream:"
+
+// Holdings implements destination.Sink.
+func (s *Sink) Holdings(ctx context.Context) (map[destination.StreamID]destination.Holding, error) {
+	defer s.interrupted(ctx)()
+	return s.holdings()
+}
+
+func (s *Sink) holdings() (map[destination.StreamID]destination.Holding, error) {
+	out := map[destination.StreamID]destination.Holding{}
+	err := s.query("SELECT name, value FROM "+destination.MetaTable+" WHERE name LIKE 'stream:%'", func(st *sqlite3.Stmt) error {
+		var h destination.Holding
+		if err := json.Unmarshal([]byte(st.ColumnText(1)), &h); err != nil {
+			return err
+		}
+		id, err := parseID(st.ColumnText(0))
+		out[id] = h
+		return err
+	})
+	return out, told(err)
+}
+
+func parseID(name string) (id destination.StreamID, err error) {
+	return id, json.Unmarshal([]byte(strings.TrimPrefix(name, holdingPrefix)), &id)
+}
+
+func nameOf(id destination.StreamID) string {
+	text, err := json.Marshal(id)
+	if err != nil {
+		panic(err) // two texts
+	}
+	return holdingPrefix + string(text)
+}
+
+// Apply implements destination.Sink.
+func (s *Sink) Apply(ctx context.Context, b *destination.Batch) error {
+	return s.own(ctx, func() error {
+		if b.From == nil {
+			if err := s.create(b); err != nil {
+				return err
+			}
+		} else if err := s.alter(b); err != nil {
+			return err
+		}
+		if err := s.write(ctx, b); err != nil {
+			return err
+		}
+		return s.setMeta(nameOf(b.ID), b.To)
+	})
+}
+
+var quote = sqlite3.QuoteIdentifier
+
+// types are what columns are declared as. SQLite looks at them for the affinity of values,
+// other programs for what they are.
+var types = map[destination.Type]string{
+	"": "", destination.Boolean: "BOOLEAN", destination.Integer: "INTEGER", destination.Number: "REAL",
+	destination.Time: "TIMESTAMP", destination.JSON: "JSON", destination.Text: "TEXT",
+}
+
+// create names and makes the table of a batch.
+func (s *Sink) create(b *destination.Batch) error {
+	have, err := s.holdings()
+	if err != nil {
+		return err
+	}
+	taken := map[string]bool{destination.MetaTable: true, destination.StreamsTable: true}
+	for _, h := range have {
+		taken[strings.ToLower(h.Table)] = true
+	}
+	b.To.Table = destination.UniqueName(s.name(b.ID), taken)
+	if kind, err := s.tableKind(b.To.Table); err != nil || kind != "" {
+		return errors.Join(err, foreign(b.To.Table))
+	}
+	columns := []string{"_key TEXT NOT NULL", "_version INTEGER NOT NULL", "_committed_at TIMESTAMP NOT NULL"}
+	key := "PRIMARY KEY (_key)"
+	switch b.To.Mode {
+	case destination.History:
+		columns = append(columns, "_valid_from TIMESTAMP NOT NULL", "_valid_to TIMESTAMP")
+		key = "PRIMARY KEY (_key, _version)"
+	default:
+		columns = append(columns, "_deleted_at TIMESTAMP")
+	}
+	for _, c := range b.To.Shape.Columns {
+		columns = append(columns, quote(c.Name)+" "+types[c.Type])
+	}
+	columns = append(columns, destination.RestColumn+" JSON", key)
+	return s.db.Exec("CREATE TABLE " + quote(b.To.Table) + " (" + strings.Join(columns, ", ") + ")")
+}
+
+func foreign(table string) error {
+	return fmt.Errorf("%w: %s", destination.ErrForeign, abi.Clean(table))
+}
+
+// alter adds the columns of a batch that the table has not, and widens others.
+func (s *Sink) alter(b *destination.Batch) error {
+	table := quote(b.To.Table)
+	for i, c := range b.To.Shape.Columns {
+		if i >= len(b.From.Shape.Columns) {
+			if err := s.db.Exec("ALTER TABLE " + table + " ADD COLUMN " + quote(c.Name) + " " + types[c.Type]); err != nil {
+				return err
+			}
+			continue
+		}
+		if was := b.From.Shape.Columns[i].Type; was != c.Type {
+			if err := s.widen(table, c, was); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// widen gives a column another type. SQLite cannot, so a new one takes its place.
+func (s *Sink) widen(table string, c destination.Column, was destination.Type) error {
+	name, old := quote(c.Name), quote("_sluice_was")
+	values := old
+	switch {
+	case c.Type == destination.Text && was == destination.Boolean:
+		values = "CASE " + old + " WHEN 1 THEN 'true' WHEN 0 THEN 'false' END"
+	case c.Type == destination.Text:
+		values = "CAST(" + old + " AS TEXT)"
+	case c.Type == destination.Number:
+		values = "CAST(" + old + " AS REAL)"
+	}
+	for _, sql := range []string{
+		"ALTER TABLE " + table + " RENAME COLUMN " + name + " TO " + old,
+		"ALTER TABLE " + table + " ADD COLUMN " + name + " " + types[c.Type],
+		"UPDATE " + table + " SET " + name + " = " + values,
+		"ALTER TABLE " + table + " DROP COLUMN " + old,
+	} {
+		if err := s.db.Exec(sql); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write brings in the rows of a batch.
+func (s *Sink) write(ctx context.Context, b *destination.Batch) error {
+	w := &writer{shape: b.To.Shape, mode: b.To.Mode}
+	defer w.close()
+	if err := w.prepare(s.db, quote(b.To.Table)); err != nil {
+		return err
+	}
+	for i := range b.Rows {
+		if i%1000 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err := w.row(&b.Rows[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A writer has the statements of one batch.
+type writer struct {
+	shape  *destination.Shape
+	mode   destination.Mode
+	put    *sqlite3.Stmt // a row
+	remove *sqlite3.Stmt // current: the row of a key; history: ends its newest; else marks it
+}
+
+func (w *writer) prepare(db *sqlite3.Conn, table string) (err error) {
+	names := []string{"_key", "_version", "_committed_at"}
+	if w.mode == destination.History {
+		names = append(names, "_valid_from", "_valid_to")
+	} else {
+		names = append(names, "_deleted_at")
+	}
+	for _, c := range w.shape.Columns {
+		names = append(names, quote(c.Name))
+	}
+	names = append(names, destination.RestColumn)
+	put := "INSERT INTO " + table + " (" + strings.Join(names, ", ") + ") VALUES (?" + strings.Repeat(", ?", len(names)-1) + ") ON CONFLICT DO UPDATE SET "
+	var sets []string
+	for _, n := range names[1:] {
+		sets = append(sets, n+" = excluded."+n)
+	}
+	if w.put, _, err = db.PrepareFlags(put+strings.Join(sets, ", "), sqlite3.PREPARE_PERSISTENT); err != nil {
+		return err
+	}
+	remove := "DELETE FROM " + table + " WHERE _key = ?"
+	switch w.mode {
+	case destination.History:
+		remove = "UPDATE " + table + " SET _valid_to = ?2 WHERE _key = ?1 AND _valid_to IS NULL"
+	case destination.CurrentDeleted:
+		remove = "UPDATE " + table + " SET _version = ?3, _committed_at = ?2, _deleted_at = ?2 WHERE _key = ?1"
+	}
+	w.remove, _, err = db.PrepareFlags(remove, sqlite3.PREPARE_PERSISTENT)
+	return err
+}
+
+func (w *writer) close() {
+	for _, st := range []*sqlite3.Stmt{w.put, w.remove} {
+		if st != nil {
+			_ = st.Close() // its error was that of the statement
+		}
+	}
+}
+
+func (w *writer) row(r *destination.Row) error {
+	at := stamp(r.At)
+	if r.Deleted || w.mode == destination.History {
+		if err := run(w.remove, text(r.Key), text(at), integer(int64(r.Version))); err != nil { // #nosec G115 -- versions count changes
+			return err
+		}
+	}
+	if r.Deleted && w.mode == destination.Current {
+		return nil
+	}
+	if r.Deleted && w.mode == destination.CurrentDeleted && w.remove.Conn().Changes() > 0 {
+		return nil // the row keeps what was collected
+	}
+	if r.Deleted && w.mode == destination.History {
+		return nil
+	}
+	args := make([]destination.Value, 0, 6+len(w.shape.Columns))
+	args = append(args, text(r.Key), integer(int64(r.Version)), text(at)) // #nosec G115 -- versions count changes
+	switch {
+	case w.mode == destination.History:
+		args = append(args, text(at), destination.Value{})
+	case r.Deleted:
+		args = append(args, text(at))
+	default:
+		args = append(args, destination.Value{})
+	}
+	for i, c := range w.shape.Columns {
+		args = append(args, r.Value(i, c))
+	}
+	rest := destination.Value{}
+	if r.Rest != "" {
+		rest = text(r.Rest)
+	}
+	return run(w.put, append(args, rest)...)
+}
+
+func text(s string) destination.Value { return destination.Value{Type: destination.Text, Text: s} }
+
+func integer(n int64) destination.Value {
+	return destination.Value{Type: destination.Integer, Integer: n}
+}
+
+// stamp is an instant as the functions of SQLite read it, and in the order of time.
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }
+
+// run runs a statement once. Arguments that it has no place for are left out.
+func run(st *sqlite3.Stmt, args ...destination.Value) error {
+	for i, v := range args[:min(len(args), st.BindCount())] {
+		if err := bind(st, i+1, v); err != nil {
+			return err
+		}
+	}
+	st.Step()
+	return st.Reset()
+}
+
+func bind(st *sqlite3.Stmt, i int, v destination.Value) error {
+	switch v.Type {
+	case "":
+		return st.BindNull(i)
+	case destination.Boolean, destination.Integer:
+		return st.BindInt64(i, v.Integer)
+	case destination.Number:
+		return st.BindFloat(i, v.Number)
+	case destination.Time:
+		return st.BindText(i, stamp(v.Time))
+	}
+	return st.BindText(i, v.Text)
+}
+
+// Clear implements destination.Sink.
+func (s *Sink) Clear(ctx context.Context, id destination.StreamID) error {
+	return s.own(ctx, func() error {
+		have, err := s.holdings()
+		h, there := have[id]
+		if err != nil || !there {
+			return err
+		}
+		if err := s.db.Exec("DROP TABLE IF EXISTS " + quote(h.Table)); err != nil {
+			return err
+		}
+		return s.query("DELETE FROM "+destination.MetaTable+" WHERE name = ?", nil, nameOf(id))
+	})
+}
+
+// Describe implements destination.Sink.
+func (s *Sink) Describe(ctx context.Context, streams []destination.Described) error {
+	return s.own(ctx, func() error {
+		if err := s.db.Exec("DROP TABLE IF EXISTS " + destination.StreamsTable + "; CREATE TABLE " + destination.StreamsTable +
+			" (connection TEXT NOT NULL, stream TEXT NOT NULL, connector TEXT, version TEXT, table_name TEXT, records INTEGER, deleted INTEGER," +
+			" mark INTEGER, last_run TEXT, ended_at TIMESTAMP, left_out BOOLEAN, synced_at TIMESTAMP, PRIMARY KEY (connection, stream))"); err != nil {
+			return err
+		}
+		put, _, err := s.db.Prepare("INSERT INTO " + destination.StreamsTable + " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+		if err != nil {
+			return err
+		}
+		defer put.Close()
+		for _, d := range streams {
+			ended := destination.Value{}
+			if !d.EndedAt.IsZero() {
+				ended = text(stamp(d.EndedAt))
+			}
+			partial := int64(slices.Index([]bool{false, true}, d.Partial))
+			// #nosec G115 -- they count what is on a disk
+			if err := run(put, text(string(d.Connection)), text(string(d.Stream)), text(d.Connector), text(d.Version), text(d.Table), integer(int64(d.Records)),
+				integer(int64(d.Deleted)), integer(int64(d.Mark)), text(d.LastRun), ended, integer(partial), text(stamp(d.SyncedAt))); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Close implements destination.Sink.
+func (s *Sink) Close() error { return s.db.Close() }
