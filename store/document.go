@@ -21,6 +21,8 @@ const (
 	Deliveries   Kind = "delivery"    // of webhooks, by webhook id and time
 	Installation Kind = "setting"     // of this installation, by name
 	Attention    Kind = "attention"   // marks of connections that wait for their owner, by connection id
+	Destinations Kind = "destination" // by name
+	Delivered    Kind = "delivered"   // how destinations stand, by name
 )
 
 // A Document is a small JSON value that belongs to no run: a schedule, an API

@@ -89,6 +89,7 @@ func New(o Options) (*API, error) {
 		&scheduleAPI{find, h},
 		&recordAPI{find, o.Store, o.Store, h, places, o.Log},
 		&stateAPI{find, h, o.Store},
+		&destinationAPI{h},
 		&keyAPI{o.Access.Keys, h},
 		&auditAPI{h},
 		&systemAPI{h, h},

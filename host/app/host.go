@@ -86,11 +86,11 @@ func (h *Host) openRest(ctx context.Context) error {
 	if err := h.takeRevocations(ctx); err != nil && !errors.Is(err, store.ErrReadOnly) {
 		return err
 	}
+	if err := h.identify(); err != nil && !h.Options.NoSandbox { // what is stored can be read on a full disk too
+		return err
+	}
 	if h.Options.NoSandbox {
 		return nil
-	}
-	if err := h.identify(); err != nil {
-		return err
 	}
 	if err := h.clearScratch(); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/controller"
+	"github.com/sluicehost/sluice/host/destination"
 	"github.com/sluicehost/sluice/host/interaction"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/schedule"
@@ -52,6 +53,7 @@ type Service struct {
 	*secrets
 	*schedules
 	*backups
+	*destination.Feeds
 	*system
 	*views
 	closing sync.Once // of Close
@@ -62,7 +64,10 @@ var _ host.Host = (*Service)(nil)
 // Service starts what runs for as long as the host is open. There is one per
 // host, and it is closed before the host is. ctx is for the start alone.
 func (h *Host) Service(ctx context.Context, o ServiceOptions) (*Service, error) {
-	s := newService(h, o)
+	s, err := newService(ctx, h, o)
+	if err != nil {
+		return nil, err
+	}
 	if err := s.temporaries.deleteLeftovers(ctx); err != nil {
 		return nil, err
 	}
@@ -80,10 +85,10 @@ func (h *Host) Service(ctx context.Context, o ServiceOptions) (*Service, error) 
 }
 
 // newService wires the parts of a service. Nothing runs yet.
-func newService(h *Host, o ServiceOptions) *Service {
+func newService(ctx context.Context, h *Host, o ServiceOptions) (s *Service, err error) {
 	d, desk := h.directory, interaction.New(h.Store)
 	t := &temporaries{directory: d, modules: h.modules, temporary: map[store.ConnectionID]struct{}{}}
-	s := &Service{artifacts: h.artifacts, questions: &questions{d, desk}, connectorNames: &connectorNames{directory: d}, backups: h.backups}
+	s = &Service{artifacts: h.artifacts, questions: &questions{d, desk}, connectorNames: &connectorNames{directory: d}, backups: h.backups}
 	s.runs = &runs{
 		directory: d, starter: h.starter, bindings: h.bindings, temporaries: t, desk: desk, spans: o.Spans, commitTo: o.Store,
 		workflows: &workflows{d, h.modules, h.connections, t},
@@ -101,7 +106,8 @@ func newService(h *Host, o ServiceOptions) *Service {
 	s.secrets = &secrets{h.connections, h.secretStore, ov}
 	s.system = &system{d, h.guests, h.bindings, h.checks, s.runs}
 	s.views = &views{liveViews(d), s.system}
-	return s
+	s.Feeds, err = openDestinations(ctx, d, h.SigningSecrets(), o.Idle)
+	return s, err
 }
 
 // Close stops schedules, refuses new starts, waits for active runs as long as
@@ -112,6 +118,7 @@ func (s *Service) Close(ctx context.Context) {
 		s.clock.Quiesce()
 		s.views.views.Quiesce()
 		s.controller.Shutdown(ctx)
+		s.Feeds.Close()
 		s.clock.Stop(ctx)
 		s.views.views.Close()
 	})

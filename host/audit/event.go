@@ -47,6 +47,11 @@ const (
 	ScopeDenied         Action = "scope.denied"
 	ScheduleChanged     Action = "schedule.changed"
 	ScheduleDeleted     Action = "schedule.deleted"
+	DestinationAdded    Action = "destination.added"
+	DestinationPaused   Action = "destination.paused"
+	DestinationResumed  Action = "destination.resumed"
+	DestinationRebuilt  Action = "destination.rebuilt"
+	DestinationRemoved  Action = "destination.removed"
 	ConnectionChanged   Action = "connection.changed"
 	ConnectionDeleted   Action = "connection.deleted"
 	StateReset          Action = "state.reset"
@@ -68,6 +73,7 @@ var Actions = []Action{
 	TailCut, Damaged,
 	LoginCreated, LoginFailed, SessionCreated, SessionEnded, KeyCreated, KeyRevoked, WebhookCreated, WebhookDeleted, WebhookDisabled, ScopeDenied,
 	ScheduleChanged, ScheduleDeleted, ConnectionChanged, ConnectionDeleted, StateReset, InteractionAnswered, RunSteered, ViewOpened,
+	DestinationAdded, DestinationPaused, DestinationResumed, DestinationRebuilt, DestinationRemoved,
 	ArtifactRead, WebhookRotated, WebhookTested, WebhookRedelivered,
 }
 

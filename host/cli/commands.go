@@ -19,7 +19,7 @@ func (c *command) addCommands(root *cobra.Command) {
 	group("collect", "Collect, and see what came of it:",
 		exampleCommands{c}.demo(), runCommands{c}.run(), recordCommands{c}.records(), recordCommands{c}.export(),
 		listCommands{c}.runs(), showCommands{c}.show(), eventCommands{c}.events(), showCommands{c}.trace(),
-		listCommands{c}.connections(), stateCommands{c}.state(),
+		listCommands{c}.connections(), stateCommands{c}.state(), destinationCommands{c}.destination(),
 	)
 	group("service", "Leave it running:",
 		serveCommands{c}.serve(), keyCommands{c}.login(), scheduleCommands{c}.schedule(),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -17,8 +18,9 @@ type Kind interface {
 	Scheme() string
 	// Check reads the URL of a destination without reaching for it, and returns how it
 	// may be shown: without a password. The error is for the owner and repeats nothing
-	// of the URL that may be secret.
-	Check(url string) (shown string, err error)
+	// of the URL that may be secret. Files may be anywhere but in dataDir, the host's own;
+	// it is "" for none.
+	Check(url, dataDir string) (shown string, err error)
 	// Open reaches the destination and claims it for the owner: ErrClaimed where it is
 	// fed by another, ErrForeign where something that is not ours is in its place.
 	Open(ctx context.Context, url string, o Owner) (Sink, error)
@@ -137,6 +139,22 @@ var (
 	// ErrForeign: something is in the place of a table that no host made.
 	ErrForeign = errors.New("there is something of that name that Sluice did not make")
 )
+
+// CheckPath is Kind.Check for a path of files.
+func CheckPath(path, dataDir string) error {
+	if path == "" || strings.ContainsAny(path, "?\x00") || !filepath.IsAbs(path) || filepath.Clean(path) != path {
+		return errors.New("want a whole path, without dots and doubled slashes")
+	}
+	for p := path; dataDir != ""; p = filepath.Dir(p) {
+		if resolved, err := filepath.EvalSymlinks(p); err == nil && (resolved == dataDir || strings.HasPrefix(resolved, dataDir+string(filepath.Separator))) {
+			return errors.New("want a path outside the data directory of the host")
+		}
+		if p == filepath.Dir(p) {
+			break
+		}
+	}
+	return nil
+}
 
 // Kinds are all kinds of a build.
 type Kinds []Kind

@@ -36,6 +36,7 @@ type Client struct {
 	auditClient
 	connectionClient
 	connectorClient
+	destinationClient
 	eventClient
 	grantClient
 	keyClient
@@ -50,28 +51,29 @@ type Client struct {
 
 func newClient(t *transport) *Client {
 	return &Client{
-		t, artifactClient{t}, assistanceClient{t}, auditClient{t}, connectionClient{t}, connectorClient{t}, eventClient{t}, grantClient{t}, keyClient{t},
+		t, artifactClient{t}, assistanceClient{t}, auditClient{t}, connectionClient{t}, connectorClient{t}, destinationClient{t}, eventClient{t}, grantClient{t}, keyClient{t},
 		recordClient{t}, runClient{t}, scheduleClient{t}, secretClient{t}, stateClient{t}, systemClient{t}, webhookClient{t},
 	}
 }
 
 // The resources, each with its calls.
 type (
-	artifactClient   struct{ *transport }
-	assistanceClient struct{ *transport }
-	auditClient      struct{ *transport }
-	connectionClient struct{ *transport }
-	connectorClient  struct{ *transport }
-	eventClient      struct{ *transport }
-	grantClient      struct{ *transport }
-	keyClient        struct{ *transport }
-	recordClient     struct{ *transport }
-	runClient        struct{ *transport }
-	scheduleClient   struct{ *transport }
-	secretClient     struct{ *transport }
-	stateClient      struct{ *transport }
-	systemClient     struct{ *transport }
-	webhookClient    struct{ *transport }
+	artifactClient    struct{ *transport }
+	assistanceClient  struct{ *transport }
+	auditClient       struct{ *transport }
+	connectionClient  struct{ *transport }
+	connectorClient   struct{ *transport }
+	destinationClient struct{ *transport }
+	eventClient       struct{ *transport }
+	grantClient       struct{ *transport }
+	keyClient         struct{ *transport }
+	recordClient      struct{ *transport }
+	runClient         struct{ *transport }
+	scheduleClient    struct{ *transport }
+	secretClient      struct{ *transport }
+	stateClient       struct{ *transport }
+	systemClient      struct{ *transport }
+	webhookClient     struct{ *transport }
 )
 
 // transport sends requests to a host and reads its answers.

@@ -26,12 +26,8 @@ type Kind struct{}
 func (Kind) Scheme() string { return "sqlite:" }
 
 // Check implements destination.Kind.
-func (Kind) Check(url string) (string, error) {
-	path := strings.TrimPrefix(url, "sqlite:")
-	if path == "" || strings.ContainsAny(path, "?\x00") || !filepath.IsAbs(path) {
-		return "", errors.New("want sqlite: and the whole path of a file")
-	}
-	return abi.Clean(url), nil
+func (Kind) Check(url, dataDir string) (string, error) {
+	return abi.Clean(url), destination.CheckPath(strings.TrimPrefix(url, "sqlite:"), dataDir)
 }
 
 // Open implements destination.Kind.

@@ -1,0 +1,24 @@
+package app
+
+import (
+	"context"
+
+	"github.com/sluicehost/sluice/host/audit"
+	"github.com/sluicehost/sluice/host/destination"
+	"github.com/sluicehost/sluice/host/destination/sqlite"
+)
+
+// DestinationKinds are the destinations of this build, one line each.
+var DestinationKinds = destination.Kinds{
+	sqlite.Kind{},
+}
+
+// openDestinations feeds the destinations of a host.
+func openDestinations(ctx context.Context, d *directory, secrets *SigningSecrets, idle bool) (*destination.Feeds, error) {
+	return destination.Open(ctx, destination.Options{
+		Store: d.Store, Secrets: secrets, Kinds: DestinationKinds, Host: d.ID, DataDir: d.DataDir, Idle: idle, Log: d.Options.Log,
+		Audited: func(ctx context.Context, action, name string, do func() error) error {
+			return asRefusal(d.audited(by(ctx, audit.Event{Action: audit.Action(action), Target: name, Outcome: audit.Done}), do))
+		},
+	})
+}

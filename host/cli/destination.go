@@ -1,0 +1,243 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/api/client"
+	"github.com/sluicehost/sluice/store"
+)
+
+// destinationCommands are sluice destination and those below it.
+type destinationCommands struct{ *command }
+
+func (c destinationCommands) destination() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "destination", Short: "Keep a database or files up to date with what is collected",
+		Long: `A destination is a database or a directory of files with a table for each stream. The
+running host feeds it a moment after each commit; without one, sluice destination sync does.
+docs/data.md says what the tables look like.`,
+		Example: "  sluice destination add here sqlite:mail.db\n  sluice destination sync here",
+		RunE: func(_ *cobra.Command, a []string) error {
+			return notSubcommand(a, "sluice destination add, list, show, sync, pause, resume, rebuild or remove")
+		},
+	}
+	cmd.AddCommand(c.add(), c.list(), c.show(),
+		c.one("sync", "Bring in everything now", "Brings in everything that there is now, also into a destination that is paused, and waits\nuntil it is there. What failed ends with code 1. With --json: one object.",
+			func(ctx context.Context, k *client.Client, name string) (host.Destination, error) {
+				return k.SyncDestination(ctx, name)
+			}),
+		c.one("pause", "Stop feeding a destination", "Stops feeding a destination until sluice destination resume.",
+			func(ctx context.Context, k *client.Client, name string) (host.Destination, error) {
+				return k.PauseDestination(ctx, name, true)
+			}),
+		c.one("resume", "Go on feeding a destination", "Goes on where it was paused; nothing is missing then.",
+			func(ctx context.Context, k *client.Client, name string) (host.Destination, error) {
+				return k.PauseDestination(ctx, name, false)
+			}),
+		c.rebuild(), c.remove())
+	return cmd
+}
+
+func (c destinationCommands) add() *cobra.Command {
+	q := host.NewDestination{}
+	var modes []string
+	cmd := &cobra.Command{
+		Use: "add NAME URL", Short: "Feed a new destination",
+		Long: `Adds a destination and begins to feed it. URL is sqlite:FILE. A URL with a password is
+kept in the vault and never printed; with - it is read from standard input.
+With --json: one object.`,
+		Example: "  sluice destination add here sqlite:mail.db --connections mailbox\n  sluice destination add all sqlite:/srv/sluice.db --mode history",
+		Args:    args(2, 2, "a name and a URL"),
+		RunE: func(cmd *cobra.Command, a []string) (err error) {
+			q.Name = a[0]
+			if q.URL, err = c.destinationURL(a[1]); err != nil {
+				return err
+			}
+			for _, m := range modes {
+				stream, mode, ok := strings.Cut(m, "=")
+				if !ok {
+					if q.Mode != "" {
+						return usagef("--mode %s: want one mode for all streams, and STREAM=MODE for others", abi.Clean(m))
+					}
+					q.Mode = m
+					continue
+				}
+				if q.StreamModes == nil {
+					q.StreamModes = map[string]string{}
+				}
+				q.StreamModes[stream] = mode
+			}
+			return c.storing(cmd.Context(), func(k *client.Client) error {
+				d, err := k.AddDestination(cmd.Context(), q)
+				if err == nil && c.own { // no host runs that would feed it
+					d, err = k.SyncDestination(cmd.Context(), q.Name)
+				}
+				return c.said(d, err)
+			})
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringSliceVar(&q.Connections, "connections", nil, "only these connections, `ID,…`")
+	fl.StringSliceVar(&q.Streams, "streams", nil, "only these streams, `STREAM,…` or CONNECTION/STREAM")
+	fl.StringArrayVar(&modes, "mode", nil, "which versions tables have, current, current+deleted or history; `MODE` or STREAM=MODE, repeatable")
+	fl.BoolVar(&q.Flatten, "flatten", false, "members of objects become columns, one level deep")
+	fl.StringVar(&q.Cron, "cron", "", "feed it at these times instead of after each commit, five `FIELDS` in UTC")
+	fl.BoolVar(&q.TakeOver, "take-over", false, "also if another host feeds it")
+	return cmd
+}
+
+// destinationURL is a URL whose path does not depend on where the host was started.
+func (c destinationCommands) destinationURL(text string) (string, error) {
+	if text == "-" {
+		value, err := readValue(c.in, "URL", "standard input")
+		if err != nil {
+			return "", err
+		}
+		text = strings.TrimSpace(string(value))
+	}
+	for _, scheme := range []string{"sqlite:", "parquet:", "jsonl:", "csv:"} {
+		path, ok := strings.CutPrefix(text, scheme)
+		if !ok || path == "" || c.url != "" {
+			continue
+		}
+		whole, err := filepath.Abs(path)
+		return scheme + whole, err
+	}
+	return text, nil
+}
+
+func (c destinationCommands) list() *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: "List destinations", Long: "Lists destinations, how they stand and what failed. With --json: one array.",
+		Example: "  sluice destination list", Args: args(0, 0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.reading(cmd.Context(), func(s served) error {
+				all, err := s.Client.Destinations(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if c.json {
+					return printJSON(c.out, all)
+				}
+				var rows [][]string
+				for _, d := range all {
+					synced := "never"
+					if d.SyncedAt != nil {
+						synced = c.when(*d.SyncedAt)
+					}
+					rows = append(rows, []string{d.Name, d.State, strconv.FormatUint(d.Behind, 10), synced, d.URL, abi.Clean(d.Error)})
+				}
+				return c.table([]string{"destination", "state", "behind", "synced", "url", "error"}, rows)
+			})
+		},
+	}
+}
+
+func (c destinationCommands) show() *cobra.Command {
+	return c.one("show", "Show a destination and its tables", "Shows how a destination stands, with its tables. With --json: one object.",
+		func(ctx context.Context, k *client.Client, name string) (host.Destination, error) {
+			return k.Destination(ctx, name)
+		})
+}
+
+// one is a command about one destination.
+func (c destinationCommands) one(verb, short, long string, do func(context.Context, *client.Client, string) (host.Destination, error)) *cobra.Command {
+	return &cobra.Command{
+		Use: verb + " NAME", Short: short, Long: long, Example: "  sluice destination " + verb + " here", Args: args(1, 1, "the name of a destination"),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			return c.reading(cmd.Context(), func(s served) error {
+				d, err := do(cmd.Context(), s.Client, a[0])
+				if err != nil {
+					return missing(err, a[0])
+				}
+				if verb == "show" || verb == "sync" {
+					return c.said(d, nil)
+				}
+				return c.shown(d)
+			})
+		},
+	}
+}
+
+// missing names a destination that there is not.
+func missing(err error, name string) error {
+	if client.IsNotFound(err) {
+		return missingf("not_found", "there is no destination %q; sluice destination list lists them", abi.Clean(name))
+	}
+	return err
+}
+
+func (c destinationCommands) rebuild() *cobra.Command {
+	var stream string
+	cmd := &cobra.Command{
+		Use: "rebuild NAME", Short: "Remove tables and bring everything in anew",
+		Long: `Removes the tables of a destination, or with --stream one of them, and brings everything
+in anew. Versions that only a history has are lost.`,
+		Example: "  sluice destination rebuild here\n  sluice destination rebuild here --stream mailbox/messages", Args: args(1, 1, "the name of a destination"),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			connection, name, ok := strings.Cut(stream, "/")
+			if stream != "" && (!ok || connection == "" || name == "") {
+				return usagef("--stream %s: want CONNECTION/STREAM", abi.Clean(stream))
+			}
+			return c.reading(cmd.Context(), func(s served) error {
+				d, err := s.Client.RebuildDestination(cmd.Context(), a[0], store.ConnectionID(connection), store.Stream(name))
+				if err != nil {
+					return missing(err, a[0])
+				}
+				return c.said(d, nil)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&stream, "stream", "", "only the table of `CONNECTION/STREAM`")
+	return cmd
+}
+
+func (c destinationCommands) remove() *cobra.Command {
+	return &cobra.Command{
+		Use: "remove NAME", Short: "Forget a destination; its tables stay", Long: "Forgets a destination. Its tables and files stay as they are.",
+		Example: "  sluice destination remove here", Args: args(1, 1, "the name of a destination"),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			return c.reading(cmd.Context(), func(s served) error {
+				if err := s.Client.RemoveDestination(cmd.Context(), a[0]); err != nil {
+					return missing(err, a[0])
+				}
+				c.warnf("Destination %s is forgotten. Its tables stay as they are.", a[0])
+				return nil
+			})
+		},
+	}
+}
+
+// said shows a destination after something was done; what failed there is an error.
+func (c destinationCommands) said(d host.Destination, err error) error {
+	if err != nil {
+		return err
+	}
+	if err := c.shown(d); err != nil {
+		return err
+	}
+	if d.Error != "" {
+		return fmt.Errorf("destination %s: %s", d.Name, abi.Clean(d.Error))
+	}
+	return nil
+}
+
+func (c destinationCommands) shown(d host.Destination) error {
+	if c.json {
+		return printJSON(c.out, d)
+	}
+	c.warnf("Destination %s, %s: %s, %d versions behind.", d.Name, abi.Clean(d.URL), d.State, d.Behind)
+	var rows [][]string
+	for _, t := range d.Tables {
+		rows = append(rows, []string{t.Table, t.ConnectionID, t.Stream, t.Mode, strconv.FormatUint(t.Version, 10), strconv.FormatUint(t.Behind, 10)})
+	}
+	return c.table([]string{"table", "connection", "stream", "mode", "version", "behind"}, rows)
+}

@@ -1,0 +1,490 @@
+package destination
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/robfig/cron/v3"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/store"
+)
+
+// How a feed paces itself.
+const (
+	settle    = time.Second     // after a commit, so that those that follow come along
+	restTimes = 4               // it rests so many times as long as it worked
+	longest   = time.Minute     // and no longer
+	firstTry  = 2 * time.Second // after a failure; each further one waits twice as long
+	lastTry   = 5 * time.Minute // at most
+)
+
+// A feed brings what is collected into one destination. Its goroutine, loop, owns the
+// fields above mu.
+type feed struct {
+	o     Options
+	asked chan request
+	end   context.CancelFunc
+	gone  chan struct{} // closed when loop has ended
+	sink  Sink          // nil while it is not open; a pass that runs has it
+
+	mu     sync.Mutex // guards what follows
+	def    definition
+	busy   bool
+	next   time.Time // the next try; zero is none
+	status status
+}
+
+// A status is how a destination stands, as it is stored.
+type status struct {
+	Error    string                   `json:"error,omitempty"`
+	Failures int                      `json:"failures,omitempty"`
+	SyncedAt time.Time                `json:"synced_at,omitzero"`
+	Tables   []host.DestinationStream `json:"tables"`
+}
+
+// A request is something that a feed is asked to do. done gets the one answer.
+type request struct {
+	what what
+	def  definition // changed
+	of   StreamID   // rebuild; the zero one is all
+	done chan error
+}
+
+type what int
+
+const (
+	syncNow what = iota
+	changed
+	rebuild
+)
+
+func (f *feed) load(ctx context.Context) error {
+	d, err := f.o.Store.Document(ctx, store.Delivered, f.def.Name)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	if err == nil {
+		err = json.Unmarshal(d.Data, &f.status)
+	}
+	if err != nil {
+		return fmt.Errorf("read how destination %s stands: %w", f.def.Name, err)
+	}
+	return nil
+}
+
+func (f *feed) definition() definition {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.def
+}
+
+// A pass is one bringing up to date, in a goroutine of its own.
+type pass struct {
+	began  time.Time
+	cancel context.CancelFunc
+	ended  chan error
+	asked  []chan error // who waits for it
+}
+
+// loop feeds until ctx ends.
+func (f *feed) loop(ctx context.Context) {
+	wake, stop := f.o.Store.Watch("")
+	defer stop()
+	var running *pass
+	var waiting []chan error // for the next pass
+	rested := f.o.Now()      // from when on the next pass may begin
+	halt := func() {         // ends a pass without counting it as failed
+		if running != nil {
+			running.cancel()
+			<-running.ended
+			waiting, running = append(running.asked, waiting...), nil
+			f.set(func() { f.busy = false })
+		}
+	}
+	defer func() {
+		halt()
+		f.closeSink()
+		for _, w := range waiting {
+			w <- context.Canceled
+		}
+	}()
+	f.plan(f.o.Now())
+	for {
+		if running == nil && len(waiting) > 0 {
+			running, waiting = f.begin(ctx, waiting), nil
+		}
+		var due <-chan time.Time
+		var ended chan error
+		if running != nil {
+			ended = running.ended
+		} else if next := f.due(); !next.IsZero() {
+			t := time.NewTimer(time.Until(next))
+			defer t.Stop()
+			due = t.C
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-wake:
+			if f.live() {
+				f.plan(later(f.o.Now().Add(settle), rested))
+			}
+		case <-due:
+			running = f.begin(ctx, nil)
+		case err := <-ended:
+			took := f.o.Now().Sub(running.began)
+			rested = f.o.Now().Add(min(restTimes*took, longest))
+			f.finish(ctx, err)
+			for _, w := range running.asked {
+				w <- nil
+			}
+			running = nil
+		case q := <-f.asked:
+			switch q.what {
+			case syncNow:
+				waiting = append(waiting, q.done)
+			case changed:
+				halt()
+				f.set(func() { f.def = q.def })
+				if q.def.Paused {
+					f.closeSink()
+					f.set(func() { f.next = time.Time{} })
+				} else {
+					f.set(func() { f.status.Failures = 0 })
+					f.plan(f.o.Now())
+				}
+				q.done <- nil
+			case rebuild:
+				halt()
+				if err := f.clear(ctx, q.of); err != nil {
+					q.done <- refused(err)
+					continue
+				}
+				waiting = append(waiting, q.done)
+			}
+		}
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func (f *feed) set(do func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	do()
+}
+
+func (f *feed) due() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.next
+}
+
+// live reports whether a commit is to be brought in by itself, and nothing is planned yet.
+func (f *feed) live() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.def.Terms.Cron == "" && f.status.Failures == 0 && f.next.IsZero()
+}
+
+// plan sets the next pass, which is at t unless the destination has times of its own, or
+// is fed on demand only.
+func (f *feed) plan(t time.Time) {
+	f.set(func() {
+		switch s, err := cron.ParseStandard(f.def.Terms.Cron); {
+		case f.o.Idle || f.def.Paused:
+			f.next = time.Time{}
+		case f.def.Terms.Cron != "" && err == nil && f.status.Failures == 0:
+			f.next = s.Next(f.o.Now().UTC())
+		default:
+			f.next = t
+		}
+	})
+}
+
+func (f *feed) begin(ctx context.Context, asked []chan error) *pass {
+	f.set(func() { f.busy, f.next = true, time.Time{} })
+	p := &pass{began: f.o.Now(), ended: make(chan error, 1), asked: asked}
+	ctx, p.cancel = context.WithCancel(ctx)
+	go func() {
+		defer p.cancel()
+		p.ended <- f.bring(ctx)
+	}()
+	return p
+}
+
+// finish takes note of how a pass ended, and plans the next.
+func (f *feed) finish(ctx context.Context, err error) {
+	now := f.o.Now()
+	f.set(func() {
+		f.busy = false
+		if err == nil {
+			f.status.Error, f.status.Failures, f.status.SyncedAt = "", 0, now.UTC()
+			return
+		}
+		f.status.Error, f.status.Failures = abi.Cut(abi.Clean(err.Error()), 500), f.status.Failures+1
+	})
+	switch {
+	case err == nil && f.definition().Terms.Cron != "":
+		f.plan(now)
+	case errors.Is(err, ErrFenced): // whoever took over goes on; the owner may say otherwise
+		f.closeSink()
+	case err != nil:
+		f.o.Log.Warn("destination_failed", "destination", f.def.Name, "error", err)
+		f.closeSink()
+		f.plan(now.Add(min(firstTry<<min(f.failures()-1, 10), lastTry)))
+	}
+	if err := f.save(ctx); err != nil && ctx.Err() == nil {
+		f.o.Log.Error("destination_status_not_stored", "destination", f.def.Name, "error", err)
+	}
+}
+
+func (f *feed) failures() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.status.Failures
+}
+
+func (f *feed) save(ctx context.Context) error {
+	f.mu.Lock()
+	data, err := json.Marshal(f.status)
+	f.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return f.o.Store.Write(ctx, store.Write{Kind: store.Delivered, ID: f.def.Name, Data: data})
+}
+
+func (f *feed) closeSink() {
+	if f.sink == nil {
+		return
+	}
+	if err := f.sink.Close(); err != nil {
+		f.o.Log.Warn("destination_not_closed", "destination", f.def.Name, "error", err)
+	}
+	f.sink = nil
+}
+
+// open opens the destination unless it is.
+func (f *feed) open(ctx context.Context) error {
+	if f.sink != nil {
+		return nil
+	}
+	url, err := f.o.Secrets.Get(secretID(f.def))
+	if err != nil {
+		return fmt.Errorf("read its address from the vault: %w", err)
+	}
+	defer clear(url)
+	kind, err := f.o.Kinds.Of(string(url))
+	if err == nil {
+		f.sink, err = kind.Open(ctx, string(url), Owner{Host: f.o.Host, Destination: f.def.Name})
+	}
+	return err
+}
+
+// clear removes tables.
+func (f *feed) clear(ctx context.Context, of StreamID) error {
+	if err := f.open(ctx); err != nil {
+		return err
+	}
+	have, err := f.sink.Holdings(ctx)
+	if err != nil {
+		return err
+	}
+	found := false
+	for id := range have {
+		if of != (StreamID{}) && of != id {
+			continue
+		}
+		found = true
+		if err := f.sink.Clear(ctx, id); err != nil {
+			return err
+		}
+	}
+	if !found && of != (StreamID{}) {
+		return host.Refuse("not_found", "the destination has no table of %s", abi.Clean(of.String()))
+	}
+	return nil
+}
+
+// bring brings in everything that there is now.
+func (f *feed) bring(ctx context.Context) error {
+	if err := f.open(ctx); err != nil {
+		return err
+	}
+	if def := f.definition(); def.Anew {
+		if err := f.clear(ctx, StreamID{}); err != nil {
+			return err
+		}
+		def.Anew = false
+		data, err := json.Marshal(def)
+		if err != nil {
+			return err
+		}
+		if err := f.o.Store.Write(ctx, store.Write{Kind: store.Destinations, ID: def.Name, Data: data}); err != nil {
+			return err
+		}
+		f.set(func() { f.def.Anew = false })
+	}
+	have, err := f.sink.Holdings(ctx)
+	if err != nil {
+		return err
+	}
+	wanted, about, err := f.wanted(ctx)
+	if err != nil {
+		return err
+	}
+	brought := false
+	for _, w := range wanted {
+		var holding *Holding
+		if h, ok := have[w.StreamID]; ok {
+			holding = &h
+		}
+		if holding == nil && w.Last == 0 {
+			continue
+		}
+		if err := Bring(ctx, f.o.Store, f.sink, w, holding, func(int) { brought = true }); err != nil {
+			return err
+		}
+	}
+	if have, err = f.sink.Holdings(ctx); err != nil {
+		return err
+	}
+	f.note(have)
+	if !brought && !f.definition().CreatedAt.After(f.lastSynced()) {
+		return nil
+	}
+	now := f.o.Now()
+	for i := range about {
+		h := have[about[i].StreamID]
+		about[i].Table, about[i].Mark, about[i].SyncedAt = h.Table, h.Mark, now
+	}
+	return f.sink.Describe(ctx, slices.DeleteFunc(about, func(d Described) bool { return d.Table == "" }))
+}
+
+func (f *feed) lastSynced() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.status.SyncedAt
+}
+
+// note keeps what the destination has, for those who ask while it cannot be reached.
+func (f *feed) note(have map[StreamID]Holding) {
+	tables := []host.DestinationStream{}
+	for id, h := range have {
+		tables = append(tables, host.DestinationStream{ConnectionID: string(id.Connection), Stream: string(id.Stream), Table: h.Table, Mode: string(h.Mode), Version: h.Mark})
+	}
+	slices.SortFunc(tables, func(a, b host.DestinationStream) int {
+		return cmp.Or(cmp.Compare(a.ConnectionID, b.ConnectionID), cmp.Compare(a.Stream, b.Stream))
+	})
+	f.set(func() { f.status.Tables = tables })
+}
+
+// wanted are the streams that are to be in the destination, and what is told of them.
+func (f *feed) wanted(ctx context.Context) (out []Wanted, about []Described, err error) {
+	terms := f.definition().Terms
+	connections, err := f.o.Store.Connections(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("list connections: %w", err)
+	}
+	for _, c := range connections {
+		if c.Temporary || len(terms.Connections) > 0 && !slices.Contains(terms.Connections, string(c.ID)) {
+			continue
+		}
+		streams, err := f.o.Store.Streams(ctx, c.ID)
+		if err != nil {
+			return nil, nil, fmt.Errorf("list streams of %s: %w", c.ID, err)
+		}
+		m, err := abi.ReadManifest(c.Manifest)
+		if err != nil { // it was valid once, by other rules
+			m = &abi.Manifest{}
+		}
+		last, err := f.o.Store.Runs(ctx, c.ID, "", 1)
+		if err != nil {
+			return nil, nil, fmt.Errorf("find the last run of %s: %w", c.ID, err)
+		}
+		for _, s := range streams {
+			id := StreamID{c.ID, s.Stream}
+			if len(terms.Streams) > 0 && !slices.Contains(terms.Streams, string(s.Stream)) && !slices.Contains(terms.Streams, id.String()) {
+				continue
+			}
+			mode := Mode(cmp.Or(terms.StreamModes[id.String()], terms.StreamModes[string(s.Stream)], terms.Mode, string(Current)))
+			out = append(out, Wanted{StreamID: id, Since: c.CreatedAt, Spec: m.Stream(string(s.Stream)), Mode: mode, Flatten: terms.Flatten, Last: s.LastVersion})
+			d := Described{StreamID: id, Connector: string(c.ConnectorID), Version: m.Version, Records: s.Live, Deleted: s.Tombstones}
+			if len(last) > 0 {
+				d.LastRun = string(last[0].ID)
+				if end := last[0].FinishedAt; end != nil {
+					d.EndedAt = *end
+				}
+				outcome, _ := strictjson.ValueOf(last[0].Result).Member("outcome")
+				d.Partial = outcome.Equal("partial")
+			}
+			about = append(about, d)
+		}
+	}
+	return out, about, nil
+}
+
+// shown is the destination as far as that is known without looking at the store.
+func (f *feed) shown() host.Destination {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	d := host.Destination{Name: f.def.Name, Kind: f.def.Kind, URL: f.def.Shown, DestinationTerms: f.def.Terms, CreatedAt: f.def.CreatedAt, Paused: f.def.Paused,
+		State: "idle", Error: f.status.Error, Tables: slices.Clone(f.status.Tables)}
+	d.Mode = cmp.Or(d.Mode, string(Current))
+	if d.Tables == nil {
+		d.Tables = []host.DestinationStream{}
+	}
+	if !f.status.SyncedAt.IsZero() {
+		d.SyncedAt = ptr(f.status.SyncedAt)
+	}
+	switch {
+	case f.busy:
+		d.State = "syncing"
+	case f.def.Paused:
+		d.State = "paused"
+	case f.status.Failures > 0:
+		d.State = "waiting"
+	}
+	if d.State == "waiting" && !f.next.IsZero() {
+		d.NextTry = ptr(f.next.UTC())
+	}
+	return d
+}
+
+// described is shown, with what the destination lacks now.
+func (f *feed) described(ctx context.Context) (host.Destination, error) {
+	d := f.shown()
+	wanted, _, err := f.wanted(ctx)
+	if err != nil {
+		return d, err
+	}
+	for _, w := range wanted {
+		i := slices.IndexFunc(d.Tables, func(t host.DestinationStream) bool {
+			return t.ConnectionID == string(w.Connection) && t.Stream == string(w.Stream)
+		})
+		if i < 0 {
+			d.Behind += w.Last
+			continue
+		}
+		if w.Last > d.Tables[i].Version {
+			d.Tables[i].Behind = w.Last - d.Tables[i].Version
+		}
+		d.Behind += d.Tables[i].Behind
+	}
+	return d, nil
+}

@@ -1,0 +1,363 @@
+package destination
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/robfig/cron/v3"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/store"
+)
+
+// maxDestinations bounds how many there are at once.
+const maxDestinations = 64
+
+// Store is what destinations are fed from, and where their definitions are.
+type Store interface {
+	store.Documents
+	store.Records
+	Connection(ctx context.Context, id store.ConnectionID) (store.Connection, error)
+	Connections(ctx context.Context) ([]store.Connection, error)
+	Runs(ctx context.Context, connection store.ConnectionID, before store.RunID, limit int) ([]store.Run, error)
+	Watch(id store.RunID) (wake <-chan struct{}, stop func())
+}
+
+// Secrets keep URLs, with their credentials, by the destination's id.
+type Secrets interface {
+	Set(id string, secret []byte) error
+	Get(id string) ([]byte, error)
+	Remove(id string) error
+}
+
+// Options are what the wiring gives.
+type Options struct {
+	Store   Store
+	Secrets Secrets
+	Kinds   Kinds
+	Host    string       // its lasting id
+	DataDir string       // of the host, in which no destination may be; "" for none
+	Idle    bool         // feed only on demand
+	// Audited does something that an owner asked for, and writes it down: an action and
+	// the name of a destination. nil only does it.
+	Audited func(ctx context.Context, action, name string, do func() error) error
+	Log     *slog.Logger // nil discards
+
+	Now func() time.Time // nil is time.Now
+}
+
+// Feeds are the destinations of a host. All methods may be called concurrently. It
+// implements host.Destinations.
+type Feeds struct {
+	o    Options
+	life context.Context
+	end  context.CancelFunc
+	wg   sync.WaitGroup
+
+	mu    sync.Mutex // guards what follows, and writes of definitions
+	feeds map[string]*feed
+}
+
+var _ host.Destinations = (*Feeds)(nil)
+
+// definition is a destination as it is stored.
+type definition struct {
+	ID        string    `json:"id"` // of its secret
+	Name      string    `json:"name"`
+	Kind      string    `json:"kind"`
+	Shown     string    `json:"url"`
+	CreatedAt time.Time `json:"created_at"`
+	Paused    bool      `json:"paused,omitempty"`
+	// Anew: versions may mean something else than they did, so everything is brought in
+	// anew when it goes on.
+	Anew  bool                  `json:"anew,omitempty"`
+	Terms host.DestinationTerms `json:"terms"`
+}
+
+// Open resumes the feeding of destinations; Close ends it.
+func Open(ctx context.Context, o Options) (*Feeds, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Audited == nil {
+		o.Audited = func(_ context.Context, _, _ string, do func() error) error { return do() }
+	}
+	fs := &Feeds{o: o, feeds: map[string]*feed{}}
+	fs.life, fs.end = context.WithCancel(context.WithoutCancel(ctx))
+	docs, err := o.Store.Documents(ctx, store.DocumentQuery{Kind: store.Destinations, Limit: 1000})
+	if err != nil {
+		return nil, fmt.Errorf("list destinations: %w", err)
+	}
+	for _, d := range docs {
+		var def definition
+		if err := json.Unmarshal(d.Data, &def); err != nil {
+			return nil, fmt.Errorf("read destination %s: %w", d.ID, err)
+		}
+		if err := fs.start(ctx, def); err != nil {
+			return nil, err
+		}
+	}
+	return fs, nil
+}
+
+// Close ends all feeding, between two steps or in the middle of one, which then did not
+// happen.
+func (fs *Feeds) Close() {
+	fs.end()
+	fs.wg.Wait()
+}
+
+// start makes the feed of a definition.
+func (fs *Feeds) start(ctx context.Context, def definition) error {
+	f := &feed{o: fs.o, def: def, asked: make(chan request), sink: nil}
+	if err := f.load(ctx); err != nil {
+		return err
+	}
+	fs.feeds[def.Name] = f
+	life, end := context.WithCancel(fs.life)
+	f.end, f.gone = end, make(chan struct{})
+	fs.wg.Go(func() {
+		defer close(f.gone)
+		f.loop(life)
+	})
+	return nil
+}
+
+func secretID(def definition) string { return "dst_" + def.ID }
+
+// AddDestination implements host.Destinations.
+func (fs *Feeds) AddDestination(ctx context.Context, q host.NewDestination) (d host.Destination, err error) {
+	err = fs.o.Audited(ctx, "destination.added", q.Name, func() error {
+		d, err = fs.add(ctx, q)
+		return err
+	})
+	return d, err
+}
+
+func (fs *Feeds) add(ctx context.Context, q host.NewDestination) (host.Destination, error) {
+	var none host.Destination
+	if !abi.IsSlug(q.Name) {
+		return none, host.Invalid("name", "slug", "want ^[a-z0-9][a-z0-9_-]{0,63}$")
+	}
+	if err := checkTerms(q.DestinationTerms); err != nil {
+		return none, err
+	}
+	kind, err := fs.o.Kinds.Of(q.URL)
+	if err != nil {
+		return none, host.Invalid("url", "scheme_unknown", "%v", err)
+	}
+	shown, err := kind.Check(q.URL, fs.o.DataDir)
+	if err != nil {
+		return none, host.Invalid("url", "url", "%v", err)
+	}
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	switch {
+	case fs.feeds[q.Name] != nil:
+		return none, host.Refuse("conflict", "there is a destination %s already; remove it first, or choose another name", q.Name)
+	case len(fs.feeds) == maxDestinations:
+		return none, host.Refuse("conflict", "there are %d destinations already", maxDestinations)
+	}
+	now := fs.o.Now().UTC()
+	def := definition{ID: fmt.Sprintf("%s-%d", q.Name, now.UnixNano()), Name: q.Name, Kind: strings.TrimRight(kind.Scheme(), ":/"), Shown: shown, CreatedAt: now, Terms: q.DestinationTerms}
+	sink, err := kind.Open(ctx, q.URL, Owner{Host: fs.o.Host, Destination: q.Name, TakeOver: q.TakeOver})
+	if err != nil {
+		return none, refused(err)
+	}
+	if err := sink.Close(); err != nil {
+		return none, refused(err)
+	}
+	if err := fs.o.Secrets.Set(secretID(def), []byte(q.URL)); err != nil {
+		return none, err
+	}
+	if err := fs.write(ctx, def, ptr(uint64(0))); err != nil {
+		return none, errors.Join(err, fs.o.Secrets.Remove(secretID(def)))
+	}
+	if err := fs.start(ctx, def); err != nil {
+		return none, err
+	}
+	return fs.feeds[q.Name].shown(), nil
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// refused tells what kept a destination from being reached.
+func refused(err error) error {
+	code := "destination_unavailable"
+	switch {
+	case errors.Is(err, ErrClaimed):
+		code = "destination_claimed"
+	case errors.Is(err, ErrForeign):
+		code = "destination_foreign"
+	case errors.Is(err, context.Canceled):
+		return err
+	}
+	return host.Refuse(code, "%s", abi.Cut(abi.Clean(err.Error()), 500))
+}
+
+func checkTerms(q host.DestinationTerms) error {
+	if q.Mode != "" && !slices.Contains(Modes, Mode(q.Mode)) {
+		return host.Invalid("mode", "value_unknown", "want current, current+deleted or history")
+	}
+	for _, m := range q.StreamModes {
+		if !slices.Contains(Modes, Mode(m)) {
+			return host.Invalid("streamModes", "value_unknown", "want current, current+deleted or history")
+		}
+	}
+	if len(q.Connections) > 1000 || len(q.Streams) > 1000 || len(q.StreamModes) > 1000 {
+		return host.Invalid("connections", "too_many", "want at most 1000 names")
+	}
+	for _, c := range q.Connections {
+		if !abi.IsSlug(c) {
+			return host.Invalid("connections", "slug", "want ids of connections")
+		}
+	}
+	if q.Cron != "" {
+		if _, err := cron.ParseStandard(q.Cron); err != nil {
+			return host.Invalid("cron", "cron", "want minute, hour, day, month and weekday, as in 0 3 * * *")
+		}
+	}
+	return nil
+}
+
+// write stores a definition; revision nil is for whatever there is.
+func (fs *Feeds) write(ctx context.Context, def definition, revision *uint64) error {
+	data, err := json.Marshal(def)
+	if err != nil {
+		return err
+	}
+	return fs.o.Store.Write(ctx, store.Write{Kind: store.Destinations, ID: def.Name, Data: data, If: revision})
+}
+
+func (fs *Feeds) find(name string) (*feed, error) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	if f := fs.feeds[name]; f != nil {
+		return f, nil
+	}
+	return nil, fmt.Errorf("destination: %w", store.ErrNotFound)
+}
+
+// Destinations implements host.Destinations.
+func (fs *Feeds) Destinations(ctx context.Context) ([]host.Destination, error) {
+	fs.mu.Lock()
+	feeds := slices.SortedFunc(maps.Values(fs.feeds), func(a, b *feed) int { return cmp.Compare(a.def.Name, b.def.Name) })
+	fs.mu.Unlock()
+	out := []host.Destination{}
+	for _, f := range feeds {
+		d, err := f.described(ctx)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, d)
+	}
+	return out, nil
+}
+
+// Destination implements host.Destinations.
+func (fs *Feeds) Destination(ctx context.Context, name string) (host.Destination, error) {
+	f, err := fs.find(name)
+	if err != nil {
+		return host.Destination{}, err
+	}
+	return f.described(ctx)
+}
+
+// SyncDestination implements host.Destinations.
+func (fs *Feeds) SyncDestination(ctx context.Context, name string) (host.Destination, error) {
+	return fs.ask(ctx, name, request{what: syncNow})
+}
+
+// PauseDestination implements host.Destinations.
+func (fs *Feeds) PauseDestination(ctx context.Context, name string, paused bool) (host.Destination, error) {
+	f, err := fs.find(name)
+	if err != nil {
+		return host.Destination{}, err
+	}
+	action := "destination.resumed"
+	if paused {
+		action = "destination.paused"
+	}
+	var def definition
+	err = fs.o.Audited(ctx, action, name, func() error {
+		fs.mu.Lock()
+		defer fs.mu.Unlock()
+		def = f.definition()
+		def.Paused = paused
+		return fs.write(ctx, def, nil)
+	})
+	if err != nil {
+		return host.Destination{}, err
+	}
+	return fs.ask(ctx, name, request{what: changed, def: def})
+}
+
+// RebuildDestination implements host.Destinations.
+func (fs *Feeds) RebuildDestination(ctx context.Context, name string, connection store.ConnectionID, stream store.Stream) (d host.Destination, err error) {
+	err = fs.o.Audited(ctx, "destination.rebuilt", name, func() error {
+		d, err = fs.ask(ctx, name, request{what: rebuild, of: StreamID{connection, stream}})
+		return err
+	})
+	return d, err
+}
+
+// RemoveDestination implements host.Destinations.
+func (fs *Feeds) RemoveDestination(ctx context.Context, name string) error {
+	return fs.o.Audited(ctx, "destination.removed", name, func() error { return fs.remove(ctx, name) })
+}
+
+func (fs *Feeds) remove(ctx context.Context, name string) error {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	f := fs.feeds[name]
+	if f == nil {
+		return fmt.Errorf("destination: %w", store.ErrNotFound)
+	}
+	if err := fs.o.Store.Write(ctx, store.Write{Kind: store.Destinations, ID: name}, store.Write{Kind: store.Delivered, ID: name}); err != nil {
+		return err
+	}
+	f.end()
+	<-f.gone
+	delete(fs.feeds, name)
+	return fs.o.Secrets.Remove(secretID(f.def))
+}
+
+// ask has a feed do something, and waits for it.
+func (fs *Feeds) ask(ctx context.Context, name string, q request) (host.Destination, error) {
+	f, err := fs.find(name)
+	if err != nil {
+		return host.Destination{}, err
+	}
+	q.done = make(chan error, 1)
+	select {
+	case f.asked <- q:
+	case <-ctx.Done():
+		return host.Destination{}, ctx.Err()
+	case <-f.gone:
+		return host.Destination{}, fmt.Errorf("destination: %w", store.ErrNotFound)
+	}
+	select {
+	case err = <-q.done:
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-f.gone:
+		err = fmt.Errorf("destination: %w", store.ErrNotFound)
+	}
+	if err != nil {
+		return host.Destination{}, err
+	}
+	return f.described(ctx)
+}
