@@ -70,13 +70,13 @@ type Mirror struct {
 
 var _ host.Queries = (*Mirror)(nil)
 
-// Open makes a mirror. Nothing is copied before it is asked for.
-func Open(o Options) (*Mirror, error) {
+// New makes a mirror. Nothing is copied before it is asked for.
+func New(o Options) *Mirror {
 	m := &Mirror{o: o, busy: make(chan struct{}, atOnce), within: within, locks: map[store.ConnectionID]*sync.Mutex{}}
 	if o.Room == nil {
 		m.o.Room = func() error { return nil }
 	}
-	return m, nil
+	return m
 }
 
 // Close removes what is temporary. No query runs any more.
@@ -361,7 +361,7 @@ func (s *session) authorize(action sqlite3.AuthorizerActionCode, name3, name4, s
 			return sqlite3.AUTH_OK
 		}
 	}
-	s.denied = "anything but reading"
+	s.denied = "to do more than that"
 	return sqlite3.AUTH_DENY
 }
 

@@ -36,10 +36,7 @@ func newWorld(t *testing.T) *world {
 		}
 	})
 	w := &world{T: t, store: st, dir: filepath.Join(t.TempDir(), "mirror")}
-	w.mirror, err = query.Open(query.Options{Store: st, Dir: w.dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w.mirror = query.New(query.Options{Store: st, Dir: w.dir})
 	return w
 }
 
