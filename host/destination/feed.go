@@ -290,10 +290,15 @@ func (f *feed) open(ctx context.Context) error {
 	}
 	defer clear(url)
 	kind, err := f.o.Kinds.Of(string(url))
-	if err == nil {
-		f.sink, err = kind.Open(ctx, string(url), Owner{Host: f.o.Host, Destination: f.def.Name})
+	if err != nil {
+		return err
 	}
-	return err
+	sink, err := kind.Open(ctx, string(url), Owner{Host: f.o.Host, Destination: f.def.Name})
+	if err != nil {
+		return err
+	}
+	f.sink = sink
+	return nil
 }
 
 // clear removes tables.

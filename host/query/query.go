@@ -368,7 +368,7 @@ func (s *session) authorize(action sqlite3.AuthorizerActionCode, name3, name4, s
 // forbidden are functions that reach out of a statement.
 var forbidden = map[string]bool{"load_extension": true, "readfile": true, "writefile": true, "edit": true, "fts3_tokenizer": true}
 
-var unknown = regexp.MustCompile(`(?:no such table: |unknown database )"?([a-z0-9][a-z0-9_-]{0,63})"?(?:\.|$)`)
+var unknown = regexp.MustCompile(`(?:no such table: ([a-z0-9][a-z0-9_-]{0,63})\.|unknown database "?([a-z0-9][a-z0-9_-]{0,63})"?$)`)
 
 // prepare compiles the statement, and attaches the connections that it names.
 func (s *session) prepare(sql string) (*sqlite3.Stmt, error) {
@@ -382,10 +382,10 @@ func (s *session) prepare(sql string) (*sqlite3.Stmt, error) {
 			return nil, host.Refuse("query_denied", "a query may read what was collected, and this one wants %s", abi.Clean(s.denied))
 		}
 		m := unknown.FindStringSubmatch(err.Error())
-		if m == nil || s.attached[m[1]] {
+		if m == nil || s.attached[m[1]+m[2]] {
 			return nil, s.wrong(err)
 		}
-		if err := s.attach(m[1]); err != nil {
+		if err := s.attach(m[1] + m[2]); err != nil {
 			return nil, err
 		}
 	}

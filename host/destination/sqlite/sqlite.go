@@ -32,7 +32,11 @@ func (Kind) Check(url, dataDir string) (string, error) {
 
 // Open implements destination.Kind.
 func (Kind) Open(ctx context.Context, url string, o destination.Owner) (destination.Sink, error) {
-	return Open(ctx, strings.TrimPrefix(url, "sqlite:"), o, Options{})
+	s, err := Open(ctx, strings.TrimPrefix(url, "sqlite:"), o, Options{})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // Options say how a file is kept.
