@@ -218,7 +218,7 @@ func TestNoDrawers(t *testing.T) {
 }
 
 // TestNoDefaults: nothing of the host uses net/http's defaults, which follow the
-// environment's proxies and know no policy (S65).
+// environment's proxies and know no policy.
 func TestNoDefaults(t *testing.T) {
 	banned := []string{"http.DefaultClient", "http.DefaultTransport", "ProxyFromEnvironment", "http.Get(", "http.Post(", "http.Head("}
 	for _, dir := range []string{"../host", "../store", "../abi"} {

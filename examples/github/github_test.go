@@ -179,7 +179,7 @@ func TestNamed(t *testing.T) {
 	}
 }
 
-// Only what the scope admits is asked for and emitted (R47 to R49); a wider
+// Only what the scope admits is asked for and emitted; a wider
 // scope begins anew.
 func TestScope(t *testing.T) {
 	f := recorded(t)

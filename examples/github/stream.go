@@ -214,7 +214,7 @@ func (c *collection) each(do func(ctx context.Context, s *stream, r repository, 
 	}
 }
 
-// later says that the next run goes on after n repositories (R60).
+// later says that the next run goes on after n repositories.
 func (c *collection) later(stream string, n int) error {
 	done := int64(n)
 	return c.run.Skip(guest.Skip{Stream: stream, Reason: "request_limit", Message: "The next run goes on where this one stops.",

@@ -59,7 +59,7 @@ func (m moment) at(clock time.Time) moment {
 }
 
 // instant is the moment as a point in time: a date is its midnight, and a local
-// time counts as UTC, as the scope's time range has it (R50).
+// time counts as UTC, as the scope's time range has it.
 func (m moment) instant() time.Time {
 	if m.zone == nil {
 		return m.clock

@@ -188,8 +188,7 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// TestScope: fields, resources and the time range of the grant are kept to
-// (R47 to R49).
+// TestScope: fields, resources and the time range of the grant are kept to.
 func TestScope(t *testing.T) {
 	r := play(t, starting(map[string]any{"csv": book}, map[string]any{"fields": []string{"id", "line"}, "resources": []string{"a", "c"}}), "")
 	if diff := cmp.Diff([]string{`{"id":"a","line":2}`, `{"id":"c","line":5}`}, r.data); diff != "" {

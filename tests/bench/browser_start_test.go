@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehost/sluice/tests/browsing"
 )
 
-// starts of each kind (P9).
+// starts of each kind.
 const starts = 30
 
 // BenchmarkAcquire: from open to ready: with a browser that has to be started, with
@@ -78,7 +78,7 @@ func acquire(b *testing.B, h *browser.Host, persistent bool) (took float64, reus
 	return took, reply.Reused
 }
 
-// BenchmarkBrowserMemory: what each further connection's browser adds (P10), on a page,
+// BenchmarkBrowserMemory: what each further connection's browser adds, on a page,
 // beside a further browser of chromedp's. Goal: 180 MB with Chromium.
 func BenchmarkBrowserMemory(b *testing.B) {
 	const further = 3

@@ -21,9 +21,9 @@ const clickPage = `<!doctype html><title>Count</title><h1>Count</h1>
 
 // BenchmarkClick: a click that is proved by what it changed, beside Playwright's
 // click and the reading of the same text, on the same page and browser, in turns:
-// 4 rounds of 60 each (B259). engine is what comes before verification: resolving,
+// 4 rounds of 60 each. engine is what comes before verification: resolving,
 // the checks and the dispatch. Of the whole, 100 ms are the floor that two looks
-// set (B260). Goals: engine at most half of Playwright's click at p50; the whole
+// set. Goals: engine at most half of Playwright's click at p50; the whole
 // within 25 ms of the floor.
 func BenchmarkClick(b *testing.B) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

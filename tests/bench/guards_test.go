@@ -9,8 +9,8 @@ import (
 )
 
 // BenchmarkGuards: what the checks of every record cost, each off and on: the
-// search for protected values (S93), with eight secrets, and an explicit scope
-// with a time range or with fields (R47 to R50), and all of them together. Goal:
+// search for protected values, with eight secrets, and an explicit scope
+// with a time range or with fields, and all of them together. Goal:
 // under 10 %. They take turns, and medians of three turns are reported.
 func BenchmarkGuards(b *testing.B) {
 	n := records()

@@ -137,7 +137,7 @@ func (g *inProcess) function(c abi.Call) api.GoModuleFunc {
 	}
 }
 
-// failure is minus an errno, on the engine's stack (G6).
+// failure is minus an errno, on the engine's stack.
 func failure(e abi.Errno) uint64 { return uint64(-int64(e)) }
 
 func (g *inProcess) send(c abi.Call, payload []byte) {

@@ -99,7 +99,7 @@ type Session struct {
 }
 
 // Host opens the browsers of a host that lasts as long as the test. Events that the
-// host does not know fail it (B179, P12).
+// host does not know fail it.
 func Host(tb testing.TB, o browser.Options) *browser.Host {
 	tb.Helper()
 	if o.Data == "" {
@@ -111,7 +111,7 @@ func Host(tb testing.TB, o browser.Options) *browser.Host {
 	if o.Count == nil {
 		o.Count = func(name string, _ ...string) {
 			if name == "events_undecodable_total" {
-				tb.Error("B179: a browser sent an event that is not known")
+				tb.Error("a browser sent an event that is not known")
 			}
 		}
 	}
@@ -128,7 +128,7 @@ func Host(tb testing.TB, o browser.Options) *browser.Host {
 }
 
 // Dir is a directory of the test's own that other users may pass through, as
-// browsers of a host that is root do (B175).
+// browsers of a host that is root do.
 func Dir(tb testing.TB) string {
 	tb.Helper()
 	dir, err := os.MkdirTemp("", "sluice-browsing-")

@@ -129,7 +129,7 @@ func onDisk(t *testing.T, data string) (count int, size int64) {
 }
 
 // Files of hostile servers reach the guest as bytes with a harmless name, and leave
-// nothing on the disk; what is too large or too many is ended (B252).
+// nothing on the disk; what is too large or too many is ended.
 func TestDownloads(t *testing.T) {
 	site, data := fileServer(t), browsing.Dir(t)
 	h := browsing.Host(t, browser.Options{Data: data, ActionsPerMinute: 1000})
@@ -166,7 +166,7 @@ func TestDownloads(t *testing.T) {
 		t.Errorf("%d files are left", n)
 	}
 
-	t.Run("sealed", func(t *testing.T) { // R163: what a site gives back of a secret reads as its handle (B39)
+	t.Run("sealed", func(t *testing.T) { // what a site gives back of a secret reads as its handle
 		const handle = "sluice-sealed-v1-abcdefghijklmnopqrstuvwxyz"
 		s.Seal("token", handle, " is plain", [][]byte{[]byte(" is plain")}, nil)
 		got := files(s.Must(clickFor("plain")))
@@ -174,7 +174,7 @@ func TestDownloads(t *testing.T) {
 			t.Errorf("%v", got)
 		}
 	})
-	t.Run("notices", func(t *testing.T) { // B228
+	t.Run("notices", func(t *testing.T) {
 		for n := len(names) + 1; n > 0; n-- {
 			select {
 			case got := <-notices:

@@ -27,7 +27,7 @@ var floods = []struct{ request, refusal string }{
 	{`{"verb":"snapshot","query":"` + strings.Repeat("x", 300<<10) + `"}`, "invalid_request"},
 }
 
-// B6, B8, S25: a guest that calls as fast as it can, several thousand times and several
+// A guest that calls as fast as it can, several thousand times and several
 // at once, gets an answer to each, acts no more often than it may, and leaves the host
 // as it was: no memory, no goroutines, and a browser that works.
 func TestCallFlood(t *testing.T) {

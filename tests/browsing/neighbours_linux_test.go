@@ -70,7 +70,7 @@ func mainProcess(t *testing.T, below string) (pid int, uid uint32) {
 	return 0, 0
 }
 
-// B3, B175, S72: who has taken over a browser is another user than the host and than
+// Who has taken over a browser is another user than the host and than
 // the browser of another connection: their memory, their environment, their pipes and
 // their files are out of reach.
 func TestNeighbours(t *testing.T) {

@@ -104,9 +104,9 @@ func who(t *testing.T, s *browsing.Session) string {
 }
 
 // What a run leaves in its profile does nothing by itself in the next: no page opens,
-// nothing calls home, and no way out is another (B170, B245). A site's own worker stays
+// nothing calls home, and no way out is another. A site's own worker stays
 // the site's: it answers for its pages and for nothing else, neither around the
-// policy nor in another connection (B1, B24, B239).
+// policy nor in another connection.
 func TestPoisonedProfile(t *testing.T) {
 	site, data := newWell(t), browsing.Dir(t)
 	h := browsing.Host(t, browser.Options{Data: data, MaxSurfaces: 2, ActionsPerMinute: 1000})

@@ -15,7 +15,7 @@ import (
 	"github.com/sluicehost/sluice/tests/browsing"
 )
 
-// bad is text that no sink may hold as it is (S50).
+// bad is text that no sink may hold as it is.
 const bad = "x\x1b[31m\u202e\u2066\u200b\u009b\U000e0041y\r\nz"
 
 // dirty are the strings of a JSON value that hold something of it, by their places.
@@ -38,7 +38,7 @@ func dirty(path string, v any) (found []string) {
 	return found
 }
 
-// S50: text of a guest and of a page is clean in what a run's timeline and its trace
+// Text of a guest and of a page is clean in what a run's timeline and its trace
 // keep, whichever field it came in.
 func TestStringsAreClean(t *testing.T) {
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -53,7 +53,7 @@ func (c *collecting) want(t *testing.T, stream store.Stream, member string, dele
 
 // The whole way: everything, nothing new, what changed, what was deleted, a
 // server that forgot its tokens, a calendar that is gone. The password is in
-// nothing that was written (S92, S93).
+// nothing that was written.
 func TestRadicale(t *testing.T) {
 	server := startRadicale(t)
 	fill(t, server)
@@ -215,7 +215,7 @@ func TestWrongPassword(t *testing.T) {
 	}
 
 	q = c.request(t)
-	q.Approved.Destinations = nil // R160: the owner named no server
+	q.Approved.Destinations = nil // the owner named no server
 	result = c.do(t, q)
 	if e := result.ConnectorError; e == nil || e.Code != "secret_not_granted" || !strings.Contains(e.Message, "--secret-to names a server for it") {
 		t.Errorf("%s %+v", result.Status, e)
@@ -238,7 +238,7 @@ func TestWrongPassword(t *testing.T) {
 }
 
 // A server that sends the connector on to another gets it there only if the
-// owner named both (R160, R162).
+// owner named both.
 func TestElsewhere(t *testing.T) {
 	server := startRadicale(t)
 	server.calendar(t, "/sam/work/", "Work")

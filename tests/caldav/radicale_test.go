@@ -34,7 +34,7 @@ func startRadicale(t *testing.T) *radicale {
 	t.Helper()
 	program, err := exec.LookPath("radicale")
 	if err != nil {
-		t.Skip("SKIPPED: radicale is not installed; apt-get install radicale") // .ci/run installs it (S157)
+		t.Skip("SKIPPED: radicale is not installed; apt-get install radicale") // .ci/run installs it
 	}
 	dir := t.TempDir()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

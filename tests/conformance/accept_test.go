@@ -47,7 +47,7 @@ func (p *places) Leave()   { p.note("leave") }
 func (p *places) Return()  { p.note("return") }
 func (p *places) Release() { p.note("release") }
 
-// A68: the row and whatever belongs to it are durable before there is a guest;
+// The row and whatever belongs to it are durable before there is a guest;
 // the run is pending until there is a place, renews its lease meanwhile, and its
 // preparation does not count that wait.
 func TestAccept(t *testing.T) {
@@ -118,7 +118,7 @@ func (s *renewals) Renew(ctx context.Context, l store.Lease, ttl time.Duration) 
 	return s.Store.Renew(ctx, l, ttl)
 }
 
-// A96 row 21, A92: a run that is cancelled while pending ends at once, in one
+// A run that is cancelled while pending ends at once, in one
 // commit; nothing was launched.
 func TestCancelWhilePending(t *testing.T) {
 	for _, c := range []string{"queued", "launching", "launched"} {
@@ -161,7 +161,7 @@ func TestCancelWhilePending(t *testing.T) {
 	}
 }
 
-// A96 row 3: a lease that had lapsed, and that nobody took, is told of.
+// A lease that had lapsed, and that nobody took, is told of.
 func TestLapsedLease(t *testing.T) {
 	d := faultStage(t).drive(t, func(_ *run.Input, deps *run.Deps) {
 		deps.LeaseTTL, deps.LeaseRenew = time.Millisecond, 50*time.Millisecond
@@ -202,7 +202,7 @@ func (s stubborn) Ask(_ context.Context, q run.Question) (host.Answer, error) {
 	return <-s.answers, nil
 }
 
-// A148: an answer that comes when the question is closed already is told so,
+// An answer that comes when the question is closed already is told so,
 // also when the run is over.
 func TestAnswerTooLate(t *testing.T) {
 	for _, last := range []string{"interrupt.resolved", "run.cancelled"} {
@@ -233,7 +233,7 @@ func TestAnswerTooLate(t *testing.T) {
 	}
 }
 
-// A96 row 16: whoever turns a manual action down has decided.
+// Whoever turns a manual action down has decided.
 func TestManualActionRejected(t *testing.T) {
 	owner := newDesk()
 	d := faultStage(t).drive(t, func(_ *run.Input, deps *run.Deps) { deps.Owner = owner }).started()
@@ -246,7 +246,7 @@ func TestManualActionRejected(t *testing.T) {
 	}
 }
 
-// R190: a run that its host stops fails with controller_restarted.
+// A run that its host stops fails with controller_restarted.
 func TestShutdown(t *testing.T) {
 	d := faultStage(t).drive(t, nil).started()
 	d.run.Cancel(run.CancelRequest{Cause: run.CauseShutdown})
@@ -256,7 +256,7 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// R116, R144: what is in no event is shown at the desk, as long as it is open.
+// What is in no event is shown at the desk, as long as it is open.
 func TestLiveAssistance(t *testing.T) {
 	owner := newDesk()
 	d := faultStage(t).drive(t, func(_ *run.Input, deps *run.Deps) { deps.Owner = owner }).started()
@@ -272,7 +272,7 @@ func TestLiveAssistance(t *testing.T) {
 	}
 }
 
-// R186: a scheduled start that was refused is a run of one event.
+// A scheduled start that was refused is a run of one event.
 func TestRecordRefusal(t *testing.T) {
 	g := faultStage(t)
 	in := run.Input{
@@ -320,7 +320,7 @@ func (s *spans) Start(ctx context.Context, name string, attrs map[string]any) (c
 	}
 }
 
-// A251: every part of a run is a span with ids, and each ends.
+// Every part of a run is a span with ids, and each ends.
 func TestSpans(t *testing.T) {
 	owner, seen := newDesk(), &spans{attrs: map[string]map[string]any{}}
 	d := faultStage(t).drive(t, func(in *run.Input, deps *run.Deps) {

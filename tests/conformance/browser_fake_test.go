@@ -119,13 +119,13 @@ func (b *fakeBrowser) Close(ctx context.Context) error {
 	return b.closing(ctx)
 }
 
-// over checks that the binding was closed once and then left alone (B171).
+// over checks that the binding was closed once and then left alone.
 func (b *fakeBrowser) over(t *testing.T) {
 	t.Helper()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed != 1 || len(b.late) > 0 {
-		t.Errorf("the browser was closed %d times and told %q afterwards (B171)", b.closed, b.late)
+		t.Errorf("the browser was closed %d times and told %q afterwards", b.closed, b.late)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // noBrowsers are those of the stage: none, whatever this machine has, so that a
-// transcript reads the same everywhere (R20).
+// transcript reads the same everywhere.
 type noBrowsers struct{}
 
 var _ app.Browsers = noBrowsers{}

@@ -62,7 +62,7 @@ var (
 	doneNone = say(abi.CallDone, `{"status":"succeeded","records_emitted":0}`)
 )
 
-// What only a broken worker or host brings about (§13.2): reason, origin, and
+// What only a broken worker or host brings about: reason, origin, and
 // the exit code of the command line.
 func TestFaults(t *testing.T) {
 	sink := func(code string) error { return &store.SinkError{Code: code, Err: errors.New("refused")} }
@@ -119,7 +119,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A run that never reached START has a log that holds only its end (A92).
+// A run that never reached START has a log that holds only its end.
 func TestLaunchFailedLog(t *testing.T) {
 	g := faultStage(t)
 	p := g.perform(t, newFakeGuest(nil, exited(0)), errors.New("no process"), nil)
@@ -132,7 +132,7 @@ func TestLaunchFailedLog(t *testing.T) {
 }
 
 // What is not ready within its prepare budget failed for that, however the
-// sandbox puts it (§19.1, R187).
+// sandbox puts it.
 func TestPrepareTimeout(t *testing.T) {
 	g := faultStage(t)
 	p := g.perform(t, newFakeGuest(nil, exited(0)), nil, func(in *run.Input, d *run.Deps) {
@@ -148,7 +148,7 @@ func TestPrepareTimeout(t *testing.T) {
 }
 
 // A flush that failed counts as dropped, its records as unresolved, and the
-// STATE behind it is not staged (R81, R75, R80).
+// STATE behind it is not staged.
 func TestFailedFlush(t *testing.T) {
 	g := faultStage(t)
 	p := g.perform(t, newFakeGuest(started(aRecord, aState, doneOne), exited(0)), nil, func(_ *run.Input, d *run.Deps) {
@@ -169,7 +169,7 @@ func TestFailedFlush(t *testing.T) {
 }
 
 // An emit waits for no reply that could tell a guest of a cancel, so it is told
-// apart (R173).
+// apart.
 func TestCancelEndsEmits(t *testing.T) {
 	g := faultStage(t)
 	var current *run.Run
@@ -200,7 +200,7 @@ func (g *emitter) EndEmit(e abi.Errno) error {
 	return nil
 }
 
-// A run that lost its lease stops its guest and writes nothing more (R183).
+// A run that lost its lease stops its guest and writes nothing more.
 func TestLostLease(t *testing.T) {
 	g := faultStage(t)
 	sleep := fakeCall{abi.CallSleep, []byte{0, 0, 0, 0, 0, 0, 0, 1}}
@@ -214,7 +214,7 @@ func TestLostLease(t *testing.T) {
 }
 
 // A start that loses the race for its connection is refused with the winner's
-// id, and leaves nothing (R185).
+// id, and leaves nothing.
 func TestLockRace(t *testing.T) {
 	g := faultStage(t)
 	ctx := context.Background()
@@ -249,7 +249,7 @@ func itemsManifest(t *testing.T) *abi.Manifest {
 	return m
 }
 
-// R5, R6: the sink looks at the grant again when a run succeeds, also when
+// The sink looks at the grant again when a run succeeds, also when
 // nothing else is committed then. Another run used it up, or its owner took it
 // back after this one was planned.
 func TestGrantGoneAtTheEnd(t *testing.T) {
@@ -281,7 +281,7 @@ func TestGrantGoneAtTheEnd(t *testing.T) {
 	}
 }
 
-// R5, S3: a grant that runs out while a run waits ends it then, not when it has
+// A grant that runs out while a run waits ends it then, not when it has
 // something to store.
 func TestGrantRunsOut(t *testing.T) {
 	g := faultStage(t)

@@ -39,7 +39,7 @@ func (s *fullStore) Submit(ctx context.Context, c *store.Commit) (*store.Receipt
 	return receipt, nil
 }
 
-// S125, R173: a run that waits for space on the disk is cancelled at once, in the
+// A run that waits for space on the disk is cancelled at once, in the
 // middle of that wait.
 func TestCancelOnAFullDisk(t *testing.T) {
 	for _, c := range []struct {

@@ -52,7 +52,7 @@ func (g *stage) outcome(t *testing.T, p *played) string {
 	return normal(strings.TrimRight(b.String(), "\n"))
 }
 
-// refusalText is a start that was refused (§6.1).
+// refusalText is a start that was refused.
 func refusalText(r *run.Refusal) string {
 	out := fmt.Sprintf("refused: %s, exit %d", r.Code, refusalCode(r.Code))
 	for _, name := range sorted(r.Details) {

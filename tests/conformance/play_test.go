@@ -192,8 +192,8 @@ func (g *stage) play(t *testing.T, r *playedRun) *played {
 		case "secret":
 			name, value, _ := strings.Cut(o.rest, "=")
 			q.Secrets[name] = value
-			q.Approved.Plain = append(q.Approved.Plain, name) // the owner agrees (R155)
-			if len(value) >= 8 {                              // shorter ones are no secret inside of a text (R167)
+			q.Approved.Plain = append(q.Approved.Plain, name) // the owner agrees
+			if len(value) >= 8 {                              // shorter ones are no secret inside of a text
 				out.secrets = append(out.secrets, value)
 			}
 		case "interactive":

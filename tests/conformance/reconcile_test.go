@@ -7,7 +7,7 @@ import (
 	"github.com/sluicehost/sluice/host/run"
 )
 
-// R188: a run without a living owner is closed, once, with what its timeline
+// A run without a living owner is closed, once, with what its timeline
 // tells; one that lives is not.
 func TestReconcile(t *testing.T) {
 	for _, c := range []struct {

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehost/sluice/tests/campaign"
 )
 
-// Every transcript, on every transport it is for, ends as it says (R34), and
+// Every transcript, on every transport it is for, ends as it says, and
 // every run keeps the rules that hold for all.
 func TestTranscripts(t *testing.T) {
 	for _, f := range readTranscripts(t) {

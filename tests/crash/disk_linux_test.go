@@ -63,7 +63,7 @@ func (d disk) leave(free int64) {
 	}
 }
 
-// What the disk has free at the levels of S125: enough to start, too little for
+// What the disk has free at each level that the host acts on: enough to start, too little for
 // records, too little to keep the store open, and nothing.
 const (
 	freePlenty = 900 << 20
@@ -76,7 +76,7 @@ const (
 // measures every second.
 const still = 2500 * time.Millisecond
 
-// fillDisk is S125 and S126 from outside: on a disk too small nothing starts and
+// fillDisk watches a host on a full disk from outside: on a disk too small nothing starts and
 // the refusal says why; a disk that fills during a run makes it wait, not fail,
 // and it goes on by itself; a host that ends while the disk is full loses
 // nothing that it announced.
@@ -123,7 +123,7 @@ func fillDisk(t *testing.T, d disk) {
 	orphansGone(t)
 	fault := strings.Contains(l.errs.String(), "SIGBUS")
 	t.Logf("on a full disk after %d events: waiting=%v fault=%v, then %v", len(l.seen), waiting, fault, err)
-	if !waiting && !fault { // nothing could be measured in time: S126
+	if !waiting && !fault { // the host did not notice in time; the next start must cope
 		t.Errorf("the run ended by itself: %s%s", l.out.String(), l.errs.String())
 	}
 	d.leave(freeNone)

@@ -124,9 +124,8 @@ func (p program) copied(t *testing.T) program {
 	return program{t, to}
 }
 
-// TestFlipAnywhere: one bit of any file of a data directory, whichever it is, is
-// told or does no harm (section 19, S119 to S123, S40, S83): what is read is
-// what was written, or an error. Nothing crashes, the first time or the second.
+// TestFlipAnywhere: a flipped bit in any file of a data directory is reported or
+// harmless: what is read is what was written, or an error. Nothing crashes, the first time or the second.
 func TestFlipAnywhere(t *testing.T) {
 	c := campaign.New(t, "one bit flipped, any file")
 	p := wholeDirectory(t)

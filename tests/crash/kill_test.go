@@ -51,9 +51,9 @@ func (l *live) killed(m moment) (announced []event, dead bool) {
 	return announced, status.Signaled()
 }
 
-// TestKill: whatever moment the host is killed at (R188, S114 to S121), its
+// TestKill: whatever moment the host is killed at, its
 // workers die with it, the next command of whatever kind says how the run
-// ended, cursors are those that were committed and no others (R92, R77), every
+// ended, cursors are those that were committed and no others, every
 // batch that was announced is stored once, timelines have no gaps, and the
 // store agrees with itself. In the end an undisturbed run has everything, and
 // one more changes nothing.

@@ -27,7 +27,7 @@ func secret(data, connection, name string) (value string, err error) {
 
 // TestKillVault: whatever moment a command that changes the vault is killed at,
 // every secret has a value that it was given, whole, and none that it was given
-// before the last acknowledged one (S83, S86).
+// before the last acknowledged one.
 func TestKillVault(t *testing.T) {
 	c := campaign.New(t, "kill -9, the vault")
 	adopt(t)

@@ -171,8 +171,7 @@ func (w *witness) checkRun(r runLine) {
 	}
 }
 
-// checkEnd: a run either committed its end before the kill or was cut off
-// (R188), and nothing in between.
+// checkEnd: a run either committed its end before the kill or was cut off, and nothing in between.
 func (w *witness) checkEnd(r runLine, events []event) {
 	t := w.p.t
 	t.Helper()
@@ -298,7 +297,7 @@ func (w *witness) checkLatest() {
 	}
 }
 
-// checkHealth: nothing is bad, and the whole store was recounted (S124).
+// checkHealth: nothing is bad, and the whole store was recounted.
 func (w *witness) checkHealth() {
 	t := w.p.t
 	t.Helper()

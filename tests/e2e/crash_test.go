@@ -31,7 +31,7 @@ var busy = []struct {
 // every is how often the scheduled connection is due, in seconds.
 const every = 1
 
-// R188, R197, A48, A64: kill -9 at any moment leaves nothing stuck. Runs that were
+// Kill -9 at any moment leaves nothing stuck. Runs that were
 // active say controller_restarted, questions are closed, connections are free,
 // schedules start each due time once and go on, and a start that is sent again
 // with its key is one run.

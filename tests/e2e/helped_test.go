@@ -97,7 +97,7 @@ func (b *bank) told() []map[string]string {
 	return append([]map[string]string(nil), b.logins...)
 }
 
-// passable makes a directory one that browsers of other users can reach (B175).
+// passable makes a directory one that browsers of other users can reach.
 func passable(t *testing.T) string {
 	t.Helper()
 	dir := tempDir(t)
@@ -206,7 +206,7 @@ func (b *tab) types(text string) {
 
 // TestHelp: the owner does in the live view what a connector must not: by pointer
 // and keys, with a list, a file and a dialog. The connector sees the page as it is
-// afterwards, and nothing of what was typed (B133, B208, B222 to B231).
+// afterwards, and nothing of what was typed.
 func TestHelp(t *testing.T) {
 	h, site, _ := openHelped(t)
 	id := helped(t, h, site, "manual_action")
@@ -276,7 +276,7 @@ func TestHelp(t *testing.T) {
 // TestHelpByList: on a phone, without a pointer and without the picture, by the list
 // of elements and a keyboard; the connection drops meanwhile. Another window watches
 // and sees no password; the connector, which looks on all the time, sees nothing
-// before control is given back (B213, B220, B222, B232, B233).
+// before control is given back.
 func TestHelpByList(t *testing.T) {
 	h, site, _ := openHelped(t)
 	id := helped(t, h, site, "assistance")
@@ -385,7 +385,7 @@ func killBrowsers(t *testing.T, dir string) {
 
 // TestHelpLost: the browser dies while its owner looks at it, and while a code is
 // asked for. The page says what happened and offers nothing that is not there; an
-// answer comes too late; the run goes on (B203, B204, B235).
+// answer comes too late; the run goes on.
 func TestHelpLost(t *testing.T) {
 	h, site, stop := openHelped(t)
 	b := signIn(t, h, false)

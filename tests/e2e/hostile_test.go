@@ -19,7 +19,7 @@ import (
 // injected is what no page has of itself.
 const injected = `[...document.querySelectorAll("x-pwned,#pwned,iframe,object,embed,base,math,plaintext,meta[http-equiv],[onload],[onerror],[onfocus],[srcdoc],[autofocus],[style*='pwned'],a[href^='javascript'],a[href^='data:'],script:not([src^='/ui/assets/']),link:not([href^='/ui/assets/']),form[action^='http']")].map((x) => x.outerHTML.slice(0, 200)).concat(window.pwned ? ["window.pwned"] : [])`
 
-// S99, S100: a connector that puts payloads into every text that it can, and a
+// A connector that puts payloads into every text that it can, and a
 // manifest that does, change no page: no dialog, no script, no element, no
 // request, and nothing that the policy had to stop.
 func TestPayloads(t *testing.T) {
@@ -121,7 +121,7 @@ tried.push(new Promise((done) => { es.onopen = () => done(["GET", "EventSource",
 window.result = Promise.all(tried).then((list) => new Promise((done) => setTimeout(() => done(list), 500)));
 </script></body>`
 
-// A34, A35, A36, S98: pages of other origins start, change and read nothing, not
+// Pages of other origins start, change and read nothing, not
 // with the owner's cookie, not in a frame, and not under another name for this
 // machine.
 func TestOtherOrigins(t *testing.T) {

@@ -32,7 +32,7 @@ func refused(err error) bool {
 	return false
 }
 
-// A146, A148, R178: two answers, a cancel and a timeout race for a question. One
+// Two answers, a cancel and a timeout race for a question. One
 // answer wins at most, whoever lost is told so, the timeline tells the same, and
 // every run ends with one terminal event, its last.
 func TestRaces(t *testing.T) {
@@ -143,7 +143,7 @@ func race(t *testing.T, c *served.Client, workflow string, late bool) string {
 	return "timed out"
 }
 
-// R190: answers and cancels that race with the end of the service are either
+// Answers and cancels that race with the end of the service are either
 // durable or refused; the next service finds every run over, once.
 func TestRaceWithShutdown(t *testing.T) {
 	dir := tempDir(t)

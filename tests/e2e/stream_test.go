@@ -27,7 +27,7 @@ func frames(t *testing.T, c *served.Client, id store.RunID, after string) *serve
 	return f
 }
 
-// A116, A130: a stream shows a run from its first event to its terminal one, and
+// A stream shows a run from its first event to its terminal one, and
 // is closed by the server behind it.
 func TestFollowed(t *testing.T) {
 	h, _ := open(t, tempDir(t))
@@ -62,7 +62,7 @@ func TestFollowed(t *testing.T) {
 	all.Wait()
 }
 
-// A20: open streams do not hold up the end of the service, and show of a run that
+// Open streams do not hold up the end of the service, and show of a run that
 // it ends what became of it.
 func TestShutdownWithStreams(t *testing.T) {
 	h, closeIt := open(t, tempDir(t))
@@ -103,7 +103,7 @@ func TestShutdownWithStreams(t *testing.T) {
 	all.Wait()
 }
 
-// A127: a client that comes back after a restart of the service goes on behind
+// A client that comes back after a restart of the service goes on behind
 // the last event that it saw.
 func TestResumeAcrossRestart(t *testing.T) {
 	dir := tempDir(t)

@@ -146,8 +146,8 @@ func (l *look) until(right func(picture []byte) bool) {
 	l.t.Fatal("no such picture")
 }
 
-// TestLiveViewOfChromium: P7 with a real browser over the dashboard's socket; and
-// that secrets are covered for those who watch (B220), typing, lists (B224, B227).
+// TestLiveViewOfChromium: pictures of a real browser keep coming over the dashboard's
+// socket; secrets are covered for those who watch; typing and lists work.
 func TestLiveViewOfChromium(t *testing.T) {
 	h, _ := open(t, tempDir(t))
 	install(t, h.Client, "tests/e2e/guest")
@@ -203,7 +203,7 @@ func TestLiveViewOfChromium(t *testing.T) {
 	l.say(map[string]any{"type": "keyboard", "action": "keydown", "key": "O", "code": "KeyO"})
 	l.say(map[string]any{"type": "keyboard", "action": "keyup", "key": "O", "code": "KeyO"})
 	l.say(map[string]any{"type": "text", "text": "k"})
-	l.say(map[string]any{"type": "paste", "text": "ay"}) // B231
+	l.say(map[string]any{"type": "paste", "text": "ay"})
 	l.say(map[string]any{"type": "mouse", "action": "mousedown", "x": 250, "y": 320})
 	m := l.told(func(m map[string]any) bool { return m["type"] == "select" })
 	if options := m["options"].([]any); len(options) != 2 || m["name"] != "Country" {
@@ -234,8 +234,7 @@ func TestLiveViewOfChromium(t *testing.T) {
 		t.Errorf("%v", found)
 	}
 
-	// Another window of the owner's has control once it was given back, and not before
-	// (B221).
+	// Another window of the owner's has control once it was given back, and not before.
 	typed := func() string {
 		n, err := tab.Read(t.Context(), page.Query{Selectors: []page.Selector{{CSS: "#t"}}})
 		if err != nil {

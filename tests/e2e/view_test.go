@@ -205,7 +205,7 @@ func tap(t *testing.T, b *tab, x, y float64) {
 }
 
 // TestLiveView: the owner's page shows a browser and uses it, by pointer, by keys
-// and without the picture (B224 to B235); nothing of it trips the policy.
+// and without the picture; nothing of it trips the policy.
 func TestLiveView(t *testing.T) {
 	h, _ := open(t, tempDir(t))
 	install(t, h.Client, "tests/e2e/guest")
@@ -230,7 +230,7 @@ func TestLiveView(t *testing.T) {
 		b.until(fmt.Sprintf(`document.querySelector("[data-view-said]").innerText.includes(%q)`, text))
 	}
 
-	// No browser yet: said so, with a way to try again, and nothing else (B235).
+	// No browser yet: said so, with a way to try again, and nothing else.
 	enter()
 	b.sees("Browser control is not available. The run has no live browser that could be shown.")
 	if eval[bool](b, `!document.querySelector("[data-view-live]").hidden`) {
@@ -289,7 +289,7 @@ func TestLiveView(t *testing.T) {
 	b.click("[data-view-file] .primary")
 	screen.happened(t, "choose [a.pdf of 300000]")
 
-	// Without the picture (B233).
+	// Without the picture.
 	eval[any](b, `document.querySelector("[data-view-elements] summary").click()`)
 	b.sees("Sign in <i>, button")
 	b.click(`[data-view-list] [aria-label^="Click: Sign in"]`)

@@ -1,5 +1,5 @@
 // Package hostile_test runs the corpus of hostile modules through a whole host:
-// each ends its own run, with the right reason, and nothing else (S7).
+// each ends its own run, with the right reason, and nothing else.
 package hostile_test
 
 import (
@@ -20,13 +20,12 @@ import (
 )
 
 const (
-	// mostGrowth is what the host may grow by, whatever runs (security.md
-	// section 18).
+	// mostGrowth is what the host may grow by, whatever runs.
 	mostGrowth = 64 << 20
 	// warmRounds are the neighbour's runs before the first attack: what they
 	// leave in pools and caches is not the attacks' doing.
 	warmRounds = 25
-	// waiting is how many workers a host starts in advance (S10), keptOpen of
+	// waiting is how many workers a host starts in advance, keptOpen of
 	// how many modules it keeps a descriptor.
 	waiting  = 2
 	keptOpen = 64
@@ -81,7 +80,7 @@ type growth struct {
 }
 
 // TestCorpus runs the whole corpus in a soak, and a fixed part of it otherwise: all modules that are refused, and of
-// those that run the first of every four in a group. See docs/spec/security.md, section 18.
+// those that run the first of every four in a group. See docs/spec/security.md, "Attacks".
 func TestCorpus(t *testing.T) {
 	c := begin(t)
 	ran := map[corpus.Group]int{}

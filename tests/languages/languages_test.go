@@ -135,7 +135,7 @@ func compile(t *testing.T, program string, args ...string) {
 	}
 }
 
-// A module without the SDK collects from a server (G20): examples/fetch, in plain C,
+// A module without the SDK collects from a server: examples/fetch, in plain C,
 // under the same policy as any other.
 func TestFetch(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "fetch.wasm")

@@ -9,7 +9,7 @@ import (
 )
 
 // A running host does the same: a question is answered from another command, and one
-// about a browser that is gone is closed as cancelled, not left to wait (R148, B203).
+// about a browser that is gone is closed as cancelled, not left to wait.
 func TestServed(t *testing.T) {
 	o := newOwner(t)
 	o.do("install", built.portal).want(t, 0)

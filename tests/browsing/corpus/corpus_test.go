@@ -124,21 +124,21 @@ func verdict(r browsing.Reply) string {
 	}
 }
 
-// judged checks what every reply has: a failure its class and terminal object (P4),
-// a success its proof, and the order of states (B43).
+// judged checks what every reply has: a failure its class and terminal object,
+// a success its proof, and the order of states.
 func judged(tb testing.TB, r browsing.Reply) {
 	tb.Helper()
 	if r.Errno != abi.OK {
 		return
 	}
 	if r.State == "failed" && (r.Terminal["failure_class"] == "" || r.Terminal["final_state"] != "failed" || r.Reason == "") {
-		tb.Errorf("P4: a failure without class or terminal object: %s", r.Raw)
+		tb.Errorf("a failure without class or terminal object: %s", r.Raw)
 	}
 	if r.Success != (r.State == "verified") {
-		tb.Errorf("B14: success %v in state %s", r.Success, r.State)
+		tb.Errorf("success %v in state %s", r.Success, r.State)
 	}
 	if n := len(r.Transitions); n == 0 || r.Transitions[n-1].State != r.State {
-		tb.Errorf("B43: %v", r.Transitions)
+		tb.Errorf("the last transition is not to state %s: %v", r.State, r.Transitions)
 	}
 }
 

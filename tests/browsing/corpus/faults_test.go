@@ -21,7 +21,7 @@ import (
 
 // TestBrokenClicks clicks on what posts, while something breaks at a moment of chance: the
 // browser, the page's process, or the way to the server. Nothing is posted twice, and
-// every reply says what became of it (P4, P5).
+// every reply says what became of it.
 func TestBrokenClicks(t *testing.T) {
 	t.Parallel()
 	c := campaign.New(t, "faults under a click")
@@ -52,11 +52,11 @@ func TestBrokenClicks(t *testing.T) {
 		outcomes[how+": "+verdict(r)]++
 		switch {
 		case posted > 1:
-			c.Torn("P5: posted %d times under %s: %s", posted, how, r.Raw)
+			c.Torn("posted %d times under %s: %s", posted, how, r.Raw)
 		case r.Success && (posted != 1 || answer != "post"):
-			c.Torn("P3: verified under %s, posted %d, answer %s: %s", how, posted, answer, r.Raw)
+			c.Torn("verified under %s, posted %d, answer %s: %s", how, posted, answer, r.Raw)
 		case r.Errno != abi.OK && r.Refusal == "":
-			c.Torn("B12: a refusal without a code under %s: %s", how, r.Raw)
+			c.Torn("a refusal without a code under %s: %s", how, r.Raw)
 		case !r.Success:
 			c.Refused()
 		}

@@ -15,7 +15,7 @@ import (
 
 // TestFlaky works pages that chance puts together: some can be worked, others lie. No
 // lie is verified, nothing is posted twice, and what can be worked is, in the first
-// call (P3, P4, P5). A long campaign has Playwright work the same pages.
+// call. A long campaign has Playwright work the same pages.
 func TestFlaky(t *testing.T) {
 	t.Parallel()
 	c := campaign.New(t, "flaky pages")
@@ -60,7 +60,7 @@ func TestFlaky(t *testing.T) {
 		}
 	}
 	if ours.fair-ours.worked > max(1, ours.fair/100) { // one of a short campaign is more than 1 %, and a machine with too much to do may answer none in time
-		t.Errorf("P4: only %.1f %% of the pages that can be worked were", ours.rate())
+		t.Errorf("only %.1f %% of the pages that can be worked were", ours.rate())
 	}
 }
 
@@ -89,11 +89,11 @@ func (b *bench) flaky(t *testing.T, c *campaign.Campaign, p flakyPage, to *tally
 	}
 	switch {
 	case posts > 1:
-		c.Torn("P5: posted %d times: %s\n%s", posts, p.body, r.Raw)
+		c.Torn("posted %d times: %s\n%s", posts, p.body, r.Raw)
 	case r.Success && p.lie:
-		c.Torn("P3: a lie was verified: %s\n%s", p.body, r.Raw)
+		c.Torn("a lie was verified: %s\n%s", p.body, r.Raw)
 	case r.Success && posts != 1:
-		c.Torn("P3: verified, and nothing was posted: %s", p.body)
+		c.Torn("verified, and nothing was posted: %s", p.body)
 	case !r.Success && !p.lie:
 		c.Refused()
 		t.Logf("not worked: %s: %s\n%s", verdict(r), p.body, r.Raw)

@@ -31,10 +31,10 @@ func TestMoments(t *testing.T) {
 			got := s.told(key)
 			t.Logf("%s: %v", verdict(r), got)
 			if r.Success && !maps.Equal(got, h.truth) {
-				t.Errorf("P3: %s", r.Raw)
+				t.Errorf("verified, but the page did %v, want %v: %s", got, h.truth, r.Raw)
 			}
 			if n, _ := got["saved"].(int); n > 1 {
-				t.Errorf("P5: saved %d times: %s", n, r.Raw)
+				t.Errorf("saved %d times: %s", n, r.Raw)
 			}
 		})
 	}

@@ -87,6 +87,6 @@ func refusedDeclarations() []Case {
 // refusedImport is a module that asks for one thing more than it can have.
 func refusedImport(name, rule string, entry Code) Case {
 	c := refused(name, rule, altered(map[byte]Code{2: vector(entry)}))
-	c.Rule = "G4"
+	c.Rule = "allowed imports"
 	return c
 }
