@@ -100,8 +100,8 @@ func exampleOf(path string) string {
 	return "-"
 }
 
-// Examples may import the SDK, what is in their own folder and whatever their job
-// needs; tests see all.
+// Examples may import the SDK, packages of their own folder and what their job needs;
+// tests may import everything.
 func roomOf(path string) (room, bool) {
 	if r, ok := rooms[path]; ok {
 		return r, true
@@ -121,8 +121,8 @@ type listed struct {
 	Standard   bool
 }
 
-// TestLayout fails for a package that is not on the table, an import that is
-// not in its row, and a dependency outside of its room.
+// TestLayout fails for a package that is missing in the table, an import that is not in
+// its row, and a dependency outside of its room.
 func TestLayout(t *testing.T) {
 	for _, target := range []string{"linux/amd64", "wasip1/wasm"} {
 		goos, goarch, _ := strings.Cut(target, "/")

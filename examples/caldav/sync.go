@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// An object is a resource of a collection that is to be fetched.
+// An object is a resource of a collection that has to be fetched.
 type object struct {
 	url  *url.URL
 	path string // decoded

@@ -80,7 +80,7 @@ func collect(ctx context.Context, run *guest.Run) error {
 	return nil
 }
 
-// perRepository reports whether a stream is in scope that needs to know the
+// perRepository reports whether the scope has a stream that needs the list of
 // repositories.
 func perRepository(run *guest.Run) bool {
 	for _, s := range run.Scope().Streams {

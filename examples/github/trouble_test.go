@@ -31,8 +31,8 @@ func waiting(t *testing.T, test func(t *testing.T)) {
 
 const tide = "/repos/ada/tide/"
 
-// failing are the ways of a server, or of somebody in between, and the reason
-// that each gets.
+// failing are the ways in which a server, or a proxy before it, can fail, and the
+// reason that each gives.
 var failing = map[string]struct {
 	answer func(http.ResponseWriter, *http.Request) bool
 	reason string

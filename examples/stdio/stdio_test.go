@@ -23,7 +23,7 @@ import (
 //go:embed manifest.json
 var manifestJSON []byte
 
-// TestMain lets the test binary be the connector: a process with three pipes and
+// TestMain lets the test binary act as the connector: a process with three pipes and
 // nothing else.
 func TestMain(m *testing.M) {
 	if os.Getenv("STDIO_CONNECTOR") != "" {
@@ -161,8 +161,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestIncremental: a run goes on behind the cursor of the last one, and a table
-// that has not grown gives nothing.
+// TestIncremental: a run continues behind the cursor of the last one, and a table that
+// has not grown gives no records.
 func TestIncremental(t *testing.T) {
 	s := starting(map[string]any{"csv": book}, nil)
 	s["state"] = map[string]any{"rows": map[string]any{"line": 3}}

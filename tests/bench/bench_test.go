@@ -110,13 +110,13 @@ func finish(b *testing.B, r *run.Run, n int64) (time.Duration, *run.Result) {
 
 func rate(n int, d time.Duration) float64 { return float64(n) / d.Seconds() }
 
-// BenchmarkIngest: a Go guest over the SDK, as structs and with the builder,
-// and a guest that only replays frames, into synced Badger; beside the same
-// connector as a native program, piped as JSON lines into the same run engine
-// and store. They take turns, and the median of three turns is reported, with
-// the CPU time that a record costs in the host and in the guest: what limits
-// each. Goals: at least as fast as the native one and 150,000 records a second;
-// replayed frames 300,000.
+// BenchmarkIngest ingests into synced Badger from a Go guest with the SDK, as structs
+// and with the builder, and from a guest that only replays frames. The alternative is
+// the same connector as a native program that pipes JSON lines into the same run engine
+// and store. They take turns; the median of three turns is reported, with the CPU time
+// of a record in the host and in the guest, which shows what limits each. Goals: at
+// least as fast as the native program and 150,000 records a second; 300,000 replayed
+// frames a second.
 func BenchmarkIngest(b *testing.B) {
 	n := records()
 	paths := []struct{ name, dir, path string }{
@@ -166,9 +166,9 @@ func cpuTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkGrowth: the rate of a store's fifth million beside the first of a
-// new one, ingested right after it; medians of three turns, and the peak memory
-// of host and worker. Goals: less than 20 % slower, under 400 MB.
+// BenchmarkGrowth compares the rate of a store's fifth million records with that of the
+// first million of a new store, ingested right after it: medians of three turns, and
+// the peak memory of host and worker. Goals: less than 20 % slower, under 400 MB.
 func BenchmarkGrowth(b *testing.B) {
 	n := records()
 	for b.Loop() {

@@ -98,8 +98,8 @@ type Session struct {
 	tb  testing.TB
 }
 
-// Host opens the browsers of a host that lasts as long as the test. Events that the
-// host does not know fail it.
+// Host opens the browsers of a host for the length of the test. An event of a browser
+// that the host does not know fails the test.
 func Host(tb testing.TB, o browser.Options) *browser.Host {
 	tb.Helper()
 	if o.Data == "" {
@@ -127,8 +127,8 @@ func Host(tb testing.TB, o browser.Options) *browser.Host {
 	return h
 }
 
-// Dir is a directory of the test's own that other users may pass through, as
-// browsers of a host that is root do.
+// Dir is a directory for the test that other users can pass through, as the browsers of
+// a host that is root have to.
 func Dir(tb testing.TB) string {
 	tb.Helper()
 	dir, err := os.MkdirTemp("", "sluice-browsing-")
@@ -212,7 +212,7 @@ func (r Reply) String() string {
 // M is a request, or a part of one.
 type M = map[string]any
 
-// Call makes a call and returns its reply, whatever it is.
+// Call makes a call and returns its reply, be it a success or not.
 func (s *Session) Call(request M) Reply {
 	s.tb.Helper()
 	text, err := json.Marshal(request)

@@ -96,17 +96,17 @@ func poison(t *testing.T, profile, site string) {
 	}
 }
 
-// who is what a page says it comes from.
+// who returns the origin that a page shows.
 func who(t *testing.T, s *browsing.Session) string {
 	t.Helper()
 	r := s.Must(browsing.M{"verb": "extract", "items": []browsing.M{{"name": "who", "take": "text", "target": browsing.Selector("id", "who")}}})
 	return strings.Trim(string(r.Items["who"]), `"`)
 }
 
-// What a run leaves in its profile does nothing by itself in the next: no page opens,
-// nothing calls home, and no way out is another. A site's own worker stays
-// the site's: it answers for its pages and for nothing else, neither around the
-// policy nor in another connection.
+// What a run leaves in its profile does nothing by itself in the next run: no page
+// opens, nothing calls home, and no other way out appears. A site's service worker
+// answers for pages of that site only; it neither bypasses the policy nor serves
+// another connection.
 func TestPoisonedProfile(t *testing.T) {
 	site, data := newWell(t), browsing.Dir(t)
 	h := browsing.Host(t, browser.Options{Data: data, MaxSurfaces: 2, ActionsPerMinute: 1000})

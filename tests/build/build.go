@@ -28,7 +28,8 @@ import (
 // guestFlags are those of "sluice build" for guests: one build cache serves both.
 var guestFlags = []string{"-trimpath", "-buildvcs=false", "-ldflags=-s -w"}
 
-// Program is the path of the command sluice. It has no debug information, and no cgo, as the one that is released.
+// Program returns the path of the command sluice. Like a release it has no debug
+// information and no cgo.
 func Program() (path string, err error) { return Native(".") }
 
 // Native is the path of a program for this machine. Directories are named from the top of the repository, with slashes.
@@ -99,7 +100,8 @@ func Connector(dir string) (wasm []byte, err error) {
 	return sandbox.EmbedManifest(wasm, manifest)
 }
 
-// made returns the path of a program that is built already, or builds it while other processes that want it wait.
+// made returns the path of a program, and builds it first if it is not there; other
+// processes that want it wait for that.
 func made(dir, suffix string, env []string, flags ...string) (path string, err error) {
 	top, err := Top()
 	if err != nil {

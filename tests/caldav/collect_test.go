@@ -51,9 +51,9 @@ func (c *collecting) want(t *testing.T, stream store.Stream, member string, dele
 	}
 }
 
-// The whole way: everything, nothing new, what changed, what was deleted, a
-// server that forgot its tokens, a calendar that is gone. The password is in
-// nothing that was written.
+// A connection's whole life: everything is collected, nothing is new, something
+// changed, something was deleted, the server forgot its sync tokens, a calendar is
+// gone. The password is in nothing that was written.
 func TestRadicale(t *testing.T) {
 	server := startRadicale(t)
 	fill(t, server)

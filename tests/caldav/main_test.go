@@ -62,7 +62,7 @@ func open(t *testing.T, server *radicale) *collecting {
 	return c
 }
 
-// request is what an owner starts who approves the server for this run.
+// request is a run that the owner starts, approving the server for it.
 func (c *collecting) request(t *testing.T) app.RunRequest {
 	t.Helper()
 	to, err := app.OwnerDestinations(c.connector.Manifest, "password", c.server.url)

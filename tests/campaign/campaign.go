@@ -99,7 +99,7 @@ func (c *Campaign) Lost(n int, format string, args ...any) {
 	c.t.Errorf("lost: "+format, args...)
 }
 
-// Torn fails the test for something that is not as it was.
+// Torn fails the test because something is broken that must be whole.
 func (c *Campaign) Torn(format string, args ...any) {
 	c.t.Helper()
 	c.count(&c.line.Torn, 1)

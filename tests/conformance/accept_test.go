@@ -47,9 +47,9 @@ func (p *places) Leave()   { p.note("leave") }
 func (p *places) Return()  { p.note("return") }
 func (p *places) Release() { p.note("release") }
 
-// The row and whatever belongs to it are durable before there is a guest;
-// the run is pending until there is a place, renews its lease meanwhile, and its
-// preparation does not count that wait.
+// The run's row and everything with it are durable before there is a guest. The run is
+// pending until there is a free place, renews its lease meanwhile, and the wait does
+// not count against its preparation time.
 func TestAccept(t *testing.T) {
 	g := faultStage(t)
 	slots := &places{free: make(chan struct{})}
@@ -174,7 +174,8 @@ func TestLapsedLease(t *testing.T) {
 	d.end()
 }
 
-// A run that waits for its owner leaves its place to another, and goes on at once.
+// A run that waits for its owner gives its place to another, and continues at once when
+// it is answered.
 func TestPlaceIsFreeWhileWaiting(t *testing.T) {
 	slots := &places{free: make(chan struct{}, 1)}
 	slots.free <- struct{}{}
@@ -194,7 +195,7 @@ func TestPlaceIsFreeWhileWaiting(t *testing.T) {
 	}
 }
 
-// stubborn is an owner who answers whatever became of the question.
+// stubborn is an owner who answers even when the question is closed.
 type stubborn struct{ *desk }
 
 func (s stubborn) Ask(_ context.Context, q run.Question) (host.Answer, error) {
@@ -233,7 +234,7 @@ func TestAnswerTooLate(t *testing.T) {
 	}
 }
 
-// Whoever turns a manual action down has decided.
+// Rejecting a manual action is a decision of the owner.
 func TestManualActionRejected(t *testing.T) {
 	owner := newDesk()
 	d := faultStage(t).drive(t, func(_ *run.Input, deps *run.Deps) { deps.Owner = owner }).started()
@@ -256,7 +257,7 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// What is in no event is shown at the desk, as long as it is open.
+// The desk shows what no event may hold, while the request is open.
 func TestLiveAssistance(t *testing.T) {
 	owner := newDesk()
 	d := faultStage(t).drive(t, func(_ *run.Input, deps *run.Deps) { deps.Owner = owner }).started()

@@ -123,8 +123,8 @@ func TestBrowserBinding(t *testing.T) {
 	}
 }
 
-// The host asks for itself. The guest neither hears of it nor goes on, and
-// the time is the owner's.
+// The host asks a question of its own. The guest does not see it and waits meanwhile;
+// the time counts as the owner's.
 func TestBrowserAsks(t *testing.T) {
 	for status, want := range map[string]string{abi.AnswerSuccess: "approval.received run.interaction_completed run.assistance_resolved node.resumed",
 		abi.AnswerCancelled: "approval.received run.interaction_completed run.assistance_cancelled node.resumed"} {
@@ -225,7 +225,7 @@ func TestCancelEndsBrowserQuestion(t *testing.T) {
 	}
 }
 
-// The browser ends collection, whatever the guest is told.
+// The browser can end collection, whatever reply the guest gets.
 func TestBrowserEndsRun(t *testing.T) {
 	b := newFakeBrowser()
 	b.handle = func(context.Context, abi.Call, []byte) ([]byte, abi.Errno) {
@@ -394,8 +394,8 @@ func TestBrowserEventsBounded(t *testing.T) {
 	}
 }
 
-// Whatever ends a run, its browser is closed once, before the terminal event,
-// and what it says while it closes is on the timeline.
+// However a run ends, its browser is closed once, before the terminal event, and what
+// the browser reports while it closes is on the timeline.
 func TestBrowserClosedOnEveryPath(t *testing.T) {
 	launch := errors.New("no worker")
 	for name, c := range map[string]struct {

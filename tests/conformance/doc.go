@@ -41,6 +41,6 @@
 // commit per line.
 //
 // The first line of an outcome is written by hand. go test -update completes the
-// rest and refuses to change that line; what the rest must be is in spec/, not
+// rest and refuses to change that line; what the rest must be is in docs/spec, not
 // in what the code does: read what changed.
 package conformance

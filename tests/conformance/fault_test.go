@@ -249,9 +249,9 @@ func itemsManifest(t *testing.T) *abi.Manifest {
 	return m
 }
 
-// The sink looks at the grant again when a run succeeds, also when
-// nothing else is committed then. Another run used it up, or its owner took it
-// back after this one was planned.
+// The sink checks the grant again when a run succeeds, even if nothing else is
+// committed: another run may have used it up, or the owner revoked it, since this run
+// was planned.
 func TestGrantGoneAtTheEnd(t *testing.T) {
 	for _, mode := range []string{"single_use", "continuous"} {
 		for status, script := range map[string][]fakeCall{

@@ -155,8 +155,9 @@ func stalledDrive(t *testing.T, halted bool) (d *drive, full *stalling, said cha
 	return d, full, said, interrupt
 }
 
-// A run on a full disk says so, keeps its guest waiting at no cost, and goes on by
-// itself when there is room. Where events can still be written, one says it at once.
+// A run on a full disk reports it, keeps its guest waiting at no cost, and continues by
+// itself when there is room. While events can still be written, an event says so at
+// once.
 func TestRoomAgain(t *testing.T) {
 	for _, halted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("halted=%v", halted), func(t *testing.T) {
@@ -188,8 +189,8 @@ func TestRoomAgain(t *testing.T) {
 	}
 }
 
-// Whoever interrupts a run on a disk so full that its end cannot be written gets
-// the end all the same, and so does a host that stops.
+// An interrupt on a disk so full that the run's end cannot be written ends the run all
+// the same, and so does a host that stops.
 func TestLeaveAFullDisk(t *testing.T) {
 	for _, c := range []struct{ who, reason string }{{"owner", "owner_cancelled"}, {"host", "controller_restarted"}} {
 		t.Run(c.who, func(t *testing.T) {

@@ -69,8 +69,8 @@ func (m *model) flush(streams ...string) {
 	}
 }
 
-// speak is the check that comes before all others; it reports whether the
-// message is looked at.
+// speak makes the check that precedes all others, and reports whether the message is
+// processed at all.
 func (m *model) speak() bool {
 	if m.over() {
 		return false

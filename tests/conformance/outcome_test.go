@@ -85,8 +85,8 @@ func headline(r *run.Result) string {
 	return out
 }
 
-// violation is what the fault was. Of a message that is none, the ABI knows
-// the type and where in a frame the fault is; a line has neither.
+// violation prints the fault. For bytes that are no message the ABI knows the type of
+// the message, and where in a frame the fault is; a line of stdio has neither.
 func (g *stage) violation(b *strings.Builder, r *run.Result) {
 	v := r.Violation
 	if v == nil {

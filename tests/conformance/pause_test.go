@@ -80,9 +80,8 @@ func TestPauseAtState(t *testing.T) {
 	}
 }
 
-// An immediate pause takes effect at the next call, also at one that waits
-// for nothing; credit is kept back, and what comes meanwhile is in its place
-// afterwards.
+// An immediate pause takes effect at the next call, even one that does not wait for a
+// reply. Credit is held back, and messages that arrive meanwhile keep their order.
 func TestPauseImmediate(t *testing.T) {
 	d := faultStage(t).drive(t, nil).started()
 	d.pause(run.DrainImmediate)
@@ -105,7 +104,7 @@ func TestPauseImmediate(t *testing.T) {
 	}
 }
 
-// A DONE that is the drain point is held unprocessed until resume.
+// A DONE at which a pause takes effect stays unprocessed until resume.
 func TestPauseHoldsDone(t *testing.T) {
 	d := faultStage(t).drive(t, nil).started()
 	d.pause("")
@@ -245,8 +244,7 @@ func TestPausedQuestionKeepsItsTime(t *testing.T) {
 	d.end()
 }
 
-// A paused run that is cancelled is let run for its grace with every call
-// failing.
+// A cancelled run that was paused runs on for its grace, and every call fails.
 func TestCancelWhilePaused(t *testing.T) {
 	d := faultStage(t).drive(t, nil).started()
 	d.guest.does(forever)
@@ -296,7 +294,7 @@ func (f *heldFiles) Takes(call abi.Call, _ []byte) bool {
 
 func (f *heldFiles) Close(context.Context) error { return nil }
 
-// A call that is being executed finishes, and its reply is kept back.
+// A call in progress finishes, and its reply is held back.
 func TestPauseDuringCall(t *testing.T) {
 	files := &heldFiles{make(chan struct{}), make(chan struct{})}
 	var d *drive

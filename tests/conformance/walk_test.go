@@ -27,7 +27,7 @@ type walk struct {
 	script []fakeCall
 }
 
-// Random scripts end as the model says, whatever their order and faults.
+// Random scripts end as the model says, in any order and with any faults.
 func TestRandomWalks(t *testing.T) {
 	st, err := badger.OpenURL("memory:?memory=small", badger.Options{})
 	if err != nil {

@@ -76,10 +76,10 @@ const (
 // measures every second.
 const still = 2500 * time.Millisecond
 
-// fillDisk watches a host on a full disk from outside: on a disk too small nothing starts and
-// the refusal says why; a disk that fills during a run makes it wait, not fail,
-// and it goes on by itself; a host that ends while the disk is full loses
-// nothing that it announced.
+// fillDisk watches a host on a full disk from outside. On a disk that is too small no
+// run starts, and the refusal says why; a disk that fills during a run makes the run
+// wait, not fail, and it continues by itself; a host that ends while the disk is full
+// loses nothing that it announced.
 func fillDisk(t *testing.T, d disk) {
 	c := campaign.New(t, "full disk")
 	adopt(t)
@@ -141,9 +141,9 @@ func refusedForSpace(w *witness) {
 	refused(w.p, w.p.run(pagesPerRun), "store_no_space", w.p.data, "free some disk space")
 }
 
-// besideFull: what is kept beside the store is as whole on a full disk. Neither
-// a secret nor a module is there in part; what was there before stays, and the
-// message names what was not written.
+// besideFull: files beside the store survive a full disk. No secret and no module is
+// stored in part, what was there before stays, and the message names what was not
+// written.
 func besideFull(d disk, w *witness) {
 	t := w.p.t
 	t.Helper()

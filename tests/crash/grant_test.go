@@ -46,9 +46,9 @@ func (w *grantWitness) newRuns() (succeeded int) {
 	return succeeded
 }
 
-// TestKillGrant: a grant for one run gives one success, however often the host
-// is killed: while it is given, while it is used, while it is taken back. It is
-// consumed exactly when a run completed.
+// TestKillGrant: a single-use grant allows one success, however often the host is
+// killed while the grant is given, used or revoked. It is consumed exactly when a run
+// completed.
 func TestKillGrant(t *testing.T) {
 	c := campaign.New(t, "kill -9, grants")
 	adopt(t)
@@ -134,7 +134,7 @@ func (w *grantWitness) takeBack() (killed int) {
 }
 
 // TestKillInstall: a connector that is listed can be used, however often its
-// installation is killed.
+// installation was killed.
 func TestKillInstall(t *testing.T) {
 	c := campaign.New(t, "kill -9, installing")
 	adopt(t)

@@ -12,7 +12,8 @@ import (
 	"github.com/sluicehost/sluice/tests/campaign"
 )
 
-// A run collects so many pages; pagesEvents is about how many events that is.
+// pagesPerRun is how many pages a run collects, pagesEvents about how many events that
+// gives.
 const (
 	pagesPerRun = 25
 	pagesEvents = 4*pagesPerRun + 10
@@ -51,12 +52,10 @@ func (l *live) killed(m moment) (announced []event, dead bool) {
 	return announced, status.Signaled()
 }
 
-// TestKill: whatever moment the host is killed at, its
-// workers die with it, the next command of whatever kind says how the run
-// ended, cursors are those that were committed and no others, every
-// batch that was announced is stored once, timelines have no gaps, and the
-// store agrees with itself. In the end an undisturbed run has everything, and
-// one more changes nothing.
+// TestKill kills the host at any moment: its workers die with it, the next command says
+// how the run ended, cursors are exactly those that were committed, every batch that
+// was announced is stored once, timelines have no gaps, and the store is consistent. In
+// the end an undisturbed run has everything, and one more changes nothing.
 func TestKill(t *testing.T) {
 	c := campaign.New(t, "kill -9, a run")
 	adopt(t)
@@ -88,8 +87,8 @@ func TestKill(t *testing.T) {
 	w.complete()
 }
 
-// killAt kills a command after some time, if it lasts that long, and reports
-// whether it was over before, and said that it did what it should.
+// killAt kills a command after some time, unless it is over by then, and reports
+// whether it was over and said that it had done its work.
 func killAt(t *testing.T, cmd *exec.Cmd, after time.Duration) (done bool) {
 	t.Helper()
 	var errs bytes.Buffer

@@ -75,7 +75,7 @@ func (w *witness) start(until int, args ...string) *live {
 	return w.p.start(w.p.run(until, args...))
 }
 
-// undisturbed lets such a run succeed.
+// undisturbed runs such a run to its success.
 func (w *witness) undisturbed(until int, args ...string) []event {
 	w.p.t.Helper()
 	return w.succeed(w.start(until, args...))
@@ -107,9 +107,8 @@ func (r runLine) ending() string {
 	return r.Status + " " + *r.Reason
 }
 
-// check asks the program for everything and compares. Runs are looked at in
-// the order in which they happened, for each goes on where the ones before it
-// have left the cursor.
+// check asks the program for everything and compares. Runs are checked in the order in
+// which they happened, because each continues where the ones before it left the cursor.
 func (w *witness) check() {
 	t := w.p.t
 	t.Helper()
@@ -264,10 +263,10 @@ func (w *witness) checkItems() {
 	}
 }
 
-// checkLatest: the one record of latest is at least what the last run that
-// announced a batch of it had made of it. A later run goes on from the cursor, which
-// may be before that, and a batch of its own may be stored that it was killed too
-// early to announce: then latest is at least the first page of that run.
+// checkLatest: the one record of the stream latest is at least as new as the last
+// announced batch of it. A later run continues from the cursor, which may be older, and
+// may have stored a batch that it was killed too early to announce: then latest is at
+// least the first page of that run.
 func (w *witness) checkLatest() {
 	t := w.p.t
 	t.Helper()

@@ -84,7 +84,7 @@ func newTab(t *testing.T, base string) *tab {
 	return listening(t, ctx, base)
 }
 
-// beside is another tab of the same session.
+// beside opens another tab of the same session.
 func (b *tab) beside() *tab {
 	b.t.Helper()
 	ctx, cancel := chromedp.NewContext(b.ctx)
@@ -135,7 +135,7 @@ func (b *tab) heard(ev any) {
 	}
 }
 
-// clean fails for whatever a page of ours never does.
+// clean fails the test for anything that a page of ours must never do.
 func (b *tab) clean(where string) {
 	b.t.Helper()
 	b.mu.Lock()
@@ -223,8 +223,8 @@ func (b *tab) shot(name string) {
 	b.picture(name, chromedp.FullScreenshot(100))
 }
 
-// part keeps a picture of one element. docs/live-view.png and docs/live-view-phone.png
-// are such.
+// part saves a picture of one element. docs/live-view.png and docs/live-view-phone.png
+// were made with it.
 func (b *tab) part(selector, name string) {
 	b.t.Helper()
 	b.picture(name, chromedp.Screenshot(chromedp.CSS(selector)))

@@ -31,10 +31,9 @@ var busy = []struct {
 // every is how often the scheduled connection is due, in seconds.
 const every = 1
 
-// Kill -9 at any moment leaves nothing stuck. Runs that were
-// active say controller_restarted, questions are closed, connections are free,
-// schedules start each due time once and go on, and a start that is sent again
-// with its key is one run.
+// Kill -9 at any moment leaves nothing stuck. Runs that were active end with
+// controller_restarted, questions are closed, connections are free, schedules start
+// each due time once, and a start that is repeated with its idempotency key is one run.
 func TestKilled(t *testing.T) {
 	dir := tempDir(t)
 	c := serve(t, dir)

@@ -28,10 +28,9 @@ import (
 	"github.com/sluicehost/sluice/tests/e2e/served"
 )
 
-// loginPage is what a connector cannot get past: a box that only a trusted click
-// ticks, a password, a list of the browser's own, a file, and a question before it
-// goes on. The places of its controls are fixed, so that a test finds them in a
-// picture.
+// loginPage is a page that a connector cannot pass by itself: a box that only a trusted
+// click ticks, a password, a native list, a file, and a question before the page is
+// left. Its controls have fixed places, so that a test finds them in a picture.
 const loginPage = `<!doctype html><html lang="en"><meta name="viewport" content="width=device-width"><title>Bank of the test</title>
 <style>
 body { margin: 0; font: 20px sans-serif; background: #f4f6fb; color: #1d2433 }
@@ -383,9 +382,9 @@ func killBrowsers(t *testing.T, dir string) {
 	}
 }
 
-// TestHelpLost: the browser dies while its owner looks at it, and while a code is
-// asked for. The page says what happened and offers nothing that is not there; an
-// answer comes too late; the run goes on.
+// TestHelpLost: the browser dies while its owner looks at it, and while a code is asked
+// for. The page says what happened and offers nothing that is gone; an answer comes too
+// late; the run continues.
 func TestHelpLost(t *testing.T) {
 	h, site, stop := openHelped(t)
 	b := signIn(t, h, false)
@@ -426,7 +425,7 @@ func TestHelpLost(t *testing.T) {
 	}
 	b.clean("the loss of a browser")
 
-	// The host stops while somebody looks.
+	// The host stops while a viewer is connected.
 	if _, err := h.Do(t.Context(), "DELETE", "/v1/connections/manual_action", nil, nil); err != nil {
 		t.Fatal(err)
 	}

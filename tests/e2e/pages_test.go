@@ -17,7 +17,7 @@ import (
 	"github.com/sluicehost/sluice/tests/e2e/served"
 )
 
-// phone makes a tab a phone that is held upright.
+// phone gives a tab the size of an upright phone.
 func (b *tab) phone() {
 	b.t.Helper()
 	for _, err := range []error{
@@ -40,9 +40,9 @@ func ended(t *testing.T, c *served.Client, connection string) store.RunID {
 	return id
 }
 
-// TestSignedOut: a session that is over takes nothing of what was typed; the page
-// goes on after a login in another tab, and comes back filled in after one in this.
-// Nothing secret is kept.
+// TestSignedOut: what was typed survives the end of a session. The page continues after
+// a login in another tab, and comes back filled in after a login in this one. Nothing
+// secret is kept.
 func TestSignedOut(t *testing.T) {
 	h, _ := open(t, tempDir(t))
 	install(t, h.Client, "tests/e2e/guest")

@@ -18,8 +18,7 @@ import (
 // code is an answer to a question for one.
 var code = map[string]any{"answers": map[string]any{"code": "914207"}}
 
-// refused reports whether an answer or a cancel came too late: that is one of the
-// codes that say so.
+// refused reports whether an error says that an answer or a cancel came too late.
 func refused(err error) bool {
 	var f *served.Failure
 	if !errors.As(err, &f) {
@@ -32,9 +31,9 @@ func refused(err error) bool {
 	return false
 }
 
-// Two answers, a cancel and a timeout race for a question. One
-// answer wins at most, whoever lost is told so, the timeline tells the same, and
-// every run ends with one terminal event, its last.
+// Two answers, a cancel and a timeout race for a question. At most one answer wins, the
+// losers are told so, the timeline agrees, and every run ends with one terminal event,
+// its last.
 func TestRaces(t *testing.T) {
 	const lanes = 4
 	rounds := 6

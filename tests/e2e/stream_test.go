@@ -103,8 +103,8 @@ func TestShutdownWithStreams(t *testing.T) {
 	all.Wait()
 }
 
-// A client that comes back after a restart of the service goes on behind
-// the last event that it saw.
+// A client that reconnects after a restart of the service continues after the last
+// event that it saw.
 func TestResumeAcrossRestart(t *testing.T) {
 	dir := tempDir(t)
 	h, closeIt := open(t, dir)
@@ -145,8 +145,8 @@ func TestResumeAcrossRestart(t *testing.T) {
 	}
 }
 
-// TestDrain: a service that is told to end answers reads and shows the end of its
-// runs, and changes nothing any more.
+// TestDrain: a service that is shutting down still answers reads and streams the end of
+// its runs, and refuses changes.
 func TestDrain(t *testing.T) {
 	h, closeIt := open(t, tempDir(t), func(o *daemon.Options) { o.Service.Grace = time.Minute })
 	install(t, h.Client, "tests/e2e/guest")

@@ -106,7 +106,7 @@ func (l *look) next() (picture []byte, m map[string]any) {
 	return nil, m
 }
 
-// told waits for a message that is right.
+// told waits for a message that right accepts.
 func (l *look) told(right func(m map[string]any) bool) map[string]any {
 	l.t.Helper()
 	for {
@@ -122,7 +122,7 @@ func shade(t *testing.T, picture []byte, x, y int) uint8 {
 	return shadeOf(t, picture, x, y, 1280)
 }
 
-// shadeOf is shade in a page that is so wide.
+// shadeOf is shade for a page of another width.
 func shadeOf(t *testing.T, picture []byte, x, y, width int) uint8 {
 	t.Helper()
 	m, err := jpeg.Decode(bytes.NewReader(picture[view.HeaderSize:]))
@@ -132,7 +132,7 @@ func shadeOf(t *testing.T, picture []byte, x, y, width int) uint8 {
 	return color.GrayModel.Convert(m.At(x*m.Bounds().Dx()/width, y*m.Bounds().Dx()/width)).(color.Gray).Y
 }
 
-// until waits for a picture that is right, if the newest is not.
+// until waits for a picture that right accepts, unless the newest one is already.
 func (l *look) until(right func(picture []byte) bool) {
 	l.t.Helper()
 	if l.last != nil && right(l.last) {

@@ -230,7 +230,7 @@ func TestLiveView(t *testing.T) {
 		b.until(fmt.Sprintf(`document.querySelector("[data-view-said]").innerText.includes(%q)`, text))
 	}
 
-	// No browser yet: said so, with a way to try again, and nothing else.
+	// Without a browser yet, the page says so and offers to try again.
 	enter()
 	b.sees("Browser control is not available. The run has no live browser that could be shown.")
 	if eval[bool](b, `!document.querySelector("[data-view-live]").hidden`) {

@@ -1,5 +1,5 @@
-// Package hostile_test runs the corpus of hostile modules through a whole host:
-// each ends its own run, with the right reason, and nothing else.
+// Package hostile_test runs the corpus of hostile modules through a whole host: each
+// ends its own run, with the right reason, and affects nothing else.
 package hostile_test
 
 import (
@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// mostGrowth is what the host may grow by, whatever runs.
+	// mostGrowth is how much the host may grow by, whatever runs.
 	mostGrowth = 64 << 20
 	// warmRounds are the neighbour's runs before the first attack: what they
 	// leave in pools and caches is not the attacks' doing.
@@ -114,7 +114,8 @@ func begin(t *testing.T) *siege {
 	return c
 }
 
-// attack runs one case beside the neighbour and looks at everything that it must not touch.
+// attack runs one case in parallel with the neighbour, then checks everything that the
+// case must not affect.
 func (c *siege) attack(t *testing.T, attack corpus.Case) {
 	c.gauge.reset()
 	var refused *run.Refusal

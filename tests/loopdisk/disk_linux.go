@@ -99,7 +99,7 @@ func New(t *testing.T) *Disk {
 	return d
 }
 
-// shelf is a directory for images, in memory if that is large enough.
+// shelf returns a directory for disk images, in memory if there is enough.
 func shelf(t *testing.T) string {
 	t.Helper()
 	var s unix.Statfs_t
@@ -176,9 +176,8 @@ const (
 	shutdownNoSync = 2          // nothing goes to the device any more, the log neither
 )
 
-// Cut cuts the power: from now on nothing reaches the device. Whoever writes
-// must have been stopped, so that what it announced was announced before.
-// Restart makes the disk whole.
+// Cut cuts the power: from now on nothing reaches the device. Stop every writer first,
+// so that all it announced was announced before the cut. Restart makes the disk whole.
 func (d *Disk) Cut() {
 	d.t.Helper()
 	f, err := os.Open(d.Dir)
@@ -241,8 +240,7 @@ func copySparse(from, to string) error {
 	return errors.Join(err, out.Close())
 }
 
-// Stop stops a process so that none of its threads goes on, and returns when it
-// has.
+// Stop suspends all threads of a process, and returns when they stand still.
 func Stop(t *testing.T, p *os.Process) {
 	t.Helper()
 	if err := p.Signal(syscall.SIGSTOP); err != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// held is a command that has said something and goes on.
+// held starts a command and returns it, still running, once it has printed a text.
 func (o *owner) held(until string, args ...string) *exec.Cmd {
 	o.t.Helper()
 	cmd := o.command(args...)

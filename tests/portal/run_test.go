@@ -54,7 +54,7 @@ func TestNoBrowser(t *testing.T) {
 	o.do("doctor").want(t, 0, "/nonexistent", "SLUICE_BROWSER")
 }
 
-// A host that is not root has a browser in the browser's own sandbox.
+// A host that is not root uses the browser's own sandbox.
 func TestUnprivileged(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("SKIPPED: all other tests run unprivileged already")

@@ -16,7 +16,7 @@ import (
 //go:embed manifest.json
 var manifest []byte
 
-// It waits as long as it is told, and tells how far it is.
+// The connector waits for the time in its settings, and reports progress.
 func TestWaits(t *testing.T) {
 	for _, c := range []struct {
 		config any

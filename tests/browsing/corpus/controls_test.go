@@ -31,7 +31,7 @@ const (
 		<ul id=list role=listbox hidden><li role=option id=o1>Red<li role=option id=o2>Blue<li role=option id=o3>Blue grey</ul>`
 )
 
-// Controls of a browser, and such as pages make themselves.
+// controls are a browser's own controls and those that pages build for themselves.
 var controls = []hazard{
 	{"text", `<label>Mail <input` + model + `></label>`, fill("Mail", "a@b.test"), "verified", truth{"model": "a@b.test"}},
 	{"text by keys", `<label>Mail <input` + model + `></label>`, keys("Mail", "a@b.test"), "verified", truth{"model": "a@b.test"}},

@@ -2,7 +2,7 @@ package corpus_test
 
 import "strings"
 
-// anyChange is a click that is to change the page in whatever way.
+// anyChange is a click that expects any change of the page.
 const anyChange = `{"verb":"click","target":{"selector":{"role":"button","name":"Save"}},"expect":{"kind":"any_change"}}`
 
 // Nothing on these pages is ever verified, and nothing is done twice.

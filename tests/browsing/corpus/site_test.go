@@ -56,7 +56,7 @@ func newSite(tb testing.TB) *site {
 	return s
 }
 
-// visit is the address of a page that is made of a body, for one visit.
+// visit returns the address of a page with a body, for one visit.
 func (s *site) visit(key, body string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,7 +147,7 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// pause waits as long as a slow server does, unless nobody waits for it.
+// pause waits like a slow server, unless the client has gone.
 func pause(r *http.Request, d time.Duration) {
 	select {
 	case <-time.After(d):

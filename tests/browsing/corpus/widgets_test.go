@@ -20,8 +20,8 @@ const cities = `<label>City <input id=c role=combobox aria-controls=l aria-expan
 	c.oninput=()=>{clearTimeout(timer);timer=setTimeout(async()=>{const q=c.value;await fetch("/tell?key="+key+"&n=asked&after=1");if(q===c.value){shown=all.filter(s=>s.startsWith(q));draw()}},150)};
 	c.onblur=()=>{shown=[];draw()};</script>`
 
-// picker is a calendar of a month that is drawn anew on each change, with the ends of
-// its neighbours.
+// picker is a calendar of one month, with the last and first days of its neighbours,
+// that is redrawn on each change.
 const picker = `<label>Day <input id=d readonly></label><button aria-label="Choose date" onclick="pop.hidden=false;draw()">...</button><div id=pop role=dialog aria-label=Calendar hidden></div><script>
 	let y=2026,m=3;const pad=n=>String(n).padStart(2,"0"),names=["January","February","March","April","May","June"];
 	const draw=()=>{const first=new Date(Date.UTC(y,m,1)),from=new Date(first-((first.getUTCDay()+6)%7)*864e5);let h="<button aria-label='Previous month' onclick='m--;draw()'>&lt;</button><b id=month>"+names[m]+" "+y+"</b><button aria-label='Next month' onclick='m++;draw()'>&gt;</button><div role=grid style='display:grid;grid-template-columns:repeat(7,44px)'>";

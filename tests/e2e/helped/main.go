@@ -87,8 +87,8 @@ func (v visitor) watch(ctx context.Context) error {
 	}
 }
 
-// look tries to see the password, and a picture of the page. Whatever it gets of
-// the one it keeps; of the other it says why it got none.
+// look tries to read the password and to take a picture of the page. It emits any
+// password that it gets, and the reason why it got no picture.
 func (v visitor) look(ctx context.Context) string {
 	if text, err := v.browser.Value(ctx, guest.ByLabel("Password")); err == nil && text != "" {
 		_ = v.emit("password", text) // the test looks for it

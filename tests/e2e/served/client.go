@@ -31,7 +31,7 @@ func Socket(path string) *Client {
 	return &Client{Base: "http://sluice", HTTP: &http.Client{Transport: &http.Transport{DialContext: dial, MaxIdleConnsPerHost: 64}}}
 }
 
-// A Failure is an answer that is none of success.
+// A Failure is an answer other than a success.
 type Failure struct {
 	Status  int
 	Code    string         `json:"error"`

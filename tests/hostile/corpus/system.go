@@ -1,7 +1,7 @@
 package corpus
 
-// systemCalls give WASI what no library sends. Without the filesystem binding
-// nothing is open besides the three standard descriptors.
+// systemCalls pass arguments to WASI that no library sends. Without the filesystem
+// binding only the three standard descriptors are open.
 func systemCalls() []Case {
 	fails := func(name, rule, locals string, attack func(c *Connector) Code) Case {
 		return Case{Name: "system-" + name, Group: GroupSystem, Rule: rule, Want: Succeeded, Wasm: connector(locals, func(c *Connector) Code {

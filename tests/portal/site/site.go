@@ -17,7 +17,7 @@ var pages = template.Must(template.ParseFS(files, "pages/*.html"))
 // Options are the one customer of the bank.
 type Options struct {
 	User, Password, Code string
-	// Greeting is shown to who is signed in.
+	// Greeting is shown to users who are signed in.
 	Greeting string
 }
 
