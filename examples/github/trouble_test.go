@@ -83,7 +83,7 @@ func circle(w http.ResponseWriter, r *http.Request) bool {
 }
 
 // One list of one repository that fails costs no other, is told, and is had by
-// the next run (9.4). Nothing is taken for deleted.
+// the next run. Nothing is taken for deleted.
 func TestFailing(t *testing.T) {
 	for name, c := range failing {
 		t.Run(name, func(t *testing.T) {

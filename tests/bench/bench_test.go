@@ -42,8 +42,8 @@ func records() int {
 	return 1_000_000
 }
 
-// with opens a host over an empty store for use, and closes it: nothing of it
-// works on while the next one is measured. Hosts with and without walls do not
+// with opens a host over an empty store for use, and closes it, so that nothing of it
+// still works while the next one is measured. Hosts with and without a jail do not
 // trust the modes of each other's cache, so each kind has its own.
 func with(b *testing.B, walls jail.Walls, use func(h *app.Host)) {
 	b.Helper()
@@ -156,7 +156,7 @@ func median(figures []float64) float64 {
 
 func perRecord(n int, d time.Duration) float64 { return float64(d.Microseconds()) / float64(n) }
 
-// cpuTime is what this process has used, its children not counted.
+// cpuTime returns the CPU time of this process without its children.
 func cpuTime(b *testing.B) time.Duration {
 	b.Helper()
 	var u syscall.Rusage
@@ -214,8 +214,8 @@ func peakRSS(b *testing.B) int64 {
 	return 0
 }
 
-// BenchmarkOneRecord: from start to durable result of a run that emits one
-// record, module warm, with the share of each step. Goal: under 60 ms.
+// BenchmarkOneRecord measures a run that emits one record, from its start to its
+// durable result, with the module warm, and the share of each step. Goal: under 60 ms.
 func BenchmarkOneRecord(b *testing.B) {
 	for b.Loop() {
 		with(b, jail.Walls{}, func(h *app.Host) { oneRecord(b, h) })
@@ -254,9 +254,9 @@ func oneRecord(b *testing.B, h *app.Host) {
 	}
 }
 
-// BenchmarkJail: the price of the jail. The same run with the worker's walls,
-// without them, and with the guest in this process, behind no socket; they take
-// turns, and medians of three turns are reported.
+// BenchmarkJail measures the cost of the jail: the same run with the worker's walls,
+// without them, and with the guest in this process, without a socket. They take turns;
+// medians of three turns are reported.
 func BenchmarkJail(b *testing.B) {
 	n := records()
 	for b.Loop() {

@@ -62,7 +62,7 @@ func BenchmarkLoss(b *testing.B) {
 	}
 }
 
-// loss is how long it takes until a run knows that its browser came to its end.
+// loss returns how long it takes until a run knows that its browser has ended.
 func loss(b *testing.B, h *browser.Host, url, which string, signal syscall.Signal) time.Duration {
 	b.Helper()
 	run := browsing.Begin(b, h, browser.SessionOptions{}, url)

@@ -116,7 +116,7 @@ func BenchmarkBrowserMemory(b *testing.B) {
 	}
 }
 
-// settled is the memory of the browsers once they are done starting.
+// settled returns the memory of the browsers once they have finished starting.
 func settled(b *testing.B) float64 {
 	b.Helper()
 	time.Sleep(5 * time.Second)

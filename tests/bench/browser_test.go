@@ -73,7 +73,7 @@ func BenchmarkClick(b *testing.B) {
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// percentile is the figure that p of a hundred do not exceed.
+// percentile returns the value that p percent of the samples do not exceed.
 func percentile(figures []float64, p int) float64 {
 	slices.Sort(figures)
 	return figures[min(len(figures)-1, len(figures)*p/100)]

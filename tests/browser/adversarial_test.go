@@ -42,7 +42,7 @@ func TestLies(t *testing.T) {
 	}
 }
 
-// TestFlaky: pages that can be worked are, in the first call.
+// TestFlaky: on pages that are flaky but usable, the first call succeeds.
 func TestFlaky(t *testing.T) {
 	for _, name := range []string{"honest", "late", "rerender", "fades", "moves", "spins", "slow", "below", "shadow", "form", "shies"} {
 		t.Run(name, func(t *testing.T) {

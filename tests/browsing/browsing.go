@@ -18,16 +18,16 @@ import (
 	"github.com/sluicehost/sluice/host/network"
 )
 
-// A Run is what a binding tells its run, kept for the test to look at.
+// A Run records what a binding tells its run, for the test to check.
 type Run struct {
 	mu     sync.Mutex // guards what follows
 	events []Event
 	ended  []binding.Failure
-	// Owner answers what the host asks; nil: nobody is there.
+	// Owner answers the host's questions; nil means that nobody is there.
 	Owner func(message string) (status string)
 }
 
-// An Event is one that the binding recorded.
+// An Event is an event that the binding recorded.
 type Event struct {
 	Type, Status string
 	Data         map[string]any
@@ -39,7 +39,7 @@ func (r *Run) Event(typ, status string, data map[string]any) {
 	r.events = append(r.events, Event{typ, status, data})
 }
 
-// Events are those of a type so far; "" is all.
+// Events returns the events of a type so far; "" means all.
 func (r *Run) Events(typ string) (out []Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -84,7 +84,7 @@ func (r *Run) End(f binding.Failure) {
 	r.ended = append(r.ended, f)
 }
 
-// Ended are the reasons why the run was to end.
+// Ended returns the reasons for which the run was told to end.
 func (r *Run) Ended() []binding.Failure {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -146,8 +146,8 @@ func Dir(tb testing.TB) string {
 	return dir
 }
 
-// Begin begins a run whose owner approved the hosts, addresses of this machine
-// too.
+// Begin begins a run whose owner approved the hosts, including addresses of this
+// machine.
 func Begin(tb testing.TB, h *browser.Host, o browser.SessionOptions, hosts ...string) *Session {
 	tb.Helper()
 	var entries []network.Entry
@@ -229,7 +229,7 @@ func (s *Session) Call(request M) Reply {
 	return r
 }
 
-// Must makes a call that succeeds: an action is verified, or waits for its proof.
+// Must makes a call that has to succeed: an action is verified, or waits for its proof.
 func (s *Session) Must(request M) Reply {
 	s.tb.Helper()
 	r := s.Call(request)

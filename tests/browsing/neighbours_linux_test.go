@@ -17,8 +17,8 @@ import (
 	"github.com/sluicehost/sluice/tests/browsing"
 )
 
-// intrude tells what a process gets hold of: of the processes $2…, and of the
-// directories in $1, one a line.
+// intrude prints what a process can get at of the processes $2… and of the directories
+// in $1, one a line.
 const intrude = `for d in $1; do
   ls "$d" >/dev/null 2>&1 && echo "lists $d"
   ( : >"$d/planted" ) && echo "writes $d"

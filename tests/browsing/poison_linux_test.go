@@ -18,8 +18,7 @@ import (
 	"github.com/sluicehost/sluice/tests/browsing"
 )
 
-// A well is a site, which its own worker may answer for, and a list of what was asked
-// of it.
+// A well is a site with a service worker, and a list of the requests that it got.
 type well struct {
 	*httptest.Server
 	outside atomic.Int64 // requests to a place of which the policy says nothing
@@ -54,15 +53,15 @@ onfetch=e=>{const p=new URL(e.request.url).pathname,html={headers:{"content-type
 	return w
 }
 
-// since is what was asked after the first n requests.
+// since returns the requests after the first n.
 func (w *well) since(n int) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]string(nil), w.asked[n:]...)
 }
 
-// poison writes into a profile what a browser that was taken over would leave for the
-// next run: pages to start with, an extension that calls home, and programs to call.
+// poison writes into a profile what a browser under an attacker's control would leave
+// for the next run: start pages, an extension that calls home, and programs to run.
 func poison(t *testing.T, profile, site string) {
 	t.Helper()
 	extension := filepath.Join(profile, "Default", "Extensions", "evil")

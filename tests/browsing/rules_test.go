@@ -24,7 +24,7 @@ import (
 	"github.com/sluicehost/sluice/tests/browsing"
 )
 
-// ruled are the pages of rules. What a page wants to be known by stands in #log.
+// ruled are the pages of rules. A page reports what it does in #log.
 var ruled = map[string]string{
 	"/": `<p id=log></p><button id=go onclick="log('go')">Go</button>`,
 	"/events": `<button id=go style="margin:60px">Go</button><p id=log></p><script>
@@ -65,7 +65,7 @@ func ruleServer(t *testing.T) string {
 	return s.URL
 }
 
-// A rules is a session whose replies are all kept, to be looked through at the end.
+// A rules is a session that keeps all replies, so that they can be checked at the end.
 type rules struct {
 	*browsing.Session
 	t    *testing.T
@@ -87,7 +87,7 @@ func (r *rules) call(m browsing.M) browsing.Reply {
 	return got
 }
 
-// on loads a page, which has forgotten everything then.
+// on loads a page anew, without any state.
 func (r *rules) on(t *testing.T, path string) {
 	t.Helper()
 	if got := r.call(browsing.M{"verb": "navigate", "url": r.site + path, "until": "load"}); !got.Success {
@@ -95,7 +95,7 @@ func (r *rules) on(t *testing.T, path string) {
 	}
 }
 
-// log is what the page tells of itself.
+// log returns what the page reported.
 func (r *rules) log(t *testing.T) string {
 	t.Helper()
 	var text string
@@ -104,7 +104,7 @@ func (r *rules) log(t *testing.T) string {
 	return strings.TrimSpace(text)
 }
 
-// element is the id that a snapshot gives the button of a name.
+// element returns the id that a snapshot gives to the button with a name.
 func (r *rules) element(t *testing.T, name string) string {
 	t.Helper()
 	var reply struct {
@@ -507,7 +507,7 @@ func commandLines(t *testing.T) map[int]string {
 	return lines
 }
 
-// proxyOf is the way to the network that a browser was told.
+// proxyOf returns the proxy that a browser was started with.
 func proxyOf(t *testing.T, pid int) string {
 	t.Helper()
 	_, rest, _ := strings.Cut(commandLines(t)[pid], "--proxy-server=")

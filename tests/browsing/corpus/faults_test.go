@@ -19,9 +19,9 @@ import (
 	"github.com/sluicehost/sluice/tests/campaign"
 )
 
-// TestBrokenClicks clicks on what posts, while something breaks at a moment of chance: the
-// browser, the page's process, or the way to the server. Nothing is posted twice, and
-// every reply says what became of it.
+// TestBrokenClicks clicks on something that posts, while the browser, the page's
+// process or the way to the server breaks at a random moment. Nothing is posted twice,
+// and every reply says what became of the click.
 func TestBrokenClicks(t *testing.T) {
 	t.Parallel()
 	c := campaign.New(t, "faults under a click")
@@ -80,8 +80,8 @@ func strike(t *testing.T, how, data string) {
 	}
 }
 
-// victims are the browser that has its profile below data, or the processes of pages
-// among its descendants.
+// victims returns the browser that has its profile below data, or the processes of
+// pages among its descendants.
 func victims(data string, renderers bool) (pids []int) {
 	parent, pages := map[int]int{}, map[int]bool{}
 	main := 0

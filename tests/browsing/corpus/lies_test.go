@@ -5,7 +5,7 @@ import "strings"
 // anyChange is a click that expects any change of the page.
 const anyChange = `{"verb":"click","target":{"selector":{"role":"button","name":"Save"}},"expect":{"kind":"any_change"}}`
 
-// Nothing on these pages is ever verified, and nothing is done twice.
+// Nothing on these pages may be verified, and nothing may be done twice.
 var lies = []hazard{
 	{"no-op button", `<button>Save</button>`, "", "VERIFICATION_FAILED", truth{}},
 	{"wrong thing done", `<button onclick="tell('deleted');say('Deleted')">Save</button>`, "", "VERIFICATION_FAILED", truth{"deleted": 1}},
