@@ -1,4 +1,4 @@
-// Package tests holds what looks at the whole tree.
+// Package tests has tests of the repository as a whole.
 package tests
 
 import (
@@ -206,7 +206,7 @@ func TestTopLevel(t *testing.T) {
 	}
 }
 
-// TestNoDrawers fails for packages named after nothing in particular.
+// TestNoDrawers fails for packages with names that say nothing, such as util.
 func TestNoDrawers(t *testing.T) {
 	for _, p := range list(t, "..", "linux", "amd64") {
 		for _, part := range strings.Split(p.ImportPath, "/") {
@@ -217,8 +217,8 @@ func TestNoDrawers(t *testing.T) {
 	}
 }
 
-// TestNoDefaults: nothing of the host uses net/http's defaults, which follow the
-// environment's proxies and know no policy.
+// TestNoDefaults: no code of the host uses net/http's defaults, which follow the
+// proxies of the environment and ignore the network policy.
 func TestNoDefaults(t *testing.T) {
 	banned := []string{"http.DefaultClient", "http.DefaultTransport", "ProxyFromEnvironment", "http.Get(", "http.Post(", "http.Head("}
 	for _, dir := range []string{"../host", "../store", "../abi"} {

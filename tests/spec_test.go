@@ -114,7 +114,7 @@ func readDocs(t *testing.T) map[string]page {
 	return pages
 }
 
-// Every link between pages leads to a file and an anchor that are there.
+// Every link between pages leads to an existing file and anchor.
 func TestDocumentLinks(t *testing.T) {
 	pages := readDocs(t)
 	for name, p := range pages {
@@ -147,8 +147,8 @@ func TestDocumentLinks(t *testing.T) {
 	}
 }
 
-// Every file and folder of the tree that a page names is there. Names in capitals
-// stand for others.
+// Every file and folder of the repository that a page names exists. Names in capitals
+// are placeholders.
 func TestDocumentPaths(t *testing.T) {
 	path := regexp.MustCompile("`((?:abi|dashboard|docs|examples|guest-sdk|host|store|tests)/[\\w./-]+)`")
 	for name, p := range readDocs(t) {
@@ -163,7 +163,7 @@ func TestDocumentPaths(t *testing.T) {
 	}
 }
 
-// Every document, heading and anchor that a comment cites is there: as in
+// Every document, heading and anchor that a comment cites exists, as in
 // docs/spec/protocol.md, "Checkpoints" or docs/spec/abi.md#calls-that-wait.
 func TestCitations(t *testing.T) {
 	pages := readDocs(t)
@@ -233,7 +233,7 @@ func commentText(group *ast.CommentGroup) string {
 	return strings.Join(strings.Fields(group.Text()), " ")
 }
 
-// Rules are named in words: no anchor is a letter and a number.
+// Anchors name rules in words, never by a letter and a number.
 func TestAnchorsAreWords(t *testing.T) {
 	number := regexp.MustCompile(`^[a-z]{1,2}[0-9]+$`)
 	for name, p := range readDocs(t) {
@@ -245,7 +245,7 @@ func TestAnchorsAreWords(t *testing.T) {
 	}
 }
 
-// What pages show as JSON is JSON.
+// Examples of JSON in pages are valid JSON.
 func TestExamplesAreJSON(t *testing.T) {
 	for name, p := range readDocs(t) {
 		for _, b := range p.blocks {
@@ -266,7 +266,7 @@ func TestExamplesAreJSON(t *testing.T) {
 	}
 }
 
-// The manifest of the specification is one.
+// The manifest in the specification is valid.
 func TestExampleManifest(t *testing.T) { exampleManifest(t) }
 
 func exampleManifest(t *testing.T) *abi.Manifest {
@@ -278,8 +278,9 @@ func exampleManifest(t *testing.T) *abi.Manifest {
 	return m
 }
 
-// The sessions of docs/spec/protocol.md keep to the protocol: the lines of the guest,
-// in order, with the answers of the host between them. The first block has START.
+// The sessions in docs/spec/protocol.md follow the protocol: they have the lines of the
+// guest, in order, with the answers of the host between them. The first block has
+// START.
 func TestExampleSession(t *testing.T) {
 	manifest := exampleManifest(t)
 	var start abi.Start
@@ -323,7 +324,7 @@ func TestExampleSession(t *testing.T) {
 	}
 }
 
-// session is a run that was handed a START line.
+// session is the protocol of a run that was handed a START line.
 func session(t *testing.T, start abi.Start, manifest *abi.Manifest) *abi.Protocol {
 	t.Helper()
 	asked, err := json.Marshal(start.Scope)

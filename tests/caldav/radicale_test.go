@@ -21,7 +21,7 @@ const (
 	password = "correct horse: battery/staple"
 )
 
-// A radicale is a server of its own for one test.
+// A radicale is a server for one test alone.
 type radicale struct {
 	url     string
 	storage string
@@ -136,8 +136,8 @@ func (r *radicale) put(t *testing.T, path string, lines ...string) {
 
 func (r *radicale) remove(t *testing.T, path string) { r.do(t, http.MethodDelete, path, "", "") }
 
-// forgetTokens lets the server lose all its sync tokens, as one that was
-// restored from a backup has.
+// forgetTokens makes the server lose all its sync tokens, like one that was restored
+// from a backup.
 func (r *radicale) forgetTokens(t *testing.T) {
 	t.Helper()
 	lost := 0

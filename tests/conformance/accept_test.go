@@ -19,7 +19,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// places are slots that note what is done to them.
+// places are slots that record how they are used.
 type places struct {
 	free chan struct{} // Acquire takes one
 
@@ -118,8 +118,8 @@ func (s *renewals) Renew(ctx context.Context, l store.Lease, ttl time.Duration) 
 	return s.Store.Renew(ctx, l, ttl)
 }
 
-// A run that is cancelled while pending ends at once, in one
-// commit; nothing was launched.
+// A run that is cancelled while pending ends at once, in one commit, and launches
+// nothing.
 func TestCancelWhilePending(t *testing.T) {
 	for _, c := range []string{"queued", "launching", "launched"} {
 		t.Run(c, func(t *testing.T) {
@@ -161,7 +161,7 @@ func TestCancelWhilePending(t *testing.T) {
 	}
 }
 
-// A lease that had lapsed, and that nobody took, is told of.
+// A lease that lapsed and that nobody took is renewed with an event.
 func TestLapsedLease(t *testing.T) {
 	d := faultStage(t).drive(t, func(_ *run.Input, deps *run.Deps) {
 		deps.LeaseTTL, deps.LeaseRenew = time.Millisecond, 50*time.Millisecond
@@ -203,8 +203,8 @@ func (s stubborn) Ask(_ context.Context, q run.Question) (host.Answer, error) {
 	return <-s.answers, nil
 }
 
-// An answer that comes when the question is closed already is told so,
-// also when the run is over.
+// An answer to a question that is already closed is refused as too late, also after the
+// run's end.
 func TestAnswerTooLate(t *testing.T) {
 	for _, last := range []string{"interrupt.resolved", "run.cancelled"} {
 		t.Run(last, func(t *testing.T) {
@@ -273,7 +273,7 @@ func TestLiveAssistance(t *testing.T) {
 	}
 }
 
-// A scheduled start that was refused is a run of one event.
+// A scheduled start that is refused leaves a run with one event.
 func TestRecordRefusal(t *testing.T) {
 	g := faultStage(t)
 	in := run.Input{
@@ -302,7 +302,7 @@ func TestRecordRefusal(t *testing.T) {
 	}
 }
 
-// spans notes the names of what began and ended.
+// spans records the names of spans that began and ended.
 type spans struct {
 	mu    sync.Mutex // guards open and names
 	open  int
@@ -321,7 +321,7 @@ func (s *spans) Start(ctx context.Context, name string, attrs map[string]any) (c
 	}
 }
 
-// Every part of a run is a span with ids, and each ends.
+// Every part of a run is a span with ids, and every span ends.
 func TestSpans(t *testing.T) {
 	owner, seen := newDesk(), &spans{attrs: map[string]map[string]any{}}
 	d := faultStage(t).drive(t, func(in *run.Input, deps *run.Deps) {
@@ -348,8 +348,8 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// TestRetriedAttempt: a run of a series says so before its node begins, and every
-// run says which module it is of.
+// TestRetriedAttempt: a retry says so before its node begins, and every run says which
+// module it runs.
 func TestRetriedAttempt(t *testing.T) {
 	g := faultStage(t)
 	d := g.drive(t, func(in *run.Input, _ *run.Deps) { in.Attempt, in.RetryOf = 3, "run_0" }).begin()

@@ -23,8 +23,8 @@ var (
 	done   = say(abi.CallDone, `{"status":"succeeded","records_emitted":0}`)
 )
 
-// Without the binding every verb is browser_not_granted, and the owner reads
-// of it.
+// Without the binding every verb fails with browser_not_granted, and the timeline tells
+// the owner.
 func TestBrowserNotGranted(t *testing.T) {
 	d := faultStage(t).drive(t, nil).started()
 	d.guest.does(verb)
@@ -37,8 +37,8 @@ func TestBrowserNotGranted(t *testing.T) {
 	}
 }
 
-// Verbs and the streams that came of them go to the browser, other streams
-// elsewhere; what the browser says in a call is recorded before its reply.
+// Verbs, and the streams that they return, go to the browser; other streams go
+// elsewhere. What the browser reports during a call is recorded before the reply.
 func TestBrowserCalls(t *testing.T) {
 	b := newFakeBrowser()
 	b.handle = func(_ context.Context, c abi.Call, payload []byte) ([]byte, abi.Errno) {
@@ -79,7 +79,8 @@ func TestBrowserCalls(t *testing.T) {
 	}
 }
 
-// When START has the binding, and what it says.
+// START has the browser binding exactly when it is approved and offered, with its
+// profile and manifest members.
 func TestBrowserBinding(t *testing.T) {
 	for _, c := range []struct {
 		name, members, profile string
@@ -172,7 +173,7 @@ func TestBrowserAsks(t *testing.T) {
 	}
 }
 
-// Nobody can be asked in a run without an owner, nor in one that ends.
+// Nobody can be asked in a run without an owner, nor in a run that is ending.
 func TestBrowserCannotAsk(t *testing.T) {
 	b := newFakeBrowser()
 	asked := make(chan error, 1)
@@ -247,7 +248,8 @@ func TestBrowserEndsRun(t *testing.T) {
 	}
 }
 
-// What a question says of the surface, and when that changes.
+// A question says whether there is a surface to look at, and is updated when that
+// changes.
 func TestSurfaceOfQuestion(t *testing.T) {
 	b, owner := newFakeBrowser(), newDesk()
 	b.surface = abi.Attachment{Status: "unavailable", Reason: "browser_surface_probe_timeout"}
@@ -275,8 +277,8 @@ func TestSurfaceOfQuestion(t *testing.T) {
 	}
 }
 
-// A code has a surface to look at when there is one; without
-// one it is neither shown nor watched.
+// A question for a code offers the surface if there is one; otherwise the surface is
+// neither shown nor watched.
 func TestSurfaceOfCode(t *testing.T) {
 	for registered, want := range map[bool]string{
 		true: `[{"kind":"browser_surface","role":"streaming_companion","ref":"sf_1","status":"available"}]`, false: `[]`,
@@ -300,8 +302,7 @@ func TestSurfaceOfCode(t *testing.T) {
 	}
 }
 
-// Losing a surface under a question is one commit, in order, and
-// happens once.
+// The loss of a surface during a question is one commit, in order, and happens once.
 func TestSurfaceLost(t *testing.T) {
 	b, owner := newFakeBrowser(), newDesk()
 	d := faultStage(t).drive(t, browses(t, b, func(_ *run.Input, d *run.Deps) { d.Owner = owner })).started()
@@ -333,7 +334,7 @@ func TestSurfaceLost(t *testing.T) {
 	}
 }
 
-// The browser is told of a pause, and of an answer only after it.
+// The browser is told of a pause, and learns of an answer only when the pause is over.
 func TestBrowserPaused(t *testing.T) {
 	b, owner := newFakeBrowser(), newDesk()
 	answered := make(chan string, 1)
@@ -368,7 +369,7 @@ func TestBrowserPaused(t *testing.T) {
 	b.over(t)
 }
 
-// What a timeline holds of a long run.
+// The timeline of a long run stays bounded.
 func TestBrowserEventsBounded(t *testing.T) {
 	b := newFakeBrowser()
 	b.handle = func(context.Context, abi.Call, []byte) ([]byte, abi.Errno) {

@@ -17,8 +17,8 @@ import (
 	"github.com/sluicehost/sluice/store/badger"
 )
 
-// brokenStore refuses batches with an error of its own, and what was submitted
-// behind them, as a store does.
+// brokenStore refuses batches with an error of its own, and everything submitted after
+// them, as a store does.
 type brokenStore struct {
 	store.Store
 	refuse error
@@ -62,8 +62,8 @@ var (
 	doneNone = say(abi.CallDone, `{"status":"succeeded","records_emitted":0}`)
 )
 
-// What only a broken worker or host brings about: reason, origin, and
-// the exit code of the command line.
+// Ends that only a broken worker or host causes: their reason, origin, and the exit
+// code of the command line.
 func TestFaults(t *testing.T) {
 	sink := func(code string) error { return &store.SinkError{Code: code, Err: errors.New("refused")} }
 	killed := func(k sandbox.ExitKind) sandbox.Exit { return sandbox.Exit{Kind: k, Detail: "gone"} }
@@ -131,8 +131,8 @@ func TestLaunchFailedLog(t *testing.T) {
 	}
 }
 
-// What is not ready within its prepare budget failed for that, however the
-// sandbox puts it.
+// A run that is not ready within its budget for preparation fails with that reason,
+// whatever error the sandbox returns.
 func TestPrepareTimeout(t *testing.T) {
 	g := faultStage(t)
 	p := g.perform(t, newFakeGuest(nil, exited(0)), nil, func(in *run.Input, d *run.Deps) {
@@ -147,8 +147,8 @@ func TestPrepareTimeout(t *testing.T) {
 	}
 }
 
-// A flush that failed counts as dropped, its records as unresolved, and the
-// STATE behind it is not staged.
+// The records of a failed flush count as dropped and unresolved, and the STATE behind
+// them is not staged.
 func TestFailedFlush(t *testing.T) {
 	g := faultStage(t)
 	p := g.perform(t, newFakeGuest(started(aRecord, aState, doneOne), exited(0)), nil, func(_ *run.Input, d *run.Deps) {
@@ -168,8 +168,8 @@ func TestFailedFlush(t *testing.T) {
 	}
 }
 
-// An emit waits for no reply that could tell a guest of a cancel, so it is told
-// apart.
+// An emit has no reply that could tell a guest of a cancel, so the guest is told
+// separately.
 func TestCancelEndsEmits(t *testing.T) {
 	g := faultStage(t)
 	var current *run.Run
@@ -189,7 +189,7 @@ func TestCancelEndsEmits(t *testing.T) {
 	}
 }
 
-// An emitter is a fake guest that notes how its emits end.
+// An emitter is a fake guest that records how its emits end.
 type emitter struct {
 	*fakeGuest
 	ended abi.Errno
@@ -281,8 +281,8 @@ func TestGrantGoneAtTheEnd(t *testing.T) {
 	}
 }
 
-// A grant that runs out while a run waits ends it then, not when it has
-// something to store.
+// A grant that expires while a run waits ends the run then, not when it next stores
+// something.
 func TestGrantRunsOut(t *testing.T) {
 	g := faultStage(t)
 	sleep := fakeCall{abi.CallSleep, []byte{0, 0, 0, 0, 0, 0, 0, 1}}

@@ -268,7 +268,7 @@ func checkResult(t tester, raw []byte, r *run.Result) {
 	}
 }
 
-// whole reports whether nothing that the result itself lists is missing.
+// whole reports whether the result itself lists nothing as missing.
 func whole(r *run.Result) bool {
 	for _, g := range r.KnownGaps {
 		if g.Severity != "informational" && g.Kind != "detail_gap" {

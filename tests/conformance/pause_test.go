@@ -37,8 +37,8 @@ func runStatus(t *testing.T, err error) string {
 	return refused.Details["runStatus"].(string)
 }
 
-// A STATE is a drain point. What was sent before it is durable, then
-// run.paused, then the worker stands; its reply comes after run.resumed.
+// A pause takes effect at a STATE: what was sent before it is durable, then comes
+// run.paused, then the worker is suspended; the reply comes after run.resumed.
 func TestPauseAtState(t *testing.T) {
 	d := faultStage(t).drive(t, nil).started()
 	d.pause("")
@@ -132,7 +132,7 @@ func TestPauseHoldsDone(t *testing.T) {
 	}
 }
 
-// A guest that makes no call in time is suspended where it stands.
+// A guest that makes no call in time is suspended in the middle of its work.
 func TestPauseWithoutCalls(t *testing.T) {
 	d := faultStage(t).drive(t, func(in *run.Input, _ *run.Deps) { in.Budgets.Drain = time.Millisecond }).started()
 	d.pause("")
@@ -279,7 +279,7 @@ func TestPauseBudget(t *testing.T) {
 	}
 }
 
-// heldFiles answer when a test lets them.
+// heldFiles answers when a test lets it.
 type heldFiles struct{ asked, answer chan struct{} }
 
 func (f *heldFiles) Handle(context.Context, abi.Call, []byte) ([]byte, abi.Errno) {

@@ -21,7 +21,7 @@ import (
 	"github.com/sluicehost/sluice/store/badger"
 )
 
-// A stage is where one scenario is played: a transport, an engine, a store.
+// A stage is where a scenario is played: a transport, an engine, a store.
 type stage struct {
 	connection  store.ConnectionID
 	scenario    *scenario
@@ -32,7 +32,7 @@ type stage struct {
 	starting    func(*run.Run) // sees a run of a fake guest before it begins
 }
 
-// A played run is what is left of one.
+// A played is a run that is over, with everything it left.
 type played struct {
 	result  *run.Result
 	refused *run.Refusal
@@ -42,7 +42,7 @@ type played struct {
 	secrets []string // values that no event may hold
 }
 
-// open prepares a stage. The refusal is that of the manifest.
+// open prepares a stage. It may return the refusal of the manifest.
 func (g *stage) open(t *testing.T) *run.Refusal {
 	t.Helper()
 	ctx := context.Background()

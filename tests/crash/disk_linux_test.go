@@ -13,7 +13,8 @@ import (
 	"github.com/sluicehost/sluice/tests/campaign"
 )
 
-// inside names the directory for the disk, in the process that may mount one.
+// inside names the directory for the disk, in the environment of the process that may
+// mount one.
 const inside = "SLUICE_CRASH_DISK"
 
 // TestFullDisk runs the test proper in a mount namespace of its own.
@@ -49,7 +50,7 @@ func newDisk(t *testing.T, dir string) disk {
 	return disk{t, dir}
 }
 
-// leave changes the size of the disk so that so many bytes are free.
+// leave changes the size of the disk so that this many bytes are free.
 func (d disk) leave(free int64) {
 	d.t.Helper()
 	var s syscall.Statfs_t
@@ -72,7 +73,7 @@ const (
 	freeNone   = 0
 )
 
-// still is how long nothing must happen to say that a run waits: the store
+// still is how long nothing must happen for a run to count as waiting: the store
 // measures every second.
 const still = 2500 * time.Millisecond
 
@@ -91,7 +92,7 @@ func fillDisk(t *testing.T, d disk) {
 	besideFull(d, w)
 	w.check()
 
-	// It fills, and is freed again.
+	// The disk fills, and is freed again.
 	l := w.start(w.committed + 8*pagesPerRun)
 	l.await(50)
 	for _, free := range []int64{freeLittle, freeScarce} {
@@ -111,7 +112,7 @@ func fillDisk(t *testing.T, d disk) {
 	w.succeed(l)
 	w.check()
 
-	// It fills to the last byte, and the host ends.
+	// The disk fills to the last byte, and the host ends.
 	l = w.start(w.committed + 8*pagesPerRun)
 	l.await(50)
 	d.leave(freeNone)

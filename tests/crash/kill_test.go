@@ -19,15 +19,15 @@ const (
 	pagesEvents = 4*pagesPerRun + 10
 )
 
-// A moment is when a host is killed: after so many events and then some time.
+// A moment is when a host is killed: after a number of events and then some time.
 type moment struct {
 	events int
 	after  time.Duration
 }
 
-// anyMoment: a third of the kills hits the start of the program (opening the
-// store, closing the run before, launching), the others anything from the
-// first event to past the exit.
+// anyMoment picks a moment: a third of the kills hit the start of the program (opening
+// the store, closing the run before, launching), the others anything from the first
+// event to after the exit.
 func anyMoment(r *rand.Rand) moment {
 	if r.IntN(3) == 0 {
 		return moment{0, time.Duration(r.IntN(120_000)) * time.Microsecond}
@@ -35,9 +35,8 @@ func anyMoment(r *rand.Rand) moment {
 	return moment{1 + r.IntN(pagesEvents*5/4), time.Duration(r.IntN(3_000)) * time.Microsecond}
 }
 
-// killed lets a run go until the moment has come, kills the host alone, and
-// returns the events that were announced. dead is false when the run was over
-// before.
+// killed lets a run go until the moment has come, kills the host alone, and returns the
+// events that were announced. dead is false if the run was over before.
 func (l *live) killed(m moment) (announced []event, dead bool) {
 	l.p.t.Helper()
 	l.await(m.events)

@@ -25,7 +25,7 @@ func TestPowerCut(t *testing.T) {
 	w.undisturbed(pagesPerRun)
 	w.check()
 	for i := range c.Length(2, 1) {
-		// Done a moment ago: only what was synced of it is there afterwards.
+		// Just before the cut: only what was synced is there afterwards.
 		value := strings.Repeat("v", 1+i)
 		w.p.keep(value)
 		if i%2 == 1 { // and sometimes cut right after that

@@ -53,7 +53,7 @@ func TestUnwritable(t *testing.T) {
 	}
 }
 
-// reachable is the program where every user can start it.
+// reachable returns a copy of the program that every user can start.
 func reachable(t *testing.T) string {
 	t.Helper()
 	if fi, err := os.Stat(built.sluice); err != nil || fi.Mode()&0o005 == 0 {

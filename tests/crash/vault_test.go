@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehost/sluice/tests/campaign"
 )
 
-// secret is what the vault of a data directory has.
+// secret returns the value of a secret in the vault of a data directory.
 func secret(data, connection, name string) (value string, err error) {
 	v, err := vault.Open(data)
 	if err != nil {

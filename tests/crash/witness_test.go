@@ -24,7 +24,7 @@ func newWitness(p program) *witness {
 	return &witness{p: p, announced: map[string][]event{}, ended: map[string]string{}, acked: map[string]bool{}}
 }
 
-// saw takes the events of one run.
+// saw records the events of one run.
 func (w *witness) saw(events []event) {
 	w.p.t.Helper()
 	if len(events) == 0 {
@@ -41,8 +41,8 @@ func (w *witness) saw(events []event) {
 	}
 }
 
-// keys are the records of items in the batches that events announce: the
-// connector emits them in one order.
+// keys returns the keys of items in the batches that events announce: the connector
+// emits them in a fixed order.
 func keys(events []event) []string {
 	from, accepted := startOf(events)
 	var out []string
@@ -54,7 +54,7 @@ func keys(events []event) []string {
 	return out[:accepted]
 }
 
-// startOf is the page that the connector went on from, and how many records of
+// startOf returns the page from which the connector continued, and how many records of
 // items were announced.
 func startOf(events []event) (from, accepted int) {
 	for _, e := range events {
@@ -132,8 +132,8 @@ func (w *witness) check() {
 	w.checkHealth()
 }
 
-// checkRun: how a run ended, and that its timeline is whole and has all that
-// was announced.
+// checkRun checks how a run ended, and that its timeline is whole and has everything
+// that was announced.
 func (w *witness) checkRun(r runLine) {
 	t := w.p.t
 	t.Helper()
@@ -170,7 +170,8 @@ func (w *witness) checkRun(r runLine) {
 	}
 }
 
-// checkEnd: a run either committed its end before the kill or was cut off, and nothing in between.
+// checkEnd: a run either committed its end before the kill or was cut off; there is
+// nothing in between.
 func (w *witness) checkEnd(r runLine, events []event) {
 	t := w.p.t
 	t.Helper()
@@ -226,9 +227,9 @@ func (w *witness) records(stream string) []record {
 	return lines[record](w.p, "records", "pages", stream, "--limit", "0")
 }
 
-// checkItems: every key that was acknowledged or lies before the cursor is
-// stored once, as it was emitted, and nothing is that no run could have
-// emitted. A record of items never changes, so versions have no holes.
+// checkItems: every key that was acknowledged or lies before the cursor is stored once,
+// as it was emitted, and nothing is stored that no run could have emitted. A record of
+// items never changes, so its versions have no gaps.
 func (w *witness) checkItems() {
 	t := w.p.t
 	t.Helper()
@@ -313,9 +314,9 @@ func (w *witness) checkHealth() {
 	}
 }
 
-// complete runs undisturbed to the next page boundary and compares the whole
-// set; then a run with nothing to do and one from the beginning, which finds
-// every record as it is.
+// complete runs undisturbed to the next page boundary and compares everything; then
+// come a run with nothing to do, and one from the beginning, which finds every record
+// unchanged.
 func (w *witness) complete() {
 	t := w.p.t
 	t.Helper()

@@ -15,7 +15,7 @@ import (
 	"github.com/sluicehost/sluice/tests/e2e/served"
 )
 
-// code is an answer to a question for one.
+// code is an answer to a question for a code.
 var code = map[string]any{"answers": map[string]any{"code": "914207"}}
 
 // refused reports whether an error says that an answer or a cancel came too late.
@@ -72,7 +72,7 @@ func TestRaces(t *testing.T) {
 	}
 }
 
-// race runs once, and says what became of the question.
+// race starts one run, and returns what became of the question.
 func race(t *testing.T, c *served.Client, workflow string, late bool) string {
 	ctx := soon(t)
 	id, err := c.Start(ctx, workflow, "")

@@ -62,8 +62,8 @@ func TestFollowed(t *testing.T) {
 	all.Wait()
 }
 
-// Open streams do not hold up the end of the service, and show of a run that
-// it ends what became of it.
+// Open streams do not delay the shutdown of the service, and show how it ended their
+// runs.
 func TestShutdownWithStreams(t *testing.T) {
 	h, closeIt := open(t, tempDir(t))
 	install(t, h.Client, "tests/e2e/guest")

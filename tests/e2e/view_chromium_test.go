@@ -20,7 +20,7 @@ import (
 	"github.com/sluicehost/sluice/tests/e2e/served"
 )
 
-// viewed are pages to look at: one that moves all the time, one that turns its
+// viewed are pages for the live view: one that moves all the time, one that changes its
 // colour on a click, one with secrets and controls.
 var viewed = map[string]string{
 	"/moves": browsing.Moving, "/flips": browsing.Flipping,
@@ -29,14 +29,15 @@ var viewed = map[string]string{
 <script>document.title = "Form"</script>`,
 }
 
-// A look is one connection of an owner's page, without the page.
+// A look is a connection to the live view as the owner's page makes it, without the
+// page.
 type look struct {
 	t    *testing.T
 	conn *websocket.Conn
 	last []byte // the newest picture
 }
 
-// looking logs in, mints and connects.
+// looking logs in, mints a token and connects.
 func looking(t *testing.T, h *served.Host, run, mode string) *look {
 	t.Helper()
 	link, err := h.Server.LoginLink(t.Context())
@@ -87,7 +88,7 @@ func (l *look) say(m any) {
 	}
 }
 
-// next is the next message, or picture, which is acknowledged.
+// next returns the next message, or the next picture, which it acknowledges.
 func (l *look) next() (picture []byte, m map[string]any) {
 	l.t.Helper()
 	_ = l.conn.SetReadDeadline(time.Now().Add(2 * time.Minute))
@@ -116,7 +117,7 @@ func (l *look) told(right func(m map[string]any) bool) map[string]any {
 	}
 }
 
-// shade is how light a picture is at a point of the page.
+// shade returns the brightness of a picture at a point of the page.
 func shade(t *testing.T, picture []byte, x, y int) uint8 {
 	t.Helper()
 	return shadeOf(t, picture, x, y, 1280)
@@ -234,7 +235,7 @@ func TestLiveViewOfChromium(t *testing.T) {
 		t.Errorf("%v", found)
 	}
 
-	// Another window of the owner's has control once it was given back, and not before.
+	// Another window of the owner gets control once it was given back, and not before.
 	typed := func() string {
 		n, err := tab.Read(t.Context(), page.Query{Selectors: []page.Selector{{CSS: "#t"}}})
 		if err != nil {

@@ -22,17 +22,17 @@ import (
 const (
 	// mostGrowth is how much the host may grow by, whatever runs.
 	mostGrowth = 64 << 20
-	// warmRounds are the neighbour's runs before the first attack: what they
-	// leave in pools and caches is not the attacks' doing.
+	// warmRounds are the neighbour's runs before the first attack, so that what they
+	// leave in pools and caches does not count as the attacks' doing.
 	warmRounds = 25
-	// waiting is how many workers a host starts in advance, keptOpen of
-	// how many modules it keeps a descriptor.
+	// waiting is how many workers a host starts in advance, keptOpen for how many
+	// modules it keeps a descriptor open.
 	waiting  = 2
 	keptOpen = 64
 )
 
-// roomy are budgets that no case uses up unless it means to: those that do
-// bring their own.
+// roomy returns budgets that no case uses up by accident: cases that mean to bring
+// their own.
 func roomy() run.Budgets {
 	b := run.DefaultBudgets()
 	b.Compute, b.Active, b.Stall, b.Total = 30*time.Second, time.Minute, time.Minute, 2*time.Minute
@@ -73,7 +73,7 @@ type siege struct {
 	worst     growth
 }
 
-// growth is how far above its start the host was, and in which case.
+// growth is how far the host's memory was above its start, and in which case.
 type growth struct {
 	bytes int64
 	name  string

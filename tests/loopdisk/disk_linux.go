@@ -69,11 +69,11 @@ type Disk struct {
 	gen   int // images so far
 }
 
-// size is sparse: it takes what is written to it.
+// size is that of a sparse file: it takes only the space that is written.
 const size = 2 << 30
 
-// New makes an empty disk and mounts it. It skips the test where there are no
-// loop devices to be had.
+// New makes an empty disk and mounts it. It skips the test where there are no loop
+// devices.
 func New(t *testing.T) *Disk {
 	t.Helper()
 	tmp := shelf(t)
@@ -188,8 +188,8 @@ func (d *Disk) Cut() {
 	if err := unix.IoctlSetPointerInt(int(f.Fd()), ext4Shutdown, shutdownNoSync); err != nil {
 		d.t.Fatalf("cut the power: %v", err)
 	}
-	// What a file system does while it is unmounted must not count, so the next
-	// one begins with a copy.
+	// What a file system does while it is unmounted must not count, so the next mount
+	// begins with a copy.
 	d.gen++
 	next := fmt.Sprintf("%s.%d", strings.TrimSuffix(d.image, filepath.Ext(d.image)), d.gen)
 	if err := copySparse(d.image, next); err != nil {
@@ -255,7 +255,8 @@ func Stop(t *testing.T, p *os.Process) {
 	t.Fatal("the writer cannot be stopped")
 }
 
-// stopped: every thread is, or waits in the kernel and will be when it leaves.
+// stopped reports whether every thread is stopped, or waits in the kernel and will be
+// stopped when it leaves.
 func stopped(tasks string) bool {
 	all, err := os.ReadDir(tasks)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/sluicehost/sluice/tests/portal/site"
 )
 
-// The portal is collected from a home that only its owner enters, its
-// statement is ordered once, and the second run finds the profile signed in and asks nothing.
+// The portal is collected in a home directory that only its owner enters. Its statement
+// is ordered once, and the second run finds the profile signed in and asks nothing.
 func TestCollect(t *testing.T) {
 	o := newOwner(t)
 	o.do(o.portal("--trace")...).want(t, 0, "Signed in", "accounts: 2 collected", "bookings: 60 collected, 60 new or changed", "traces/browser-trace-run_")
@@ -27,8 +27,8 @@ func TestCollect(t *testing.T) {
 	}
 }
 
-// A password that the bank refuses and a server that the owner did not allow end the
-// run with what happened, and nothing is tried twice.
+// A password that the bank refuses, and a server that the owner did not allow, end the
+// run with a message that says so, and nothing is tried twice.
 func TestRefused(t *testing.T) {
 	o := newOwner(t)
 	o.do(o.portal("--secret", "password=@"+o.keep("wrong", "wrong-horse"))...).want(t, 1, "the bank refuses to sign in", "See to what the message says")
@@ -42,8 +42,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// Without a browser a run is refused before anything is started, and told what to
-// install.
+// Without a browser a run is refused before anything starts, with a message that says
+// what to install.
 func TestNoBrowser(t *testing.T) {
 	o := newOwner(t)
 	o.env = []string{"SLUICE_BROWSER=/nonexistent"}

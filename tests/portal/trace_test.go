@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// traced looks into the archive of the owner's one traced run: pictures and a page
-// that shows the steps when it is opened from a disk.
+// traced checks the archive of the owner's one traced run: pictures, and a page that
+// shows the steps when it is opened from a disk.
 func (o *owner) traced() {
 	t := o.t
 	t.Helper()

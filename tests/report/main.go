@@ -22,7 +22,7 @@ func main() {
 	}
 }
 
-// An event is one of test2json.
+// An event is an event of test2json.
 type event struct {
 	Action, Package, Test, Output string
 }

@@ -6,7 +6,7 @@ package payload
 // breaks close whatever context a string may stand in.
 var breaks = []string{``, `">`, `'>`, `-->`, `</script>`, `</title>`, `</textarea>`, `</style>`, `</bdi></blockquote>`, "`}", `]]>`, "\n\n"}
 
-// acts are what follows.
+// acts follow a break.
 var acts = []string{
 	`<script>window.pwned=1;alert(1)</script>`,
 	`<img src=x onerror="window.pwned=1;alert(1)">`,

@@ -61,8 +61,8 @@ func (b *Builder) Type(signature string) uint32 {
 	return uint32(len(b.types) - 1)
 }
 
-// Import returns a function of one of the sluice modules, with its type of the
-// contract.
+// Import returns a function of one of the sluice modules, with the type that the
+// contract gives it.
 func (b *Builder) Import(module, name string) Func {
 	for _, f := range abi.Functions {
 		if f.Module == module && f.Name == name {

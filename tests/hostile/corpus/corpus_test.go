@@ -43,8 +43,8 @@ func TestRefusedModules(t *testing.T) {
 	}
 }
 
-// Everything else is a well-formed connector, so that it gets as far as its
-// attack: it passes the walk and carries a manifest.
+// All other cases are well-formed connectors that get as far as their attack: they pass
+// the walk and carry a manifest.
 func TestRunnableModules(t *testing.T) {
 	for _, c := range corpus.Modules() {
 		if c.Refused() {

@@ -1,6 +1,6 @@
 package corpus
 
-// disorder makes right calls at the wrong time, and ends that do not fit.
+// disorder makes valid calls at the wrong time, and ends that do not fit.
 func disorder() []Case {
 	wrong := func(name, subtype string, body func(c *Connector) Code) Case {
 		return Case{Name: "order-" + name, Group: GroupOrder, Rule: "call order", Want: Violation, Subtype: subtype, Wasm: connector("", body)}

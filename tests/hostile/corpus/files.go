@@ -73,7 +73,7 @@ func each(attempt func(fd Code) Code) Code {
 	return Seq(attempt(mount), Must(), attempt(scratch), Must())
 }
 
-// leaving are paths that leave any directory by themselves, or are none.
+// leaving are paths that leave any directory by themselves, or are not valid.
 var leaving = []string{
 	"..", "../", "../outside.txt", "./../outside.txt", "folder/../../outside.txt", "folder/../../elsewhere/other.txt",
 	"../root/../outside.txt", "inside.txt/../../outside.txt", "/etc/passwd", "/data/inside.txt", "//etc/passwd", "/",
@@ -86,8 +86,8 @@ var linked = []string{
 	"escape-parent/outside.txt", "escape-parent/root/inside.txt", "absolute", "absolute/", "loop", "loop/x",
 }
 
-// fileAttacks must achieve nothing: each attempt gets an errno, or the guest
-// traps and with it the case.
+// fileAttacks must achieve nothing: each attempt gets an errno; otherwise the guest
+// traps, and the case fails.
 func fileAttacks() []Case {
 	var cases []Case
 	add := func(name, rule, locals string, attack func(f Files) Code) {
@@ -214,10 +214,9 @@ func fileAttacks() []Case {
 	return cases
 }
 
-// control shows that the directory is there, without which every attack would
-// fail for the wrong reason, and remembers which descriptor it is: the first
-// two preopened ones are MountPath and the scratch directory in some order. It
-// leaves nothing open.
+// control shows that the directory is there, without which every attack would fail for
+// the wrong reason, and remembers which descriptor it is: the first two preopened ones
+// are MountPath and the scratch directory, in either order. It leaves nothing open.
 func (f Files) control() Code {
 	remember := func(mount, scratch int32) Code {
 		return Seq(I32(mountAt), I32(mount), Store(0), I32(scratchAt), I32(scratch), Store(0),

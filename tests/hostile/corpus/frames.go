@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A record is one record of a frame by its parts, so that each can lie.
+// A record has the parts of one record of a frame, so that each part can lie.
 type record struct {
 	op, keyKind        byte
 	stream             uint16

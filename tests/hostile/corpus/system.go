@@ -8,7 +8,7 @@ func systemCalls() []Case {
 			return Seq(attack(c), c.Say(DoneLine(0)))
 		})}
 	}
-	// A bad pointer is an errno of WASI, or ends the run as one of the ABI does.
+	// A bad pointer gives an errno of WASI, or ends the run as in a call of the ABI.
 	pointer := func(name, locals string, attack func(c *Connector) Code) Case {
 		c := fails(name, "pointer bounds", locals, attack).or(Violation)
 		c.Subtype = "abi_fault"

@@ -1,6 +1,6 @@
 package corpus
 
-// traps fault in each way that the engine has a word for.
+// traps fault in every way that the engine distinguishes.
 func traps() []Case {
 	trap := func(name, kind string, body Code) Case {
 		return Case{Name: "trap-" + name, Group: GroupTrap, Rule: "exit and traps", Want: Trapped, Trap: kind,
