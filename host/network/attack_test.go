@@ -370,8 +370,8 @@ func TestStalledTLS(t *testing.T) {
 	}
 }
 
-// Section 6.2 step 7: a server may answer while the request is still sent, and
-// never read it; neither the answer nor its end waits for that.
+// A server may answer while the request is still being sent, and never read it;
+// neither the answer nor its end waits for that.
 func TestEarlyAnswer(t *testing.T) {
 	base, e := raw(t, func(c net.Conn) {
 		_, _ = c.Read(make([]byte, 100))
@@ -501,7 +501,7 @@ func TestAltSvc(t *testing.T) {
 	}
 }
 
-// Section 17: the end of a session ends what a guest left behind.
+// Closing a session closes the connections that the guest left open.
 func TestSessionEndsConnections(t *testing.T) {
 	gone := make(chan struct{}, 2)
 	base, e := raw(t, func(c net.Conn) {

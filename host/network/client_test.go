@@ -180,7 +180,7 @@ func TestDenied(t *testing.T) {
 	}
 }
 
-// Section 6.2 steps 1 and 2.
+// What is not an absolute https URL of a host is refused before any look-up.
 func TestNoURL(t *testing.T) {
 	c := client(t, network.Options{Resolver: &names{}}, entry(t, "api.example.com", true))
 	for _, u := range []string{
@@ -542,7 +542,7 @@ func TestSession(t *testing.T) {
 	r := ask("/")
 	for _, h := range r.Headers {
 		if h[0] == "Set-Cookie" {
-			t.Error("the guest sees a cookie (S76)")
+			t.Error("the guest sees a cookie")
 		}
 	}
 	var all string

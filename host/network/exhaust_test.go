@@ -38,8 +38,7 @@ func TestSwitchedProtocol(t *testing.T) {
 	}
 }
 
-// Section 17: every hop is a request, and what all bodies bring is counted while
-// it comes.
+// Every hop counts as a request, and the bytes of all bodies are counted as they arrive.
 func TestRunLimits(t *testing.T) {
 	base, e := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/loop" {
@@ -119,7 +118,7 @@ func TestCookieRules(t *testing.T) {
 	}
 }
 
-// Section 6.2 step 1 holds for what a redirect makes of a URL, too.
+// The limit on the length of a URL also holds for the target of a redirect.
 func TestLongLocation(t *testing.T) {
 	base, e := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Location", r.URL.Path+strings.Repeat("a", 3000)+"/x")

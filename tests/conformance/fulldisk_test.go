@@ -13,7 +13,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// fullStore takes no records, or has nothing settled, until it is let.
+// fullStore accepts no records, or settles no commit, until the test lets it.
 type fullStore struct {
 	store.Store
 	offered chan struct{} // closed once it has something to wait with
@@ -39,8 +39,7 @@ func (s *fullStore) Submit(ctx context.Context, c *store.Commit) (*store.Receipt
 	return receipt, nil
 }
 
-// S125, R173: a run that waits for space on the disk is cancelled at once, in the
-// middle of that wait.
+// A run that waits for space on the disk can be cancelled at once, during that wait.
 func TestCancelOnAFullDisk(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -76,8 +75,8 @@ func TestCancelOnAFullDisk(t *testing.T) {
 	}
 }
 
-// stalling is a store whose disk is full until there is room: it takes no records,
-// or settles nothing at all, and says so.
+// stalling is a store whose disk is full until there is room: it accepts no records, or
+// settles no commit at all, and says so.
 type stalling struct {
 	store.Store
 	halted bool
@@ -117,7 +116,7 @@ func (s *stalling) Submit(ctx context.Context, c *store.Commit) (*store.Receipt,
 	return receipt, nil
 }
 
-// Renew waits as any other commit does.
+// Renew waits like any other commit.
 func (s *stalling) Renew(ctx context.Context, l store.Lease, ttl time.Duration) (store.Lease, error) {
 	if s.full.Load() && s.halted {
 		select {
@@ -129,7 +128,7 @@ func (s *stalling) Renew(ctx context.Context, l store.Lease, ttl time.Duration) 
 	return s.Store.Renew(ctx, l, ttl)
 }
 
-// stalledDrive is a run on a full disk that has been told so.
+// stalledDrive is a run that was told that the disk is full.
 func stalledDrive(t *testing.T, halted bool) (d *drive, full *stalling, said chan string, interrupt func()) {
 	full, said = &stalling{halted: halted, room: make(chan struct{})}, make(chan string, 8)
 	d = faultStage(t).drive(t, func(in *run.Input, deps *run.Deps) {
@@ -155,8 +154,9 @@ func stalledDrive(t *testing.T, halted bool) (d *drive, full *stalling, said cha
 	return d, full, said, interrupt
 }
 
-// A run on a full disk says so, keeps its guest waiting at no cost, and goes on by
-// itself when there is room. Where events can still be written, one says it at once.
+// A run on a full disk reports it, keeps its guest waiting at no cost, and continues by
+// itself when there is room. While events can still be written, an event says so at
+// once.
 func TestRoomAgain(t *testing.T) {
 	for _, halted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("halted=%v", halted), func(t *testing.T) {
@@ -188,8 +188,8 @@ func TestRoomAgain(t *testing.T) {
 	}
 }
 
-// Whoever interrupts a run on a disk so full that its end cannot be written gets
-// the end all the same, and so does a host that stops.
+// An interrupt on a disk so full that the run's end cannot be written ends the run all
+// the same, and so does a host that stops.
 func TestLeaveAFullDisk(t *testing.T) {
 	for _, c := range []struct{ who, reason string }{{"owner", "owner_cancelled"}, {"host", "controller_restarted"}} {
 		t.Run(c.who, func(t *testing.T) {

@@ -37,8 +37,8 @@ func runStatus(t *testing.T, err error) string {
 	return refused.Details["runStatus"].(string)
 }
 
-// R224, A74: a STATE is a drain point. What was sent before it is durable, then
-// run.paused, then the worker stands; its reply comes after run.resumed.
+// A pause takes effect at a STATE: what was sent before it is durable, then comes
+// run.paused, then the worker is suspended; the reply comes after run.resumed.
 func TestPauseAtState(t *testing.T) {
 	d := faultStage(t).drive(t, nil).started()
 	d.pause("")
@@ -80,9 +80,8 @@ func TestPauseAtState(t *testing.T) {
 	}
 }
 
-// R223: an immediate pause takes effect at the next call, also at one that waits
-// for nothing; credit is kept back, and what comes meanwhile is in its place
-// afterwards.
+// An immediate pause takes effect at the next call, even one that does not wait for a
+// reply. Credit is held back, and messages that arrive meanwhile keep their order.
 func TestPauseImmediate(t *testing.T) {
 	d := faultStage(t).drive(t, nil).started()
 	d.pause(run.DrainImmediate)
@@ -105,7 +104,7 @@ func TestPauseImmediate(t *testing.T) {
 	}
 }
 
-// R223: a DONE that is the drain point is held unprocessed until resume.
+// A DONE at which a pause takes effect stays unprocessed until resume.
 func TestPauseHoldsDone(t *testing.T) {
 	d := faultStage(t).drive(t, nil).started()
 	d.pause("")
@@ -133,7 +132,7 @@ func TestPauseHoldsDone(t *testing.T) {
 	}
 }
 
-// R223: a guest that makes no call in time is suspended where it stands.
+// A guest that makes no call in time is suspended in the middle of its work.
 func TestPauseWithoutCalls(t *testing.T) {
 	d := faultStage(t).drive(t, func(in *run.Input, _ *run.Deps) { in.Budgets.Drain = time.Millisecond }).started()
 	d.pause("")
@@ -148,7 +147,7 @@ func TestPauseWithoutCalls(t *testing.T) {
 	d.end()
 }
 
-// R227, A76: resume withdraws a pause that has not taken effect, without an event.
+// Resume withdraws a pause that has not taken effect, without an event.
 func TestPauseWithdrawn(t *testing.T) {
 	d := faultStage(t).drive(t, nil).started()
 	if _, err := d.run.Resume(run.ResumeRequest{}); runStatus(t, err) != "running" {
@@ -166,7 +165,7 @@ func TestPauseWithdrawn(t *testing.T) {
 	}
 }
 
-// A75, R226: a question is answered while the run is paused; the answer reaches
+// A question is answered while the run is paused; the answer reaches
 // the guest on resume, and node.resumed follows run.resumed.
 func TestAnswerWhilePaused(t *testing.T) {
 	owner := newDesk()
@@ -205,7 +204,7 @@ func TestAnswerWhilePaused(t *testing.T) {
 	}
 }
 
-// R225: time-outs of questions stand still while the run is paused; the pending
+// Time-outs of questions stand still while the run is paused; the pending
 // record says when it ends now.
 func TestPausedQuestionKeepsItsTime(t *testing.T) {
 	owner := newDesk()
@@ -236,7 +235,7 @@ func TestPausedQuestionKeepsItsTime(t *testing.T) {
 	if more := resolved.OccurredAt.Sub(resumed.OccurredAt); more < left-50*time.Millisecond {
 		t.Errorf("it had %s left, and timed out after %s", left, more)
 	}
-	if at := d.until("approval.received"); member(t, at, "action") != `"timeout"` { // A150
+	if at := d.until("approval.received"); member(t, at, "action") != `"timeout"` {
 		t.Errorf("received %s", at.Data)
 	}
 	d.guest.does(doneNone)
@@ -245,8 +244,7 @@ func TestPausedQuestionKeepsItsTime(t *testing.T) {
 	d.end()
 }
 
-// R226: a paused run that is cancelled is let run for its grace with every call
-// failing.
+// A cancelled run that was paused runs on for its grace, and every call fails.
 func TestCancelWhilePaused(t *testing.T) {
 	d := faultStage(t).drive(t, nil).started()
 	d.guest.does(forever)
@@ -268,7 +266,7 @@ func TestCancelWhilePaused(t *testing.T) {
 	}
 }
 
-// §19.1: paused time has a budget of its own, and costs no other.
+// Paused time has a budget of its own, and costs no other.
 func TestPauseBudget(t *testing.T) {
 	d := faultStage(t).drive(t, func(in *run.Input, _ *run.Deps) {
 		in.Budgets.Total, in.Budgets.Pause = 2*time.Second, 3*time.Second
@@ -281,7 +279,7 @@ func TestPauseBudget(t *testing.T) {
 	}
 }
 
-// heldFiles answer when a test lets them.
+// heldFiles answers when a test lets it.
 type heldFiles struct{ asked, answer chan struct{} }
 
 func (f *heldFiles) Handle(context.Context, abi.Call, []byte) ([]byte, abi.Errno) {
@@ -296,7 +294,7 @@ func (f *heldFiles) Takes(call abi.Call, _ []byte) bool {
 
 func (f *heldFiles) Close(context.Context) error { return nil }
 
-// R224: a call that is being executed finishes, and its reply is kept back.
+// A call in progress finishes, and its reply is held back.
 func TestPauseDuringCall(t *testing.T) {
 	files := &heldFiles{make(chan struct{}), make(chan struct{})}
 	var d *drive
@@ -320,7 +318,7 @@ func TestPauseDuringCall(t *testing.T) {
 	d.end()
 }
 
-// R72, R223: a request to pause lapses when the run ends first.
+// A request to pause lapses when the run ends first.
 func TestPauseLapses(t *testing.T) {
 	d := faultStage(t).drive(t, nil).started()
 	d.pause("")

@@ -26,8 +26,8 @@ func (p population) exceeds(q population) bool {
 	return p.workers > q.workers || p.descriptors > q.descriptors || p.goroutines > q.goroutines
 }
 
-// census counts, but for the descriptors of files in dir, the store's. It is
-// meaningful when nothing runs.
+// census counts everything except descriptors of files in dir, the store's. The result
+// is meaningful only while nothing runs.
 func census(t *testing.T, dir string) population {
 	t.Helper()
 	p := population{workers: len(children(t)), goroutines: runtime.NumGoroutine()}
@@ -66,9 +66,8 @@ func (c *siege) rested(t *testing.T) population {
 	}
 }
 
-// settled waits until there is no more of anything than want allows: the last
-// closing of a descriptor and the end of a goroutine may come a moment after
-// the end of a run.
+// settled waits until nothing exceeds what want allows: the last closing of a
+// descriptor and the end of a goroutine may come a moment after the end of a run.
 func (c *siege) settled(t *testing.T, want population) population {
 	t.Helper()
 	look := time.NewTicker(2 * sampleEvery)

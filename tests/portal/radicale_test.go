@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A web page that nobody of this project wrote is collected as its README says.
+// A web page that is not ours is collected as the connector's README says.
 func TestRadicale(t *testing.T) {
 	program, err := exec.LookPath("radicale")
 	if err != nil {
