@@ -174,10 +174,11 @@ func TestExchangeEnds(t *testing.T) {
 }
 
 // TestExchangeTurns: a wait for a turn is told of while nothing else goes on, and
-// its end too (S77).
+// its end too. The turn is so long that it is not over before the second asks.
 func TestExchangeTurns(t *testing.T) {
+	t.Parallel()
 	base, e := serve(t, func(http.ResponseWriter, *http.Request) {})
-	own := network.NewGovernor(network.Pace{PerSecond: 5, Burst: 1, AtOnce: 4, LongestStop: time.Minute})
+	own := network.NewGovernor(network.Pace{PerSecond: 0.5, Burst: 1, AtOnce: 4, LongestStop: time.Minute})
 	s := network.NewSession(client(t, network.Options{Own: own}, e))
 	var told []string
 	s.Waits(func(origin string, until time.Time) { told = append(told, fmt.Sprint(origin == base, until.IsZero())) })
