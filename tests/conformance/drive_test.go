@@ -19,7 +19,7 @@ import (
 )
 
 // patience is how long a test waits for what must happen.
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 // A puppet is a guest that does what a test says, one step at a time, and notes
 // what the host does to it.
