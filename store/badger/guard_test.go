@@ -68,16 +68,6 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// Locks and mapped writes are not dependable there.
-func TestNetworkFS(t *testing.T) {
-	if err := badger.RefuseFS("/d", 0x6969); err == nil || !strings.Contains(err.Error(), "nfs") {
-		t.Errorf("nfs: %v", err)
-	}
-	if err := badger.RefuseFS("/d", 0xEF53); err != nil {
-		t.Errorf("ext4: %v", err)
-	}
-}
-
 func TestURL(t *testing.T) {
 	for _, bad := range []string{"", "memory", "redis:x", "badger:", "memory:x", "memory:?nonsense=1", "memory:?per_stream=maybe", "memory:?memory=huge"} {
 		if s, err := badger.OpenURL(bad, badger.Options{}); err == nil {
