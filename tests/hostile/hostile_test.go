@@ -1,3 +1,5 @@
+//go:build unix
+
 // Package hostile_test runs the corpus of hostile modules through a whole host:
 // each ends its own run, with the right reason, and nothing else (S7).
 package hostile_test
