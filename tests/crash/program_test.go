@@ -16,7 +16,7 @@ import (
 )
 
 // patience is how long a command may take that should take a second.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // A program is the command line on one data directory.
 type program struct {

@@ -17,7 +17,7 @@ import (
 const (
 	password = "correct-horse"
 	code     = "271828"
-	patience = time.Minute // for a command that takes seconds
+	patience = 3 * time.Minute // for a command that takes seconds
 )
 
 // An owner has a home that nobody else can enter, as root's is, a bank, and the
