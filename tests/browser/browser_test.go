@@ -65,7 +65,7 @@ func open() (stop func()) {
 	}
 	clean := stop
 	return func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		_ = one.browser.Close(ctx)
 		clean()

@@ -79,7 +79,7 @@ func together(t *testing.T, s *browsing.Session, request string) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+			ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer stop()
 			raw, errno := s.Handle(ctx, abi.CallBrowser, []byte(request))
 			if ctx.Err() != nil || len(raw) == 0 {

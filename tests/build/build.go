@@ -1,5 +1,3 @@
-//go:build unix
-
 // Package build compiles what tests run: the program sluice and guests. Every test process of a checkout shares the
 // results, which lie in .cache/build under a digest of the sources, so that each is linked once, whoever asks first.
 package build
@@ -19,7 +17,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/sluicehost/sluice/host/sandbox"
@@ -166,20 +163,8 @@ func forget(name, path string) error {
 	return nil
 }
 
-func lock(path string) (unlock func() error, err error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
-		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
-	}
-	return f.Close, nil
-}
-
-// digest covers every file that a program may be built from: Go files other than tests,
-// modules, and embedded files, which lie outside of docs, tests and testdata. It reads
-// them once per process.
+// digest covers every file that a program may be built from: Go files but for tests, modules, and what is embedded,
+// which lies outside of docs, tests and testdata. It reads them once in a process.
 var digest = sync.OnceValues(func() (string, error) {
 	top, err := Top()
 	if err != nil {

@@ -73,7 +73,7 @@ func startRadicale(t *testing.T) *radicale {
 			c.Close()
 			return r
 		}
-		if time.Since(began) > 30*time.Second {
+		if time.Since(began) > 2*time.Minute {
 			t.Fatalf("radicale does not listen: %v\n%s", err, r.said(t))
 		}
 	}

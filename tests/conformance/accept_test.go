@@ -54,8 +54,13 @@ func TestAccept(t *testing.T) {
 	g := faultStage(t)
 	slots := &places{free: make(chan struct{})}
 	renewed := &renewals{Store: g.host.Store, seen: make(chan struct{}, 100)}
+	var deadline time.Time // of the preparation
 	d := g.drive(t, func(in *run.Input, deps *run.Deps) {
-		in.Budgets.Prepare = time.Second
+		launch := deps.Launch
+		deps.Launch = func(ctx context.Context, l run.Launch) (run.Guest, binding.Binding, error) {
+			deadline, _ = ctx.Deadline()
+			return launch(ctx, l)
+		}
 		in.Request = store.Request{By: "key:k1", Transport: "rest", WorkflowID: "player", Tags: []string{"a"}}
 		deps.Slots, deps.Store, deps.EngineVersion = slots, renewed, "v1.2.3"
 		deps.LeaseTTL, deps.LeaseRenew = time.Minute, time.Millisecond
@@ -84,8 +89,12 @@ func TestAccept(t *testing.T) {
 	if live := d.run.Live(); live.Phase != "preparing" || !live.Queued {
 		t.Errorf("live %+v", live)
 	}
+	freed := time.Now()
 	slots.free <- struct{}{}
 	e := d.until("run.started")
+	if left := deadline.Sub(freed); left < run.DefaultBudgets().Prepare {
+		t.Errorf("when its place was free the preparation had %s left", left)
+	}
 	for name, want := range map[string]string{"workflowId": `"player"`, "transport": `"rest"`, "engineVersion": `"v1.2.3"`} {
 		if got := member(t, e, name); got != want {
 			t.Errorf("run.started has %s %s, want %s", name, got, want)

@@ -19,8 +19,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// patience is how long a test waits for something that must happen.
-const patience = 20 * time.Second
+// patience is how long a test waits for what must happen.
+const patience = 2 * time.Minute
 
 // A puppet is a guest that does what a test says, one step at a time, and records what
 // the host does to it.

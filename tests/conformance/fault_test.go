@@ -284,11 +284,11 @@ func TestGrantGoneAtTheEnd(t *testing.T) {
 // A grant that expires while a run waits ends the run then, not when it next stores
 // something.
 func TestGrantRunsOut(t *testing.T) {
+	t.Parallel()
 	g := faultStage(t)
 	sleep := fakeCall{abi.CallSleep, []byte{0, 0, 0, 0, 0, 0, 0, 1}}
-	began := time.Now()
 	p := g.perform(t, newFakeGuest(started(sleep), exited(0)), nil, func(in *run.Input, d *run.Deps) {
-		until := began.Add(500 * time.Millisecond)
+		until := time.Now().Add(3 * time.Second) // the run begins in less
 		in.Connection.Grant = &store.Grant{AccessMode: "continuous", Status: "active", ExpiresAt: &until}
 	})
 	g.invariants(t, p)

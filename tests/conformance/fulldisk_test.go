@@ -128,14 +128,17 @@ func (s *stalling) Renew(ctx context.Context, l store.Lease, ttl time.Duration) 
 	return s.Store.Renew(ctx, l, ttl)
 }
 
-// stalledDrive is a run that was told that the disk is full.
+// spare is what a run on a full disk may use up of its own time.
+const spare = 4 * time.Second
+
+// stalledDrive is a run on a full disk that has been told so.
 func stalledDrive(t *testing.T, halted bool) (d *drive, full *stalling, said chan string, interrupt func()) {
 	full, said = &stalling{halted: halted, room: make(chan struct{})}, make(chan string, 8)
 	d = faultStage(t).drive(t, func(in *run.Input, deps *run.Deps) {
 		full.Store, deps.Store = deps.Store, full
 		deps.Stalls = func(message string) { said <- message }
 		deps.LeaseTTL, deps.LeaseRenew = time.Hour, 150*time.Millisecond // a renewal that waits keeps nobody waiting
-		in.Budgets.Active, in.Budgets.Stall = time.Second, time.Second   // waiting for the disk costs none of it
+		in.Budgets.Active, in.Budgets.Stall = spare, spare               // waiting for the disk costs none of it
 	})
 	d.ctx, interrupt = context.WithCancel(context.Background())
 	t.Cleanup(interrupt)
@@ -160,13 +163,14 @@ func stalledDrive(t *testing.T, halted bool) (d *drive, full *stalling, said cha
 func TestRoomAgain(t *testing.T) {
 	for _, halted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("halted=%v", halted), func(t *testing.T) {
+			t.Parallel()
 			d, full, said, _ := stalledDrive(t, halted)
 			if !halted {
 				if e := d.until("run.assistance_requested"); !strings.Contains(string(e.Data), "3 MiB are free") {
 					t.Errorf("the event says %s", e.Data)
 				}
 			}
-			time.Sleep(1500 * time.Millisecond) // more than the run's budgets
+			time.Sleep(spare + 500*time.Millisecond) // more than the run's budgets
 			d.quiet()
 			full.full.Store(false)
 			close(full.room)

@@ -155,7 +155,7 @@ func (g *stage) reconnect(t *testing.T, extra string) {
 // play performs one run.
 func (g *stage) play(t *testing.T, r *playedRun) *played {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	out := &played{}
 	q := app.RunRequest{Connector: g.connector, Connection: g.connection, Interpreter: g.interpreter, Secrets: map[string]string{}}

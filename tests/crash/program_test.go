@@ -15,8 +15,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// patience is the time limit of a command that should take a second.
-const patience = time.Minute
+// patience is how long a command may take that should take a second.
+const patience = 3 * time.Minute
 
 // A program is the command line on one data directory.
 type program struct {

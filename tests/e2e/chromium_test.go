@@ -175,7 +175,7 @@ func eval[T any](b *tab, expression string) T {
 // counts as not yet true.
 func (b *tab) until(expression string) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, 15*time.Second)
+	ctx, cancel := context.WithTimeout(b.ctx, time.Minute)
 	defer cancel()
 	look := time.NewTicker(40 * time.Millisecond)
 	defer look.Stop()

@@ -1,3 +1,5 @@
+//go:build unix
+
 package e2e
 
 import (
@@ -27,7 +29,8 @@ import (
 // methods that are called.
 type drawn struct {
 	page.Screen
-	mu       sync.Mutex
+	filming  sync.Mutex // held while a picture is sent, which is one at a time
+	mu       sync.Mutex // guards what follows
 	color    color.RGBA
 	facts    page.Facts
 	viewport page.Viewport
@@ -65,6 +68,7 @@ func (d *drawn) happened(t *testing.T, what string) {
 }
 
 func (d *drawn) set(f func(*drawn)) {
+	d.filming.Lock()
 	d.mu.Lock()
 	f(d)
 	sent, p := d.sent, d.frame()
@@ -72,6 +76,7 @@ func (d *drawn) set(f func(*drawn)) {
 	if sent != nil {
 		sent(p)
 	}
+	d.filming.Unlock()
 	select {
 	case d.changed <- struct{}{}:
 	default:
@@ -94,6 +99,11 @@ func (d *drawn) Cast(ctx context.Context, _ page.Cast, sent func(page.Frame)) er
 	d.sent = sent
 	d.mu.Unlock()
 	<-ctx.Done()
+	d.filming.Lock()
+	defer d.filming.Unlock()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.sent = nil
 	return nil
 }
 

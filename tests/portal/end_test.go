@@ -59,7 +59,7 @@ func TestEnd(t *testing.T) {
 			began := time.Now()
 			_ = cmd.Wait()
 			for len(o.browsers()) > 0 {
-				if time.Since(began) > time.Minute { // a second, on a machine at rest
+				if time.Since(began) > patience { // a second, on a machine at rest
 					t.Fatalf("browsers are left: %v", o.browsers())
 				}
 			}

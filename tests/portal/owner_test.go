@@ -17,7 +17,7 @@ import (
 const (
 	password = "correct-horse"
 	code     = "271828"
-	patience = time.Minute // for a command that takes seconds
+	patience = 3 * time.Minute // for a command that takes seconds
 )
 
 // An owner has a home directory that nobody else can enter, like root's, a bank, and

@@ -62,7 +62,7 @@ func startRadicale(t *testing.T, o *owner, program string) (url string) {
 			_ = c.Close()
 			return "http://" + address
 		}
-		if time.Since(began) > 30*time.Second {
+		if time.Since(began) > 2*time.Minute {
 			t.Fatalf("radicale does not listen: %v", err)
 		}
 	}
