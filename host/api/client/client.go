@@ -34,6 +34,7 @@ type Client struct {
 	artifactClient
 	assistanceClient
 	auditClient
+	authorizationClient
 	connectionClient
 	connectorClient
 	eventClient
@@ -50,28 +51,29 @@ type Client struct {
 
 func newClient(t *transport) *Client {
 	return &Client{
-		t, artifactClient{t}, assistanceClient{t}, auditClient{t}, connectionClient{t}, connectorClient{t}, eventClient{t}, grantClient{t}, keyClient{t},
+		t, artifactClient{t}, assistanceClient{t}, auditClient{t}, authorizationClient{t}, connectionClient{t}, connectorClient{t}, eventClient{t}, grantClient{t}, keyClient{t},
 		recordClient{t}, runClient{t}, scheduleClient{t}, secretClient{t}, stateClient{t}, systemClient{t}, webhookClient{t},
 	}
 }
 
 // The resources, each with its calls.
 type (
-	artifactClient   struct{ *transport }
-	assistanceClient struct{ *transport }
-	auditClient      struct{ *transport }
-	connectionClient struct{ *transport }
-	connectorClient  struct{ *transport }
-	eventClient      struct{ *transport }
-	grantClient      struct{ *transport }
-	keyClient        struct{ *transport }
-	recordClient     struct{ *transport }
-	runClient        struct{ *transport }
-	scheduleClient   struct{ *transport }
-	secretClient     struct{ *transport }
-	stateClient      struct{ *transport }
-	systemClient     struct{ *transport }
-	webhookClient    struct{ *transport }
+	artifactClient      struct{ *transport }
+	assistanceClient    struct{ *transport }
+	auditClient         struct{ *transport }
+	authorizationClient struct{ *transport }
+	connectionClient    struct{ *transport }
+	connectorClient     struct{ *transport }
+	eventClient         struct{ *transport }
+	grantClient         struct{ *transport }
+	keyClient           struct{ *transport }
+	recordClient        struct{ *transport }
+	runClient           struct{ *transport }
+	scheduleClient      struct{ *transport }
+	secretClient        struct{ *transport }
+	stateClient         struct{ *transport }
+	systemClient        struct{ *transport }
+	webhookClient       struct{ *transport }
 )
 
 // transport sends requests to a host and reads its answers.
@@ -87,12 +89,13 @@ type transport struct {
 
 // The services that it implements as the application does.
 var (
-	_ host.Connectors  = (*Client)(nil)
-	_ host.Connections = (*Client)(nil)
-	_ host.Grants      = (*Client)(nil)
-	_ host.Secrets     = (*Client)(nil)
-	_ host.Schedules   = (*Client)(nil)
-	_ host.Backups     = (*Client)(nil)
+	_ host.Connectors     = (*Client)(nil)
+	_ host.Connections    = (*Client)(nil)
+	_ host.Grants         = (*Client)(nil)
+	_ host.Secrets        = (*Client)(nil)
+	_ host.Authorizations = (*Client)(nil)
+	_ host.Schedules      = (*Client)(nil)
+	_ host.Backups        = (*Client)(nil)
 )
 
 // Bounds of answers, in bytes.
