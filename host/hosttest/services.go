@@ -114,6 +114,9 @@ func connectors(s *suite) {
 	if _, created, err := s.InstallConnector(s.ctx, module()); err != nil || created {
 		s.Errorf("created again %v, %v", created, err)
 	}
+	if pins, err := s.Pins(s.ctx); err != nil || len(pins) != 0 {
+		s.Errorf("%v, %v: it is unsigned", pins, err)
+	}
 	wrong := module()
 	wrong.ExpectedDigest = "sha256:" + strings.Repeat("0", 64)
 	_, _, err = s.InstallConnector(s.ctx, wrong)
