@@ -129,12 +129,11 @@ func (s *stalling) Renew(ctx context.Context, l store.Lease, ttl time.Duration) 
 	return s.Store.Renew(ctx, l, ttl)
 }
 
-// stalledDrive is a run on a full disk that has been told so.
-func stalledDrive(t *testing.T, halted bool) (d *drive, full *stalling, said chan string, interrupt func()) {
-	full, said = &stalling{halted: halted, room: make(chan struct{})}, make(chan string, 8)
+// stalledDrive is a run on a full disk that shows it.
+func stalledDrive(t *testing.T, halted bool) (d *drive, full *stalling, interrupt func()) {
+	full = &stalling{halted: halted, room: make(chan struct{})}
 	d = faultStage(t).drive(t, func(in *run.Input, deps *run.Deps) {
 		full.Store, deps.Store = deps.Store, full
-		deps.Stalls = func(message string) { said <- message }
 		deps.LeaseTTL, deps.LeaseRenew = time.Hour, 150*time.Millisecond // a renewal that waits keeps nobody waiting
 		in.Budgets.Active, in.Budgets.Stall = time.Second, time.Second   // waiting for the disk costs none of it
 	})
@@ -146,13 +145,18 @@ func stalledDrive(t *testing.T, halted bool) (d *drive, full *stalling, said cha
 	d.guest.does(aRecord)
 	d.heard("credit 1")
 	d.guest.does(aState)
-	if message := <-said; !strings.Contains(message, "3 MiB are free") {
-		t.Fatalf("a stalled run says %q", message)
+	shows(t, d, func(stalled string) bool { return strings.Contains(stalled, "3 MiB are free") })
+	return d, full, interrupt
+}
+
+// shows waits until what a run says of its store is as it must be.
+func shows(t *testing.T, d *drive, as func(stalled string) bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !as(d.run.Live().Stalled); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("the run says %q", d.run.Live().Stalled)
+		}
 	}
-	if live := d.run.Live(); live.Stalled == "" {
-		t.Fatal("a stalled run does not show it")
-	}
-	return d, full, said, interrupt
 }
 
 // A run on a full disk says so, keeps its guest waiting at no cost, and goes on by
@@ -160,7 +164,7 @@ func stalledDrive(t *testing.T, halted bool) (d *drive, full *stalling, said cha
 func TestRoomAgain(t *testing.T) {
 	for _, halted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("halted=%v", halted), func(t *testing.T) {
-			d, full, said, _ := stalledDrive(t, halted)
+			d, full, _ := stalledDrive(t, halted)
 			if !halted {
 				if e := d.until("run.assistance_requested"); !strings.Contains(string(e.Data), "3 MiB are free") {
 					t.Errorf("the event says %s", e.Data)
@@ -170,9 +174,7 @@ func TestRoomAgain(t *testing.T) {
 			d.quiet()
 			full.full.Store(false)
 			close(full.room)
-			if message := <-said; message != "" {
-				t.Errorf("with room the run says %q", message)
-			}
+			shows(t, d, func(stalled string) bool { return stalled == "" })
 			d.heard("reply 3 OK")
 			d.guest.does(doneOne)
 			d.heard("reply 4 OK")
@@ -193,7 +195,7 @@ func TestRoomAgain(t *testing.T) {
 func TestLeaveAFullDisk(t *testing.T) {
 	for _, c := range []struct{ who, reason string }{{"owner", "owner_cancelled"}, {"host", "controller_restarted"}} {
 		t.Run(c.who, func(t *testing.T) {
-			d, _, _, interrupt := stalledDrive(t, true)
+			d, _, interrupt := stalledDrive(t, true)
 			if c.who == "owner" {
 				interrupt()
 				d.heard("end emits")
