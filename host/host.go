@@ -12,17 +12,18 @@ package host
 // be called concurrently. An error that is a *Refusal is for the caller to see,
 // store.ErrNotFound means that there is no such thing, and any other is a fault of the host.
 type Host interface {
-	Runs           // start, branch, cancel, pause and resume runs
-	Artifacts      // files that runs left
-	Questions      // answer what runs ask
-	Connectors     // install, inspect and remove connectors
-	Connections    // configure connectors
-	Grants         // approve what connections may do
-	State          // cursors and marks that runs leave behind
-	Secrets        // set and remove secrets
-	Authorizations // have servers give out tokens
-	Schedules      // run connections automatically
-	Backups        // copy everything into one file
-	System         // the host itself: information, readiness, audit log
-	Views          // look at the browsers of runs
+	Runs        // start, branch, cancel, pause and resume runs
+	Artifacts   // files that runs left
+	Questions   // answer what runs ask
+	Connectors  // install, inspect and remove connectors
+	Connections // configure connectors
+	Grants      // approve what connections may do
+	State       // cursors and marks that runs leave behind
+	Secrets     // set and remove secrets
+	Schedules   // run connections automatically
+	Backups     // copy everything into one file
+	System      // the host itself: information, readiness, audit log
+	Views       // look at the browsers of runs
+	// Authorizations have servers give out tokens for secrets.
+	Authorizations
 }

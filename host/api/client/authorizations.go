@@ -10,6 +10,10 @@ import (
 	"github.com/sluicehost/sluice/host"
 )
 
+type authorizationClient struct{ *transport }
+
+var _ host.Authorizations = (*Client)(nil)
+
 // Authorize has a server give out tokens for a secret.
 func (c authorizationClient) Authorize(ctx context.Context, q host.NewAuthorization) (out host.Authorization, err error) {
 	authorization, err := json.Marshal(q)

@@ -58,22 +58,21 @@ func newClient(t *transport) *Client {
 
 // The resources, each with its calls.
 type (
-	artifactClient      struct{ *transport }
-	assistanceClient    struct{ *transport }
-	auditClient         struct{ *transport }
-	authorizationClient struct{ *transport }
-	connectionClient    struct{ *transport }
-	connectorClient     struct{ *transport }
-	eventClient         struct{ *transport }
-	grantClient         struct{ *transport }
-	keyClient           struct{ *transport }
-	recordClient        struct{ *transport }
-	runClient           struct{ *transport }
-	scheduleClient      struct{ *transport }
-	secretClient        struct{ *transport }
-	stateClient         struct{ *transport }
-	systemClient        struct{ *transport }
-	webhookClient       struct{ *transport }
+	artifactClient   struct{ *transport }
+	assistanceClient struct{ *transport }
+	auditClient      struct{ *transport }
+	connectionClient struct{ *transport }
+	connectorClient  struct{ *transport }
+	eventClient      struct{ *transport }
+	grantClient      struct{ *transport }
+	keyClient        struct{ *transport }
+	recordClient     struct{ *transport }
+	runClient        struct{ *transport }
+	scheduleClient   struct{ *transport }
+	secretClient     struct{ *transport }
+	stateClient      struct{ *transport }
+	systemClient     struct{ *transport }
+	webhookClient    struct{ *transport }
 )
 
 // transport sends requests to a host and reads its answers.
@@ -89,13 +88,12 @@ type transport struct {
 
 // The services that it implements as the application does.
 var (
-	_ host.Connectors     = (*Client)(nil)
-	_ host.Connections    = (*Client)(nil)
-	_ host.Grants         = (*Client)(nil)
-	_ host.Secrets        = (*Client)(nil)
-	_ host.Authorizations = (*Client)(nil)
-	_ host.Schedules      = (*Client)(nil)
-	_ host.Backups        = (*Client)(nil)
+	_ host.Connectors  = (*Client)(nil)
+	_ host.Connections = (*Client)(nil)
+	_ host.Grants      = (*Client)(nil)
+	_ host.Secrets     = (*Client)(nil)
+	_ host.Schedules   = (*Client)(nil)
+	_ host.Backups     = (*Client)(nil)
 )
 
 // Bounds of answers, in bytes.
