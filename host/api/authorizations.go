@@ -19,7 +19,7 @@ func (a *authorizationAPI) routes() []route {
 		{Route: web.Route{Method: "POST", Path: "/v1/authorizations", Scope: access.SecretsWrite, Whole: true, Keyed: true,
 			Upload: true, Handle: a.authorize},
 			summary: "Have a server give out tokens for a secret", form: authorizationParts, answer: host.Authorization{},
-			status: 201, codes: []string{"connection_not_ready", "module_invalid", "signature_invalid", "rate_limited"}},
+			status: 201, codes: []string{"binding_not_requested", "connection_not_ready", "module_invalid", "signature_invalid", "rate_limited"}},
 		{Route: web.Route{Method: "GET", Path: one, Scope: access.SecretsWrite, Handle: a.look},
 			summary: "What the owner has to do for it, or what came of it", answer: host.Authorization{},
 			query: []parameter{{name: "after", typ: "string", text: "A status: it is answered when there is another, or after 30 s.",

@@ -80,6 +80,9 @@ func TestAuthorization(t *testing.T) {
 	a.begin(c.as(lacking), "device_code").want(403, "forbidden")
 	a.begin(c, "authorization_code").want(403, "forbidden")
 	a.begin(c, "by_mail").want(400, "validation_error")
+	greedy := *a
+	greedy.body = bytes.Replace(a.body, []byte(`{"hosts":["`), []byte(`{"hosts":["elsewhere.example","`), 1)
+	greedy.begin(c, "device_code").want(422, "binding_not_requested")
 
 	first := a.begin(c, "device_code", once("coded")).want(201)
 	at := "/v1/authorizations/" + first.text("authorizationId")

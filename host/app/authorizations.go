@@ -78,8 +78,11 @@ func (as *authorizations) Authorize(ctx context.Context, q host.NewAuthorization
 	case !slices.Contains(o.Authorize, q.Flow):
 		return host.Authorization{}, invalid("flow", "offered", "the connector offers no such way")
 	}
-	who := RunRequest{Connector: w.loaded, Connection: w.connection, Config: q.Given.Settings}
-	who.Approved.Hosts = ApprovedBy(q.Given.Bindings).Hosts
+	given, err := as.bindings.approval(w.loaded.Manifest, host.Bindings{Network: q.Given.Bindings.Network})
+	if err != nil {
+		return host.Authorization{}, err
+	}
+	who := RunRequest{Connector: w.loaded, Connection: w.connection, Config: q.Given.Settings, Approved: given.Approved}
 	under, end := context.WithCancel(context.WithoutCancel(ctx))
 	a := &authorization{by: host.Who(ctx).ID, end: end, ended: make(chan struct{}), changed: make(chan struct{})}
 	a.now = host.Authorization{ConnectionID: string(who.connectionID()), Secret: q.Secret, Status: host.AuthorizationStarting}
