@@ -24,4 +24,6 @@ type Host interface {
 	Backups     // copy everything into one file
 	System      // the host itself: information, readiness, audit log
 	Views       // look at the browsers of runs
+	// Authorizations have servers give out tokens for secrets.
+	Authorizations
 }

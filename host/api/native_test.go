@@ -85,6 +85,9 @@ func TestConnectors(t *testing.T) {
 	c.do("POST", "/v1/connectors", object{"source": object{"type": "digest", "digest": "sha256:" + strings.Repeat("0", 64)}}).want(404, "not_found")
 	c.do("POST", "/v1/connectors", object{"source": object{"type": "oci", "digest": "x"}}).want(400, "validation_error")
 
+	if pins := c.do("GET", "/v1/publishers", nil).want(200); len(pins.list("data")) != 0 {
+		t.Errorf("nothing is signed: %s", pins.body)
+	}
 	refused := func(status int, code string, parts ...string) {
 		t.Helper()
 		body, form := upload(parts...)

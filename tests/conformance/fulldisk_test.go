@@ -131,12 +131,11 @@ func (s *stalling) Renew(ctx context.Context, l store.Lease, ttl time.Duration) 
 // spare is what a run on a full disk may use up of its own time.
 const spare = 4 * time.Second
 
-// stalledDrive is a run on a full disk that has been told so.
-func stalledDrive(t *testing.T, halted bool) (d *drive, full *stalling, said chan string, interrupt func()) {
-	full, said = &stalling{halted: halted, room: make(chan struct{})}, make(chan string, 8)
+// stalledDrive is a run on a full disk that shows it.
+func stalledDrive(t *testing.T, halted bool) (d *drive, full *stalling, interrupt func()) {
+	full = &stalling{halted: halted, room: make(chan struct{})}
 	d = faultStage(t).drive(t, func(in *run.Input, deps *run.Deps) {
 		full.Store, deps.Store = deps.Store, full
-		deps.Stalls = func(message string) { said <- message }
 		deps.LeaseTTL, deps.LeaseRenew = time.Hour, 150*time.Millisecond // a renewal that waits keeps nobody waiting
 		in.Budgets.Active, in.Budgets.Stall = spare, spare               // waiting for the disk costs none of it
 	})
@@ -148,13 +147,18 @@ func stalledDrive(t *testing.T, halted bool) (d *drive, full *stalling, said cha
 	d.guest.does(aRecord)
 	d.heard("credit 1")
 	d.guest.does(aState)
-	if message := <-said; !strings.Contains(message, "3 MiB are free") {
-		t.Fatalf("a stalled run says %q", message)
+	shows(t, d, func(stalled string) bool { return strings.Contains(stalled, "3 MiB are free") })
+	return d, full, interrupt
+}
+
+// shows waits until what a run says of its store is as it must be.
+func shows(t *testing.T, d *drive, as func(stalled string) bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !as(d.run.Live().Stalled); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("the run says %q", d.run.Live().Stalled)
+		}
 	}
-	if live := d.run.Live(); live.Stalled == "" {
-		t.Fatal("a stalled run does not show it")
-	}
-	return d, full, said, interrupt
 }
 
 // A run on a full disk reports it, keeps its guest waiting at no cost, and continues by
@@ -164,7 +168,7 @@ func TestRoomAgain(t *testing.T) {
 	for _, halted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("halted=%v", halted), func(t *testing.T) {
 			t.Parallel()
-			d, full, said, _ := stalledDrive(t, halted)
+			d, full, _ := stalledDrive(t, halted)
 			if !halted {
 				if e := d.until("run.assistance_requested"); !strings.Contains(string(e.Data), "3 MiB are free") {
 					t.Errorf("the event says %s", e.Data)
@@ -174,9 +178,7 @@ func TestRoomAgain(t *testing.T) {
 			d.quiet()
 			full.full.Store(false)
 			close(full.room)
-			if message := <-said; message != "" {
-				t.Errorf("with room the run says %q", message)
-			}
+			shows(t, d, func(stalled string) bool { return stalled == "" })
 			d.heard("reply 3 OK")
 			d.guest.does(doneOne)
 			d.heard("reply 4 OK")
@@ -197,7 +199,7 @@ func TestRoomAgain(t *testing.T) {
 func TestLeaveAFullDisk(t *testing.T) {
 	for _, c := range []struct{ who, reason string }{{"owner", "owner_cancelled"}, {"host", "controller_restarted"}} {
 		t.Run(c.who, func(t *testing.T) {
-			d, _, _, interrupt := stalledDrive(t, true)
+			d, _, interrupt := stalledDrive(t, true)
 			if c.who == "owner" {
 				interrupt()
 				d.heard("end emits")
