@@ -42,6 +42,14 @@ func TestAnswerOrCancel(t *testing.T) {
 		for live, _ := c.Live(rec.ID); live.Phase != "waiting"; live, _ = c.Live(rec.ID) {
 			runtime.Gosched()
 		}
+		for answersFirst { // or both come before the question is stored, and nobody resolves it
+			if pending, err := st.Pending(t.Context(), rec.ID); err != nil {
+				t.Fatal(err)
+			} else if len(pending) > 0 {
+				break
+			}
+			runtime.Gosched()
+		}
 		var all sync.WaitGroup
 		answers := make([]string, 2)
 		for i := range answers {
