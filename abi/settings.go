@@ -145,7 +145,7 @@ func (s *Settings) Check(config strictjson.Value) error {
 }
 
 func (p Setting) check(v strictjson.Value) error {
-	if !p.admits(v) {
+	if !v.HasType(p.Type) {
 		return &SettingError{p.Name, "want " + p.Type + ", have " + v.Kind.String()}
 	}
 	if len(p.Enum) > 0 && !slices.Contains(p.Enum, string(strictjson.AppendCompact(nil, v.Raw))) {
@@ -162,24 +162,3 @@ func (p Setting) check(v strictjson.Value) error {
 }
 
 func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
-
-func (p Setting) admits(v strictjson.Value) bool {
-	switch p.Type {
-	case "string":
-		return v.Is(strictjson.KindString)
-	case "integer":
-		_, ok := v.SafeInteger()
-		return ok
-	case "number":
-		_, ok := v.Float64()
-		return ok
-	case "boolean":
-		return v.Is(strictjson.KindBool)
-	case "array":
-		return v.Is(strictjson.KindArray)
-	case "object":
-		return v.Is(strictjson.KindObject)
-	default:
-		return true
-	}
-}

@@ -20,7 +20,7 @@ type keyUI struct {
 	*frame
 	keys        *access.Keys // set by Register
 	connections connectionLister
-	audit       auditor
+	audit       host.AuditLog
 }
 
 func (u *keyUI) routes() []web.Route {

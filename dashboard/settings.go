@@ -20,7 +20,7 @@ type settingUI struct {
 	*frame
 	system   systemReader
 	webhooks *webhook.Hooks // nil: the page has none
-	audit    auditor
+	audit    host.AuditLog
 }
 
 func (u *settingUI) routes() []web.Route {

@@ -86,8 +86,8 @@ func open(t *testing.T) *site {
 	go func() { served <- s.app.Serve(l) }()
 	t.Cleanup(func() {
 		hub.Close()
-		s.app.EndStreams(5 * time.Second)
-		if err := errors.Join(s.app.Shutdown(5*time.Second), <-served); err != nil {
+		s.app.EndStreams(time.Minute)
+		if err := errors.Join(s.app.Shutdown(time.Minute), <-served); err != nil {
 			t.Error(err)
 		}
 	})

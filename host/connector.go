@@ -16,6 +16,8 @@ type Connectors interface {
 	// UninstallConnector removes all versions, or one. The refusal is connector_in_use, with
 	// connectionIds, when a connection needs it.
 	UninstallConnector(ctx context.Context, name, version string) error
+	// Pins are the publishers' keys that are pinned, of connectors that are not installed too.
+	Pins(ctx context.Context) ([]Pin, error)
 }
 
 // InstallConnector is a module to install; either Module or Digest.
@@ -78,6 +80,13 @@ type Source struct {
 type Signature struct {
 	Status string `json:"status"` // verified or unsigned
 	Signer string `json:"signer,omitempty"`
+}
+
+// Pin is the key with which the modules of a connector must be signed.
+type Pin struct {
+	ConnectorID string `json:"connectorId"`
+	KeyID       string `json:"keyId"`
+	PublicKey   string `json:"publicKey"` // as minisign writes it
 }
 
 // Warning says what is weak, or why an install needs a second look.

@@ -26,4 +26,6 @@ type Host interface {
 	Destinations // keep databases and files up to date with what was collected
 	System       // the host itself: information, readiness, audit log
 	Views        // look at the browsers of runs
+	// Authorizations have servers give out tokens for secrets.
+	Authorizations
 }

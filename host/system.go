@@ -11,6 +11,11 @@ type System interface {
 	Info(ctx context.Context) Info
 	// Ready names the checks of readiness that fail; empty when the host is ready.
 	Ready(ctx context.Context) (failed []string)
+	AuditLog
+}
+
+// AuditLog is what was done to the host, and by whom.
+type AuditLog interface {
 	// Audit writes one entry. details are counts, digests and codes, never values.
 	Audit(ctx context.Context, action, target, outcome string, details map[string]string) error
 	// AuditEntries lists newest first; before 0 starts at the newest.

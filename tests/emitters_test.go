@@ -13,10 +13,10 @@ import (
 	"github.com/sluicehost/sluice/host/timeline"
 )
 
-// TestEveryEventTypeHasAnEmitter: the descriptions offer the types of the
-// catalogue, so each must be made somewhere in the rooms of a run: it is an
-// argument of a call or a value there, whole or as a prefix with its end, and
-// no mere case or comparison.
+// TestEveryEventTypeHasAnEmitter: the API descriptions offer every type of the
+// catalogue, so the packages of a run must emit each. Its name occurs there as an
+// argument or a value, whole or as a prefix with its end, and not only in a case or
+// comparison.
 func TestEveryEventTypeHasAnEmitter(t *testing.T) {
 	made := map[string]bool{}
 	for _, room := range []string{"../host/run", "../host/browser"} {
@@ -48,7 +48,7 @@ func TestEveryEventTypeHasAnEmitter(t *testing.T) {
 	}
 }
 
-// literals collects the texts of a file that are not compared with.
+// literals collects the texts of a file, except those that are only compared with.
 func literals(f *ast.File, into map[string]bool) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {

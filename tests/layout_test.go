@@ -1,4 +1,4 @@
-// Package tests holds what looks at the whole tree.
+// Package tests has tests of the repository as a whole.
 package tests
 
 import (
@@ -104,8 +104,8 @@ func exampleOf(path string) string {
 	return "-"
 }
 
-// Examples may import the SDK, what is in their own folder and whatever their job
-// needs; tests see all.
+// Examples may import the SDK, packages of their own folder and what their job needs;
+// tests may import everything.
 func roomOf(path string) (room, bool) {
 	if r, ok := rooms[path]; ok {
 		return r, true
@@ -125,8 +125,8 @@ type listed struct {
 	Standard   bool
 }
 
-// TestLayout fails for a package that is not on the table, an import that is
-// not in its row, and a dependency outside of its room.
+// TestLayout fails for a package that is missing in the table, an import that is not in
+// its row, and a dependency outside of its room.
 func TestLayout(t *testing.T) {
 	for _, target := range []string{"linux/amd64", "wasip1/wasm"} {
 		goos, goarch, _ := strings.Cut(target, "/")
@@ -210,7 +210,7 @@ func TestTopLevel(t *testing.T) {
 	}
 }
 
-// TestNoDrawers fails for packages named after nothing in particular.
+// TestNoDrawers fails for packages with names that say nothing, such as util.
 func TestNoDrawers(t *testing.T) {
 	for _, p := range list(t, "..", "linux", "amd64") {
 		for _, part := range strings.Split(p.ImportPath, "/") {
@@ -221,8 +221,8 @@ func TestNoDrawers(t *testing.T) {
 	}
 }
 
-// TestNoDefaults: nothing of the host uses net/http's defaults, which follow the
-// environment's proxies and know no policy (S65).
+// TestNoDefaults: no code of the host uses net/http's defaults, which follow the
+// proxies of the environment and ignore the network policy.
 func TestNoDefaults(t *testing.T) {
 	banned := []string{"http.DefaultClient", "http.DefaultTransport", "ProxyFromEnvironment", "http.Get(", "http.Post(", "http.Head("}
 	for _, dir := range []string{"../host", "../store", "../abi"} {

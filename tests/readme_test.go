@@ -16,8 +16,8 @@ import (
 	"github.com/sluicehost/sluice/tests/build"
 )
 
-// TestREADME runs every shell command of README.md, in order, in a fresh clone
-// with an empty home: what it says must be true for a newcomer.
+// TestREADME runs every shell command of README.md, in order, in a fresh clone with an
+// empty home directory: the README must be true for a newcomer.
 func TestREADME(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: builds and compiles every example")
@@ -46,8 +46,8 @@ func TestREADME(t *testing.T) {
 	demo(t, clone, env, binary)
 }
 
-// demo runs sluice demo without a terminal until it prints the login link, opens
-// what it links to, and interrupts it: it ends well and leaves nothing.
+// demo runs sluice demo without a terminal until it prints the login link, opens the
+// link, and interrupts the program, which must end well and leave nothing behind.
 func demo(t *testing.T, dir string, env []string, binary string) {
 	t.Helper()
 	temp := t.TempDir()
@@ -97,7 +97,7 @@ func demo(t *testing.T, dir string, env []string, binary string) {
 	}
 }
 
-// cloneTree clones what is committed, and lays the working tree's files over it.
+// cloneTree clones the last commit, and copies the working tree's files over it.
 func cloneTree(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "sluice")
@@ -163,7 +163,7 @@ func goEnv(t *testing.T, name string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// run executes a command and fails the test with what it said.
+// run executes a command; if it fails, the test fails with its output.
 func run(t *testing.T, dir string, env []string, name string, args ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)

@@ -114,7 +114,7 @@ func readDocs(t *testing.T) map[string]page {
 	return pages
 }
 
-// Every link between pages leads to a file and an anchor that are there.
+// Every link between pages leads to an existing file and anchor.
 func TestDocumentLinks(t *testing.T) {
 	pages := readDocs(t)
 	for name, p := range pages {
@@ -147,8 +147,8 @@ func TestDocumentLinks(t *testing.T) {
 	}
 }
 
-// Every file and folder of the tree that a page names is there. Names in capitals
-// stand for others.
+// Every file and folder of the repository that a page names exists. Names in capitals
+// are placeholders.
 func TestDocumentPaths(t *testing.T) {
 	path := regexp.MustCompile("`((?:abi|dashboard|docs|examples|guest-sdk|host|store|tests)/[\\w./-]+)`")
 	for name, p := range readDocs(t) {
@@ -163,8 +163,8 @@ func TestDocumentPaths(t *testing.T) {
 	}
 }
 
-// Every document, heading and anchor that a comment cites is there: as in
-// docs/spec/protocol.md, "Checkpoints" or docs/spec/abi.md#g13.
+// Every document, heading and anchor that a comment cites exists, as in
+// docs/spec/protocol.md, "Checkpoints" or docs/spec/abi.md#calls-that-wait.
 func TestCitations(t *testing.T) {
 	pages := readDocs(t)
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
@@ -233,33 +233,19 @@ func commentText(group *ast.CommentGroup) string {
 	return strings.Join(strings.Fields(group.Text()), " ")
 }
 
-// Every rule keeps its number as an anchor, in one file of its letter.
-func TestRuleNumbers(t *testing.T) {
-	pages := readDocs(t)
-	for _, letter := range []struct {
-		letter string
-		last   int
-		files  []string
-	}{
-		{"r", 227, []string{"protocol", "runs", "manifest"}},
-		{"g", 26, []string{"abi"}},
-		{"b", 260, []string{"browser"}},
-		{"a", 253, []string{"api"}},
-		{"s", 157, []string{"security"}},
-	} {
-		for n := 1; n <= letter.last; n++ {
-			id, found := letter.letter+strconv.Itoa(n), 0
-			for _, file := range letter.files {
-				found += pages["docs/spec/"+file+".md"].anchors[id]
-			}
-			if found != 1 {
-				t.Errorf("the rule %s is there %d times", id, found)
+// Anchors name rules in words, never by a letter and a number.
+func TestAnchorsAreWords(t *testing.T) {
+	number := regexp.MustCompile(`^[a-z]{1,2}[0-9]+$`)
+	for name, p := range readDocs(t) {
+		for a := range p.anchors {
+			if number.MatchString(a) {
+				t.Errorf("%s: the anchor %s says nothing", name, a)
 			}
 		}
 	}
 }
 
-// What pages show as JSON is JSON.
+// Examples of JSON in pages are valid JSON.
 func TestExamplesAreJSON(t *testing.T) {
 	for name, p := range readDocs(t) {
 		for _, b := range p.blocks {
@@ -280,7 +266,7 @@ func TestExamplesAreJSON(t *testing.T) {
 	}
 }
 
-// The manifest of the specification is one.
+// The manifest in the specification is valid.
 func TestExampleManifest(t *testing.T) { exampleManifest(t) }
 
 func exampleManifest(t *testing.T) *abi.Manifest {
@@ -292,8 +278,9 @@ func exampleManifest(t *testing.T) *abi.Manifest {
 	return m
 }
 
-// The sessions of docs/spec/protocol.md keep to the protocol: the lines of the guest,
-// in order, with the answers of the host between them. The first block has START.
+// The sessions in docs/spec/protocol.md follow the protocol: they have the lines of the
+// guest, in order, with the answers of the host between them. The first block has
+// START.
 func TestExampleSession(t *testing.T) {
 	manifest := exampleManifest(t)
 	var start abi.Start
@@ -337,7 +324,7 @@ func TestExampleSession(t *testing.T) {
 	}
 }
 
-// session is a run that was handed a START line.
+// session is the protocol of a run that was handed a START line.
 func session(t *testing.T, start abi.Start, manifest *abi.Manifest) *abi.Protocol {
 	t.Helper()
 	asked, err := json.Marshal(start.Scope)

@@ -56,6 +56,28 @@ func (v Value) Absent() bool { return v.Kind == 0 || v.Kind == KindNull }
 // Is reports whether v is of kind k.
 func (v Value) Is(k Kind) bool { return v.Kind == k }
 
+// HasType reports whether v has the type of a JSON Schema: an integer is a safe one, and
+// a number finite. Of a type that JSON Schema does not know, and of "", is any value.
+func (v Value) HasType(name string) (ok bool) {
+	switch name {
+	case "string":
+		return v.Is(KindString)
+	case "integer":
+		_, ok = v.SafeInteger()
+		return ok
+	case "number":
+		_, ok = v.Float64()
+		return ok
+	case "boolean":
+		return v.Is(KindBool)
+	case "array":
+		return v.Is(KindArray)
+	case "object":
+		return v.Is(KindObject)
+	}
+	return true
+}
+
 // Text returns the text of a string. ok is false for any other kind.
 func (v Value) Text() (text string, ok bool) {
 	if v.Kind != KindString {

@@ -165,3 +165,23 @@ func TestFloat64(t *testing.T) {
 		}
 	}
 }
+
+func TestHasType(t *testing.T) {
+	types := []string{"string", "integer", "number", "boolean", "array", "object"}
+	for raw, want := range map[string]string{`"a"`: "string", "1": "integer number", "5.0": "integer number", "1.5": "number", "9007199254740993": "number",
+		"1e999": "", "true": "boolean", "[]": "array", "{}": "object", "null": ""} {
+		v, err := strictjson.Parse([]byte(raw), strictjson.ParseOptions{AnyKind: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, name := range types {
+			if v.HasType(name) {
+				got = append(got, name)
+			}
+		}
+		if strings.Join(got, " ") != want || !v.HasType("") || !v.HasType("json") {
+			t.Errorf("%s has the types %q, want %q", raw, got, want)
+		}
+	}
+}

@@ -55,7 +55,7 @@ func TestEverything(t *testing.T) {
 	})
 }
 
-// TestDeclined: a question without an answer is an outcome, not the end (R139).
+// TestDeclined: a question without an answer is an outcome, not the end.
 func TestDeclined(t *testing.T) {
 	res := run(t, guesttest.Options{
 		Config: map[string]any{"ask": []map[string]any{
@@ -82,7 +82,7 @@ func TestDeclined(t *testing.T) {
 }
 
 // TestEscalation: an external approval that never comes is closed before the
-// question that replaces it (R125).
+// question that replaces it.
 func TestEscalation(t *testing.T) {
 	res := run(t, guesttest.Options{
 		Config:  map[string]any{"pause_ms": 0, "ask": []map[string]any{{"kind": "external_approval", "message": "Approve elsewhere", "polls": 2, "never": true}}},
@@ -110,7 +110,7 @@ func TestBadSettings(t *testing.T) {
 	}
 }
 
-// TestCancelWhilePolling: a poll finds out that the run is cancelled (R173).
+// TestCancelWhilePolling: a poll finds out that the run is cancelled.
 func TestCancelWhilePolling(t *testing.T) {
 	calls := 0
 	res := run(t, guesttest.Options{

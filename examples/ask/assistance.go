@@ -7,12 +7,12 @@ import (
 	guest "github.com/sluicehost/sluice/guest-sdk"
 )
 
-// Assistance does not wait for an answer (§15): the connector says what it
+// Assistance does not wait for an answer: the connector says what it
 // waits for and finds out by itself when that is over.
 
 // externalApproval waits for something that the owner does in another app. The
 // other app is a counter here. When the approval never comes, the connector says
-// so and asks (R125).
+// so and asks.
 func (a *asker) externalApproval(ctx context.Context, q question) (outcome, error) {
 	id, err := a.run.Assist(guest.Assistance{
 		Posture: guest.PostureRunning, Action: guest.ActionActElsewhere, Message: q.Message, Stream: stream,

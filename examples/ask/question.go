@@ -7,7 +7,7 @@ import (
 	guest "github.com/sluicehost/sluice/guest-sdk"
 )
 
-// Questions wait for their answer (§9.6). The connector stands still meanwhile
+// Questions wait for their answer. The connector stands still meanwhile
 // and nothing that it has emitted is lost.
 
 func (a *asker) otp(ctx context.Context, q question) (outcome, error) {

@@ -37,10 +37,10 @@ type ask struct {
 	want   int // status
 }
 
-// do sends a request, follows redirects with the same method, which net/http
-// would not, and tries again when the server is busy; the host waits as long as
-// it says. The URL that answered is that of the response's request. The error is
-// a *trouble, or that of a run which is ending.
+// do sends a request. It follows redirects with the same method, which net/http does
+// not do, and tries again when the server is busy, after the wait that the server asks
+// for. The URL that answered is that of the response's request. The error is a
+// *trouble, or the error of a run that is ending.
 func (c *client) do(ctx context.Context, a ask) (*http.Response, error) {
 	for redirects, tries := 0, 1; ; {
 		what := a.method + " " + a.url.Redacted()

@@ -194,8 +194,8 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// A server that is busy for a moment is asked again; one that has lost its home
-// deletes nothing.
+// A server that is briefly busy is asked again; a server that has lost its home
+// collection deletes no records.
 func TestPatience(t *testing.T) {
 	f := filledFake()
 	busy := map[string]int{}

@@ -156,7 +156,7 @@ func (c *collector) tell() error {
 	return c.skip(c.streams(), "", c.untold)
 }
 
-// wants reports whether a stream in scope may have something of a collection.
+// wants reports whether any stream in scope may have records of a collection.
 func (c *collector) wants(col *collection) bool {
 	for _, s := range c.holds {
 		if s.mayHave(col.path) && (s.name != "events" || col.mayHold("VEVENT")) && (s.name != "todos" || col.mayHold("VTODO")) {
@@ -166,7 +166,8 @@ func (c *collector) wants(col *collection) bool {
 	return false
 }
 
-// mayHold reports whether a calendar takes objects of a type: most say so.
+// mayHold reports whether a calendar accepts objects of a type; most say which they
+// accept.
 func (c *collection) mayHold(component string) bool {
 	if len(c.props.Holds) == 0 {
 		return true

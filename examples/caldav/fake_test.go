@@ -21,8 +21,8 @@ import (
 //go:embed manifest.json
 var manifest []byte
 
-// A fake is a DAV server with one user, sam, who has what is in it. Everything
-// it does wrong is set by a test.
+// A fake is a DAV server with one user, sam, who owns everything in it. Tests set every
+// fault that it has.
 type fake struct {
 	items   map[string]string // path of an object -> text
 	edition map[string]int    // path -> change that made it

@@ -8,9 +8,8 @@ import (
 	ical "github.com/emersion/go-ical"
 )
 
-// A moment is a time as calendars have it: a date, a time in a zone, or a time
-// that is local wherever one is. A zone that nobody knows by its name counts as
-// local, too.
+// A moment is a time as calendars write it: a date, a time in a zone, or a local time
+// in whatever zone the reader is. A zone with an unknown name counts as local, too.
 type moment struct {
 	at    time.Time
 	date  bool

@@ -65,7 +65,7 @@ func TestCard(t *testing.T) {
 	}
 }
 
-// Objects are a stranger's: whatever is in them, they are read or refused, in
+// Objects come from strangers: whatever they contain, they are read or refused in
 // bounded time.
 func TestHostileObjects(t *testing.T) {
 	o := &object{in: &collection{}}

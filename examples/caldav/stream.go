@@ -50,11 +50,11 @@ func (s *stream) shape() string {
 	return d.String()
 }
 
-// current reports whether the last run saw through the same scope.
+// current reports whether the last run had the same scope.
 func (s *stream) current() bool { return s.run.Incremental() && s.last.Shape == s.shape() }
 
-// mayHave reports whether the scope may admit something of a collection: its
-// resources are paths of collections, or keys of records, which are anywhere.
+// mayHave reports whether the scope may admit anything of a collection: its resources
+// are paths of collections, or keys of records, which may be in any collection.
 func (s *stream) mayHave(path string) bool {
 	entry, _ := s.run.Stream(s.name)
 	if len(entry.Resources) == 0 {
@@ -71,7 +71,7 @@ func (s *stream) mayHave(path string) bool {
 // A record is emitted without the members that the scope leaves out.
 type record map[string]any
 
-// put emits a record. One that is too large is the object's fault.
+// put emits a record. A record that is too large is reported as a fault of its object.
 func (s *stream) put(k key, r record) error {
 	for name := range r {
 		if !s.Wants(name) {

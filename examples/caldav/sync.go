@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// An object is a resource of a collection that is to be fetched.
+// An object is a resource of a collection that has to be fetched.
 type object struct {
 	url  *url.URL
 	path string // decoded
@@ -184,7 +184,7 @@ func (s *syncing) note(d *delta, base *url.URL, r *response) (self bool, err err
 
 // gone deletes the records of an object. Where a ledger has lost entries, every
 // stream may have one. A scope of some resources does not let the connector
-// delete others (R47): those stay known for a wider one.
+// delete others: those stay known for a wider one.
 func (s *syncing) gone(k key) error {
 	e, known := s.next.entries[k]
 	for _, to := range s.holds {

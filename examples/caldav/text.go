@@ -48,8 +48,7 @@ func unfolded(data []byte, leaveOut ...string) (lines []string, first int) {
 	return lines, first
 }
 
-// named reports whether a line is of one of the properties, with a group or
-// without.
+// named reports whether a line holds one of the properties, with or without a group.
 func named(line string, names []string) bool {
 	end := strings.IndexAny(line, ":;")
 	if end < 0 {

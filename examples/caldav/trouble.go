@@ -87,8 +87,8 @@ func unsent(err error, what string) error {
 	return troublef(reasonUnavailable, "%s: %w", what, err)
 }
 
-// lasting reports whether the next request would end no better: nothing is
-// gained by asking in another way.
+// lasting reports whether another request would fail as well, so that trying another
+// way gains nothing.
 func lasting(err error) bool {
 	t, ok := errors.AsType[*trouble](err)
 	if !ok {

@@ -28,7 +28,8 @@ const (
 	jsonFeed = `{"version":"https://jsonfeed.org/version/1.1","title":"J","items":[{"id":"j1","url":"https://json.example/1","content_text":"hello","date_published":"2026-01-03T00:00:00Z"}]}`
 )
 
-// server answers each path with a feed, and 304 to who has its version.
+// server answers each path with a feed, and with 304 to a client that has the current
+// version.
 func server(asked *[]string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		*asked = append(*asked, r.URL.Path+" "+r.Header.Get("If-None-Match")+r.Header.Get("If-Modified-Since"))

@@ -130,8 +130,8 @@ func TestForcePushAndPrune(t *testing.T) {
 	}
 }
 
-// With a page limit each run goes on where the last one stopped, until all is
-// there once.
+// With a page limit each run continues where the last one stopped, until everything is
+// there exactly once.
 func TestPages(t *testing.T) {
 	r := branched(t)
 	want := keys(r.collect(guesttest.Options{}).Records["commits"])
@@ -216,7 +216,7 @@ func TestShallow(t *testing.T) {
 	clone.checkFiles(full)
 }
 
-// A commit that is missing does not end the run, and the cursor waits for it.
+// A missing commit does not end the run, and the cursor stays before it.
 func TestMissingCommit(t *testing.T) {
 	r := newRepo(t)
 	lost := r.commit("lost")

@@ -51,9 +51,9 @@ func (c *counter) binary(e entry) (bool, error) {
 	return ok && isBinary(data), err
 }
 
-// blob returns the content of one side of a change, nothing for a side that is
-// not there, and false for what cannot be read. A submodule has the one line
-// that git shows for it.
+// blob returns the content of one side of a change: nothing for a side that does not
+// exist, and false for one that cannot be read. A submodule has the one line that git
+// shows for it.
 func (c *counter) blob(e entry) (data []byte, ok bool, err error) {
 	if e == (entry{}) {
 		return nil, true, nil

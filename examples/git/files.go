@@ -135,8 +135,8 @@ func (w *fileWriter) emitChange(c *object.Commit, ch change, when string) error 
 	return row.emit(key)
 }
 
-// fileKey is the commit and the path; a digest of the path where that is too
-// long for a key or cannot be written in one.
+// fileKey is the commit and the path, or a digest of the path when it is too long for a
+// key or not valid in one.
 func fileKey(commit plumbing.Hash, path string) string {
 	if len(path) > maxKey-2*hashSize-1 || !utf8.ValidString(path) {
 		path = "sha256-" + digest(path)

@@ -9,8 +9,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/object"
 )
 
-// A graph is the part of history that is new: what can be reached from the tips
-// of now and not from those of the last run.
+// A graph is the new part of a history: what can be reached from the present tips and
+// not from those of the last run.
 type graph struct {
 	repo        *repository
 	firstParent bool

@@ -27,8 +27,8 @@ func (f *inflater) inflate(src []byte, size int) ([]byte, error) {
 	return out, f.end()
 }
 
-// inflateAll returns all that src unpacks to, at most limit bytes of it, and
-// whether that was everything.
+// inflateAll returns what src unpacks to, at most limit bytes, and whether that was
+// everything.
 func (f *inflater) inflateAll(src []byte, limit int64) (out []byte, whole bool, err error) {
 	if err := f.open(src); err != nil {
 		return nil, false, err

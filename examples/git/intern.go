@@ -7,9 +7,9 @@ import (
 	"math/bits"
 )
 
-// An interner gives lines numbers: equal ones the same. It is a plain hash table
-// that is used again and again, since Go's maps take a fifth of a whole run
-// under wasm, where their hash function is slow.
+// An interner numbers lines; equal lines get the same number. It is a plain hash table
+// that is reused, since Go's maps take a fifth of a whole run under wasm, where their
+// hash function is slow.
 type interner struct {
 	seed  uint64
 	slots []int32 // 1 + number of a line, or 0

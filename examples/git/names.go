@@ -22,7 +22,7 @@ type nameCursor struct {
 	Packed string `json:"names,omitempty"` // base64 of deflate of lines
 }
 
-// newNameCursor packs names, and reports whether there was room for all.
+// newNameCursor packs names, and reports whether all of them fit.
 func newNameCursor(names []string) (c nameCursor, whole bool) {
 	for n := len(names); ; n = n * 3 / 4 {
 		packed := packLines(names[:n])

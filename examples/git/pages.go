@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// pageSize is what one read of a host brings at least (G17).
+	// pageSize is what one read of a host brings at least.
 	pageSize = 64 << 10
 	// maxOpen keeps the files of a repository with many packs below what a host
 	// lets a guest have open.

@@ -203,7 +203,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Damaged files are errors, whatever is in them.
+// Damaged files give errors, whatever they contain.
 func TestDamage(t *testing.T) {
 	for _, name := range []string{".idx", ".pack"} {
 		r := branched(t)

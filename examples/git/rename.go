@@ -98,7 +98,7 @@ func left(all []*side) []*side {
 	return slices.DeleteFunc(slices.Clone(all), func(s *side) bool { return s.partner != nil || !regular(s.mode) })
 }
 
-// load reads the files that are left, and reports whether they may be compared.
+// load reads the remaining files, and reports whether they may be compared.
 func (r *renames) load() bool {
 	sources, targets := left(r.sources), left(r.targets)
 	if len(sources) == 0 || len(targets) == 0 || len(sources)*len(targets) > maxRenamePairs {
@@ -244,7 +244,7 @@ func (r *renames) spansOf(data []byte) []span {
 	return merged
 }
 
-// similarity is the part of the larger file that is in both.
+// similarity is the share of the larger file that both files have.
 func similarity(a, b *side) int {
 	larger, smaller := max(a.size, b.size), min(a.size, b.size)
 	if a.spans == nil || b.spans == nil || (larger-smaller)*maxScore > larger*(maxScore-minScore) {

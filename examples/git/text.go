@@ -54,8 +54,8 @@ func cut(s string, n int) string {
 	return s[:n]
 }
 
-// utf8Name is the key of a ref: its name, or if that is not UTF-8 or too long,
-// as much of it as can be shown and a digest, so that two names stay two.
+// utf8Name is the key of a ref: its name, or, if that is not UTF-8 or too long, the
+// readable part of it and a digest, so that different names keep different keys.
 func utf8Name(name string) string {
 	if utf8.ValidString(name) && len(name) <= maxKey {
 		return name

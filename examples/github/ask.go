@@ -23,8 +23,8 @@ type answer[T any] struct {
 // A question calls one method of go-github.
 type question[T any] func(ctx context.Context) ([]T, *github.Response, error)
 
-// errNothing is an answer without a list: go-github takes an empty body, and
-// null, for one that is empty. It would delete a whole inventory.
+// errNothing is an answer without a list: go-github reads an empty body, and null, as
+// an empty list, which would delete a whole inventory.
 var errNothing = errors.New("there is nothing in the answer")
 
 // ask asks one question, again after a short wait when that may help. The error

@@ -144,7 +144,7 @@ func (f *fake) answer(w http.ResponseWriter, r *http.Request, path string) {
 
 func updated(o object) string { text, _ := o["updated_at"].(string); return text }
 
-// conditional answers 304 to who has it already.
+// conditional answers 304 to a client that already has the current version.
 func conditional(w http.ResponseWriter, r *http.Request, v any) {
 	b, err := json.Marshal(v)
 	if err != nil {

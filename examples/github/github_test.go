@@ -113,8 +113,8 @@ func TestNothingNew(t *testing.T) {
 	}
 }
 
-// A repository that is gone from the list is deleted with its releases; one that
-// is renamed keeps its key, and what is in it is collected under the new name.
+// A repository that is gone from the list is deleted with its releases; a renamed one
+// keeps its key, and its contents are collected under the new name.
 func TestGoneAndRenamed(t *testing.T) {
 	f := recorded(t)
 	first := f.run(t, f.options(), nil)
@@ -149,8 +149,8 @@ func TestGoneAndRenamed(t *testing.T) {
 	want(t, renamed.Records["repositories"][1], object{"id": "700100001", "full_name": "ada/tides"})
 }
 
-// Listed repositories are asked for one by one. A redirect leads to one that is
-// renamed; one that is not there costs no other, and is no tombstone.
+// Repositories that the settings list are requested one by one. A renamed one is found
+// by a redirect; a missing one does not affect the others, and gets no tombstone.
 func TestNamed(t *testing.T) {
 	f := recorded(t)
 	o := f.options()
@@ -179,7 +179,7 @@ func TestNamed(t *testing.T) {
 	}
 }
 
-// Only what the scope admits is asked for and emitted (R47 to R49); a wider
+// Only what the scope admits is asked for and emitted; a wider
 // scope begins anew.
 func TestScope(t *testing.T) {
 	f := recorded(t)

@@ -29,10 +29,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// In the jail, go-github collects all there is with a token that it never sees;
-// GitHub sees it, and nothing else does. A second run has what is new. On the
-// way a server asks for a pause, repeats the token, cuts an answer short and
-// redirects to somebody who would like to have the token (S80, S81).
+// In the jail, go-github collects everything with a token that it never sees and that
+// reaches GitHub only. A second run collects what is new. On the way the server asks
+// for a pause, echoes the token, cuts an answer short and redirects to a host that must
+// not get the token.
 func TestInTheJail(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and compiles go-github for wasm")
@@ -102,8 +102,8 @@ func TestInTheJail(t *testing.T) {
 	j.closed(second)
 }
 
-// A run that a rate limit ends keeps the cursors of the streams that were done
-// (R88): the next one asks for what is new in those.
+// A run that a rate limit ends keeps the cursors of the streams that were done: the
+// next run asks for what is new in those.
 func TestLimitInTheJail(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and compiles go-github for wasm")

@@ -72,7 +72,7 @@ func jail(t *testing.T, f *fake) *jailed {
 			t.Fatal(err)
 		}
 	}
-	// Load refuses a module over the default limit of 32 MiB (security.md, section 17).
+	// Load refuses a module over the default limit of 32 MiB.
 	if j.loaded, err = j.host.Load(context.Background(), module, beside); err != nil {
 		t.Fatal(err)
 	}

@@ -47,7 +47,7 @@ var limits = map[string]func(n int) func(http.ResponseWriter, *http.Request) boo
 
 // A short limit is waited for; a run ends at a long one, says until when, and
 // keeps what is done: the stream that it struck is named, so the failure is a
-// certified one (R88).
+// certified one.
 func TestLimits(t *testing.T) {
 	for name, limited := range limits {
 		t.Run(name, func(t *testing.T) {

@@ -80,7 +80,7 @@ func collect(ctx context.Context, run *guest.Run) error {
 	return nil
 }
 
-// perRepository reports whether a stream is in scope that needs to know the
+// perRepository reports whether the scope has a stream that needs the list of
 // repositories.
 func perRepository(run *guest.Run) bool {
 	for _, s := range run.Scope().Streams {
@@ -92,7 +92,7 @@ func perRepository(run *guest.Run) bool {
 }
 
 // stopped ends the run at a rate limit. The streams that are done keep their
-// cursors: a failure that names the stream it struck is a certified one (R88).
+// cursors: a failure that names the stream it struck is a certified one.
 func (c *collection) stopped(rest []step, l *limited) error {
 	reason := guest.CodeStreamFailed
 	for _, st := range rest {

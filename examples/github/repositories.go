@@ -118,9 +118,8 @@ func unlisted(err error) error {
 	return err
 }
 
-// named collects the repositories that the settings name. One that is not there
-// may be deleted, renamed and replaced, or closed to this token: it is left
-// out, and its records stay.
+// named collects the repositories that the settings name. A missing one may be deleted,
+// renamed and replaced, or closed to this token: it is left out, and its records stay.
 func (c *collection) named(ctx context.Context, s *stream) error {
 	known := map[string]repository{}
 	if s != nil {

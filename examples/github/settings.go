@@ -90,8 +90,8 @@ func readSettings(run *guest.Run) (settings, error) {
 	return set, nil
 }
 
-// apiBase checks the address of another GitHub. The host decides whether it may
-// be reached, and whether the token may be sent there.
+// apiBase checks the address of another GitHub. The host decides whether it may be
+// reached, and whether it may get the token.
 func apiBase(text string) (string, error) {
 	if text == "" {
 		return defaultAPI, nil

@@ -104,7 +104,7 @@ func (s *stream) mark(r repository) *mark {
 	return m
 }
 
-// put emits a record. One that is too large for the host costs no other.
+// put emits a record. One that is too large for the host does not affect the others.
 func (s *stream) put(id int64, v any) error {
 	err := s.run.Emit(s.name, key(id), v)
 	if !errors.Is(err, guest.ErrTooLarge) {
@@ -145,8 +145,8 @@ func (s *stream) settle(known, emitted []int64, there map[int64]bool) ([]int64, 
 	return union(keep, emitted), nil
 }
 
-// checkpoint stages the cursor. One that is too large does without ETags, and
-// then without the inventories that are the largest.
+// checkpoint stages the cursor. When it is too large, it drops the ETags first, and
+// then the largest inventories.
 func (s *stream) checkpoint() error {
 	b, err := json.Marshal(s.cursor)
 	if err == nil && len(b) > maxCursor {
@@ -214,7 +214,7 @@ func (c *collection) each(do func(ctx context.Context, s *stream, r repository, 
 	}
 }
 
-// later says that the next run goes on after n repositories (R60).
+// later reports that the next run continues after n repositories.
 func (c *collection) later(stream string, n int) error {
 	done := int64(n)
 	return c.run.Skip(guest.Skip{Stream: stream, Reason: "request_limit", Message: "The next run goes on where this one stops.",

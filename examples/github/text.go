@@ -31,7 +31,7 @@ func or(text *string) string {
 	return *text
 }
 
-// login is null for an account that is gone.
+// login is null for a deleted account.
 func login(u *github.User) *string {
 	if u == nil {
 		return nil

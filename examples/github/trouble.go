@@ -26,7 +26,7 @@ type trouble struct {
 func (t *trouble) Error() string { return t.err.Error() }
 func (t *trouble) Unwrap() error { return t.err }
 
-// again is a trouble that may pass, final one that needs somebody.
+// again is a trouble that may pass; final is one that somebody has to mend.
 func again(reason string, err error) error { return &trouble{reason, guest.RetryByRuntime, true, err} }
 func final(reason string, err error) error {
 	return &trouble{reason, guest.ManualActionRequired, false, err}

@@ -31,8 +31,8 @@ func waiting(t *testing.T, test func(t *testing.T)) {
 
 const tide = "/repos/ada/tide/"
 
-// failing are the ways of a server, or of somebody in between, and the reason
-// that each gets.
+// failing are the ways in which a server, or a proxy before it, can fail, and the
+// reason that each gives.
 var failing = map[string]struct {
 	answer func(http.ResponseWriter, *http.Request) bool
 	reason string
@@ -83,7 +83,7 @@ func circle(w http.ResponseWriter, r *http.Request) bool {
 }
 
 // One list of one repository that fails costs no other, is told, and is had by
-// the next run (9.4). Nothing is taken for deleted.
+// the next run. Nothing is taken for deleted.
 func TestFailing(t *testing.T) {
 	for name, c := range failing {
 		t.Run(name, func(t *testing.T) {

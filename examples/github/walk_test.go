@@ -99,7 +99,7 @@ func TestFutureDate(t *testing.T) {
 	}
 }
 
-// A list in another order than the one asked for would lose what comes after.
+// A list in another order than requested would lose items, so the walk refuses it.
 func TestUnsorted(t *testing.T) {
 	waiting(t, func(t *testing.T) {
 		f := recorded(t)
@@ -132,8 +132,8 @@ func TestEndlessList(t *testing.T) {
 	}
 }
 
-// A cursor stays within what a host takes, whatever a server sends: without
-// ETags first, then without the oldest of an inventory, which is told.
+// A cursor stays within what a host accepts, whatever a server sends: it drops ETags
+// first, then the oldest items of an inventory, and says so.
 func TestCursorBound(t *testing.T) {
 	f := recorded(t)
 	var repos []object

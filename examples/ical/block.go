@@ -94,8 +94,8 @@ func text(data []byte) string {
 	return b.String()
 }
 
-// unfolded yields the content lines: a line that starts with a blank goes on
-// with the one before.
+// unfolded yields the content lines: a line that starts with white space continues the
+// one before.
 func unfolded(s string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		var parts []string

@@ -89,8 +89,8 @@ func (l *library) addCalendar(path string, b *block) {
 	}
 }
 
-// addEvent takes in an event, or instead of it a newer version of it that is in
-// another calendar.
+// addEvent adds an event, or lets it replace an older version of itself from another
+// calendar.
 func (l *library) addEvent(b *block, c *calendar, z *zones) {
 	e, err := parseEvent(b, c.path, z)
 	if err != nil {

@@ -97,8 +97,8 @@ func (f *folder) add(path string, e fs.DirEntry) error {
 	return nil
 }
 
-// stamp is a digest of what the file system says about the files: as long as it
-// is the same, none of them need be read.
+// stamp is a digest of what the file system says about the files: while it stays the
+// same, no file has to be read.
 func (f *folder) stamp() string {
 	h := sha256.New()
 	for _, one := range f.files {

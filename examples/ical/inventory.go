@@ -40,7 +40,7 @@ func (c cursor) unpack() map[key]digest {
 	return known
 }
 
-// pack keeps records in a cursor, and reports whether there was room for all.
+// pack packs records into a cursor, and reports whether all of them fit.
 func pack(known map[key]digest) (packed string, whole bool) {
 	entries := make([][]byte, 0, len(known))
 	for k, d := range known {

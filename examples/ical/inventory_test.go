@@ -35,7 +35,7 @@ func changes(res *guesttest.Result) []string {
 	return out
 }
 
-// A run after the first one brings what changed and nothing else.
+// Runs after the first collect only what changed.
 func TestOnlyChanges(t *testing.T) {
 	s := newShelf(t)
 	s.write("a.ics", calendarOf(simple("1", "one"), simple("2", "two")))
@@ -170,7 +170,8 @@ func TestOldFiles(t *testing.T) {
 	}
 }
 
-// An event that is in two files is one record: the newest, whatever the order.
+// An event that is in two files gives one record, of its newest version, in whatever
+// order the files are read.
 func TestDuplicates(t *testing.T) {
 	s := newShelf(t)
 	version := func(summary, sequence string) string {

@@ -8,10 +8,10 @@ import (
 	ical "github.com/emersion/go-ical"
 )
 
-// A moment is a time as calendars have it: a date, a time in a zone, or a time
-// that is local wherever one is. The clock is what a wall clock shows, written
-// down as UTC; repetitions are counted by it, and only the outcome is turned
-// into an instant. So no step of the counting can fall into a change of clocks.
+// A moment is a time as calendars write it: a date, a time in a zone, or a local time
+// in whatever zone the reader is. The clock is what a wall clock shows, stored as UTC;
+// repetitions are computed on it, and only the result becomes an instant. So no step of
+// the computation can fall into a change of clocks.
 type moment struct {
 	clock time.Time
 	date  bool
@@ -59,7 +59,7 @@ func (m moment) at(clock time.Time) moment {
 }
 
 // instant is the moment as a point in time: a date is its midnight, and a local
-// time counts as UTC, as the scope's time range has it (R50).
+// time counts as UTC, as the scope's time range has it.
 func (m moment) instant() time.Time {
 	if m.zone == nil {
 		return m.clock

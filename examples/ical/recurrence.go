@@ -111,7 +111,8 @@ func countable(o *rrule.ROption) error {
 	return nil
 }
 
-// longLists reports whether a rule has more in its lists than there is to say.
+// longLists reports whether the lists of a rule are too long to compute; longer ones
+// can only repeat values.
 func longLists(o *rrule.ROption) bool {
 	for _, n := range []int{len(o.Bysetpos), len(o.Bymonth), len(o.Bymonthday), len(o.Byyearday), len(o.Byweekno), len(o.Byweekday)} {
 		if n > 2*366 {
@@ -172,9 +173,9 @@ func (r *recurrence) onClock(m moment) time.Time {
 	return m.in(r.start)
 }
 
-// between returns the repetitions from one instant on and before another, at
-// most limit, in order. The start counts as one whatever the rule says. A rule
-// that cannot be counted is an error; what there is without it comes along.
+// between returns the repetitions from since on and before until, at most limit, in
+// order. The start counts as one whatever the rule says. A rule that cannot be computed
+// is an error, returned with the repetitions that need no rule.
 func (r *recurrence) between(since, until time.Time, limit int) ([]moment, error) {
 	var clocks []time.Time
 	early, late := since.Add(-anyZone), until.Add(anyZone)

@@ -8,9 +8,9 @@ import (
 	ical "github.com/emersion/go-ical"
 )
 
-// A zone turns what a clock shows, written down as UTC, into an instant, and
-// back. Where a clock shows a time twice it is the first one, and a time that is
-// left out is counted with the offset before (RFC 5545 §3.3.5).
+// A zone converts what a clock shows, stored as UTC, to an instant, and back. A time
+// that a clock shows twice is the first one, and a time that it skips is computed with
+// the offset before (RFC 5545 §3.3.5).
 type zone interface {
 	name() string
 	instant(clock time.Time) time.Time
@@ -68,9 +68,8 @@ func newZones(calendar *block) *zones {
 	return z
 }
 
-// find returns a zone, or nil if nothing is known about it. A name that is known
-// everywhere counts more than what the file says it is: definitions in files are
-// mostly cut down to one pair of rules.
+// find returns a zone, or nil if it is unknown. A well-known name takes precedence over
+// the definition in the file, which is mostly cut down to one pair of rules.
 func (z *zones) find(tzid string) zone {
 	if found, ok := z.found[tzid]; ok {
 		return found

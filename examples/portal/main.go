@@ -57,8 +57,8 @@ func (t *teller) step(ctx context.Context, phase string, done bool) error {
 	return t.browser.Mark(ctx, phase, done)
 }
 
-// changed is a page that is not as it was when this was written: nothing that a
-// second try would mend.
+// changed is the error for a page that is not as it was when this connector was
+// written. A retry would not help.
 func changed(what string, err error) error {
 	return guest.Fail("page_changed", false, guest.NotRetriable, "%s: %w", what, err)
 }

@@ -151,7 +151,7 @@ func TestStatement(t *testing.T) {
 	}
 }
 
-// TestSignedIn: who is signed in already is asked for nothing.
+// TestSignedIn: an owner who is signed in already is asked nothing.
 func TestSignedIn(t *testing.T) {
 	b := newBank()
 	b.known = true
@@ -160,7 +160,7 @@ func TestSignedIn(t *testing.T) {
 	}
 }
 
-// TestRefused: a wrong password or code is said so, and not tried again.
+// TestRefused: a wrong password or code is reported, and not tried again.
 func TestRefused(t *testing.T) {
 	for name, res := range map[string]*guesttest.Result{
 		"password": collected(t, newBank(), "sluice-sealed-v1-bbbbbbbbbbbbbbbbbbbbbbbbbb"),

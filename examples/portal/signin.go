@@ -16,8 +16,8 @@ var (
 	code     = guest.ByLabel("Code")
 )
 
-// signIn goes where the accounts are. A profile that is signed in is there at
-// once.
+// signIn opens the page of the accounts. A profile that is still signed in gets there
+// at once.
 func (t *teller) signIn(ctx context.Context) error {
 	if err := t.step(ctx, "Opening the bank", false); err != nil {
 		return err

@@ -15,7 +15,7 @@ const (
 	stateEvery = 1000 // rows between two cursors
 )
 
-// A cursor is how far the table was read. A later run goes on behind it.
+// A cursor says how far the table was read. A later run continues behind it.
 type cursor struct {
 	Line int `json:"line"`
 }
@@ -50,8 +50,8 @@ func collect(p *profile, s start) error {
 	return c.copy(table)
 }
 
-// findKey settles which column tells rows apart. When nothing says so, and there
-// is somebody to ask, it asks.
+// findKey decides which column identifies rows. When no setting says so, and there is
+// an owner to ask, it asks.
 func findKey(p *profile, columns []string, name string, interactive bool) (int, error) {
 	if i, ok := keyColumn(columns, name); ok {
 		return i, nil

@@ -1,6 +1,6 @@
 // Command stdio is a connector that knows nothing of Sluice: an ordinary Go
 // program that speaks the PDPP Collection Profile, one JSON object a line, on
-// stdin and stdout (G18). It collects the rows of a CSV table that its settings
+// stdin and stdout. It collects the rows of a CSV table that its settings
 // hold. Any language that can read and write lines can do the same.
 package main
 
@@ -16,7 +16,7 @@ func main() {
 	os.Exit(run(os.Stdin, os.Stdout, os.Stderr))
 }
 
-// run is one run: the exit code agrees with the status of DONE (§9.11).
+// run is one run: the exit code agrees with the status of DONE.
 func run(in io.Reader, out, diagnostics io.Writer) int {
 	p := &profile{in: bufio.NewReaderSize(in, 64<<10), out: bufio.NewWriterSize(out, 64<<10)}
 	start, err := p.start()

@@ -18,7 +18,7 @@ type profile struct {
 	asked   int
 }
 
-// A start is START as far as this connector reads it (§6.3).
+// A start is START as far as this connector reads it.
 type start struct {
 	Type  string `json:"type"`
 	Scope struct {
@@ -91,7 +91,7 @@ func (p *profile) skip(stream, reason, message string) error {
 }
 
 // choose asks the owner for one of several texts and waits for the answer.
-// Nothing may be written in between (§8).
+// Nothing may be written in between.
 func (p *profile) choose(stream, message string, choices []string) (string, error) {
 	p.asked++
 	id := fmt.Sprintf("choice-%d", p.asked)

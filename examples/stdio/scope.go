@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A grant is a stream's entry in the scope (§6.2): what may be collected of it.
+// A grant is a stream's entry in the scope: what may be collected of it.
 type grant struct {
 	Name      string   `json:"name"`
 	Resources []string `json:"resources"`
@@ -16,7 +16,7 @@ type grant struct {
 	} `json:"time_range"`
 }
 
-// admits reports whether a row lies inside the grant (R47, R49). A row without a
+// admits reports whether a row lies inside the grant. A row without a
 // date is outside of every time range.
 func (g grant) admits(key string, date time.Time, dated bool) bool {
 	if len(g.Resources) > 0 && !slices.Contains(g.Resources, key) {
@@ -35,7 +35,8 @@ func (g grant) admits(key string, date time.Time, dated bool) bool {
 	return !ok || date.Before(until)
 }
 
-// bound reads one end of a time range in the forms of R50 that texts have.
+// bound reads one end of a time range: an RFC 3339 time, or a date or local time,
+// which is taken as UTC and may leave out its smaller parts.
 func bound(s string) (time.Time, bool) {
 	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly, "2006-01", "2006"} {
 		if t, err := time.Parse(layout, s); err == nil {
@@ -45,7 +46,7 @@ func bound(s string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// keep leaves out the members that the grant does not name (R48).
+// keep leaves out the members that the grant does not name.
 func (g grant) keep(data map[string]any) map[string]any {
 	if g.Fields == nil {
 		return data

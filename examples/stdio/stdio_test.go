@@ -23,7 +23,7 @@ import (
 //go:embed manifest.json
 var manifestJSON []byte
 
-// TestMain lets the test binary be the connector: a process with three pipes and
+// TestMain lets the test binary act as the connector: a process with three pipes and
 // nothing else.
 func TestMain(m *testing.M) {
 	if os.Getenv("STDIO_CONNECTOR") != "" {
@@ -161,8 +161,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestIncremental: a run goes on behind the cursor of the last one, and a table
-// that has not grown gives nothing.
+// TestIncremental: a run continues behind the cursor of the last one, and a table that
+// has not grown gives no records.
 func TestIncremental(t *testing.T) {
 	s := starting(map[string]any{"csv": book}, nil)
 	s["state"] = map[string]any{"rows": map[string]any{"line": 3}}
@@ -188,8 +188,7 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// TestScope: fields, resources and the time range of the grant are kept to
-// (R47 to R49).
+// TestScope: fields, resources and the time range of the grant are kept to.
 func TestScope(t *testing.T) {
 	r := play(t, starting(map[string]any{"csv": book}, map[string]any{"fields": []string{"id", "line"}, "resources": []string{"a", "c"}}), "")
 	if diff := cmp.Diff([]string{`{"id":"a","line":2}`, `{"id":"c","line":5}`}, r.data); diff != "" {

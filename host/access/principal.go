@@ -60,6 +60,9 @@ func (p *Principal) Manages(k Key) bool {
 // Session reports whether it came with the cookie of an owner session.
 func (p *Principal) Session() bool { return p.ID == Owner && p.credential != "" }
 
+// Local reports whether it came by the local socket: the owner, on this machine.
+func (p *Principal) Local() bool { return p.ID == Owner && p.credential == "" }
+
 // SessionName is the name of the owner session it came with, "" for none. It opens
 // nothing.
 func (p *Principal) SessionName() string {

@@ -86,6 +86,7 @@ func New(o Options) (*API, error) {
 		&connectionAPI{find, h},
 		&grantAPI{find, h},
 		&secretAPI{find, h},
+		&authorizationAPI{h},
 		&scheduleAPI{find, h},
 		&recordAPI{find, o.Store, o.Store, h, places, o.Log},
 		&stateAPI{find, h, o.Store},

@@ -28,7 +28,7 @@ type artifactAPI struct {
 	find      lookup
 	artifacts host.Artifacts
 	streams   *stream.Hub
-	audit     auditor
+	audit     host.AuditLog
 	places    *exportPlaces
 	log       *slog.Logger
 }

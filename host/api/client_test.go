@@ -323,3 +323,44 @@ func must[T any](v T, err error) T {
 	}
 	return v
 }
+
+// start creates a run and returns its id.
+func (c *client) start(body any, options ...option) string {
+	c.t.Helper()
+	return c.do("POST", "/v1/runs", body, options...).want(201).text("runId")
+}
+
+type object = map[string]any
+
+func workflow(id string) object { return object{"workflowId": id} }
+
+// suspended waits until a run asks.
+func (c *client) suspended(run string) {
+	c.t.Helper()
+	s := c.follow("/v1/runs/" + run + "/events")
+	defer s.body.Close()
+	s.until("node.suspended")
+}
+
+// ended waits for the end of a run and returns its snapshot.
+func (c *client) ended(run string) *answer {
+	c.t.Helper()
+	c.follow("/v1/runs/" + run + "/events").rest()
+	return c.do("GET", "/v1/runs/"+run, nil).want(200)
+}
+
+// status waits until a snapshot says so.
+func (c *client) status(run, status string) {
+	c.t.Helper()
+	s := c.follow("/v1/runs/" + run + "/events?streamMode=values")
+	defer s.body.Close()
+	for {
+		f, ok := s.next()
+		if !ok {
+			c.t.Fatalf("the run ended before it was %s", status)
+		}
+		if member(f.data, "status") == status {
+			return
+		}
+	}
+}

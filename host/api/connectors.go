@@ -37,6 +37,11 @@ type chooseVersion struct {
 	Version string `json:"version"`
 }
 
+// publishers are the pinned keys, of connectors that are not installed too.
+type publishers struct {
+	Data []host.Pin `json:"data"`
+}
+
 // moduleParts are those of an upload: the module, its manifest unless it is
 // embedded, its minisign signature, the publisher's key, its digest, force to install
 // what needs a second look, and conformance for connectors that only test clients.
@@ -76,6 +81,8 @@ func (a *connectorAPI) routes() []route {
 			summary: "Uninstall a connector, or one version",
 			query:   []parameter{{name: "version", typ: "string", text: "Only this version."}},
 			codes:   []string{"connector_in_use"}},
+		{Route: web.Route{Method: "GET", Path: "/v1/publishers", Scope: access.ManifestRead, Whole: true, Handle: a.listPins},
+			summary: "The publishers' keys that are pinned", answer: publishers{}},
 	})
 }
 
@@ -232,4 +239,12 @@ func (a *connectorAPI) uninstallConnector(c *fiber.Ctx) error {
 		return err
 	}
 	return web.Nothing(c)
+}
+
+func (a *connectorAPI) listPins(c *fiber.Ctx) error {
+	pins, err := a.connectors.Pins(web.Context(c))
+	if err != nil {
+		return err
+	}
+	return web.JSON(c, 200, publishers{pins})
 }

@@ -179,8 +179,8 @@ func TestExportBroken(t *testing.T) {
 	served := make(chan error, 1)
 	go func() { served <- app.Serve(l) }()
 	defer func() {
-		app.EndStreams(time.Second)
-		if err := errors.Join(app.Shutdown(time.Second), <-served); err != nil {
+		app.EndStreams(time.Minute)
+		if err := errors.Join(app.Shutdown(time.Minute), <-served); err != nil {
 			t.Error(err)
 		}
 	}()

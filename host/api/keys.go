@@ -6,6 +6,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/access"
 	"github.com/sluicehost/sluice/host/web"
 	"github.com/sluicehost/sluice/store"
@@ -22,7 +23,7 @@ type newKey struct {
 // keyAPI has the routes of API keys.
 type keyAPI struct {
 	keys  *access.Keys
-	audit auditor
+	audit host.AuditLog
 }
 
 func (a *keyAPI) routes() []route {

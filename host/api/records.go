@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/abi/strictjson"
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/access"
 	"github.com/sluicehost/sluice/host/export"
 	"github.com/sluicehost/sluice/host/web"
@@ -32,7 +33,7 @@ type recordAPI struct {
 	find      lookup
 	records   store.Records
 	manifests manifestReader
-	audit     auditor
+	audit     host.AuditLog
 	places    *exportPlaces
 	log       *slog.Logger
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/access"
 	"github.com/sluicehost/sluice/host/web"
 	"github.com/sluicehost/sluice/host/webhook"
@@ -28,7 +29,7 @@ type newSecret struct {
 // connection.
 type webhookAPI struct {
 	webhooks *webhook.Hooks
-	audit    auditor
+	audit    host.AuditLog
 }
 
 func (a *webhookAPI) routes() []route {

@@ -2,13 +2,14 @@ package app
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/audit"
 	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/network"
 	"github.com/sluicehost/sluice/host/oauth"
@@ -26,28 +27,6 @@ type authorizer struct {
 	secrets     *secretStore
 	bindings    *bindings
 }
-
-// An AuthorizationRequest names a secret that an owner is about to authorize.
-type AuthorizationRequest struct {
-	Connector  *Loaded
-	Connection store.ConnectionID // "" is the connector's name
-	Secret     string
-	Config     json.RawMessage // nil keeps the connection's settings
-	Hosts      []string        // to be approved for the connection
-}
-
-// An Authorization is one that can be made. It needs the host's store no more,
-// so that runs may go on while the owner is in the browser.
-type Authorization struct {
-	Connection store.ConnectionID
-	Secret     string
-	client     *oauth.Client
-	via        *network.Client
-	vault      *AuditedVault
-}
-
-// A DeviceCode is what an owner enters, and where.
-type DeviceCode = oauth.DeviceCode
 
 // ErrNotAuthorized: the secret of that name is not one that owners authorize.
 var ErrNotAuthorized = errors.New("nothing to authorize")
@@ -83,121 +62,113 @@ func WantedTokenHosts(o *abi.OAuth, approved []string) (asked []string, err erro
 	return network.Answerable(policy.Missing(network.TokenHosts(o))), nil
 }
 
-// Authorize approves the hosts of the request for the connection, and returns
-// the authorization that can be made then. The error is a *run.Refusal,
-// ErrNotAuthorized or ErrNoVault.
-func (az *authorizer) Authorize(ctx context.Context, q AuthorizationRequest) (*Authorization, error) {
-	m := q.Connector.Manifest
-	o, err := Authorizable(m, q.Secret)
-	if err != nil {
-		return nil, err
-	}
+// begin approves the hosts of a request for its connection, and returns the client by which the
+// secret is authorized then, which asks through via; the caller closes that.
+func (az *authorizer) begin(ctx context.Context, who RunRequest, o *abi.OAuth, secret string) (c *oauth.Client, via *network.Client, err error) {
+	m := who.Connector.Manifest
 	if az.DataDir == "" {
-		return nil, ErrNoVault
+		return nil, nil, host.Refuse("unavailable", "a store in memory keeps no secrets")
 	}
-	who := RunRequest{Connector: q.Connector, Connection: q.Connection, Config: q.Config}
 	conn, err := az.connections.find(ctx, who)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if code := conn.Grant.Fault(time.Now()); code != "" {
-		return nil, unusable(conn.ID, code, m)
+		return nil, nil, unusable(conn.ID, code, m)
 	}
-	if conn, err = az.grants.pin(ctx, conn, q.Connector, false); err != nil {
-		return nil, err
+	if conn, err = az.grants.pin(ctx, conn, who.Connector, false); err != nil {
+		return nil, nil, err
 	}
-	all := binding.Union(conn.Approved.Hosts, q.Hosts)
-	policy, err := policyOf(all)
+	all := binding.Union(conn.Approved.Hosts, who.Approved.Hosts)
+	policy, err := reaching(o, conn.ID, all)
+	if err != nil {
+		return nil, nil, err
+	}
+	now := conn
+	if who.Config != nil {
+		if err := knownSettings(m, who.Config); err != nil {
+			return nil, nil, err
+		}
+		now.Settings = who.Config
+	}
+	if c, via, err = az.client(m, o, now, secret, policy); err != nil {
+		return nil, nil, err
+	}
+	if conn, err = az.connections.findOrMake(ctx, who); err == nil && len(all) > len(conn.Approved.Hosts) {
+		_, err = az.grants.give(ctx, conn.ID, conn.Digest, func(c *store.Connection) error {
+			if code := c.Grant.Fault(time.Now()); code != "" {
+				return unusable(c.ID, code, m)
+			}
+			c.Approved.Hosts = binding.Union(c.Approved.Hosts, who.Approved.Hosts)
+			return nil
+		})
+	}
+	if err != nil {
+		via.Close()
+	}
+	return c, via, err
+}
+
+// reaching is the policy of approved hosts, which must reach the servers of a secret.
+func reaching(o *abi.OAuth, id store.ConnectionID, approved []string) (*network.Policy, error) {
+	policy, err := policyOf(approved)
 	if err != nil {
 		return nil, err
 	}
 	if missing := policy.Missing(network.TokenHosts(o)); len(missing) > 0 {
-		return nil, &run.Refusal{Code: "binding_not_approved", Message: fmt.Sprintf("host %s (give it with --allow-host %s) is not approved for connection %s", missing[0], missing[0], conn.ID),
+		return nil, &run.Refusal{Code: "binding_not_approved", Message: fmt.Sprintf("host %s (give it with --allow-host %s) is not approved for connection %s", missing[0], missing[0], id),
 			Details: map[string]any{"binding": abi.BindingNetwork}}
 	}
-	now := conn
-	if q.Config != nil {
-		if err := knownSettings(m, q.Config); err != nil {
-			return nil, err
-		}
-		now.Settings = q.Config
-	}
-	a, err := az.authorization(m, o, now, q.Secret, policy)
-	if err == nil {
-		conn, err = az.connections.findOrMake(ctx, who)
-	}
-	if err != nil || len(all) == len(conn.Approved.Hosts) {
-		return a, err
-	}
-	_, err = az.grants.give(ctx, conn.ID, conn.Digest, func(c *store.Connection) error {
-		if code := c.Grant.Fault(time.Now()); code != "" {
-			return unusable(c.ID, code, m)
-		}
-		c.Approved.Hosts = binding.Union(c.Approved.Hosts, q.Hosts)
-		return nil
-	})
-	return a, err
+	return policy, nil
 }
 
 func unusable(id store.ConnectionID, code string, m *abi.Manifest) error {
 	return refusal(code, fmt.Errorf("the grant of connection %s is %s; sluice grant %s gives a new one", id, strings.TrimPrefix(code, "grant_"), m.Name()))
 }
 
-func (az *authorizer) authorization(m *abi.Manifest, o *abi.OAuth, conn store.Connection, name string, p *network.Policy) (*Authorization, error) {
+// client asks for the authorization of a secret.
+func (az *authorizer) client(m *abi.Manifest, o *abi.OAuth, conn store.Connection, name string, p *network.Policy) (*oauth.Client, *network.Client, error) {
 	secrets, err := az.secrets.ofRun(m, conn.ID, nil)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	via, err := az.bindings.client(network.Options{Policy: p}, &requestLogger{dir: az.directory, connection: conn.ID})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	c, err := authClient(o, conn, secrets, via)
-	if err != nil {
-		return nil, err
-	}
-	if c == nil {
-		return nil, &run.Refusal{Code: "secret_missing", Message: fmt.Sprintf("secret %s is required to authorize %s; store it with sluice secret set %s %s", o.ClientSecret, name, conn.ID, o.ClientSecret),
+	if err == nil && c == nil {
+		err = &run.Refusal{Code: "secret_missing", Message: fmt.Sprintf("secret %s is required to authorize %s; store it with sluice secret set %s %s", o.ClientSecret, name, conn.ID, o.ClientSecret),
 			Details: map[string]any{"secret": o.ClientSecret}}
 	}
-	v, err := OpenVault("badger:" + az.DataDir)
 	if err != nil {
-		return nil, err
+		via.Close()
 	}
-	return &Authorization{Connection: conn.ID, Secret: name, client: c, via: via, vault: v}, nil
+	return c, via, err
 }
 
-// ClientID is who the server is told that asks.
-func (a *Authorization) ClientID() string { return a.client.ID }
-
-// Device makes it with a code that the owner enters elsewhere; show is called
-// once. What it ends with is stored.
-func (a *Authorization) Device(ctx context.Context, show func(DeviceCode)) error {
-	return a.keep(a.client.Device(ctx, show))
-}
-
-// Browser makes it in the owner's browser, on this machine; show is called once
-// with the URL to open. What it ends with is stored.
-func (a *Authorization) Browser(ctx context.Context, show func(url string)) error {
-	return a.keep(a.client.Browser(ctx, show))
-}
-
-func (a *Authorization) keep(s oauth.Stored, err error) error {
-	var denied *network.Error
-	var e *oauth.Error
-	switch {
-	case err == nil:
-		return putAuthorization(a.vault, a.Connection, a.Secret, s)
-	case errors.As(err, &denied) && denied.Errno == abi.EDENIED:
-		return refusal(denied.Code, errors.New(denied.Message))
-	case errors.As(err, &e):
-		return refusal(e.Code, fmt.Errorf("%s; nothing is stored", e.Message))
+// keep stores what an authorization ended with, unless its connection was deleted or lost what
+// it takes meanwhile.
+func (az *authorizer) keep(ctx context.Context, m *abi.Manifest, o *abi.OAuth, id store.ConnectionID, name string, s oauth.Stored) error {
+	conn, err := az.connections.permanent(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return refusal("connection_not_found", fmt.Errorf("connection %s was deleted meanwhile; nothing is stored", id))
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	if code := conn.Grant.Fault(time.Now()); code != "" {
+		return unusable(id, code, m)
+	}
+	if _, err := reaching(o, id, conn.Approved.Hosts); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return az.secrets.change(by(ctx, audit.Event{Action: audit.SecretSet, Target: string(id) + "/" + name, Outcome: audit.Done}),
+		func(v *vault.Vault) error { return putAuthorization(v, id, name, s) })
 }
-
-// Close ends the connections that it opened.
-func (a *Authorization) Close() { a.via.Close() }
 
 // IsAuthorization reports whether a stored secret came of an authorization. One
 // that cannot be opened did not.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"strings"
@@ -258,4 +259,17 @@ func (cs *connectors) UninstallConnector(ctx context.Context, name, version stri
 		return host.Refuse("connector_in_use", "connections of this connector exist: %s; delete them first", strings.Join(using, ", ")).With("connectionIds", using)
 	}
 	return asRefusal(cs.installer.uninstall(ctx, k))
+}
+
+// Pins implements host.Connectors.
+func (cs *connectors) Pins(ctx context.Context) ([]host.Pin, error) {
+	all, err := cs.Store.Pins(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list pinned keys: %w", err)
+	}
+	out := []host.Pin{}
+	for _, p := range all {
+		out = append(out, host.Pin{ConnectorID: string(p.ConnectorID), KeyID: p.Signer.KeyID, PublicKey: p.Signer.Key})
+	}
+	return out, nil
 }

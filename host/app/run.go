@@ -127,7 +127,7 @@ func (st *starter) prepare(ctx context.Context, q RunRequest) (*prepared, error)
 	}
 	p := &prepared{}
 	p.run = run.New(plan, run.Deps{
-		Store: cmp.Or(q.store, st.Store), Owner: q.Owner, HostID: st.ID, BootEpoch: st.Epoch, EngineVersion: ThisVersion().Version, Watch: q.Watch, Stalls: q.Stalls,
+		Store: cmp.Or(q.store, st.Store), Owner: q.Owner, HostID: st.ID, BootEpoch: st.Epoch, EngineVersion: ThisVersion().Version, Watch: q.Watch,
 		Bindings: lent, Handles: q.handles(), Slots: q.Slots, Spans: q.Spans,
 		Launch: func(ctx context.Context, n run.Launch) (run.Guest, binding.Binding, error) {
 			st.began(ctx, conn, p.run)

@@ -29,7 +29,6 @@ type RunRequest struct {
 	Owner    run.Owner         // nil: not interactive
 	Trigger  string            // "" is manual
 	Watch    func(store.Event)
-	Stalls   func(message string) // see run.Deps
 	// Budgets and MemoryBytes replace the host's; zero values keep them.
 	Budgets     run.Budgets
 	MemoryBytes uint64

@@ -52,6 +52,7 @@ type Service struct {
 	*grants
 	*state
 	*secrets
+	*authorizations
 	*schedules
 	*backups
 	*destination.Feeds
@@ -108,6 +109,7 @@ func newService(h *Host, o ServiceOptions) *Service {
 	s.grants = &grants{d, h.connections, h.grantStore, ov, h.bindings, s.schedules, s.runs.workflows}
 	s.state = &state{d, h.connections, s.schedules.clock}
 	s.secrets = &secrets{h.connections, h.secretStore, ov}
+	s.authorizations = &authorizations{authorizer: h.authorizer, workflows: s.runs.workflows}
 	s.system = &system{d, h.guests, h.bindings, h.checks, s.runs}
 	s.views = &views{liveViews(d), s.system}
 	return s
@@ -119,6 +121,7 @@ func newService(h *Host, o ServiceOptions) *Service {
 func (s *Service) Close(ctx context.Context) {
 	s.closing.Do(func() {
 		s.clock.Quiesce()
+		s.authorizations.close()
 		s.views.views.Quiesce()
 		s.controller.Shutdown(ctx)
 		s.Feeds.Close()

@@ -1,10 +1,8 @@
 package browser_test
 
 import (
-	"archive/zip"
 	"context"
 	"encoding/json"
-	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,24 +16,7 @@ import (
 // evidence are the files of the archive of a desk's run.
 func (d *desk) evidence(t *testing.T) map[string]string {
 	t.Helper()
-	z, err := zip.OpenReader(filepath.Join(d.data, "traces", "browser-trace-run_1.zip"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer z.Close()
-	out := map[string]string{}
-	for _, f := range z.File {
-		r, err := f.Open()
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := io.ReadAll(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out[f.Name] = string(b)
-	}
-	return out
+	return unpack(t, filepath.Join(d.data, "traces", "browser-trace-run_1.zip"))
 }
 
 // The archive has the lines of what came of each verb, and evidence from before the

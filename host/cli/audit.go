@@ -106,6 +106,9 @@ func moment(flag, text string, now time.Time) (time.Time, error) {
 	return now.Add(-d), nil
 }
 
+// listAudit reads the log of this machine where it lies: it is a file that any process may
+// read while a host writes it, and only there are its lines as they are stored, with what
+// was done to them by other hands.
 func (c auditCommands) listAudit(ctx context.Context, f audit.Filter) error {
 	if c.url != "" {
 		return c.listAuditThere(ctx, f)
@@ -183,7 +186,11 @@ elsewhere, it shows that, too.`,
 	}
 }
 
+// doVerifyAudit is about the files of this machine, and needs no host to tell of them.
 func (c auditCommands) doVerifyAudit(ctx context.Context) error {
+	if c.url != "" {
+		return usagef("the audit log is verified where the host runs, not over --url")
+	}
 	l, err := app.OpenAudit(c.store)
 	if err != nil {
 		return err

@@ -3,8 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +11,8 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/abi/strictjson"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/api/client"
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/store"
 )
@@ -51,10 +51,12 @@ says, by a code, also on another machine; with --browser in the browser of this 
 }
 
 func (c secretCommands) doAuthorize(ctx context.Context, connector, name string, f *authorizeFlags) error {
-	if _, err := app.OpenVault(c.store); err != nil {
-		return err // before anything is asked
+	if c.url == "" {
+		if _, err := app.OpenVault(c.store); err != nil {
+			return err // before anything is asked
+		}
 	}
-	q := app.AuthorizationRequest{Connection: store.ConnectionID(f.connection), Secret: name}
+	q := app.RunRequest{Connection: store.ConnectionID(f.connection)}
 	config, err := valueOrFile("--config", f.config)
 	if err != nil {
 		return err
@@ -65,37 +67,51 @@ func (c secretCommands) doAuthorize(ctx context.Context, connector, name string,
 		}
 		q.Config = json.RawMessage(config)
 	}
-	var a *app.Authorization
-	flow := ""
-	err = c.with(ctx, app.Options{NoSandbox: true}, func(h *app.Host) error {
-		if q.Connector, err = h.Load(ctx, connector, f.manifest); err != nil {
-			return err
-		}
-		o, err := app.Authorizable(q.Connector.Manifest, name)
-		if err != nil {
-			return err
-		}
-		if flow, err = f.flow(o); err != nil {
-			return err
-		}
-		c.explainAuthorization(q.Connector.Manifest, o, name)
-		if q.Hosts, err = c.tokenHosts(ctx, h, &q, o, f); err != nil {
-			return err
-		}
-		a, err = h.Authorize(ctx, q)
-		return err
+	return c.through(ctx, app.Options{NoSandbox: true}, func(k *client.Client) error {
+		return c.authorizeThrough(ctx, served{k}, connector, name, q, f)
 	})
+}
+
+// authorizeThrough asks for what is missing, and has a host do it.
+func (c secretCommands) authorizeThrough(ctx context.Context, to served, connector, name string, q app.RunRequest, f *authorizeFlags) (err error) {
+	of := &runFlags{manifest: f.manifest}
+	if q.Connector, err = c.toRun(ctx, to, connector, of); err != nil {
+		return err
+	}
+	if q.Connector.Wasm == nil {
+		if _, err := to.connectorNamed(ctx, connector); err != nil {
+			return err // the name of a connection would do for its connector, and not be meant
+		}
+	}
+	o, err := app.Authorizable(q.Connector.Manifest, name)
 	if err != nil {
 		return err
 	}
-	defer a.Close() // the store is closed: runs may go on
-	return c.authorize(ctx, a, flow)
+	flow, err := f.flow(o, to.Local())
+	if err != nil {
+		return err
+	}
+	c.explainAuthorization(q.Connector.Manifest, o, name)
+	if q.Approved.Hosts, err = c.tokenHosts(ctx, to, q, o, f); err != nil {
+		return err
+	}
+	n := host.NewAuthorization{Connector: q.Connector.Connector.Name, Secret: name, Flow: flow}
+	if n.Given, err = givenBy(q, of); err != nil {
+		return err
+	}
+	a, err := to.Authorize(ctx, n)
+	if err != nil {
+		return err
+	}
+	defer giveUp(ctx, to, a)
+	return c.authorize(ctx, to, a)
 }
 
 // flow is the one that the flags or the manifest choose; the browser's goes
 // first where both are possible, since nothing is typed that could be asked for
-// by somebody else.
-func (f *authorizeFlags) flow(o *abi.OAuth) (string, error) {
+// by somebody else. It comes back to the machine of the host: here says that this
+// is it.
+func (f *authorizeFlags) flow(o *abi.OAuth, here bool) (string, error) {
 	want := ""
 	switch {
 	case f.device:
@@ -108,9 +124,11 @@ func (f *authorizeFlags) flow(o *abi.OAuth) (string, error) {
 		return "", usagef("--device and --browser contradict each other")
 	case want != "" && !slices.Contains(o.Authorize, want):
 		return "", usagef("the connector offers no such way; leave out --device and --browser")
+	case !here && (want == abi.OAuthCode || !slices.Contains(o.Authorize, abi.OAuthDevice)):
+		return "", usagef("in a browser a secret is authorized on the machine of the host, not over --url")
 	case want != "":
 		return want, nil
-	case slices.Contains(o.Authorize, abi.OAuthCode):
+	case here && slices.Contains(o.Authorize, abi.OAuthCode):
 		return abi.OAuthCode, nil
 	}
 	return abi.OAuthDevice, nil
@@ -127,15 +145,15 @@ func (c secretCommands) explainAuthorization(m *abi.Manifest, o *abi.OAuth, name
 }
 
 // tokenHosts are those that the owner lets the tokens come from, as hosts are.
-func (c secretCommands) tokenHosts(ctx context.Context, h *app.Host, q *app.AuthorizationRequest, o *abi.OAuth, f *authorizeFlags) ([]string, error) {
+func (c secretCommands) tokenHosts(ctx context.Context, to served, q app.RunRequest, o *abi.OAuth, f *authorizeFlags) ([]string, error) {
 	for _, text := range f.hosts {
 		if err := app.CheckHost(text); err != nil {
 			return nil, usagef("--allow-host: %w", err)
 		}
 	}
-	known, err := h.Store.Connection(ctx, connectionOf(app.RunRequest{Connector: q.Connector, Connection: q.Connection}))
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return nil, fmt.Errorf("load connection: %w", err)
+	known, err := to.known(ctx, connectionOf(q))
+	if err != nil {
+		return nil, err
 	}
 	wanted, err := app.WantedTokenHosts(o, slices.Concat(known.Approved.Hosts, f.hosts))
 	if err != nil || len(wanted) == 0 {
@@ -155,26 +173,43 @@ func (c secretCommands) tokenHosts(ctx context.Context, h *app.Host, q *app.Auth
 }
 
 // authorize shows what the owner has to do, and waits for it.
-func (c secretCommands) authorize(ctx context.Context, a *app.Authorization, flow string) error {
-	c.warnf("  as the client %s", abi.Clean(a.ClientID()))
-	var err error
-	if flow == abi.OAuthDevice {
-		err = a.Device(ctx, func(d app.DeviceCode) {
-			c.warnf("Open this page, of %s, and enter the code there, if you asked for it:", d.Host)
-			c.warnf("  %s", d.URL)
-			c.warnf("  code %s", d.Code)
-			c.warnf("Waiting until %s; Ctrl-C gives up.", d.Expires.Local().Format(time.TimeOnly))
-		})
-	} else {
-		err = a.Browser(ctx, func(url string) {
-			c.warnf("Open this page in a browser on this machine:")
-			c.warnf("  %s", url)
-			c.warnf("Waiting for the answer; Ctrl-C gives up.")
-		})
+func (c secretCommands) authorize(ctx context.Context, to served, a host.Authorization) (err error) {
+	c.warnf("  as the client %s", abi.Clean(a.ClientID))
+	for shown := false; ; {
+		if a, err = to.Authorization(ctx, a.AuthorizationID, a.Status); err != nil {
+			return err
+		}
+		switch {
+		case a.Status == host.AuthorizationStored:
+			c.warnf("Stored the authorization of %s for %s.", abi.Clean(a.Secret), abi.Clean(a.ConnectionID))
+			return nil
+		case a.Status == host.AuthorizationFailed:
+			return refused(abi.Clean(a.Error), abi.Clean(a.Message))
+		case a.Status == host.AuthorizationWaiting && !shown:
+			c.showPage(a)
+			shown = true
+		}
 	}
-	if err != nil {
-		return err
+}
+
+func (c secretCommands) showPage(a host.Authorization) {
+	if a.Code == "" {
+		c.warnf("Open this page in a browser on this machine:")
+		c.warnf("  %s", abi.Clean(a.URL))
+		c.warnf("Waiting for the answer; Ctrl-C gives up.")
+		return
 	}
-	c.warnf("Stored the authorization of %s for %s.", abi.Clean(a.Secret), a.Connection)
-	return nil
+	c.warnf("Open this page, of %s, and enter the code there, if you asked for it:", abi.Clean(a.Server))
+	c.warnf("  %s", abi.Clean(a.URL))
+	c.warnf("  code %s", abi.Clean(a.Code))
+	if a.ExpiresAt != nil {
+		c.warnf("Waiting until %s; Ctrl-C gives up.", a.ExpiresAt.Local().Format(time.TimeOnly))
+	}
+}
+
+// giveUp ends an authorization. One that it does not reach ends by itself, a while later.
+func giveUp(ctx context.Context, to served, a host.Authorization) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	_ = to.CancelAuthorization(ctx, a.AuthorizationID)
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// doctorCommands is sluice doctor.
+// doctorCommands is sluice doctor. It is about this machine, and about a store also where
+// that does not open, so that no host is asked but for how the store it has is.
 type doctorCommands struct{ *command }
 
 func (c doctorCommands) doctor() *cobra.Command {

@@ -99,14 +99,6 @@ func (c *command) hasData() error {
 	return nil
 }
 
-// storedHere is for what needs the data directory itself.
-func (c *command) storedHere(ctx context.Context, do func(*app.Host) error) error {
-	if err := c.hasData(); err != nil {
-		return err
-	}
-	return c.with(ctx, app.Options{NoSandbox: true}, do)
-}
-
 // running finds the host that a command is for: the one that --url names, or the
 // one that serves the data directory; nil when none does.
 func (c *command) running(ctx context.Context) (*client.Client, error) {

@@ -165,7 +165,7 @@ func (c keyCommands) revokeKey() *cobra.Command {
 		Example: "  sluice keys revoke key_01J9ZKM3",
 		Args:    args(1, 1, "one key id"),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			err := c.reading(cmd.Context(), func(k served) error { return client.Absent(k.RevokeKey(cmd.Context(), a[0])) })
+			err := c.reading(cmd.Context(), func(k served) error { return k.RevokeKey(cmd.Context(), a[0]) })
 			if errors.Is(err, store.ErrNotFound) {
 				return usagef("no key %q; sluice keys list lists them", abi.Clean(a[0]))
 			}

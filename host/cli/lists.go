@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehost/sluice/abi"
-	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
 )
@@ -28,14 +27,12 @@ is installed and what it was granted, as a JSON file to keep and compare.`,
 		Example: "  sluice connectors\n  sluice connectors --lock > connectors.lock",
 		Args:    args(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx := cmd.Context()
-			if !lock {
-				return c.reading(ctx, func(src served) error { return c.listConnectors(ctx, src) })
-			}
-			if err := c.unheld(ctx, stopFirst); err != nil {
-				return err
-			}
-			return c.storedHere(ctx, func(h *app.Host) error { return c.lockConnectors(ctx, h) })
+			return c.reading(cmd.Context(), func(src served) error {
+				if lock {
+					return c.lockConnectors(cmd.Context(), src)
+				}
+				return c.listConnectors(cmd.Context(), src)
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&lock, "lock", false, "print connectors.lock")

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -47,16 +46,16 @@ type lockedPin struct {
 	Signer      store.Signer      `json:"signer"`
 }
 
-func (c listCommands) lockConnectors(ctx context.Context, h *app.Host) error {
-	all, err := h.Store.Connectors(ctx)
+func (c listCommands) lockConnectors(ctx context.Context, src served) error {
+	all, err := src.Connectors(ctx)
 	if err != nil {
 		return fmt.Errorf("list connectors: %w", err)
 	}
-	connections, err := h.Store.Connections(ctx)
+	connections, err := src.Connections(ctx)
 	if err != nil {
 		return fmt.Errorf("list connections: %w", err)
 	}
-	pins, err := h.Store.Pins(ctx)
+	pins, err := src.Pins(ctx)
 	if err != nil {
 		return fmt.Errorf("list pinned keys: %w", err)
 	}
@@ -71,7 +70,7 @@ func (c listCommands) lockConnectors(ctx context.Context, h *app.Host) error {
 		lock.Connectors = append(lock.Connectors, line)
 	}
 	for _, p := range pins {
-		lock.Pins = append(lock.Pins, lockedPin{p.ConnectorID, p.Signer})
+		lock.Pins = append(lock.Pins, lockedPin{store.ConnectorID(p.ConnectorID), store.Signer{KeyID: p.KeyID, Key: p.PublicKey}})
 	}
 	e := json.NewEncoder(c.out)
 	e.SetEscapeHTML(false)

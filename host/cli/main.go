@@ -148,28 +148,8 @@ func missingf(code, format string, args ...any) error {
 	return &run.Refusal{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// open opens the host for a command.
-func (c *command) open(ctx context.Context, o app.Options) (*app.Host, error) {
-	if err := c.unheld(ctx, stopFirst); err != nil {
-		return nil, err
-	}
-	o.Store = c.store
-	o.CacheDir = cacheDir()
-	return app.Open(ctx, o)
-}
-
 // cacheDir is where compiled modules are kept, "" for the default.
 func cacheDir() string { return os.Getenv("SLUICE_CACHE") }
-
-// with opens the host, does the work and closes it.
-func (c *command) with(ctx context.Context, o app.Options, do func(*app.Host) error) (err error) {
-	h, err := c.open(ctx, o)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, h.Close()) }()
-	return do(h)
-}
 
 // screenOut is standard output as a screen: whether results are for people.
 func (c *command) screenOut() *screen {

@@ -197,6 +197,7 @@ you: then the data directory alone opens no secret, and runs need your session.
 			if c.url != "" {
 				return usagef("keys of secrets are changed where the host runs, not over --url")
 			}
+			// Here, also while a host runs: the new key may be for the keyring of this session.
 			v, err := app.OpenVault(c.store)
 			if err != nil {
 				return err
@@ -222,8 +223,10 @@ you: then the data directory alone opens no secret, and runs need your session.
 	return cmd
 }
 
-// secrets are where sluice secret puts a value: the vault in the data directory,
-// which a running host shares, or a host elsewhere.
+// secrets are where sluice secret puts a value: the vault in the data directory, or
+// a host elsewhere. The vault is opened here, with and without a running host, which
+// shares it: a value is stored before there is a connection, and also while another
+// process has the store.
 type secrets interface {
 	set(ctx context.Context, connection, name string, value []byte) error
 	remove(ctx context.Context, connection, name string) error

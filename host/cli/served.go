@@ -69,7 +69,7 @@ func (s served) Connection(ctx context.Context, id store.ConnectionID) (store.Co
 	}
 	k, err := s.Client.Connection(ctx, id)
 	if err != nil {
-		return store.Connection{}, client.Absent(err)
+		return store.Connection{}, err
 	}
 	out := connectionFrom(k)
 	if of, err := s.Connector(ctx, k.ConnectorName); err == nil && of.ModuleDigest == k.ModuleDigest {
@@ -116,7 +116,7 @@ func grantFrom(g *host.Grant) *store.Grant {
 func (s served) Streams(ctx context.Context, id store.ConnectionID) ([]store.StreamStats, error) {
 	all, err := s.Client.Streams(ctx, id)
 	if err != nil {
-		return nil, client.Absent(err)
+		return nil, err
 	}
 	var out []store.StreamStats
 	for _, st := range all {
@@ -145,7 +145,7 @@ func (s served) Run(ctx context.Context, id store.RunID) (store.Run, error) {
 	}
 	shot, err := s.Client.Run(ctx, id)
 	if err != nil {
-		return store.Run{}, client.Absent(err)
+		return store.Run{}, err
 	}
 	r, err := runFrom(shot)
 	if err == nil && shot.Status.Terminal() {
@@ -206,7 +206,7 @@ func (s served) Records(ctx context.Context, q store.RecordQuery) (store.RecordP
 	for {
 		got, err := s.Changes(ctx, q.Connection, q.Stream, page.After, q.Limit)
 		if err != nil {
-			return page, client.Absent(err)
+			return page, err
 		}
 		for _, r := range got.Data {
 			page.After = r.Version
@@ -228,7 +228,7 @@ func (s served) Records(ctx context.Context, q store.RecordQuery) (store.RecordP
 func (s served) ordered(ctx context.Context, q store.RecordQuery) (page store.RecordPage, err error) {
 	got, err := s.Client.Records(ctx, q.Connection, q.Stream, queryOf(q), q.AfterKey, q.Limit)
 	if err != nil {
-		return page, client.Absent(err)
+		return page, err
 	}
 	for _, r := range got.Data {
 		out, err := recordFrom(r)
@@ -332,7 +332,7 @@ func recordFrom(r client.Record) (store.Record, error) {
 func (s served) States(ctx context.Context, id store.ConnectionID, _ store.GrantID) ([]store.State, error) {
 	got, err := s.State(ctx, id)
 	if err != nil {
-		return nil, client.Absent(err)
+		return nil, err
 	}
 	var out []store.State
 	for _, name := range sortedNames(got.Streams) {
@@ -356,7 +356,7 @@ func (s served) uninstall(ctx context.Context, name string) error {
 
 func (s served) revoke(ctx context.Context, id store.ConnectionID) (store.Connection, error) {
 	if err := s.RevokeGrant(ctx, id, ""); err != nil {
-		return store.Connection{}, client.Absent(err)
+		return store.Connection{}, err
 	}
 	return s.Connection(ctx, id)
 }
@@ -366,7 +366,7 @@ func (s served) revoke(ctx context.Context, id store.ConnectionID) (store.Connec
 func (s served) narrow(ctx context.Context, id store.ConnectionID, of map[string][]string, plain []string) (store.Connection, error) {
 	k, err := s.Client.Connection(ctx, id)
 	if err != nil {
-		return store.Connection{}, client.Absent(err)
+		return store.Connection{}, err
 	}
 	left := store.Connection{Approved: app.ApprovedBy(k.Bindings)}
 	missing := app.Kinds.Withdraw(&left.Approved, of)

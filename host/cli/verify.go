@@ -2,9 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -93,32 +90,25 @@ func (c signCommands) doVerify(ctx context.Context, path, file, keyFile string) 
 	return nil
 }
 
-// pinnedKey finds the key to compare with in the store, if there is one.
+// pinnedKey finds the key to compare with on a host, if anything is stored there.
 func (c signCommands) pinnedKey(ctx context.Context, l *app.Loaded, s *signature.Signature) (key signature.PublicKey, err error) {
-	pinned := ""
-	dir, err := app.DataDir(c.store)
-	if err != nil {
-		return key, err
-	}
-	if _, err := os.Stat(filepath.Join(dir, "db")); dir != "" && !errors.Is(err, os.ErrNotExist) {
+	if c.url != "" || c.hasData() == nil {
+		var pins []host.Pin
 		err := c.reading(ctx, func(src served) error {
-			q := host.InstallConnector{Module: l.Wasm}
-			if l.Module.Manifest == nil {
-				q.Manifest = l.Manifest.Raw
-			}
-			found, err := src.InspectConnector(ctx, q)
-			pinned = found.Pinned
+			pins, err = src.Pins(ctx)
 			return err
 		})
 		if err != nil {
 			return key, err
 		}
+		for _, p := range pins {
+			if p.ConnectorID == string(l.Connector.ID) {
+				return signature.ParseKey(p.PublicKey)
+			}
+		}
 	}
-	if pinned == "" {
-		return key, refused(app.CodeSignatureRequired, "the signature is by key "+s.KeyID()+", and no key is pinned for "+string(l.Connector.ID)+
-			" to compare it with; name the publisher's with --key FILE")
-	}
-	return signature.ParseKey(pinned)
+	return key, refused(app.CodeSignatureRequired, "the signature is by key "+s.KeyID()+", and no key is pinned for "+string(l.Connector.ID)+
+		" to compare it with; name the publisher's with --key FILE")
 }
 
 func refused(code, message string) error { return &run.Refusal{Code: code, Message: message} }

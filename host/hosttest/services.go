@@ -20,6 +20,7 @@ type Services interface {
 	host.Connections
 	host.Grants
 	host.Secrets
+	host.Authorizations
 	host.Schedules
 }
 
@@ -37,7 +38,7 @@ const Manifest = `{"protocol_version":"0.1.0","connector_id":"https://example.or
 // wasm is a module with Manifest embedded.
 func Test(t *testing.T, wasm []byte, over Services) {
 	for name, part := range map[string]func(*suite){
-		"Connectors": connectors, "Connections": connections, "Grants": grants, "Secrets": secrets, "Schedules": schedules, "Absent": absent,
+		"Connectors": connectors, "Connections": connections, "Grants": grants, "Secrets": secrets, "Authorizations": authorizations, "Schedules": schedules, "Absent": absent,
 	} {
 		t.Run(name, func(t *testing.T) {
 			part(&suite{T: t, Services: over, ctx: context.WithoutCancel(t.Context()), wasm: wasm})
@@ -112,6 +113,9 @@ func connectors(s *suite) {
 	}
 	if _, created, err := s.InstallConnector(s.ctx, module()); err != nil || created {
 		s.Errorf("created again %v, %v", created, err)
+	}
+	if pins, err := s.Pins(s.ctx); err != nil || len(pins) != 0 {
+		s.Errorf("%v, %v: it is unsigned", pins, err)
 	}
 	wrong := module()
 	wrong.ExpectedDigest = "sha256:" + strings.Repeat("0", 64)
@@ -205,6 +209,17 @@ func secrets(s *suite) {
 	}
 }
 
+// authorizations of what cannot be authorized; those that can need a server.
+func authorizations(s *suite) {
+	s.made("one")
+	for _, secret := range []string{"token", "none"} {
+		_, err := s.Authorize(s.ctx, host.NewAuthorization{Connector: "hosttest", Given: &host.Given{Connection: "one"}, Secret: secret, Flow: "device_code"})
+		s.refused(err, "validation_error")
+	}
+	_, err := s.Authorize(s.ctx, host.NewAuthorization{Connector: "none", Given: &host.Given{}, Secret: "token", Flow: "device_code"})
+	s.refused(err, "connector_not_runnable")
+}
+
 func schedules(s *suite) {
 	s.made("one")
 	_, err := s.Schedule(s.ctx, "one")
@@ -264,11 +279,13 @@ func absent(s *suite) {
 			_, err := s.GrantConnection(s.ctx, "none", host.GrantTerms{AccessMode: "continuous"})
 			return err
 		},
-		"ApproveBindings": func() error { _, err := s.ApproveBindings(s.ctx, "none", host.Bindings{}); return err },
-		"SetSecret":       func() error { return s.SetSecret(s.ctx, "none", "token", []byte("x")) },
-		"Secrets":         func() error { _, err := s.Secrets(s.ctx, "none"); return err },
-		"Schedule":        func() error { _, err := s.Schedule(s.ctx, "none"); return err },
-		"DeleteSchedule":  func() error { return s.DeleteSchedule(s.ctx, "none") },
+		"ApproveBindings":     func() error { _, err := s.ApproveBindings(s.ctx, "none", host.Bindings{}); return err },
+		"Authorization":       func() error { _, err := s.Authorization(s.ctx, "none", ""); return err },
+		"CancelAuthorization": func() error { return s.CancelAuthorization(s.ctx, "none") },
+		"SetSecret":           func() error { return s.SetSecret(s.ctx, "none", "token", []byte("x")) },
+		"Secrets":             func() error { _, err := s.Secrets(s.ctx, "none"); return err },
+		"Schedule":            func() error { _, err := s.Schedule(s.ctx, "none"); return err },
+		"DeleteSchedule":      func() error { return s.DeleteSchedule(s.ctx, "none") },
 		"PutSchedule": func() error {
 			_, _, err := s.PutSchedule(s.ctx, "none", host.ScheduleDefinition{IntervalSeconds: &every}, nil)
 			return err

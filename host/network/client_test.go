@@ -180,7 +180,7 @@ func TestDenied(t *testing.T) {
 	}
 }
 
-// Section 6.2 steps 1 and 2.
+// What is not an absolute https URL of a host is refused before any look-up.
 func TestNoURL(t *testing.T) {
 	c := client(t, network.Options{Resolver: &names{}}, entry(t, "api.example.com", true))
 	for _, u := range []string{
@@ -410,9 +410,13 @@ func TestDrip(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	r.Body.Close()
-	r, err = client(t, network.Options{}, e).Do(t.Context(), &network.Request{Method: "GET", URL: base, Redirect: "follow", Timeout: 200 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
+	c := client(t, network.Options{}, e)
+	for limit := 200 * time.Millisecond; ; limit *= 2 { // enough for the head on the slowest machine
+		if r, err = c.Do(t.Context(), &network.Request{Method: "GET", URL: base, Redirect: "follow", Timeout: limit}); err == nil {
+			break
+		} else if failure(t, err).Code != "timeout" {
+			t.Fatal(err)
+		}
 	}
 	_, err = io.ReadAll(r.Body)
 	if e := failure(t, err); e.Code != "timeout" || e.Errno != abi.ETIMEOUT {
@@ -542,7 +546,7 @@ func TestSession(t *testing.T) {
 	r := ask("/")
 	for _, h := range r.Headers {
 		if h[0] == "Set-Cookie" {
-			t.Error("the guest sees a cookie (S76)")
+			t.Error("the guest sees a cookie")
 		}
 	}
 	var all string

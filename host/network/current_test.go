@@ -181,6 +181,7 @@ func TestCurrentElsewhere(t *testing.T) {
 // The host's own requests: bounded, under the policy, and not redirected.
 func TestTransport(t *testing.T) {
 	elsewhere, other := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("the request was redirected") })
+	arrived := make(chan struct{})
 	base, e := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
 		switch r.URL.Path {
@@ -190,6 +191,9 @@ func TestTransport(t *testing.T) {
 			_, _ = io.WriteString(w, strings.Repeat("x", 2000))
 		case "/slow":
 			<-r.Context().Done()
+		case "/held":
+			close(arrived)
+			<-r.Context().Done()
 		default:
 			w.Header().Set("X-Seen", r.Header.Get("X-Sent"))
 			w.WriteHeader(http.StatusTeapot)
@@ -198,8 +202,12 @@ func TestTransport(t *testing.T) {
 	})
 	var hops []network.Hop
 	c := client(t, network.Options{Audit: func(h network.Hop) { hops = append(hops, h) }}, e, other)
-	h := &http.Client{Transport: &network.Transport{Client: c, Body: 1000, Time: time.Second}}
+	h := &http.Client{Transport: &network.Transport{Client: c, Body: 1000, Time: time.Minute}}
+	hasty := &http.Client{Transport: &network.Transport{Client: c, Body: 1000, Time: time.Second}}
 	post := func(u, body string) (*http.Response, error) {
+		if strings.HasSuffix(u, "/slow") {
+			return hasty.Post(u, "text/plain", strings.NewReader(body))
+		}
 		return h.Post(u, "text/plain", strings.NewReader(body))
 	}
 	req, _ := http.NewRequest("POST", base+"/x", strings.NewReader("hello"))
@@ -224,9 +232,12 @@ func TestTransport(t *testing.T) {
 	if _, err := post(base+"/x", strings.Repeat("x", 1001)); err == nil {
 		t.Error("a body over the limit was sent")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
-	defer cancel()
-	req, _ = http.NewRequestWithContext(ctx, "GET", base+"/slow", nil)
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		<-arrived
+		cancel()
+	}()
+	req, _ = http.NewRequestWithContext(ctx, "GET", base+"/held", nil)
 	if _, err := h.Do(req); err == nil {
 		t.Error("a request outlived its context")
 	}

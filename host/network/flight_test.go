@@ -176,8 +176,9 @@ func TestExchangeEnds(t *testing.T) {
 // TestExchangeTurns: a wait for a turn is told of while nothing else goes on, and
 // its end too.
 func TestExchangeTurns(t *testing.T) {
+	t.Parallel()
 	base, e := serve(t, func(http.ResponseWriter, *http.Request) {})
-	own := network.NewGovernor(network.Pace{PerSecond: 5, Burst: 1, AtOnce: 4, LongestStop: time.Minute})
+	own := network.NewGovernor(network.Pace{PerSecond: 0.5, Burst: 1, AtOnce: 4, LongestStop: time.Minute})
 	s := network.NewSession(client(t, network.Options{Own: own}, e))
 	var told []string
 	s.Waits(func(origin string, until time.Time) { told = append(told, fmt.Sprint(origin == base, until.IsZero())) })

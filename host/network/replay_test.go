@@ -129,7 +129,7 @@ func TestReplayShowsTheSame(t *testing.T) {
 		t.Error(code, text)
 	}
 	if strings.Contains(strings.Replace(file, `cookie sid=cookie-7f3a9c`, "", 1), "cookie-7f3a9c") { // but for what the server told
-		t.Error("a cookie is in the file (S76)")
+		t.Error("a cookie is in the file")
 	}
 	if review.Exchanges != 9 || review.Origins[base] != 8 || review.Origins["https://other.example"] != 1 {
 		t.Errorf("%+v", review)

@@ -157,14 +157,15 @@ func TestSealedWhileReading(t *testing.T) {
 
 // The patience of a request is one, however many turns it waits for.
 func TestOnePatience(t *testing.T) {
+	t.Parallel()
 	hops := 0
 	base, e := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		hops++
 		http.Redirect(w, r, "/again", http.StatusFound)
 	})
-	slow := network.NewGovernor(network.Pace{PerSecond: 5, Burst: 1, AtOnce: 1, LongestStop: time.Minute})
+	slow := network.NewGovernor(network.Pace{PerSecond: 0.5, Burst: 1, AtOnce: 1, LongestStop: time.Minute})
 	c := client(t, network.Options{Own: slow}, e)
-	_, err := c.Do(t.Context(), &network.Request{Method: "GET", URL: base, Redirect: "follow", Wait: 300 * time.Millisecond})
+	_, err := c.Do(t.Context(), &network.Request{Method: "GET", URL: base, Redirect: "follow", Wait: 2100 * time.Millisecond})
 	if f := failure(t, err); f.Errno != abi.ERATE || hops > 3 {
 		t.Errorf("%+v after %d hops", f, hops)
 	}

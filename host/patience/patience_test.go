@@ -3,6 +3,7 @@ package patience_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,11 +73,13 @@ func TestWithin(t *testing.T) {
 // A machine that calms down ends the wait of the budget that it had grown to.
 func TestWithinCalmsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		began, tasks := time.Now(), 2.0
-		ctx, stop := patience.WithinLoad(t.Context(), 5*time.Second, func() float64 { return tasks })
+		began := time.Now()
+		var tasks atomic.Int64
+		tasks.Store(2)
+		ctx, stop := patience.WithinLoad(t.Context(), 5*time.Second, func() float64 { return float64(tasks.Load()) })
 		defer stop()
 		time.Sleep(6 * time.Second)
-		tasks = 0
+		tasks.Store(0)
 		<-ctx.Done()
 		if took := time.Since(began); took != 10*time.Second {
 			t.Errorf("after %v", took)

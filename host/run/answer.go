@@ -71,7 +71,7 @@ func (q Question) Check(data map[string]json.RawMessage) (map[string]json.RawMes
 			return nil, badAnswer(f.Shown, abi.ErrAnswerFile.Error())
 		case !f.File && len(raw) > maxValue && (q.Kind != abi.KindApproval || f.Shown != "edited"): // a letter has its line breaks
 			return nil, badAnswer(f.Shown, "a value of an answer has at most 8 KiB")
-		case !admits(f.Type, v):
+		case !v.HasType(f.Type):
 			return nil, badAnswer(f.Shown, "this field has another type: want "+f.Type)
 		}
 		chosen, ok := choose(q, f, v)
@@ -115,27 +115,6 @@ func checkDecision(data map[string]json.RawMessage) error {
 		return badAnswer("edited", "an edited text goes with the decision edit-accept")
 	}
 	return nil
-}
-
-// admits reports whether v has the type of a schema. A type that JSON Schema
-// does not know, and none, are any.
-func admits(typ string, v strictjson.Value) bool {
-	switch typ {
-	case "string":
-		return v.Is(strictjson.KindString)
-	case "integer":
-		_, ok := v.SafeInteger()
-		return ok
-	case "number":
-		return v.Is(strictjson.KindNumber)
-	case "boolean":
-		return v.Is(strictjson.KindBool)
-	case "array":
-		return v.Is(strictjson.KindArray)
-	case "object":
-		return v.Is(strictjson.KindObject)
-	}
-	return true
 }
 
 // choose is the value that the connector gets for v. Where its schema lists

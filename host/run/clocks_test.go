@@ -57,7 +57,29 @@ func TestBudgets(t *testing.T) {
 			t.Errorf("%+v: %q ended, want %q", x.b, got, x.want)
 		}
 	}
+	if end := c.over(Budgets{Pause: time.Second}, at); end != nil {
+		t.Errorf("%q ended, and the run was never paused", end.deadline)
+	}
 	if left, bounded := c.ownerLeft(Budgets{OwnerWait: time.Minute}); left != 0 || !bounded {
 		t.Errorf("the owner has %s, %v", left, bounded)
+	}
+}
+
+// TestPauseBudget: paused time costs no budget but its own.
+func TestPauseBudget(t *testing.T) {
+	at := time.Unix(1_000_000, 0)
+	c := &clocks{}
+	c.start(at)
+	c.begin(at, false)
+	c.pause(at.Add(time.Second))
+	now := at.Add(101 * time.Second)
+	c.sample(now, 0)
+	others := Budgets{Compute: 2 * time.Second, Active: 2 * time.Second, Stall: 2 * time.Second, Total: 2 * time.Second}
+	if end := c.over(others, now); end != nil {
+		t.Errorf("%q ended while the run was paused", end.deadline)
+	}
+	others.Pause = 100 * time.Second
+	if end := c.over(others, now); end == nil || end.deadline != "pause" {
+		t.Errorf("ended with %+v", end)
 	}
 }

@@ -206,7 +206,7 @@ func (cs *commits) stalls(now time.Time) {
 	cs.clocks.stall(now, err != nil)
 	if err == nil {
 		cs.stall = nil
-		cs.tellStall("")
+		cs.control.change(func(l *Live) { l.Stalled = "" })
 		if said := cs.said; said != nil && !cs.terminal.writing() {
 			cs.said = nil
 			cs.record(cs.assistances.assistanceEnd(said.open(), "resolved", "", ""))
@@ -215,16 +215,9 @@ func (cs *commits) stalls(now time.Time) {
 		return
 	}
 	cs.stall = &stall{message: abi.Cut("Waiting for disk space: "+err.Error()+". The run goes on by itself when there is room.", 500)}
-	cs.tellStall(cs.stall.message)
+	cs.control.change(func(l *Live) { l.Stalled = cs.stall.message })
 	if cs.guest != nil && cs.outcome.left() == nil && cs.outcome.ready() {
 		cs.showStall()
-	}
-}
-
-func (cs *commits) tellStall(message string) {
-	cs.control.change(func(l *Live) { l.Stalled = message })
-	if cs.deps.Stalls != nil {
-		cs.deps.Stalls(message)
 	}
 }
 

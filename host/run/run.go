@@ -83,9 +83,6 @@ type Deps struct {
 	Ended func()
 	// Watch sees every event once it is durable, in order; nil for none.
 	Watch func(store.Event)
-	// Stalls is told why the store keeps the run waiting, and with "" that it does
-	// so no longer; nil for nobody.
-	Stalls func(message string)
 	// Slots are the places of runs that execute; nil for no limit.
 	Slots Slots
 	// Spans is told of what the run does, for traces; nil for nobody.

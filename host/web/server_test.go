@@ -505,7 +505,7 @@ func TestShutdownBeforeServe(t *testing.T) {
 		}
 		done := make(chan error, 1)
 		go func() { done <- app.Serve(l) }()
-		if err := app.Shutdown(5 * time.Second); err != nil {
+		if err := app.Shutdown(time.Minute); err != nil {
 			t.Fatal(err)
 		}
 		select {

@@ -207,7 +207,7 @@ func TestStreamEnd(t *testing.T) {
 		})
 	}}, web.Route{Method: "GET", Path: "/v1/x", Handle: ok})
 	c := s.open("/v1/events", s.bearer())
-	s.app.EndStreams(10 * time.Second)
+	s.app.EndStreams(time.Minute)
 	rest, err := io.ReadAll(c)
 	if err != nil || !strings.Contains(string(rest), "data: bye") || !strings.HasSuffix(string(rest), "\r\n0\r\n\r\n") {
 		t.Errorf("%q %v", rest, err)

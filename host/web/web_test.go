@@ -118,8 +118,8 @@ func serve(t *testing.T, change func(*web.Options), routes ...web.Route) *site {
 	done := make(chan error, 1)
 	go func() { done <- s.app.Serve(l) }()
 	t.Cleanup(func() {
-		s.app.EndStreams(5 * time.Second)
-		if err := errors.Join(s.app.Shutdown(5*time.Second), <-done); err != nil {
+		s.app.EndStreams(time.Minute)
+		if err := errors.Join(s.app.Shutdown(time.Minute), <-done); err != nil {
 			t.Error(err)
 		}
 	})

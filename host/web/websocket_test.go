@@ -169,7 +169,7 @@ func TestSocketEnds(t *testing.T) {
 	stalled := open()
 	say(stalled, "hello")
 	conn = open()
-	go s.app.EndStreams(5 * time.Second)
+	go s.app.EndStreams(time.Minute)
 	closed(t, conn, 1001, "stopping")
 	<-ended
 	<-ended

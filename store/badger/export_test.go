@@ -64,9 +64,6 @@ func (s *Store) Segments(c store.ConnectionID, name store.Stream) (n int) {
 	return n
 }
 
-// RefuseFS is the test of a file system by its magic number.
-var RefuseFS = refuseFS
-
 // MeasureSpace measures free space now.
 func (s *Store) MeasureSpace() { s.space.measure() }
 

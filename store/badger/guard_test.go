@@ -1,3 +1,5 @@
+//go:build unix
+
 package badger_test
 
 import (
@@ -65,16 +67,6 @@ func TestModes(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
-	}
-}
-
-// Locks and mapped writes are not dependable there.
-func TestNetworkFS(t *testing.T) {
-	if err := badger.RefuseFS("/d", 0x6969); err == nil || !strings.Contains(err.Error(), "nfs") {
-		t.Errorf("nfs: %v", err)
-	}
-	if err := badger.RefuseFS("/d", 0xEF53); err != nil {
-		t.Errorf("ext4: %v", err)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"github.com/sluicehost/sluice/store"
 	"github.com/sluicehost/sluice/store/badger/bulk"
@@ -66,7 +65,7 @@ func openLocked(dir string, opts Options) (*Store, error) {
 		if err := os.RemoveAll(filepath.Join(dir, "db", "orders")); err != nil { // earlier versions kept keys there
 			return nil, fmt.Errorf("remove order files: %w", err)
 		}
-		syscall.Umask(0o077) // the engine makes its files 0644 otherwise
+		private()
 		var err error
 		if s.unclean, err = markUnclean(dir); err != nil {
 			return nil, err

@@ -1,3 +1,5 @@
+//go:build unix
+
 package badger_test
 
 import (
@@ -270,8 +272,8 @@ func childInspect(dir string) {
 	os.Exit(0)
 }
 
-// Section 19, bit flips: reported or harmless, never wrong or missing in
-// silence, never a crash.
+// A flipped bit is reported or harmless: data is never silently wrong or missing, and
+// nothing crashes.
 func TestBitFlips(t *testing.T) {
 	c := campaign.New(t, "one bit flipped, the store")
 	clean := t.TempDir()

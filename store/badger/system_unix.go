@@ -54,6 +54,10 @@ func acquireLock(dir string) (*os.File, error) {
 	return f, nil
 }
 
+// private keeps the files that this process makes to its user: the engine makes its own
+// 0644 otherwise.
+func private() { syscall.Umask(0o077) }
+
 func freeSpace(dir string) (uint64, error) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err != nil {

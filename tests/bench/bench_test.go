@@ -1,3 +1,5 @@
+//go:build unix
+
 package bench
 
 import (
@@ -42,8 +44,8 @@ func records() int {
 	return 1_000_000
 }
 
-// with opens a host over an empty store for use, and closes it: nothing of it
-// works on while the next one is measured. Hosts with and without walls do not
+// with opens a host over an empty store for use, and closes it, so that nothing of it
+// still works while the next one is measured. Hosts with and without a jail do not
 // trust the modes of each other's cache, so each kind has its own.
 func with(b *testing.B, walls jail.Walls, use func(h *app.Host)) {
 	b.Helper()
@@ -110,13 +112,13 @@ func finish(b *testing.B, r *run.Run, n int64) (time.Duration, *run.Result) {
 
 func rate(n int, d time.Duration) float64 { return float64(n) / d.Seconds() }
 
-// BenchmarkIngest: a Go guest over the SDK, as structs and with the builder,
-// and a guest that only replays frames, into synced Badger; beside the same
-// connector as a native program, piped as JSON lines into the same run engine
-// and store. They take turns, and the median of three turns is reported, with
-// the CPU time that a record costs in the host and in the guest: what limits
-// each. Goals: at least as fast as the native one and 150,000 records a second;
-// replayed frames 300,000.
+// BenchmarkIngest ingests into synced Badger from a Go guest with the SDK, as structs
+// and with the builder, and from a guest that only replays frames. The alternative is
+// the same connector as a native program that pipes JSON lines into the same run engine
+// and store. They take turns; the median of three turns is reported, with the CPU time
+// of a record in the host and in the guest, which shows what limits each. Goals: at
+// least as fast as the native program and 150,000 records a second; 300,000 replayed
+// frames a second.
 func BenchmarkIngest(b *testing.B) {
 	n := records()
 	paths := []struct{ name, dir, path string }{
@@ -156,7 +158,7 @@ func median(figures []float64) float64 {
 
 func perRecord(n int, d time.Duration) float64 { return float64(d.Microseconds()) / float64(n) }
 
-// cpuTime is what this process has used, its children not counted.
+// cpuTime returns the CPU time of this process without its children.
 func cpuTime(b *testing.B) time.Duration {
 	b.Helper()
 	var u syscall.Rusage
@@ -166,9 +168,9 @@ func cpuTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkGrowth: the rate of a store's fifth million beside the first of a
-// new one, ingested right after it; medians of three turns, and the peak memory
-// of host and worker. Goals: less than 20 % slower, under 400 MB.
+// BenchmarkGrowth compares the rate of a store's fifth million records with that of the
+// first million of a new store, ingested right after it: medians of three turns, and
+// the peak memory of host and worker. Goals: less than 20 % slower, under 400 MB.
 func BenchmarkGrowth(b *testing.B) {
 	n := records()
 	for b.Loop() {
@@ -214,8 +216,8 @@ func peakRSS(b *testing.B) int64 {
 	return 0
 }
 
-// BenchmarkOneRecord: from start to durable result of a run that emits one
-// record, module warm, with the share of each step. Goal: under 60 ms.
+// BenchmarkOneRecord measures a run that emits one record, from its start to its
+// durable result, with the module warm, and the share of each step. Goal: under 60 ms.
 func BenchmarkOneRecord(b *testing.B) {
 	for b.Loop() {
 		with(b, jail.Walls{}, func(h *app.Host) { oneRecord(b, h) })
@@ -254,9 +256,9 @@ func oneRecord(b *testing.B, h *app.Host) {
 	}
 }
 
-// BenchmarkJail: the price of the jail. The same run with the worker's walls,
-// without them, and with the guest in this process, behind no socket; they take
-// turns, and medians of three turns are reported.
+// BenchmarkJail measures the cost of the jail: the same run with the worker's walls,
+// without them, and with the guest in this process, without a socket. They take turns;
+// medians of three turns are reported.
 func BenchmarkJail(b *testing.B) {
 	n := records()
 	for b.Loop() {

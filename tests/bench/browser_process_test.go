@@ -27,7 +27,7 @@ func site(b *testing.B, html string) string {
 	return s.URL
 }
 
-// browserPath is the browser that everything here runs.
+// browserPath is the path of the browser that all benchmarks use.
 func browserPath(b *testing.B) string {
 	b.Helper()
 	found, err := chromium.Find(b.Context(), os.Getenv("SLUICE_CHROMIUM"), false)
@@ -37,7 +37,7 @@ func browserPath(b *testing.B) string {
 	return found.Path
 }
 
-// plain starts the same browser as chromedp does by itself, with a blank tab.
+// plain starts the same browser as chromedp does by default, with a blank tab.
 func plain(b *testing.B, path string) (ctx context.Context, end func()) {
 	b.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.WindowSize(1280, 720))
@@ -85,7 +85,7 @@ func tasks(b *testing.B) (all []task) {
 	return all
 }
 
-// browsers are the processes of this one that are whole browsers.
+// browsers returns the child processes that are main processes of browsers.
 func browsers(b *testing.B, all []task) (found []task) {
 	b.Helper()
 	for _, t := range all {
@@ -114,7 +114,7 @@ func descends(all []task, pid, from int) bool {
 	return false
 }
 
-// pss is what the browsers of this process keep in memory, in MB: shared pages count
+// pss returns the memory of this process's browsers in MB, with shared pages counted
 // once.
 func pss(b *testing.B) float64 {
 	b.Helper()

@@ -1,3 +1,5 @@
+//go:build unix
+
 package bench
 
 import (
@@ -22,8 +24,8 @@ func manyRows() string {
 	return s.String()
 }
 
-// BenchmarkSnapshot: all of a page of 1,600 elements as a guest gets it, beside what
-// Playwright has for it: the accessible tree as text, and the markup; in turns.
+// BenchmarkSnapshot reads a page of 1,600 elements as a guest gets it, in turns with
+// what Playwright offers: the accessible tree as text, and the markup.
 func BenchmarkSnapshot(b *testing.B) {
 	url := site(b, manyRows())
 	other := playwright.Start(b, browserPath(b))

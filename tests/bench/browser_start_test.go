@@ -1,3 +1,5 @@
+//go:build unix
+
 package bench
 
 import (
@@ -9,12 +11,12 @@ import (
 	"github.com/sluicehost/sluice/tests/browsing"
 )
 
-// starts of each kind (P9).
+// starts of each kind.
 const starts = 30
 
-// BenchmarkAcquire: from open to ready: with a browser that has to be started, with
-// one that lingers for its connection, and with the blank one that a host keeps;
-// beside the same browser as chromedp starts it, in turns. Goals at p50: cold 1.1 s,
+// BenchmarkAcquire measures from open to ready: with a browser that has to be started,
+// with one that lingers for its connection, and with the blank one that a host keeps
+// ready; in turns with the same browser started by chromedp. Goals at p50: cold 1.1 s,
 // warm 100 ms.
 func BenchmarkAcquire(b *testing.B) {
 	path := browserPath(b)
@@ -78,8 +80,9 @@ func acquire(b *testing.B, h *browser.Host, persistent bool) (took float64, reus
 	return took, reply.Reused
 }
 
-// BenchmarkBrowserMemory: what each further connection's browser adds (P10), on a page,
-// beside a further browser of chromedp's. Goal: 180 MB with Chromium.
+// BenchmarkBrowserMemory measures the memory of each further connection's browser with
+// a page open, compared with a further browser of chromedp's. Goal: 180 MB with
+// Chromium.
 func BenchmarkBrowserMemory(b *testing.B) {
 	const further = 3
 	path, url := browserPath(b), site(b, clickPage)
@@ -115,7 +118,7 @@ func BenchmarkBrowserMemory(b *testing.B) {
 	}
 }
 
-// settled is the memory of the browsers once they are done starting.
+// settled returns the memory of the browsers once they have finished starting.
 func settled(b *testing.B) float64 {
 	b.Helper()
 	time.Sleep(5 * time.Second)

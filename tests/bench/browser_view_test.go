@@ -1,3 +1,5 @@
+//go:build unix
+
 package bench
 
 import (
@@ -21,7 +23,7 @@ import (
 	"github.com/sluicehost/sluice/tests/e2e/served"
 )
 
-// lent is a surface that nobody but its owner uses.
+// lent is a surface that only its owner uses.
 type lent struct{}
 
 func (lent) Taken(context.Context) error { return nil }
@@ -31,8 +33,8 @@ func (lent) Upload(context.Context, string, int64) (view.Upload, error) {
 	return nil, view.ErrUploads
 }
 
-// A viewer is an owner's connection to the view, as the dashboard's page makes it. It
-// reads all the time, and acknowledges what is taken.
+// A viewer is an owner's connection to the live view, as the dashboard's page makes it.
+// It reads all the time, and acknowledges the pictures that are taken from it.
 type viewer struct {
 	b    *testing.B
 	conn *websocket.Conn
@@ -55,7 +57,7 @@ func (v *viewer) read() {
 	}
 }
 
-// watching logs in, asks for a view that controls, and connects.
+// watching logs in, asks for a view with control, and connects.
 func watching(b *testing.B, h *served.Host, run string) *viewer {
 	b.Helper()
 	link, err := h.Server.LoginLink(b.Context())
@@ -109,7 +111,7 @@ func (v *viewer) say(m any) {
 	}
 }
 
-// next is the next picture, which is acknowledged, or message.
+// next returns the next picture, which it acknowledges, or the next message.
 func (v *viewer) next() (picture []byte, m map[string]any) {
 	v.b.Helper()
 	var got message
@@ -128,7 +130,7 @@ func (v *viewer) next() (picture []byte, m map[string]any) {
 	return nil, m
 }
 
-// until reads on until a picture is dark in its middle, or not.
+// until reads until a picture is dark in its middle, or is not.
 func (v *viewer) until(dark bool) {
 	v.b.Helper()
 	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); {
@@ -149,11 +151,12 @@ func isDark(b *testing.B, picture []byte) bool {
 	return color.GrayModel.Convert(m.At(at.X, at.Y)).(color.Gray).Y < 128
 }
 
-// BenchmarkLiveView: the owner's picture of a page at 1280 by 720 that changes all the
-// time, while in control, through the service's socket; beside the browser's own
-// screencast of the same page, without a service. Then from an input to the picture
-// that it changed; and what the host keeps for a viewer that stopped acknowledging
-// (P7). Goals: 25 pictures a second, 80 ms at p50, 2 MB.
+// BenchmarkLiveView measures the owner's picture of a page of 1280 by 720 that changes
+// all the time, while in control, through the service's socket, compared with the
+// browser's own screencast of the same page without a service. It then measures the
+// time from an input to the picture that shows its effect, and the memory that the host
+// keeps for a viewer that stopped acknowledging. Goals: 25 pictures a second, 80 ms at
+// p50, 2 MB.
 func BenchmarkLiveView(b *testing.B) {
 	const span, stalled, inputs = 10 * time.Second, 60 * time.Second, 60
 	for b.Loop() {

@@ -1,3 +1,5 @@
+//go:build unix
+
 package bench
 
 import (
@@ -20,16 +22,16 @@ import (
 	"github.com/sluicehost/sluice/tests/e2e/served"
 )
 
-// A crowd is many clients of one event stream in a process of their own, so that
-// what they need is not counted as the host's. They are told of the stream
-// through the environment: how many they are, an address, a path and a key.
+// A crowd is many clients of one event stream in a process of their own, so that their
+// memory does not count as the host's. The environment tells it their number and the
+// stream's address, path and key.
 const crowdEnv = "SLUICE_BENCH_CROWD"
 
-// crowdOf is how many of them there are.
+// crowdOf is the number of clients.
 const crowdOf = 5000
 
-// beCrowd says ready once all streams have begun, and then, for every stamp that
-// all clients have got, how many nanoseconds that took. It ends with its input.
+// beCrowd prints ready once all streams have begun, and then, for every stamp that all
+// clients have received, how many nanoseconds that took. It ends with its input.
 func beCrowd(told string) error {
 	f := strings.Fields(told)
 	n, err := strconv.Atoi(f[0])
@@ -99,16 +101,16 @@ func listenTo(lines *bufio.Reader, got chan<- int64) {
 	}
 }
 
-// resident is what this process, which is the host, holds of memory at rest.
+// resident returns the resident memory of this process, which is the host, at rest.
 func resident(b *testing.B) float64 {
 	debug.FreeOSMemory()
 	return float64(memory(b).host) / 1024
 }
 
-// BenchmarkCrowd: 5,000 clients follow one run. What they cost the host in memory
-// while nothing happens (goal: 250 MB), how long a guest's message takes to the
-// last of them (goal: 250 ms), and how long it takes until all that left at once
-// are missed (goal: 2 s). Host and clients share the machine.
+// BenchmarkCrowd has 5,000 clients follow one run. It measures the host's memory while
+// nothing happens (goal: 250 MB), how long a guest's message takes to the last client
+// (goal: 250 ms), and how long the host takes to notice that all of them left at once
+// (goal: 2 s). Host and clients share the machine.
 func BenchmarkCrowd(b *testing.B) {
 	for b.Loop() {
 		h, _ := emptyService(b)
@@ -165,7 +167,7 @@ func BenchmarkCrowd(b *testing.B) {
 	}
 }
 
-// everybody is a hub that has room for the crowd.
+// everybody is a hub with room for the whole crowd.
 func everybody() stream.Options {
 	return stream.Options{PerRun: 2 * crowdOf, PerKey: 2 * crowdOf, Total: 2 * crowdOf}
 }

@@ -1,3 +1,5 @@
+//go:build unix
+
 package bench
 
 import (
@@ -8,10 +10,10 @@ import (
 	"github.com/sluicehost/sluice/host/jail"
 )
 
-// BenchmarkGuards: what the checks of every record cost, each off and on: the
-// search for protected values (S93), with eight secrets, and an explicit scope
-// with a time range or with fields (R47 to R50), and all of them together. Goal:
-// under 10 %. They take turns, and medians of three turns are reported.
+// BenchmarkGuards measures what the checks of every record cost: the search for
+// protected values, with eight secrets; an explicit scope with a time range or with
+// fields; and all of them together. Each is off, then on, in turns; medians of three
+// turns are reported. Goal: under 10 %.
 func BenchmarkGuards(b *testing.B) {
 	n := records()
 	const (

@@ -1,3 +1,5 @@
+//go:build unix
+
 package bench
 
 import (
@@ -21,8 +23,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// inProcessRate ingests n records from a guest in this very process: what the
-// host would be if it trusted its engine.
+// inProcessRate ingests n records from a guest in this process: the rate of a host that
+// trusted its engine.
 func inProcessRate(b *testing.B, h *app.Host, l *app.Loaded, n int) float64 {
 	b.Helper()
 	plan, err := run.Prepare(context.Background(), h.Store, run.Input{
@@ -46,8 +48,8 @@ func inProcessRate(b *testing.B, h *app.Host, l *app.Loaded, n int) float64 {
 	return rate(n, took)
 }
 
-// inProcess is a guest whose calls are channel operations. Its frames are
-// credited as those of a worker are: four may be on their way.
+// inProcess is a guest whose calls are channel operations. Its frames are credited like
+// a worker's: four may be in flight.
 type inProcess struct {
 	runtime wazero.Runtime
 	code    wazero.CompiledModule
@@ -137,7 +139,7 @@ func (g *inProcess) function(c abi.Call) api.GoModuleFunc {
 	}
 }
 
-// failure is minus an errno, on the engine's stack (G6).
+// failure returns an errno as a negative number, on the engine's stack.
 func failure(e abi.Errno) uint64 { return uint64(-int64(e)) }
 
 func (g *inProcess) send(c abi.Call, payload []byte) {

@@ -1,3 +1,5 @@
+//go:build unix
+
 package bench
 
 import (
@@ -29,8 +31,8 @@ import (
 	"github.com/sluicehost/sluice/tests/e2e/served"
 )
 
-// service opens the whole service over an empty store, with the connector whose
-// settings say what it does.
+// service opens the whole service over an empty store, with the connector that does
+// what its settings say.
 func service(b *testing.B, dir string) *served.Host {
 	b.Helper()
 	o, err := served.Options(dir)
@@ -104,9 +106,9 @@ func percentiles(b *testing.B, name string, all []time.Duration) {
 
 var stamp = regexp.MustCompile(`[0-9]{19}`)
 
-// BenchmarkEvent: from a guest's call to the frame in a client of the event
-// stream, while 20 runs talk, five times a second each and as fast as they can
-// one after the other. Goals for the first: p50 5 ms, p99 25 ms.
+// BenchmarkEvent measures the time from a guest's call to the frame in a client of the
+// event stream, while 20 runs send messages: five times a second each, then as fast as
+// they can, one after the other. Goals for the first: p50 5 ms, p99 25 ms.
 func BenchmarkEvent(b *testing.B) {
 	for b.Loop() {
 		h, _ := emptyService(b)
@@ -158,13 +160,13 @@ func BenchmarkEvent(b *testing.B) {
 	}
 }
 
-// parkedRuns is how many wait at once.
+// parkedRuns is the number of runs that wait at once.
 const parkedRuns = 200
 
-// BenchmarkParked: 200 runs of real guests wait for their owner. What each costs,
-// host and workers, resident and with shared pages divided among their users
-// (goal: less than 40 MB). They are answered in random order; the host restarts in
-// between, and none is lost: what was answered is done, the rest says why not.
+// BenchmarkParked lets 200 runs of real guests wait for their owner, and measures what
+// each costs, host and workers: resident memory, with shared pages divided among their
+// users (goal: less than 40 MB). They are answered in random order, and the host
+// restarts in between. None is lost: answered runs are done, the others say why not.
 func BenchmarkParked(b *testing.B) {
 	for b.Loop() {
 		h, dir := emptyService(b)
@@ -220,10 +222,10 @@ func BenchmarkParked(b *testing.B) {
 	}
 }
 
-// used is memory in KiB: of the host, and of it with its workers.
+// used is memory in KiB: of the host alone, and of the host with its workers.
 type used struct{ host, rss, pss int64 }
 
-// memory reads what this process, which is the host, and its children use.
+// memory reads how much memory this process, which is the host, and its children use.
 func memory(b *testing.B) (u used) {
 	b.Helper()
 	var walk func(pid string)
@@ -268,8 +270,8 @@ func field(text []byte, name string) int64 {
 	return 0
 }
 
-// BenchmarkRunPage: the page of a run with 10,000 events, in the server and until
-// Chromium has loaded it. Goal: 300 ms.
+// BenchmarkRunPage measures the page of a run with 10,000 events, in the server and
+// until Chromium has loaded it. Goal: 300 ms.
 func BenchmarkRunPage(b *testing.B) {
 	h, _ := emptyService(b)
 	b.Cleanup(func() { h.Close() })
@@ -358,10 +360,10 @@ func inChromium(b *testing.B, login, page string) (all []time.Duration) {
 	return all
 }
 
-// BenchmarkRecordPages: pages of 100 out of a million records through the API, in
-// order of version and of key, and by time. Goal: 50 ms. The first pages are reported
-// apart, after the run and after the service was started again: for those in another
-// order than by version, the store walks over the stream.
+// BenchmarkRecordPages reads pages of 100 out of a million records through the API, in
+// order of version, of key, and by time. Goal: 50 ms. The first pages are reported
+// separately, after the run and after a restart of the service: for any order but that
+// of versions the store then walks the whole stream.
 func BenchmarkRecordPages(b *testing.B) {
 	n := records()
 	h, dir := emptyService(b)
@@ -392,7 +394,7 @@ func BenchmarkRecordPages(b *testing.B) {
 
 var recordOrders = []string{"version", "-version", "key", "-key", "time", "-time"}
 
-// pagesOf reads pages one behind the other and says how long each took.
+// pagesOf reads pages one after the other and returns how long each took.
 func pagesOf(b *testing.B, h *served.Host, order string, pages int) (all []time.Duration) {
 	b.Helper()
 	cursor := ""

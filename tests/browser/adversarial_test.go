@@ -7,7 +7,7 @@ import (
 )
 
 // TestLies: nothing on these pages is ever reported as verified, and what has a side
-// effect is posted at most once (P3, P5).
+// effect is posted at most once.
 func TestLies(t *testing.T) {
 	for _, c := range []struct {
 		page, more string
@@ -30,10 +30,10 @@ func TestLies(t *testing.T) {
 			r := b.act(save + c.more)
 			b.is(r, c.code, c.detail)
 			if r.Success || r.Terminal == nil || r.Terminal.Class == "" {
-				t.Errorf("P4: a failure without class and terminal object: %s", show(t, r))
+				t.Errorf("a failure without class and terminal object: %s", show(t, r))
 			}
 			if n := one.server.count(c.page) - before; n > 1 {
-				t.Errorf("P5: %d posts", n)
+				t.Errorf("%d posts, want at most one", n)
 			}
 			if c.page == "endless" {
 				_ = one.browser.Interrupt(t.Context())
@@ -42,7 +42,7 @@ func TestLies(t *testing.T) {
 	}
 }
 
-// TestFlaky: pages that can be worked are, in the first call (P4).
+// TestFlaky: on pages that are flaky but usable, the first call succeeds.
 func TestFlaky(t *testing.T) {
 	for _, name := range []string{"honest", "late", "rerender", "fades", "moves", "spins", "slow", "below", "shadow", "form", "shies"} {
 		t.Run(name, func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestFlaky(t *testing.T) {
 			r := b.act(save + `,"deadline_ms":15000}`)
 			b.is(r, "", "")
 			if n := one.server.count(name) - before; n > 1 {
-				t.Errorf("P5: %d posts", n)
+				t.Errorf("%d posts, want at most one", n)
 			}
 		})
 	}
@@ -74,7 +74,7 @@ func TestDialogs(t *testing.T) {
 	r := b.act(save + `,"on_dialog":"accept"}`)
 	b.is(r, "", "")
 	if d, _ := r.Details.(map[string]any)["dialog"].(map[string]any); d["type"] != "confirm" || d["answer"] != "accepted" || d["message_length"] != 7 {
-		t.Errorf("B37: %v", r.Details)
+		t.Errorf("the dialog in the details: %v", r.Details)
 	}
 	b.on("alert")
 	b.is(b.act(save+`}`), engine.VerificationFailed, "")
@@ -89,6 +89,6 @@ func TestNavigation(t *testing.T) {
 	r := b.act(`{"verb":"navigate","url":"http://shop.test/page/link#part"}`)
 	b.is(r, "", "")
 	if r.Details.(map[string]any)["same_document"] != true {
-		t.Errorf("B24: %v", r.Details)
+		t.Errorf("a fragment is the same document: %v", r.Details)
 	}
 }

@@ -1,5 +1,5 @@
-// Package browser_test works real pages in a real browser, through the engine and the
-// driver: what a fake page cannot show.
+// Package browser_test runs the engine and the driver on real pages in a real browser,
+// for what a fake page cannot show.
 package browser_test
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// one is the browser of all tests here, with the server that it reaches as its proxy.
+// one is the browser that all tests here share, with the server that is its proxy.
 var one struct {
 	browser *chromium.Browser
 	server  *server
@@ -65,7 +65,7 @@ func open() (stop func()) {
 	}
 	clean := stop
 	return func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		_ = one.browser.Close(ctx)
 		clean()
@@ -88,7 +88,7 @@ func newBench(t testing.TB) *bench {
 	return b
 }
 
-// request is what a guest asked for, as JSON.
+// request turns the JSON of a guest's request into a request.
 func (b *bench) request(text string) *engine.Request {
 	b.Helper()
 	r, refused := engine.Parse([]byte(text), engine.DefaultSettings)

@@ -17,7 +17,7 @@ func TestControls(t *testing.T) {
 		t.Helper()
 		b.is(r, "", "")
 		if got := r.Details.(map[string]any)["adjustment_mode"]; got != want {
-			t.Errorf("B143: mode %v, want %s", got, want)
+			t.Errorf("adjustment mode %v, want %s", got, want)
 		}
 	}
 	mode(adjust("Volume", 33, ""), "semantic")
@@ -55,7 +55,7 @@ func TestReading(t *testing.T) {
 	b.on("honest")
 	click := b.act(`{"verb":"click","target":{"selector":{"text":"Save"}}}`)
 	if click.State != engine.Pending {
-		t.Fatalf("B53: %s", show(t, click))
+		t.Fatalf("a click without expect must stay pending: %s", show(t, click))
 	}
 	x := b.do(`{"verb":"expect","expect":{"kind":"text","target":{"selector":{"test_id":"status"}},"op":"equals","value":"Saved"}}`).(*engine.ExpectReply)
 	if !x.Success || x.ActionID != click.ActionID {

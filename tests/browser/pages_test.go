@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// The pages that the engine is tried on, by name: some are honest and slow, some lie.
-// say writes into the status that the deltas are about.
+// The pages that the engine is tested on, by name: some are honest and slow, some lie.
+// say writes into the status that expectations are about.
 const frame = `<!doctype html><meta charset=utf-8><title>%s</title><style>body{margin:20px;font:16px sans-serif}
 button,.box{width:120px;height:32px}</style><script>const say=t=>document.getElementById("status").textContent=t;
 const post=()=>fetch("/post/%s",{method:"POST",keepalive:true});</script>%s<p id=status data-testid=status>idle</p>`
@@ -92,7 +92,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, frame, name, name, body)
 }
 
-// count is what was posted from a page, and forgets it.
+// count returns the number of posts from a page, and resets it.
 func (s *server) count(name string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

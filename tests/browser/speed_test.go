@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// BenchmarkClick is P1 and P2: a click with a text delta, proved at the defaults. The
-// floor is the pause between two reads (B260).
+// BenchmarkClick measures a click that is proved by a changed text at the default settings.
+// The floor is the pause between two reads. See docs/spec/browser.md, "Performance".
 func BenchmarkClick(b *testing.B) {
 	x := newBench(b)
 	x.on("honest")

@@ -18,16 +18,16 @@ import (
 	"github.com/sluicehost/sluice/host/network"
 )
 
-// A Run is what a binding tells its run, kept for the test to look at.
+// A Run records what a binding tells its run, for the test to check.
 type Run struct {
 	mu     sync.Mutex // guards what follows
 	events []Event
 	ended  []binding.Failure
-	// Owner answers what the host asks; nil: nobody is there.
+	// Owner answers the host's questions; nil means that nobody is there.
 	Owner func(message string) (status string)
 }
 
-// An Event is one that the binding recorded.
+// An Event is an event that the binding recorded.
 type Event struct {
 	Type, Status string
 	Data         map[string]any
@@ -39,7 +39,7 @@ func (r *Run) Event(typ, status string, data map[string]any) {
 	r.events = append(r.events, Event{typ, status, data})
 }
 
-// Events are those of a type so far; "" is all.
+// Events returns the events of a type so far; "" means all.
 func (r *Run) Events(typ string) (out []Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -84,7 +84,7 @@ func (r *Run) End(f binding.Failure) {
 	r.ended = append(r.ended, f)
 }
 
-// Ended are the reasons why the run was to end.
+// Ended returns the reasons for which the run was told to end.
 func (r *Run) Ended() []binding.Failure {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -98,8 +98,8 @@ type Session struct {
 	tb  testing.TB
 }
 
-// Host opens the browsers of a host that lasts as long as the test. Events that the
-// host does not know fail it (B179, P12).
+// Host opens the browsers of a host for the length of the test. An event of a browser
+// that the host does not know fails the test.
 func Host(tb testing.TB, o browser.Options) *browser.Host {
 	tb.Helper()
 	if o.Data == "" {
@@ -111,7 +111,7 @@ func Host(tb testing.TB, o browser.Options) *browser.Host {
 	if o.Count == nil {
 		o.Count = func(name string, _ ...string) {
 			if name == "events_undecodable_total" {
-				tb.Error("B179: a browser sent an event that is not known")
+				tb.Error("a browser sent an event that is not known")
 			}
 		}
 	}
@@ -127,8 +127,8 @@ func Host(tb testing.TB, o browser.Options) *browser.Host {
 	return h
 }
 
-// Dir is a directory of the test's own that other users may pass through, as
-// browsers of a host that is root do (B175).
+// Dir is a directory for the test that other users can pass through, as the browsers of
+// a host that is root have to.
 func Dir(tb testing.TB) string {
 	tb.Helper()
 	dir, err := os.MkdirTemp("", "sluice-browsing-")
@@ -146,8 +146,8 @@ func Dir(tb testing.TB) string {
 	return dir
 }
 
-// Begin begins a run whose owner approved the hosts, addresses of this machine
-// too.
+// Begin begins a run whose owner approved the hosts, including addresses of this
+// machine.
 func Begin(tb testing.TB, h *browser.Host, o browser.SessionOptions, hosts ...string) *Session {
 	tb.Helper()
 	var entries []network.Entry
@@ -212,7 +212,7 @@ func (r Reply) String() string {
 // M is a request, or a part of one.
 type M = map[string]any
 
-// Call makes a call and returns its reply, whatever it is.
+// Call makes a call and returns its reply, be it a success or not.
 func (s *Session) Call(request M) Reply {
 	s.tb.Helper()
 	text, err := json.Marshal(request)
@@ -229,7 +229,7 @@ func (s *Session) Call(request M) Reply {
 	return r
 }
 
-// Must makes a call that succeeds: an action is verified, or waits for its proof.
+// Must makes a call that has to succeed: an action is verified, or waits for its proof.
 func (s *Session) Must(request M) Reply {
 	s.tb.Helper()
 	r := s.Call(request)

@@ -17,7 +17,7 @@ import (
 	"github.com/sluicehost/sluice/tests/browsing"
 )
 
-// names are what hostile servers call a file, and what becomes of it.
+// names are the file names that hostile servers send, and what becomes of them.
 var names = map[string]string{
 	"plain":    `attachment; filename="report.csv"`,
 	"parent":   `attachment; filename="../../../../etc/cron.d/evil"`,
@@ -77,7 +77,7 @@ func clickFor(id string) browsing.M {
 	return browsing.M{"verb": "click", "target": browsing.Selector("id", id), "expect": browsing.M{"kind": "download"}, "budget_ms": 20000}
 }
 
-// files are what a reply says of downloads.
+// files returns the downloads of a reply.
 func files(r browsing.Reply) (list []map[string]any) {
 	all, _ := r.Details["downloads"].([]any)
 	for _, d := range all {
@@ -110,7 +110,7 @@ func drain(t *testing.T, s *browsing.Session, handle any) []byte {
 	return all
 }
 
-// onDisk is how many files, and bytes, a browser has in its directory of downloads.
+// onDisk returns how many files and bytes are in a browser's directory of downloads.
 func onDisk(t *testing.T, data string) (count int, size int64) {
 	t.Helper()
 	err := filepath.WalkDir(data, func(path string, d fs.DirEntry, err error) error {
@@ -129,7 +129,7 @@ func onDisk(t *testing.T, data string) (count int, size int64) {
 }
 
 // Files of hostile servers reach the guest as bytes with a harmless name, and leave
-// nothing on the disk; what is too large or too many is ended (B252).
+// nothing on the disk; a download that is too large, or one too many, is cut off.
 func TestDownloads(t *testing.T) {
 	site, data := fileServer(t), browsing.Dir(t)
 	h := browsing.Host(t, browser.Options{Data: data, ActionsPerMinute: 1000})
@@ -166,7 +166,7 @@ func TestDownloads(t *testing.T) {
 		t.Errorf("%d files are left", n)
 	}
 
-	t.Run("sealed", func(t *testing.T) { // R163: what a site gives back of a secret reads as its handle (B39)
+	t.Run("sealed", func(t *testing.T) { // what a site gives back of a secret reads as its handle
 		const handle = "sluice-sealed-v1-abcdefghijklmnopqrstuvwxyz"
 		s.Seal("token", handle, " is plain", [][]byte{[]byte(" is plain")}, nil)
 		got := files(s.Must(clickFor("plain")))
@@ -174,7 +174,7 @@ func TestDownloads(t *testing.T) {
 			t.Errorf("%v", got)
 		}
 	})
-	t.Run("notices", func(t *testing.T) { // B228
+	t.Run("notices", func(t *testing.T) {
 		for n := len(names) + 1; n > 0; n-- {
 			select {
 			case got := <-notices:

@@ -14,8 +14,8 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// Pages to look at: Moving changes with every frame, Flipping turns black and white
-// again with every press of a button.
+// Pages for live views: Moving changes with every frame, Flipping turns black or white
+// with every press of a button.
 const (
 	Moving = `<!doctype html><body style="margin:0"><canvas id="c" width="1280" height="720"></canvas><script>
 const x = c.getContext("2d"); let n = 0;

@@ -17,8 +17,8 @@ import (
 	"github.com/sluicehost/sluice/tests/browsing"
 )
 
-// intrude tells what a process gets hold of: of the processes $2…, and of the
-// directories in $1, one a line.
+// intrude prints what a process can get at of the processes $2… and of the directories
+// in $1, one a line.
 const intrude = `for d in $1; do
   ls "$d" >/dev/null 2>&1 && echo "lists $d"
   ( : >"$d/planted" ) && echo "writes $d"
@@ -70,9 +70,9 @@ func mainProcess(t *testing.T, below string) (pid int, uid uint32) {
 	return 0, 0
 }
 
-// B3, B175, S72: who has taken over a browser is another user than the host and than
-// the browser of another connection: their memory, their environment, their pipes and
-// their files are out of reach.
+// A browser that was taken over runs as another user than the host and than the
+// browsers of other connections: their memory, environment, pipes and files are out of
+// its reach.
 func TestNeighbours(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("SKIPPED: only browsers of a root host have uids of their own")

@@ -18,8 +18,7 @@ import (
 	"github.com/sluicehost/sluice/tests/browsing"
 )
 
-// A well is a site, which its own worker may answer for, and a list of what was asked
-// of it.
+// A well is a site with a service worker, and a list of the requests that it got.
 type well struct {
 	*httptest.Server
 	outside atomic.Int64 // requests to a place of which the policy says nothing
@@ -54,15 +53,15 @@ onfetch=e=>{const p=new URL(e.request.url).pathname,html={headers:{"content-type
 	return w
 }
 
-// since is what was asked after the first n requests.
+// since returns the requests after the first n.
 func (w *well) since(n int) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]string(nil), w.asked[n:]...)
 }
 
-// poison writes into a profile what a browser that was taken over would leave for the
-// next run: pages to start with, an extension that calls home, and programs to call.
+// poison writes into a profile what a browser under an attacker's control would leave
+// for the next run: start pages, an extension that calls home, and programs to run.
 func poison(t *testing.T, profile, site string) {
 	t.Helper()
 	extension := filepath.Join(profile, "Default", "Extensions", "evil")
@@ -96,17 +95,17 @@ func poison(t *testing.T, profile, site string) {
 	}
 }
 
-// who is what a page says it comes from.
+// who returns the origin that a page shows.
 func who(t *testing.T, s *browsing.Session) string {
 	t.Helper()
 	r := s.Must(browsing.M{"verb": "extract", "items": []browsing.M{{"name": "who", "take": "text", "target": browsing.Selector("id", "who")}}})
 	return strings.Trim(string(r.Items["who"]), `"`)
 }
 
-// What a run leaves in its profile does nothing by itself in the next: no page opens,
-// nothing calls home, and no way out is another (B170, B245). A site's own worker stays
-// the site's: it answers for its pages and for nothing else, neither around the
-// policy nor in another connection (B1, B24, B239).
+// What a run leaves in its profile does nothing by itself in the next run: no page
+// opens, nothing calls home, and no other way out appears. A site's service worker
+// answers for pages of that site only; it neither bypasses the policy nor serves
+// another connection.
 func TestPoisonedProfile(t *testing.T) {
 	site, data := newWell(t), browsing.Dir(t)
 	h := browsing.Host(t, browser.Options{Data: data, MaxSurfaces: 2, ActionsPerMinute: 1000})

@@ -19,9 +19,9 @@ func (inward) LookupNetIP(context.Context, string, string) ([]netip.Addr, error)
 	return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
 }
 
-// A place that the proxy denies is a denied host to the guest also where the browser
-// sees no more than a tunnel that failed; a certificate that nobody vouches for is
-// an error of its own, which nothing overrides (8.3).
+// When the proxy denies a host, the guest learns that the host was denied, even where
+// the browser sees only a failed tunnel. An untrusted certificate is an error of its
+// own, which nothing overrides.
 func TestRefusedOverTLS(t *testing.T) {
 	secure := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, "<p id=in>inside</p>") }))
 	defer secure.Close()

@@ -1,3 +1,5 @@
+//go:build unix
+
 package browsing_test
 
 import (
@@ -24,7 +26,7 @@ import (
 	"github.com/sluicehost/sluice/tests/browsing"
 )
 
-// ruled are the pages of rules. What a page wants to be known by stands in #log.
+// ruled are the pages of rules. A page reports what it does in #log.
 var ruled = map[string]string{
 	"/": `<p id=log></p><button id=go onclick="log('go')">Go</button>`,
 	"/events": `<button id=go style="margin:60px">Go</button><p id=log></p><script>
@@ -65,7 +67,7 @@ func ruleServer(t *testing.T) string {
 	return s.URL
 }
 
-// A rules is a session whose replies are all kept, to be looked through at the end.
+// A rules is a session that keeps all replies, so that they can be checked at the end.
 type rules struct {
 	*browsing.Session
 	t    *testing.T
@@ -87,7 +89,7 @@ func (r *rules) call(m browsing.M) browsing.Reply {
 	return got
 }
 
-// on loads a page, which has forgotten everything then.
+// on loads a page anew, without any state.
 func (r *rules) on(t *testing.T, path string) {
 	t.Helper()
 	if got := r.call(browsing.M{"verb": "navigate", "url": r.site + path, "until": "load"}); !got.Success {
@@ -95,7 +97,7 @@ func (r *rules) on(t *testing.T, path string) {
 	}
 }
 
-// log is what the page tells of itself.
+// log returns what the page reported.
 func (r *rules) log(t *testing.T) string {
 	t.Helper()
 	var text string
@@ -104,7 +106,7 @@ func (r *rules) log(t *testing.T) string {
 	return strings.TrimSpace(text)
 }
 
-// element is the id that a snapshot gives the button of a name.
+// element returns the id that a snapshot gives to the button with a name.
 func (r *rules) element(t *testing.T, name string) string {
 	t.Helper()
 	var reply struct {
@@ -143,7 +145,8 @@ func stages(t *testing.T, raw []byte) string {
 
 func button(name string) browsing.M { return browsing.Selector("role", "button", "name", name) }
 
-// TestRules: what section 1 and 2 of browser.md say, in one browser.
+// TestRules checks the rules of docs/spec/browser.md, "The surface" and "Calling the browser",
+// in one browser.
 func TestRules(t *testing.T) {
 	site, data := ruleServer(t), browsing.Dir(t)
 	r := &rules{t: t, site: site}
@@ -155,7 +158,7 @@ func TestRules(t *testing.T) {
 		t.Fatalf("%s", got.Raw)
 	}
 
-	t.Run("refused calls touch no page", func(t *testing.T) { // B11
+	t.Run("refused calls touch no page", func(t *testing.T) {
 		for text, m := range map[string]browsing.M{
 			"no verb of ours":     {"verb": "evaluate", "script": "log('evil')"},
 			"a number as text":    {"verb": "scroll", "direction": "down", "amount": "0.7"},
@@ -176,7 +179,7 @@ func TestRules(t *testing.T) {
 		}
 	})
 
-	t.Run("no script", func(t *testing.T) { // B22
+	t.Run("no script", func(t *testing.T) {
 		r.on(t, "/")
 		const evil = "document.getElementById('log').append('evil')"
 		for _, verb := range []string{"navigate", "click", "type", "press", "select", "check", "adjust", "scroll", "hover", "upload", "wait", "expect", "extract", "snapshot", "screenshot", "mark"} {
@@ -194,7 +197,7 @@ func TestRules(t *testing.T) {
 		}
 	})
 
-	t.Run("a click is move, press, release", func(t *testing.T) { // B25
+	t.Run("a click is move, press, release", func(t *testing.T) {
 		r.on(t, "/events")
 		if got := r.call(browsing.M{"verb": "click", "target": button("Go"), "expect": browsing.M{"kind": "text", "target": browsing.Selector("css", "#log"), "op": "contains", "value": "click"}}); !got.Success {
 			t.Errorf("%s", got.Raw)
@@ -204,7 +207,7 @@ func TestRules(t *testing.T) {
 		}
 	})
 
-	t.Run("references", func(t *testing.T) { // B15, B18
+	t.Run("references", func(t *testing.T) {
 		r.on(t, "/twin")
 		var fingerprints struct {
 			Before *string `json:"fingerprint_before"`
@@ -229,7 +232,7 @@ func TestRules(t *testing.T) {
 		}
 	})
 
-	t.Run("matches is RE2 of the host", func(t *testing.T) { // B19
+	t.Run("matches is RE2 of the host", func(t *testing.T) {
 		r.on(t, "/liar")
 		expect := func(pattern string) browsing.Reply {
 			return r.call(browsing.M{"verb": "expect", "timeout_ms": 500, "expect": browsing.M{"kind": "text", "target": browsing.Selector("css", "#text"), "op": "matches", "value": pattern}})
@@ -245,7 +248,7 @@ func TestRules(t *testing.T) {
 		}
 	})
 
-	t.Run("a trace tells what failed", func(t *testing.T) { // B161
+	t.Run("a trace tells what failed", func(t *testing.T) {
 		r.on(t, "/mute")
 		quick := func(m browsing.M) browsing.M {
 			m["actionable_timeout_ms"], m["deadline_ms"], m["recovery"] = 100, 4000, browsing.M{"max_recovery_attempts": 1}
@@ -276,7 +279,7 @@ func TestRules(t *testing.T) {
 
 	t.Run("limits", func(t *testing.T) { limits(t, r) })
 
-	t.Run("one process for one profile", func(t *testing.T) { // B1, B2
+	t.Run("one process for one profile", func(t *testing.T) {
 		other := browsing.Begin(t, h, browser.SessionOptions{Connection: "two", Name: "two", Connector: "test"}, site)
 		other.Must(browsing.M{"verb": "open", "url": site + "/cookie"})
 		mine, theirs := processOf(t, filepath.Join(data, "profiles", "one")), processOf(t, filepath.Join(data, "profiles", "two"))
@@ -315,7 +318,7 @@ func TestRules(t *testing.T) {
 
 	pid := processOf(t, filepath.Join(data, "profiles", "one"))
 	proxy := proxyOf(t, pid)
-	t.Run("a lost browser", func(t *testing.T) { // B205, B206
+	t.Run("a lost browser", func(t *testing.T) {
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
@@ -337,7 +340,7 @@ func TestRules(t *testing.T) {
 	})
 	r.End()
 
-	t.Run("nothing of the host's", func(t *testing.T) { // B3, B40
+	t.Run("nothing of the host's", func(t *testing.T) {
 		r.mu.Lock()
 		said := r.all.String()
 		r.mu.Unlock()
@@ -357,7 +360,7 @@ func TestRules(t *testing.T) {
 		if regexp.MustCompile(`pid\W{1,3}` + strconv.Itoa(pid)).MatchString(said) {
 			t.Error("the id of the process")
 		}
-		archive, err := zip.OpenReader(browser.TraceFile(data, "run_1")) // B165: it is there, though the browser was lost
+		archive, err := zip.OpenReader(browser.TraceFile(data, "run_1")) // it is there, though the browser was lost
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -380,7 +383,7 @@ func TestRules(t *testing.T) {
 	})
 }
 
-// limits are the rows of the table in section 1.1.
+// limits checks the rows of the table in docs/spec/browser.md, "Limits".
 func limits(t *testing.T, r *rules) {
 	if got := r.call(browsing.M{"verb": "snapshot", "padding": strings.Repeat("x", 256<<10)}); got.Refusal != "invalid_request" {
 		t.Errorf("a request of more than 256 KiB: %s", got.Raw)
@@ -437,7 +440,7 @@ func limits(t *testing.T, r *rules) {
 
 	r.on(t, "/opens")
 	var open []string
-	for n := range 5 { // B36: the fourth and fifth are one too many
+	for n := range 5 { // the fourth and fifth are one too many
 		var closed string
 		verb := "click"
 		for end := time.Now().Add(2 * time.Minute); len(open) < min(n+2, 4) || closed == "" && n >= 3; verb = "hover" { // a window may open a moment after the click
@@ -506,7 +509,7 @@ func commandLines(t *testing.T) map[int]string {
 	return lines
 }
 
-// proxyOf is the way to the network that a browser was told.
+// proxyOf returns the proxy that a browser was started with.
 func proxyOf(t *testing.T, pid int) string {
 	t.Helper()
 	_, rest, _ := strings.Cut(commandLines(t)[pid], "--proxy-server=")

@@ -10,7 +10,8 @@ import (
 	"github.com/sluicehost/sluice/tests/browsing"
 )
 
-// A file that ends while too many handles are open is handed over once some are closed.
+// A download that ends while too many handles are open is delivered once some are
+// closed.
 func TestDownloadOnFullShelf(t *testing.T) {
 	site := fileServer(t)
 	h := browsing.Host(t, browser.Options{ActionsPerMinute: 1000})

@@ -15,10 +15,10 @@ import (
 	"github.com/sluicehost/sluice/tests/browsing"
 )
 
-// bad is text that no sink may hold as it is (S50).
+// bad is text that must be cleaned before it is kept anywhere.
 const bad = "x\x1b[31m\u202e\u2066\u200b\u009b\U000e0041y\r\nz"
 
-// dirty are the strings of a JSON value that hold something of it, by their places.
+// dirty returns the places of the strings in a JSON value that hold any of it.
 func dirty(path string, v any) (found []string) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -38,8 +38,8 @@ func dirty(path string, v any) (found []string) {
 	return found
 }
 
-// S50: text of a guest and of a page is clean in what a run's timeline and its trace
-// keep, whichever field it came in.
+// Texts of a guest and of a page are clean in a run's timeline and trace, whichever
+// field they came in.
 func TestStringsAreClean(t *testing.T) {
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		esc, _ := json.Marshal(bad)

@@ -1,5 +1,3 @@
-//go:build unix
-
 // Package build compiles what tests run: the program sluice and guests. Every test process of a checkout shares the
 // results, which lie in .cache/build under a digest of the sources, so that each is linked once, whoever asks first.
 package build
@@ -19,7 +17,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/sluicehost/sluice/host/sandbox"
@@ -28,10 +25,12 @@ import (
 // guestFlags are those of "sluice build" for guests: one build cache serves both.
 var guestFlags = []string{"-trimpath", "-buildvcs=false", "-ldflags=-s -w"}
 
-// Program is the path of the command sluice. It has no debug information, and no cgo, as the one that is released.
+// Program returns the path of the command sluice. Like a release it has no debug
+// information and no cgo.
 func Program() (path string, err error) { return Native(".") }
 
-// Native is the path of a program for this machine. Directories are named from the top of the repository, with slashes.
+// Native returns the path of a program for this machine. Directories are named from the
+// top of the repository, with slashes.
 func Native(dir string) (path string, err error) {
 	return made(dir, "", []string{"CGO_ENABLED=0"}, "-buildvcs=false", "-ldflags=-s -w")
 }
@@ -55,12 +54,12 @@ func ProgramAt(path string) error {
 	return errors.Join(err, to.Close())
 }
 
-// Module is the path of a program for the sandbox, without a manifest.
+// Module returns the path of a program for the sandbox, without a manifest.
 func Module(dir string, flags ...string) (path string, err error) {
 	return made(dir, ".wasm", []string{"GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0"}, append(slices.Clone(guestFlags), flags...)...)
 }
 
-// Guest is what is at Module's path.
+// Guest returns the contents of Module's file.
 func Guest(dir string, flags ...string) (wasm []byte, err error) {
 	path, err := Module(dir, flags...)
 	if err != nil {
@@ -69,7 +68,8 @@ func Guest(dir string, flags ...string) (wasm []byte, err error) {
 	return os.ReadFile(path)
 }
 
-// Connectors writes connectors to a directory, each as its own directory's name and .wasm.
+// Connectors writes connectors to a directory, each named after its own directory, with
+// .wasm.
 func Connectors(to string, dirs ...string) error {
 	for _, dir := range dirs {
 		wasm, err := Connector(dir)
@@ -99,7 +99,8 @@ func Connector(dir string) (wasm []byte, err error) {
 	return sandbox.EmbedManifest(wasm, manifest)
 }
 
-// made returns the path of a program that is built already, or builds it while other processes that want it wait.
+// made returns the path of a program, and builds it first if it is not there; other
+// processes that want it wait for that.
 func made(dir, suffix string, env []string, flags ...string) (path string, err error) {
 	top, err := Top()
 	if err != nil {
@@ -162,17 +163,6 @@ func forget(name, path string) error {
 	return nil
 }
 
-func lock(path string) (unlock func() error, err error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
-		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
-	}
-	return f.Close, nil
-}
-
 // digest covers every file that a program may be built from: Go files but for tests, modules, and what is embedded,
 // which lies outside of docs, tests and testdata. It reads them once in a process.
 var digest = sync.OnceValues(func() (string, error) {
@@ -218,7 +208,7 @@ func add(h io.Writer, name, path string) error {
 	return err
 }
 
-// Top is the directory of the repository; tests run somewhere below.
+// Top returns the directory of the repository; tests run somewhere below it.
 func Top() (string, error) {
 	dir, err := os.Getwd()
 	for err == nil {

@@ -39,7 +39,7 @@ func fill(t *testing.T, r *radicale) {
 
 func names(there map[string]map[string]any) []string { return slices.Sorted(maps.Keys(there)) }
 
-// want compares the records that are there with a list of names.
+// want compares the stored records with a list of names.
 func (c *collecting) want(t *testing.T, stream store.Stream, member string, deleted int, want ...string) {
 	t.Helper()
 	there, gone := c.records(t, stream, member)
@@ -51,9 +51,9 @@ func (c *collecting) want(t *testing.T, stream store.Stream, member string, dele
 	}
 }
 
-// The whole way: everything, nothing new, what changed, what was deleted, a
-// server that forgot its tokens, a calendar that is gone. The password is in
-// nothing that was written (S92, S93).
+// A connection's whole life: everything is collected, nothing is new, something
+// changed, something was deleted, the server forgot its sync tokens, a calendar is
+// gone. The password is in nothing that was written.
 func TestRadicale(t *testing.T) {
 	server := startRadicale(t)
 	fill(t, server)
@@ -112,7 +112,7 @@ func TestRadicale(t *testing.T) {
 	c.noPassword(t, runs)
 }
 
-// members looks at what is in the records.
+// members checks the members of the records.
 func members(t *testing.T, c *collecting) {
 	t.Helper()
 	events, _ := c.records(t, "events", "uid")
@@ -175,7 +175,7 @@ func (c *collecting) timeline(t *testing.T) []byte {
 	return out.Bytes()
 }
 
-// noPassword looks for the password, and for what goes over the wire instead.
+// noPassword looks for the password, and for its encoded form on the wire.
 func (c *collecting) noPassword(t *testing.T, timeline []byte) {
 	t.Helper()
 	forms := []string{password, base64.StdEncoding.EncodeToString([]byte(user + ":" + password)), strings.ReplaceAll(password, "/", `\/`)}
@@ -202,7 +202,7 @@ func (c *collecting) noPassword(t *testing.T, timeline []byte) {
 	}
 }
 
-// A wrong password ends the run at once, with what helps.
+// A wrong password ends the run at once, and the message says what to do.
 func TestWrongPassword(t *testing.T) {
 	server := startRadicale(t)
 	c := open(t, server)
@@ -215,12 +215,12 @@ func TestWrongPassword(t *testing.T) {
 	}
 
 	q = c.request(t)
-	q.Approved.Destinations = nil // R160: the owner named no server
+	q.Approved.Destinations = nil // the owner named no server
 	result = c.do(t, q)
 	if e := result.ConnectorError; e == nil || e.Code != "secret_not_granted" || !strings.Contains(e.Message, "--secret-to names a server for it") {
 		t.Errorf("%s %+v", result.Status, e)
 	}
-	// A server that the owner named for good needs no naming for a run.
+	// A server that the owner named on the connection need not be named for a run.
 	conn, err := c.Store.Connection(t.Context(), "caldav")
 	if err != nil {
 		t.Fatal(err)
@@ -237,8 +237,8 @@ func TestWrongPassword(t *testing.T) {
 	}
 }
 
-// A server that sends the connector on to another gets it there only if the
-// owner named both (R160, R162).
+// A server that redirects the connector to another server gets it there only if the
+// owner named both.
 func TestElsewhere(t *testing.T) {
 	server := startRadicale(t)
 	server.calendar(t, "/sam/work/", "Work")

@@ -12,8 +12,8 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// large is a server with one calendar of many events, for which Radicale takes
-// minutes.
+// large is a server with one calendar of many events, which Radicale would take minutes
+// to serve.
 type large struct {
 	events  int
 	fetched int

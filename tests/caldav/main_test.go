@@ -19,7 +19,7 @@ import (
 	"github.com/sluicehost/sluice/tests/build"
 )
 
-// TestMain is also the worker: the sandbox runs this binary again.
+// TestMain also runs the worker: the sandbox starts this binary again.
 func TestMain(m *testing.M) {
 	if code, worker := app.Worker(os.Args[1:]); worker {
 		os.Exit(code)
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A collecting is a host with the connector, and the server it collects from.
+// A collecting is a host with the connector, and the server that it collects from.
 type collecting struct {
 	*app.Host
 	server    *radicale
@@ -62,7 +62,7 @@ func open(t *testing.T, server *radicale) *collecting {
 	return c
 }
 
-// request is what an owner starts who approves the server for this run.
+// request is a run that the owner starts, approving the server for it.
 func (c *collecting) request(t *testing.T) app.RunRequest {
 	t.Helper()
 	to, err := app.OwnerDestinations(c.connector.Manifest, "password", c.server.url)
@@ -89,8 +89,8 @@ func (c *collecting) do(t *testing.T, q app.RunRequest) *run.Result {
 	return result
 }
 
-// collect runs the connector, which must succeed without leaving anything out,
-// and returns how many records and deletions it emitted.
+// collect runs the connector, which must succeed with nothing left out, and returns how
+// many records and deletions it emitted.
 func (c *collecting) collect(t *testing.T) int64 {
 	t.Helper()
 	result := c.do(t, c.request(t))
@@ -101,8 +101,8 @@ func (c *collecting) collect(t *testing.T) int64 {
 	return result.RecordsEmitted
 }
 
-// records are those of a stream that are there, by a member of theirs, and how
-// many were deleted.
+// records returns the records of a stream that exist, keyed by one of their members,
+// and how many were deleted.
 func (c *collecting) records(t *testing.T, stream store.Stream, member string) (there map[string]map[string]any, deleted int) {
 	t.Helper()
 	there = map[string]map[string]any{}

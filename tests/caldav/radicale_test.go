@@ -21,7 +21,7 @@ const (
 	password = "correct horse: battery/staple"
 )
 
-// A radicale is a server of its own for one test.
+// A radicale is a server for one test alone.
 type radicale struct {
 	url     string
 	storage string
@@ -34,7 +34,7 @@ func startRadicale(t *testing.T) *radicale {
 	t.Helper()
 	program, err := exec.LookPath("radicale")
 	if err != nil {
-		t.Skip("SKIPPED: radicale is not installed; apt-get install radicale") // .ci/run installs it (S157)
+		t.Skip("SKIPPED: radicale is not installed; apt-get install radicale") // .ci/run installs it
 	}
 	dir := t.TempDir()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -73,7 +73,7 @@ func startRadicale(t *testing.T) *radicale {
 			c.Close()
 			return r
 		}
-		if time.Since(began) > 30*time.Second {
+		if time.Since(began) > 2*time.Minute {
 			t.Fatalf("radicale does not listen: %v\n%s", err, r.said(t))
 		}
 	}
@@ -136,8 +136,8 @@ func (r *radicale) put(t *testing.T, path string, lines ...string) {
 
 func (r *radicale) remove(t *testing.T, path string) { r.do(t, http.MethodDelete, path, "", "") }
 
-// forgetTokens lets the server lose all its sync tokens, as one that was
-// restored from a backup has.
+// forgetTokens makes the server lose all its sync tokens, like one that was restored
+// from a backup.
 func (r *radicale) forgetTokens(t *testing.T) {
 	t.Helper()
 	lost := 0

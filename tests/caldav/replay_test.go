@@ -13,8 +13,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// TestReplay: a recorded run is had again without server and password, record by
-// record, and its recording has neither the password nor a cookie.
+// TestReplay: a recorded run can be replayed without server and password, with the same
+// records, and its recording has neither the password nor a cookie.
 func TestReplay(t *testing.T) {
 	server := startRadicale(t)
 	fill(t, server)
@@ -47,7 +47,7 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// data are the records of a connection, by stream and key.
+// data returns the records of a connection, by stream and key.
 func (c *collecting) data(t *testing.T, connection store.ConnectionID) map[string]string {
 	t.Helper()
 	out := map[string]string{}

@@ -1,5 +1,5 @@
-// Package campaign is what tests share that repeat a fault and count: how often,
-// a seed that makes the same choices again, and a line of the score.
+// Package campaign is shared by tests that repeat a fault and count: how often to
+// repeat it, a seed that makes the same choices again, and a line of the score.
 package campaign
 
 import (
@@ -33,8 +33,8 @@ type Line struct {
 	Failed   bool
 }
 
-// A Campaign counts while its test runs. Methods may be called concurrently,
-// but not those of the source of chance.
+// A Campaign counts while its test runs. Its methods may be called concurrently, except
+// those of the random source.
 type Campaign struct {
 	*rand.Rand
 	t     *testing.T
@@ -59,8 +59,8 @@ func New(t *testing.T, name string) *Campaign {
 	return c
 }
 
-// Length is how many cycles there are to be: short, or times as many as the
-// environment says.
+// Length returns the number of cycles: short, or as many times that as the environment
+// says.
 func (c *Campaign) Length(short, times int) int {
 	c.t.Helper()
 	s := os.Getenv(envCycles)
@@ -86,7 +86,7 @@ func (c *Campaign) count(n *int, by int) {
 // Cycle counts a fault that struck.
 func (c *Campaign) Cycle() { c.count(&c.line.Cycles, 1) }
 
-// Checked counts acknowledged things that are looked for.
+// Checked counts acknowledged things that were looked for.
 func (c *Campaign) Checked(n int) { c.count(&c.line.Checked, n) }
 
 // Refused counts a fault that was reported.
@@ -99,7 +99,7 @@ func (c *Campaign) Lost(n int, format string, args ...any) {
 	c.t.Errorf("lost: "+format, args...)
 }
 
-// Torn fails the test for something that is not as it was.
+// Torn fails the test because something is broken that must be whole.
 func (c *Campaign) Torn(format string, args ...any) {
 	c.t.Helper()
 	c.count(&c.line.Torn, 1)

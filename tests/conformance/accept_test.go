@@ -19,7 +19,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// places are slots that note what is done to them.
+// places are slots that record how they are used.
 type places struct {
 	free chan struct{} // Acquire takes one
 
@@ -47,15 +47,20 @@ func (p *places) Leave()   { p.note("leave") }
 func (p *places) Return()  { p.note("return") }
 func (p *places) Release() { p.note("release") }
 
-// A68: the row and whatever belongs to it are durable before there is a guest;
-// the run is pending until there is a place, renews its lease meanwhile, and its
-// preparation does not count that wait.
+// The run's row and everything with it are durable before there is a guest. The run is
+// pending until there is a free place, renews its lease meanwhile, and the wait does
+// not count against its preparation time.
 func TestAccept(t *testing.T) {
 	g := faultStage(t)
 	slots := &places{free: make(chan struct{})}
 	renewed := &renewals{Store: g.host.Store, seen: make(chan struct{}, 100)}
+	var deadline time.Time // of the preparation
 	d := g.drive(t, func(in *run.Input, deps *run.Deps) {
-		in.Budgets.Prepare = time.Second
+		launch := deps.Launch
+		deps.Launch = func(ctx context.Context, l run.Launch) (run.Guest, binding.Binding, error) {
+			deadline, _ = ctx.Deadline()
+			return launch(ctx, l)
+		}
 		in.Request = store.Request{By: "key:k1", Transport: "rest", WorkflowID: "player", Tags: []string{"a"}}
 		deps.Slots, deps.Store, deps.EngineVersion = slots, renewed, "v1.2.3"
 		deps.LeaseTTL, deps.LeaseRenew = time.Minute, time.Millisecond
@@ -84,8 +89,12 @@ func TestAccept(t *testing.T) {
 	if live := d.run.Live(); live.Phase != "preparing" || !live.Queued {
 		t.Errorf("live %+v", live)
 	}
+	freed := time.Now()
 	slots.free <- struct{}{}
 	e := d.until("run.started")
+	if left := deadline.Sub(freed); left < run.DefaultBudgets().Prepare {
+		t.Errorf("when its place was free the preparation had %s left", left)
+	}
 	for name, want := range map[string]string{"workflowId": `"player"`, "transport": `"rest"`, "engineVersion": `"v1.2.3"`} {
 		if got := member(t, e, name); got != want {
 			t.Errorf("run.started has %s %s, want %s", name, got, want)
@@ -118,8 +127,8 @@ func (s *renewals) Renew(ctx context.Context, l store.Lease, ttl time.Duration) 
 	return s.Store.Renew(ctx, l, ttl)
 }
 
-// A96 row 21, A92: a run that is cancelled while pending ends at once, in one
-// commit; nothing was launched.
+// A run that is cancelled while pending ends at once, in one commit, and launches
+// nothing.
 func TestCancelWhilePending(t *testing.T) {
 	for _, c := range []string{"queued", "launching", "launched"} {
 		t.Run(c, func(t *testing.T) {
@@ -161,7 +170,7 @@ func TestCancelWhilePending(t *testing.T) {
 	}
 }
 
-// A96 row 3: a lease that had lapsed, and that nobody took, is told of.
+// A lease that lapsed and that nobody took is renewed with an event.
 func TestLapsedLease(t *testing.T) {
 	d := faultStage(t).drive(t, func(_ *run.Input, deps *run.Deps) {
 		deps.LeaseTTL, deps.LeaseRenew = time.Millisecond, 50*time.Millisecond
@@ -174,7 +183,8 @@ func TestLapsedLease(t *testing.T) {
 	d.end()
 }
 
-// A run that waits for its owner leaves its place to another, and goes on at once.
+// A run that waits for its owner gives its place to another, and continues at once when
+// it is answered.
 func TestPlaceIsFreeWhileWaiting(t *testing.T) {
 	slots := &places{free: make(chan struct{}, 1)}
 	slots.free <- struct{}{}
@@ -194,7 +204,7 @@ func TestPlaceIsFreeWhileWaiting(t *testing.T) {
 	}
 }
 
-// stubborn is an owner who answers whatever became of the question.
+// stubborn is an owner who answers even when the question is closed.
 type stubborn struct{ *desk }
 
 func (s stubborn) Ask(_ context.Context, q run.Question) (host.Answer, error) {
@@ -202,8 +212,8 @@ func (s stubborn) Ask(_ context.Context, q run.Question) (host.Answer, error) {
 	return <-s.answers, nil
 }
 
-// A148: an answer that comes when the question is closed already is told so,
-// also when the run is over.
+// An answer to a question that is already closed is refused as too late, also after the
+// run's end.
 func TestAnswerTooLate(t *testing.T) {
 	for _, last := range []string{"interrupt.resolved", "run.cancelled"} {
 		t.Run(last, func(t *testing.T) {
@@ -233,7 +243,7 @@ func TestAnswerTooLate(t *testing.T) {
 	}
 }
 
-// A96 row 16: whoever turns a manual action down has decided.
+// Rejecting a manual action is a decision of the owner.
 func TestManualActionRejected(t *testing.T) {
 	owner := newDesk()
 	d := faultStage(t).drive(t, func(_ *run.Input, deps *run.Deps) { deps.Owner = owner }).started()
@@ -246,7 +256,7 @@ func TestManualActionRejected(t *testing.T) {
 	}
 }
 
-// R190: a run that its host stops fails with controller_restarted.
+// A run that its host stops fails with controller_restarted.
 func TestShutdown(t *testing.T) {
 	d := faultStage(t).drive(t, nil).started()
 	d.run.Cancel(run.CancelRequest{Cause: run.CauseShutdown})
@@ -256,7 +266,7 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// R116, R144: what is in no event is shown at the desk, as long as it is open.
+// The desk shows what no event may hold, while the request is open.
 func TestLiveAssistance(t *testing.T) {
 	owner := newDesk()
 	d := faultStage(t).drive(t, func(_ *run.Input, deps *run.Deps) { deps.Owner = owner }).started()
@@ -272,7 +282,7 @@ func TestLiveAssistance(t *testing.T) {
 	}
 }
 
-// R186: a scheduled start that was refused is a run of one event.
+// A scheduled start that is refused leaves a run with one event.
 func TestRecordRefusal(t *testing.T) {
 	g := faultStage(t)
 	in := run.Input{
@@ -301,7 +311,7 @@ func TestRecordRefusal(t *testing.T) {
 	}
 }
 
-// spans notes the names of what began and ended.
+// spans records the names of spans that began and ended.
 type spans struct {
 	mu    sync.Mutex // guards open and names
 	open  int
@@ -320,7 +330,7 @@ func (s *spans) Start(ctx context.Context, name string, attrs map[string]any) (c
 	}
 }
 
-// A251: every part of a run is a span with ids, and each ends.
+// Every part of a run is a span with ids, and every span ends.
 func TestSpans(t *testing.T) {
 	owner, seen := newDesk(), &spans{attrs: map[string]map[string]any{}}
 	d := faultStage(t).drive(t, func(in *run.Input, deps *run.Deps) {
@@ -347,8 +357,8 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// TestRetriedAttempt: a run of a series says so before its node begins, and every
-// run says which module it is of.
+// TestRetriedAttempt: a retry says so before its node begins, and every run says which
+// module it runs.
 func TestRetriedAttempt(t *testing.T) {
 	g := faultStage(t)
 	d := g.drive(t, func(in *run.Input, _ *run.Deps) { in.Attempt, in.RetryOf = 3, "run_0" }).begin()

@@ -15,8 +15,8 @@ import (
 	"github.com/sluicehost/sluice/host/run"
 )
 
-// A fakeBrowser is a browser binding without a browser: it does what a test says
-// and notes what the run tells it.
+// A fakeBrowser is a browser binding without a browser: it does what a test says and
+// records what the run tells it.
 type fakeBrowser struct {
 	back    binding.Run
 	said    chan string // asked, answered, assisted and paused, as text
@@ -119,17 +119,17 @@ func (b *fakeBrowser) Close(ctx context.Context) error {
 	return b.closing(ctx)
 }
 
-// over checks that the binding was closed once and then left alone (B171).
+// over checks that the binding was closed once and then left alone.
 func (b *fakeBrowser) over(t *testing.T) {
 	t.Helper()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed != 1 || len(b.late) > 0 {
-		t.Errorf("the browser was closed %d times and told %q afterwards (B171)", b.closed, b.late)
+		t.Errorf("the browser was closed %d times and told %q afterwards", b.closed, b.late)
 	}
 }
 
-// told waits for what the run tells the browser next.
+// told waits for the next thing that the run tells the browser.
 func (b *fakeBrowser) told(t *testing.T, want string) {
 	t.Helper()
 	select {
@@ -142,7 +142,7 @@ func (b *fakeBrowser) told(t *testing.T, want string) {
 	}
 }
 
-// browses makes a drive one with a browser.
+// browses gives a drive a browser.
 func browses(t *testing.T, b *fakeBrowser, more func(*run.Input, *run.Deps)) func(*run.Input, *run.Deps) {
 	t.Helper()
 	return func(in *run.Input, d *run.Deps) {
@@ -155,7 +155,7 @@ func browses(t *testing.T, b *fakeBrowser, more func(*run.Input, *run.Deps)) fun
 	}
 }
 
-// browserManifest is a manifest whose browser binding has those members.
+// browserManifest returns a manifest whose browser binding has the members.
 func browserManifest(t *testing.T, members string) *abi.Manifest {
 	t.Helper()
 	s := &scenario{setup: []directive{
@@ -172,7 +172,7 @@ func browserManifest(t *testing.T, members string) *abi.Manifest {
 	return m
 }
 
-// counted is how many events of a type a run has.
+// counted returns how many events of a type a run has.
 func counted(p *played, typ string) int {
 	n := 0
 	for _, e := range p.events {

@@ -8,8 +8,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// noBrowsers are those of the stage: none, whatever this machine has, so that a
-// transcript reads the same everywhere (R20).
+// noBrowsers offers no browser, whatever this machine has, so that a transcript is the
+// same everywhere.
 type noBrowsers struct{}
 
 var _ app.Browsers = noBrowsers{}

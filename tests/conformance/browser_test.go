@@ -23,8 +23,8 @@ var (
 	done   = say(abi.CallDone, `{"status":"succeeded","records_emitted":0}`)
 )
 
-// B8: without the binding every verb is browser_not_granted, and the owner reads
-// of it.
+// Without the binding every verb fails with browser_not_granted, and the timeline tells
+// the owner.
 func TestBrowserNotGranted(t *testing.T) {
 	d := faultStage(t).drive(t, nil).started()
 	d.guest.does(verb)
@@ -33,12 +33,12 @@ func TestBrowserNotGranted(t *testing.T) {
 	d.heard("reply 3 ENOENT")
 	d.guest.leaves(1)
 	if p := d.end(); counted(p, "log.appended") != 1 {
-		t.Errorf("events %s (S8)", types(p.events))
+		t.Errorf("events %s", types(p.events))
 	}
 }
 
-// G10: verbs and the streams that came of them go to the browser, other streams
-// elsewhere; what the browser says in a call is recorded before its reply.
+// Verbs, and the streams that they return, go to the browser; other streams go
+// elsewhere. What the browser reports during a call is recorded before the reply.
 func TestBrowserCalls(t *testing.T) {
 	b := newFakeBrowser()
 	b.handle = func(_ context.Context, c abi.Call, payload []byte) ([]byte, abi.Errno) {
@@ -71,15 +71,16 @@ func TestBrowserCalls(t *testing.T) {
 	}
 	for _, e := range p.events {
 		if e.Type == "run.progress_reported" && (member(t, e, "origin") != `"host"` || e.ActorType != "runtime") {
-			t.Errorf("progress %s %s (R154)", e.ActorType, e.Data)
+			t.Errorf("progress %s %s", e.ActorType, e.Data)
 		}
 		if e.Type == "artifact.created" && (!strings.HasPrefix(member(t, e, "artifactId"), `"art_`) || member(t, e, "size") != "7" || e.NodeID == "") {
-			t.Errorf("artifact %s (A96 row 14)", e.Data)
+			t.Errorf("artifact %s", e.Data)
 		}
 	}
 }
 
-// R19, R20, R152, B181: when START has the binding, and what it says.
+// START has the browser binding exactly when it is approved and offered, with its
+// profile and manifest members.
 func TestBrowserBinding(t *testing.T) {
 	for _, c := range []struct {
 		name, members, profile string
@@ -123,8 +124,8 @@ func TestBrowserBinding(t *testing.T) {
 	}
 }
 
-// B186: the host asks for itself. The guest neither hears of it nor goes on, and
-// the time is the owner's.
+// The host asks a question of its own. The guest does not see it and waits meanwhile;
+// the time counts as the owner's.
 func TestBrowserAsks(t *testing.T) {
 	for status, want := range map[string]string{abi.AnswerSuccess: "approval.received run.interaction_completed run.assistance_resolved node.resumed",
 		abi.AnswerCancelled: "approval.received run.interaction_completed run.assistance_cancelled node.resumed"} {
@@ -143,7 +144,7 @@ func TestBrowserAsks(t *testing.T) {
 			if q.Kind != abi.KindManualAction || q.Undeclared || q.Timeout <= 0 {
 				t.Errorf("question %+v", q)
 			}
-			if q.Page.Host != "bank.example" || !strings.HasPrefix(q.Page.Title, "Sign in") || strings.Contains(q.Page.Title, "\x1b") { // B193
+			if q.Page.Host != "bank.example" || !strings.HasPrefix(q.Page.Title, "Sign in") || strings.Contains(q.Page.Title, "\x1b") {
 				t.Errorf("its page is %+v", q.Page)
 			}
 			b.told(t, "probe")
@@ -161,7 +162,7 @@ func TestBrowserAsks(t *testing.T) {
 				t.Errorf("events %s", got)
 			}
 			for _, e := range p.events {
-				if strings.Contains(string(e.Data), "bank.example") { // R128
+				if strings.Contains(string(e.Data), "bank.example") {
 					t.Errorf("%s has the page: %s", e.Type, e.Data)
 				}
 			}
@@ -172,7 +173,7 @@ func TestBrowserAsks(t *testing.T) {
 	}
 }
 
-// B186: nobody can be asked in a run without an owner, nor in one that ends.
+// Nobody can be asked in a run without an owner, nor in a run that is ending.
 func TestBrowserCannotAsk(t *testing.T) {
 	b := newFakeBrowser()
 	asked := make(chan error, 1)
@@ -195,7 +196,7 @@ func TestBrowserCannotAsk(t *testing.T) {
 	}
 }
 
-// B186, R172: a cancel ends the host's own question, and the call that waits for
+// A cancel ends the host's own question, and the call that waits for
 // it.
 func TestCancelEndsBrowserQuestion(t *testing.T) {
 	b, owner := newFakeBrowser(), newDesk()
@@ -225,7 +226,7 @@ func TestCancelEndsBrowserQuestion(t *testing.T) {
 	}
 }
 
-// R153, B187, B191: the browser ends collection, whatever the guest is told.
+// The browser can end collection, whatever reply the guest gets.
 func TestBrowserEndsRun(t *testing.T) {
 	b := newFakeBrowser()
 	b.handle = func(context.Context, abi.Call, []byte) ([]byte, abi.Errno) {
@@ -247,7 +248,8 @@ func TestBrowserEndsRun(t *testing.T) {
 	}
 }
 
-// R122, R123, B202: what a question says of the surface, and when that changes.
+// A question says whether there is a surface to look at, and is updated when that
+// changes.
 func TestSurfaceOfQuestion(t *testing.T) {
 	b, owner := newFakeBrowser(), newDesk()
 	b.surface = abi.Attachment{Status: "unavailable", Reason: "browser_surface_probe_timeout"}
@@ -275,8 +277,8 @@ func TestSurfaceOfQuestion(t *testing.T) {
 	}
 }
 
-// §15.3, R146, B201: a code has a surface to look at when there is one; without
-// one it is neither shown nor watched.
+// A question for a code offers the surface if there is one; otherwise the surface is
+// neither shown nor watched.
 func TestSurfaceOfCode(t *testing.T) {
 	for registered, want := range map[bool]string{
 		true: `[{"kind":"browser_surface","role":"streaming_companion","ref":"sf_1","status":"available"}]`, false: `[]`,
@@ -295,13 +297,12 @@ func TestSurfaceOfCode(t *testing.T) {
 		d.end()
 		b.over(t)
 		if len(b.sealed) != 1 || b.sealed[0] != "otp.code sluice-sealed-v1- https://shop.example browser_fill" {
-			t.Errorf("sealed %q (B38)", b.sealed)
+			t.Errorf("sealed %q", b.sealed)
 		}
 	}
 }
 
-// R148, B203, B205: losing a surface under a question is one commit, in order, and
-// happens once.
+// The loss of a surface during a question is one commit, in order, and happens once.
 func TestSurfaceLost(t *testing.T) {
 	b, owner := newFakeBrowser(), newDesk()
 	d := faultStage(t).drive(t, browses(t, b, func(_ *run.Input, d *run.Deps) { d.Owner = owner })).started()
@@ -333,7 +334,7 @@ func TestSurfaceLost(t *testing.T) {
 	}
 }
 
-// R225, R226: the browser is told of a pause, and of an answer only after it.
+// The browser is told of a pause, and learns of an answer only when the pause is over.
 func TestBrowserPaused(t *testing.T) {
 	b, owner := newFakeBrowser(), newDesk()
 	answered := make(chan string, 1)
@@ -368,7 +369,7 @@ func TestBrowserPaused(t *testing.T) {
 	b.over(t)
 }
 
-// B162, B243: what a timeline holds of a long run.
+// The timeline of a long run stays bounded.
 func TestBrowserEventsBounded(t *testing.T) {
 	b := newFakeBrowser()
 	b.handle = func(context.Context, abi.Call, []byte) ([]byte, abi.Errno) {
@@ -394,8 +395,8 @@ func TestBrowserEventsBounded(t *testing.T) {
 	}
 }
 
-// B171: whatever ends a run, its browser is closed once, before the terminal event,
-// and what it says while it closes is on the timeline.
+// However a run ends, its browser is closed once, before the terminal event, and what
+// the browser reports while it closes is on the timeline.
 func TestBrowserClosedOnEveryPath(t *testing.T) {
 	launch := errors.New("no worker")
 	for name, c := range map[string]struct {

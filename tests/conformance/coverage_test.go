@@ -9,8 +9,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// Every violation of R217 is shown by a transcript, and nothing else is called
-// one.
+// Every subtype of a violation is shown by a transcript, and transcripts name no others.
 func TestEverySubtypeHasATranscript(t *testing.T) {
 	seen := map[string]bool{}
 	for _, f := range readTranscripts(t) {
@@ -25,7 +24,7 @@ func TestEverySubtypeHasATranscript(t *testing.T) {
 		}
 	}
 	if len(abi.Subtypes()) != 94 {
-		t.Errorf("%d subtypes, R217 has 94", len(abi.Subtypes()))
+		t.Errorf("%d subtypes, the specification has 94", len(abi.Subtypes()))
 	}
 	for s := range abi.Subtypes() {
 		if !seen[string(s)] {
@@ -38,8 +37,8 @@ func TestEverySubtypeHasATranscript(t *testing.T) {
 	}
 }
 
-// Every terminal reason that a connector or its owner can bring about is shown
-// (§13.2). The others need a broken host: see the tests of host/run.
+// Every terminal reason that a connector or its owner can bring about is shown. The
+// others need a broken host: see the tests of host/run.
 func TestEveryReasonHasATranscript(t *testing.T) {
 	reasons := strings.Fields(`connector_reported_failed connector_reported_cancelled connector_protocol_violation
 		connector_exit_without_done connector_trapped connector_stdin_closed owner_cancelled owner_cancel_forced run_timed_out
@@ -52,7 +51,7 @@ func TestEveryReasonHasATranscript(t *testing.T) {
 	}
 }
 
-// Every code of §6.1 and §6.2 that depends on the request alone is shown.
+// Every refusal that depends on the request alone is shown.
 func TestEveryRefusalHasATranscript(t *testing.T) {
 	codes := strings.Fields(`connection_disabled grant_consumed grant_expired grant_revoked grant_invalid connector_invalid
 		collection_mode_invalid scope_empty scope_no_streams scope_stream_name_blank scope_wildcard scope_stream_unknown

@@ -1,8 +1,8 @@
-// Package conformance tells what the run protocol is by transcripts: files in
+// Package conformance shows the run protocol in transcripts: files in
 // testdata that say what a connector does and what comes of it. Each is played
 // by a connector that knows nothing of Sluice but the contract, on both
-// transports and under both engines of the worker, and must end the same way
-// (R34). The rules beside the transcripts hold for every run, whatever its
+// transports and under both engines of the worker, and must end the same way.
+// The invariants beside the transcripts hold for every run, whatever its
 // script; random walks compare the protocol with a model of its own.
 //
 // The form of a transcript:
@@ -41,6 +41,6 @@
 // commit per line.
 //
 // The first line of an outcome is written by hand. go test -update completes the
-// rest and refuses to change that line; what the rest must be is in spec/, not
+// rest and refuses to change that line; what the rest must be is in docs/spec, not
 // in what the code does: read what changed.
 package conformance

@@ -20,10 +20,10 @@ import (
 )
 
 // patience is how long a test waits for what must happen.
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
-// A puppet is a guest that does what a test says, one step at a time, and notes
-// what the host does to it.
+// A puppet is a guest that does what a test says, one step at a time, and records what
+// the host does to it.
 type puppet struct {
 	calls chan sandbox.Inbound
 	said  chan string // replies, credit, suspend and resume, as text
@@ -106,7 +106,7 @@ type drive struct {
 	err    error
 }
 
-// drive starts a run of a puppet. change sees what it is started with.
+// drive starts a run of a puppet. change may alter what it is started with.
 func (g *stage) drive(t *testing.T, change func(*run.Input, *run.Deps)) *drive {
 	t.Helper()
 	d := &drive{t: t, stage: g, guest: newPuppet(), events: make(chan store.Event, 1000), ended: make(chan struct{}), ctx: context.Background()}
@@ -136,8 +136,8 @@ func (g *stage) drive(t *testing.T, change func(*run.Input, *run.Deps)) *drive {
 	return d
 }
 
-// begin performs the run in the background; the guest is told to stop when the
-// test ends before it.
+// begin performs the run in the background; if the test ends first, the guest is
+// stopped.
 func (d *drive) begin() *drive {
 	d.t.Helper()
 	go func() {
@@ -151,7 +151,7 @@ func (d *drive) begin() *drive {
 	return d
 }
 
-// started is begin, and the guest has START.
+// started calls begin and waits until the guest has START.
 func (d *drive) started() *drive {
 	d.t.Helper()
 	d.begin()
@@ -160,7 +160,8 @@ func (d *drive) started() *drive {
 	return d
 }
 
-// heard waits for what the host does to the guest next.
+// heard waits for the next thing that the host does to the guest, which must be the
+// given one.
 func (d *drive) heard(want string) {
 	d.t.Helper()
 	select {
@@ -173,7 +174,7 @@ func (d *drive) heard(want string) {
 	}
 }
 
-// quiet checks that the guest was told nothing since.
+// quiet checks that the host did nothing more to the guest.
 func (d *drive) quiet() {
 	d.t.Helper()
 	select {
@@ -247,7 +248,7 @@ func member(t *testing.T, e store.Event, name string) string {
 	return string(d[name])
 }
 
-// A desk answers when the test does.
+// A desk is an owner who answers when the test says so.
 type desk struct {
 	asked   chan run.Question
 	answers chan host.Answer

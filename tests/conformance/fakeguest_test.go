@@ -13,8 +13,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A fakeGuest is a worker without a worker: a list of calls, then an end. It
-// goes on whatever the host answers, until it is killed.
+// A fakeGuest stands in for a worker: it makes a list of calls, then ends. It continues
+// whatever the host answers, until it is killed.
 type fakeGuest struct {
 	script []fakeCall
 	exit   sandbox.Exit

@@ -17,8 +17,8 @@ import (
 	"github.com/sluicehost/sluice/store/badger"
 )
 
-// brokenStore refuses batches with an error of its own, and what was submitted
-// behind them, as a store does.
+// brokenStore refuses batches with an error of its own, and everything submitted after
+// them, as a store does.
 type brokenStore struct {
 	store.Store
 	refuse error
@@ -62,8 +62,8 @@ var (
 	doneNone = say(abi.CallDone, `{"status":"succeeded","records_emitted":0}`)
 )
 
-// What only a broken worker or host brings about (§13.2): reason, origin, and
-// the exit code of the command line.
+// Ends that only a broken worker or host causes: their reason, origin, and the exit
+// code of the command line.
 func TestFaults(t *testing.T) {
 	sink := func(code string) error { return &store.SinkError{Code: code, Err: errors.New("refused")} }
 	killed := func(k sandbox.ExitKind) sandbox.Exit { return sandbox.Exit{Kind: k, Detail: "gone"} }
@@ -119,7 +119,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A run that never reached START has a log that holds only its end (A92).
+// A run that never reached START has a log that holds only its end.
 func TestLaunchFailedLog(t *testing.T) {
 	g := faultStage(t)
 	p := g.perform(t, newFakeGuest(nil, exited(0)), errors.New("no process"), nil)
@@ -131,8 +131,8 @@ func TestLaunchFailedLog(t *testing.T) {
 	}
 }
 
-// What is not ready within its prepare budget failed for that, however the
-// sandbox puts it (§19.1, R187).
+// A run that is not ready within its budget for preparation fails with that reason,
+// whatever error the sandbox returns.
 func TestPrepareTimeout(t *testing.T) {
 	g := faultStage(t)
 	p := g.perform(t, newFakeGuest(nil, exited(0)), nil, func(in *run.Input, d *run.Deps) {
@@ -147,8 +147,8 @@ func TestPrepareTimeout(t *testing.T) {
 	}
 }
 
-// A flush that failed counts as dropped, its records as unresolved, and the
-// STATE behind it is not staged (R81, R75, R80).
+// The records of a failed flush count as dropped and unresolved, and the STATE behind
+// them is not staged.
 func TestFailedFlush(t *testing.T) {
 	g := faultStage(t)
 	p := g.perform(t, newFakeGuest(started(aRecord, aState, doneOne), exited(0)), nil, func(_ *run.Input, d *run.Deps) {
@@ -168,8 +168,8 @@ func TestFailedFlush(t *testing.T) {
 	}
 }
 
-// An emit waits for no reply that could tell a guest of a cancel, so it is told
-// apart (R173).
+// An emit has no reply that could tell a guest of a cancel, so the guest is told
+// separately.
 func TestCancelEndsEmits(t *testing.T) {
 	g := faultStage(t)
 	var current *run.Run
@@ -189,7 +189,7 @@ func TestCancelEndsEmits(t *testing.T) {
 	}
 }
 
-// An emitter is a fake guest that notes how its emits end.
+// An emitter is a fake guest that records how its emits end.
 type emitter struct {
 	*fakeGuest
 	ended abi.Errno
@@ -200,7 +200,7 @@ func (g *emitter) EndEmit(e abi.Errno) error {
 	return nil
 }
 
-// A run that lost its lease stops its guest and writes nothing more (R183).
+// A run that lost its lease stops its guest and writes nothing more.
 func TestLostLease(t *testing.T) {
 	g := faultStage(t)
 	sleep := fakeCall{abi.CallSleep, []byte{0, 0, 0, 0, 0, 0, 0, 1}}
@@ -214,7 +214,7 @@ func TestLostLease(t *testing.T) {
 }
 
 // A start that loses the race for its connection is refused with the winner's
-// id, and leaves nothing (R185).
+// id, and leaves nothing.
 func TestLockRace(t *testing.T) {
 	g := faultStage(t)
 	ctx := context.Background()
@@ -249,9 +249,9 @@ func itemsManifest(t *testing.T) *abi.Manifest {
 	return m
 }
 
-// R5, R6: the sink looks at the grant again when a run succeeds, also when
-// nothing else is committed then. Another run used it up, or its owner took it
-// back after this one was planned.
+// The sink checks the grant again when a run succeeds, even if nothing else is
+// committed: another run may have used it up, or the owner revoked it, since this run
+// was planned.
 func TestGrantGoneAtTheEnd(t *testing.T) {
 	for _, mode := range []string{"single_use", "continuous"} {
 		for status, script := range map[string][]fakeCall{
@@ -281,14 +281,14 @@ func TestGrantGoneAtTheEnd(t *testing.T) {
 	}
 }
 
-// R5, S3: a grant that runs out while a run waits ends it then, not when it has
-// something to store.
+// A grant that expires while a run waits ends the run then, not when it next stores
+// something.
 func TestGrantRunsOut(t *testing.T) {
+	t.Parallel()
 	g := faultStage(t)
 	sleep := fakeCall{abi.CallSleep, []byte{0, 0, 0, 0, 0, 0, 0, 1}}
-	began := time.Now()
 	p := g.perform(t, newFakeGuest(started(sleep), exited(0)), nil, func(in *run.Input, d *run.Deps) {
-		until := began.Add(500 * time.Millisecond)
+		until := time.Now().Add(3 * time.Second) // the run begins in less
 		in.Connection.Grant = &store.Grant{AccessMode: "continuous", Status: "active", ExpiresAt: &until}
 	})
 	g.invariants(t, p)

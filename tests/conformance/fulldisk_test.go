@@ -13,7 +13,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// fullStore takes no records, or has nothing settled, until it is let.
+// fullStore accepts no records, or settles no commit, until the test lets it.
 type fullStore struct {
 	store.Store
 	offered chan struct{} // closed once it has something to wait with
@@ -39,8 +39,7 @@ func (s *fullStore) Submit(ctx context.Context, c *store.Commit) (*store.Receipt
 	return receipt, nil
 }
 
-// S125, R173: a run that waits for space on the disk is cancelled at once, in the
-// middle of that wait.
+// A run that waits for space on the disk can be cancelled at once, during that wait.
 func TestCancelOnAFullDisk(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -76,8 +75,8 @@ func TestCancelOnAFullDisk(t *testing.T) {
 	}
 }
 
-// stalling is a store whose disk is full until there is room: it takes no records,
-// or settles nothing at all, and says so.
+// stalling is a store whose disk is full until there is room: it accepts no records, or
+// settles no commit at all, and says so.
 type stalling struct {
 	store.Store
 	halted bool
@@ -117,7 +116,7 @@ func (s *stalling) Submit(ctx context.Context, c *store.Commit) (*store.Receipt,
 	return receipt, nil
 }
 
-// Renew waits as any other commit does.
+// Renew waits like any other commit.
 func (s *stalling) Renew(ctx context.Context, l store.Lease, ttl time.Duration) (store.Lease, error) {
 	if s.full.Load() && s.halted {
 		select {
@@ -129,14 +128,16 @@ func (s *stalling) Renew(ctx context.Context, l store.Lease, ttl time.Duration) 
 	return s.Store.Renew(ctx, l, ttl)
 }
 
-// stalledDrive is a run on a full disk that has been told so.
-func stalledDrive(t *testing.T, halted bool) (d *drive, full *stalling, said chan string, interrupt func()) {
-	full, said = &stalling{halted: halted, room: make(chan struct{})}, make(chan string, 8)
+// spare is what a run on a full disk may use up of its own time.
+const spare = 4 * time.Second
+
+// stalledDrive is a run on a full disk that shows it.
+func stalledDrive(t *testing.T, halted bool) (d *drive, full *stalling, interrupt func()) {
+	full = &stalling{halted: halted, room: make(chan struct{})}
 	d = faultStage(t).drive(t, func(in *run.Input, deps *run.Deps) {
 		full.Store, deps.Store = deps.Store, full
-		deps.Stalls = func(message string) { said <- message }
 		deps.LeaseTTL, deps.LeaseRenew = time.Hour, 150*time.Millisecond // a renewal that waits keeps nobody waiting
-		in.Budgets.Active, in.Budgets.Stall = time.Second, time.Second   // waiting for the disk costs none of it
+		in.Budgets.Active, in.Budgets.Stall = spare, spare               // waiting for the disk costs none of it
 	})
 	d.ctx, interrupt = context.WithCancel(context.Background())
 	t.Cleanup(interrupt)
@@ -146,33 +147,38 @@ func stalledDrive(t *testing.T, halted bool) (d *drive, full *stalling, said cha
 	d.guest.does(aRecord)
 	d.heard("credit 1")
 	d.guest.does(aState)
-	if message := <-said; !strings.Contains(message, "3 MiB are free") {
-		t.Fatalf("a stalled run says %q", message)
-	}
-	if live := d.run.Live(); live.Stalled == "" {
-		t.Fatal("a stalled run does not show it")
-	}
-	return d, full, said, interrupt
+	shows(t, d, func(stalled string) bool { return strings.Contains(stalled, "3 MiB are free") })
+	return d, full, interrupt
 }
 
-// A run on a full disk says so, keeps its guest waiting at no cost, and goes on by
-// itself when there is room. Where events can still be written, one says it at once.
+// shows waits until what a run says of its store is as it must be.
+func shows(t *testing.T, d *drive, as func(stalled string) bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !as(d.run.Live().Stalled); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("the run says %q", d.run.Live().Stalled)
+		}
+	}
+}
+
+// A run on a full disk reports it, keeps its guest waiting at no cost, and continues by
+// itself when there is room. While events can still be written, an event says so at
+// once.
 func TestRoomAgain(t *testing.T) {
 	for _, halted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("halted=%v", halted), func(t *testing.T) {
-			d, full, said, _ := stalledDrive(t, halted)
+			t.Parallel()
+			d, full, _ := stalledDrive(t, halted)
 			if !halted {
 				if e := d.until("run.assistance_requested"); !strings.Contains(string(e.Data), "3 MiB are free") {
 					t.Errorf("the event says %s", e.Data)
 				}
 			}
-			time.Sleep(1500 * time.Millisecond) // more than the run's budgets
+			time.Sleep(spare + 500*time.Millisecond) // more than the run's budgets
 			d.quiet()
 			full.full.Store(false)
 			close(full.room)
-			if message := <-said; message != "" {
-				t.Errorf("with room the run says %q", message)
-			}
+			shows(t, d, func(stalled string) bool { return stalled == "" })
 			d.heard("reply 3 OK")
 			d.guest.does(doneOne)
 			d.heard("reply 4 OK")
@@ -188,12 +194,12 @@ func TestRoomAgain(t *testing.T) {
 	}
 }
 
-// Whoever interrupts a run on a disk so full that its end cannot be written gets
-// the end all the same, and so does a host that stops.
+// An interrupt on a disk so full that the run's end cannot be written ends the run all
+// the same, and so does a host that stops.
 func TestLeaveAFullDisk(t *testing.T) {
 	for _, c := range []struct{ who, reason string }{{"owner", "owner_cancelled"}, {"host", "controller_restarted"}} {
 		t.Run(c.who, func(t *testing.T) {
-			d, _, _, interrupt := stalledDrive(t, true)
+			d, _, interrupt := stalledDrive(t, true)
 			if c.who == "owner" {
 				interrupt()
 				d.heard("end emits")

@@ -23,7 +23,8 @@ type tester interface {
 	Fatalf(string, ...any)
 }
 
-// catalogue is A100: the types that a timeline may hold.
+// catalogue holds the types of events that a timeline may hold. See docs/spec/api.md,
+// "Event catalogue".
 var catalogue = strings.Fields(`
 	run.started run.completed run.failed run.cancelled run.paused run.resumed
 	node.started node.completed node.failed node.skipped node.cancelled node.suspended node.resumed node.retried
@@ -42,7 +43,7 @@ var catalogue = strings.Fields(`
 
 var terminalTypes = []string{"run.completed", "run.failed", "run.cancelled"}
 
-// The members of a result (R10): those every run has, and those some have.
+// The members of a result: those every run has, and those some have.
 var (
 	resultMembers = strings.Fields(`run_id trace_id connector_id connection_id connector_digest status outcome terminal_reason failure exit_code
 		records_emitted records_attempted records_accepted records_flushed records_permanently_rejected records_unresolved_retryable
@@ -54,7 +55,7 @@ var (
 		state_streams_committed persist_state grant_id trigger_kind`)
 )
 
-// requiredMembers are those A100 and §20.2 give without condition.
+// requiredMembers are the members that every event of a type has.
 var requiredMembers = map[string]string{
 	"run.started":                  "workflowId collection_mode grant_id persist_state state_commit_intent bindings scope scope_streams trigger_kind attempt guest_transport module_digest isolation boot_epoch controller_id",
 	"lease.acquired":               "leaseId host instanceId",
@@ -131,7 +132,8 @@ func (g *stage) invariants(t tester, p *played) {
 	g.checkStore(t, p)
 }
 
-// checkLog is R102, R175, A88 and A92.
+// checkLog checks that sequence numbers have no gaps, that run.started can only be the
+// first event, and that the last event, and no other, is terminal.
 func checkLog(t tester, events []store.Event) {
 	t.Helper()
 	if len(events) == 0 {
@@ -159,7 +161,7 @@ var (
 	eventPattern = regexp.MustCompile(`^evt_[0-9a-f]{16}$`)
 )
 
-// checkEvent is R3, R9, A99, R180 and the members of A100.
+// checkEvent checks an event's type, size, ids, source and members.
 func checkEvent(t tester, e store.Event, p *played) {
 	t.Helper()
 	if !slices.Contains(catalogue, e.Type) {
@@ -178,7 +180,7 @@ func checkEvent(t tester, e store.Event, p *played) {
 	if err := json.Unmarshal(e.Data, &data); err != nil {
 		t.Fatalf("%s: %v", e.Type, err)
 	}
-	if e.Type == "interrupt.requested" { // closed (A100)
+	if e.Type == "interrupt.requested" { // has these members and no others
 		for name := range data {
 			if !slices.Contains([]string{"kind", "key", "data", "resumeSchema", "timeoutMs"}, name) {
 				t.Errorf("%s has a member %s", e.Type, name)
@@ -197,12 +199,12 @@ func checkEvent(t tester, e store.Event, p *played) {
 	}
 }
 
-// checkSecrets is R131, A93 and R31: no value of the script, and no path of
-// the host, is in an event or the result.
+// checkSecrets checks that no secret of the script, and no path of the host, is in an
+// event or the result.
 func checkSecrets(t tester, p *played) {
 	t.Helper()
 	shown := *p.result
-	shown.State = nil // cursors are the connector's, and opaque (R53)
+	shown.State = nil // cursors are the connector's, and opaque
 	result, err := json.Marshal(shown)
 	if err != nil {
 		t.Fatal(err)
@@ -224,7 +226,7 @@ func checkSecrets(t tester, p *played) {
 	}
 }
 
-// checkResult is R10.
+// checkResult checks that the result has the members it must have, and no unknown ones.
 func checkResult(t tester, raw []byte, r *run.Result) {
 	t.Helper()
 	var members map[string]json.RawMessage
@@ -266,7 +268,7 @@ func checkResult(t tester, raw []byte, r *run.Result) {
 	}
 }
 
-// whole reports whether nothing that the result itself lists is missing.
+// whole reports whether the result itself lists nothing as missing.
 func whole(r *run.Result) bool {
 	for _, g := range r.KnownGaps {
 		if g.Severity != "informational" && g.Kind != "detail_gap" {
@@ -289,7 +291,7 @@ func whole(r *run.Result) bool {
 	return r.RecordsPermanentlyRejected == 0 && r.RecordsUnresolvedRetryable == 0
 }
 
-// counts are what R80 counts.
+// counts are the numbers of records that batches, results and terminal events have.
 type counts struct {
 	Attempted  int64 `json:"records_attempted"`
 	Accepted   int64 `json:"records_accepted"`
@@ -299,7 +301,7 @@ type counts struct {
 }
 
 // checkCounts compares the result with the terminal event and the batches, and
-// the gaps of both (R80, R74, §13.3).
+// the gaps of both.
 func checkCounts(t tester, p *played) {
 	t.Helper()
 	r := p.result
@@ -352,7 +354,7 @@ func checkCounts(t tester, p *played) {
 	checkTerminal(t, last, r)
 }
 
-// checkTerminal is R102.
+// checkTerminal checks that the last event agrees with the result.
 func checkTerminal(t tester, last store.Event, r *run.Result) {
 	t.Helper()
 	want := "run.failed"
@@ -367,7 +369,7 @@ func checkTerminal(t tester, last store.Event, r *run.Result) {
 	}
 }
 
-// checkGaps is R107: what the host appends at the end, and where.
+// checkGaps checks the known gaps that the host appends when a run ends: they come last.
 func checkGaps(t tester, r *run.Result) {
 	t.Helper()
 	var want []string
@@ -394,7 +396,7 @@ func checkGaps(t tester, r *run.Result) {
 	}
 }
 
-// checkStore is R74, R92 and R183: what is stored was announced, cursors were
+// checkStore checks the store after a run: what is stored was announced, cursors were
 // advanced, and the connection is free.
 func (g *stage) checkStore(t tester, p *played) {
 	t.Helper()

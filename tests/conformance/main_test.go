@@ -13,14 +13,14 @@ import (
 
 var update = flag.Bool("update", false, "write the outcomes of transcripts")
 
-// What all tests share: the players, built once, and one host. Each case
-// copies the host and gives it a store of its own.
+// All tests share the players, built once, and one host. Each case copies the host and
+// gives it a store of its own.
 var shared struct {
 	host    *app.Host
 	players map[string]string // transport -> module
 }
 
-// TestMain is also the worker: the sandbox runs this binary again.
+// TestMain also runs the worker: the sandbox starts this binary again.
 func TestMain(m *testing.M) {
 	if code, worker := app.Worker(os.Args[1:]); worker {
 		os.Exit(code)

@@ -18,8 +18,8 @@ stream covered state=a`
 // children are the streams whose records a cursor covers, itself first.
 var children = map[string][]string{"a": {"a", "details", "covered"}, "b": {"b", "details"}}
 
-// A model is what the rules of §8, §9, §11 and §12 say comes of a script. It
-// knows nothing of the code.
+// A model computes what must come of a script from the rules of docs/spec alone; it
+// shares nothing with the code.
 type model struct {
 	batch int // records that make a batch
 
@@ -69,8 +69,8 @@ func (m *model) flush(streams ...string) {
 	}
 }
 
-// speak is the check that comes before all others; it reports whether the
-// message is looked at.
+// speak makes the check that precedes all others, and reports whether the message is
+// processed at all.
 func (m *model) speak() bool {
 	if m.over() {
 		return false
@@ -187,7 +187,7 @@ func (m *model) finish(d walkDone) {
 	}
 }
 
-// exit is the end of the guest: code 0 or not, or a trap (§13.1, §13.2).
+// exit is the end of the guest: code 0 or not, or a trap.
 func (m *model) exit(clean, trapped bool) {
 	d := m.done
 	switch {
@@ -213,7 +213,8 @@ func (m *model) exit(clean, trapped bool) {
 	m.keep()
 }
 
-// commit is §12.2 and §12.3.
+// commit decides which staged cursors are committed. See docs/spec/protocol.md, "Which
+// cursors are committed".
 func (m *model) commit() {
 	certified := m.done.status == abi.Failed && m.done.certified && len(m.failed) > 0
 	if m.status != abi.Succeeded && !certified {
@@ -228,7 +229,8 @@ func (m *model) commit() {
 	}
 }
 
-// short is R84 to R86, for parent p.
+// short reports whether the detail coverage of parent p falls short. See
+// docs/spec/protocol.md, "Coverage shortfalls".
 func (m *model) short(p string) bool {
 	for _, s := range walkStreams {
 		r, ok := m.reported[[2]string{s, p}]
@@ -248,7 +250,8 @@ func (m *model) short(p string) bool {
 	return false
 }
 
-// untrusted is R89. What R90 withholds is stored by then.
+// untrusted reports whether a failed run may not commit the cursor of p: p itself, or a
+// stream it covers, failed. Hydrated records are stored by then.
 func (m *model) untrusted(p string) bool {
 	return m.failed[p] || m.failed["details"] || p == "a" && m.failed["covered"]
 }

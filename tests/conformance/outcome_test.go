@@ -15,8 +15,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// outcome renders what came of a run. Ids and times are left out or replaced,
-// so that two runs of one script read the same.
+// outcome renders the outcome of a run. Ids and times are left out or replaced, so that
+// two runs of one script give the same text.
 func (g *stage) outcome(t *testing.T, p *played) string {
 	t.Helper()
 	if p.refused != nil {
@@ -52,7 +52,7 @@ func (g *stage) outcome(t *testing.T, p *played) string {
 	return normal(strings.TrimRight(b.String(), "\n"))
 }
 
-// refusalText is a start that was refused (§6.1).
+// refusalText renders a start that was refused.
 func refusalText(r *run.Refusal) string {
 	out := fmt.Sprintf("refused: %s, exit %d", r.Code, refusalCode(r.Code))
 	for _, name := range sorted(r.Details) {
@@ -64,7 +64,7 @@ func refusalText(r *run.Refusal) string {
 	return out
 }
 
-// headline is status, reason, and what tells more.
+// headline renders status, reason, and details such as the subtype of a violation.
 func headline(r *run.Result) string {
 	out := r.Status
 	if r.TerminalReason == nil {
@@ -85,8 +85,8 @@ func headline(r *run.Result) string {
 	return out
 }
 
-// violation is what the fault was. Of a message that is none, the ABI knows
-// the type and where in a frame the fault is; a line has neither.
+// violation prints the fault. For bytes that are no message the ABI knows the type of
+// the message, and where in a frame the fault is; a line of stdio has neither.
 func (g *stage) violation(b *strings.Builder, r *run.Result) {
 	v := r.Violation
 	if v == nil {
@@ -195,7 +195,7 @@ func gapText(g run.KnownGap) string {
 	return out
 }
 
-// otherText is what few runs have.
+// otherText renders members that few runs have.
 func otherText(b *strings.Builder, r *run.Result) {
 	if e := r.ConnectorError; e != nil {
 		raw, _ := json.Marshal(e)
@@ -215,7 +215,7 @@ func otherText(b *strings.Builder, r *run.Result) {
 	}
 }
 
-// stored is what the run left in the store.
+// stored renders what the run left in the store.
 func (g *stage) stored(t *testing.T, b *strings.Builder) {
 	t.Helper()
 	ctx := context.Background()
@@ -262,7 +262,7 @@ func (g *stage) stored(t *testing.T, b *strings.Builder) {
 	}
 }
 
-// ids are what differs from run to run.
+// ids are the parts of a text that differ from run to run.
 var ids = []struct {
 	pattern *regexp.Regexp
 	with    string

@@ -37,8 +37,8 @@ func runStatus(t *testing.T, err error) string {
 	return refused.Details["runStatus"].(string)
 }
 
-// R224, A74: a STATE is a drain point. What was sent before it is durable, then
-// run.paused, then the worker stands; its reply comes after run.resumed.
+// A pause takes effect at a STATE: what was sent before it is durable, then comes
+// run.paused, then the worker is suspended; the reply comes after run.resumed.
 func TestPauseAtState(t *testing.T) {
 	d := faultStage(t).drive(t, nil).started()
 	d.pause("")
@@ -80,9 +80,8 @@ func TestPauseAtState(t *testing.T) {
 	}
 }
 
-// R223: an immediate pause takes effect at the next call, also at one that waits
-// for nothing; credit is kept back, and what comes meanwhile is in its place
-// afterwards.
+// An immediate pause takes effect at the next call, even one that does not wait for a
+// reply. Credit is held back, and messages that arrive meanwhile keep their order.
 func TestPauseImmediate(t *testing.T) {
 	d := faultStage(t).drive(t, nil).started()
 	d.pause(run.DrainImmediate)
@@ -105,7 +104,7 @@ func TestPauseImmediate(t *testing.T) {
 	}
 }
 
-// R223: a DONE that is the drain point is held unprocessed until resume.
+// A DONE at which a pause takes effect stays unprocessed until resume.
 func TestPauseHoldsDone(t *testing.T) {
 	d := faultStage(t).drive(t, nil).started()
 	d.pause("")
@@ -133,7 +132,7 @@ func TestPauseHoldsDone(t *testing.T) {
 	}
 }
 
-// R223: a guest that makes no call in time is suspended where it stands.
+// A guest that makes no call in time is suspended in the middle of its work.
 func TestPauseWithoutCalls(t *testing.T) {
 	d := faultStage(t).drive(t, func(in *run.Input, _ *run.Deps) { in.Budgets.Drain = time.Millisecond }).started()
 	d.pause("")
@@ -148,7 +147,7 @@ func TestPauseWithoutCalls(t *testing.T) {
 	d.end()
 }
 
-// R227, A76: resume withdraws a pause that has not taken effect, without an event.
+// Resume withdraws a pause that has not taken effect, without an event.
 func TestPauseWithdrawn(t *testing.T) {
 	d := faultStage(t).drive(t, nil).started()
 	if _, err := d.run.Resume(run.ResumeRequest{}); runStatus(t, err) != "running" {
@@ -166,7 +165,7 @@ func TestPauseWithdrawn(t *testing.T) {
 	}
 }
 
-// A75, R226: a question is answered while the run is paused; the answer reaches
+// A question is answered while the run is paused; the answer reaches
 // the guest on resume, and node.resumed follows run.resumed.
 func TestAnswerWhilePaused(t *testing.T) {
 	owner := newDesk()
@@ -205,38 +204,44 @@ func TestAnswerWhilePaused(t *testing.T) {
 	}
 }
 
-// R225: time-outs of questions stand still while the run is paused; the pending
+// Time-outs of questions stand still while the run is paused; the pending
 // record says when it ends now.
 func TestPausedQuestionKeepsItsTime(t *testing.T) {
+	t.Parallel()
 	owner := newDesk()
 	g := faultStage(t)
 	d := g.drive(t, func(_ *run.Input, deps *run.Deps) { deps.Owner = owner }).started()
-	d.guest.does(say(abi.CallInteract, `{"request_id":"q1","kind":"approval","message":"May I?","timeout_seconds":0.3}`))
+	d.guest.does(say(abi.CallInteract, `{"request_id":"q1","kind":"approval","message":"May I?","timeout_seconds":3}`))
 	d.until("node.suspended")
 	before, err := g.host.Store.Pending(t.Context(), d.run.ID)
 	if err != nil || len(before) != 1 || before[0].NodeID == "" || before[0].Interrupt == "" {
 		t.Fatalf("pending %+v, %v", before, err)
 	}
 	d.pause("")
-	left := before[0].ExpiresAt.Sub(d.until("run.paused").OccurredAt)
+	d.until("run.paused")
 	d.heard("suspend")
+	paused := time.Now()
 	<-time.After(time.Until(before[0].ExpiresAt.Add(300 * time.Millisecond))) // what is tested is that this passes
+	stood := time.Since(paused)
 	d.resume()
-	resumed := d.until("run.resumed")
+	d.until("run.resumed")
 	d.heard("resume")
 	pending, err := g.host.Store.Pending(t.Context(), d.run.ID)
-	if err != nil || len(pending) != 1 || !pending[0].ExpiresAt.After(*before[0].ExpiresAt) {
+	if err != nil || len(pending) != 1 {
 		t.Fatalf("pending %+v, %v", pending, err)
+	}
+	if more := pending[0].ExpiresAt.Sub(*before[0].ExpiresAt); more < stood-time.Millisecond { // times are kept in milliseconds
+		t.Errorf("a pause of %s gave the question %s more", stood, more)
 	}
 	d.heard("reply 2 OK") // now it timed out
 	resolved := d.until("interrupt.resolved")
 	if member(t, resolved, "status") != `"timeout"` || member(t, resolved, "resolvedBy") != `"host"` {
 		t.Errorf("resolved %s", resolved.Data)
 	}
-	if more := resolved.OccurredAt.Sub(resumed.OccurredAt); more < left-50*time.Millisecond {
-		t.Errorf("it had %s left, and timed out after %s", left, more)
+	if end := pending[0].ExpiresAt.Add(-time.Millisecond); resolved.OccurredAt.Before(end) {
+		t.Errorf("it had time until %s, and timed out at %s", end, resolved.OccurredAt)
 	}
-	if at := d.until("approval.received"); member(t, at, "action") != `"timeout"` { // A150
+	if at := d.until("approval.received"); member(t, at, "action") != `"timeout"` {
 		t.Errorf("received %s", at.Data)
 	}
 	d.guest.does(doneNone)
@@ -245,8 +250,7 @@ func TestPausedQuestionKeepsItsTime(t *testing.T) {
 	d.end()
 }
 
-// R226: a paused run that is cancelled is let run for its grace with every call
-// failing.
+// A cancelled run that was paused runs on for its grace, and every call fails.
 func TestCancelWhilePaused(t *testing.T) {
 	d := faultStage(t).drive(t, nil).started()
 	d.guest.does(forever)
@@ -268,20 +272,18 @@ func TestCancelWhilePaused(t *testing.T) {
 	}
 }
 
-// §19.1: paused time has a budget of its own, and costs no other.
+// Paused time has a budget of its own, and costs no other.
 func TestPauseBudget(t *testing.T) {
-	d := faultStage(t).drive(t, func(in *run.Input, _ *run.Deps) {
-		in.Budgets.Total, in.Budgets.Pause = 2*time.Second, 3*time.Second
-	}).started()
+	d := faultStage(t).drive(t, func(in *run.Input, _ *run.Deps) { in.Budgets.Pause = time.Second }).started()
 	d.guest.does(forever)
 	d.pause("")
 	p := d.end()
-	if p.result.Deadline != "pause" || *p.result.TerminalReason != "run_timed_out" || p.result.Usage.Paused < 3000 {
+	if p.result.Deadline != "pause" || *p.result.TerminalReason != "run_timed_out" || p.result.Usage.Paused < 1000 {
 		t.Errorf("result %+v", p.result)
 	}
 }
 
-// heldFiles answer when a test lets them.
+// heldFiles answers when a test lets it.
 type heldFiles struct{ asked, answer chan struct{} }
 
 func (f *heldFiles) Handle(context.Context, abi.Call, []byte) ([]byte, abi.Errno) {
@@ -296,7 +298,7 @@ func (f *heldFiles) Takes(call abi.Call, _ []byte) bool {
 
 func (f *heldFiles) Close(context.Context) error { return nil }
 
-// R224: a call that is being executed finishes, and its reply is kept back.
+// A call in progress finishes, and its reply is held back.
 func TestPauseDuringCall(t *testing.T) {
 	files := &heldFiles{make(chan struct{}), make(chan struct{})}
 	var d *drive
@@ -320,7 +322,7 @@ func TestPauseDuringCall(t *testing.T) {
 	d.end()
 }
 
-// R72, R223: a request to pause lapses when the run ends first.
+// A request to pause lapses when the run ends first.
 func TestPauseLapses(t *testing.T) {
 	d := faultStage(t).drive(t, nil).started()
 	d.pause("")

@@ -6,7 +6,8 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// The table of §8 as the guest sees it, whole: every phase, every step (R216).
+// The whole table of docs/spec/protocol.md, "Phases", as the guest sees it: every phase,
+// every step.
 func TestPhases(t *testing.T) {
 	phases := []abi.Phase{abi.Initializing, abi.Collecting, abi.Waiting, abi.Finishing, abi.Over}
 	steps := map[abi.Step][]string{ // what each phase does with it, in that order

@@ -21,7 +21,7 @@ import (
 	"github.com/sluicehost/sluice/store/badger"
 )
 
-// A stage is where one scenario is played: a transport, an engine, a store.
+// A stage is where a scenario is played: a transport, an engine, a store.
 type stage struct {
 	connection  store.ConnectionID
 	scenario    *scenario
@@ -32,7 +32,7 @@ type stage struct {
 	starting    func(*run.Run) // sees a run of a fake guest before it begins
 }
 
-// A played run is what is left of one.
+// A played is a run that is over, with everything it left.
 type played struct {
 	result  *run.Result
 	refused *run.Refusal
@@ -42,7 +42,7 @@ type played struct {
 	secrets []string // values that no event may hold
 }
 
-// open prepares a stage. The refusal is that of the manifest.
+// open prepares a stage. It may return the refusal of the manifest.
 func (g *stage) open(t *testing.T) *run.Refusal {
 	t.Helper()
 	ctx := context.Background()
@@ -155,7 +155,7 @@ func (g *stage) reconnect(t *testing.T, extra string) {
 // play performs one run.
 func (g *stage) play(t *testing.T, r *playedRun) *played {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	out := &played{}
 	q := app.RunRequest{Connector: g.connector, Connection: g.connection, Interpreter: g.interpreter, Secrets: map[string]string{}}
@@ -192,8 +192,8 @@ func (g *stage) play(t *testing.T, r *playedRun) *played {
 		case "secret":
 			name, value, _ := strings.Cut(o.rest, "=")
 			q.Secrets[name] = value
-			q.Approved.Plain = append(q.Approved.Plain, name) // the owner agrees (R155)
-			if len(value) >= 8 {                              // shorter ones are no secret inside of a text (R167)
+			q.Approved.Plain = append(q.Approved.Plain, name) // the owner agrees
+			if len(value) >= 8 {                              // shorter ones are no secret inside of a text
 				out.secrets = append(out.secrets, value)
 			}
 		case "interactive":

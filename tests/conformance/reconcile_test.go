@@ -7,8 +7,8 @@ import (
 	"github.com/sluicehost/sluice/host/run"
 )
 
-// R188: a run without a living owner is closed, once, with what its timeline
-// tells; one that lives is not.
+// A run whose host is dead is closed, once, with what its timeline says; a run with a
+// living host is not.
 func TestReconcile(t *testing.T) {
 	for _, c := range []struct {
 		name        string

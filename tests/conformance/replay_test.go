@@ -13,8 +13,8 @@ import (
 	"github.com/sluicehost/sluice/tests/campaign"
 )
 
-// Every transcript, on every transport it is for, ends as it says (R34), and
-// every run keeps the rules that hold for all.
+// Every transcript ends as it says, on each of its transports, and every run keeps the
+// invariants.
 func TestTranscripts(t *testing.T) {
 	for _, f := range readTranscripts(t) {
 		name := strings.TrimSuffix(filepath.Base(f.path), ".txt")
@@ -47,8 +47,8 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// The interpreter ends each transcript as the compiler does. It is slow, so of each file only the first case is
-// played, and in a soak every fifth.
+// The interpreter gives the same outcomes as the compiler. It is slow, so it plays only
+// the first case of each file, and in a soak every fifth.
 func TestTranscriptsInterpreted(t *testing.T) {
 	for _, f := range readTranscripts(t) {
 		for i, c := range f.cases {
@@ -63,7 +63,7 @@ func TestTranscriptsInterpreted(t *testing.T) {
 	}
 }
 
-// timed are cases whose budgets are of the compiler's speed.
+// timed are cases whose budgets depend on the compiler's speed.
 var timed = []string{"compute", "active", "stall", "no-stall", "owner-wait-is-free", "done-and-stays"}
 
 // replay plays a case on its transports and returns the outcomes of the first.

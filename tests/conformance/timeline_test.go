@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// shown are the members of an event that every transcript has.
+// shown are the members of events that every transcript shows.
 var shown = map[string][]string{
 	"run.started":                  {"collection_mode", "time_range_unenforced"},
 	"run.progress_reported":        {"message", "count", "total", "coalesced"},
@@ -38,7 +38,7 @@ var shown = map[string][]string{
 	"cap.breached":                 {"kind"},
 }
 
-// hidden are left out where they say nothing.
+// hidden are members that are left out when they have these values.
 var hidden = map[string]bool{
 	"records_permanently_rejected=0": true, "gap_keys=0": true, "parent_stream=null": true, "reason=null": true,
 	"collection_mode=full_refresh": true,
@@ -104,7 +104,7 @@ func (g *stage) event(e store.Event) string {
 	return out
 }
 
-// memberText leaves out the name where the value speaks.
+// memberText renders a member, without its name where the value speaks for itself.
 func memberText(name string, v json.RawMessage) string {
 	var s string
 	if json.Unmarshal(v, &s) != nil {

@@ -154,7 +154,7 @@ func readTranscript(path string) (*transcript, error) {
 	return f, nil
 }
 
-// write puts outcomes into the file, in place of those it had.
+// write puts outcomes into the file, in place of the old ones.
 func (f *transcript) write(got map[*playedRun]string) error {
 	var b bytes.Buffer
 	at := 0

@@ -27,7 +27,7 @@ type walk struct {
 	script []fakeCall
 }
 
-// Random scripts end as the model says, whatever their order and faults.
+// Random scripts end as the model says, in any order and with any faults.
 func TestRandomWalks(t *testing.T) {
 	st, err := badger.OpenURL("memory:?memory=small", badger.Options{})
 	if err != nil {
@@ -70,7 +70,7 @@ func (w *walk) answers() []string {
 	return out
 }
 
-// pick draws a good value, in a wild walk seldom the bad one.
+// pick draws a good value, or, rarely and in a wild walk only, the bad one.
 func (w *walk) pick(name, bad string, good ...string) string {
 	if w.wild && w.seldom(name+" wrong") {
 		return bad
@@ -81,7 +81,7 @@ func (w *walk) pick(name, bad string, good ...string) string {
 // seldom is true one time in ten.
 func (w *walk) seldom(name string) bool { return rapid.IntRange(0, 9).Draw(w.t, name) == 0 }
 
-// wrong is true seldom, and in a wild walk only.
+// wrong is rarely true, and in a wild walk only.
 func (w *walk) wrong(name string) bool { return w.wild && w.seldom(name) }
 
 func (w *walk) say(c abi.Call, message string, args ...any) {
@@ -163,7 +163,7 @@ func (w *walk) report() {
 	w.m.coverage(stream, parent, r)
 }
 
-// end draws DONE, or none, and an exit that fits, or not.
+// end draws a DONE, or none, and an exit that agrees with it, or not.
 func (w *walk) end() sandbox.Exit {
 	status := w.pick("done", "", abi.Succeeded, abi.Succeeded, abi.Failed, abi.Failed, abi.Failed, abi.Cancelled)
 	if status != "" {
@@ -209,7 +209,7 @@ func indexOf(stream string) int {
 	return 99
 }
 
-// ended is what model and run are compared by.
+// ended has what model and run are compared by.
 type ended struct {
 	Status, Reason, Subtype      string
 	Emitted, Accepted, Dropped   int

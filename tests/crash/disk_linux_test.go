@@ -13,7 +13,8 @@ import (
 	"github.com/sluicehost/sluice/tests/campaign"
 )
 
-// inside names the directory for the disk, in the process that may mount one.
+// inside names the directory for the disk, in the environment of the process that may
+// mount one.
 const inside = "SLUICE_CRASH_DISK"
 
 // TestFullDisk runs the test proper in a mount namespace of its own.
@@ -49,7 +50,7 @@ func newDisk(t *testing.T, dir string) disk {
 	return disk{t, dir}
 }
 
-// leave changes the size of the disk so that so many bytes are free.
+// leave changes the size of the disk so that this many bytes are free.
 func (d disk) leave(free int64) {
 	d.t.Helper()
 	var s syscall.Statfs_t
@@ -63,7 +64,7 @@ func (d disk) leave(free int64) {
 	}
 }
 
-// What the disk has free at the levels of S125: enough to start, too little for
+// What the disk has free at each level that the host acts on: enough to start, too little for
 // records, too little to keep the store open, and nothing.
 const (
 	freePlenty = 900 << 20
@@ -72,14 +73,14 @@ const (
 	freeNone   = 0
 )
 
-// still is how long nothing must happen to say that a run waits: the store
+// still is how long nothing must happen for a run to count as waiting: the store
 // measures every second.
 const still = 2500 * time.Millisecond
 
-// fillDisk is S125 and S126 from outside: on a disk too small nothing starts and
-// the refusal says why; a disk that fills during a run makes it wait, not fail,
-// and it goes on by itself; a host that ends while the disk is full loses
-// nothing that it announced.
+// fillDisk watches a host on a full disk from outside. On a disk that is too small no
+// run starts, and the refusal says why; a disk that fills during a run makes the run
+// wait, not fail, and it continues by itself; a host that ends while the disk is full
+// loses nothing that it announced.
 func fillDisk(t *testing.T, d disk) {
 	c := campaign.New(t, "full disk")
 	adopt(t)
@@ -91,7 +92,7 @@ func fillDisk(t *testing.T, d disk) {
 	besideFull(d, w)
 	w.check()
 
-	// It fills, and is freed again.
+	// The disk fills, and is freed again.
 	l := w.start(w.committed + 8*pagesPerRun)
 	l.await(50)
 	for _, free := range []int64{freeLittle, freeScarce} {
@@ -111,7 +112,7 @@ func fillDisk(t *testing.T, d disk) {
 	w.succeed(l)
 	w.check()
 
-	// It fills to the last byte, and the host ends.
+	// The disk fills to the last byte, and the host ends.
 	l = w.start(w.committed + 8*pagesPerRun)
 	l.await(50)
 	d.leave(freeNone)
@@ -123,7 +124,7 @@ func fillDisk(t *testing.T, d disk) {
 	orphansGone(t)
 	fault := strings.Contains(l.errs.String(), "SIGBUS")
 	t.Logf("on a full disk after %d events: waiting=%v fault=%v, then %v", len(l.seen), waiting, fault, err)
-	if !waiting && !fault { // nothing could be measured in time: S126
+	if !waiting && !fault { // the host did not notice in time; the next start must cope
 		t.Errorf("the run ended by itself: %s%s", l.out.String(), l.errs.String())
 	}
 	d.leave(freeNone)
@@ -141,9 +142,9 @@ func refusedForSpace(w *witness) {
 	refused(w.p, w.p.run(pagesPerRun), "store_no_space", w.p.data, "free some disk space")
 }
 
-// besideFull: what is kept beside the store is as whole on a full disk. Neither
-// a secret nor a module is there in part; what was there before stays, and the
-// message names what was not written.
+// besideFull: files beside the store survive a full disk. No secret and no module is
+// stored in part, what was there before stays, and the message names what was not
+// written.
 func besideFull(d disk, w *witness) {
 	t := w.p.t
 	t.Helper()

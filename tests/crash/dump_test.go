@@ -12,14 +12,14 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// dumped names a data directory, to a process that is to print what is in it.
+// dumped names the data directory whose content a child process prints.
 const dumped = "SLUICE_CRASH_DUMP"
 
-// trouble begins the rest of a dump's line that is no content but an error.
+// trouble starts the part of a dump's line that is an error instead of content.
 const trouble = "! "
 
-// dump prints everything that a data directory holds, a line for each thing that
-// can be asked for: its name, and what was answered.
+// dump prints everything that a data directory holds, one line for each thing that can
+// be asked for: its name, and the answer.
 func dump(dir string) int {
 	ctx := context.Background()
 	h, err := app.Open(ctx, app.Options{Store: "badger:" + dir, NoSandbox: true})

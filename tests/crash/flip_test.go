@@ -13,7 +13,7 @@ import (
 	"github.com/sluicehost/sluice/tests/campaign"
 )
 
-// contents is what a dump said, by the name of the thing.
+// contents is what a dump printed, by name.
 type contents map[string]string
 
 // dumpOf reads a data directory in a process of its own, which must not crash.
@@ -40,8 +40,8 @@ func dumpOf(t *testing.T, data string) contents {
 	return all
 }
 
-// against compares with what there was. reported: an error was given for
-// something. silent are things that are not as they were, while nothing said so.
+// against compares contents with what they were. It reports whether any error was
+// given, and returns what changed silently.
 func (now contents) against(was contents) (reported bool, silent []string) {
 	for name, what := range now {
 		if strings.HasPrefix(what, trouble) {
@@ -63,7 +63,7 @@ func (now contents) against(was contents) (reported bool, silent []string) {
 	return reported, silent
 }
 
-// wholeDirectory is a data directory with something of everything.
+// wholeDirectory is a data directory with at least one of each kind of thing.
 func wholeDirectory(t *testing.T) program {
 	t.Helper()
 	p := program{t, filepath.Join(t.TempDir(), "data")}
@@ -86,15 +86,15 @@ func wholeDirectory(t *testing.T) program {
 	return p
 }
 
-// useCache is a run from the module and the cache in the data directory.
+// useCache runs from the module and the cache in the data directory.
 func (p program) useCache() *exec.Cmd {
 	cmd := p.command("run", "pages", "--json", "--no-interactive")
 	cmd.Env = append(cmd.Env, "SLUICE_CACHE="+filepath.Join(p.data, "cache"))
 	return cmd
 }
 
-// files are those of the directory that hold something. lock and unclean are
-// only there, or not; the rest of an empty file cannot be flipped.
+// files returns the files of the directory that are not empty. Empty ones, such as lock
+// and unclean, have no bit to flip.
 func (p program) files() (paths []string, sizes []int64) {
 	p.t.Helper()
 	err := filepath.WalkDir(p.data, func(path string, d fs.DirEntry, err error) error {
@@ -114,7 +114,7 @@ func (p program) files() (paths []string, sizes []int64) {
 	return paths, sizes
 }
 
-// copied is the directory once more.
+// copied returns a copy of the directory.
 func (p program) copied(t *testing.T) program {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "data")
@@ -124,9 +124,8 @@ func (p program) copied(t *testing.T) program {
 	return program{t, to}
 }
 
-// TestFlipAnywhere: one bit of any file of a data directory, whichever it is, is
-// told or does no harm (section 19, S119 to S123, S40, S83): what is read is
-// what was written, or an error. Nothing crashes, the first time or the second.
+// TestFlipAnywhere: a flipped bit in any file of a data directory is reported or
+// harmless: what is read is what was written, or an error. Nothing crashes, the first time or the second.
 func TestFlipAnywhere(t *testing.T) {
 	c := campaign.New(t, "one bit flipped, any file")
 	p := wholeDirectory(t)
@@ -188,8 +187,8 @@ func flip(t *testing.T, path string, at int64, bit byte) {
 	}
 }
 
-// runs starts a run where the flip was in what only a run reads: it succeeds, or
-// says what is wrong.
+// runs starts a run when the flip hit something that only a run reads: it must succeed,
+// or say what is wrong.
 func (p program) runs(c *campaign.Campaign, path string) (refused bool) {
 	p.t.Helper()
 	switch top, _, _ := strings.Cut(path, string(filepath.Separator)); top {

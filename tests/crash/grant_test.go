@@ -18,7 +18,7 @@ type grantWitness struct {
 	until int               // page that the last run was to come to
 }
 
-// status is what the connection's grant is now.
+// status returns the status of the connection's grant.
 func (w *grantWitness) status() string {
 	w.p.t.Helper()
 	type connection struct {
@@ -29,8 +29,8 @@ func (w *grantWitness) status() string {
 	return one[[]connection](w.p, "connections")[0].Grant.Status
 }
 
-// newRuns are the runs since the last call: how many succeeded, and that no
-// older one has changed.
+// newRuns returns how many runs since the last call succeeded, and checks that no older
+// run has changed.
 func (w *grantWitness) newRuns() (succeeded int) {
 	w.p.t.Helper()
 	for _, r := range one[[]runLine](w.p, "runs", "pages", "--limit", "100000") {
@@ -46,9 +46,9 @@ func (w *grantWitness) newRuns() (succeeded int) {
 	return succeeded
 }
 
-// TestKillGrant: a grant for one run gives one success, however often the host
-// is killed: while it is given, while it is used, while it is taken back. It is
-// consumed exactly when a run completed (R6, R92, S116).
+// TestKillGrant: a single-use grant allows one success, however often the host is
+// killed while the grant is given, used or revoked. It is consumed exactly when a run
+// completed.
 func TestKillGrant(t *testing.T) {
 	c := campaign.New(t, "kill -9, grants")
 	adopt(t)
@@ -57,7 +57,7 @@ func TestKillGrant(t *testing.T) {
 		t.Fatal(o.errs)
 	}
 	for total, done := c.Length(3, 1), 0; done < total && !t.Failed(); {
-		// Given: an acknowledged grant is there, one that was killed is or is not.
+		// Granting: an acknowledged grant is there; one whose command was killed may be.
 		if killAt(t, w.p.command("grant", "pages", "--single-use"), time.Duration(10+c.IntN(300))*time.Millisecond) {
 			c.Checked(1)
 			if s := w.status(); s != "active" {
@@ -115,7 +115,7 @@ func (w *grantWitness) use() (killed int) {
 	return killed
 }
 
-// takeBack revokes: what was acknowledged lets no run start.
+// takeBack revokes the grant: once that is acknowledged, no run may start.
 func (w *grantWitness) takeBack() (killed int) {
 	t := w.p.t
 	t.Helper()
@@ -134,7 +134,7 @@ func (w *grantWitness) takeBack() (killed int) {
 }
 
 // TestKillInstall: a connector that is listed can be used, however often its
-// installation is killed (S138).
+// installation was killed.
 func TestKillInstall(t *testing.T) {
 	c := campaign.New(t, "kill -9, installing")
 	adopt(t)

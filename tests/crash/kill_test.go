@@ -12,21 +12,22 @@ import (
 	"github.com/sluicehost/sluice/tests/campaign"
 )
 
-// A run collects so many pages; pagesEvents is about how many events that is.
+// pagesPerRun is how many pages a run collects, pagesEvents about how many events that
+// gives.
 const (
 	pagesPerRun = 25
 	pagesEvents = 4*pagesPerRun + 10
 )
 
-// A moment is when a host is killed: after so many events and then some time.
+// A moment is when a host is killed: after a number of events and then some time.
 type moment struct {
 	events int
 	after  time.Duration
 }
 
-// anyMoment: a third of the kills hits the start of the program (opening the
-// store, closing the run before, launching), the others anything from the
-// first event to past the exit.
+// anyMoment picks a moment: a third of the kills hit the start of the program (opening
+// the store, closing the run before, launching), the others anything from the first
+// event to after the exit.
 func anyMoment(r *rand.Rand) moment {
 	if r.IntN(3) == 0 {
 		return moment{0, time.Duration(r.IntN(120_000)) * time.Microsecond}
@@ -34,9 +35,8 @@ func anyMoment(r *rand.Rand) moment {
 	return moment{1 + r.IntN(pagesEvents*5/4), time.Duration(r.IntN(3_000)) * time.Microsecond}
 }
 
-// killed lets a run go until the moment has come, kills the host alone, and
-// returns the events that were announced. dead is false when the run was over
-// before.
+// killed lets a run go until the moment has come, kills the host alone, and returns the
+// events that were announced. dead is false if the run was over before.
 func (l *live) killed(m moment) (announced []event, dead bool) {
 	l.p.t.Helper()
 	l.await(m.events)
@@ -51,12 +51,10 @@ func (l *live) killed(m moment) (announced []event, dead bool) {
 	return announced, status.Signaled()
 }
 
-// TestKill: whatever moment the host is killed at (R188, S114 to S121), its
-// workers die with it, the next command of whatever kind says how the run
-// ended, cursors are those that were committed and no others (R92, R77), every
-// batch that was announced is stored once, timelines have no gaps, and the
-// store agrees with itself. In the end an undisturbed run has everything, and
-// one more changes nothing.
+// TestKill kills the host at any moment: its workers die with it, the next command says
+// how the run ended, cursors are exactly those that were committed, every batch that
+// was announced is stored once, timelines have no gaps, and the store is consistent. In
+// the end an undisturbed run has everything, and one more changes nothing.
 func TestKill(t *testing.T) {
 	c := campaign.New(t, "kill -9, a run")
 	adopt(t)
@@ -88,8 +86,8 @@ func TestKill(t *testing.T) {
 	w.complete()
 }
 
-// killAt kills a command after some time, if it lasts that long, and reports
-// whether it was over before, and said that it did what it should.
+// killAt kills a command after some time, unless it is over by then, and reports
+// whether it was over and said that it had done its work.
 func killAt(t *testing.T, cmd *exec.Cmd, after time.Duration) (done bool) {
 	t.Helper()
 	var errs bytes.Buffer

@@ -1,7 +1,6 @@
-// Package crash takes the command line apart from outside: the built program,
-// a connector, one data directory, and an end that nobody asked for. It sees
-// what an owner sees (events as they are announced, and what later commands
-// print) and trusts nothing else.
+// Package crash tests the command line from outside while it is killed: the built
+// program, a connector and one data directory. It sees what an owner sees (events as
+// they are announced, and what later commands print) and trusts nothing else.
 package crash
 
 import (

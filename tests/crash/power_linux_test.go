@@ -11,9 +11,9 @@ import (
 	"github.com/sluicehost/sluice/tests/loopdisk"
 )
 
-// TestPowerCut is TestKill with more than the process gone: what was not on the
-// device is lost with it (11.1, section 19). Also what lies beside the store
-// stays whole: the installed module, the stored secret, the installation's id.
+// TestPowerCut is TestKill with more than the process gone: what had not reached the
+// device is lost with it. What lies beside the store stays whole, too:
+// the installed module, the stored secret, the installation's id.
 func TestPowerCut(t *testing.T) {
 	if !loopdisk.Inside(t) {
 		return
@@ -25,7 +25,7 @@ func TestPowerCut(t *testing.T) {
 	w.undisturbed(pagesPerRun)
 	w.check()
 	for i := range c.Length(2, 1) {
-		// Done a moment ago: only what was synced of it is there afterwards.
+		// Just before the cut: only what was synced is there afterwards.
 		value := strings.Repeat("v", 1+i)
 		w.p.keep(value)
 		if i%2 == 1 { // and sometimes cut right after that

@@ -16,7 +16,7 @@ import (
 )
 
 // patience is how long a command may take that should take a second.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // A program is the command line on one data directory.
 type program struct {
@@ -32,7 +32,7 @@ func (p program) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// An outcome is what is left of a command.
+// An outcome is what a command printed and how it ended.
 type outcome struct {
 	code      int
 	out, errs string
@@ -93,7 +93,7 @@ func one[T any](p program, args ...string) T {
 	return all[0]
 }
 
-// An event is what these tests look at of a timeline event. raw is all of it.
+// An event is the part of a timeline event that these tests check. raw is all of it.
 type event struct {
 	Type     string `json:"type"`
 	Sequence int    `json:"sequence"`
@@ -134,7 +134,7 @@ func (e *event) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, &e.raw)
 }
 
-// A live run is one whose events arrive while it lasts.
+// A live is a run whose events are read while it lasts.
 type live struct {
 	p      program
 	cmd    *exec.Cmd
@@ -144,8 +144,8 @@ type live struct {
 	seen   []event    // taken from events
 }
 
-// start starts a run whose timeline comes through a pipe: what the program has
-// written is not lost with it.
+// start starts a run whose timeline comes through a pipe, so that what the program
+// wrote survives it.
 func (p program) start(cmd *exec.Cmd) *live {
 	p.t.Helper()
 	r, w, err := os.Pipe()
@@ -179,7 +179,7 @@ func (p program) run(until int, args ...string) *exec.Cmd {
 	return p.command(append([]string{"run", built.pages, "--json", "--no-interactive", "--config", fmt.Sprintf(`{"until":%d}`, until)}, args...)...)
 }
 
-// await takes events until there are n, or no more can come.
+// await reads events until there are n, or no more can come.
 func (l *live) await(n int) {
 	for len(l.seen) < n {
 		e, ok := <-l.events

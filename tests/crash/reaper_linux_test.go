@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// adopt makes orphans below this process its children, so that it finds out
-// who outlives a host.
+// adopt makes this process the parent of orphans below it, so that it learns which
+// processes outlive a host.
 func adopt(t *testing.T) {
 	t.Helper()
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {

@@ -4,8 +4,8 @@ package crash
 
 import "testing"
 
-// Orphans cannot be adopted here; that they end shows in the pipe of the
-// timeline, which they hold open.
+// Orphans cannot be adopted here. They hold the timeline's pipe open, so its end shows
+// that they ended.
 func adopt(*testing.T) {}
 
 func orphansGone(*testing.T) int { return 0 }

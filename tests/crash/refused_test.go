@@ -1,3 +1,5 @@
+//go:build unix
+
 package crash
 
 import (
@@ -53,7 +55,7 @@ func TestUnwritable(t *testing.T) {
 	}
 }
 
-// reachable is the program where every user can start it.
+// reachable returns a copy of the program that every user can start.
 func reachable(t *testing.T) string {
 	t.Helper()
 	if fi, err := os.Stat(built.sluice); err != nil || fi.Mode()&0o005 == 0 {
@@ -62,8 +64,8 @@ func reachable(t *testing.T) string {
 	return built.sluice
 }
 
-// TestInUse: a second process is told which one has the directory (S127, code
-// 6), and the first is not disturbed.
+// TestInUse: a second process is told which one has the directory (exit
+// code 6), and the first is not disturbed.
 func TestInUse(t *testing.T) {
 	w := newWitness(program{t, filepath.Join(t.TempDir(), "data")})
 	l := w.start(2 * pagesPerRun)

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehost/sluice/tests/campaign"
 )
 
-// secret is what the vault of a data directory has.
+// secret returns the value of a secret in the vault of a data directory.
 func secret(data, connection, name string) (value string, err error) {
 	v, err := vault.Open(data)
 	if err != nil {
@@ -25,9 +25,8 @@ func secret(data, connection, name string) (value string, err error) {
 	return value, nil
 }
 
-// TestKillVault: whatever moment a command that changes the vault is killed at,
-// every secret has a value that it was given, whole, and none that it was given
-// before the last acknowledged one (S83, S86).
+// TestKillVault: whenever a command that changes the vault is killed, every secret has
+// one whole value that it was given, and none older than the last acknowledged one.
 func TestKillVault(t *testing.T) {
 	c := campaign.New(t, "kill -9, the vault")
 	adopt(t)

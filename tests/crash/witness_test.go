@@ -24,7 +24,7 @@ func newWitness(p program) *witness {
 	return &witness{p: p, announced: map[string][]event{}, ended: map[string]string{}, acked: map[string]bool{}}
 }
 
-// saw takes the events of one run.
+// saw records the events of one run.
 func (w *witness) saw(events []event) {
 	w.p.t.Helper()
 	if len(events) == 0 {
@@ -41,8 +41,8 @@ func (w *witness) saw(events []event) {
 	}
 }
 
-// keys are the records of items in the batches that events announce: the
-// connector emits them in one order.
+// keys returns the keys of items in the batches that events announce: the connector
+// emits them in a fixed order.
 func keys(events []event) []string {
 	from, accepted := startOf(events)
 	var out []string
@@ -54,7 +54,7 @@ func keys(events []event) []string {
 	return out[:accepted]
 }
 
-// startOf is the page that the connector went on from, and how many records of
+// startOf returns the page from which the connector continued, and how many records of
 // items were announced.
 func startOf(events []event) (from, accepted int) {
 	for _, e := range events {
@@ -75,7 +75,7 @@ func (w *witness) start(until int, args ...string) *live {
 	return w.p.start(w.p.run(until, args...))
 }
 
-// undisturbed lets such a run succeed.
+// undisturbed runs such a run to its success.
 func (w *witness) undisturbed(until int, args ...string) []event {
 	w.p.t.Helper()
 	return w.succeed(w.start(until, args...))
@@ -107,9 +107,8 @@ func (r runLine) ending() string {
 	return r.Status + " " + *r.Reason
 }
 
-// check asks the program for everything and compares. Runs are looked at in
-// the order in which they happened, for each goes on where the ones before it
-// have left the cursor.
+// check asks the program for everything and compares. Runs are checked in the order in
+// which they happened, because each continues where the ones before it left the cursor.
 func (w *witness) check() {
 	t := w.p.t
 	t.Helper()
@@ -133,8 +132,8 @@ func (w *witness) check() {
 	w.checkHealth()
 }
 
-// checkRun: how a run ended, and that its timeline is whole and has all that
-// was announced.
+// checkRun checks how a run ended, and that its timeline is whole and has everything
+// that was announced.
 func (w *witness) checkRun(r runLine) {
 	t := w.p.t
 	t.Helper()
@@ -171,8 +170,8 @@ func (w *witness) checkRun(r runLine) {
 	}
 }
 
-// checkEnd: a run either committed its end before the kill or was cut off
-// (R188), and nothing in between.
+// checkEnd: a run either committed its end before the kill or was cut off; there is
+// nothing in between.
 func (w *witness) checkEnd(r runLine, events []event) {
 	t := w.p.t
 	t.Helper()
@@ -228,9 +227,9 @@ func (w *witness) records(stream string) []record {
 	return lines[record](w.p, "records", "pages", stream, "--limit", "0")
 }
 
-// checkItems: every key that was acknowledged or lies before the cursor is
-// stored once, as it was emitted, and nothing is that no run could have
-// emitted. A record of items never changes, so versions have no holes.
+// checkItems: every key that was acknowledged or lies before the cursor is stored once,
+// as it was emitted, and nothing is stored that no run could have emitted. A record of
+// items never changes, so its versions have no gaps.
 func (w *witness) checkItems() {
 	t := w.p.t
 	t.Helper()
@@ -265,10 +264,10 @@ func (w *witness) checkItems() {
 	}
 }
 
-// checkLatest: the one record of latest is at least what the last run that
-// announced a batch of it had made of it. A later run goes on from the cursor, which
-// may be before that, and a batch of its own may be stored that it was killed too
-// early to announce: then latest is at least the first page of that run.
+// checkLatest: the one record of the stream latest is at least as new as the last
+// announced batch of it. A later run continues from the cursor, which may be older, and
+// may have stored a batch that it was killed too early to announce: then latest is at
+// least the first page of that run.
 func (w *witness) checkLatest() {
 	t := w.p.t
 	t.Helper()
@@ -298,7 +297,7 @@ func (w *witness) checkLatest() {
 	}
 }
 
-// checkHealth: nothing is bad, and the whole store was recounted (S124).
+// checkHealth: nothing is bad, and the whole store was recounted.
 func (w *witness) checkHealth() {
 	t := w.p.t
 	t.Helper()
@@ -315,9 +314,9 @@ func (w *witness) checkHealth() {
 	}
 }
 
-// complete runs undisturbed to the next page boundary and compares the whole
-// set; then a run with nothing to do and one from the beginning, which finds
-// every record as it is.
+// complete runs undisturbed to the next page boundary and compares everything; then
+// come a run with nothing to do, and one from the beginning, which finds every record
+// unchanged.
 func (w *witness) complete() {
 	t := w.p.t
 	t.Helper()

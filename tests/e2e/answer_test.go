@@ -12,8 +12,8 @@ import (
 	"github.com/sluicehost/sluice/tests/e2e/served"
 )
 
-// TestAnswersOnAPage: a question that wants a file gets one, and no larger one than it
-// may; a text that is to be approved is sent back once, and then changed by its owner.
+// TestAnswersOnAPage: a question for a file accepts one that is not too large; the
+// owner sends a text back once, then edits and approves it.
 func TestAnswersOnAPage(t *testing.T) {
 	h, _ := open(t, tempDir(t))
 	install(t, h.Client, "examples/ask")

@@ -15,7 +15,7 @@ import (
 // axe checks accessibility.
 var axe = npm.Package{Name: "axe-core", Version: "4.14.1", SHA512: "FHfa+lmNjQZfJz1q8wKqIDwC6DExcHt/pkjNQb09a3NPjCKg2rhu5qb2S4r76ASyFNNtuFooJpZe37OgudVGtQ=="}
 
-// A finding is what axe says of a page.
+// A finding is a problem that axe reports on a page.
 type finding struct {
 	ID, Impact, Help string
 	Nodes            []struct{ HTML, FailureSummary string }
@@ -68,7 +68,8 @@ func TestAccessible(t *testing.T) {
 	}
 }
 
-// accessible is what axe has against the page as it is, serious or critical: by these rules, or by all.
+// accessible returns axe's serious and critical findings on the page as it is, by these
+// rules, or by all.
 func accessible(t *testing.T, b *tab, rules ...string) (out []finding) {
 	t.Helper()
 	for _, f := range violations(t, b, "", rules...) {
@@ -79,8 +80,9 @@ func accessible(t *testing.T, b *tab, rules ...string) (out []finding) {
 	return out
 }
 
-// violations are what axe finds after a statement, by these rules or by all. Everything is one script, since a page
-// that reloads itself forgets what was defined; axe begins anew when that happens under its hands.
+// violations returns axe's findings after a statement, by these rules or by all.
+// Everything is one script, since a page that reloads itself forgets what was defined;
+// axe starts anew when that happens while it runs.
 func violations(t *testing.T, b *tab, statement string, rules ...string) []finding {
 	t.Helper()
 	only := ""

@@ -54,7 +54,7 @@ func serve(t *testing.T, dir string) *child {
 	return c
 }
 
-// kill ends it at once, wherever it is.
+// kill ends the process at once, wherever it is.
 func (c *child) kill() {
 	if c.cmd.ProcessState != nil {
 		return

@@ -30,8 +30,8 @@ var chromium struct {
 	err   error
 }
 
-// elsewhere is a name that the browser takes for this machine, as a rebinding
-// attack would make it.
+// elsewhere is a name that the browser resolves to this machine, as in a rebinding
+// attack.
 const elsewhere = "rebound.example"
 
 func startChromium() {
@@ -59,7 +59,7 @@ func startChromium() {
 	chromium.err = chromedp.Do(ctx)
 }
 
-// A tab is a page of the browser, and what it complained of.
+// A tab is a page of the browser, and the complaints that it made.
 type tab struct {
 	t    *testing.T
 	ctx  context.Context
@@ -84,7 +84,7 @@ func newTab(t *testing.T, base string) *tab {
 	return listening(t, ctx, base)
 }
 
-// beside is another tab of the same session.
+// beside opens another tab of the same session.
 func (b *tab) beside() *tab {
 	b.t.Helper()
 	ctx, cancel := chromedp.NewContext(b.ctx)
@@ -135,7 +135,7 @@ func (b *tab) heard(ev any) {
 	}
 }
 
-// clean fails for whatever a page of ours never does.
+// clean fails the test for anything that a page of ours must never do.
 func (b *tab) clean(where string) {
 	b.t.Helper()
 	b.mu.Lock()
@@ -161,7 +161,7 @@ func (b *tab) open(path string) {
 	b.do(chromedp.Navigate(b.base+path), chromedp.WaitReady(chromedp.CSS("main")))
 }
 
-// eval is the value of an expression, awaited.
+// eval returns the value of an expression, awaited.
 func eval[T any](b *tab, expression string) T {
 	b.t.Helper()
 	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
@@ -171,11 +171,11 @@ func eval[T any](b *tab, expression string) T {
 	return v
 }
 
-// until waits for an expression to become true. A page that goes away meanwhile
-// makes it not true yet.
+// until waits for an expression to become true. While a page is being replaced it
+// counts as not yet true.
 func (b *tab) until(expression string) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, 15*time.Second)
+	ctx, cancel := context.WithTimeout(b.ctx, time.Minute)
 	defer cancel()
 	look := time.NewTicker(40 * time.Millisecond)
 	defer look.Stop()
@@ -200,8 +200,8 @@ func (b *tab) sees(text string) {
 	b.until(fmt.Sprintf(`document.body && document.body.innerText.includes(%q)`, text))
 }
 
-// click presses the first element, which may be below details that are closed. One
-// that the page draws anew before it could be pressed is looked up again.
+// click presses the first matching element, even inside of closed details. An element
+// that the page replaces before the press is looked up again.
 func (b *tab) click(selector string) {
 	b.t.Helper()
 	b.until(fmt.Sprintf(`document.querySelector(%q)`, selector) + ` !== null`)
@@ -217,14 +217,14 @@ func (b *tab) click(selector string) {
 	b.do(press...)
 }
 
-// shot keeps a picture of the page.
+// shot saves a picture of the page.
 func (b *tab) shot(name string) {
 	b.t.Helper()
 	b.picture(name, chromedp.FullScreenshot(100))
 }
 
-// part keeps a picture of one element. docs/live-view.png and docs/live-view-phone.png
-// are such.
+// part saves a picture of one element. docs/live-view.png and docs/live-view-phone.png
+// were made with it.
 func (b *tab) part(selector, name string) {
 	b.t.Helper()
 	b.picture(name, chromedp.Screenshot(chromedp.CSS(selector)))
@@ -250,7 +250,7 @@ func (b *tab) picture(name string, take chromedp.Action[[]byte]) {
 	b.t.Log("picture: ", path)
 }
 
-// media makes pages light or dark.
+// media switches pages to light or dark.
 func (b *tab) media(scheme string) {
 	b.t.Helper()
 	if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
@@ -260,7 +260,7 @@ func (b *tab) media(scheme string) {
 	}
 }
 
-// signIn opens a login link; with plain the one with the address.
+// signIn opens a login link: with plain, the one that has the address.
 func signIn(t *testing.T, h *served.Host, plain bool) *tab {
 	t.Helper()
 	link, err := h.Server.LoginLink(t.Context())
@@ -278,7 +278,7 @@ func signIn(t *testing.T, h *served.Host, plain bool) *tab {
 	return b
 }
 
-// frameURLs are the documents that the frames of a page show.
+// frameURLs returns the addresses of the documents in the frames of a page.
 func frameURLs(b *tab) (urls []string) {
 	b.t.Helper()
 	tree, err := chromedp.Call(b.ctx, page.GetFrameTree, cdp.Empty{})

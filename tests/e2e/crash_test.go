@@ -17,7 +17,7 @@ import (
 	"github.com/sluicehost/sluice/tests/e2e/served"
 )
 
-// busy are connections whose runs are at all points of a run when the host dies.
+// busy are connections whose runs are at different stages when the host dies.
 var busy = []struct {
 	id    store.ConnectionID
 	steps []step
@@ -31,10 +31,9 @@ var busy = []struct {
 // every is how often the scheduled connection is due, in seconds.
 const every = 1
 
-// R188, R197, A48, A64: kill -9 at any moment leaves nothing stuck. Runs that were
-// active say controller_restarted, questions are closed, connections are free,
-// schedules start each due time once and go on, and a start that is sent again
-// with its key is one run.
+// Kill -9 at any moment leaves nothing stuck. Runs that were active end with
+// controller_restarted, questions are closed, connections are free, schedules start
+// each due time once, and a start that is repeated with its idempotency key is one run.
 func TestKilled(t *testing.T) {
 	dir := tempDir(t)
 	c := serve(t, dir)
@@ -83,7 +82,7 @@ func TestKilled(t *testing.T) {
 	ticks(t, c.Client)
 }
 
-// crash starts runs of all connections, and kills the host somewhere.
+// crash starts runs of all connections, and kills the host at some moment.
 func crash(t *testing.T, c *child, key string, got map[store.RunID]bool) {
 	t.Helper()
 	var work sync.WaitGroup
@@ -123,7 +122,7 @@ func busyWith(err error) bool {
 	return errors.As(err, &f) && (f.Code == "run_already_active" || f.Code == "idempotency_in_flight" || f.Status == 409)
 }
 
-// healed checks what a crash may leave: nothing but runs that are over.
+// healed checks that a crash left only runs that are over.
 func healed(t *testing.T, c *served.Client) (cut int) {
 	t.Helper()
 	var page struct{ Data []timeline.Snapshot }
@@ -179,8 +178,8 @@ func events(t *testing.T, c *served.Client, id store.RunID, query string) []even
 	return page.Events
 }
 
-// ticks checks the history of the scheduled connection: no due time twice, none
-// left out while the host was up.
+// ticks checks the history of the scheduled connection: no due time occurs twice, and
+// none is missing while the host was up.
 func ticks(t *testing.T, c *served.Client) {
 	t.Helper()
 	var page struct{ Data []host.Tick }

@@ -1,3 +1,5 @@
+//go:build unix
+
 package e2e
 
 import (
@@ -28,10 +30,9 @@ import (
 	"github.com/sluicehost/sluice/tests/e2e/served"
 )
 
-// loginPage is what a connector cannot get past: a box that only a trusted click
-// ticks, a password, a list of the browser's own, a file, and a question before it
-// goes on. The places of its controls are fixed, so that a test finds them in a
-// picture.
+// loginPage is a page that a connector cannot pass by itself: a box that only a trusted
+// click ticks, a password, a native list, a file, and a question before the page is
+// left. Its controls have fixed places, so that a test finds them in a picture.
 const loginPage = `<!doctype html><html lang="en"><meta name="viewport" content="width=device-width"><title>Bank of the test</title>
 <style>
 body { margin: 0; font: 20px sans-serif; background: #f4f6fb; color: #1d2433 }
@@ -60,7 +61,7 @@ $("go").onclick = async () => {
 };
 </script>`
 
-// A bank is the site behind it, and what it was told.
+// A bank is the site of loginPage, and what was posted to it.
 type bank struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -97,7 +98,7 @@ func (b *bank) told() []map[string]string {
 	return append([]map[string]string(nil), b.logins...)
 }
 
-// passable makes a directory one that browsers of other users can reach (B175).
+// passable lets browsers of other users pass through a directory.
 func passable(t *testing.T) string {
 	t.Helper()
 	dir := tempDir(t)
@@ -107,7 +108,7 @@ func passable(t *testing.T) string {
 	return dir
 }
 
-// openHelped serves with the connector that its owner has to help.
+// openHelped opens a service with the connector that needs its owner's help.
 func openHelped(t *testing.T, change ...func(*daemon.Options)) (*served.Host, *bank, func()) {
 	t.Helper()
 	site := newBank(t)
@@ -116,7 +117,7 @@ func openHelped(t *testing.T, change ...func(*daemon.Options)) (*served.Host, *b
 	return h, site, closeIt
 }
 
-// helped connects and starts a run that asks in that way.
+// helped makes a connection and starts a run that asks for help in a given way.
 func helped(t *testing.T, h *served.Host, site *bank, asks string) store.RunID {
 	t.Helper()
 	settings, _ := json.Marshal(map[string]string{"site": site.URL, "asks": asks})
@@ -163,26 +164,26 @@ func over(t *testing.T, h *served.Host, id store.RunID, connection string) map[s
 	return seen
 }
 
-// said waits until the live region of the view says something.
+// said waits until the live region of the view announces a text.
 func (b *tab) said(text string) {
 	b.t.Helper()
 	b.until(fmt.Sprintf(`document.querySelector("[data-view-said]").textContent.includes(%q)`, text))
 }
 
-// at clicks a point of the page that the view shows, which is so wide.
+// at clicks a point of the page that the view shows, given the page's width.
 func (b *tab) at(x, y, width float64) {
 	b.t.Helper()
 	p := eval[[]float64](b, fmt.Sprintf(`(() => { const c = document.querySelector("[data-view] canvas"); c.scrollIntoView({block: "center"}); const r = c.getBoundingClientRect(); return [r.left, r.top, r.width / %v] })()`, width))
 	b.do(chromedp.MouseClickXY(p[0]+x*p[2], p[1]+y*p[2]))
 }
 
-// call makes a call of DevTools that has no answer.
+// call makes a DevTools call that returns nothing.
 func call[P any](b *tab, c cdp.Command[P, cdp.Empty], p P) error {
 	_, err := chromedp.Call(b.ctx, c, p)
 	return err
 }
 
-// pixel is how light the picture is at a point of the page, 0 to 255.
+// pixel returns the brightness of the picture at a point of the page, 0 to 255.
 func pixel(x, y, width int) string {
 	return fmt.Sprintf(`(() => { const c = document.querySelector("[data-view] canvas"), k = c.width / %d; const d = c.getContext("2d").getImageData(%d * k, %d * k, 1, 1).data; return (d[0] + d[1] + d[2]) / 3 })()`, width, x, y)
 }
@@ -204,9 +205,9 @@ func (b *tab) types(text string) {
 	}
 }
 
-// TestHelp: the owner does in the live view what a connector must not: by pointer
+// TestHelp: in the live view the owner does what a connector must not do: by pointer
 // and keys, with a list, a file and a dialog. The connector sees the page as it is
-// afterwards, and nothing of what was typed (B133, B208, B222 to B231).
+// afterwards, and nothing of what was typed.
 func TestHelp(t *testing.T) {
 	h, site, _ := openHelped(t)
 	id := helped(t, h, site, "manual_action")
@@ -273,10 +274,10 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestHelpByList: on a phone, without a pointer and without the picture, by the list
-// of elements and a keyboard; the connection drops meanwhile. Another window watches
-// and sees no password; the connector, which looks on all the time, sees nothing
-// before control is given back (B213, B220, B222, B232, B233).
+// TestHelpByList: on a phone, without a pointer and without the picture, the owner uses
+// the list of elements and a keyboard; the connection drops meanwhile. Another window
+// watches and sees no password; the connector keeps looking and sees nothing before
+// control is given back.
 func TestHelpByList(t *testing.T) {
 	h, site, _ := openHelped(t)
 	id := helped(t, h, site, "assistance")
@@ -302,7 +303,7 @@ func TestHelpByList(t *testing.T) {
 	b.until(`document.querySelector("#said").textContent === ""`) // that something waits is said over the picture for a moment
 	b.part("[data-view]", "live-view-phone")
 
-	// The list: read, typed into, clicked, by Enter and Space alone.
+	// The list is read, typed into and clicked with Enter and Space alone.
 	press := func(selector, key string) {
 		t.Helper()
 		b.until(fmt.Sprintf(`document.querySelector(%q) !== null`, selector))
@@ -325,7 +326,7 @@ func TestHelpByList(t *testing.T) {
 	eval[any](b, `document.activeElement.value = "1"`)
 	press(`[data-view-choice] .primary`, kb.Enter)
 
-	// The connection drops, and comes back by itself with what it was told.
+	// The connection drops, and comes back by itself with the state that it had.
 	eval[any](b, `sockets[0].close()`)
 	b.until(`sockets.length === 2 && sockets[1].readyState === 1`)
 	b.said("elements.") // read anew
@@ -357,8 +358,8 @@ func TestHelpByList(t *testing.T) {
 	b.clean("the live view without a pointer")
 }
 
-// killBrowsers kills those of a host, one that waits for its next run too, as a
-// crash does.
+// killBrowsers kills the browsers of a host, as a crash does, including one that waits
+// for its next run.
 func killBrowsers(t *testing.T, dir string) {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -383,9 +384,9 @@ func killBrowsers(t *testing.T, dir string) {
 	}
 }
 
-// TestHelpLost: the browser dies while its owner looks at it, and while a code is
-// asked for. The page says what happened and offers nothing that is not there; an
-// answer comes too late; the run goes on (B203, B204, B235).
+// TestHelpLost: the browser dies while its owner looks at it, and while a code is asked
+// for. The page says what happened and offers nothing that is gone; an answer comes too
+// late; the run continues.
 func TestHelpLost(t *testing.T) {
 	h, site, stop := openHelped(t)
 	b := signIn(t, h, false)
@@ -412,7 +413,7 @@ func TestHelpLost(t *testing.T) {
 			t.Errorf("%s: a late answer: %v", kind, err)
 		}
 	}
-	// What was never opened is not offered, and said so.
+	// A surface that was never opened is not offered, and the page says so.
 	id := helped(t, h, site, "nowhere")
 	b.open("/ui/runs/" + string(id))
 	b.sees("none can be shown here")
@@ -426,7 +427,7 @@ func TestHelpLost(t *testing.T) {
 	}
 	b.clean("the loss of a browser")
 
-	// The host stops while somebody looks.
+	// The host stops while a viewer is connected.
 	if _, err := h.Do(t.Context(), "DELETE", "/v1/connections/manual_action", nil, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -16,12 +16,12 @@ import (
 	"github.com/sluicehost/sluice/tests/e2e/served"
 )
 
-// injected is what no page has of itself.
+// injected is what our own pages never contain.
 const injected = `[...document.querySelectorAll("x-pwned,#pwned,iframe,object,embed,base,math,plaintext,meta[http-equiv],[onload],[onerror],[onfocus],[srcdoc],[autofocus],[style*='pwned'],a[href^='javascript'],a[href^='data:'],script:not([src^='/ui/assets/']),link:not([href^='/ui/assets/']),form[action^='http']")].map((x) => x.outerHTML.slice(0, 200)).concat(window.pwned ? ["window.pwned"] : [])`
 
-// S99, S100: a connector that puts payloads into every text that it can, and a
-// manifest that does, change no page: no dialog, no script, no element, no
-// request, and nothing that the policy had to stop.
+// A connector that puts payloads into every text that it can, its manifest included,
+// changes no page: no dialog, no script, no element, no request, and nothing that the
+// policy had to block.
 func TestPayloads(t *testing.T) {
 	if n := len(payload.All()); n < 100 {
 		t.Fatalf("%d payloads", n)
@@ -90,8 +90,8 @@ func TestPayloads(t *testing.T) {
 // escaped is a key in a query.
 func escaped(key string) string { return strings.ReplaceAll(url.QueryEscape(key), "+", "%20") }
 
-// attack is a page elsewhere that tries what pages can. The cookie comes along:
-// another port of one host is the same site.
+// attack is a page of another origin that tries everything that pages can. Its requests
+// carry the cookie: another port of the same host is the same site.
 const attack = `<!doctype html><title>elsewhere</title><body><script>
 const base = %q, tried = [];
 const send = (method, path, type, body, extra) => tried.push(fetch(base + path, {method, body, credentials: "include", headers: type ? {"Content-Type": type} : {}, ...extra})
@@ -121,9 +121,8 @@ tried.push(new Promise((done) => { es.onopen = () => done(["GET", "EventSource",
 window.result = Promise.all(tried).then((list) => new Promise((done) => setTimeout(() => done(list), 500)));
 </script></body>`
 
-// A34, A35, A36, S98: pages of other origins start, change and read nothing, not
-// with the owner's cookie, not in a frame, and not under another name for this
-// machine.
+// Pages of other origins can start, change and read nothing: not with the owner's
+// cookie, not in a frame, and not under another name for this machine.
 func TestOtherOrigins(t *testing.T) {
 	h, _ := open(t, tempDir(t))
 	install(t, h.Client, "tests/e2e/guest")
@@ -168,7 +167,7 @@ func TestOtherOrigins(t *testing.T) {
 	}
 }
 
-// everything is what an attack would change.
+// everything is the state that an attack would change.
 func everything(t *testing.T, c *served.Client) string {
 	t.Helper()
 	var all []string

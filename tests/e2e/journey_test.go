@@ -17,7 +17,7 @@ import (
 	"github.com/sluicehost/sluice/tests/e2e/served"
 )
 
-// runOf is the run that a tab shows.
+// runOf returns the run that a tab shows.
 func (b *tab) runOf() store.RunID {
 	b.t.Helper()
 	b.until(`location.pathname.startsWith("/ui/runs/")`)
@@ -63,7 +63,7 @@ func TestJourney(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// A run, its question, and a page that was loaded again in between.
+	// A run and its question; the page is reloaded in between.
 	b.open("/ui/connections/mine")
 	b.click(`form[hx-post="/ui/runs"] button.primary`)
 	id := b.runOf()

@@ -13,10 +13,10 @@ import (
 	"github.com/sluicehost/sluice/tests/e2e/served"
 )
 
-// asCLI makes this binary the command line.
+// asCLI makes this test binary act as the command line.
 const asCLI = "SLUICE_E2E_CLI"
 
-// TestMain is also the command line and its workers.
+// TestMain also runs the command line and its workers.
 func TestMain(m *testing.M) {
 	if code, worker := app.Worker(os.Args[1:]); worker {
 		os.Exit(code)
@@ -31,15 +31,15 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// steps is the connector whose settings say what it does.
+// steps is the connector that does what its settings say.
 const steps = "steps"
 
-// step is one of them; see guest/main.go.
+// step is one entry of those settings; see guest/main.go.
 type step map[string]any
 
 func does(list ...step) any { return map[string]any{"steps": list} }
 
-// tempDir is gone after the test.
+// tempDir returns a directory that is removed after the test.
 func tempDir(t *testing.T) string {
 	t.Helper()
 	dir, err := served.TempDir()
@@ -50,7 +50,7 @@ func tempDir(t *testing.T) string {
 	return dir
 }
 
-// open serves dir until the test ends, or close is called before.
+// open serves dir until the test ends, or close is called.
 func open(t *testing.T, dir string, change ...func(*daemon.Options)) (h *served.Host, closeIt func()) {
 	t.Helper()
 	o, err := served.Options(dir)
@@ -79,7 +79,7 @@ func open(t *testing.T, dir string, change ...func(*daemon.Options)) (h *served.
 	return h, closeIt
 }
 
-// install puts the module of a directory into a service.
+// install installs the module of a directory in a service.
 func install(t *testing.T, c *served.Client, dir string) {
 	t.Helper()
 	wasm, err := build.Connector(dir)
@@ -108,7 +108,7 @@ func start(t *testing.T, c *served.Client, workflow string) store.RunID {
 	return id
 }
 
-// soon is the test's context with an end to its patience.
+// soon is the test's context with a time limit.
 func soon(t *testing.T) context.Context {
 	ctx, cancel := served.Soon(t.Context())
 	t.Cleanup(cancel)

@@ -1,3 +1,5 @@
+//go:build unix
+
 package e2e
 
 import (
@@ -17,7 +19,7 @@ import (
 	"github.com/sluicehost/sluice/tests/e2e/served"
 )
 
-// phone makes a tab a phone that is held upright.
+// phone gives a tab the size of an upright phone.
 func (b *tab) phone() {
 	b.t.Helper()
 	for _, err := range []error{
@@ -40,9 +42,9 @@ func ended(t *testing.T, c *served.Client, connection string) store.RunID {
 	return id
 }
 
-// TestSignedOut: a session that is over takes nothing of what was typed; the page
-// goes on after a login in another tab, and comes back filled in after one in this.
-// Nothing secret is kept.
+// TestSignedOut: what was typed survives the end of a session. The page continues after
+// a login in another tab, and comes back filled in after a login in this one. Nothing
+// secret is kept.
 func TestSignedOut(t *testing.T) {
 	h, _ := open(t, tempDir(t))
 	install(t, h.Client, "tests/e2e/guest")
@@ -81,7 +83,7 @@ func TestSignedOut(t *testing.T) {
 	b.click(form + ` button.primary`)
 	b.until(`location.pathname === "/ui/connections/steps-2/grant"`) // no id was asked for
 
-	// In this very tab, with a schedule and a secret begun on one page.
+	// A login in the same tab, with a schedule and a secret begun on one page.
 	b.open("/ui/connections/one")
 	schedule := `form[hx-post="/ui/connections/one/schedule"]`
 	b.click(schedule + ` input[value=cron]`)
@@ -117,7 +119,7 @@ func TestSignedOut(t *testing.T) {
 	b.clean("pages without a session")
 }
 
-// TestFailuresStay: what failed stands where it was tried until it is tried again.
+// TestFailuresStay: an error stays where the attempt was made until the next attempt.
 func TestFailuresStay(t *testing.T) {
 	h, _ := open(t, tempDir(t))
 	b := signIn(t, h, false)
@@ -132,7 +134,8 @@ func TestFailuresStay(t *testing.T) {
 	b.until(`Array.from(document.querySelectorAll("#install .wrong")).some((x) => x.textContent && x.checkVisibility())`)
 	b.shot("refused")
 
-	// What was looked at is refused when it is installed: it is there by now.
+	// A connector that was inspected is refused at installation, because it is installed
+	// by then.
 	wasm, err := build.Connector("tests/e2e/guest")
 	if err != nil {
 		t.Fatal(err)
@@ -149,7 +152,8 @@ func TestFailuresStay(t *testing.T) {
 	b.click(`#inspection button.primary`)
 	b.until(`Array.from(document.querySelectorAll("#install .wrong")).some((x) => x.textContent && x.checkVisibility())`)
 	b.shot("not-installed")
-	// A button without a form says so in a line that stays until it is dismissed.
+	// A button without a form reports its error in a line that stays until it is
+	// dismissed.
 	eval[any](b, `(() => { const x = document.createElement("button"); x.id = "lone"; x.setAttribute("hx-post", "/ui/runs/run_none/pause"); x.setAttribute("hx-swap", "none"); document.querySelector("main").append(x); htmx.process(x) })()`)
 	b.click("#lone")
 	b.until(`document.querySelector("#said .bad button") !== null`)
@@ -158,8 +162,8 @@ func TestFailuresStay(t *testing.T) {
 	b.clean("failures")
 }
 
-// TestPagesLive: lists show what happens while they are open, a history that began
-// after them too, with the runs that failed.
+// TestPagesLive: open lists show what happens, also a history that began after they
+// were opened, with the runs that failed.
 func TestPagesLive(t *testing.T) {
 	h, _ := open(t, tempDir(t))
 	install(t, h.Client, "tests/e2e/guest")
@@ -176,14 +180,14 @@ func TestPagesLive(t *testing.T) {
 	ended(t, h.Client, "two")
 	b.until(`document.querySelectorAll("#runs tbody tr").length === 2`)
 	history.until(`document.querySelector(".chart canvas") !== null && document.querySelector(".chart").dataset.failures === "2"`)
-	// Both bars are whole: nothing of their colour is at the edges of the plot.
+	// Both bars are drawn whole: no pixel of their colour touches the edges of the plot.
 	history.shot("history")
 	b.shot("runs")
 	b.clean("live lists")
 	history.clean("live history")
 }
 
-// TestFoldedBatches: lines about stored batches are one that opens; none is lost.
+// TestFoldedBatches: lines about stored batches fold into one that opens; none is lost.
 func TestFoldedBatches(t *testing.T) {
 	h, _ := open(t, tempDir(t))
 	install(t, h.Client, "tests/e2e/guest")
@@ -222,8 +226,8 @@ func TestFoldedBatches(t *testing.T) {
 	b.clean("folded lines")
 }
 
-// small are the controls of a page that are in sight and less than 44 px high, or
-// narrow; links within a sentence are text.
+// small returns the visible controls of a page that are less than 44 px high or wide;
+// links within a sentence count as text.
 const small = `Array.from(document.querySelectorAll("a, button, input, select, textarea, summary, label.check")).filter((x) => {
   if (!x.checkVisibility() || x.closest("label.check") && x.tagName !== "LABEL" || x.closest(".sr, .skip") || x.type === "hidden") return false;
   const r = x.getBoundingClientRect();

@@ -1,3 +1,5 @@
+//go:build unix
+
 package e2e
 
 import (
@@ -7,8 +9,9 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// pressing presses a button in the moment in which the page is told of a run, before its
-// own listeners are, and lets it go many turns of its loop later: no clock decides.
+// pressing presses a button at the moment when the page learns of a run, before its own
+// listeners do, and releases it many turns of the event loop later, so no clock
+// decides.
 const pressing = `window.EventSource = class extends EventSource {
 	constructor(...a) {
 		super(...a);
@@ -22,7 +25,7 @@ const pressing = `window.EventSource = class extends EventSource {
 	}
 }`
 
-// TestPressed: what the page is told while a button is pressed waits for its release, so
+// TestPressed: updates that arrive while a button is pressed wait for its release, so
 // that the press is a click.
 func TestPressed(t *testing.T) {
 	h, _ := open(t, tempDir(t))

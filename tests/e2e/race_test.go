@@ -15,11 +15,10 @@ import (
 	"github.com/sluicehost/sluice/tests/e2e/served"
 )
 
-// code is an answer to a question for one.
+// code is an answer to a question for a code.
 var code = map[string]any{"answers": map[string]any{"code": "914207"}}
 
-// refused reports whether an answer or a cancel came too late: that is one of the
-// codes that say so.
+// refused reports whether an error says that an answer or a cancel came too late.
 func refused(err error) bool {
 	var f *served.Failure
 	if !errors.As(err, &f) {
@@ -32,9 +31,9 @@ func refused(err error) bool {
 	return false
 }
 
-// A146, A148, R178: two answers, a cancel and a timeout race for a question. One
-// answer wins at most, whoever lost is told so, the timeline tells the same, and
-// every run ends with one terminal event, its last.
+// Two answers, a cancel and a timeout race for a question. At most one answer wins, the
+// losers are told so, the timeline agrees, and every run ends with one terminal event,
+// its last.
 func TestRaces(t *testing.T) {
 	const lanes = 4
 	rounds := 6
@@ -73,7 +72,7 @@ func TestRaces(t *testing.T) {
 	}
 }
 
-// race runs once, and says what became of the question.
+// race starts one run, and returns what became of the question.
 func race(t *testing.T, c *served.Client, workflow string, late bool) string {
 	ctx := soon(t)
 	id, err := c.Start(ctx, workflow, "")
@@ -143,7 +142,7 @@ func race(t *testing.T, c *served.Client, workflow string, late bool) string {
 	return "timed out"
 }
 
-// R190: answers and cancels that race with the end of the service are either
+// Answers and cancels that race with the end of the service are either
 // durable or refused; the next service finds every run over, once.
 func TestRaceWithShutdown(t *testing.T) {
 	dir := tempDir(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehost/sluice/tests/e2e/served"
 )
 
-// TestPhone: on a small screen no page is wider than it, and a question can be
+// TestPhone: on a small screen no page is wider than the screen, and a question can be
 // answered.
 func TestPhone(t *testing.T) {
 	h, _ := open(t, tempDir(t))
@@ -39,8 +39,8 @@ func TestPhone(t *testing.T) {
 	b.clean("a phone")
 }
 
-// tabTo presses Tab until an element has the focus, and fails for one that shows
-// no sign of it.
+// tabTo presses Tab until an element has the focus, and fails if any focused element
+// does not show it.
 func (b *tab) tabTo(selector string) {
 	b.t.Helper()
 	for range 80 {
@@ -55,7 +55,7 @@ func (b *tab) tabTo(selector string) {
 	b.t.Fatalf("Tab does not lead to %s", selector)
 }
 
-// TestKeyboard: a run is started, answered and looked at without a mouse.
+// TestKeyboard: a run is started, answered and read without a mouse.
 func TestKeyboard(t *testing.T) {
 	h, _ := open(t, tempDir(t))
 	install(t, h.Client, "tests/e2e/guest")

@@ -27,7 +27,7 @@ func frames(t *testing.T, c *served.Client, id store.RunID, after string) *serve
 	return f
 }
 
-// A116, A130: a stream shows a run from its first event to its terminal one, and
+// A stream shows a run from its first event to its terminal one, and
 // is closed by the server behind it.
 func TestFollowed(t *testing.T) {
 	h, _ := open(t, tempDir(t))
@@ -62,8 +62,8 @@ func TestFollowed(t *testing.T) {
 	all.Wait()
 }
 
-// A20: open streams do not hold up the end of the service, and show of a run that
-// it ends what became of it.
+// Open streams do not delay the shutdown of the service, and show how it ended their
+// runs.
 func TestShutdownWithStreams(t *testing.T) {
 	h, closeIt := open(t, tempDir(t))
 	install(t, h.Client, "tests/e2e/guest")
@@ -103,8 +103,8 @@ func TestShutdownWithStreams(t *testing.T) {
 	all.Wait()
 }
 
-// A127: a client that comes back after a restart of the service goes on behind
-// the last event that it saw.
+// A client that reconnects after a restart of the service continues after the last
+// event that it saw.
 func TestResumeAcrossRestart(t *testing.T) {
 	dir := tempDir(t)
 	h, closeIt := open(t, dir)
@@ -145,8 +145,8 @@ func TestResumeAcrossRestart(t *testing.T) {
 	}
 }
 
-// TestDrain: a service that is told to end answers reads and shows the end of its
-// runs, and changes nothing any more.
+// TestDrain: a service that is shutting down still answers reads and streams the end of
+// its runs, and refuses changes.
 func TestDrain(t *testing.T) {
 	h, closeIt := open(t, tempDir(t), func(o *daemon.Options) { o.Service.Grace = time.Minute })
 	install(t, h.Client, "tests/e2e/guest")

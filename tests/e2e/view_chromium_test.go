@@ -1,3 +1,5 @@
+//go:build unix
+
 package e2e
 
 import (
@@ -20,7 +22,7 @@ import (
 	"github.com/sluicehost/sluice/tests/e2e/served"
 )
 
-// viewed are pages to look at: one that moves all the time, one that turns its
+// viewed are pages for the live view: one that moves all the time, one that changes its
 // colour on a click, one with secrets and controls.
 var viewed = map[string]string{
 	"/moves": browsing.Moving, "/flips": browsing.Flipping,
@@ -29,14 +31,15 @@ var viewed = map[string]string{
 <script>document.title = "Form"</script>`,
 }
 
-// A look is one connection of an owner's page, without the page.
+// A look is a connection to the live view as the owner's page makes it, without the
+// page.
 type look struct {
 	t    *testing.T
 	conn *websocket.Conn
 	last []byte // the newest picture
 }
 
-// looking logs in, mints and connects.
+// looking logs in, mints a token and connects.
 func looking(t *testing.T, h *served.Host, run, mode string) *look {
 	t.Helper()
 	link, err := h.Server.LoginLink(t.Context())
@@ -87,7 +90,7 @@ func (l *look) say(m any) {
 	}
 }
 
-// next is the next message, or picture, which is acknowledged.
+// next returns the next message, or the next picture, which it acknowledges.
 func (l *look) next() (picture []byte, m map[string]any) {
 	l.t.Helper()
 	_ = l.conn.SetReadDeadline(time.Now().Add(2 * time.Minute))
@@ -106,7 +109,7 @@ func (l *look) next() (picture []byte, m map[string]any) {
 	return nil, m
 }
 
-// told waits for a message that is right.
+// told waits for a message that right accepts.
 func (l *look) told(right func(m map[string]any) bool) map[string]any {
 	l.t.Helper()
 	for {
@@ -116,13 +119,13 @@ func (l *look) told(right func(m map[string]any) bool) map[string]any {
 	}
 }
 
-// shade is how light a picture is at a point of the page.
+// shade returns the brightness of a picture at a point of the page.
 func shade(t *testing.T, picture []byte, x, y int) uint8 {
 	t.Helper()
 	return shadeOf(t, picture, x, y, 1280)
 }
 
-// shadeOf is shade in a page that is so wide.
+// shadeOf is shade for a page of another width.
 func shadeOf(t *testing.T, picture []byte, x, y, width int) uint8 {
 	t.Helper()
 	m, err := jpeg.Decode(bytes.NewReader(picture[view.HeaderSize:]))
@@ -132,7 +135,7 @@ func shadeOf(t *testing.T, picture []byte, x, y, width int) uint8 {
 	return color.GrayModel.Convert(m.At(x*m.Bounds().Dx()/width, y*m.Bounds().Dx()/width)).(color.Gray).Y
 }
 
-// until waits for a picture that is right, if the newest is not.
+// until waits for a picture that right accepts, unless the newest one is already.
 func (l *look) until(right func(picture []byte) bool) {
 	l.t.Helper()
 	if l.last != nil && right(l.last) {
@@ -146,8 +149,8 @@ func (l *look) until(right func(picture []byte) bool) {
 	l.t.Fatal("no such picture")
 }
 
-// TestLiveViewOfChromium: P7 with a real browser over the dashboard's socket; and
-// that secrets are covered for those who watch (B220), typing, lists (B224, B227).
+// TestLiveViewOfChromium: pictures of a real browser keep coming over the dashboard's
+// socket; secrets are covered for those who watch; typing and lists work.
 func TestLiveViewOfChromium(t *testing.T) {
 	h, _ := open(t, tempDir(t))
 	install(t, h.Client, "tests/e2e/guest")
@@ -203,7 +206,7 @@ func TestLiveViewOfChromium(t *testing.T) {
 	l.say(map[string]any{"type": "keyboard", "action": "keydown", "key": "O", "code": "KeyO"})
 	l.say(map[string]any{"type": "keyboard", "action": "keyup", "key": "O", "code": "KeyO"})
 	l.say(map[string]any{"type": "text", "text": "k"})
-	l.say(map[string]any{"type": "paste", "text": "ay"}) // B231
+	l.say(map[string]any{"type": "paste", "text": "ay"})
 	l.say(map[string]any{"type": "mouse", "action": "mousedown", "x": 250, "y": 320})
 	m := l.told(func(m map[string]any) bool { return m["type"] == "select" })
 	if options := m["options"].([]any); len(options) != 2 || m["name"] != "Country" {
@@ -234,8 +237,7 @@ func TestLiveViewOfChromium(t *testing.T) {
 		t.Errorf("%v", found)
 	}
 
-	// Another window of the owner's has control once it was given back, and not before
-	// (B221).
+	// Another window of the owner gets control once it was given back, and not before.
 	typed := func() string {
 		n, err := tab.Read(t.Context(), page.Query{Selectors: []page.Selector{{CSS: "#t"}}})
 		if err != nil {

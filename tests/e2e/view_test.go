@@ -1,3 +1,5 @@
+//go:build unix
+
 package e2e
 
 import (
@@ -23,11 +25,12 @@ import (
 	"github.com/sluicehost/sluice/tests/e2e/served"
 )
 
-// A drawn is a page that a test draws: one colour, 800 by 600. What is not here is
-// not called.
+// A drawn is a page that the test draws: one colour, 800 by 600. It has only the
+// methods that are called.
 type drawn struct {
 	page.Screen
-	mu       sync.Mutex
+	filming  sync.Mutex // held while a picture is sent, which is one at a time
+	mu       sync.Mutex // guards what follows
 	color    color.RGBA
 	facts    page.Facts
 	viewport page.Viewport
@@ -44,7 +47,7 @@ func (d *drawn) note(format string, args ...any) error {
 	return nil
 }
 
-// happened waits until something was done, and forgets it.
+// happened waits until an action was done, and forgets it.
 func (d *drawn) happened(t *testing.T, what string) {
 	t.Helper()
 	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
@@ -65,6 +68,7 @@ func (d *drawn) happened(t *testing.T, what string) {
 }
 
 func (d *drawn) set(f func(*drawn)) {
+	d.filming.Lock()
 	d.mu.Lock()
 	f(d)
 	sent, p := d.sent, d.frame()
@@ -72,13 +76,14 @@ func (d *drawn) set(f func(*drawn)) {
 	if sent != nil {
 		sent(p)
 	}
+	d.filming.Unlock()
 	select {
 	case d.changed <- struct{}{}:
 	default:
 	}
 }
 
-// frame is the picture of now. The caller holds mu.
+// frame returns the present picture. The caller holds mu.
 func (d *drawn) frame() page.Frame {
 	m := image.NewRGBA(image.Rect(0, 0, d.viewport.Width, d.viewport.Height))
 	draw.Draw(m, m.Bounds(), image.NewUniform(d.color), image.Point{}, draw.Src)
@@ -94,6 +99,11 @@ func (d *drawn) Cast(ctx context.Context, _ page.Cast, sent func(page.Frame)) er
 	d.sent = sent
 	d.mu.Unlock()
 	<-ctx.Done()
+	d.filming.Lock()
+	defer d.filming.Unlock()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.sent = nil
 	return nil
 }
 
@@ -204,8 +214,8 @@ func tap(t *testing.T, b *tab, x, y float64) {
 	}
 }
 
-// TestLiveView: the owner's page shows a browser and uses it, by pointer, by keys
-// and without the picture (B224 to B235); nothing of it trips the policy.
+// TestLiveView: the owner's page shows a browser and controls it, by pointer, by keys
+// and without the picture; nothing violates the content security policy.
 func TestLiveView(t *testing.T) {
 	h, _ := open(t, tempDir(t))
 	install(t, h.Client, "tests/e2e/guest")
@@ -230,7 +240,7 @@ func TestLiveView(t *testing.T) {
 		b.until(fmt.Sprintf(`document.querySelector("[data-view-said]").innerText.includes(%q)`, text))
 	}
 
-	// No browser yet: said so, with a way to try again, and nothing else (B235).
+	// Without a browser yet, the page says so and offers to try again.
 	enter()
 	b.sees("Browser control is not available. The run has no live browser that could be shown.")
 	if eval[bool](b, `!document.querySelector("[data-view-live]").hidden`) {
@@ -289,7 +299,7 @@ func TestLiveView(t *testing.T) {
 	b.click("[data-view-file] .primary")
 	screen.happened(t, "choose [a.pdf of 300000]")
 
-	// Without the picture (B233).
+	// Without the picture.
 	eval[any](b, `document.querySelector("[data-view-elements] summary").click()`)
 	b.sees("Sign in <i>, button")
 	b.click(`[data-view-list] [aria-label^="Click: Sign in"]`)
@@ -306,7 +316,7 @@ func TestLiveView(t *testing.T) {
 		t.Errorf("%s (%s): %s", f.ID, f.Impact, f.Help)
 	}
 
-	// Control is given back and taken; another window; the loss.
+	// Control is given back and taken again; another window; the loss of the surface.
 	b.click(`[data-view-do="release"]`)
 	<-around.released
 	said("You gave control back. The question of the connector is still open.")

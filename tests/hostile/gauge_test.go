@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// A gauge samples the anonymous memory of this process, which holds the host,
-// all the time: what a case took for a moment counts too. It does not make the
-// collector run.
+// A gauge samples the anonymous memory of this process, which holds the host, all the
+// time, so that brief peaks of a case count too. It does not trigger the garbage
+// collector.
 type gauge struct {
 	peak atomic.Int64 // since the last reset
 	last atomic.Int64
@@ -22,7 +22,7 @@ type gauge struct {
 // sampleEvery is how often the gauge looks.
 const sampleEvery = 5 * time.Millisecond
 
-// startGauge skips the test where the system does not tell.
+// startGauge skips the test where the system does not report memory.
 func startGauge(t *testing.T) *gauge {
 	t.Helper()
 	if _, ok := anonymous(); !ok {
@@ -65,8 +65,8 @@ func (g *gauge) reset() {
 	g.sample()
 }
 
-// anonymous is this process's anonymous resident memory in bytes. It allocates
-// next to nothing: what it measures is not to be itself.
+// anonymous returns this process's anonymous resident memory in bytes. It allocates
+// almost nothing, so as not to measure itself.
 func anonymous() (int64, bool) {
 	f, err := os.Open("/proc/self/status")
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package hostile_test runs the corpus of hostile modules through a whole host:
-// each ends its own run, with the right reason, and nothing else (S7).
+// Package hostile_test runs the corpus of hostile modules through a whole host: each
+// ends its own run, with the right reason, and affects nothing else.
 package hostile_test
 
 import (
@@ -20,20 +20,19 @@ import (
 )
 
 const (
-	// mostGrowth is what the host may grow by, whatever runs (security.md
-	// section 18).
+	// mostGrowth is how much the host may grow by, whatever runs.
 	mostGrowth = 64 << 20
-	// warmRounds are the neighbour's runs before the first attack: what they
-	// leave in pools and caches is not the attacks' doing.
+	// warmRounds are the neighbour's runs before the first attack, so that what they
+	// leave in pools and caches does not count as the attacks' doing.
 	warmRounds = 25
-	// waiting is how many workers a host starts in advance (S10), keptOpen of
-	// how many modules it keeps a descriptor.
+	// waiting is how many workers a host starts in advance, keptOpen for how many
+	// modules it keeps a descriptor open.
 	waiting  = 2
 	keptOpen = 64
 )
 
-// roomy are budgets that no case uses up unless it means to: those that do
-// bring their own.
+// roomy returns budgets that no case uses up by accident: cases that mean to bring
+// their own.
 func roomy() run.Budgets {
 	b := run.DefaultBudgets()
 	b.Compute, b.Active, b.Stall, b.Total = 30*time.Second, time.Minute, time.Minute, 2*time.Minute
@@ -74,14 +73,14 @@ type siege struct {
 	worst     growth
 }
 
-// growth is how far above its start the host was, and in which case.
+// growth is how far the host's memory was above its start, and in which case.
 type growth struct {
 	bytes int64
 	name  string
 }
 
 // TestCorpus runs the whole corpus in a soak, and a fixed part of it otherwise: all modules that are refused, and of
-// those that run the first of every four in a group. See docs/spec/security.md, section 18.
+// those that run the first of every four in a group. See docs/spec/security.md, "Attacks".
 func TestCorpus(t *testing.T) {
 	c := begin(t)
 	ran := map[corpus.Group]int{}
@@ -115,7 +114,8 @@ func begin(t *testing.T) *siege {
 	return c
 }
 
-// attack runs one case beside the neighbour and looks at everything that it must not touch.
+// attack runs one case in parallel with the neighbour, then checks everything that the
+// case must not affect.
 func (c *siege) attack(t *testing.T, attack corpus.Case) {
 	c.gauge.reset()
 	var refused *run.Refusal

@@ -1,3 +1,5 @@
+//go:build unix
+
 package hostile_test
 
 import (
@@ -26,8 +28,8 @@ func (p population) exceeds(q population) bool {
 	return p.workers > q.workers || p.descriptors > q.descriptors || p.goroutines > q.goroutines
 }
 
-// census counts, but for the descriptors of files in dir, the store's. It is
-// meaningful when nothing runs.
+// census counts everything except descriptors of files in dir, the store's. The result
+// is meaningful only while nothing runs.
 func census(t *testing.T, dir string) population {
 	t.Helper()
 	p := population{workers: len(children(t)), goroutines: runtime.NumGoroutine()}
@@ -52,7 +54,7 @@ func (c *siege) rested(t *testing.T) population {
 	defer look.Stop()
 	var last population
 	var since time.Time
-	for deadline := time.Now().Add(time.Minute); ; <-look.C {
+	for deadline := time.Now().Add(3 * time.Minute); ; <-look.C {
 		now := census(t, c.host.DataDir)
 		if now != last {
 			last, since = now, time.Now()
@@ -66,9 +68,8 @@ func (c *siege) rested(t *testing.T) population {
 	}
 }
 
-// settled waits until there is no more of anything than want allows: the last
-// closing of a descriptor and the end of a goroutine may come a moment after
-// the end of a run.
+// settled waits until nothing exceeds what want allows: the last closing of a
+// descriptor and the end of a goroutine may come a moment after the end of a run.
 func (c *siege) settled(t *testing.T, want population) population {
 	t.Helper()
 	look := time.NewTicker(2 * sampleEvery)

@@ -13,9 +13,8 @@ import (
 )
 
 // writeCorpus is the argument that makes the test binary write the corpus to a
-// directory: NAME.wasm for every case, and a list of the cases. A process of its
-// own does it, so that the memory it takes to make them is not taken for the
-// host's.
+// directory: NAME.wasm for every case, and a list of the cases. A separate process does
+// it, so that the memory for it does not count as the host's.
 const writeCorpus = "write-corpus"
 
 func TestMain(m *testing.M) {

@@ -1,3 +1,5 @@
+//go:build unix
+
 package hostile_test
 
 import (
@@ -12,7 +14,8 @@ import (
 	"github.com/sluicehost/sluice/tests/build"
 )
 
-// A neighbour is an honest connector that runs beside the attacks; each of its runs must succeed.
+// A neighbour is an honest connector that runs during the attacks; each of its runs
+// must succeed.
 type neighbour struct {
 	host      *app.Host
 	connector *app.Loaded
@@ -36,7 +39,8 @@ func newNeighbour(t *testing.T, h *app.Host) *neighbour {
 	return &neighbour{host: h, connector: l}
 }
 
-// beside runs the neighbour once while something else goes on, and reports whether the neighbour was done first.
+// beside runs the neighbour once in parallel with fn, and reports whether the neighbour
+// finished first.
 func (n *neighbour) beside(t *testing.T, fn func()) (first bool) {
 	t.Helper()
 	n.rounds++

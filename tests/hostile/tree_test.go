@@ -1,3 +1,5 @@
+//go:build unix
+
 package hostile_test
 
 import (
@@ -13,8 +15,8 @@ import (
 	"github.com/sluicehost/sluice/tests/hostile/corpus"
 )
 
-// tree plants the files of the file attacks and approves their root. After the
-// test what lies outside of it must be as it was.
+// tree plants the files of the file attacks and approves their root. After the test
+// everything outside of it must be unchanged.
 func tree(t *testing.T, h *app.Host) store.Mount {
 	t.Helper()
 	dir := t.TempDir()
@@ -56,7 +58,7 @@ func plant(t *testing.T, dir string) {
 	}
 }
 
-// outside lists everything of the tree that no connector may see, with content.
+// outside lists everything in the tree that no connector may see, with its content.
 func outside(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	seen := map[string]string{}

@@ -22,7 +22,7 @@ import (
 	"github.com/sluicehost/sluice/tests/npm"
 )
 
-// TestMain is also the worker: the sandbox runs this binary again.
+// TestMain also runs the worker: the sandbox starts this binary again.
 func TestMain(m *testing.M) {
 	if code, worker := app.Worker(os.Args[1:]); worker {
 		os.Exit(code)
@@ -98,7 +98,7 @@ func TestOtherLanguages(t *testing.T) {
 	}
 }
 
-// need is the path of a program; .ci/run installs all of them.
+// need returns the path of a program, or skips the test; .ci/run installs all of them.
 func need(t *testing.T, program, packages string) string {
 	t.Helper()
 	path, err := exec.LookPath(program)
@@ -135,7 +135,7 @@ func compile(t *testing.T, program string, args ...string) {
 	}
 }
 
-// A module without the SDK collects from a server (G20): examples/fetch, in plain C,
+// A module without the SDK collects from a server: examples/fetch, in plain C,
 // under the same policy as any other.
 func TestFetch(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "fetch.wasm")

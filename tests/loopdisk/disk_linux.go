@@ -69,11 +69,11 @@ type Disk struct {
 	gen   int // images so far
 }
 
-// size is sparse: it takes what is written to it.
+// size is that of a sparse file: it takes only the space that is written.
 const size = 2 << 30
 
-// New makes an empty disk and mounts it. It skips the test where there are no
-// loop devices to be had.
+// New makes an empty disk and mounts it. It skips the test where there are no loop
+// devices.
 func New(t *testing.T) *Disk {
 	t.Helper()
 	tmp := shelf(t)
@@ -99,7 +99,7 @@ func New(t *testing.T) *Disk {
 	return d
 }
 
-// shelf is a directory for images, in memory if that is large enough.
+// shelf returns a directory for disk images, in memory if there is enough.
 func shelf(t *testing.T) string {
 	t.Helper()
 	var s unix.Statfs_t
@@ -176,9 +176,8 @@ const (
 	shutdownNoSync = 2          // nothing goes to the device any more, the log neither
 )
 
-// Cut cuts the power: from now on nothing reaches the device. Whoever writes
-// must have been stopped, so that what it announced was announced before.
-// Restart makes the disk whole.
+// Cut cuts the power: from now on nothing reaches the device. Stop every writer first,
+// so that all it announced was announced before the cut. Restart makes the disk whole.
 func (d *Disk) Cut() {
 	d.t.Helper()
 	f, err := os.Open(d.Dir)
@@ -189,8 +188,8 @@ func (d *Disk) Cut() {
 	if err := unix.IoctlSetPointerInt(int(f.Fd()), ext4Shutdown, shutdownNoSync); err != nil {
 		d.t.Fatalf("cut the power: %v", err)
 	}
-	// What a file system does while it is unmounted must not count, so the next
-	// one begins with a copy.
+	// What a file system does while it is unmounted must not count, so the next mount
+	// begins with a copy.
 	d.gen++
 	next := fmt.Sprintf("%s.%d", strings.TrimSuffix(d.image, filepath.Ext(d.image)), d.gen)
 	if err := copySparse(d.image, next); err != nil {
@@ -241,8 +240,7 @@ func copySparse(from, to string) error {
 	return errors.Join(err, out.Close())
 }
 
-// Stop stops a process so that none of its threads goes on, and returns when it
-// has.
+// Stop suspends all threads of a process, and returns when they stand still.
 func Stop(t *testing.T, p *os.Process) {
 	t.Helper()
 	if err := p.Signal(syscall.SIGSTOP); err != nil {
@@ -257,7 +255,8 @@ func Stop(t *testing.T, p *os.Process) {
 	t.Fatal("the writer cannot be stopped")
 }
 
-// stopped: every thread is, or waits in the kernel and will be when it leaves.
+// stopped reports whether every thread is stopped, or waits in the kernel and will be
+// stopped when it leaves.
 func stopped(tasks string) bool {
 	all, err := os.ReadDir(tasks)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/sluicehost/sluice/tests/loopdisk"
 )
 
-// TestModel: a cut loses what was not synced and nothing else, again and again.
-// Without this the power cuts of other tests would prove nothing.
+// TestModel: a cut loses exactly what was not synced, again and again. Without this the
+// power cuts of other tests would prove nothing.
 func TestModel(t *testing.T) {
 	if !loopdisk.Inside(t) {
 		return

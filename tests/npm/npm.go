@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// most is what is read of a package, packed, and of one file in it.
+// most limits what is read of a package, packed, and of one file in it.
 const most = 64 << 20
 
 // A Package is one version of a package.
@@ -32,15 +32,15 @@ type Package struct {
 // PlaywrightCore drives a browser for comparison.
 var PlaywrightCore = Package{Name: "playwright-core", Version: "1.65.1", SHA512: "hqPpz7blSMPxWVdoeE1yiBSzXsKiVOd2k+kjCvmUywD2GPO2Dd9HfcWnq9NN0GHbNZDFgZ9JfBFr+X5/BLo0qw=="}
 
-// AssemblyScript is its compiler, with what that needs.
+// AssemblyScript is the compiler of that language, with its dependencies.
 var AssemblyScript = []Package{
 	{Name: "assemblyscript", Version: "0.28.20", SHA512: "5PM7GZpvcLypHcLmi30aP8mqm5HjU+LL3BdV1xDyA3USGtL2w+iMiUnhtH+vW8+2kOuHlAyPu7M+QgyEw5he1g=="},
 	{Name: "binaryen", Version: "131.0.0-nightly.20260721", SHA512: "AAQIkhfbYXh4FBObwBrlO+5L+6Rp6OOMOjh6AdT0M+GLNLyrwKWgtW+EzmizNgx9CWDfTJPfDtKoZi62QESbtg=="},
 	{Name: "long", Version: "5.3.2", SHA512: "mNAgZ1GmyNhD7AuqnTG3/VQ26o760+ZYBPKjPvugO8+nLbYfX6TVpJPseBvopbdY+qpZ/lKUnmEc1LeZYS3QAA=="},
 }
 
-// Tarball is the package as the registry has it. Without it the test fails: none
-// must pass by being offline.
+// Tarball returns the package as the registry has it. If it cannot be fetched the test
+// fails: no test must pass because it is offline.
 func (p Package) Tarball(tb testing.TB) []byte {
 	tb.Helper()
 	user, err := os.UserCacheDir()

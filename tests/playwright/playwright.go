@@ -27,7 +27,7 @@ type Process struct {
 	out *bufio.Scanner
 }
 
-// Start starts one with a browser by its path. It ends with the test.
+// Start starts a Process with the browser at a path. It ends with the test.
 func Start(tb testing.TB, chromium string) *Process {
 	tb.Helper()
 	dir := tb.TempDir()

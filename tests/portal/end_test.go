@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// held is a command that has said something and goes on.
+// held starts a command and returns it, still running, once it has printed a text.
 func (o *owner) held(until string, args ...string) *exec.Cmd {
 	o.t.Helper()
 	cmd := o.command(args...)
@@ -44,7 +44,7 @@ func (o *owner) held(until string, args ...string) *exec.Cmd {
 	return nil
 }
 
-// Ctrl-C and a kill in the middle of a run leave no browser (B177).
+// Ctrl-C and a kill in the middle of a run leave no browser.
 func TestEnd(t *testing.T) {
 	for _, how := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL} {
 		t.Run(how.String(), func(t *testing.T) {
@@ -59,7 +59,7 @@ func TestEnd(t *testing.T) {
 			began := time.Now()
 			_ = cmd.Wait()
 			for len(o.browsers()) > 0 {
-				if time.Since(began) > time.Minute { // a second, on a machine at rest
+				if time.Since(began) > patience { // a second, on a machine at rest
 					t.Fatalf("browsers are left: %v", o.browsers())
 				}
 			}

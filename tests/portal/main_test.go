@@ -1,7 +1,7 @@
-// Package portal uses the browser as an owner does: the built program, a connector
-// that acts in Chromium, a bank that counts what it was really asked to do, and the
-// commands that docs/browser-connectors.md shows. It trusts what the bank counted and
-// what the commands print, and nothing inside of them.
+// Package portal uses the browser as an owner does: the built program, a connector that
+// acts in Chromium, a bank that counts what it was really asked to do, and the commands
+// that docs/browser-connectors.md shows. It trusts only the bank's counts and what the
+// commands print.
 package portal
 
 import (

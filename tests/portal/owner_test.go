@@ -17,11 +17,11 @@ import (
 const (
 	password = "correct-horse"
 	code     = "271828"
-	patience = time.Minute // for a command that takes seconds
+	patience = 3 * time.Minute // for a command that takes seconds
 )
 
-// An owner has a home that nobody else can enter, as root's is, a bank, and the
-// program.
+// An owner has a home directory that nobody else can enter, like root's, a bank, and
+// the program.
 type owner struct {
 	t    *testing.T
 	home string
@@ -72,7 +72,7 @@ func (o *owner) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// grants are what docs/browser-connectors.md gives the portal.
+// grants are the flags that docs/browser-connectors.md gives for the portal.
 func (o *owner) grants() []string {
 	config, err := json.Marshal(map[string]string{"site": o.url, "user": "ada"})
 	if err != nil {
@@ -87,7 +87,7 @@ func (o *owner) portal(args ...string) []string {
 	return append(append([]string{"run", built.portal, "--answer", "otp=" + code}, o.grants()...), args...)
 }
 
-// An outcome is what is left of a command.
+// An outcome is what a command printed and how it ended.
 type outcome struct {
 	code int
 	said string // both streams
@@ -109,7 +109,8 @@ func (o *owner) do(args ...string) outcome {
 	return outcome{cmd.ProcessState.ExitCode(), said.String()}
 }
 
-// want fails unless the command ended with a code and said all of the texts.
+// want fails the test unless the command ended with a code and printed all of the
+// texts.
 func (got outcome) want(t *testing.T, code int, texts ...string) {
 	t.Helper()
 	if got.code != code {

@@ -1,3 +1,5 @@
+//go:build unix
+
 package portal
 
 import (
@@ -9,9 +11,8 @@ import (
 	"github.com/sluicehost/sluice/tests/portal/site"
 )
 
-// The portal is collected from a home that only its owner enters (B175), its
-// statement is ordered once (B128), and the second run finds the profile signed in
-// (B182) and asks nothing.
+// The portal is collected in a home directory that only its owner enters. Its statement
+// is ordered once, and the second run finds the profile signed in and asks nothing.
 func TestCollect(t *testing.T) {
 	o := newOwner(t)
 	o.do(o.portal("--trace")...).want(t, 0, "Signed in", "accounts: 2 collected", "bookings: 60 collected, 60 new or changed", "traces/browser-trace-run_")
@@ -28,8 +29,8 @@ func TestCollect(t *testing.T) {
 	}
 }
 
-// A password that the bank refuses and a server that the owner did not allow end the
-// run with what happened, and nothing is tried twice.
+// A password that the bank refuses, and a server that the owner did not allow, end the
+// run with a message that says so, and nothing is tried twice.
 func TestRefused(t *testing.T) {
 	o := newOwner(t)
 	o.do(o.portal("--secret", "password=@"+o.keep("wrong", "wrong-horse"))...).want(t, 1, "the bank refuses to sign in", "See to what the message says")
@@ -43,8 +44,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// Without a browser a run is refused before anything is started, and told what to
-// install (B173).
+// Without a browser a run is refused before anything starts, with a message that says
+// what to install.
 func TestNoBrowser(t *testing.T) {
 	o := newOwner(t)
 	o.env = []string{"SLUICE_BROWSER=/nonexistent"}
@@ -55,7 +56,7 @@ func TestNoBrowser(t *testing.T) {
 	o.do("doctor").want(t, 0, "/nonexistent", "SLUICE_BROWSER")
 }
 
-// A host that is not root has a browser in the browser's own sandbox (B176).
+// A host that is not root uses the browser's own sandbox.
 func TestUnprivileged(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("SKIPPED: all other tests run unprivileged already")

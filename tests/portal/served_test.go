@@ -1,3 +1,5 @@
+//go:build unix
+
 package portal
 
 import (
@@ -8,8 +10,8 @@ import (
 	"testing"
 )
 
-// A running host does the same: a question is answered from another command, and one
-// about a browser that is gone is closed as cancelled, not left to wait (R148, B203).
+// The same with a running host: another command answers a question, and a question
+// about a browser that is gone is closed as cancelled, not left open.
 func TestServed(t *testing.T) {
 	o := newOwner(t)
 	o.do("install", built.portal).want(t, 0)

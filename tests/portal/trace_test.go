@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// traced looks into the archive of the owner's one traced run: pictures and a page
-// that shows the steps when it is opened from a disk (B163).
+// traced checks the archive of the owner's one traced run: pictures, and a page that
+// shows the steps when it is opened from a disk.
 func (o *owner) traced() {
 	t := o.t
 	t.Helper()
@@ -26,7 +26,7 @@ func (o *owner) traced() {
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "trace.jsonl"))
 	if err != nil || strings.Contains(string(text), password) || strings.Contains(string(text), code) {
-		t.Errorf("the archive has what was typed (B40): %v", err)
+		t.Errorf("the archive has what was typed: %v", err)
 	}
 	page := chromium(t, dir, "--dump-dom")
 	for _, want := range []string{"fill", "adjust", "scroll", `alt="The page afterwards"`} {

@@ -22,7 +22,7 @@ func main() {
 	}
 }
 
-// An event is one of test2json.
+// An event is an event of test2json.
 type event struct {
 	Action, Package, Test, Output string
 }
@@ -36,7 +36,7 @@ type results struct {
 	failed  bool
 }
 
-// report reports whether there were packages and none failed.
+// report prints the results, and reports whether there were packages and none failed.
 func report(in io.Reader, out io.Writer) (ok bool, err error) {
 	r := &results{out: out, said: map[[2]string][]string{}, skipped: map[string][]string{}}
 	for d := json.NewDecoder(bufio.NewReader(in)); ; {

@@ -13,7 +13,7 @@ import (
 //go:embed manifest.json
 var manifest []byte
 
-// A242: either decision completes the run.
+// Either decision completes the run.
 func TestDecided(t *testing.T) {
 	for _, answer := range []guesttest.Answer{guesttest.Accept(""), guesttest.Reject("no")} {
 		res := guesttest.Run(t, connector, guesttest.Options{Manifest: manifest, Answers: []guesttest.Answer{answer}})

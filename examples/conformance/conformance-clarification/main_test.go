@@ -14,7 +14,7 @@ import (
 //go:embed manifest.json
 var manifest []byte
 
-// A242: one field called q1; answered, the run completes.
+// One field called q1; answered, the run completes.
 func TestAnswered(t *testing.T) {
 	res := guesttest.Run(t, connector, guesttest.Options{
 		Manifest: manifest, Answers: []guesttest.Answer{guesttest.Fields(map[string]any{"q1": "blue"})},

@@ -16,7 +16,7 @@ import (
 //go:embed manifest.json
 var manifest []byte
 
-// A242: it waits as long as it is told, and tells how far it is.
+// The connector waits for the time in its settings, and reports progress.
 func TestWaits(t *testing.T) {
 	for _, c := range []struct {
 		config any
@@ -38,7 +38,7 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// A243: a cancel takes effect while it waits.
+// A cancel takes effect while it waits.
 func TestCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from, calls := time.Now(), 0
@@ -52,7 +52,7 @@ func TestCancelled(t *testing.T) {
 	})
 }
 
-// A242: what is out of range is refused before a run starts.
+// What is out of range is refused before a run starts.
 func TestRange(t *testing.T) {
 	m, err := abi.ReadManifest(manifest)
 	if err != nil {

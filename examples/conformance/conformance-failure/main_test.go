@@ -13,7 +13,7 @@ import (
 //go:embed manifest.json
 var manifest []byte
 
-// A242: DONE failed, with a structured error.
+// DONE failed, with a structured error.
 func TestFails(t *testing.T) {
 	res := guesttest.Run(t, connector, guesttest.Options{Manifest: manifest})
 	if res.Status != abi.Failed || res.ExitCode == 0 {

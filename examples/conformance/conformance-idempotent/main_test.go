@@ -13,7 +13,7 @@ import (
 //go:embed manifest.json
 var manifest []byte
 
-// A242: it succeeds at once, whatever its settings.
+// The connector succeeds at once, whatever its settings.
 func TestSucceeds(t *testing.T) {
 	for _, config := range []any{nil, map[string]any{"nonce": "abc"}, map[string]any{"nonce": []int{1}, "other": 7}} {
 		res := guesttest.Run(t, connector, guesttest.Options{Manifest: manifest, Config: config})

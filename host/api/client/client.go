@@ -34,6 +34,7 @@ type Client struct {
 	artifactClient
 	assistanceClient
 	auditClient
+	authorizationClient
 	connectionClient
 	connectorClient
 	destinationClient
@@ -52,8 +53,9 @@ type Client struct {
 
 func newClient(t *transport) *Client {
 	return &Client{
-		t, artifactClient{t}, assistanceClient{t}, auditClient{t}, connectionClient{t}, connectorClient{t}, destinationClient{t}, eventClient{t}, grantClient{t}, keyClient{t},
-		queryClient{t}, recordClient{t}, runClient{t}, scheduleClient{t}, secretClient{t}, stateClient{t}, systemClient{t}, webhookClient{t},
+		t, artifactClient{t}, assistanceClient{t}, auditClient{t}, authorizationClient{t}, connectionClient{t}, connectorClient{t}, destinationClient{t},
+		eventClient{t}, grantClient{t}, keyClient{t}, queryClient{t}, recordClient{t}, runClient{t}, scheduleClient{t}, secretClient{t}, stateClient{t},
+		systemClient{t}, webhookClient{t},
 	}
 }
 

@@ -72,7 +72,7 @@ const ownGrant = "gra_own"
 // RevokeGrant takes a grant back and ends the run under it.
 func (c grantClient) RevokeGrant(ctx context.Context, id store.ConnectionID, grant string) error {
 	if grant == "" {
-		conn, err := connectionClient{c.transport}.Connection(ctx, id)
+		conn, err := connectionClient(c).Connection(ctx, id)
 		if err != nil {
 			return err
 		}

@@ -89,3 +89,12 @@ func (c connectorClient) UninstallConnector(ctx context.Context, name, version s
 	}
 	return c.call(ctx, http.MethodDelete, at("connectors", name), q, nil, nil)
 }
+
+// Pins are the publishers' keys that are pinned.
+func (c connectorClient) Pins(ctx context.Context) ([]host.Pin, error) {
+	var out struct {
+		Data []host.Pin `json:"data"`
+	}
+	err := c.get(ctx, at("publishers"), nil, &out)
+	return out.Data, err
+}

@@ -49,14 +49,6 @@ func IsNotFound(err error) bool {
 	return errors.As(err, &e) && e.Status == http.StatusNotFound
 }
 
-// Absent is store.ErrNotFound for what the host does not know.
-func Absent(err error) error {
-	if IsNotFound(err) {
-		return store.ErrNotFound
-	}
-	return err
-}
-
 // errorOf reads an answer that is no success.
 func errorOf(res *http.Response) *Error {
 	e := &Error{Status: res.StatusCode}

@@ -43,7 +43,7 @@ func (c runClient) StartRun(ctx context.Context, q NewRun) (out Created, err err
 
 // Recording is what a run recorded, once.
 func (c runClient) Recording(ctx context.Context, id store.RunID) (out host.Recording, err error) {
-	return out, Absent(c.get(ctx, at("runs", string(id), "recording"), nil, &out))
+	return out, c.get(ctx, at("runs", string(id), "recording"), nil, &out)
 }
 
 // Run is the snapshot of a run.

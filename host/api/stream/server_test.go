@@ -46,7 +46,7 @@ func listen(tb testing.TB, h *stream.Hub, left chan<- struct{}) (addr string) {
 	go func() { served <- srv.Serve(l) }()
 	tb.Cleanup(func() {
 		h.Close() // first, or shutting down would wait for every stream
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := srv.ShutdownWithContext(ctx); err != nil {
 			tb.Error("shutdown:", err)

@@ -398,7 +398,7 @@ func dead(t *testing.T, s *escapeSite, w *packetTap, g *gateFixture) {
 
 func await(t *testing.T, what func() bool) {
 	t.Helper()
-	end, again := time.After(40*time.Second), time.NewTicker(10*time.Millisecond)
+	end, again := time.After(2*time.Minute), time.NewTicker(10*time.Millisecond)
 	defer again.Stop()
 	for !what() {
 		select {

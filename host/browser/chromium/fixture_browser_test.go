@@ -131,7 +131,7 @@ func site(t testing.TB, pages map[string]string) (proxy string) {
 
 func load(t testing.TB, b *chromium.Browser, url string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := b.Load(ctx, url); err != nil {
 		t.Fatal(err)
@@ -140,7 +140,7 @@ func load(t testing.TB, b *chromium.Browser, url string) {
 
 func eval(t testing.TB, b *chromium.Browser, expression string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	got, err := b.Eval(ctx, expression)
 	if err != nil {

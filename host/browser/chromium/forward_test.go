@@ -207,33 +207,42 @@ func TestStreamed(t *testing.T) {
 
 // What never ends, and what is too much.
 func TestSlowAndHuge(t *testing.T) {
-	l := chromium.DefaultGateLimits()
-	l.Headers, l.Idle, l.HeaderBytes = 100*time.Millisecond, 200*time.Millisecond, 8<<10
 	stalled := make(chan struct{})
-	defer close(stalled)
 	port := raw(t, func(c net.Conn) {
 		_, _ = http.ReadRequest(bufio.NewReader(c))
 		fmt.Fprint(c, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhello")
 		<-stalled
 	})
 	silent := raw(t, func(net.Conn) { <-stalled })
-	g := gate(t, chromium.GateOptions{Limits: l}, entry(t, "http://127.0.0.1:"+port, true), entry(t, "http://127.0.0.1:"+silent, true))
+	limited := func(change func(*chromium.GateLimits)) *gateFixture {
+		l := chromium.DefaultGateLimits()
+		change(&l)
+		return gate(t, chromium.GateOptions{Limits: l}, entry(t, "http://127.0.0.1:"+port, true), entry(t, "http://127.0.0.1:"+silent, true))
+	}
+	hasty := limited(func(l *chromium.GateLimits) { l.Headers = 100 * time.Millisecond })
+	small := limited(func(l *chromium.GateLimits) { l.HeaderBytes = 8 << 10 })
+	g := limited(func(l *chromium.GateLimits) { l.Idle = 2 * time.Second }) // in which what is there passes on any machine
+	t.Cleanup(func() { close(stalled) })
 	t.Run("slow head", func(t *testing.T) {
-		c := call(t, g)
+		t.Parallel()
+		c := call(t, hasty)
 		c.send("GET http://127.0.0.1:%s/ HTTP/1.1\r\nX: ", port)
 		c.over()
 	})
 	t.Run("nothing", func(t *testing.T) {
-		call(t, g).over()
+		t.Parallel()
+		call(t, hasty).over()
 	})
 	t.Run("huge head", func(t *testing.T) {
-		c := call(t, g)
+		t.Parallel()
+		c := call(t, small)
 		c.send("GET http://127.0.0.1:%s/ HTTP/1.1\r\nHost: x\r\nX: %s\r\n\r\n", port, strings.Repeat("a", 16<<10))
 		if r, _ := c.reply("GET"); r.StatusCode != 431 {
 			t.Error(r.Status)
 		}
 	})
 	t.Run("stalled answer", func(t *testing.T) {
+		t.Parallel()
 		c := call(t, g)
 		c.send("GET http://127.0.0.1:%s/ HTTP/1.1\r\nHost: x\r\n\r\n", port)
 		if got := c.over(); !strings.HasSuffix(got, "\r\n\r\nhello") {
@@ -241,6 +250,7 @@ func TestSlowAndHuge(t *testing.T) {
 		}
 	})
 	t.Run("silent server", func(t *testing.T) {
+		t.Parallel()
 		c := call(t, g)
 		c.send("GET http://127.0.0.1:%s/ HTTP/1.1\r\nHost: x\r\n\r\n", silent)
 		if r, _ := c.reply("GET"); r.StatusCode != 502 {
@@ -248,11 +258,13 @@ func TestSlowAndHuge(t *testing.T) {
 		}
 	})
 	t.Run("stalled upload that is denied", func(t *testing.T) {
+		t.Parallel()
 		c := call(t, g)
 		c.send("POST http://evil.example/ HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc")
 		c.over()
 	})
 	t.Run("stalled upload", func(t *testing.T) {
+		t.Parallel()
 		c := call(t, g)
 		c.send("POST http://127.0.0.1:%s/ HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc", silent)
 		c.over()

@@ -37,7 +37,7 @@ func TestBehindTheGate(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			o := gated(t, mode)
 			b := started(t, o)
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			if _, err := b.Tabs()[0].Navigate(ctx, "http://denied.test/", "load"); !errors.Is(err, page.ErrHost) {
 				t.Errorf("a denied address: %v", err)

@@ -67,7 +67,7 @@ func eventually(t *testing.T, tab page.Tab, mark page.Mark, is func(page.Happene
 	t.Helper()
 	look := time.NewTicker(10 * time.Millisecond)
 	defer look.Stop()
-	for range 500 {
+	for range 6000 { // a minute
 		if h := tab.Happened(mark); is(h) {
 			return h
 		}
@@ -235,7 +235,7 @@ func TestWithinDocument(t *testing.T) {
 	}
 	look := time.NewTicker(10 * time.Millisecond)
 	defer look.Stop()
-	for range 300 {
+	for range 6000 { // a minute
 		if seen, lines := tab.Requests(mark), tab.Console(5); len(seen) == 1 && seen[0].Status == 404 && len(lines) > 0 {
 			if seen[0] != (page.RequestSeen{Endpoint: "/some/path", Method: "GET", Status: 404, Verdict: "failure"}) {
 				t.Errorf("%+v", seen[0])

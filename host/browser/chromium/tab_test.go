@@ -73,7 +73,7 @@ func shareBrowser() {
 	}
 	shared.browser = b
 	shared.stop = func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		_ = b.Close(ctx)
 		shared.server.Close()
@@ -114,14 +114,14 @@ func open(t *testing.T, address string) (page.Tab, context.Context) {
 	if shared.err != nil {
 		t.Fatal(shared.err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	tab, err := shared.browser.NewTab(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		_ = tab.Close(ctx)
 	})

@@ -357,7 +357,7 @@ func TestTunnelLimits(t *testing.T) {
 	})
 	t.Run("idle", func(t *testing.T) {
 		l := chromium.DefaultGateLimits()
-		l.Idle = 100 * time.Millisecond
+		l.Idle = time.Second
 		g := gate(t, chromium.GateOptions{Limits: l, AnyServerName: true}, e)
 		c := tunnel(t, g, at)
 		for range 5 {
@@ -367,7 +367,7 @@ func TestTunnelLimits(t *testing.T) {
 	})
 	t.Run("silent opening", func(t *testing.T) {
 		l := chromium.DefaultGateLimits()
-		l.Dial = 100 * time.Millisecond
+		l.Dial = time.Second
 		g := gate(t, chromium.GateOptions{Limits: l}, e)
 		c := tunnel(t, g, at)
 		c.send("\x16\x03\x01")

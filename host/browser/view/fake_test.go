@@ -21,7 +21,8 @@ import (
 
 // A screen is a page that a test draws.
 type screen struct {
-	mu       sync.Mutex
+	filming  sync.Mutex       // held while a picture is sent, which is one at a time
+	mu       sync.Mutex       // guards what follows
 	sent     func(page.Frame) // while it is cast
 	cast     page.Cast
 	casts    int
@@ -47,13 +48,17 @@ func newScreen() *screen {
 }
 
 func (s *screen) Cast(ctx context.Context, c page.Cast, sent func(page.Frame)) error {
+	s.filming.Lock()
 	s.mu.Lock()
 	s.sent, s.cast = sent, c
 	s.casts++
 	f := s.picture()
 	s.mu.Unlock()
 	sent(f) // a start brings the page as it is
+	s.filming.Unlock()
 	<-ctx.Done()
+	s.filming.Lock()
+	defer s.filming.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sent = nil
@@ -62,6 +67,8 @@ func (s *screen) Cast(ctx context.Context, c page.Cast, sent func(page.Frame)) e
 
 // frame shows a picture in one shade of grey.
 func (s *screen) frame(shade uint8) {
+	s.filming.Lock()
+	defer s.filming.Unlock()
 	s.mu.Lock()
 	s.color.Y = shade
 	sent, f := s.sent, s.picture()

@@ -238,6 +238,7 @@ func TestFiles(t *testing.T) {
 		if m := c.heard(t, "notice"); m["code"] != "file_given" {
 			t.Errorf("%v", m)
 		}
+		synctest.Wait() // the page's chooser is done with as well
 		f := r.surface.files[0]
 		if f.String() != "abcdef" || f.name != "a.pdf" || !f.done || f.erased {
 			t.Errorf("%+v", f)
@@ -246,6 +247,7 @@ func TestFiles(t *testing.T) {
 		c.say(object{"type": "file_choose", "name": "b", "size": 2})
 		c.in <- inbound{true, []byte{2, 1, 2, 3}} // more than was said
 		c.heard(t, "error")
+		synctest.Wait()
 		if f := r.surface.files[1]; !f.erased || f.done {
 			t.Errorf("%+v", f)
 		}
@@ -257,6 +259,7 @@ func TestFiles(t *testing.T) {
 		if m := c.heard(t, "notice"); m["code"] != "upload_not_permitted" {
 			t.Errorf("%v", m)
 		}
+		synctest.Wait()
 		r.surface.uploads = true
 		choosing()
 		c.say(object{"type": "file_choose", "name": "d", "size": 2})

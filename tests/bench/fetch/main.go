@@ -1,7 +1,7 @@
 //go:build wasip1
 
-// Fetch is a guest that gets config.url config.requests times, config.at_once at
-// a time, and reads the answers.
+// Fetch is a guest that requests config.url config.requests times, config.at_once at a
+// time, and reads the answers.
 package main
 
 import (

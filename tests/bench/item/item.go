@@ -17,8 +17,7 @@ type Item struct {
 	Note    string  `json:"note"`
 }
 
-// Texts as a connector has them from what it read: making them is not what is
-// measured.
+// Texts as a connector would have read them: making them is not measured.
 var (
 	names  = [...]string{"Ada Lovelace", "Grace Hopper", "Edsger Dijkstra", "Barbara Liskov", "Niklaus Wirth", "Frances Allen", "Tony Hoare", "Radia Perlman"}
 	emails = [...]string{"ada@mail.example", "grace@mail.example", "edsger@mail.example", "barbara@mail.example", "niklaus@mail.example", "frances@mail.example", "tony@mail.example", "radia@mail.example"}

@@ -2,7 +2,7 @@ package corpus_test
 
 import "fmt"
 
-// fill, choose, tick and adjust are requests about what a label names.
+// fill, choose, tick and adjust are requests for the control with a label.
 func fill(label, text string) string {
 	return fmt.Sprintf(`{"verb":"fill","target":{"selector":{"label":%q}},"value":{"plain":%q}}`, label, text)
 }
@@ -23,7 +23,7 @@ func adjust(label string, value float64) string {
 	return fmt.Sprintf(`{"verb":"adjust","target":{"selector":{"label":%q}},"value":%g,"deadline_ms":20000}`, label, value)
 }
 
-// model tells what a control holds by its own account.
+// model reports the value that the page believes a control to hold.
 const (
 	model   = ` oninput="tell('model',this.value)"`
 	changed = ` onchange="tell('model',this.value)"`
@@ -31,7 +31,7 @@ const (
 		<ul id=list role=listbox hidden><li role=option id=o1>Red<li role=option id=o2>Blue<li role=option id=o3>Blue grey</ul>`
 )
 
-// Controls of a browser, and such as pages make themselves.
+// controls are a browser's own controls and those that pages build for themselves.
 var controls = []hazard{
 	{"text", `<label>Mail <input` + model + `></label>`, fill("Mail", "a@b.test"), "verified", truth{"model": "a@b.test"}},
 	{"text by keys", `<label>Mail <input` + model + `></label>`, keys("Mail", "a@b.test"), "verified", truth{"model": "a@b.test"}},

@@ -1,6 +1,6 @@
-// Package corpus_test works pages that move, cover, lie, hang and re-render, in a real
-// browser and through the binding as a run does, and compares each verdict with the
-// truth that the page told its server.
+// Package corpus_test acts on pages that move, cover, lie, hang and re-render, in a
+// real browser and through the binding as a run does, and compares each verdict with
+// the truth that the page reported to its server.
 package corpus_test
 
 import (
@@ -18,8 +18,8 @@ import (
 	"github.com/sluicehost/sluice/tests/browsing"
 )
 
-// Most of the time is spent waiting for pages, so more of them are worked than there
-// are processors.
+// Most of the time is spent waiting for pages, so more pages run at once than there are
+// processors.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A hazard is a page, what is done on it, and what has to come of that.
+// A hazard is a page, what to do on it, and what must come of that.
 type hazard struct {
 	name string
 	body string
@@ -73,7 +73,7 @@ func open(tb testing.TB, s *site, h *browser.Host, change func(*browser.SessionO
 	return session
 }
 
-// request is JSON with the addresses and the key of a visit put in.
+// request fills the addresses and the key of a visit into JSON.
 func (b *bench) request(tb testing.TB, text, key string) browsing.M {
 	tb.Helper()
 	var m browsing.M
@@ -112,7 +112,7 @@ func (b *bench) try(tb testing.TB, h hazard) (browsing.Reply, string) {
 	return b.Call(b.request(tb, lines[len(lines)-1], key)), key
 }
 
-// verdict is what a reply says, as hazards write it.
+// verdict returns a reply's result in the form that hazards use.
 func verdict(r browsing.Reply) string {
 	switch detail, _ := r.Detail.(string); {
 	case r.Errno != abi.OK:
@@ -124,21 +124,21 @@ func verdict(r browsing.Reply) string {
 	}
 }
 
-// judged checks what every reply has: a failure its class and terminal object (P4),
-// a success its proof, and the order of states (B43).
+// judged checks what every reply has: a failure its class and terminal object,
+// a success its proof, and the order of states.
 func judged(tb testing.TB, r browsing.Reply) {
 	tb.Helper()
 	if r.Errno != abi.OK {
 		return
 	}
 	if r.State == "failed" && (r.Terminal["failure_class"] == "" || r.Terminal["final_state"] != "failed" || r.Reason == "") {
-		tb.Errorf("P4: a failure without class or terminal object: %s", r.Raw)
+		tb.Errorf("a failure without class or terminal object: %s", r.Raw)
 	}
 	if r.Success != (r.State == "verified") {
-		tb.Errorf("B14: success %v in state %s", r.Success, r.State)
+		tb.Errorf("success %v in state %s", r.Success, r.State)
 	}
 	if n := len(r.Transitions); n == 0 || r.Transitions[n-1].State != r.State {
-		tb.Errorf("B43: %v", r.Transitions)
+		tb.Errorf("the last transition is not to state %s: %v", r.State, r.Transitions)
 	}
 }
 
@@ -159,8 +159,8 @@ func (b *bench) check(t *testing.T, h hazard, r browsing.Reply, key string) {
 	}
 }
 
-// TestCorpus: for each page the verdict is the truth. A soak takes all of them, other
-// runs every third, and SLUICE_HAZARD the one of that name.
+// TestCorpus: for each page the verdict is the truth. A soak takes all pages, other
+// runs every third, and SLUICE_HAZARD selects one by name.
 func TestCorpus(t *testing.T) {
 	tables := map[string][]hazard{"lies": lies, "timing": timing, "layout": layout, "network": traffic, "dialogs": dialogs, "controls": controls, "frameworks": frameworks, "names": names, "places": places, "widgets": widgets}
 	host, s := newHost(t), newSite(t)

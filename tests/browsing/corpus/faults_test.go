@@ -19,9 +19,9 @@ import (
 	"github.com/sluicehost/sluice/tests/campaign"
 )
 
-// TestBrokenClicks clicks on what posts, while something breaks at a moment of chance: the
-// browser, the page's process, or the way to the server. Nothing is posted twice, and
-// every reply says what became of it (P4, P5).
+// TestBrokenClicks clicks on something that posts, while the browser, the page's
+// process or the way to the server breaks at a random moment. Nothing is posted twice,
+// and every reply says what became of the click.
 func TestBrokenClicks(t *testing.T) {
 	t.Parallel()
 	c := campaign.New(t, "faults under a click")
@@ -52,11 +52,11 @@ func TestBrokenClicks(t *testing.T) {
 		outcomes[how+": "+verdict(r)]++
 		switch {
 		case posted > 1:
-			c.Torn("P5: posted %d times under %s: %s", posted, how, r.Raw)
+			c.Torn("posted %d times under %s: %s", posted, how, r.Raw)
 		case r.Success && (posted != 1 || answer != "post"):
-			c.Torn("P3: verified under %s, posted %d, answer %s: %s", how, posted, answer, r.Raw)
+			c.Torn("verified under %s, posted %d, answer %s: %s", how, posted, answer, r.Raw)
 		case r.Errno != abi.OK && r.Refusal == "":
-			c.Torn("B12: a refusal without a code under %s: %s", how, r.Raw)
+			c.Torn("a refusal without a code under %s: %s", how, r.Raw)
 		case !r.Success:
 			c.Refused()
 		}
@@ -80,8 +80,8 @@ func strike(t *testing.T, how, data string) {
 	}
 }
 
-// victims are the browser that has its profile below data, or the processes of pages
-// among its descendants.
+// victims returns the browser that has its profile below data, or the processes of
+// pages among its descendants.
 func victims(data string, renderers bool) (pids []int) {
 	parent, pages := map[int]int{}, map[int]bool{}
 	main := 0

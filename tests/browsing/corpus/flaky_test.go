@@ -13,9 +13,9 @@ import (
 	"github.com/sluicehost/sluice/tests/playwright"
 )
 
-// TestFlaky works pages that chance puts together: some can be worked, others lie. No
-// lie is verified, nothing is posted twice, and what can be worked is, in the first
-// call (P3, P4, P5). A long campaign has Playwright work the same pages.
+// TestFlaky acts on random pages: some are usable, others lie. No lie is verified,
+// nothing is posted twice, and usable pages succeed in the first call. A long campaign
+// has Playwright act on the same pages.
 func TestFlaky(t *testing.T) {
 	t.Parallel()
 	c := campaign.New(t, "flaky pages")
@@ -60,11 +60,12 @@ func TestFlaky(t *testing.T) {
 		}
 	}
 	if ours.fair-ours.worked > max(1, ours.fair/100) { // one of a short campaign is more than 1 %, and a machine with too much to do may answer none in time
-		t.Errorf("P4: only %.1f %% of the pages that can be worked were", ours.rate())
+		t.Errorf("only %.1f %% of the pages that can be worked were", ours.rate())
 	}
 }
 
-// flakyWorkers is how many browsers share the pages: most of the time is waited.
+// flakyWorkers is how many browsers share the pages; they spend most of their time
+// waiting.
 const flakyWorkers = 3
 
 type flakyPage struct {
@@ -72,7 +73,7 @@ type flakyPage struct {
 	lie  bool
 }
 
-// flaky works one page and judges what came of it.
+// flaky acts on one page and judges the result.
 func (b *bench) flaky(t *testing.T, c *campaign.Campaign, p flakyPage, to *tally) {
 	t.Helper()
 	key := b.visit(t, p.body)
@@ -89,18 +90,18 @@ func (b *bench) flaky(t *testing.T, c *campaign.Campaign, p flakyPage, to *tally
 	}
 	switch {
 	case posts > 1:
-		c.Torn("P5: posted %d times: %s\n%s", posts, p.body, r.Raw)
+		c.Torn("posted %d times: %s\n%s", posts, p.body, r.Raw)
 	case r.Success && p.lie:
-		c.Torn("P3: a lie was verified: %s\n%s", p.body, r.Raw)
+		c.Torn("a lie was verified: %s\n%s", p.body, r.Raw)
 	case r.Success && posts != 1:
-		c.Torn("P3: verified, and nothing was posted: %s", p.body)
+		c.Torn("verified, and nothing was posted: %s", p.body)
 	case !r.Success && !p.lie:
 		c.Refused()
 		t.Logf("not worked: %s: %s\n%s", verdict(r), p.body, r.Raw)
 	}
 }
 
-// A tally counts pages: fair ones can be worked, the others lie.
+// A tally counts pages: fair ones are usable, the others lie.
 type tally struct {
 	mu                                  sync.Mutex // guards what follows, while pages are worked
 	fair, worked, first, lies, believed int
@@ -127,8 +128,8 @@ func (a *tally) String() string {
 	return fmt.Sprintf("%d of %d worked (%.1f %%), %d of %d lies believed", a.worked, a.fair, a.rate(), a.believed, a.lies)
 }
 
-// flaky is a page of what chance picks: how its button comes, what is in its way and
-// what a click on it does. A lie never comes to say Saved for good.
+// flaky returns a random page: how its button appears, what is in its way and what a
+// click on it does. A page that lies never says Saved for good.
 func flaky(c *campaign.Campaign) (body string, lie bool) {
 	ms := func(from, to int) int { return from + c.IntN(to-from) }
 	button := `<button onclick=act()>Save</button>`

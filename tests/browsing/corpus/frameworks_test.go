@@ -4,14 +4,14 @@ import "strings"
 
 var longText = strings.Repeat("All work and no play. ", 2000)
 
-// react is how that library keeps a field: it notes each value that a script sets,
-// hears only of values that it has not noted, and puts its own state back at once.
+// react controls a field as that library does: it notes each value that a script sets,
+// reports only values that it has not noted, and restores its own state at once.
 const react = `<script>const control=(e,fix,late)=>{const p=Object.getOwnPropertyDescriptor(Object.getPrototypeOf(e),"value");let noted=e.value,state=e.value;
 	Object.defineProperty(e,"value",{get(){return p.get.call(e)},set(v){noted=""+v;p.set.call(e,v)}});
 	const back=()=>{e.value=state};
 	e.addEventListener(e.tagName=="SELECT"?"change":"input",()=>{const v=p.get.call(e);if(e.tagName!="SELECT"&&v===noted)return;noted=v;const n=fix?fix(v,state):v;const set=()=>{state=n;back();tell("model",state)};late?(back(),setTimeout(set,late)):set()})}</script>`
 
-// Fields that a library keeps, each in its way.
+// Fields that a library controls, each in its own way.
 var frameworks = []hazard{
 	{"controlled field", react + `<label>Mail <input id=f></label><script>control(f)</script>`, fill("Mail", "a@b.test"), "verified", truth{"model": "a@b.test"}},
 	{"controlled field, by keys", react + `<label>Mail <input id=f></label><script>control(f)</script>`, keys("Mail", "a@b.test"), "verified", truth{"model": "a@b.test"}},

@@ -1,6 +1,6 @@
 package corpus_test
 
-// Targets that are not simply there to be hit.
+// Targets that a click does not simply hit.
 var layout = []hazard{
 	{"far below", `<div style="height:3000px"></div><button onclick="done()">Save</button><div style="height:3000px"></div>`, "", "verified", truth{"saved": 1}},
 	{"far to the right", `<div style="width:5000px"><button style="margin-left:4000px" onclick="done()">Save</button></div>`, "", "verified", truth{"saved": 1}},

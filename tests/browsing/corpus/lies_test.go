@@ -2,10 +2,10 @@ package corpus_test
 
 import "strings"
 
-// anyChange is a click that is to change the page in whatever way.
+// anyChange is a click that expects any change of the page.
 const anyChange = `{"verb":"click","target":{"selector":{"role":"button","name":"Save"}},"expect":{"kind":"any_change"}}`
 
-// Nothing on these pages is ever verified, and nothing is done twice (P3, P5).
+// Nothing on these pages may be verified, and nothing may be done twice.
 var lies = []hazard{
 	{"no-op button", `<button>Save</button>`, "", "VERIFICATION_FAILED", truth{}},
 	{"wrong thing done", `<button onclick="tell('deleted');say('Deleted')">Save</button>`, "", "VERIFICATION_FAILED", truth{"deleted": 1}},
@@ -18,7 +18,7 @@ var lies = []hazard{
 		also(`"verify":{"stable_count":5}`), "VERIFICATION_FAILED", truth{"saved": 1}},
 	{"a flash", `<button onclick="done();setTimeout(()=>say('idle'),60)">Save</button>`, "", "VERIFICATION_FAILED", truth{"saved": 1}},
 	{"true beforehand", `<button onclick="done()">Save</button><script>say("Saved")</script>`, "", "VERIFICATION_FAILED already_true_before", truth{}},
-	{"true just before", `<button onmousemove="say('Saved')">Save</button>`, "", "verified", truth{}}, // the move is part of the click (B25)
+	{"true just before", `<button onmousemove="say('Saved')">Save</button>`, "", "verified", truth{}}, // the move is part of the click
 	{"oscillation", `<button onclick="tell('saved');let n=0;setInterval(()=>say(n++%2?'Saved':'idle'),90)">Save</button>`, also(`"verify":{"stable_count":4},"recovery":{"max_recovery_attempts":1}`), "VERIFICATION_FAILED", truth{"saved": 1}},
 	{"invisible proof", `<button onclick="tell('saved');$('#status').innerHTML='idle<span hidden>Saved</span>'">Save</button>`, "", "VERIFICATION_FAILED", truth{"saved": 1}},
 	{"proof of style", `<style>.s{font-size:0}.s::before{font-size:16px;content:"Saved"}</style><button onclick="$('#status').className='s'">Save</button>`, "", "VERIFICATION_FAILED", truth{}},

@@ -7,9 +7,9 @@ import (
 	"github.com/sluicehost/sluice/host/browser"
 )
 
-// moments are pages on which the moment decides what a click or a key meets: truth is
-// what was told if the action is verified; nil: it never is. What is not verified was
-// told at most that, and nothing else.
+// moments are pages where timing decides what a click or a key hits. truth is what the
+// page must have reported if the action is verified, or nil if it must never be
+// verified. An action that is not verified reported at most that.
 var moments = []hazard{
 	{"frame loaded twice", `<iframe id=f src="/inner/KEY" style="width:400px;height:200px"></iframe><script>setTimeout(()=>f.src="OTHER/inner/KEY",300)</script>`, innerSave, "", truth{"saved": 1}},
 	{"frame that never came, then did", `<iframe id=f src="/never/KEY" style="width:400px;height:200px"></iframe><script>setTimeout(()=>f.src="OTHER/inner/KEY",300)</script>`, innerSave, "", truth{"asked": 1, "saved": 1}},
@@ -19,7 +19,8 @@ var moments = []hazard{
 	{"focus that is stolen, and one text", `<label>Mail <input id=f` + model + `></label><label>Other <input id=g></label><script>f.onfocus=()=>g.focus()</script>`, fill("Mail", "abc"), "", nil},
 }
 
-// TestMoments: what is verified is true, whatever the moment, and nothing is done twice.
+// TestMoments: what is verified is true, whatever the timing, and nothing is done
+// twice.
 func TestMoments(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -31,10 +32,10 @@ func TestMoments(t *testing.T) {
 			got := s.told(key)
 			t.Logf("%s: %v", verdict(r), got)
 			if r.Success && !maps.Equal(got, h.truth) {
-				t.Errorf("P3: %s", r.Raw)
+				t.Errorf("verified, but the page did %v, want %v: %s", got, h.truth, r.Raw)
 			}
 			if n, _ := got["saved"].(int); n > 1 {
-				t.Errorf("P5: saved %d times: %s", n, r.Raw)
+				t.Errorf("saved %d times: %s", n, r.Raw)
 			}
 		})
 	}

@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// A site serves the pages and knows the truth: what a page told it, under the key of
-// the visit. A page tells in the very handler that does the thing, and waits for the
-// answer, so that nothing is known to the page before it is known here.
+// A site serves the pages and knows the truth: what a page reported, under the key of
+// the visit. A page reports in the very handler that does the thing, and waits for the
+// answer, so that the server knows of it before the page shows it.
 type site struct {
 	url, other string // the same pages on another host
 
@@ -24,11 +24,12 @@ type site struct {
 	bodies map[string]string // of visits to pages that are made for one visit
 }
 
-// A truth is how often each thing was told (int), or what was told last (string).
+// A truth is how often each thing was reported (int), or the value reported last
+// (string).
 type truth map[string]any
 
-// frame is around each page. tell speaks to the server while everything waits; say
-// writes into the status that most deltas are about.
+// frame surrounds each page. tell reports to the server while everything else waits;
+// say writes into the status that most expectations are about.
 const frame = `<!doctype html><meta charset=utf-8><title>%s</title><style>body{margin:20px;font:16px sans-serif}
 button,.box{min-width:120px;height:32px}</style><script>
 const key=%q,other=%q;var $=s=>document.querySelector(s),say=t=>$("#status").textContent=t;
@@ -56,7 +57,7 @@ func newSite(tb testing.TB) *site {
 	return s
 }
 
-// visit is the address of a page that is made of a body, for one visit.
+// visit returns the address of a page with a body, for one visit.
 func (s *site) visit(key, body string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,7 +65,7 @@ func (s *site) visit(key, body string) string {
 	return s.url + "/page/" + key
 }
 
-// told is the truth of a visit so far.
+// told returns the truth of a visit so far.
 func (s *site) told(key string) truth {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,7 +76,7 @@ func (s *site) told(key string) truth {
 	return out
 }
 
-// count raises what is told of a visit, and keeps a value if there is one.
+// count counts a report of a visit, and keeps its value if it has one.
 func (s *site) count(key, name string, body []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,7 +148,7 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// pause waits as long as a slow server does, unless nobody waits for it.
+// pause waits like a slow server, unless the client has gone.
 func pause(r *http.Request, d time.Duration) {
 	select {
 	case <-time.After(d):

@@ -2,7 +2,8 @@ package corpus_test
 
 import "strings"
 
-// Pages that can be worked are, in the first call, however they come and go (P4).
+// Pages whose parts come and go at all times. The first call succeeds on those that are
+// usable.
 var timing = []hazard{
 	{"late render", `<div id=root></div><script>setTimeout(()=>root.innerHTML="<button onclick=done()>Save</button>",800)</script>`, "", "verified", truth{"saved": 1}},
 	{"re-rendered on every frame, for a while", `<div id=root></div><script>const till=Date.now()+900,draw=()=>{root.innerHTML="<button onclick=done()>Save</button>";if(Date.now()<till)requestAnimationFrame(draw)};draw()</script>`, "", "verified", truth{"saved": 1}},

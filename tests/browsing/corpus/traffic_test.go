@@ -6,8 +6,8 @@ const (
 	accept  = `{"verb":"click","target":{"selector":{"role":"button","name":"Save"}},"on_dialog":"accept",` + saved + `}`
 )
 
-// Forms, links and servers that are slow, lose things or never end: posted is what
-// the server counted (P5).
+// Forms and links with servers that are slow, lose requests or never end: posted is
+// what the server counted.
 var traffic = []hazard{
 	{"form", `<form method=post action="/post/KEY"><button>Save</button></form>`, "", "verified", truth{"posted": 1}},
 	{"form with a slow answer", `<form method=post action="/post/KEY?after=1500ms"><button>Save</button></form>`, "", "verified", truth{"posted": 1}},

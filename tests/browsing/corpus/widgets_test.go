@@ -2,7 +2,7 @@ package corpus_test
 
 import "strings"
 
-// option is a click on an option of a list, which has to leave text in a field.
+// option is a click on an option of a list, which must leave its text in a field.
 func option(name, field, text string) string {
 	return `{"verb":"click","target":{"selector":{"role":"option","name":"` + name + `"}},"expect":{"kind":"text_value","target":{"selector":{"label":"` + field + `"}},"equals":"` + text + `"}}`
 }
@@ -11,8 +11,9 @@ func press(name string) string {
 	return `{"verb":"click","target":{"selector":{"role":"button","name":"` + name + `"}},`
 }
 
-// cities asks a slow server as one types and shows what fits: the list is made anew
-// with each answer and each move of the pointer, and closed when the field is left.
+// cities asks a slow server while the user types and shows what matches: the list is
+// rebuilt with each answer and each move of the pointer, and closed when the field
+// loses the focus.
 const cities = `<label>City <input id=c role=combobox aria-controls=l aria-expanded=false autocomplete=off></label><ul id=l role=listbox style="width:200px"></ul><script>
 	const all=["Berlin","Bern","Bergen","Paris"];let timer,on=-1,shown=[];
 	const draw=()=>{l.innerHTML="";shown.forEach((s,i)=>{const o=document.createElement("li");o.role="option";o.textContent=s;if(i===on)o.style.background="#ddd";
@@ -20,34 +21,34 @@ const cities = `<label>City <input id=c role=combobox aria-controls=l aria-expan
 	c.oninput=()=>{clearTimeout(timer);timer=setTimeout(async()=>{const q=c.value;await fetch("/tell?key="+key+"&n=asked&after=1");if(q===c.value){shown=all.filter(s=>s.startsWith(q));draw()}},150)};
 	c.onblur=()=>{shown=[];draw()};</script>`
 
-// picker is a calendar of a month that is drawn anew on each change, with the ends of
-// its neighbours.
+// picker is a calendar of one month, with the last and first days of its neighbours,
+// that is redrawn on each change.
 const picker = `<label>Day <input id=d readonly></label><button aria-label="Choose date" onclick="pop.hidden=false;draw()">...</button><div id=pop role=dialog aria-label=Calendar hidden></div><script>
 	let y=2026,m=3;const pad=n=>String(n).padStart(2,"0"),names=["January","February","March","April","May","June"];
 	const draw=()=>{const first=new Date(Date.UTC(y,m,1)),from=new Date(first-((first.getUTCDay()+6)%7)*864e5);let h="<button aria-label='Previous month' onclick='m--;draw()'>&lt;</button><b id=month>"+names[m]+" "+y+"</b><button aria-label='Next month' onclick='m++;draw()'>&gt;</button><div role=grid style='display:grid;grid-template-columns:repeat(7,44px)'>";
 		for(let i=0;i<42;i++){const t=new Date(+from+i*864e5),iso=t.toISOString().slice(0,10);h+="<button style='min-width:40px' data-day="+iso+(t.getUTCMonth()!==m?" disabled":"")+">"+t.getUTCDate()+"</button>"}pop.innerHTML=h+"</div>"};
 	pop.onclick=e=>{const day=e.target.dataset.day;if(!day||e.target.disabled)return;tell("day",day);d.value=day;setTimeout(()=>pop.hidden=true,120)}</script>`
 
-// drawn is a form whose whole content is made anew on each input, as by a library that
-// keeps no keys: the field with the focus is another one after each letter.
+// drawn is a form that is rebuilt on each input, as by a library that keeps no keys:
+// after each letter another element has the focus.
 const drawn = `<div id=root></div><script>let text="";
 	const draw=()=>{const had=document.activeElement&&document.activeElement.id==="f";root.innerHTML="<label>Name <input id=f></label><output>"+text.length+"</output><button id=go>Save</button>";
 		const f=$("#f");f.value=text;if(had){f.focus();f.setSelectionRange(text.length,text.length)}f.oninput=()=>{text=f.value;tell("model",text);draw()};$("#go").onclick=()=>{tell("saved");say("Saved")}};draw()</script>`
 
-// thumb is a slider of a page's own, moved by the pointer and by keys, in steps.
+// thumb is a custom slider that moves in steps, by pointer and by keys.
 const thumb = `<div id=t role=slider aria-label=Level tabindex=0 aria-valuemin=0 aria-valuemax=200 aria-valuenow=20 style="position:absolute;top:150px;left:40px;width:22px;height:22px;border-radius:11px;background:#07c"></div>
 	<div id=track style="position:absolute;top:158px;left:51px;width:400px;height:6px;background:#ccc;z-index:-1"></div><script>let v=20;
 	const set=n=>{v=Math.max(0,Math.min(200,Math.round(n/5)*5));t.setAttribute("aria-valuenow",v);t.style.left=(40+v*2)+"px";tell("model",v)};set(20);
 	t.onkeydown=e=>{const k={ArrowRight:5,ArrowLeft:-5,PageUp:25,PageDown:-25}[e.key];if(k)set(v+k);else if(e.key==="Home")set(0);else if(e.key==="End")set(200);else return;e.preventDefault()};
 	t.onpointerdown=e=>{t.setPointerCapture(e.pointerId);t.onpointermove=e=>set((e.clientX-51)/2);t.onpointerup=()=>t.onpointermove=null}</script>`
 
-// dragged is one that hears the pointer alone.
+// dragged is a custom slider that responds to the pointer only.
 const dragged = `<div id=s role=slider aria-label=Level tabindex=0 aria-valuemin=0 aria-valuemax=100 aria-valuenow=10 style="position:relative;width:400px;height:24px;background:#eee"><div id=h style="position:absolute;width:16px;height:24px;background:#07c"></div></div><script>let v=10;
 	const set=n=>{v=Math.max(0,Math.min(100,Math.round(n)));s.setAttribute("aria-valuenow",v);h.style.left=v*3.84+"px";tell("model",v)};set(10);
 	const at=e=>set((e.clientX-s.getBoundingClientRect().left-8)/3.84);s.onmousedown=e=>{at(e);document.onmousemove=at;document.onmouseup=()=>document.onmousemove=document.onmouseup=null}</script>`
 
-// pointed are the two thumbs of one slider, which hear the pointer alone and cannot
-// pass each other.
+// pointed are the two thumbs of one slider, which respond to the pointer only and
+// cannot pass each other.
 const pointed = `<div id=track style="position:absolute;top:150px;left:40px;width:400px;height:6px;background:#ccc"></div><script>
 	const v={Least:20,Most:80},all={};const draw=()=>{for(const k in v){all[k].style.left=(40+v[k]*4-10)+"px";all[k].setAttribute("aria-valuenow",v[k])}};
 	for(const k in v){const t=all[k]=document.createElement("div");t.role="slider";t.tabIndex=0;t.setAttribute("aria-label",k);t.setAttribute("aria-valuemin",0);t.setAttribute("aria-valuemax",100);
@@ -55,7 +56,7 @@ const pointed = `<div id=track style="position:absolute;top:150px;left:40px;widt
 		t.onpointerdown=e=>{t.setPointerCapture(e.pointerId);const off=e.clientX-(50+v[k]*4-10);t.onpointermove=e=>{let n=Math.round((e.clientX-off-40)/4);n=k==="Least"?Math.max(0,Math.min(n,v.Most)):Math.min(100,Math.max(n,v.Least));if(n!==v[k]){v[k]=n;draw();tell(k,String(n))}};t.onpointerup=()=>t.onpointermove=null}}
 	draw()</script>`
 
-// upright is a thumb that goes up and down, most at the top.
+// upright is a vertical slider with its maximum at the top.
 const upright = `<div style="position:absolute;top:60px;left:60px;width:6px;height:200px;background:#ccc"></div><div id=t role=slider aria-label=Volume aria-orientation=vertical tabindex=0 aria-valuemin=0 aria-valuemax=100 style="position:absolute;left:53px;width:20px;height:20px;background:#07c"></div><script>
 	let v=10;const draw=()=>{t.style.top=(60+(100-v)*2-10)+"px";t.setAttribute("aria-valuenow",v)};draw();
 	t.onpointerdown=e=>{t.setPointerCapture(e.pointerId);t.onpointermove=e=>{v=Math.max(0,Math.min(100,Math.round(100-(e.clientY-60)/2)));draw();tell("Volume",String(v))};t.onpointerup=()=>t.onpointermove=null}</script>`
@@ -65,7 +66,7 @@ const sorted = `<div id=card style="width:160px;height:30px;background:#ffd">Tas
 	card.onpointerdown=e=>{card.setPointerCapture(e.pointerId);const x=e.clientX,y=e.clientY;let moves=0;card.onpointermove=e=>{moves++;card.style.transform="translate("+(e.clientX-x)+"px,"+(e.clientY-y)+"px)"};
 	card.onpointerup=e=>{card.onpointermove=null;const b=to.getBoundingClientRect();card.style.transform="";if(moves>2&&e.clientX>b.left&&e.clientX<b.right&&e.clientY>b.top&&e.clientY<b.bottom){to.append(card);done()}}}</script>`
 
-// many is a list of a page's own, of which several are chosen by a click each.
+// many is a custom list in which a click each selects several options.
 const many = `<ul id=l role=listbox aria-label=Topics aria-multiselectable=true tabindex=0 style="width:200px">` +
 	`<li role=option aria-selected=false>News</li><li role=option aria-selected=true>Music</li><li role=option aria-selected=true>Art</li><li role=option aria-selected=false>Sports</li></ul>` +
 	`<script>l.onclick=e=>{const o=e.target.closest("[role=option]");if(o){o.setAttribute("aria-selected",o.getAttribute("aria-selected")!=="true");tell("chosen",[...l.children].filter(o=>o.getAttribute("aria-selected")==="true").map(o=>o.textContent).join(","))}}</script>`
@@ -76,7 +77,7 @@ func toggled(path string) string {
 	return `<button role=switch aria-checked=false aria-label=Alerts onclick="const on=this.getAttribute('aria-checked')!=='true';this.setAttribute('aria-checked',on);fetch('` + path + `',{method:'POST'}).then(r=>{if(!r.ok)throw 0}).catch(()=>this.setAttribute('aria-checked',!on))">A</button>`
 }
 
-// stepper is a number between two buttons, which it tells of a beat later.
+// stepper is a number between two buttons, which reports its value with a delay.
 const stepper = `<div role=group aria-label=Guests><button aria-label=Fewer onclick="set(n-1)">-</button><output id=o data-testid=count>1</output><button aria-label=More onclick="set(n+1)">+</button></div><script>let n=1;
 	const set=v=>{n=Math.max(0,Math.min(4,v));tell("pressed");setTimeout(()=>o.textContent=n,80)}</script>`
 
@@ -84,7 +85,7 @@ func count(text string) string {
 	return `"expect":{"kind":"text","target":{"selector":{"test_id":"count"}},"op":"equals","value":"` + text + `"}}`
 }
 
-// What pages of today are made of.
+// Widgets of present-day pages.
 var widgets = []hazard{
 	{"click that an ancestor hears", `<ul id=l><li class=row><span>First</span></li><li class=row><span>Save</span></li></ul><script>document.addEventListener("click",e=>{const r=e.target.closest(".row");if(r&&r.textContent==="Save")done()})</script>`,
 		`{"verb":"click","target":{"selector":{"text":"Save"}},` + saved + `}`, "verified", truth{"saved": 1}},

@@ -96,7 +96,7 @@ func call(name string, request []byte) string {
 	return string(reply[:abiReply(bytesAt(reply))])
 }
 
-// point calls a function with an address that may be nobody's.
+// point calls a function with an address that may lie outside of memory.
 func point(name string, ptr, length uint32) {
 	functions[name](unsafe.Pointer(uintptr(ptr)), length)
 }
@@ -126,9 +126,9 @@ func minified(array string) string {
 	return "[" + strings.Join(parts, ",") + "]"
 }
 
-// frame encodes one RECORD. What a frame cannot say becomes something as
-// wrong: an operation that does not exist, a stream beyond the scope, a key of
-// no known kind.
+// frame encodes one RECORD. A fault that a frame cannot express becomes one that is as
+// wrong: an operation that does not exist, a stream beyond the scope, a key of an
+// unknown kind.
 func (p *player) frame(message string) []byte {
 	op := map[string]byte{"": 0, "null": 0, `"upsert"`: 0, `"delete"`: 1}
 	opByte, ok := op[member(message, "op")]

@@ -1,7 +1,7 @@
 //go:build wasip1
 
-// Pages is a guest that emits the pages after its cursor up to config.until,
-// with a checkpoint after each, and says from where it went on.
+// Pages is a guest that emits the pages from its cursor to config.until, with a
+// checkpoint after each, and reports where it started.
 package main
 
 import (

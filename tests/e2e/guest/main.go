@@ -1,5 +1,5 @@
-// Command guest does what its settings say, step by step, so that a test decides
-// how a real run goes.
+// Command guest does what its settings say, step by step, so that a test decides how a
+// real run proceeds.
 package main
 
 import (
@@ -81,7 +81,7 @@ func do(ctx context.Context, run *guest.Run, i int, s step) error {
 	return guest.Fail("told_to", false, guest.NotRetriable, "%s", s.Text)
 }
 
-// ask puts a question. One that gets no answer is no fault of the run.
+// ask asks a question. A question that gets no answer does not fail the run.
 func ask(ctx context.Context, run *guest.Run, s step) error {
 	options := []guest.Option{guest.OnStream(stream)}
 	if s.Timeout > 0 {

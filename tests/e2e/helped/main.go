@@ -1,5 +1,5 @@
-// Command helped opens a page that only its owner can get past, asks for help, and
-// says what it saw before, meanwhile and afterwards.
+// Command helped opens a page that only its owner can pass, asks for help, and reports
+// what it saw before, during and after that.
 package main
 
 import (
@@ -59,7 +59,7 @@ func collect(ctx context.Context, run *guest.Run) error {
 	return v.told("stale", err)
 }
 
-// watch says that the owner is needed and looks on, as far as it is let.
+// watch reports that the owner is needed and keeps looking, as far as the host lets it.
 func (v visitor) watch(ctx context.Context) error {
 	id, err := v.run.Assist(guest.Assistance{
 		Posture: guest.PostureBlocked, Action: guest.ActionOperateAttachment, Message: message,
@@ -87,8 +87,8 @@ func (v visitor) watch(ctx context.Context) error {
 	}
 }
 
-// look tries to see the password, and a picture of the page. Whatever it gets of
-// the one it keeps; of the other it says why it got none.
+// look tries to read the password and to take a picture of the page. It emits any
+// password that it gets, and the reason why it got no picture.
 func (v visitor) look(ctx context.Context) string {
 	if text, err := v.browser.Value(ctx, guest.ByLabel("Password")); err == nil && text != "" {
 		_ = v.emit("password", text) // the test looks for it
@@ -97,8 +97,7 @@ func (v visitor) look(ctx context.Context) string {
 	return codeOf(err)
 }
 
-// told records how a step ended. What the page or its owner made of it is no fault
-// of the run.
+// told records how a step ended. What the page or its owner did does not fail the run.
 func (v visitor) told(step string, err error) error {
 	return v.emit(step, codeOf(err))
 }

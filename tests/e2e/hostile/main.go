@@ -31,7 +31,7 @@ func collect(ctx context.Context, run *guest.Run) error {
 	if err := run.Checkpoint(stream, map[string]string{"after": all[0]}); err != nil {
 		return err
 	}
-	// A reason is a code; the message may be anything.
+	// A reason must be a code; the message may be anything.
 	if err := run.Skip(guest.Skip{Stream: stream, Reason: "hostile", Message: all[1]}); err != nil {
 		return err
 	}

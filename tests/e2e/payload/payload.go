@@ -1,12 +1,12 @@
-// Package payload is text that tries to be more than text on a page. What comes
-// of one that succeeds is one of: a dialog, window.pwned, an element x-pwned, a
-// request to pwned.invalid.
+// Package payload has texts that try to be more than text on a page. One that succeeds
+// opens a dialog, sets window.pwned, adds an element x-pwned or makes a request to
+// pwned.invalid.
 package payload
 
-// breaks end whatever a string may stand in.
+// breaks close whatever context a string may stand in.
 var breaks = []string{``, `">`, `'>`, `-->`, `</script>`, `</title>`, `</textarea>`, `</style>`, `</bdi></blockquote>`, "`}", `]]>`, "\n\n"}
 
-// acts are what follows.
+// acts follow a break.
 var acts = []string{
 	`<script>window.pwned=1;alert(1)</script>`,
 	`<img src=x onerror="window.pwned=1;alert(1)">`,

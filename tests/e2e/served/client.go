@@ -23,7 +23,7 @@ type Client struct {
 	HTTP *http.Client
 }
 
-// Socket is the owner's client at the local socket.
+// Socket returns the owner's client at the local socket.
 func Socket(path string) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", path)
@@ -31,7 +31,7 @@ func Socket(path string) *Client {
 	return &Client{Base: "http://sluice", HTTP: &http.Client{Transport: &http.Transport{DialContext: dial, MaxIdleConnsPerHost: 64}}}
 }
 
-// A Failure is an answer that is none of success.
+// A Failure is an answer other than a success.
 type Failure struct {
 	Status  int
 	Code    string         `json:"error"`
@@ -43,8 +43,9 @@ func (f *Failure) Error() string {
 	return fmt.Sprintf("%d %s: %s %v", f.Status, f.Code, f.Message, f.Details)
 }
 
-// Do sends a request with a JSON body, nil for none, and reads the answer into
-// out, nil for nobody. headers are names and values. The error may be a *Failure.
+// Do sends a request with a JSON body, if it is not nil, and decodes the answer into
+// out, if that is not nil. headers are names and values in turn. The error may be a
+// *Failure.
 func (c *Client) Do(ctx context.Context, method, path string, body, out any, headers ...string) (*http.Response, error) {
 	var content io.Reader
 	if body != nil {
@@ -146,7 +147,7 @@ func (c *Client) Snapshot(ctx context.Context, id store.RunID) (timeline.Snapsho
 	return s, err
 }
 
-// Wait polls until what a run shows is right, and returns that.
+// Wait polls until right accepts the snapshot of a run, and returns it.
 func (c *Client) Wait(ctx context.Context, id store.RunID, right func(timeline.Snapshot) bool) (timeline.Snapshot, error) {
 	after := ""
 	for {
@@ -184,14 +185,14 @@ func (c *Client) Answer(ctx context.Context, s timeline.Snapshot, value any) err
 	return err
 }
 
-// Cancel asks for the end of a run.
+// Cancel cancels a run.
 func (c *Client) Cancel(ctx context.Context, id store.RunID) (status string, err error) {
 	var out struct{ Status string }
 	_, err = c.Do(ctx, "POST", "/v1/runs/"+string(id)+"/cancel", map[string]any{}, &out)
 	return out.Status, err
 }
 
-// Soon bounds what a test waits for.
+// Soon returns a context with the time limit of what a test waits for.
 func Soon(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, 30*time.Second)
 }

@@ -45,7 +45,7 @@ func (c *Client) Stream(ctx context.Context, id store.RunID, query, after string
 	return &Frames{res.Body, bufio.NewReaderSize(res.Body, 64<<10)}, nil
 }
 
-// Next waits for a frame. io.EOF is the end in order.
+// Next waits for a frame. It returns io.EOF at the regular end of the stream.
 func (f *Frames) Next() (Frame, error) {
 	var out Frame
 	for {

@@ -29,10 +29,10 @@ type Host struct {
 	ended chan error
 }
 
-// plenty is a rate that no test meets.
+// plenty is a rate that no test reaches.
 const plenty = 1 << 20
 
-// Options are those of a service in dir that lets tests ask as fast as they can.
+// Options returns the options of a service in dir whose rate limits no test reaches.
 func Options(dir string) (daemon.Options, error) {
 	cache, err := build.CacheDir()
 	return daemon.Options{
@@ -44,7 +44,7 @@ func Options(dir string) (daemon.Options, error) {
 	}, err
 }
 
-// Open serves.
+// Open starts a service.
 func Open(o daemon.Options, dir string) (*Host, error) {
 	d, err := daemon.Open(context.Background(), o)
 	if err != nil {
@@ -65,12 +65,12 @@ func (h *Host) Close() error {
 	return err
 }
 
-// TCP is a client at the network address, with a key of its own.
+// TCP returns a client at the network address, with a new key.
 func (h *Host) TCP(ctx context.Context) (*Client, error) {
 	var made struct{ Key string }
 	_, err := h.Do(ctx, "POST", "/v1/api-keys", map[string]any{"name": "e2e", "mode": access.Live, "scopes": access.All()}, &made)
 	return &Client{Base: "http://" + h.Address().String(), Key: made.Key, HTTP: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}, err
 }
 
-// TempDir is a directory whose name is short enough for a socket in it.
+// TempDir returns a directory whose name is short enough for a socket in it.
 func TempDir() (string, error) { return os.MkdirTemp("/tmp", "sluice-e2e-") }

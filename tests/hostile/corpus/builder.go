@@ -12,10 +12,10 @@ type Func uint32
 // A Span is where Data put bytes in memory.
 type Span struct{ Ptr, Len uint32 }
 
-// A Builder writes a module section by section. All imports come before the
-// first function, as their indices do; it panics when a case breaks that.
-// Signatures are written as in abi.Function.Signature, with f, F and v for
-// f32, f64 and v128 beside i and I.
+// A Builder writes a module section by section. All imports come before the first
+// function, as in the index space; it panics when a case breaks that. Signatures are
+// written as in abi.Function.Signature, with f, F and v for f32, f64 and v128 in
+// addition to i and I.
 type Builder struct {
 	MemoryMin uint32 // pages
 	MemoryMax uint32 // pages; 0 declares none
@@ -61,8 +61,8 @@ func (b *Builder) Type(signature string) uint32 {
 	return uint32(len(b.types) - 1)
 }
 
-// Import returns a function of one of the sluice modules, with its type of the
-// contract.
+// Import returns a function of one of the sluice modules, with the type that the
+// contract gives it.
 func (b *Builder) Import(module, name string) Func {
 	for _, f := range abi.Functions {
 		if f.Module == module && f.Name == name {

@@ -1,7 +1,7 @@
 // Package corpus holds hostile connectors as data: modules that the structure
 // walk refuses, and modules that pass it and attack the engine, the protocol,
-// the host's memory or the owner's files when they run (security.md sections
-// 18 and 3.1). It owns no test of the host; whoever has one asks Modules and
+// the host's memory or the owner's files when they run (docs/spec/security.md,
+// "Attacks" and "Structure check"). It owns no test of the host; whoever has one asks Modules and
 // compares how each run ends with what its Case wants.
 //
 // Every module is written here, byte by byte or with the small builder of this
@@ -24,7 +24,7 @@ const (
 	GroupTrap    Group = "trap"    // faults in every way that WebAssembly has
 	GroupOrder   Group = "order"   // right calls at the wrong time
 	GroupFrame   Group = "frame"   // record frames that lie
-	GroupPointer Group = "pointer" // arguments over the u32 square (S46)
+	GroupPointer Group = "pointer" // arguments over the u32 square
 	GroupJSON    Group = "json"    // texts that parsers disagree about
 	GroupStdio   Group = "stdio"   // the same over lines
 	GroupFlood   Group = "flood"   // too much of what is allowed
@@ -51,7 +51,7 @@ type Budgets struct {
 type Case struct {
 	Name  string // unique, lower case with dashes
 	Group Group
-	Rule  string // of the specification
+	Rule  string // that the case attacks, in words
 
 	// Wasm builds the module; the same bytes at every call.
 	Wasm func() []byte `json:"-"`
@@ -66,7 +66,7 @@ type Case struct {
 	Subtype string
 	// OrSubtype lists other subtypes that are as good.
 	OrSubtype []string
-	// Trap is trap.kind (R39) when Want is Trapped; empty for any.
+	// Trap is trap.kind when Want is Trapped; empty for any.
 	Trap string
 	// Deadline is the budget that ends the run when Want is TimedOut; empty for
 	// any.

@@ -6,7 +6,7 @@ import "strings"
 // They may compile, and then end without a DONE, or die in the compile worker.
 func compileBombs() []Case {
 	bomb := func(name string, wasm func() []byte) Case {
-		return Case{Name: "compile-" + name, Group: GroupCompile, Rule: "S37", Wasm: wasm, Want: NoDone,
+		return Case{Name: "compile-" + name, Group: GroupCompile, Rule: "compilation limits", Wasm: wasm, Want: NoDone,
 			Or: []string{"module_compile_timeout", "module_compile_memory", "module_compile_failed"}}
 	}
 	return []Case{

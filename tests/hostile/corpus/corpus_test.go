@@ -11,10 +11,12 @@ import (
 	"github.com/sluicehost/sluice/tests/hostile/corpus"
 )
 
-// The walk may cost this much for one hostile module, whatever it declares.
+// walkBytes is the memory that the walk of one hostile module may take, whatever the
+// module declares.
 const walkBytes = 1 << 20
 
-// TestRefusedModules: what the walk must refuse it refuses by the rule that is broken, in little memory.
+// TestRefusedModules: the structure walk refuses each module by the rule that it
+// breaks, in little memory.
 func TestRefusedModules(t *testing.T) {
 	for _, c := range corpus.Modules() {
 		if !c.Refused() {
@@ -41,8 +43,8 @@ func TestRefusedModules(t *testing.T) {
 	}
 }
 
-// Everything else is a well-formed connector, so that it gets as far as its
-// attack: it passes the walk and carries a manifest.
+// All other cases are well-formed connectors that get as far as their attack: they pass
+// the walk and carry a manifest.
 func TestRunnableModules(t *testing.T) {
 	for _, c := range corpus.Modules() {
 		if c.Refused() {

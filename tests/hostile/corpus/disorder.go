@@ -1,12 +1,12 @@
 package corpus
 
-// disorder makes right calls at the wrong time, and ends that do not fit (S48).
+// disorder makes valid calls at the wrong time, and ends that do not fit.
 func disorder() []Case {
 	wrong := func(name, subtype string, body func(c *Connector) Code) Case {
-		return Case{Name: "order-" + name, Group: GroupOrder, Rule: "S48", Want: Violation, Subtype: subtype, Wasm: connector("", body)}
+		return Case{Name: "order-" + name, Group: GroupOrder, Rule: "call order", Want: Violation, Subtype: subtype, Wasm: connector("", body)}
 	}
 	ends := func(name, reason string, body func(c *Connector) Code) Case {
-		return Case{Name: "order-" + name, Group: GroupOrder, Rule: "R39", Want: reason, Wasm: connector("", body)}
+		return Case{Name: "order-" + name, Group: GroupOrder, Rule: "exit and traps", Want: reason, Wasm: connector("", body)}
 	}
 	progress := []byte(`{"message":"x"}`)
 	state := []byte(`{"stream":"items","cursor":{"n":1}}`)

@@ -73,7 +73,7 @@ func each(attempt func(fd Code) Code) Code {
 	return Seq(attempt(mount), Must(), attempt(scratch), Must())
 }
 
-// leaving are paths that leave any directory by themselves, or are none.
+// leaving are paths that leave any directory by themselves, or are not valid.
 var leaving = []string{
 	"..", "../", "../outside.txt", "./../outside.txt", "folder/../../outside.txt", "folder/../../elsewhere/other.txt",
 	"../root/../outside.txt", "inside.txt/../../outside.txt", "/etc/passwd", "/data/inside.txt", "//etc/passwd", "/",
@@ -86,8 +86,8 @@ var linked = []string{
 	"escape-parent/outside.txt", "escape-parent/root/inside.txt", "absolute", "absolute/", "loop", "loop/x",
 }
 
-// fileAttacks must achieve nothing: each attempt gets an errno, or the guest
-// traps and with it the case (S55 to S62).
+// fileAttacks must achieve nothing: each attempt gets an errno; otherwise the guest
+// traps, and the case fails.
 func fileAttacks() []Case {
 	var cases []Case
 	add := func(name, rule, locals string, attack func(f Files) Code) {
@@ -110,59 +110,59 @@ func fileAttacks() []Case {
 			return all
 		})
 	}
-	sweep("read-outside", "S57", func(f Files, fd Code, p string) Code { return f.open(fd, p, 0, rightsRead) })
-	sweep("write-outside", "S57", func(f Files, fd Code, p string) Code { return f.open(fd, p, openTruncate, rightsWrite) })
-	sweep("list-outside", "S57", func(f Files, fd Code, p string) Code { return f.open(fd, p, openDirectory, rightsRead) })
-	sweep("stat-outside", "S57", func(f Files, fd Code, p string) Code { return f.stat(fd, p) })
-	sweep("times-outside", "S57", func(f Files, fd Code, p string) Code { return f.times(fd, p) })
-	sweep("mkdir-outside", "S57", func(f Files, fd Code, p string) Code { return f.one("path_create_directory", fd, p) })
-	sweep("rmdir-outside", "S57", func(f Files, fd Code, p string) Code { return f.one("path_remove_directory", fd, p) })
-	sweep("read-links", "S58", func(f Files, fd Code, p string) Code { return f.readlink(fd, p) })
-	sweep("make-symlinks", "S58", func(f Files, fd Code, p string) Code { return f.symlink(p, fd, "new-link") })
-	sweep("make-hard-links", "S58", func(f Files, fd Code, p string) Code { return f.link(fd, p, fd, "new-link") })
+	sweep("read-outside", "path confinement", func(f Files, fd Code, p string) Code { return f.open(fd, p, 0, rightsRead) })
+	sweep("write-outside", "path confinement", func(f Files, fd Code, p string) Code { return f.open(fd, p, openTruncate, rightsWrite) })
+	sweep("list-outside", "path confinement", func(f Files, fd Code, p string) Code { return f.open(fd, p, openDirectory, rightsRead) })
+	sweep("stat-outside", "path confinement", func(f Files, fd Code, p string) Code { return f.stat(fd, p) })
+	sweep("times-outside", "path confinement", func(f Files, fd Code, p string) Code { return f.times(fd, p) })
+	sweep("mkdir-outside", "path confinement", func(f Files, fd Code, p string) Code { return f.one("path_create_directory", fd, p) })
+	sweep("rmdir-outside", "path confinement", func(f Files, fd Code, p string) Code { return f.one("path_remove_directory", fd, p) })
+	sweep("read-links", "links", func(f Files, fd Code, p string) Code { return f.readlink(fd, p) })
+	sweep("make-symlinks", "links", func(f Files, fd Code, p string) Code { return f.symlink(p, fd, "new-link") })
+	sweep("make-hard-links", "links", func(f Files, fd Code, p string) Code { return f.link(fd, p, fd, "new-link") })
 
-	add("back-from-outside", "S57", "", func(f Files) Code { // the link is not followed before ".." is taken: nothing is there
+	add("back-from-outside", "path confinement", "", func(f Files) Code { // the link is not followed before ".." is taken: nothing is there
 		return f.refusedPaths([]string{"escape-folder/../outside.txt"}, func(fd Code, p string) Code { return f.open(fd, p, 0, rightsRead) })
 	})
-	add("create-outside", "S57", "", func(f Files) Code {
+	add("create-outside", "path confinement", "", func(f Files) Code {
 		return f.refusedPaths([]string{"../new.txt", "/new.txt", "folder/../../new.txt", "escape-folder/new.txt", "escape-parent/new.txt",
 			"new.txt/", "inside.txt/new.txt", "new\x00.txt", ""}, func(fd Code, p string) Code { return f.open(fd, p, openCreate, rightsWrite) })
 	})
-	add("unlink-outside", "S57", "", func(f Files) Code {
+	add("unlink-outside", "path confinement", "", func(f Files) Code {
 		return f.refusedPaths([]string{"../outside.txt", "/etc/passwd", "escape-folder/other.txt", "escape-parent/outside.txt", "..", "."},
 			func(fd Code, p string) Code { return f.one("path_unlink_file", fd, p) })
 	})
-	add("rename-outside", "S57", "", func(f Files) Code {
+	add("rename-outside", "path confinement", "", func(f Files) Code {
 		out := f.refusedPaths([]string{"../stolen.txt", "/stolen.txt", "escape-folder/stolen.txt", "escape-parent/stolen.txt", "folder/../../stolen.txt"},
 			func(fd Code, p string) Code { return f.rename(fd, "inside.txt", fd, p) })
 		in := f.refusedPaths([]string{"../outside.txt", "/etc/passwd", "escape-folder/other.txt", "escape-parent/outside.txt", "folder/../../outside.txt"},
 			func(fd Code, p string) Code { return f.rename(fd, p, fd, "taken.txt") })
 		return Seq(out, in)
 	})
-	add("rename-across-mounts", "S57", "", func(f Files) Code {
+	add("rename-across-mounts", "path confinement", "", func(f Files) Code {
 		return Seq(f.rename(mount, "inside.txt", scratch, "moved.txt"), Must(), f.link(mount, "inside.txt", scratch, "moved.txt"), Must())
 	})
-	add("symlink-then-follow", "S55", "", func(f Files) Code {
+	add("symlink-then-follow", "file descriptors", "", func(f Files) Code {
 		return each(func(fd Code) Code {
 			return Seq(f.symlink("../outside.txt", fd, "mine"), Must(), f.open(fd, "mine", 0, rightsRead))
 		})
 	})
-	add("special-files", "S59", "", func(f Files) Code {
+	add("special-files", "special files", "", func(f Files) Code {
 		return f.refusedPaths([]string{"fifo", "./fifo"}, func(fd Code, p string) Code {
 			return Seq(f.open(fd, p, 0, rightsRead), Must(), f.open(fd, p, 0, rightsWrite))
 		})
 	})
-	add("write-hard-linked", "S58", "", func(f Files) Code {
+	add("write-hard-linked", "links", "", func(f Files) Code {
 		return f.refusedPaths([]string{"shared.txt"}, func(fd Code, p string) Code {
 			return Seq(f.open(fd, p, 0, rightsWrite), Must(), f.open(fd, p, openTruncate, rightsWrite))
 		})
 	})
-	add("path-sizes", "S57", "", func(f Files) Code {
+	add("path-sizes", "path confinement", "", func(f Files) Code {
 		return f.refusedPaths([]string{strings.Repeat("a", 256), strings.Repeat("a", 5_000), strings.Repeat("a/", 65) + "b",
 			strings.Repeat(strings.Repeat("a", 255)+"/", 17) + "b", strings.Repeat("a", 70_000)},
 			func(fd Code, p string) Code { return f.open(fd, p, openCreate, rightsWrite) })
 	})
-	add("pointers", "S46", "", func(f Files) Code {
+	add("pointers", "pointer bounds", "", func(f Files) Code {
 		call := f.WASI("path_open", "iiiiiIIii>i")
 		at := func(fd Code, ptr, length, result uint32) Code {
 			return Seq(fd, I32(0), U32(ptr), U32(length), I32(0), I64(rightsRead), I64(0), I32(0), U32(result), Call(call))
@@ -172,17 +172,17 @@ func fileAttacks() []Case {
 		})
 	})
 	cases[len(cases)-1].Or, cases[len(cases)-1].Subtype = []string{Violation}, "abi_fault"
-	add("descriptor-guessing", "S55", "i", func(f Files) Code {
+	add("descriptor-guessing", "file descriptors", "i", func(f Files) Code {
 		read := f.WASI("fd_read", "iiii>i")
 		try := Seq(Get(0), I32(0), I32(0), I32(resultAt), Call(read), Must())
 		return Seq(Times(0, 0x10000, // 5 to 65540, then what looks negative
 			Seq(Get(0), I32(4), Add, Set(0)), try, Seq(Get(0), I32(4), Sub, Set(0))),
 			I32(-1), I32(0), I32(0), I32(resultAt), Call(read), Must(), I32(-1<<31), I32(0), I32(0), I32(resultAt), Call(read), Must())
 	})
-	add("handle-flood", "G10", "i", func(f Files) Code {
+	add("handle-flood", "handles", "i", func(f Files) Code {
 		return Seq(Times(0, 2_000, f.open(mount, "inside.txt", 0, rightsRead), Drop), f.open(mount, "inside.txt", 0, rightsRead), Must())
 	})
-	add("inode-flood", "S60", "i", func(f Files) Code {
+	add("inode-flood", "quotas", "i", func(f Files) Code {
 		name := f.Text("flood-0000")
 		digit := func(at uint32, shift byte) Code { // one letter of the counter in base 16
 			return Seq(U32(name.Ptr+at), Get(0), I32(int32(shift)), Op(0x76), I32(15), Op(0x71), I32('a'), Add, Store8(0))
@@ -194,7 +194,7 @@ func fileAttacks() []Case {
 			opened, Call(f.WASI("fd_close", "i>i")), Drop), I32(0x7777), Set(0),
 			digit(6, 12), digit(7, 8), digit(8, 4), digit(9, 0), open, Must())
 	})
-	add("sparse-file", "S60", "", func(f Files) Code {
+	add("sparse-file", "quotas", "", func(f Files) Code {
 		size := f.WASI("fd_filestat_set_size", "iI>i")
 		write := f.WASI("fd_pwrite", "iiiIi>i")
 		one := f.Text("x")
@@ -204,7 +204,7 @@ func fileAttacks() []Case {
 			opened, U32(iovec.Ptr), I32(1), I64(1<<40), I32(resultAt+8), Call(write), Must(),
 			opened, U32(iovec.Ptr), I32(1), I64(-1), I32(resultAt+8), Call(write), Must())
 	})
-	add("directory-depth", "S57", "", func(f Files) Code {
+	add("directory-depth", "path confinement", "", func(f Files) Code {
 		var all Code
 		for depth := 1; depth <= 70; depth++ {
 			all = Seq(all, f.one("path_create_directory", mount, strings.TrimSuffix(strings.Repeat("d/", depth), "/")), Drop)
@@ -214,10 +214,9 @@ func fileAttacks() []Case {
 	return cases
 }
 
-// control shows that the directory is there, without which every attack would
-// fail for the wrong reason, and remembers which descriptor it is: the first
-// two preopened ones are MountPath and the scratch directory in some order. It
-// leaves nothing open.
+// control shows that the directory is there, without which every attack would fail for
+// the wrong reason, and remembers which descriptor it is: the first two preopened ones
+// are MountPath and the scratch directory, in either order. It leaves nothing open.
 func (f Files) control() Code {
 	remember := func(mount, scratch int32) Code {
 		return Seq(I32(mountAt), I32(mount), Store(0), I32(scratchAt), I32(scratch), Store(0),

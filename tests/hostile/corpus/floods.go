@@ -6,10 +6,10 @@ import (
 )
 
 // floods send too much of what is allowed. The host coalesces, counts, slows
-// down or ends the run; it never grows (S49, S54).
+// down or ends the run; it never grows.
 func floods() []Case {
 	flood := func(name, want, subtype string, locals string, body func(c *Connector) Code) Case {
-		return Case{Name: "flood-" + name, Group: GroupFlood, Rule: "S49", Want: want, Subtype: subtype, Wasm: connector(locals, body)}
+		return Case{Name: "flood-" + name, Group: GroupFlood, Rule: "output limits", Want: want, Subtype: subtype, Wasm: connector(locals, body)}
 	}
 	calls := func(name string, n int32, function, payload string) Case {
 		return flood(name, Succeeded, "", "i", func(c *Connector) Code {
@@ -57,7 +57,7 @@ func floods() []Case {
 		flood("rejected-records", Succeeded, "", "i", func(c *Connector) Code {
 			many := make([]record, 1_000)
 			for i := range many {
-				many[i] = upsert(fmt.Sprint(i), `{"id":"another"}`) // R78: the key disagrees
+				many[i] = upsert(fmt.Sprint(i), `{"id":"another"}`) // the key disagrees
 			}
 			s := c.Data(frame(many...))
 			return Seq(c.Start(), Times(0, 20, c.Raw("emit", s.Ptr, s.Len), Drop), c.Done(20_000))

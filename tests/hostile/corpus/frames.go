@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A record is one record of a frame by its parts (G11), so that each can lie.
+// A record has the parts of one record of a frame, so that each part can lie.
 type record struct {
 	op, keyKind        byte
 	stream             uint16
@@ -42,7 +42,7 @@ func framed(count uint32, records ...record) []byte {
 func frames() []Case {
 	good := upsert("a", `{"id":"a"}`)
 	lying := func(name, subtype string, bytes []byte) Case {
-		return Case{Name: "frame-" + name, Group: GroupFrame, Rule: "G14", Want: Violation, Subtype: subtype,
+		return Case{Name: "frame-" + name, Group: GroupFrame, Rule: "record frames", Want: Violation, Subtype: subtype,
 			Wasm: connector("", func(c *Connector) Code { return c.Session(c.Send("emit", bytes)) })}
 	}
 	changed := func(change func(*record)) []byte {

@@ -2,7 +2,7 @@ package corpus
 
 import "strings"
 
-// lines attack the stdio profile: one JSON object a line on fd 1 (G18).
+// lines attack the stdio profile: one JSON object a line on fd 1.
 func lines() []Case {
 	var cases []Case
 	for _, t := range hostileTexts() {
@@ -85,7 +85,7 @@ func lines() []Case {
 		})},
 	}
 	for _, c := range harmless {
-		c.Group, c.Rule = GroupStdio, "G18"
+		c.Group, c.Rule = GroupStdio, "stdio lines"
 		cases = append(cases, c)
 	}
 	return cases
@@ -93,6 +93,6 @@ func lines() []Case {
 
 // stdio is a case that says something wrong and then DONE.
 func stdio(name, subtype string, attack func(c *Connector) Code) Case {
-	return Case{Name: "stdio-" + name, Group: GroupStdio, Rule: "G18", Want: Violation, Subtype: subtype,
+	return Case{Name: "stdio-" + name, Group: GroupStdio, Rule: "stdio lines", Want: Violation, Subtype: subtype,
 		Wasm: connector("", func(c *Connector) Code { return Seq(attack(c), c.Say(DoneLine(0))) })}
 }

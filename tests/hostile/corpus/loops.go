@@ -6,10 +6,10 @@ import "time"
 const short = time.Second
 
 // loops never end by themselves: the host ends them at the budget, without the
-// guest's help (S29).
+// guest's help.
 func loops() []Case {
 	endless := func(name string, wasm func() []byte) Case {
-		return Case{Name: "loop-" + name, Group: GroupLoop, Rule: "S29", Wasm: wasm, Want: TimedOut,
+		return Case{Name: "loop-" + name, Group: GroupLoop, Rule: "end of a budget", Wasm: wasm, Want: TimedOut,
 			Budgets: Budgets{Compute: short, Active: 4 * short, Stall: 2 * short}}
 	}
 	calling := func(name, function, signature string, arguments Code) Case {
@@ -70,7 +70,7 @@ func loops() []Case {
 // sleeping polls one relative clock again and again.
 func sleeping(name string, nanoseconds uint64) Case {
 	return Case{
-		Name: "loop-" + name, Group: GroupLoop, Rule: "S27", Want: TimedOut,
+		Name: "loop-" + name, Group: GroupLoop, Rule: "call deadlines", Want: TimedOut,
 		Budgets: Budgets{Compute: 2 * short, Active: 2 * short, Stall: short},
 		Wasm: connector("", func(c *Connector) Code {
 			// userdata, tag 0 (clock), id 1 (monotonic), timeout, precision, flags 0

@@ -2,8 +2,8 @@ package corpus
 
 import "fmt"
 
-// pointers covers the edges of the u32 square with two pages of memory (S46,
-// G9). What is out of range is a violation; what is in range and empty or too
+// pointers covers the edges of the u32 square with two pages of memory. What is out
+// of range is a violation; what is in range and empty or too
 // long is refused for that instead.
 func pointers() []Case {
 	const end = 2 * 65_536
@@ -28,18 +28,18 @@ func pointers() []Case {
 	for _, function := range []string{"emit", "progress", "log"} {
 		for _, e := range edges {
 			cases = append(cases, Case{
-				Name: fmt.Sprintf("pointer-%s-%x-%x", function, e.ptr, e.length), Group: GroupPointer, Rule: "S46",
+				Name: fmt.Sprintf("pointer-%s-%x-%x", function, e.ptr, e.length), Group: GroupPointer, Rule: "pointer bounds",
 				Want: Violation, Subtype: e.subtype,
 				Wasm: connector("", func(c *Connector) Code { return c.Session(Seq(c.Raw(function, e.ptr, e.length), Drop)) }),
 			})
 		}
 	}
 	fault := func(name, subtype string, attack func(c *Connector) Code) Case {
-		return Case{Name: "pointer-" + name, Group: GroupPointer, Rule: "S46", Want: Violation, Subtype: subtype,
+		return Case{Name: "pointer-" + name, Group: GroupPointer, Rule: "pointer bounds", Want: Violation, Subtype: subtype,
 			Wasm: connector("", func(c *Connector) Code { return c.Session(attack(c)) })}
 	}
 	harmless := func(name string, attack func(c *Connector) Code) Case {
-		return Case{Name: "pointer-" + name, Group: GroupPointer, Rule: "S46", Want: Succeeded,
+		return Case{Name: "pointer-" + name, Group: GroupPointer, Rule: "pointer bounds", Want: Succeeded,
 			Wasm: connector("", func(c *Connector) Code { return c.Session(attack(c)) })}
 	}
 	reply := func(c *Connector, dst, size uint32) Code {

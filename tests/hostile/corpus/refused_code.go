@@ -55,7 +55,7 @@ func refusedCode() []Case {
 	}
 }
 
-// fourGigaLocals is 30 bytes that end an engine with a 32 GB allocation (S35).
+// fourGigaLocals is 30 bytes that end an engine with a 32 GB allocation.
 var fourGigaLocals = Seq(Header,
 	Section(1, Op(1, 0x60, 0, 0)), Section(3, Op(1, 0)),
 	Section(10, Op(1, 8, 1, 0xff, 0xff, 0xff, 0xff, 0x0f, 0x7f, 0x0b)))

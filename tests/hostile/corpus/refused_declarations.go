@@ -84,9 +84,9 @@ func refusedDeclarations() []Case {
 	}
 }
 
-// refusedImport is a module that asks for one thing more than it can have.
+// refusedImport is a module that imports one thing that it may not have.
 func refusedImport(name, rule string, entry Code) Case {
 	c := refused(name, rule, altered(map[byte]Code{2: vector(entry)}))
-	c.Rule = "G4"
+	c.Rule = "allowed imports"
 	return c
 }

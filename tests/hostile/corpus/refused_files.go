@@ -61,7 +61,7 @@ func followed(more ...Code) func() []byte {
 }
 
 func refused(name, rule string, wasm func() []byte) Case {
-	return Case{Name: "refused-" + name, Group: GroupRefused, Rule: "S34", Wasm: wasm, Want: rule}
+	return Case{Name: "refused-" + name, Group: GroupRefused, Rule: "structure walk", Wasm: wasm, Want: rule}
 }
 
 // refusedFiles breaks the frame of the file: header, sections, numbers.

@@ -1,25 +1,25 @@
 package corpus
 
-// systemCalls give WASI what no library sends. Without the filesystem binding
-// nothing is open besides the three standard descriptors (G15, G16).
+// systemCalls pass arguments to WASI that no library sends. Without the filesystem
+// binding only the three standard descriptors are open.
 func systemCalls() []Case {
 	fails := func(name, rule, locals string, attack func(c *Connector) Code) Case {
 		return Case{Name: "system-" + name, Group: GroupSystem, Rule: rule, Want: Succeeded, Wasm: connector(locals, func(c *Connector) Code {
 			return Seq(attack(c), c.Say(DoneLine(0)))
 		})}
 	}
-	// A bad pointer is an errno of WASI, or ends the run as one of the ABI does.
+	// A bad pointer gives an errno of WASI, or ends the run as in a call of the ABI.
 	pointer := func(name, locals string, attack func(c *Connector) Code) Case {
-		c := fails(name, "S46", locals, attack).or(Violation)
+		c := fails(name, "pointer bounds", locals, attack).or(Violation)
 		c.Subtype = "abi_fault"
 		return c
 	}
 	return []Case{
-		fails("no-preopens", "G16", "i", func(c *Connector) Code {
+		fails("no-preopens", "no preopened directories", "i", func(c *Connector) Code {
 			prestat := c.WASI("fd_prestat_get", "ii>i")
 			return Times(0, 1_024, Get(0), I32(2), Add, I32(resultAt), Call(prestat), Must())
 		}),
-		fails("paths-on-streams", "G16", "", func(c *Connector) Code {
+		fails("paths-on-streams", "no preopened directories", "", func(c *Connector) Code {
 			f := Files{c}
 			var all Code
 			for fd := range int32(12) {
@@ -29,7 +29,7 @@ func systemCalls() []Case {
 			}
 			return all
 		}),
-		fails("sockets", "G15", "", func(c *Connector) Code {
+		fails("sockets", "WASI functions", "", func(c *Connector) Code {
 			accept, shutdown := c.WASI("sock_accept", "iii>i"), c.WASI("sock_shutdown", "ii>i")
 			receive, send := c.WASI("sock_recv", "iiiiii>i"), c.WASI("sock_send", "iiiii>i")
 			one := c.Text("x")
@@ -43,7 +43,7 @@ func systemCalls() []Case {
 			}
 			return all
 		}),
-		fails("seek-streams", "G15", "", func(c *Connector) Code {
+		fails("seek-streams", "WASI functions", "", func(c *Connector) Code {
 			seek := c.WASI("fd_seek", "iIii>i")
 			var all Code
 			for fd := range int32(3) {
@@ -51,7 +51,7 @@ func systemCalls() []Case {
 			}
 			return all
 		}),
-		fails("unknown-clock", "G15", "", func(c *Connector) Code {
+		fails("unknown-clock", "WASI functions", "", func(c *Connector) Code {
 			clock := c.WASI("clock_time_get", "iIi>i")
 			return Seq(I32(99), I64(0), I32(resultAt), Call(clock), Must(), I32(-1), I64(0), I32(resultAt), Call(clock), Must())
 		}),

@@ -2,16 +2,16 @@ package corpus
 
 import "strings"
 
-// texts are JSON that parsers disagree about, sent as a PROGRESS call (S47, G8).
+// texts are JSON that parsers disagree about, sent as a PROGRESS call.
 func texts() []Case {
 	var cases []Case
 	for _, t := range hostileTexts() {
 		cases = append(cases, Case{
-			Name: "json-" + t.name, Group: GroupJSON, Rule: "S47", Want: Violation, Subtype: t.subtype,
+			Name: "json-" + t.name, Group: GroupJSON, Rule: "strict JSON", Want: Violation, Subtype: t.subtype,
 			Wasm: connector("", func(c *Connector) Code { return c.Session(c.Send("progress", []byte(t.text))) }),
 		})
 	}
-	deepest := Case{Name: "json-depth-64", Group: GroupJSON, Rule: "G8", Want: Succeeded,
+	deepest := Case{Name: "json-depth-64", Group: GroupJSON, Rule: "JSON depth", Want: Succeeded,
 		Wasm: connector("", func(c *Connector) Code {
 			return c.Session(c.Send("progress", []byte(`{"message":"x","extra":`+nestedArrays(63)+`}`)))
 		})}

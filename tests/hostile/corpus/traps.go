@@ -1,13 +1,13 @@
 package corpus
 
-// traps fault in each way that the engine has a word for (R39, S44).
+// traps fault in every way that the engine distinguishes.
 func traps() []Case {
 	trap := func(name, kind string, body Code) Case {
-		return Case{Name: "trap-" + name, Group: GroupTrap, Rule: "R39", Want: Trapped, Trap: kind,
+		return Case{Name: "trap-" + name, Group: GroupTrap, Rule: "exit and traps", Want: Trapped, Trap: kind,
 			Wasm: connector("", func(*Connector) Code { return body })}
 	}
 	indirect := func(name string, index int32) Case {
-		return Case{Name: "trap-" + name, Group: GroupTrap, Rule: "R39", Want: Trapped, Trap: "indirect_call", Wasm: func() []byte {
+		return Case{Name: "trap-" + name, Group: GroupTrap, Rule: "exit and traps", Want: Trapped, Trap: "indirect_call", Wasm: func() []byte {
 			b := NewBuilder()
 			b.Table(4, 4)
 			b.Elements(b.Func(">i", "", I32(1))) // of another type than the call
@@ -31,21 +31,21 @@ func traps() []Case {
 		indirect("indirect-null", 1),
 		indirect("indirect-beyond", 4),
 		indirect("indirect-negative", -1),
-		{Name: "trap-after-start", Group: GroupTrap, Rule: "R39", Want: Trapped, Trap: "unreachable",
+		{Name: "trap-after-start", Group: GroupTrap, Rule: "exit and traps", Want: Trapped, Trap: "unreachable",
 			Wasm: connector("", func(c *Connector) Code { return Seq(c.Start(), Unreachable) })},
-		{Name: "trap-data-beyond-memory", Group: GroupTrap, Rule: "R187", Want: LaunchFail, Or: []string{Trapped}, Wasm: func() []byte {
+		{Name: "trap-data-beyond-memory", Group: GroupTrap, Rule: "launch failures", Want: LaunchFail, Or: []string{Trapped}, Wasm: func() []byte {
 			b := NewBuilder()
 			b.DataAt(1<<31, []byte("x"))
 			return b.Main("", nil).Bytes()
 		}},
-		{Name: "trap-elements-beyond-table", Group: GroupTrap, Rule: "R187", Want: LaunchFail, Or: []string{Trapped, NoDone}, Wasm: func() []byte {
+		{Name: "trap-elements-beyond-table", Group: GroupTrap, Rule: "launch failures", Want: LaunchFail, Or: []string{Trapped, NoDone}, Wasm: func() []byte {
 			b := NewBuilder()
 			b.Table(1, 1)
 			f := b.Func(">", "", nil)
 			b.Elements(f, f)
 			return b.Main("", nil).Bytes()
 		}},
-		{Name: "trap-in-start-section", Group: GroupTrap, Rule: "R187", Want: LaunchFail, Or: []string{Trapped}, Wasm: func() []byte {
+		{Name: "trap-in-start-section", Group: GroupTrap, Rule: "launch failures", Want: LaunchFail, Or: []string{Trapped}, Wasm: func() []byte {
 			b := NewBuilder()
 			b.AtInstantiation(b.Func(">", "", Unreachable))
 			return b.Main("", nil).Bytes()

@@ -17,7 +17,7 @@ var pages = template.Must(template.ParseFS(files, "pages/*.html"))
 // Options are the one customer of the bank.
 type Options struct {
 	User, Password, Code string
-	// Greeting is shown to who is signed in.
+	// Greeting is shown to users who are signed in.
 	Greeting string
 }
 
@@ -100,7 +100,7 @@ func answer(w http.ResponseWriter, v any) {
 
 const cookie = "portal"
 
-// of is the session of a request, with the lock held; nil for none.
+// of returns the session of a request, or nil. The caller holds the lock.
 func (s *Site) of(r *http.Request) *session {
 	c, err := r.Cookie(cookie)
 	if err != nil {
@@ -116,7 +116,7 @@ func (s *Site) begin(w http.ResponseWriter) {
 	http.SetCookie(w, &http.Cookie{Name: cookie, Value: id, Path: "/", HttpOnly: true, MaxAge: 30 * 86400, SameSite: http.SameSiteLaxMode}) // #nosec G124 -- the demonstration is served on plain loopback
 }
 
-// view is what pages are made of.
+// view is the data of a page.
 type view struct {
 	Greeting, Trouble string
 	Accounts          []account
@@ -137,7 +137,7 @@ func (s *Site) show(page string) http.HandlerFunc {
 	}
 }
 
-// signedIn sends everybody else to the login.
+// signedIn redirects users without a session to the login.
 func (s *Site) signedIn(next func(http.ResponseWriter, *http.Request, *session)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()

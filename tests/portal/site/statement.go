@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// An account is one of the customer's.
+// An account is one of the customer's accounts.
 type account struct{ Number, Name, Balance string }
 
 var ledger = []account{

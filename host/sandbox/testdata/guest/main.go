@@ -86,8 +86,8 @@ func main() {
 		}
 	case "sleep":
 		before := time.Now()
-		time.Sleep(30 * time.Millisecond)
-		call(logText, fmt.Sprint("slept ", time.Since(before) >= 30*time.Millisecond))
+		time.Sleep(300 * time.Millisecond) // long enough that it is not over before the host is asked
+		call(logText, fmt.Sprint("slept ", time.Since(before) >= 300*time.Millisecond))
 	case "handle":
 		var buf [8]byte
 		n := read(7, unsafe.Pointer(&buf[0]), 8)

@@ -1,4 +1,4 @@
-// Neighbour is an honest connector that runs beside the attacks.
+// Neighbour is an honest connector that runs during the attacks.
 package main
 
 import (

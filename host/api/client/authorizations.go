@@ -1,0 +1,43 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/sluicehost/sluice/host"
+)
+
+type authorizationClient struct{ *transport }
+
+var _ host.Authorizations = (*Client)(nil)
+
+// Authorize has a server give out tokens for a secret.
+func (c authorizationClient) Authorize(ctx context.Context, q host.NewAuthorization) (out host.Authorization, err error) {
+	authorization, err := json.Marshal(q)
+	if err != nil {
+		return out, fmt.Errorf("encode request: %w", err)
+	}
+	parts := []part{{"authorization", authorization}}
+	if q.Given != nil {
+		parts = append(parts, part{"module", q.Given.Module}, part{"signature", q.Given.Signature})
+	}
+	_, err = c.upload(ctx, at("authorizations"), &out, parts...)
+	return out, err
+}
+
+// Authorization waits, for a while, until it stands otherwise than after.
+func (c authorizationClient) Authorization(ctx context.Context, id, after string) (out host.Authorization, err error) {
+	q := url.Values{}
+	if after != "" {
+		q.Set("after", after)
+	}
+	return out, c.get(ctx, at("authorizations", id), q, &out)
+}
+
+// CancelAuthorization ends an authorization.
+func (c authorizationClient) CancelAuthorization(ctx context.Context, id string) error {
+	return c.call(ctx, http.MethodDelete, at("authorizations", id), nil, nil, nil)
+}

@@ -1,0 +1,244 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/network"
+	"github.com/sluicehost/sluice/host/oauth"
+	"github.com/sluicehost/sluice/host/run"
+)
+
+// Bounds of authorizations.
+const (
+	maxAuthorizations = 8                // at once, with those whose end was not taken note of
+	authorizationLook = 30 * time.Second // how long a look waits
+	authorizationKept = 90 * time.Second // since the last look: whoever began it has gone
+)
+
+// authorizations implements host.Authorizations.
+type authorizations struct {
+	*authorizer
+	workflows *workflows
+
+	mu     sync.Mutex // guards what follows
+	open   map[string]*authorization
+	closed bool
+}
+
+var _ host.Authorizations = (*authorizations)(nil)
+
+// An authorization is in the making, by a goroutine of its own, or is over.
+type authorization struct {
+	id    string
+	by    string // the principal that may look
+	end   context.CancelFunc
+	ended chan struct{} // closed when nothing is done for it any more
+	kept  *time.Timer   // forgets it
+
+	mu      sync.Mutex // guards what follows
+	now     host.Authorization
+	changed chan struct{} // closed when now is replaced
+}
+
+// tell says how it stands.
+func (a *authorization) tell(change func(*host.Authorization)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	change(&a.now)
+	close(a.changed)
+	a.changed = make(chan struct{})
+}
+
+func (a *authorization) look() (host.Authorization, <-chan struct{}) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.now, a.changed
+}
+
+// Authorize implements host.Authorizations.
+func (as *authorizations) Authorize(ctx context.Context, q host.NewAuthorization) (host.Authorization, error) {
+	if q.Given == nil {
+		return host.Authorization{}, invalid("given", "required", "it names what is authorized")
+	}
+	w, err := as.workflows.fromGiven(ctx, q.Connector, q.Given)
+	if err != nil {
+		return host.Authorization{}, asRefusal(err)
+	}
+	o, err := Authorizable(w.loaded.Manifest, q.Secret)
+	switch {
+	case err != nil:
+		return host.Authorization{}, invalid("secret", "authorizable", "%v", err)
+	case !slices.Contains(o.Authorize, q.Flow):
+		return host.Authorization{}, invalid("flow", "offered", "the connector offers no such way")
+	}
+	given, err := as.bindings.approval(w.loaded.Manifest, host.Bindings{Network: q.Given.Bindings.Network})
+	if err != nil {
+		return host.Authorization{}, err
+	}
+	who := RunRequest{Connector: w.loaded, Connection: w.connection, Config: q.Given.Settings, Approved: given.Approved}
+	under, end := context.WithCancel(context.WithoutCancel(ctx))
+	a := &authorization{by: host.Who(ctx).ID, end: end, ended: make(chan struct{}), changed: make(chan struct{})}
+	a.now = host.Authorization{ConnectionID: string(who.connectionID()), Secret: q.Secret, Status: host.AuthorizationStarting}
+	if err := as.admit(a); err != nil {
+		return host.Authorization{}, err
+	}
+	c, via, err := as.begin(ctx, who, o, q.Secret)
+	if err != nil {
+		close(a.ended)
+		as.forget(a)
+		return host.Authorization{}, asRefusal(err)
+	}
+	a.now.ClientID = abi.Clean(c.ID)
+	go func() {
+		defer close(a.ended)
+		defer via.Close()
+		s, err := a.ask(under, c, q.Flow)
+		if err == nil {
+			err = as.keep(under, w.loaded.Manifest, o, who.connectionID(), q.Secret, s)
+		}
+		a.tell(func(now *host.Authorization) { as.over(now, err) })
+	}()
+	now, _ := a.look()
+	return now, nil
+}
+
+// admit makes a place for an authorization, and gives it its id.
+func (as *authorizations) admit(a *authorization) error {
+	as.mu.Lock()
+	defer as.mu.Unlock()
+	switch {
+	case as.closed:
+		return host.Refuse("unavailable", "the host is stopping")
+	case len(as.open) >= maxAuthorizations:
+		return host.Refuse("rate_limited", "%d authorizations wait for their owner; end one of them first", len(as.open))
+	case as.open == nil:
+		as.open = map[string]*authorization{}
+	}
+	a.id = "aut_" + strings.TrimPrefix(string(run.NewRunID(time.Now())), "run_")
+	a.now.AuthorizationID = a.id
+	a.kept = time.AfterFunc(authorizationKept, func() { as.forget(a) })
+	as.open[a.id] = a
+	return nil
+}
+
+// ask has the server give out a token, and says what the owner has to do for it.
+func (a *authorization) ask(ctx context.Context, c *oauth.Client, flow string) (oauth.Stored, error) {
+	if flow == abi.OAuthDevice {
+		return c.Device(ctx, func(d oauth.DeviceCode) {
+			a.tell(func(now *host.Authorization) {
+				until := d.Expires.UTC()
+				now.Status, now.URL, now.Server, now.Code, now.ExpiresAt = host.AuthorizationWaiting, d.URL, d.Host, d.Code, &until
+			})
+		})
+	}
+	return c.Browser(ctx, func(url string) {
+		a.tell(func(now *host.Authorization) { now.Status, now.URL = host.AuthorizationWaiting, url })
+	})
+}
+
+// over is how an authorization ended.
+func (as *authorizations) over(now *host.Authorization, err error) {
+	now.Status, now.URL, now.Server, now.Code, now.ExpiresAt = host.AuthorizationStored, "", "", "", nil
+	if err == nil {
+		return
+	}
+	var denied *network.Error
+	var failed *oauth.Error
+	var refused *host.Refusal
+	now.Status = host.AuthorizationFailed
+	switch {
+	case errors.Is(err, context.Canceled):
+		now.Error, now.Message = "cancelled", "it was given up"
+	case errors.As(err, &denied) && denied.Errno == abi.EDENIED:
+		now.Error, now.Message = denied.Code, denied.Message
+	case errors.As(err, &failed):
+		now.Error, now.Message = failed.Code, failed.Message+"; nothing is stored"
+	case errors.As(asRefusal(err), &refused):
+		now.Error, now.Message = refused.Code, refused.Message
+	default:
+		as.Options.Log.Error("authorization failed", "error", err)
+		now.Error, now.Message = "runtime_error", "the host failed to store it; its log says more"
+	}
+	now.Message = abi.Cut(abi.Clean(now.Message), 1000)
+}
+
+// find finds an authorization of who asks. That of another is store.ErrNotFound.
+func (as *authorizations) find(ctx context.Context, id string) (*authorization, error) {
+	as.mu.Lock()
+	defer as.mu.Unlock()
+	a := as.open[id]
+	if a == nil || a.by != host.Who(ctx).ID {
+		return nil, notFound("authorization")
+	}
+	a.kept.Reset(authorizationKept)
+	return a, nil
+}
+
+// Authorization implements host.Authorizations.
+func (as *authorizations) Authorization(ctx context.Context, id, after string) (host.Authorization, error) {
+	a, err := as.find(ctx, id)
+	if err != nil {
+		return host.Authorization{}, err
+	}
+	late := time.NewTimer(authorizationLook)
+	defer late.Stop()
+	for {
+		now, changed := a.look()
+		if now.Status != after {
+			return now, nil
+		}
+		select {
+		case <-changed:
+		case <-late.C:
+			return now, nil
+		case <-ctx.Done():
+			return now, ctx.Err()
+		}
+	}
+}
+
+// CancelAuthorization implements host.Authorizations.
+func (as *authorizations) CancelAuthorization(ctx context.Context, id string) error {
+	a, err := as.find(ctx, id)
+	if err != nil {
+		return err
+	}
+	as.forget(a)
+	select {
+	case <-a.ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// forget ends an authorization and takes it off the list.
+func (as *authorizations) forget(a *authorization) {
+	as.mu.Lock()
+	defer as.mu.Unlock()
+	delete(as.open, a.id)
+	a.kept.Stop()
+	a.end()
+}
+
+// close ends all of them, and waits until they are over.
+func (as *authorizations) close() {
+	as.mu.Lock()
+	as.closed = true
+	var all []*authorization
+	for _, a := range as.open {
+		all = append(all, a)
+	}
+	as.mu.Unlock()
+	for _, a := range all {
+		as.forget(a)
+		<-a.ended
+	}
+}

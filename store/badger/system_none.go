@@ -1,0 +1,20 @@
+//go:build !unix
+
+package badger
+
+import (
+	"errors"
+	"fmt"
+	"os"
+)
+
+// acquireLock refuses: without locks of files a data directory may be opened twice. A
+// store in memory needs none.
+func acquireLock(dir string) (*os.File, error) {
+	return nil, fmt.Errorf("lock data directory %s: %w on this system; use --store memory:", dir, errors.ErrUnsupported)
+}
+
+func freeSpace(string) (uint64, error) { return 0, errors.ErrUnsupported }
+
+// private does nothing where files have no modes.
+func private() {}
