@@ -39,7 +39,7 @@ func Open(dir string, opts Options) (*Store, error) {
 	}
 	s, err := openLocked(dir, opts)
 	if err != nil {
-		lock.Close()
+		_ = releaseLock(lock)
 		return nil, err
 	}
 	s.lock = lock
