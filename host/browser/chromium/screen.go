@@ -304,22 +304,39 @@ func (s *Screen) Click(ctx context.Context, node page.Ref) error {
 	if err := t.ScrollTo(ctx, node, page.Middle, page.Center); err != nil {
 		return err
 	}
-	r, err := t.Ready(ctx, node, page.Point{X: 0.5, Y: 0.5})
+	r, l, err := t.placed(ctx, node)
 	if err != nil {
 		return err
 	}
 	switch r.Fault {
 	case "", "unstable", "obscured":
-		l, err := t.screenScale(ctx)
-		if err != nil {
-			return err
-		}
 		_, err = t.Click(ctx, page.Click{At: l.sent(r.Point)})
 		return err
 	case "detached":
 		return page.ErrGone
 	}
 	return page.ErrKind
+}
+
+// placed is where a node is, and how the document is seen: both at one time, and not
+// while a picture is taken, for which the browser shows the document differently.
+func (t *Tab) placed(ctx context.Context, node page.Ref) (r page.Readiness, l screenScale, err error) {
+	err = t.steady(ctx, func(ctx context.Context) error {
+		for range 10 {
+			if l, err = t.screenScale(ctx); err != nil {
+				return err
+			}
+			if r, err = t.Ready(ctx, node, page.Point{X: 0.5, Y: 0.5}); err != nil {
+				return err
+			}
+			after, err := t.screenScale(ctx)
+			if err != nil || after == l {
+				return err
+			}
+		}
+		return nil // it never rests: what was seen last is as good as any
+	})
+	return r, l, err
 }
 
 // FocusOn gives a node the focus.
