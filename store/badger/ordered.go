@@ -98,7 +98,7 @@ func (ws *windows) forget(number uint64) {
 
 // page reads one page. The snapshot is opened after a window was found, so it is
 // never older than the window.
-func (ws *windows) page(ctx context.Context, q store.RecordQuery, open func(context.Context) (*snapshot, error)) (store.RecordPage, error) {
+func (ws *windows) page(ctx context.Context, q store.RecordQuery, open opener) (store.RecordPage, error) {
 	at := q.AfterKey
 	if at != "" && !q.Descending {
 		at += "\x00"
