@@ -49,15 +49,11 @@ type Module struct {
 	CodeBytes    int64 // size of the code section
 	DataBytes    int64 // bytes of initial data in all segments
 	CustomBytes  int64 // custom sections in all
-	Types        int
-	Functions    int // defined ones, without imports
+	Functions    int   // defined ones, without imports
 	Globals      int
-	Exports      int
-	Elements     int // element segments
 	DataSegments int
 	MaxNesting   int   // deepest block nesting of any function
 	MaxBody      int64 // size of the largest function body
-	HasStart     bool  // has a start section, which runs before _start
 }
 
 // Uses reports whether m imports any function of the named import module, such

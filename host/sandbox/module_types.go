@@ -52,7 +52,6 @@ func (w *moduleWalk) typeSection() {
 		}
 		w.types = append(w.types, t)
 	}
-	w.m.Types = n
 }
 
 // valueTypes reads a list of value types and returns its length.
@@ -179,7 +178,6 @@ func (w *moduleWalk) exportSection() {
 			w.startExport(at, kind, int(index))
 		}
 	}
-	w.m.Exports = n
 }
 
 // entities returns how many things of a kind the module has.
@@ -234,5 +232,4 @@ func (w *moduleWalk) startSection() {
 	case index < w.importedFuncs:
 		w.refuse(fault(RuleStartFunction, at, "the start function is an import"))
 	}
-	w.m.HasStart = true
 }
