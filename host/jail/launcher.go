@@ -1,6 +1,7 @@
 package jail
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,9 +86,7 @@ func (o Options) withIDs() Options {
 			o.FirstUID, o.LastUID = firstContainerUID, lastContainerUID
 		}
 	}
-	if o.GID == 0 {
-		o.GID = o.FirstUID
-	}
+	o.GID = cmp.Or(o.GID, o.FirstUID)
 	return o
 }
 

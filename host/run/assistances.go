@@ -2,6 +2,7 @@ package run
 
 import (
 	"bytes"
+	"cmp"
 	"regexp"
 	"slices"
 	"time"
@@ -34,10 +35,7 @@ func (as *assistances) assist(m *abi.AssistanceMessage) {
 	if m.TimeoutSeconds != nil {
 		as.deadlines[m.ID] = time.Now().Add(seconds(*m.TimeoutSeconds))
 	}
-	message := as.canary.Assistance(m.Message, 200)
-	if message == "" {
-		message = "Owner assistance requested."
-	}
+	message := cmp.Or(as.canary.Assistance(m.Message, 200), "Owner assistance requested.")
 	d := data{
 		"assistance_request_id": as.canary.Text(m.ID), "message": message, "progress_posture": m.ProgressPosture, "owner_action": m.OwnerAction,
 		"response_obligation": m.ResponseObligation, "sensitivity": m.Sensitivity, "stream": nullable(m.Stream),

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -171,9 +172,7 @@ func (cl *calls) emit(frame []byte) {
 			cl.outcome.violate(v)
 			return
 		}
-		if m.EmittedAt == 0 {
-			m.EmittedAt = now
-		}
+		m.EmittedAt = cmp.Or(m.EmittedAt, now)
 		if cl.records.admit(m); !cl.outcome.ready() {
 			return
 		}

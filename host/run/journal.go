@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -236,10 +237,7 @@ func (j *journal) appended(events []store.Event) span {
 
 // workflow is what the run is called where it was asked for.
 func (j *journal) workflow() string {
-	if id := j.plan.Request.WorkflowID; id != "" {
-		return id
-	}
-	return string(j.plan.Connection.ID)
+	return cmp.Or(j.plan.Request.WorkflowID, string(j.plan.Connection.ID))
 }
 
 // tracedActivity begins the span of a call that is handled beside the loop.

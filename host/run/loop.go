@@ -116,13 +116,6 @@ func (r *run) do(ctx context.Context) (*Result, error) {
 	return result, nil
 }
 
-func orForever(d time.Duration) time.Duration {
-	if d == 0 {
-		return 1 << 62
-	}
-	return d
-}
-
 // tick is how often budgets are looked at.
 const tick = 100 * time.Millisecond
 

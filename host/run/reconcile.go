@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -159,9 +160,7 @@ func takenOver(event func(typ, status string, d data) (store.Event, error), l st
 	if err != nil {
 		return nil, err
 	}
-	if hostID == "" {
-		hostID = l.HostID // the store is this installation's alone
-	}
+	hostID = cmp.Or(hostID, l.HostID) // the store is this installation's alone
 	acquired, err := event("lease.acquired", "started", data{"leaseId": leaseID(l), "host": "cloud", "instanceId": hostID})
 	return []store.Event{lost, acquired}, err
 }

@@ -20,6 +20,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"io"
@@ -107,9 +108,7 @@ type Run struct {
 
 // New makes a run of a plan.
 func New(p *Plan, d Deps) *Run {
-	if d.Handles == nil {
-		d.Handles = rand.Reader
-	}
+	d.Handles = cmp.Or(d.Handles, rand.Reader)
 	if d.LeaseTTL == 0 {
 		d.LeaseTTL, d.LeaseRenew = time.Minute, 15*time.Second
 	}

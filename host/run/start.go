@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,7 +67,7 @@ func (r *run) acquire(ctx context.Context, with func(store.Run) []store.Write) e
 // launch brings the guest to its start line and makes run.started durable
 // before it may cross it. It reports whether there is a guest to run.
 func (r *run) launch(ctx context.Context) bool {
-	prepare, cancel := context.WithTimeout(ctx, orForever(r.plan.Budgets.Prepare))
+	prepare, cancel := context.WithTimeout(ctx, cmp.Or(r.plan.Budgets.Prepare, 1<<62)) // or for ever
 	defer cancel()
 	var guest Guest
 	var files binding.Binding

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -49,9 +50,7 @@ type Spec struct {
 // start only. A module that cannot run is a *Failure; after Probe found a hole
 // nothing runs, ErrIsolationBroken.
 func (s *Sandbox) Start(ctx context.Context, spec Spec) (*Guest, error) {
-	if spec.MemoryBytes == 0 {
-		spec.MemoryBytes = defaultMemory
-	}
+	spec.MemoryBytes = cmp.Or(spec.MemoryBytes, defaultMemory)
 	if spec.MemoryBytes > maxMemory {
 		return nil, &Failure{Code: CodeWorkerFailed, Detail: fmt.Sprintf("guest.memory of %d bytes is over %d", spec.MemoryBytes, uint64(maxMemory))}
 	}

@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/json"
@@ -128,9 +129,7 @@ func (f *Fold) ask(id string, e store.Event, m members) {
 		Message: m.text("message"), Stream: string(e.Stream), Attachments: attachmentsOf(m),
 		Status: ItemOpen, CreatedAt: store.Time(e.OccurredAt),
 	}
-	if i.Kind == "" {
-		i.Kind = "assistance"
-	}
+	i.Kind = cmp.Or(i.Kind, "assistance")
 	if m.object("input_schema") != nil {
 		i.InputSchema = m.raw("input_schema")
 	}

@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"github.com/sluicehost/sluice/store"
@@ -167,9 +168,7 @@ func base(row store.Run, a About) Snapshot {
 			Attempt: row.Attempt, RetryOf: row.RetryOf, TraceID: row.TraceID, Assistance: []Item{}, RetentionFloor: a.RetentionFloor,
 		},
 	}
-	if s.WorkflowID == "" {
-		s.WorkflowID = string(row.ConnectionID)
-	}
+	s.WorkflowID = cmp.Or(s.WorkflowID, string(row.ConnectionID))
 	if !row.StartedAt.IsZero() {
 		s.StartedAt = store.Time(row.StartedAt)
 	}
@@ -213,12 +212,8 @@ func (f *Fold) over(s *Snapshot) {
 	if e.object("details") != nil {
 		s.Error.Details = e.raw("details")
 	}
-	if s.Error.Code == "" {
-		s.Error.Code = s.Sluice.TerminalReason
-	}
-	if s.Error.Message == "" {
-		s.Error.Message = m.text("failure_message")
-	}
+	s.Error.Code = cmp.Or(s.Error.Code, s.Sluice.TerminalReason)
+	s.Error.Message = cmp.Or(s.Error.Message, m.text("failure_message"))
 }
 
 // checkpointsOf is the checkpoint_summary of a result, which a terminal block

@@ -1,6 +1,7 @@
 package badger
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -89,12 +90,8 @@ func (o Options) streamMemory() int64 {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.bulkRoll == 0 {
-		o.bulkRoll = bulkRoll
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	o.bulkRoll = cmp.Or(o.bulkRoll, bulkRoll)
 	if o.memRows == 0 {
 		o.memRows = memRows
 		if o.Small {
@@ -107,18 +104,10 @@ func (o Options) withDefaults() Options {
 			o.windowBytes = windowBytes / 4
 		}
 	}
-	if o.QueueBytes == 0 {
-		o.QueueBytes = defaultQueueBytes
-	}
-	if o.FreeStart == 0 {
-		o.FreeStart = defaultFreeStart
-	}
-	if o.FreeIngest == 0 {
-		o.FreeIngest = defaultFreeIngest
-	}
-	if o.FreeStop == 0 {
-		o.FreeStop = defaultFreeStop
-	}
+	o.QueueBytes = cmp.Or(o.QueueBytes, defaultQueueBytes)
+	o.FreeStart = cmp.Or(o.FreeStart, defaultFreeStart)
+	o.FreeIngest = cmp.Or(o.FreeIngest, defaultFreeIngest)
+	o.FreeStop = cmp.Or(o.FreeStop, defaultFreeStop)
 	if o.Fault == nil {
 		o.Fault = func(string) error { return nil }
 	}

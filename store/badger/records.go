@@ -1,6 +1,7 @@
 package badger
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -207,9 +208,7 @@ func (w *walker) up(after uint64) error {
 }
 
 func (w *walker) down(before uint64) error {
-	if before == 0 {
-		before = w.n.last + 1
-	}
+	before = cmp.Or(before, w.n.last+1)
 	whole := before > w.n.last
 	next := before // the version above the one expected
 	if next <= 1 {
