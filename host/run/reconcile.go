@@ -22,13 +22,25 @@ import (
 // It is called before anything starts, and then now and again. Doing it twice, or
 // on two hosts at once, changes nothing.
 func Reconcile(ctx context.Context, st store.Store, hostID, bootEpoch string) error {
+	return closeRuns(ctx, st, hostID, func(l store.Lease) bool { return abandoned(l, hostID, bootEpoch, time.Now()) })
+}
+
+// CloseLost closes those runs of this boot that lost names: active in the store,
+// and performed by nobody since their goroutine is gone. It is Reconcile's
+// complement, for a host that knows which runs it performs.
+func CloseLost(ctx context.Context, st store.Store, hostID, bootEpoch string, lost func(store.Lease) bool) error {
+	return closeRuns(ctx, st, hostID, func(l store.Lease) bool { return l.BootEpoch == bootEpoch && lost(l) })
+}
+
+// closeRuns closes the runs of these leases, also when one of them cannot be closed.
+func closeRuns(ctx context.Context, st store.Store, hostID string, of func(store.Lease) bool) error {
 	leases, err := st.Leases(ctx)
 	if err != nil {
 		return fmt.Errorf("list active runs: %w", err)
 	}
 	var failed error
 	for _, l := range leases {
-		if !abandoned(l, hostID, bootEpoch, time.Now()) {
+		if !of(l) {
 			continue
 		}
 		if err := reconcile(ctx, st, l, hostID); err != nil {
@@ -36,25 +48,6 @@ func Reconcile(ctx context.Context, st store.Store, hostID, bootEpoch string) er
 		}
 	}
 	return failed
-}
-
-// CloseLost closes those runs of this boot that lost names: active in the store,
-// and performed by nobody since their goroutine is gone. It is Reconcile's
-// complement, for a host that knows which runs it performs.
-func CloseLost(ctx context.Context, st store.Store, hostID, bootEpoch string, lost func(store.Lease) bool) error {
-	leases, err := st.Leases(ctx)
-	if err != nil {
-		return fmt.Errorf("list active runs: %w", err)
-	}
-	for _, l := range leases {
-		if l.BootEpoch != bootEpoch || !lost(l) {
-			continue
-		}
-		if err := reconcile(ctx, st, l, hostID); err != nil {
-			return fmt.Errorf("close run %s: %w", l.RunID, err)
-		}
-	}
-	return nil
 }
 
 // abandoned reports whether nobody lives to end the run of a lease.

@@ -241,7 +241,7 @@ func (cl *calls) begin(start []byte) { cl.start = start }
 
 // started gives a stdio guest its START line.
 func (cl *calls) started() {
-	cl.stdio.feed(append(cl.start, '\n'), "start")
+	cl.feed(append(cl.start, '\n'), "start")
 	cl.start = nil
 }
 

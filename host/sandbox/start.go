@@ -60,7 +60,7 @@ func (s *Sandbox) Start(ctx context.Context, spec Spec) (*Guest, error) {
 	g, err := s.start(ctx, spec)
 	switch {
 	case errors.Is(err, errBadEntry):
-		s.cache.reject(spec.Code, err)
+		s.cache.drop(spec.Code.key, err)
 	case !errors.Is(err, errForgotten):
 		return g, err
 	}
