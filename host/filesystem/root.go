@@ -1,7 +1,6 @@
 package filesystem
 
 import (
-	"errors"
 	"fmt"
 	"path"
 	"strings"
@@ -75,20 +74,17 @@ func (q Quotas) Check() error {
 	return nil
 }
 
-// errGuestPath is what a mount with an unusable name is refused with.
-var errGuestPath = errors.New("not a usable path for a mount")
-
 // checkGuestPaths refuses mounts that a guest could not tell apart.
 func checkGuestPaths(mounts []store.Mount) error {
 	taken := []string{ScratchPath}
 	for _, m := range mounts {
 		p := mountPoint(m.Name)
 		if len(p) < 2 || path.Clean(p) != p || len(p) > abi.MaxFileName || strings.ContainsRune(p, 0) {
-			return fmt.Errorf("mount %q: %w: want a clean path", p, errGuestPath)
+			return fmt.Errorf("mount %q: not a usable path for a mount: want a clean one", p)
 		}
 		for _, t := range taken {
 			if t == p || strings.HasPrefix(p, t+"/") || strings.HasPrefix(t, p+"/") {
-				return fmt.Errorf("mount %q: %w: it overlaps %q", p, errGuestPath, t)
+				return fmt.Errorf("mount %q: not a usable path for a mount: it overlaps %q", p, t)
 			}
 		}
 		taken = append(taken, p)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/run/redact"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -39,7 +40,7 @@ func (d data) encode() (json.RawMessage, error) {
 	members := make(map[string]json.RawMessage, len(d)+1)
 	total := 2
 	for name, v := range d {
-		b, err := marshal(v)
+		b, err := redact.Marshal(v)
 		if err != nil {
 			return nil, fmt.Errorf("encode event member %s: %w", name, err)
 		}
@@ -60,7 +61,7 @@ func (d data) encode() (json.RawMessage, error) {
 		}
 		members[largest] = short
 	}
-	return marshal(members)
+	return redact.Marshal(members)
 }
 
 // truncated stands for a value that is too large to show.

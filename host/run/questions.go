@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/abi/strictjson"
+	"github.com/sluicehost/sluice/host/run/redact"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -355,7 +356,7 @@ func (qs *questions) sealAnswer(field string, raw json.RawMessage) string {
 func (qs *questions) respond(q *asking, response abi.Response) {
 	if qs.plan.Transport == "stdio" {
 		response.Type = "INTERACTION_RESPONSE"
-		if line, err := marshal(response); err == nil {
+		if line, err := redact.Marshal(response); err == nil {
 			qs.calls.feed(append(line, '\n'), "interaction_response")
 			qs.calls.serveStdin()
 		}
@@ -365,7 +366,7 @@ func (qs *questions) respond(q *asking, response abi.Response) {
 		qs.calls.replyError(q.call, abi.ECANCELED, "run_cancelled", "the run is being cancelled")
 		return
 	}
-	body, err := marshal(response)
+	body, err := redact.Marshal(response)
 	if err != nil {
 		qs.outcome.latch(hostFault("encode response", err))
 		return

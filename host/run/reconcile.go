@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/run/redact"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -165,7 +166,7 @@ const reasonRestarted = "controller_restarted"
 // had emitted, used and staged is not known any more.
 func (s rebuilt) result(rec store.Run, gaps gapList, status, message string) (json.RawMessage, error) {
 	counts := countsOf(s.attempted, s.accepted, s.rejected)
-	return marshal(struct {
+	return redact.Marshal(struct {
 		Result
 		RecordsEmitted *int64 `json:"records_emitted"` // null: only the host's memory had it
 	}{Result: Result{

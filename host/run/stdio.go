@@ -5,12 +5,12 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/binary"
-	"encoding/json"
 	"slices"
 	"unicode/utf8"
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/abi/strictjson"
+	"github.com/sluicehost/sluice/host/run/redact"
 	"github.com/sluicehost/sluice/host/sandbox"
 )
 
@@ -313,7 +313,7 @@ func (cl *calls) answer(id string, errno abi.Errno, text []byte) {
 }
 
 func errorText(code, message string) []byte {
-	text, _ := json.Marshal(struct {
+	text, _ := redact.Marshal(struct {
 		Code    string `json:"code"`
 		Message string `json:"message"`
 	}{code, message}) // two strings

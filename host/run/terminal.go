@@ -127,7 +127,7 @@ func (te *terminal) final(end ending, lead []store.Event, eligible []string) (*s
 	}
 	last := te.report.terminalEvent(end, result, now)
 	c.Events = append(c.Events, last)
-	raw, err := marshal(result)
+	raw, err := redact.Marshal(result)
 	if err != nil {
 		slog.Error("encode result", "run", te.id, "error", err)
 	}
