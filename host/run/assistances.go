@@ -150,12 +150,9 @@ func (as *assistances) closeAssistances(status, reason, timedOut string) []store
 // ownerInvolved reports whether an open assistance waits for the owner, so
 // that sleeping is waiting for them.
 func (as *assistances) ownerInvolved() bool {
-	for _, o := range as.proto.OpenAssistances() {
-		if o.Message.OwnerAction != abi.ActionNone {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(as.proto.OpenAssistances(), func(o abi.OpenAssistance) bool {
+		return o.Message.OwnerAction != abi.ActionNone
+	})
 }
 
 // A turn is what a request waits for: an origin that takes no more until then.

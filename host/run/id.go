@@ -33,8 +33,6 @@ func sortedKeys[M ~map[K]V, K cmp.Ordered, V any](m M) []K { return slices.Sorte
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-func ptr[T any](v T) *T { return &v }
-
 func nullable(s string) any {
 	if s == "" {
 		return nil

@@ -92,7 +92,7 @@ func (qs *questions) answerEvents(q *asking, a answer) []store.Event {
 	var specific *store.Event
 	switch {
 	case kind == "approval" && a.Status == abi.AnswerTimeout:
-		specific = ptr(qs.journal.nodeEvent("approval.received", "timeout", data{"action": "timeout", "decidedAt": now}))
+		specific = new(qs.journal.nodeEvent("approval.received", "timeout", data{"action": "timeout", "decidedAt": now}))
 	case a.by == byHost: // nobody decided
 	case kind == "approval":
 		value := qs.approvalValue(m.Kind, a)
@@ -101,14 +101,14 @@ func (qs *questions) answerEvents(q *asking, a answer) []store.Event {
 		if c, ok := value["comment"]; ok {
 			d["comment"] = c
 		}
-		specific = ptr(qs.journal.nodeEvent("approval.received", a.Status, d))
+		specific = new(qs.journal.nodeEvent("approval.received", a.Status, d))
 	case a.Status == abi.AnswerSuccess:
 		answers := qs.loggedAnswers(q, a)
 		resolved["resumeValue"] = "[REDACTED]"
 		if m.Kind == abi.KindClarification {
 			resolved["resumeValue"] = map[string]any{"answers": answers}
 		}
-		specific = ptr(qs.journal.nodeEvent("clarification.resolved", a.Status, data{"answers": answers, "answeredBy": a.by}))
+		specific = new(qs.journal.nodeEvent("clarification.resolved", a.Status, data{"answers": answers, "answeredBy": a.by}))
 	}
 	events := []store.Event{qs.journal.nodeEvent("interrupt.resolved", a.Status, resolved)}
 	if specific != nil {

@@ -72,7 +72,7 @@ func (qs *questions) postponed(by time.Duration) *store.Interaction {
 		return nil
 	}
 	moved := *a.pending
-	moved.ExpiresAt = ptr(a.deadline.Add(by))
+	moved.ExpiresAt = new(a.deadline.Add(by))
 	a.pending = &moved
 	return &moved
 }
@@ -110,7 +110,7 @@ func (qs *questions) ask(m *abi.InteractionMessage, call uint32, host *hostQuest
 		Message: m.Message, Schema: m.Schema, OpenedAt: time.Now(),
 	}
 	if a.timed {
-		a.pending.ExpiresAt = ptr(a.deadline)
+		a.pending.ExpiresAt = new(a.deadline)
 	}
 	qs.asking = a
 	kind, _ := qs.interruptData(a, "")
@@ -311,7 +311,7 @@ func (qs *questions) interactionGap(q *asking, status string) KnownGap {
 	g := KnownGap{Kind: gapInteraction, Reason: "interaction_" + status, Severity: "actionable",
 		Message: qs.canary.Assistance(q.message.Message, maxGapText), RecoveryHint: Hint{action, false}}
 	if q.message.Stream != "" {
-		g.Stream = ptr(q.message.Stream)
+		g.Stream = new(q.message.Stream)
 	}
 	return g
 }

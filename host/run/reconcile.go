@@ -171,7 +171,7 @@ func (s rebuilt) result(rec store.Run, gaps gapList, status, message string) (js
 		RecordsEmitted *int64 `json:"records_emitted"` // null: only the host's memory had it
 	}{Result: Result{
 		RunID: rec.ID, TraceID: rec.TraceID, ConnectorID: rec.ConnectorID, ConnectionID: rec.ConnectionID, ConnectorDigest: rec.Digest,
-		Status: abi.Failed, Outcome: OutcomeFailed, TerminalReason: ptr(reasonRestarted),
+		Status: abi.Failed, Outcome: OutcomeFailed, TerminalReason: new(reasonRestarted),
 		Failure:      &Failure{Reason: reasonRestarted, Origin: "runtime", Message: message},
 		RecordCounts: counts, State: cursors{},
 		CheckpointSummary: Checkpoints{

@@ -160,7 +160,7 @@ func (r *run) commitStart() {
 		events = append(events, r.journal.nodeEvent("node.retried", "started", r.anew()))
 	}
 	events = append(events, r.journal.nodeEvent("node.started", "started", data{"typeId": p.manifest.Name(), "attempt": r.rec.Attempt - 1}))
-	r.commits.submit(&store.Commit{Run: ptr(r.rec), Events: events}, nil)
+	r.commits.submit(&store.Commit{Run: new(r.rec), Events: events}, nil)
 	r.journal.beginNode(p.manifest.Name(), r.rec.Attempt-1)
 	r.barrier()
 	r.clocks.start(time.Now())

@@ -135,7 +135,7 @@ func (f *Fold) ask(id string, e store.Event, m members) {
 	}
 	var seconds float64
 	if json.Unmarshal(m["timeout_seconds"], &seconds) == nil && m.raw("timeout_seconds") != nil && seconds >= 0 && seconds < maxTimeout.Seconds() {
-		i.ExpiresAt = ptr(e.OccurredAt.Add(time.Duration(seconds * float64(time.Second))))
+		i.ExpiresAt = new(e.OccurredAt.Add(time.Duration(seconds * float64(time.Second))))
 	}
 	if len(f.items) == maxItems {
 		f.items = slices.Delete(f.items, 0, 1)

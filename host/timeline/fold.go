@@ -125,11 +125,11 @@ func (f *Fold) resume(e store.Event) {
 	if f.paused {
 		d := e.OccurredAt.Sub(f.pausedAt)
 		if q := f.open(); q != nil && q.ExpiresAt != nil && d > 0 {
-			q.ExpiresAt = ptr(q.ExpiresAt.Add(d))
+			q.ExpiresAt = new(q.ExpiresAt.Add(d))
 		}
 		for _, i := range f.items {
 			if i.Status == ItemOpen && i.ExpiresAt != nil && d > 0 {
-				i.ExpiresAt = ptr(i.ExpiresAt.Add(d))
+				i.ExpiresAt = new(i.ExpiresAt.Add(d))
 			}
 		}
 	}
@@ -157,8 +157,6 @@ func (f *Fold) end(e store.Event, m members) {
 		}
 	}
 }
-
-func ptr[T any](v T) *T { return &v }
 
 // An Artifact is a file that a run left, as its log announces it. Whether the
 // file is still there is not the log's to say.

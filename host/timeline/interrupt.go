@@ -156,7 +156,7 @@ func (f *Fold) suspend(node string, e store.Event, m members) {
 		q.Payload = InterruptPayload{Kind: q.Kind, Key: q.Key, Data: json.RawMessage(`{}`)}
 	}
 	if ms := q.Payload.TimeoutMs; ms != nil && *ms < int64(maxTimeout/time.Millisecond) {
-		q.ExpiresAt = ptr(e.OccurredAt.Add(time.Duration(*ms) * time.Millisecond))
+		q.ExpiresAt = new(e.OccurredAt.Add(time.Duration(*ms) * time.Millisecond))
 	}
 	if len(f.interrupts) == maxInterrupts {
 		f.interrupts = slices.Delete(f.interrupts, 0, 1)

@@ -140,7 +140,7 @@ func (f *Fold) Snapshot(row store.Run, a About) Snapshot {
 	s.Metrics = f.counts.metrics()
 	s.Sluice.Assistance = f.Assistance(true)
 	if f.next > 0 {
-		s.Sluice.LastSequence = ptr(f.next - 1)
+		s.Sluice.LastSequence = new(f.next - 1)
 	}
 	s.Sluice.CancelRequested = s.Sluice.CancelRequested || f.cancel
 	s.Sluice.Phase = f.phase(s.Status, a.Live)
@@ -190,11 +190,11 @@ func (f *Fold) phase(s Status, live *Live) *string {
 	case live != nil && live.Phase != "":
 		return &live.Phase
 	case !f.started:
-		return ptr("preparing")
+		return new("preparing")
 	case f.open() != nil:
-		return ptr("waiting")
+		return new("waiting")
 	}
-	return ptr("running")
+	return new("running")
 }
 
 // over adds how the run ended, from its terminal event.
@@ -260,7 +260,7 @@ func SnapshotOfRow(row store.Run, a About, next uint64) Snapshot {
 	s.Sluice.PauseRequested, s.Sluice.CancelRequested, s.Sluice.HeldUp = false, false, ""
 	s.Status = RowStatus(row)
 	if next > 0 && !row.Pruned {
-		s.Sluice.LastSequence = ptr(next - 1)
+		s.Sluice.LastSequence = new(next - 1)
 	}
 	if row.FinishedAt != nil {
 		s.CompletedAt = store.Time(*row.FinishedAt)
