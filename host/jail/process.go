@@ -99,9 +99,6 @@ func (p *Process) Own(dir *os.File) error {
 	return dir.Chown(id.UID, id.GID)
 }
 
-// Stderr is the end of the worker's diagnostics so far.
-func (p *Process) Stderr() []byte { return p.stderr.bytes() }
-
 // reap waits for the end of the worker and of its diagnostics, and lets go of it.
 func (p *Process) reap() {
 	state, err := p.await()

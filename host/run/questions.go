@@ -213,7 +213,7 @@ func (qs *questions) fields(a *asking) []Field {
 func (qs *questions) shown(a *asking) Question {
 	m := a.message
 	q := Question{
-		RunID: string(qs.id), ConnectionID: string(qs.plan.Connection.ID), ConnectorName: qs.plan.manifest.Name(),
+		RunID: string(qs.id), ConnectionID: string(qs.plan.Connection.ID),
 		DisplayName: qs.plan.manifest.DisplayName, InteractionID: a.id, InterruptID: a.interruptID, NodeID: qs.plan.manifest.Node(), Kind: m.Kind, Stream: m.Stream,
 		Page: a.page, Message: qs.canary.Assistance(m.Message, 200), RawMessage: abi.CleanLines(m.Message), RawSchema: bytes.Clone(m.Schema), Fields: a.fields,
 		Undeclared: a.host == nil && !slices.Contains(qs.plan.manifest.HumanKinds, m.Kind),

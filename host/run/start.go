@@ -73,7 +73,7 @@ func (r *run) launch(ctx context.Context) bool {
 	var files binding.Binding
 	err := r.meanwhile(prepare, func(ctx context.Context) (err error) {
 		guest, files, err = r.deps.Launch(ctx, Launch{
-			RunID: r.id, Name: r.plan.manifest.Name(), Env: r.plan.environment(), Stdio: r.plan.Transport == "stdio",
+			RunID: r.id, Name: r.plan.manifest.Name(), Env: r.plan.environment(),
 		})
 		return err
 	})

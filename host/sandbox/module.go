@@ -120,9 +120,8 @@ var sectionNames = [sectionTag + 1]string{
 
 // A funcType is one entry of the type section, by where it stands.
 type funcType struct {
-	at      int    // position of its parameter count
-	params  uint16 // bounded by the hard maximum of ModuleLimits.Signature
-	results uint16
+	at     int    // position of its parameter count
+	params uint16 // bounded by the hard maximum of ModuleLimits.Signature
 }
 
 // A moduleWalk is one pass over one module.

@@ -46,7 +46,7 @@ func (w *moduleWalk) typeSection() {
 		}
 		t := funcType{at: w.pos}
 		t.params = w.valueTypes("parameters")
-		t.results = w.valueTypes("results")
+		w.valueTypes("results")
 		if w.err != nil {
 			return
 		}

@@ -141,7 +141,7 @@ func (s *Sandbox) bringUp(ctx context.Context, b *blank, spec Spec, limits jail.
 	}
 	return &Guest{
 		process: b.process, channel: b.channel, limits: limits, isolation: isolation,
-		readyCPU: ready.CPU, readyID: id, began: time.Now(),
+		readyCPU: ready.CPU, readyID: id,
 		calls: make(chan Inbound, callsPending), killed: make(chan struct{}),
 		rate:    newBucket(s.options.CallsPerSecond, s.options.CallBurst),
 		waiting: abi.CallReady, waitingID: id,
