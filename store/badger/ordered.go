@@ -20,11 +20,10 @@ import (
 // is under way at a time, so whoever asks for pages here and there takes one core
 // and no more.
 const (
-	windowsMost    = 8       // kept in memory; a View keeps one
-	windowBytes    = 4 << 20 // of sort keys in one
-	orderedAtOnce  = 128     // records read at a time
-	orderedScan    = 1000    // records that Match is asked about for one page: each may be in another segment
-	windowRowBytes = 48      // of a row, beside its key
+	windowsMost    = 8    // kept in memory; a View keeps one
+	orderedAtOnce  = 128  // records read at a time
+	orderedScan    = 1000 // records that Match is asked about for one page: each may be in another segment
+	windowRowBytes = 48   // of a row, beside its key
 )
 
 // A windowRow is one version of one key.
