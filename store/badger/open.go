@@ -1,6 +1,7 @@
 package badger
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -48,9 +49,7 @@ func Open(dir string, opts Options) (*Store, error) {
 
 // OpenMemory opens a store that keeps nothing.
 func OpenMemory(opts Options) (*Store, error) {
-	if opts.bulkRoll == 0 {
-		opts.bulkRoll = bulkRollMemory
-	}
+	opts.bulkRoll = cmp.Or(opts.bulkRoll, bulkRollMemory)
 	return openLocked("", opts.withDefaults())
 }
 
