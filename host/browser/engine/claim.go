@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -62,7 +61,7 @@ func (a *act) claimed() {
 
 // holdsNow reports whether p holds in the latest look.
 func (a *act) holdsNow(p *Predicate) bool {
-	l := cmp.Or(a.after, a.before)
+	l := a.lastLook()
 	return l != nil && a.proof.scene(l).Evaluate(p).Truth == True
 }
 

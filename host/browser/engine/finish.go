@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"time"
@@ -127,12 +128,12 @@ func (a *act) current() *page.Node {
 	return nil
 }
 
+// lastLook is the page as it was seen last; nil when it was not.
+func (a *act) lastLook() *Look { return cmp.Or(a.after, a.before) }
+
 func (a *act) revision() int64 {
-	switch {
-	case a.after != nil:
-		return a.after.Revision
-	case a.before != nil:
-		return a.before.Revision
+	if l := a.lastLook(); l != nil {
+		return l.Revision
 	}
 	return 0
 }
@@ -312,11 +313,15 @@ func (t *tracer) add(stage, result string, m meta) {
 
 // trace is what was kept; outcome is settled by the caller.
 func (t *tracer) trace(success bool) Trace {
-	out := Trace{ActionID: t.id, Steps: t.steps, Outcome: stepFailure, Attempts: max(t.attempts, 1)}
+	return Trace{ActionID: t.id, Steps: t.steps, Outcome: stepResult(success, stepFailure), Attempts: max(t.attempts, 1)}
+}
+
+// stepResult is what a step says that may succeed.
+func stepResult(success bool, otherwise string) string {
 	if success {
-		out.Outcome = stepSuccess
+		return stepSuccess
 	}
-	return out
+	return otherwise
 }
 
 // bounded drops members until the metadata fits: extra first, then from the end of

@@ -58,28 +58,20 @@ func dragEnds(a *act) (from, to page.Point, err error) {
 
 // dropPlace is the element that the target is dropped on; a.blocked says why there is
 // none.
-func dropPlace(a *act) (*page.Node, error) {
-	for from := a.now(); ; {
-		l, err := a.look([]*Target{a.req.Target, a.req.Drag.To}, nil, a.node())
-		if err != nil {
-			return nil, err
-		}
-		if l != nil {
-			found, miss := l.Resolve(a.opt.Identity, a.req.Drag.To, ResolveOptions{Verb: Hover})
-			if miss == nil {
-				return found.Node, nil
-			}
+func dropPlace(a *act) (place *page.Node, err error) {
+	read, err := a.watch(maxOpening, []*Target{a.req.Target, a.req.Drag.To}, func(l *Look) bool {
+		found, miss := l.Resolve(a.opt.Identity, a.req.Drag.To, ResolveOptions{Verb: Hover})
+		if miss == nil {
+			place = found.Node
+		} else {
 			a.blocked = "no_drop_target"
-			return nil, nil
 		}
-		if a.now()-from > maxOpening { // a page that does not answer
-			a.blocked = "drop_unread"
-			return nil, nil
-		}
-		if err := a.sleep(a.set.Interval); err != nil {
-			return nil, err
-		}
+		return true
+	})
+	if err == nil && !read { // a page that does not answer
+		a.blocked = "drop_unread"
 	}
+	return place, err
 }
 
 // scrolling is how far a scroll came.

@@ -128,11 +128,7 @@ func sum(a, b int) int {
 }
 
 func pressTell(a *act) {
-	l := a.after
-	if l == nil {
-		l = a.before
-	}
-	if n := focused(l); n != nil {
+	if n := focused(a.lastLook()); n != nil {
 		a.details["focused"] = map[string]any{"role": n.Role}
 	}
 }

@@ -187,6 +187,25 @@ func (v *verb) look(targets []*Target, predicates []*Predicate, refs ...page.Ref
 	return v.lookFor(v.want(targets, predicates, refs...))
 }
 
+// watch looks until what was looked for is there; false when that took too long.
+func (a *act) watch(most time.Duration, targets []*Target, there func(*Look) bool) (bool, error) {
+	for from := a.now(); ; {
+		l, err := a.look(targets, nil, a.proof.refs()...)
+		if err != nil {
+			return false, err
+		}
+		if l != nil && there(l) {
+			return true, nil
+		}
+		if a.now()-from >= most {
+			return false, nil
+		}
+		if err := a.sleep(a.set.Interval); err != nil {
+			return false, err
+		}
+	}
+}
+
 // want is the query for what the targets and predicates need.
 func (v *verb) want(targets []*Target, predicates []*Predicate, refs ...page.Ref) page.Query {
 	q := Want(v.opt.Identity, targets, predicates)

@@ -302,7 +302,7 @@ func (v *verb) stabilise(s Settings, take func() (*Look, bool, error)) run {
 			return reading{}, err
 		}
 		got := reading{read: l != nil, match: match}
-		result, m := stepRetry, meta{"read": l != nil}
+		m := meta{"read": l != nil}
 		if l != nil {
 			got.age = l.Age()
 			m["revision"], m["age_ms"] = l.Revision, got.age.Milliseconds()
@@ -310,17 +310,10 @@ func (v *verb) stabilise(s Settings, take func() (*Look, bool, error)) run {
 				v.count("stale_reads_total")
 			}
 		}
-		if match {
-			result = stepSuccess
-		}
-		v.tracer.add(stageVerify, result, m)
+		v.tracer.add(stageVerify, stepResult(match, stepRetry), m)
 		return got, nil
 	})
-	result := stepSuccess
-	if r.outcome != holds {
-		result = stepFailure
-	}
-	v.tracer.add(stageStabilize, result, meta{"attempts": r.attempts, "stable": r.stable, "window_ms": s.Window.Milliseconds(), "outcome": r.outcome.String()})
+	v.tracer.add(stageStabilize, stepResult(r.outcome == holds, stepFailure), meta{"attempts": r.attempts, "stable": r.stable, "window_ms": s.Window.Milliseconds(), "outcome": r.outcome.String()})
 	return r
 }
 
@@ -330,10 +323,8 @@ func (o outcome) String() string {
 
 // digests are of the page as it was seen last.
 func (p *proof) digests() page.Digests {
-	for _, l := range []*Look{p.after, p.before} {
-		if l != nil {
-			return l.Digests
-		}
+	if l := p.lastLook(); l != nil {
+		return l.Digests
 	}
 	return page.Digests{}
 }
