@@ -2,7 +2,6 @@ package browser
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -123,7 +122,8 @@ func (e *establishment) probeSession(ctx context.Context, o *opened, want *engin
 			e.s.note("the page of the session's probe was not loaded", err)
 		}
 	}
-	left := time.Until(deadlineOf(limit))
+	end, _ := limit.Deadline()
+	left := time.Until(end)
 	if left <= 0 || ctx.Err() != nil {
 		return false, ctx.Err()
 	}
@@ -135,25 +135,8 @@ func (e *establishment) probeSession(ctx context.Context, o *opened, want *engin
 	if ctx.Err() != nil {
 		return false, ctx.Err()
 	}
-	return succeeded(result)
-}
-
-func deadlineOf(ctx context.Context) time.Time {
-	at, _ := ctx.Deadline()
-	return at
-}
-
-// succeeded reads the success of a reply.
-func succeeded(result any) (bool, error) {
-	text, err := json.Marshal(result)
-	if err != nil {
-		return false, err
-	}
-	var of struct {
-		Success bool `json:"success"`
-	}
-	err = json.Unmarshal(text, &of)
-	return of.Success, err
+	reply, ok := result.(*engine.ExpectReply)
+	return ok && reply.Success, nil
 }
 
 // askOwner asks the owner to sign in. Meanwhile the page is theirs, and no clock of
@@ -219,7 +202,7 @@ func (e *establishment) tripped(silent time.Duration, last string) error {
 		name = e.s.o.Connection
 	}
 	message := fmt.Sprintf("%s_session_establish_timeout: no checkpoint for %d ms; the last one was %s", name, silent.Milliseconds(), last)
-	e.s.back.End(binding.Failure{Code: "session_establish_timeout", Message: message, Retryable: !e.s.submitted.Load()})
+	e.s.back.End(binding.Failure{Code: "session_establish_timeout", Message: message, Retryable: !e.s.seals.submitted.Load()})
 	return refuse(engine.Open, "surface_not_open", "the session was not established in time")
 }
 

@@ -131,6 +131,7 @@ func room(of *fleet.Surface) (string, error) {
 	return dir, private(dir, of.UID())
 }
 
+// private makes a directory for the browser alone.
 func private(dir string, uid int) error {
 	if err := os.Mkdir(dir, 0o700); err != nil || uid == 0 {
 		return err
@@ -249,7 +250,7 @@ func (dl *deliveries) offered(d page.Download) {
 	case d.Done:
 		code = "download_done"
 	}
-	dl.s.o.Notice(code, dl.s.seals.hideText(lastElement(d.Name)))
+	dl.s.o.Notice(code, dl.s.seals.Hide(lastElement(d.Name)))
 }
 
 type limited struct {

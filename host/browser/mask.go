@@ -97,13 +97,13 @@ func (s *seals) hidePieces(text []byte) []byte {
 		}
 		at[name], values[name] = append(at[name], span{from, end}), append(values[name], string(meant))
 		if tight := engine.Squeezed(string(meant)); len(tight) != len(bytes.TrimSpace(meant)) {
-			if hidden := s.hideText(tight); hidden != tight {
+			if hidden := s.Hide(tight); hidden != tight {
 				put[from], ends[from] = hidden, end
 			}
 		}
 	}
 	for name, list := range values {
-		for i, handle := range engine.Pieces(list, s.hideText) {
+		for i, handle := range engine.Pieces(list, s.Hide) {
 			put[at[name][i].from], ends[at[name][i].from] = handle, at[name][i].to
 		}
 	}
@@ -119,8 +119,8 @@ func (s *seals) hidePieces(text []byte) []byte {
 	return append(out, text[from:]...)
 }
 
-// hideText is hide for one text that is no JSON.
-func (s *seals) hideText(text string) string {
+// Hide puts handles in the place of sealed values in a text that is no JSON.
+func (s *seals) Hide(text string) string {
 	s.mu.Lock()
 	masks := s.masks
 	s.mu.Unlock()

@@ -134,7 +134,7 @@ func (s *Session) bind(g fleet.Gate) error {
 func (s *Session) engineOptions(of *fleet.Surface) engine.Options {
 	return engine.Options{
 		Browser: of.Browser(), Identity: engine.NewIdentity(), Threshold: s.host.o.Threshold,
-		Secrets: secrets{s}, Files: files{s, of}, Declared: s.declared, Controlled: s.owner.Load, Dialogs: s.dialogPolicy,
+		Secrets: s.seals, Files: files{s, of}, Declared: s.declared, Controlled: s.owner.Load, Dialogs: s.dialogPolicy,
 		AllowURL: func(address string) error { return allowed(s.o.Policy, address) },
 		Keep:     s.deliveries.keepPicture, Download: func(d page.Download) (any, bool) { return s.deliveries.keepDownload(of, d) },
 		Signal: s.signal, Trace: s.tracing.traceVerb, Count: s.host.o.Count,
