@@ -133,7 +133,7 @@ func (s *Session) bind(g fleet.Gate) error {
 
 func (s *Session) engineOptions(of *fleet.Surface) engine.Options {
 	return engine.Options{
-		Browser: of.Browser(), Identity: engine.NewIdentity(), Threshold: s.host.o.Threshold,
+		Browser: of.Browser(), Identity: engine.NewIdentity(),
 		Secrets: s.seals, Files: files{s, of}, Declared: s.declared, Controlled: s.owner.Load, Dialogs: s.dialogPolicy,
 		AllowURL: func(address string) error { return allowed(s.o.Policy, address) },
 		Keep:     s.deliveries.keepPicture, Download: func(d page.Download) (any, bool) { return s.deliveries.keepDownload(of, d) },
@@ -217,7 +217,7 @@ func (s *Session) load(ctx context.Context, o *opened, address string) (any, err
 	if err != nil {
 		return nil, err
 	}
-	q, refused := engine.Parse(text, s.settings())
+	q, refused := engine.Parse(text, engine.DefaultSettings)
 	if refused != nil {
 		return nil, refused
 	}

@@ -287,7 +287,7 @@ func (e *Engine) released() {
 	if len(e.claims) == 0 || len(tabs) == 0 {
 		return
 	}
-	ctx, stop := context.WithTimeout(context.Background(), 2*e.opt.ReadTimeout)
+	ctx, stop := context.WithTimeout(context.Background(), 2*readTimeout)
 	defer stop()
 	v := &verb{Engine: e, ctx: ctx, req: &Request{Verb: Close}, tab: tabs[0], started: e.clock.now(), tracer: tracer{id: newID()}}
 	_ = v.release() // told in the trace and the timeline; the guest is gone

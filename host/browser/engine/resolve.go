@@ -209,7 +209,7 @@ func (a *act) find(l *Look) *fault {
 	if found.Rebound {
 		a.details["rebound"] = true
 	}
-	if found.Resolution.Confidence < a.opt.Threshold {
+	if found.Resolution.Confidence < threshold {
 		return a.reject("low_confidence")
 	}
 	return nil
@@ -285,7 +285,7 @@ func (t *try) reach() (*fault, error) {
 }
 
 func (t *try) check(ref page.Ref) (page.Readiness, error) {
-	ctx, cancel := context.WithTimeout(t.ctx, t.opt.ReadTimeout)
+	ctx, cancel := context.WithTimeout(t.ctx, readTimeout)
 	defer cancel()
 	return t.tab.Ready(ctx, ref, t.aim())
 }

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -132,7 +131,7 @@ func (v *verb) read(q page.Query) (*page.Observation, error) {
 	if err := v.gate(); err != nil {
 		return nil, err
 	}
-	most := v.opt.ReadTimeout
+	most := readTimeout
 	if q.Patient {
 		most *= 4
 	}
@@ -245,15 +244,9 @@ func (v *verb) noted(o *page.Observation) {
 	}
 }
 
-// settings are those of one check: the request's, else the connection's, else the
-// defaults, each clamped. Proof takes two matches at least.
-func (v *verb) settings(proof bool) Settings {
-	r, c := v.req.Verify, v.opt.Settings
-	return Settings{
-		Window: cmp.Or(r.Window, c.Window), Count: cmp.Or(r.Count, c.Count), MaxRecheck: cmp.Or(r.MaxRecheck, c.MaxRecheck),
-		Interval: cmp.Or(r.Interval, c.Interval), Stale: cmp.Or(r.Stale, c.Stale),
-	}.Clamped(proof)
-}
+// settings are those of one check: the request's, else the defaults, each clamped. Proof
+// takes two matches at least.
+func (v *verb) settings(proof bool) Settings { return v.req.Verify.Clamped(proof) }
 
 // stability is what is told of a run of the routine.
 func stability(s Settings, r run) Stability {
