@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -90,7 +91,8 @@ func (e *establishment) flow(o *opened, r *engine.Request) fleet.Flow {
 		return fleet.Flow{}
 	}
 	f := fleet.Flow{
-		Message: want.Message, Timeout: want.Owner,
+		Message: cmp.Or(want.Message, e.s.name()+" session expired. Open the browser and sign in again, then continue."),
+		Timeout: want.Owner,
 		Mark: func(phase string) {
 			e.checkpoint(phase)
 			e.s.tracing.checkpointed(o, phase)
@@ -102,9 +104,6 @@ func (e *establishment) flow(o *opened, r *engine.Request) fleet.Flow {
 				e.s.note("the page to sign in at was not loaded", err)
 			}
 		},
-	}
-	if f.Message == "" {
-		f.Message = e.s.name() + " session expired. Open the browser and sign in again, then continue."
 	}
 	if e.s.o.Interactive {
 		f.Ask = e.askOwner
@@ -197,10 +196,7 @@ func (e *establishment) unestablished(err error) error {
 
 // tripped ends collection because nothing was heard for too long.
 func (e *establishment) tripped(silent time.Duration, last string) error {
-	name := e.s.o.Connector
-	if name == "" {
-		name = e.s.o.Connection
-	}
+	name := cmp.Or(e.s.o.Connector, e.s.o.Connection)
 	message := fmt.Sprintf("%s_session_establish_timeout: no checkpoint for %d ms; the last one was %s", name, silent.Milliseconds(), last)
 	e.s.back.End(binding.Failure{Code: "session_establish_timeout", Message: message, Retryable: !e.s.seals.submitted.Load()})
 	return refuse(engine.Open, "surface_not_open", "the session was not established in time")

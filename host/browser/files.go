@@ -98,11 +98,7 @@ func (x files) source(ctx context.Context, f engine.File) (io.ReadCloser, *engin
 
 // fileName is what the page sees: a last path element.
 func fileName(f engine.File) string {
-	name := f.Name
-	if name == "" {
-		name = f.Path
-	}
-	return lastElement(name)
+	return lastElement(cmp.Or(f.Name, f.Path))
 }
 
 // lastElement is a name that leads nowhere, of at most 255 bytes.

@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -198,12 +199,7 @@ func (s *Session) establish(ctx context.Context, o *opened, r *engine.Request) (
 	return out, nil
 }
 
-func (s *Session) name() string {
-	if s.o.Name != "" {
-		return s.o.Name
-	}
-	return s.o.Connection
-}
+func (s *Session) name() string { return cmp.Or(s.o.Name, s.o.Connection) }
 
 func (s *Session) note(what string, err error) {
 	if err != nil {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -169,11 +170,7 @@ func (e *Engine) tabs(of page.Tab) []TabInfo {
 	}
 	slices.Sort(gone)
 	for _, id := range gone {
-		reason := why[id]
-		if reason == "" {
-			reason = "closed"
-		}
-		out = append(out, TabInfo{TabID: id, Closed: reason})
+		out = append(out, TabInfo{TabID: id, Closed: cmp.Or(why[id], "closed")})
 		delete(e.filled, id)
 	}
 	e.known, e.marks = open, marks

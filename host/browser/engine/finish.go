@@ -99,12 +99,7 @@ func (e *Engine) inspect(tab page.Tab, since page.Mark, effect string) Diagnosti
 	return d
 }
 
-func reason(f *fault) string {
-	if f.detail != "" {
-		return f.detail
-	}
-	return string(f.code)
-}
+func reason(f *fault) string { return cmp.Or(f.detail, string(f.code)) }
 
 // changed reports whether the page differs from what it was before the dispatch; for
 // adjust, whether the value does.
@@ -235,10 +230,7 @@ func (a *act) tell(result string) {
 		DurationMS: (a.now() - a.started).Milliseconds(), Revision: a.revision(), URLHost: a.tab.Facts().Host,
 	}
 	if a.found != nil {
-		s.TargetID, s.Role = a.found.Element.StableID, a.found.Element.Role
-		if s.TargetID == "" {
-			s.TargetID = a.found.Element.ElementID
-		}
+		s.TargetID, s.Role = cmp.Or(a.found.Element.StableID, a.found.Element.ElementID), a.found.Element.Role
 	}
 	if a.res.FailureCode != nil {
 		s.Code, s.Reason, s.Class = *a.res.FailureCode, *a.res.FailureReason, a.res.Terminal.Class

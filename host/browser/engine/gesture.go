@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/sluicehost/sluice/host/browser/page"
@@ -112,9 +113,7 @@ func scrollSend(a *act) (page.Delivery, error) {
 // made when they come into view have no element before. false: the end is reached.
 func scrollOn(a *act, w *scrolling, all *page.Delivery) (bool, error) {
 	_, dy := direction(a.req.Scroll)
-	if dy == 0 {
-		dy = amount(a.req.Scroll)
-	}
+	dy = cmp.Or(dy, amount(a.req.Scroll))
 	before := a.proof.digests()
 	moved, d, err := a.tab.Scroll(a.ctx, scrollBox(a), 0, dy)
 	w.steps++
@@ -162,12 +161,7 @@ func scrollBox(a *act) page.Ref {
 	return ""
 }
 
-func amount(s ScrollArgs) float64 {
-	if s.Amount == 0 {
-		return 0.7
-	}
-	return s.Amount
-}
+func amount(s ScrollArgs) float64 { return cmp.Or(s.Amount, 0.7) }
 
 func direction(s ScrollArgs) (dx, dy float64) {
 	switch s.Direction {

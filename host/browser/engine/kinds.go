@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/sluicehost/sluice/host/browser/page"
@@ -64,10 +65,7 @@ func (a *act) node() page.Ref {
 // Click.
 
 func clickSend(a *act) (page.Delivery, error) {
-	c := page.Click{At: a.point, Button: a.req.Click.Button, Count: max(a.req.Click.Count, 1), Modifiers: a.req.Click.Modifiers, Hold: a.req.Click.Hold, Aimed: true}
-	if c.Button == "" {
-		c.Button = "left"
-	}
+	c := page.Click{At: a.point, Button: cmp.Or(a.req.Click.Button, "left"), Count: max(a.req.Click.Count, 1), Modifiers: a.req.Click.Modifiers, Hold: a.req.Click.Hold, Aimed: true}
 	return a.delivered(a.tab.Click(a.ctx, c))
 }
 
@@ -188,10 +186,7 @@ func navigateSend(a *act) (page.Delivery, error) {
 			return page.Delivery{}, err
 		}
 	}
-	until := r.Until
-	if until == "" {
-		until = "dom"
-	}
+	until := cmp.Or(r.Until, "dom")
 	if r.Auth != nil {
 		release, err := a.tab.Login(a.ctx, origin(r.URL), a.login[0], a.login[1])
 		if err != nil {

@@ -207,23 +207,18 @@ func (p *proof) stabilised() run {
 
 // prove runs the routine on the delta once.
 func (p *proof) prove() run {
-	return p.stabilise(p.set, func() (*Look, bool, error) {
+	return p.stabilise(p.set, func() (*Look, error) {
 		q := p.want([]*Target{p.req.Target}, []*Predicate{p.delta}, p.refs()...)
 		q.Again = true // the target was resolved in a look of its own
-		l, err := p.lookFor(q)
-		if l == nil {
-			return nil, false, err
-		}
-		if l.Age() > p.set.Stale {
-			return l, false, nil
-		}
+		return p.lookFor(q)
+	}, func(l *Look) bool {
 		p.seen(l)
 		match := p.judge(l)
 		if match && p.working() {
 			p.streak = 0
-			return l, false, nil
+			return false
 		}
-		return l, p.steady(match), nil
+		return p.steady(match)
 	})
 }
 
@@ -291,16 +286,18 @@ func (p *proof) richer() (bool, error) {
 	return false, nil
 }
 
-// stabilise runs the routine over looks and writes its reads and its end down.
-func (v *verb) stabilise(s Settings, take func() (*Look, bool, error)) run {
+// stabilise runs the routine over looks and writes its reads and its end down. A look that
+// is too old is not judged.
+func (v *verb) stabilise(s Settings, take func() (*Look, error), judge func(*Look) bool) run {
 	r := stabilise(s, &uneven{verb: v}, func() (reading, error) {
 		if err := v.arrive(s); err != nil {
 			return reading{}, err
 		}
-		l, match, err := take()
+		l, err := take()
 		if err != nil {
 			return reading{}, err
 		}
+		match := l != nil && l.Age() <= s.Stale && judge(l)
 		got := reading{read: l != nil, match: match}
 		m := meta{"read": l != nil}
 		if l != nil {

@@ -212,21 +212,14 @@ func (w *waiting) baseline() {
 }
 
 func (w *waiting) once() run {
-	return w.stabilise(w.set, func() (*Look, bool, error) {
-		l, err := w.look([]*Target{w.req.Target}, nil)
-		if l == nil {
-			return nil, false, err
-		}
-		if l.Age() > w.set.Stale {
-			return l, false, nil
-		}
+	return w.stabilise(w.set, func() (*Look, error) { return w.look([]*Target{w.req.Target}, nil) }, func(l *Look) bool {
 		w.now = l
 		if w.req.Wait.For == "page_change" {
-			return l, w.changed(l), nil
+			return w.changed(l)
 		}
 		s := Scene{Now: l, Happened: w.tab.Happened(w.mark), Identity: w.opt.Identity}
 		w.sight = s.Await(&w.req.Wait, w.req.Target)
-		return l, w.sight.Met, nil
+		return w.sight.Met
 	})
 }
 
