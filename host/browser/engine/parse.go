@@ -43,7 +43,9 @@ func Parse(request []byte, base Settings) (*Request, *Refusal) {
 	p.verb()
 	if bad.code == "" {
 		p.common()
-		p.own()
+		if read := own[p.r.Verb]; read != nil {
+			read(&p)
+		}
 	}
 	if bad.code != "" {
 		return nil, &Refusal{Code: bad.code, Message: bad.message, Verb: p.r.Verb}
