@@ -30,7 +30,7 @@ type seals struct {
 
 	mu    sync.Mutex // guards what follows
 	by    map[string]sealed
-	masks []mask            // the longest first
+	masks masking
 	refs  map[page.Ref]bool // of fields that were filled
 }
 
@@ -64,7 +64,7 @@ func (s *seals) add(field, handle, value string, forms [][]byte, to []abi.Destin
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.by[handle] = v
-	s.masks = withMasks(s.masks, handle, value, forms)
+	s.masks = newMasking(withMasks(s.masks.list, handle, value, forms))
 }
 
 // spellings are those that are looked for in files: of values that are found within
@@ -72,7 +72,7 @@ func (s *seals) add(field, handle, value string, forms [][]byte, to []abi.Destin
 func (s *seals) spellings() (list []network.Spelling) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, m := range s.masks {
+	for _, m := range s.masks.list {
 		if !m.whole {
 			list = append(list, network.Spelling{Form: m.form, Handle: m.handle})
 		}
@@ -85,7 +85,7 @@ func (s *seals) clear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.by)
-	s.masks = nil
+	s.masks = masking{}
 }
 
 var _ engine.Secrets = (*seals)(nil)
