@@ -126,7 +126,10 @@ func (e *establishment) probeSession(ctx context.Context, o *opened, want *engin
 	if left <= 0 || ctx.Err() != nil {
 		return false, ctx.Err()
 	}
-	q := &engine.Request{Verb: engine.Expect, Expect: want.Expect, Verify: engine.DefaultSettings, Deadline: left, ExpectArgs: engine.ExpectArgs{Timeout: left}}
+	q := &engine.Request{
+		Verb: engine.Expect, Expect: want.Expect, Verify: engine.DefaultSettings, Deadline: left,
+		ExpectArgs: engine.ExpectArgs{Timeout: left},
+	}
 	result, refused := o.engine.Do(ctx, q)
 	if refused != nil {
 		return false, refused

@@ -159,8 +159,8 @@ func (s *Session) permitted(r *engine.Request) *engine.Refusal {
 	if d == nil {
 		return refuse(r.Verb, "invalid_request", "declared: the manifest has no action of that name")
 	}
-	verb := engine.Verb(d.Verb)
-	if verb != r.Verb && !(verb == engine.Type && r.Verb == engine.Fill || verb == engine.Fill && r.Verb == engine.Type) {
+	types := func(v engine.Verb) bool { return v == engine.Type || v == engine.Fill }
+	if verb := engine.Verb(d.Verb); verb != r.Verb && !(types(verb) && types(r.Verb)) {
 		return refuse(r.Verb, "invalid_request", "declared: that action is declared for another verb")
 	}
 	return nil

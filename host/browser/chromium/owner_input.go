@@ -90,7 +90,8 @@ func (ui *userInput) ownerMouse(ctx context.Context, in page.Input) error {
 	case "up":
 		return send(input.DispatchMouseEventTypeMouseReleased, ui.hold(0, b.bit), 1)
 	case "wheel":
-		return command(ctx, ui.tab.session, turnWheel, wheel{"mouseWheel", in.At.X, in.At.Y, in.DX, in.DY, int64(in.Modifiers & 15)})
+		turn := wheel{"mouseWheel", in.At.X, in.At.Y, in.DX, in.DY, int64(in.Modifiers & 15)}
+		return command(ctx, ui.tab.session, turnWheel, turn)
 	case "dblclick":
 		if err := pair(1); err != nil {
 			return err
@@ -137,7 +138,8 @@ func (ui *userInput) compose(ctx context.Context, in page.Input) error {
 	if in.Commit {
 		return command(ctx, ui.tab.session, input.InsertText, input.InsertTextParams{Text: in.Text})
 	}
-	return command(ctx, ui.tab.session, input.ImeSetComposition, input.ImeSetCompositionParams{Text: in.Text, SelectionStart: int64(in.Start), SelectionEnd: int64(in.End)})
+	p := input.ImeSetCompositionParams{Text: in.Text, SelectionStart: int64(in.Start), SelectionEnd: int64(in.End)}
+	return command(ctx, ui.tab.session, input.ImeSetComposition, p)
 }
 
 func (ui *userInput) touch(ctx context.Context, in page.Input) error {

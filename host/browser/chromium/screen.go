@@ -377,7 +377,8 @@ func (dp *display) chosen(ctx context.Context, paths []string) error {
 		return page.ErrKind
 	}
 	return dp.tab.call(ctx, func(ctx context.Context) error {
-		return command(ctx, c.session, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: paths, BackendNodeID: c.node})
+		files := dom.SetFileInputFilesParams{Files: paths, BackendNodeID: c.node}
+		return command(ctx, c.session, dom.SetFileInputFiles, files)
 	})
 }
 

@@ -205,7 +205,9 @@ func (t *Tab) Facts() page.Facts {
 
 // Focus brings the tab to the front, where it gets frames.
 func (t *Tab) Focus(ctx context.Context) error {
-	return t.call(ctx, func(ctx context.Context) error { return command(ctx, t.session, cdpage.BringToFront, cdp.Empty{}) })
+	return t.call(ctx, func(ctx context.Context) error {
+		return command(ctx, t.session, cdpage.BringToFront, cdp.Empty{})
+	})
 }
 
 // Close closes the tab. It may be repeated.

@@ -305,7 +305,8 @@ func (t *tracer) add(stage, result string, m meta) {
 
 // trace is what was kept; outcome is settled by the caller.
 func (t *tracer) trace(success bool) Trace {
-	return Trace{ActionID: t.id, Steps: t.steps, Outcome: stepResult(success, stepFailure), Attempts: max(t.attempts, 1)}
+	outcome := stepResult(success, stepFailure)
+	return Trace{ActionID: t.id, Steps: t.steps, Outcome: outcome, Attempts: max(t.attempts, 1)}
 }
 
 // stepResult is what a step says that may succeed.

@@ -65,7 +65,10 @@ func (a *act) node() page.Ref {
 // Click.
 
 func clickSend(a *act) (page.Delivery, error) {
-	c := page.Click{At: a.point, Button: cmp.Or(a.req.Click.Button, "left"), Count: max(a.req.Click.Count, 1), Modifiers: a.req.Click.Modifiers, Hold: a.req.Click.Hold, Aimed: true}
+	r := a.req.Click
+	c := page.Click{
+		At: a.point, Button: cmp.Or(r.Button, "left"), Count: max(r.Count, 1), Modifiers: r.Modifiers, Hold: r.Hold, Aimed: true,
+	}
 	return a.delivered(a.tab.Click(a.ctx, c))
 }
 

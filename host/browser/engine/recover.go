@@ -153,7 +153,8 @@ func (r *recovery) recover(strategy string, f *fault) *fault {
 		r.state.RetryDepth++
 	}
 	got := r.carry(strategy, f)
-	r.count("recovery_total", "class", r.state.Class, "strategy", strategy, "result", stepResult(got == nil, stepFailure))
+	result := stepResult(got == nil, stepFailure)
+	r.count("recovery_total", "class", r.state.Class, "strategy", strategy, "result", result)
 	return got
 }
 

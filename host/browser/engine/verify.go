@@ -310,7 +310,9 @@ func (v *verb) stabilise(s Settings, take func() (*Look, error), judge func(*Loo
 		v.tracer.add(stageVerify, stepResult(match, stepRetry), m)
 		return got, nil
 	})
-	v.tracer.add(stageStabilize, stepResult(r.outcome == holds, stepFailure), meta{"attempts": r.attempts, "stable": r.stable, "window_ms": s.Window.Milliseconds(), "outcome": r.outcome.String()})
+	v.tracer.add(stageStabilize, stepResult(r.outcome == holds, stepFailure), meta{
+		"attempts": r.attempts, "stable": r.stable, "window_ms": s.Window.Milliseconds(), "outcome": r.outcome.String(),
+	})
 	return r
 }
 

@@ -212,7 +212,8 @@ func (w *waiting) baseline() {
 }
 
 func (w *waiting) once() run {
-	return w.stabilise(w.set, func() (*Look, error) { return w.look([]*Target{w.req.Target}, nil) }, func(l *Look) bool {
+	read := func() (*Look, error) { return w.look([]*Target{w.req.Target}, nil) }
+	return w.stabilise(w.set, read, func(l *Look) bool {
 		w.now = l
 		if w.req.Wait.For == "page_change" {
 			return w.changed(l)
