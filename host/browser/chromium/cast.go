@@ -73,8 +73,7 @@ func (s *Screen) castTab(ctx context.Context, t *Tab, c page.Cast, sent func(pag
 		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), castStop)
 		defer cancel()
 		_ = t.race(stop, false, func(ctx context.Context) error {
-			_, err := cdp.Call(ctx, t.session, cdpage.StopScreencast, cdp.Empty{})
-			return err
+			return command(ctx, t.session, cdpage.StopScreencast, cdp.Empty{})
 		})
 	}()
 	if err := t.startCast(ctx, c, v); err != nil {
@@ -119,11 +118,10 @@ func (dp *display) startCast(ctx context.Context, c page.Cast, v page.Viewport) 
 		h = int(float64(v.Height) * max(v.Scale, 1))
 	}
 	return dp.tab.race(ctx, false, func(ctx context.Context) error {
-		_, err := cdp.Call(ctx, dp.tab.session, cdpage.StartScreencast, cdpage.StartScreencastParams{
+		return command(ctx, dp.tab.session, cdpage.StartScreencast, cdpage.StartScreencastParams{
 			Format: cdpage.StartScreencastFormatJpeg, Quality: new(int64(min(max(c.Quality, 1), 100))), MaxWidth: int64(w), MaxHeight: int64(h),
 			EveryNthFrame: int64(max(c.EveryN, 1)), MaxFramesInFlight: 2,
 		})
-		return err
 	})
 }
 

@@ -40,20 +40,8 @@ type chooser struct {
 	node    cdp.BackendNodeID
 }
 
-func (dp *display) init(v page.Viewport) {
-	if v.Width <= 0 || v.Height <= 0 {
-		v = page.Viewport{Width: 1280, Height: 800}
-	}
-	dp.viewport = v
-}
-
 // poke tells the screen that something of the tab changed.
-func (dp *display) poke() {
-	select {
-	case dp.tab.browser.screen.changed <- struct{}{}:
-	default:
-	}
-}
+func (dp *display) poke() { signal(dp.tab.browser.screen.changed) }
 
 // tab is the active one; page.ErrLost without any.
 func (s *Screen) tab() (*Tab, error) {
@@ -406,8 +394,8 @@ func (dp *display) chosen(ctx context.Context, paths []string) error {
 		return page.ErrKind
 	}
 	return dp.tab.call(ctx, func(ctx context.Context) error {
-		_, err := cdp.Call(ctx, c.session, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: paths, BackendNodeID: c.node})
-		return err
+		files := dom.SetFileInputFilesParams{Files: paths, BackendNodeID: c.node}
+		return command(ctx, c.session, dom.SetFileInputFiles, files)
 	})
 }
 
