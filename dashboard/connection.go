@@ -146,14 +146,8 @@ func (u *connectionUI) connectionLive(c *fiber.Ctx) error {
 	if _, err := u.connections.Connection(web.Context(c), id); err != nil {
 		return err
 	}
-	return u.follow(c, "", "connection", func(ctx context.Context) ([]region, error) {
-		b, err := u.lookConnection(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		count, err := u.badge(ctx)
-		return []region{{"badge", "badge", count}, {"head", "head", b}, {"streams", "streams", b}, {"runs", "runs", b}, {"grant", "grant", b}, {"schedule", "schedule", b}}, err
-	})
+	return u.follow(c, "connection", func(ctx context.Context) (any, error) { return u.lookConnection(ctx, id) },
+		"head", "streams", "runs", "grant", "schedule")
 }
 
 // historyRuns is how many runs the chart shows.

@@ -170,12 +170,5 @@ func (u *inboxUI) showInbox(c *fiber.Ctx) error {
 }
 
 func (u *inboxUI) inboxLive(c *fiber.Ctx) error {
-	return u.follow(c, "", "inbox", func(ctx context.Context) ([]region, error) {
-		b, err := u.lookInbox(ctx)
-		if err != nil {
-			return nil, err
-		}
-		count, err := u.badge(ctx)
-		return []region{{"badge", "badge", count}, {"asks", "asks", b}}, err
-	})
+	return u.follow(c, "inbox", func(ctx context.Context) (any, error) { return u.lookInbox(ctx) }, "asks")
 }

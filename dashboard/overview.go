@@ -138,14 +138,8 @@ func (u *overviewUI) showOverview(c *fiber.Ctx) error {
 }
 
 func (u *overviewUI) overviewLive(c *fiber.Ctx) error {
-	return u.follow(c, "", "overview", func(ctx context.Context) ([]region, error) {
-		b, err := u.lookOverview(ctx)
-		if err != nil {
-			return nil, err
-		}
-		count, err := u.badge(ctx)
-		return []region{{"badge", "badge", count}, {"asks", "asks", b}, {"connections", "connections", b}, {"beside", "beside", b}}, err
-	})
+	return u.follow(c, "overview", func(ctx context.Context) (any, error) { return u.lookOverview(ctx) },
+		"asks", "connections", "beside")
 }
 
 // freshness says how old the newest data is, as a tone.

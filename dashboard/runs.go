@@ -161,12 +161,5 @@ func (u *runUI) runsLive(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return u.follow(c, "", "runs", func(ctx context.Context) ([]region, error) {
-		b, err := u.lookRuns(ctx, asked)
-		if err != nil {
-			return nil, err
-		}
-		count, err := u.badge(ctx)
-		return []region{{"badge", "badge", count}, {"runs", "runs", b}}, err
-	})
+	return u.follow(c, "runs", func(ctx context.Context) (any, error) { return u.lookRuns(ctx, asked) }, "runs")
 }

@@ -222,12 +222,5 @@ func (u *scheduleUI) listSchedules(c *fiber.Ctx) error {
 }
 
 func (u *scheduleUI) schedulesLive(c *fiber.Ctx) error {
-	return u.follow(c, "", "schedules", func(ctx context.Context) ([]region, error) {
-		all, err := u.lookSchedules(ctx)
-		if err != nil {
-			return nil, err
-		}
-		count, err := u.badge(ctx)
-		return []region{{"badge", "badge", count}, {"schedules", "schedules", all}}, err
-	})
+	return u.follow(c, "schedules", func(ctx context.Context) (any, error) { return u.lookSchedules(ctx) }, "schedules")
 }
