@@ -32,16 +32,7 @@ func auditOf(c *fiber.Ctx) (host.AuditQuery, error) {
 // auditUI has the page of the audit log.
 type auditUI struct {
 	*frame
-	audit auditReader
-}
-
-type auditReader interface {
-	AuditEntries(ctx context.Context, q host.AuditQuery) (page []host.AuditEntry, next uint64, err error)
-}
-
-// An auditor writes entries of the audit log.
-type auditor interface {
-	Audit(ctx context.Context, action, target, outcome string, details map[string]string) error
+	audit host.System
 }
 
 func (u *auditUI) routes() []web.Route {

@@ -50,15 +50,8 @@ type connectionUI struct {
 	schedules   host.Schedules
 	state       host.State
 	secrets     host.Secrets
-	rows        runLister
-	stored      connectionReader
-}
-
-// A connectionReader has what runs left of a connection.
-type connectionReader interface {
-	Connection(ctx context.Context, id store.ConnectionID) (store.Connection, error)
-	Streams(ctx context.Context, connection store.ConnectionID) ([]store.StreamStats, error)
-	Gaps(ctx context.Context, connection store.ConnectionID, grant store.GrantID, status string) ([]store.DetailGap, error)
+	rows        store.Runs
+	stored      store.Store
 }
 
 func (u *connectionUI) routes() []web.Route {

@@ -33,13 +33,9 @@ type ask struct {
 
 // waiting finds what waits for the owner.
 type waiting struct {
-	leases    leaseReader
+	leases    store.Leases
 	streams   *stream.Hub
 	questions host.Questions
-}
-
-type leaseReader interface {
-	Leases(ctx context.Context) ([]store.Lease, error)
 }
 
 // items are the requests of active runs that want something of the owner, oldest
@@ -119,11 +115,7 @@ type inboxBody struct {
 // inboxUI is the page of what waits for the owner.
 type inboxUI struct {
 	*frame
-	connections connectionLister
-}
-
-type connectionLister interface {
-	Connections(ctx context.Context) ([]host.Connection, error)
+	connections host.Connections
 }
 
 func (u *inboxUI) routes() []web.Route {

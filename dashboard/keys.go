@@ -19,8 +19,8 @@ const keysPage = 500
 type keyUI struct {
 	*frame
 	keys        *access.Keys // set by Register
-	connections connectionLister
-	audit       auditor
+	connections host.Connections
+	audit       host.System
 }
 
 func (u *keyUI) routes() []web.Route {

@@ -11,6 +11,7 @@ import (
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/timeline"
 	"github.com/sluicehost/sluice/host/web"
+	"github.com/sluicehost/sluice/store"
 )
 
 // overviewBody is what an owner sees first: what needs them, what there is, and
@@ -34,19 +35,10 @@ const (
 // overviewUI is the first page.
 type overviewUI struct {
 	*frame
-	connections connectionLister
-	connectors  connectorLister
-	system      systemReader
-	rows        runLister
-}
-
-type connectorLister interface {
-	Connectors(ctx context.Context) ([]host.Connector, error)
-}
-
-type systemReader interface {
-	Info(ctx context.Context) host.Info
-	Ready(ctx context.Context) (failed []string)
+	connections host.Connections
+	connectors  host.Connectors
+	system      host.System
+	rows        store.Runs
 }
 
 func (u *overviewUI) routes() []web.Route {

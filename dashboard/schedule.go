@@ -118,7 +118,7 @@ var units = map[string]int64{"seconds": 1, "minutes": 60, "hours": 3600, "days":
 type scheduleUI struct {
 	*frame
 	schedules   host.Schedules
-	connections connectionLister
+	connections host.Connections
 }
 
 func (u *scheduleUI) routes() []web.Route {

@@ -18,9 +18,9 @@ import (
 // settingUI has the page of the host itself, and its webhooks.
 type settingUI struct {
 	*frame
-	system   systemReader
+	system   host.System
 	webhooks *webhook.Hooks // nil: the page has none
-	audit    auditor
+	audit    host.System
 }
 
 func (u *settingUI) routes() []web.Route {

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -45,11 +44,7 @@ type assistanceAPI struct {
 	find      lookup
 	questions host.Questions
 	streams   *stream.Hub
-	leases    leaseReader
-}
-
-type leaseReader interface {
-	Leases(ctx context.Context) ([]store.Lease, error)
+	leases    store.Leases
 }
 
 func (a *assistanceAPI) routes() []route {

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"strconv"
 
 	"github.com/gofiber/fiber/v2"
@@ -12,16 +11,7 @@ import (
 )
 
 // auditAPI has the route of the audit log.
-type auditAPI struct{ audit auditReader }
-
-type auditReader interface {
-	AuditEntries(ctx context.Context, q host.AuditQuery) (page []host.AuditEntry, next uint64, err error)
-}
-
-// An auditor writes entries of the audit log.
-type auditor interface {
-	Audit(ctx context.Context, action, target, outcome string, details map[string]string) error
-}
+type auditAPI struct{ audit host.System }
 
 func (a *auditAPI) routes() []route {
 	return []route{{

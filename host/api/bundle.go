@@ -39,7 +39,7 @@ const maxBundle = 8 << 20
 // bundleAPI has the route of the debug bundle.
 type bundleAPI struct {
 	find           lookup
-	events         eventReader
+	events         store.Timelines
 	streams        *stream.Hub
 	implementation implementation
 	now            func() time.Time

@@ -78,10 +78,7 @@ func (a *grantAPI) grantGiven(c *fiber.Ctx) error {
 		return err
 	}
 	out, err := a.grants.GrantGiven(web.Context(c), q)
-	if err != nil {
-		return err
-	}
-	return web.JSON(c, 200, out)
+	return web.Answer(c, out, err)
 }
 
 func (a *grantAPI) getGrants(c *fiber.Ctx) error {
@@ -134,10 +131,7 @@ func (a *grantAPI) revokeGrant(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if err := a.grants.RevokeGrant(web.Context(c), id, grant); err != nil {
-		return err
-	}
-	return web.Nothing(c)
+	return web.Done(c, a.grants.RevokeGrant(web.Context(c), id, grant))
 }
 
 func (a *grantAPI) approve(c *fiber.Ctx) error {
@@ -150,8 +144,5 @@ func (a *grantAPI) approve(c *fiber.Ctx) error {
 		return err
 	}
 	b, err := a.grants.ApproveBindings(web.Context(c), id, q)
-	if err != nil {
-		return err
-	}
-	return web.JSON(c, 200, b)
+	return web.Answer(c, b, err)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/access"
 	"github.com/sluicehost/sluice/host/web"
 	"github.com/sluicehost/sluice/store"
@@ -22,7 +23,7 @@ type newKey struct {
 // keyAPI has the routes of API keys.
 type keyAPI struct {
 	keys  *access.Keys
-	audit auditor
+	audit host.System
 }
 
 func (a *keyAPI) routes() []route {
@@ -112,8 +113,5 @@ func (a *keyAPI) revokeKey(c *fiber.Ctx) error {
 	if err := a.keys.Revoke(web.Context(c), id); err != nil {
 		return err
 	}
-	if err := a.audit.Audit(web.Context(c), "key.revoked", id, "done", nil); err != nil {
-		return err
-	}
-	return web.Nothing(c)
+	return web.Done(c, a.audit.Audit(web.Context(c), "key.revoked", id, "done", nil))
 }

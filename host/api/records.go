@@ -2,7 +2,6 @@ package api
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"log/slog"
 	"slices"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/abi/strictjson"
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/access"
 	"github.com/sluicehost/sluice/host/export"
 	"github.com/sluicehost/sluice/host/web"
@@ -31,15 +31,10 @@ type recordPage struct {
 type recordAPI struct {
 	find      lookup
 	records   store.Records
-	manifests manifestReader
-	audit     auditor
+	manifests store.Connections
+	audit     host.System
 	places    *exportPlaces
 	log       *slog.Logger
-}
-
-// A manifestReader has the manifests that connections are pinned to.
-type manifestReader interface {
-	Connection(ctx context.Context, id store.ConnectionID) (store.Connection, error)
 }
 
 func (a *recordAPI) routes() []route {

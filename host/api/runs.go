@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -49,20 +48,12 @@ type resumedRun struct {
 type runAPI struct {
 	find       lookup
 	runs       host.Runs
-	list       runLister
-	events     eventReader
+	list       store.Runs
+	events     store.Timelines
 	streams    *stream.Hub
 	workflows  workflowFinder
 	interrupts *interruptAPI
 	base       baseURL
-}
-
-type runLister interface {
-	Runs(ctx context.Context, connection store.ConnectionID, before store.RunID, limit int) ([]store.Run, error)
-}
-
-type eventReader interface {
-	Events(ctx context.Context, id store.RunID, from uint64, limit int) ([]store.Event, error)
 }
 
 // A baseURL is how clients reach the host; "" is what they sent as Host, which web

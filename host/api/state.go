@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -33,11 +32,7 @@ type streamState struct {
 type stateAPI struct {
 	find    lookup
 	state   host.State
-	cursors cursorReader
-}
-
-type cursorReader interface {
-	States(ctx context.Context, connection store.ConnectionID, grant store.GrantID) ([]store.State, error)
+	cursors store.States
 }
 
 func (a *stateAPI) routes() []route {
@@ -86,8 +81,5 @@ func (a *stateAPI) resetState(c *fiber.Ctx) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	if err := a.state.ResetState(web.Context(c), id, store.GrantID(grant), store.Stream(stream)); err != nil {
-		return err
-	}
-	return web.Nothing(c)
+	return web.Done(c, a.state.ResetState(web.Context(c), id, store.GrantID(grant), store.Stream(stream)))
 }
