@@ -71,7 +71,7 @@ var rooms = map[string]room{
 	"host":                  {imports: []string{"abi", "store"}},
 	"host/timeline":         {imports: []string{"abi", "store", "host/run/redact"}},
 	"host/api/stream":       {imports: []string{"abi", "store", "host/timeline"}},
-	"host/access":           {imports: []string{"abi", "store"}},
+	"host/access":           {imports: []string{"abi", "store"}, owns: []string{"github.com/oklog/ulid/v2"}},
 	"host/webhook":          {imports: []string{"abi", "store", "host/timeline"}, owns: []string{"github.com/oklog/ulid/v2"}},
 	"host/export":           {imports: []string{"abi", "store"}},
 	"host/web":              {imports: []string{"abi", "store", "host", "host/access"}, owns: []string{"github.com/gofiber/fiber/v2", "github.com/valyala/fasthttp", "github.com/fasthttp/websocket", "github.com/go-json-experiment/json"}},

@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/sluicehost/sluice/store"
@@ -31,21 +30,13 @@ type Interrupt struct {
 // Tokens signs and checks interrupt tokens. They are stored nowhere: a token is
 // as good as the secret of the installation.
 type Tokens struct {
-	store  store.Documents
 	now    func() time.Time
-	secret atomic.Pointer[[]byte]
+	secret []byte
 }
 
-const tokenSecret = "interrupt-secret"
-
 func openTokens(ctx context.Context, st store.Documents, now func() time.Time) (*Tokens, error) {
-	secret, err := setting(ctx, st, tokenSecret, func() []byte { return random(secretBytes) })
-	if err != nil {
-		return nil, err
-	}
-	t := &Tokens{store: st, now: now}
-	t.secret.Store(&secret)
-	return t, nil
+	secret, err := setting(ctx, st, "interrupt-secret", func() []byte { return random(secretBytes) })
+	return &Tokens{now: now, secret: secret}, err
 }
 
 // Sign makes a token for one interrupt. It ends after TokenLife, or with the
@@ -89,22 +80,8 @@ func (t *Tokens) Verify(token string) (Interrupt, error) {
 	return i, nil
 }
 
-// Rotate takes another secret; every token that is about is unknown from then on.
-func (t *Tokens) Rotate(ctx context.Context) error {
-	secret := random(secretBytes)
-	data, err := json.Marshal(secret)
-	if err != nil {
-		return err
-	}
-	if err := t.store.Write(ctx, store.Write{Kind: store.Installation, ID: tokenSecret, Data: data}); err != nil {
-		return err
-	}
-	t.secret.Store(&secret)
-	return nil
-}
-
 func (t *Tokens) mac(payload []byte) []byte {
-	h := hmac.New(sha256.New, *t.secret.Load())
+	h := hmac.New(sha256.New, t.secret)
 	h.Write(payload)
 	return h.Sum(nil)
 }
