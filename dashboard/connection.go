@@ -259,7 +259,7 @@ func (u *connectionUI) changeConnection(c *fiber.Ctx) error {
 	if _, err := u.connections.ChangeConnection(ctx, id, q, nil); err != nil {
 		return placed(err, fields)
 	}
-	return reload(c)
+	return reload(c, nil)
 }
 
 func connectionAndForm(c *fiber.Ctx) (store.ConnectionID, *form, error) {
@@ -276,10 +276,7 @@ func (u *connectionUI) dismiss(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if err := u.state.DismissAttention(web.Context(c), id); err != nil {
-		return err
-	}
-	return reload(c)
+	return reload(c, u.state.DismissAttention(web.Context(c), id))
 }
 
 // deleteConnection wants the id typed when data goes with it.
@@ -334,10 +331,7 @@ func (u *connectionUI) setSecret(c *fiber.Ctx) error {
 	if err := f.err(); err != nil {
 		return err
 	}
-	if err := u.secrets.SetSecret(web.Context(c), id, name, value); err != nil {
-		return err
-	}
-	return reload(c)
+	return reload(c, u.secrets.SetSecret(web.Context(c), id, name, value))
 }
 
 func (u *connectionUI) removeSecret(c *fiber.Ctx) error {
@@ -345,8 +339,5 @@ func (u *connectionUI) removeSecret(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if err := u.secrets.RemoveSecret(web.Context(c), id, f.text("name", 128)); err != nil {
-		return err
-	}
-	return reload(c)
+	return reload(c, u.secrets.RemoveSecret(web.Context(c), id, f.text("name", 128)))
 }

@@ -173,7 +173,7 @@ func (u *scheduleUI) putSchedule(c *fiber.Ctx) error {
 	if _, _, err := u.schedules.PutSchedule(web.Context(c), id, d, nil); err != nil {
 		return err
 	}
-	return reload(c)
+	return reload(c, nil)
 }
 
 func (u *scheduleUI) pauseSchedule(c *fiber.Ctx) error {
@@ -201,10 +201,7 @@ func (u *scheduleUI) change(c *fiber.Ctx, act func(store.ConnectionID) error) er
 	if err != nil {
 		return err
 	}
-	if err := act(id); err != nil {
-		return err
-	}
-	return reload(c)
+	return reload(c, act(id))
 }
 
 func (u *scheduleUI) lookSchedules(ctx context.Context) ([]host.Connection, error) {
