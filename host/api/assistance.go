@@ -168,7 +168,6 @@ func (a *assistanceAPI) getAssistance(c *fiber.Ctx) error {
 				return err
 			}
 		}
-		c.Set(fiber.HeaderCacheControl, "no-store")
 		return web.JSON(c, 200, out)
 	}
 	return web.NotFound()

@@ -75,7 +75,6 @@ func (a *bundleAPI) debugBundle(c *fiber.Ctx) error {
 		b.TruncatedReason = "The log is larger than 8 MiB: the oldest events that do not change the state of the run were left out."
 	}
 	b.Metrics = bundleMetrics{EventCount: len(b.Events), NodeCount: len(b.Run.NodeStates)}
-	c.Set(fiber.HeaderCacheControl, "no-store")
 	return web.JSON(c, 200, b)
 }
 

@@ -153,7 +153,6 @@ func (a *runAPI) getRun(c *fiber.Ctx) error {
 			return err
 		}
 	}
-	c.Set(fiber.HeaderCacheControl, "no-store")
 	return web.JSON(c, 200, s)
 }
 
@@ -312,7 +311,6 @@ func (a *runAPI) result(c *fiber.Ctx) error {
 	if len(r.Result) == 0 {
 		return web.NewProblem(0, "conflict", "The run is not over; it has no result yet.").With("runStatus", r.Status)
 	}
-	c.Set(fiber.HeaderCacheControl, "no-store")
 	if web.Principal(c).Allows(access.StateRead) {
 		return web.JSON(c, 200, r.Result) // web.JSON escapes it for HTML
 	}
@@ -337,7 +335,6 @@ func (a *runAPI) recording(c *fiber.Ctx) error {
 	if out.Scrubbed == nil {
 		out.Scrubbed = []string{}
 	}
-	c.Set(fiber.HeaderCacheControl, "no-store")
 	return web.JSON(c, 200, out)
 }
 
@@ -365,7 +362,6 @@ func (a *runAPI) timeline(c *fiber.Ctx) error {
 		return err
 	}
 	out.More = len(out.Events) == timelinePage
-	c.Set(fiber.HeaderCacheControl, "no-store")
 	return web.JSON(c, 200, out)
 }
 
@@ -394,6 +390,5 @@ func (a *runAPI) requests(c *fiber.Ctx) error {
 	if len(list) == page.Limit {
 		next = strconv.Itoa(skip + page.Limit)
 	}
-	c.Set(fiber.HeaderCacheControl, "no-store")
 	return web.Listed(c, list, next)
 }

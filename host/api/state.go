@@ -67,7 +67,6 @@ func (a *stateAPI) getState(c *fiber.Ctx) error {
 		sum := sha256.Sum256(s.Cursor)
 		out.Streams[string(s.Stream)] = streamState{s.Cursor, hex.EncodeToString(sum[:]), s.CommittedAt, string(s.RunID)}
 	}
-	c.Set(fiber.HeaderCacheControl, "no-store")
 	return web.JSON(c, 200, out)
 }
 

@@ -84,7 +84,6 @@ func (a *viewAPI) mintView(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	c.Set(fiber.HeaderCacheControl, "no-store")
 	return web.JSON(c, 201, v)
 }
 
