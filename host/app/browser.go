@@ -149,8 +149,8 @@ func (h *bindings) browser(q RunRequest, plan *run.Plan, session binding.Binding
 	l := browser.SessionOptions{
 		Connection: string(c.ID), Name: cmp.Or(c.DisplayName, string(c.ID)), ProfileName: c.ProfileName,
 		Connector: q.Connector.Manifest.Name(), Request: *q.Connector.Manifest.Bindings[abi.BindingBrowser].Browser,
-		Policy: p, Untrusted: untrusted(q.Connector.Connector), Scheduled: q.Trigger == "scheduled", Interactive: plan.Interactive,
-		Trace: q.Trace || TraceWanted(),
+		Policy: p, Untrusted: untrusted(q.Connector.Connector), Scheduled: q.Trigger == "scheduled",
+		Interactive: plan.Interactive, Trace: q.Trace || TraceWanted(),
 	}
 	l.File = func(_ context.Context, path string) (io.ReadCloser, error) {
 		fs := files.Load()

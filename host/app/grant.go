@@ -69,8 +69,10 @@ func (gs *grantStore) Grant(ctx context.Context, q GrantRequest) (store.Connecti
 	}
 	return gs.give(ctx, c.ID, q.Connector.Connector.Digest, func(c *store.Connection) error {
 		if q.Terms != nil {
-			c.Grant = &store.Grant{AccessMode: cmp.Or(q.Terms.AccessMode, "continuous"), Scope: q.Terms.Scope, ExpiresAt: q.Terms.ExpiresAt,
-				Status: "active", Ref: newGrantRef(now), ApprovedBy: host.Who(ctx).ID, ApprovedAt: now}
+			c.Grant = &store.Grant{
+				AccessMode: cmp.Or(q.Terms.AccessMode, "continuous"), Scope: q.Terms.Scope, ExpiresAt: q.Terms.ExpiresAt,
+				Status: "active", Ref: newGrantRef(now), ApprovedBy: host.Who(ctx).ID, ApprovedAt: now,
+			}
 		} else if c.Grant.Fault(now) != "" {
 			c.Grant = nil
 		}
@@ -122,7 +124,9 @@ func grantEvent(a audit.Action, id store.ConnectionID, d store.Digest) audit.Eve
 	return audit.Event{Action: a, Target: string(id), Outcome: audit.Done, Details: []audit.Detail{audit.Digest(string(d))}}
 }
 
-func checkTerms(ctx context.Context, t host.GrantTerms, st store.Store, id store.ConnectionID, m *abi.Manifest, now time.Time) error {
+func checkTerms(
+	ctx context.Context, t host.GrantTerms, st store.Store, id store.ConnectionID, m *abi.Manifest, now time.Time,
+) error {
 	if t.ExpiresAt != nil && !t.ExpiresAt.After(now) {
 		return refusal("grant_invalid", fmt.Errorf("a grant until %s would have expired already", store.Time(*t.ExpiresAt)))
 	}

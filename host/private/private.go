@@ -23,7 +23,8 @@ func Check(fi fs.FileInfo, path string, typ fs.FileMode, unsafe error) error {
 	case fi.Mode().Type() != typ:
 		return fmt.Errorf("%w: %s is no regular file; move it away", unsafe, path)
 	case foreign(fi):
-		return fmt.Errorf("%w: %s belongs to another user; if you trust it, make it yours: chown %d %s", unsafe, path, os.Geteuid(), path)
+		return fmt.Errorf("%w: %s belongs to another user; if you trust it, make it yours: chown %d %s",
+			unsafe, path, os.Geteuid(), path)
 	case exposed(fi):
 		return fmt.Errorf("%w: others can reach %s; if nobody did, run: chmod go-rwx %s", unsafe, path, path)
 	}
