@@ -3,6 +3,7 @@ package chromium
 import (
 	"bytes"
 	"context"
+	"errors"
 	"image/jpeg"
 	"time"
 
@@ -167,7 +168,19 @@ func (s *Screen) Still(ctx context.Context, quality int) (page.Frame, error) {
 			return err
 		}
 		f = page.Frame{At: at, Viewport: s.Viewport(), Data: got.Data}
-		return scale(&f)
+		if err := scale(&f); err != nil || !f.Viewport.Mobile {
+			return err
+		}
+		// The picture's own scale is given back with the next frames; a click before them
+		// hits another place.
+		w, err := t.frames.mainWorld(ctx)
+		if err != nil {
+			return nil // there is another document by now
+		}
+		if err := w.wait(ctx, nil, "rested"); err != nil && !worldGone(err) && !errors.Is(err, errWorld) {
+			return err
+		}
+		return nil
 	}
 	err = t.race(ctx, false, func(ctx context.Context) error { return t.steady(ctx, take) })
 	return f, err
