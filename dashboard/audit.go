@@ -70,12 +70,5 @@ func (u *auditUI) auditLive(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return u.follow(c, "", "audit", func(ctx context.Context) ([]region, error) {
-		b, err := u.lookAudit(ctx, want)
-		if err != nil {
-			return nil, err
-		}
-		count, err := u.badge(ctx)
-		return []region{{"badge", "badge", count}, {"entries", "entries", b}}, err
-	})
+	return u.follow(c, "audit", func(ctx context.Context) (any, error) { return u.lookAudit(ctx, want) }, "entries")
 }

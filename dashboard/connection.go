@@ -50,15 +50,8 @@ type connectionUI struct {
 	schedules   host.Schedules
 	state       host.State
 	secrets     host.Secrets
-	rows        runLister
-	stored      connectionReader
-}
-
-// A connectionReader has what runs left of a connection.
-type connectionReader interface {
-	Connection(ctx context.Context, id store.ConnectionID) (store.Connection, error)
-	Streams(ctx context.Context, connection store.ConnectionID) ([]store.StreamStats, error)
-	Gaps(ctx context.Context, connection store.ConnectionID, grant store.GrantID, status string) ([]store.DetailGap, error)
+	rows        store.Runs
+	stored      store.Store
 }
 
 func (u *connectionUI) routes() []web.Route {
@@ -146,14 +139,8 @@ func (u *connectionUI) connectionLive(c *fiber.Ctx) error {
 	if _, err := u.connections.Connection(web.Context(c), id); err != nil {
 		return err
 	}
-	return u.follow(c, "", "connection", func(ctx context.Context) ([]region, error) {
-		b, err := u.lookConnection(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		count, err := u.badge(ctx)
-		return []region{{"badge", "badge", count}, {"head", "head", b}, {"streams", "streams", b}, {"runs", "runs", b}, {"grant", "grant", b}, {"schedule", "schedule", b}}, err
-	})
+	return u.follow(c, "connection", func(ctx context.Context) (any, error) { return u.lookConnection(ctx, id) },
+		"head", "streams", "runs", "grant", "schedule")
 }
 
 // historyRuns is how many runs the chart shows.
@@ -272,7 +259,7 @@ func (u *connectionUI) changeConnection(c *fiber.Ctx) error {
 	if _, err := u.connections.ChangeConnection(ctx, id, q, nil); err != nil {
 		return placed(err, fields)
 	}
-	return reload(c)
+	return reload(c, nil)
 }
 
 func connectionAndForm(c *fiber.Ctx) (store.ConnectionID, *form, error) {
@@ -289,10 +276,7 @@ func (u *connectionUI) dismiss(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if err := u.state.DismissAttention(web.Context(c), id); err != nil {
-		return err
-	}
-	return reload(c)
+	return reload(c, u.state.DismissAttention(web.Context(c), id))
 }
 
 // deleteConnection wants the id typed when data goes with it.
@@ -347,10 +331,7 @@ func (u *connectionUI) setSecret(c *fiber.Ctx) error {
 	if err := f.err(); err != nil {
 		return err
 	}
-	if err := u.secrets.SetSecret(web.Context(c), id, name, value); err != nil {
-		return err
-	}
-	return reload(c)
+	return reload(c, u.secrets.SetSecret(web.Context(c), id, name, value))
 }
 
 func (u *connectionUI) removeSecret(c *fiber.Ctx) error {
@@ -358,8 +339,5 @@ func (u *connectionUI) removeSecret(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if err := u.secrets.RemoveSecret(web.Context(c), id, f.text("name", 128)); err != nil {
-		return err
-	}
-	return reload(c)
+	return reload(c, u.secrets.RemoveSecret(web.Context(c), id, f.text("name", 128)))
 }

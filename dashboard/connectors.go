@@ -36,14 +36,7 @@ func (u *connectorUI) listConnectors(c *fiber.Ctx) error {
 }
 
 func (u *connectorUI) connectorsLive(c *fiber.Ctx) error {
-	return u.follow(c, "", "connectors", func(ctx context.Context) ([]region, error) {
-		all, err := u.connectors.Connectors(ctx)
-		if err != nil {
-			return nil, err
-		}
-		count, err := u.badge(ctx)
-		return []region{{"badge", "badge", count}, {"list", "list", all}}, err
-	})
+	return u.follow(c, "connectors", func(ctx context.Context) (any, error) { return u.connectors.Connectors(ctx) }, "list")
 }
 
 func (u *connectorUI) showConnector(c *fiber.Ctx) error {

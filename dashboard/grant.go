@@ -379,8 +379,5 @@ func (u *grantUI) revoke(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if err := u.grants.RevokeGrant(web.Context(c), id, ""); err != nil {
-		return err
-	}
-	return reload(c)
+	return reload(c, u.grants.RevokeGrant(web.Context(c), id, ""))
 }

@@ -33,13 +33,9 @@ type ask struct {
 
 // waiting finds what waits for the owner.
 type waiting struct {
-	leases    leaseReader
+	leases    store.Leases
 	streams   *stream.Hub
 	questions host.Questions
-}
-
-type leaseReader interface {
-	Leases(ctx context.Context) ([]store.Lease, error)
 }
 
 // items are the requests of active runs that want something of the owner, oldest
@@ -119,11 +115,7 @@ type inboxBody struct {
 // inboxUI is the page of what waits for the owner.
 type inboxUI struct {
 	*frame
-	connections connectionLister
-}
-
-type connectionLister interface {
-	Connections(ctx context.Context) ([]host.Connection, error)
+	connections host.Connections
 }
 
 func (u *inboxUI) routes() []web.Route {
@@ -170,12 +162,5 @@ func (u *inboxUI) showInbox(c *fiber.Ctx) error {
 }
 
 func (u *inboxUI) inboxLive(c *fiber.Ctx) error {
-	return u.follow(c, "", "inbox", func(ctx context.Context) ([]region, error) {
-		b, err := u.lookInbox(ctx)
-		if err != nil {
-			return nil, err
-		}
-		count, err := u.badge(ctx)
-		return []region{{"badge", "badge", count}, {"asks", "asks", b}}, err
-	})
+	return u.follow(c, "inbox", func(ctx context.Context) (any, error) { return u.lookInbox(ctx) }, "asks")
 }

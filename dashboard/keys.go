@@ -19,7 +19,7 @@ const keysPage = 500
 type keyUI struct {
 	*frame
 	keys        *access.Keys // set by Register
-	connections connectionLister
+	connections host.Connections
 	audit       host.AuditLog
 }
 
@@ -141,8 +141,5 @@ func (u *keyUI) revokeKey(c *fiber.Ctx) error {
 	if err := u.keys.Revoke(ctx, id); err != nil {
 		return err
 	}
-	if err := u.audit.Audit(ctx, "key.revoked", id, "done", nil); err != nil {
-		return err
-	}
-	return reload(c)
+	return reload(c, u.audit.Audit(ctx, "key.revoked", id, "done", nil))
 }

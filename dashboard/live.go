@@ -20,41 +20,63 @@ const (
 	rest = 30 * time.Second
 )
 
-// A region is a part of a page that is sent again when it looks different.
-type region struct {
-	name string // of the event, and of the sse-swap that takes it
-	part string // template
-	data any
+// A drawing is a page that stays open, as it was last sent.
+type drawing struct {
+	u    *frame
+	page string
+	sent map[string][]byte // by part
+	last time.Time
 }
 
-// follow streams a page to itself: what look returns is rendered, and what
-// changed is sent. look is called after commits of the run, or of any with "".
-func (u *frame) follow(c *fiber.Ctx, run store.RunID, pageName string, look func(ctx context.Context) ([]region, error)) error {
-	sent := map[string][]byte{}
-	var last time.Time
-	return u.serve(c, run, func(ctx context.Context, out *stream.Out) (time.Duration, error) {
-		if wait := pace - time.Since(last); wait > 0 && !out.Closing() {
+// early is how long the page is not to be drawn again.
+func (d *drawing) early(out *stream.Out) time.Duration {
+	if wait := pace - time.Since(d.last); wait > 0 && !out.Closing() {
+		return wait
+	}
+	d.last = time.Now()
+	return 0
+}
+
+// send renders parts of the page, and how much waits for the owner. Each that looks
+// different is an event of its name.
+func (d *drawing) send(ctx context.Context, out *stream.Out, body any, parts ...string) error {
+	asks, err := d.u.badge(ctx)
+	if err != nil {
+		return err
+	}
+	for _, part := range append([]string{"badge"}, parts...) {
+		data := body
+		if part == "badge" {
+			data = asks
+		}
+		text, err := d.u.render(d.page, part, data)
+		if err != nil {
+			return err
+		}
+		if before, ok := d.sent[part]; ok && bytes.Equal(before, text) {
+			continue
+		}
+		d.sent[part] = text
+		if err := out.Event("", part, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// follow streams parts of a page to itself, of what look returns. It looks after
+// commits of any run.
+func (u *frame) follow(c *fiber.Ctx, page string, look func(context.Context) (any, error), parts ...string) error {
+	d := &drawing{u: u, page: page, sent: map[string][]byte{}}
+	return u.serve(c, "", func(ctx context.Context, out *stream.Out) (time.Duration, error) {
+		if wait := d.early(out); wait > 0 {
 			return wait, nil
 		}
-		last = time.Now()
-		regions, err := look(ctx)
+		body, err := look(ctx)
 		if err != nil {
 			return 0, err
 		}
-		for _, r := range regions {
-			text, err := u.render(pageName, r.part, r.data)
-			if err != nil {
-				return 0, err
-			}
-			if before, ok := sent[r.name]; ok && bytes.Equal(before, text) {
-				continue
-			}
-			sent[r.name] = text
-			if err := out.Event("", r.name, text); err != nil {
-				return 0, err
-			}
-		}
-		return rest, nil
+		return rest, d.send(ctx, out, body, parts...)
 	})
 }
 
@@ -80,8 +102,5 @@ func (u *frame) serve(c *fiber.Ctx, run store.RunID, src stream.Source) error {
 
 // badgeLive is the stream of pages that only show how much waits.
 func (u *frame) badgeLive(c *fiber.Ctx) error {
-	return u.follow(c, "", "settings", func(ctx context.Context) ([]region, error) {
-		b, err := u.badge(ctx)
-		return []region{{"badge", "badge", b}}, err
-	})
+	return u.follow(c, "settings", func(context.Context) (any, error) { return nil, nil })
 }

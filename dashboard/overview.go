@@ -11,6 +11,7 @@ import (
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/timeline"
 	"github.com/sluicehost/sluice/host/web"
+	"github.com/sluicehost/sluice/store"
 )
 
 // overviewBody is what an owner sees first: what needs them, what there is, and
@@ -34,19 +35,10 @@ const (
 // overviewUI is the first page.
 type overviewUI struct {
 	*frame
-	connections connectionLister
-	connectors  connectorLister
-	system      systemReader
-	rows        runLister
-}
-
-type connectorLister interface {
-	Connectors(ctx context.Context) ([]host.Connector, error)
-}
-
-type systemReader interface {
-	Info(ctx context.Context) host.Info
-	Ready(ctx context.Context) (failed []string)
+	connections host.Connections
+	connectors  host.Connectors
+	system      host.System
+	rows        store.Runs
 }
 
 func (u *overviewUI) routes() []web.Route {
@@ -138,14 +130,8 @@ func (u *overviewUI) showOverview(c *fiber.Ctx) error {
 }
 
 func (u *overviewUI) overviewLive(c *fiber.Ctx) error {
-	return u.follow(c, "", "overview", func(ctx context.Context) ([]region, error) {
-		b, err := u.lookOverview(ctx)
-		if err != nil {
-			return nil, err
-		}
-		count, err := u.badge(ctx)
-		return []region{{"badge", "badge", count}, {"asks", "asks", b}, {"connections", "connections", b}, {"beside", "beside", b}}, err
-	})
+	return u.follow(c, "overview", func(ctx context.Context) (any, error) { return u.lookOverview(ctx) },
+		"asks", "connections", "beside")
 }
 
 // freshness says how old the newest data is, as a tone.

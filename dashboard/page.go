@@ -140,8 +140,11 @@ func done(c *fiber.Ctx, said string) error {
 	return web.Nothing(c)
 }
 
-// reload answers an action after which the page must be loaded again.
-func reload(c *fiber.Ctx) error {
+// reload answers an action after which the page must be loaded again, unless it failed.
+func reload(c *fiber.Ctx, err error) error {
+	if err != nil {
+		return err
+	}
 	c.Set("HX-Refresh", "true")
 	return web.Nothing(c)
 }

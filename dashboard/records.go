@@ -52,7 +52,7 @@ type recordRow struct {
 // recordUI has the explorer of records, and the page of one.
 type recordUI struct {
 	*frame
-	connections connectionLister
+	connections host.Connections
 	stored      store.Records
 }
 

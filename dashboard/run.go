@@ -239,47 +239,31 @@ func (u *runUI) runLive(c *fiber.Ctx) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	f := &runFeed{u: u, id: r.ID, next: next, sent: map[string]string{}}
+	f := &runFeed{drawing: drawing{u: u.frame, page: "run", sent: map[string][]byte{}}, ui: u, id: r.ID, next: next}
 	return u.serve(c, r.ID, f.write)
 }
 
 // A runFeed is the stream of one run's page.
 type runFeed struct {
-	u    *runUI
+	drawing
+	ui   *runUI
 	id   store.RunID
 	next uint64
-	sent map[string]string // part to what was sent of it
-	last time.Time
 }
 
 func (f *runFeed) write(ctx context.Context, out *stream.Out) (time.Duration, error) {
-	if wait := pace - time.Since(f.last); wait > 0 && !out.Closing() {
+	if wait := f.early(out); wait > 0 {
 		return wait, nil
 	}
-	f.last = time.Now()
 	if err := f.events(ctx, out); err != nil {
 		return 0, err
 	}
-	b, err := f.u.lookRun(ctx, f.id)
+	b, err := f.ui.lookRun(ctx, f.id)
 	if err != nil {
 		return 0, err
 	}
-	count, err := f.u.badge(ctx)
-	if err != nil {
+	if err := f.send(ctx, out, b, "head", "asks", "streams", "usage", "outcome"); err != nil {
 		return 0, err
-	}
-	for _, r := range []region{{"badge", "badge", count}, {"head", "head", b}, {"asks", "asks", b}, {"streams", "streams", b}, {"usage", "usage", b}, {"outcome", "outcome", b}} {
-		text, err := f.u.render("run", r.part, r.data)
-		if err != nil {
-			return 0, err
-		}
-		if f.sent[r.name] == string(text) {
-			continue
-		}
-		f.sent[r.name] = string(text)
-		if err := out.Event("", r.name, text); err != nil {
-			return 0, err
-		}
 	}
 	if b.Live != nil && !b.Over() {
 		return 2 * time.Second, nil // what it uses is in no event
@@ -289,7 +273,7 @@ func (f *runFeed) write(ctx context.Context, out *stream.Out) (time.Duration, er
 
 // events sends what is new in the log: the newest page of it, when there is more.
 func (f *runFeed) events(ctx context.Context, out *stream.Out) error {
-	list, more, err := f.u.events(ctx, f.id, 0)
+	list, more, err := f.ui.events(ctx, f.id, 0)
 	if err != nil || len(list) == 0 {
 		return err
 	}

@@ -36,7 +36,7 @@ type runsBody struct {
 }
 
 // recent are the newest runs, of all connections with "".
-func recent(ctx context.Context, list runLister, streams *stream.Hub, connection store.ConnectionID, limit int) ([]timeline.Snapshot, error) {
+func recent(ctx context.Context, list store.Runs, streams *stream.Hub, connection store.ConnectionID, limit int) ([]timeline.Snapshot, error) {
 	rows, err := list.Runs(ctx, connection, "", limit)
 	if err != nil {
 		return nil, err
@@ -69,21 +69,10 @@ func runsOf(c *fiber.Ctx) (runsBody, error) {
 type runUI struct {
 	*frame
 	runs        host.Runs
-	rows        runReader
-	connections connectionLister
+	rows        store.Store
+	connections host.Connections
 	files       host.Artifacts
-	system      systemReader
-}
-
-type runLister interface {
-	Runs(ctx context.Context, connection store.ConnectionID, before store.RunID, limit int) ([]store.Run, error)
-}
-
-type runReader interface {
-	runLister
-	Run(ctx context.Context, id store.RunID) (store.Run, error)
-	Events(ctx context.Context, id store.RunID, from uint64, limit int) ([]store.Event, error)
-	EventsBefore(ctx context.Context, id store.RunID, before uint64, limit int) ([]store.Event, error)
+	system      host.System
 }
 
 func (u *runUI) routes() []web.Route {
@@ -161,12 +150,5 @@ func (u *runUI) runsLive(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return u.follow(c, "", "runs", func(ctx context.Context) ([]region, error) {
-		b, err := u.lookRuns(ctx, asked)
-		if err != nil {
-			return nil, err
-		}
-		count, err := u.badge(ctx)
-		return []region{{"badge", "badge", count}, {"runs", "runs", b}}, err
-	})
+	return u.follow(c, "runs", func(ctx context.Context) (any, error) { return u.lookRuns(ctx, asked) }, "runs")
 }

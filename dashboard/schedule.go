@@ -118,7 +118,7 @@ var units = map[string]int64{"seconds": 1, "minutes": 60, "hours": 3600, "days":
 type scheduleUI struct {
 	*frame
 	schedules   host.Schedules
-	connections connectionLister
+	connections host.Connections
 }
 
 func (u *scheduleUI) routes() []web.Route {
@@ -173,7 +173,7 @@ func (u *scheduleUI) putSchedule(c *fiber.Ctx) error {
 	if _, _, err := u.schedules.PutSchedule(web.Context(c), id, d, nil); err != nil {
 		return err
 	}
-	return reload(c)
+	return reload(c, nil)
 }
 
 func (u *scheduleUI) pauseSchedule(c *fiber.Ctx) error {
@@ -201,10 +201,7 @@ func (u *scheduleUI) change(c *fiber.Ctx, act func(store.ConnectionID) error) er
 	if err != nil {
 		return err
 	}
-	if err := act(id); err != nil {
-		return err
-	}
-	return reload(c)
+	return reload(c, act(id))
 }
 
 func (u *scheduleUI) lookSchedules(ctx context.Context) ([]host.Connection, error) {
@@ -222,12 +219,5 @@ func (u *scheduleUI) listSchedules(c *fiber.Ctx) error {
 }
 
 func (u *scheduleUI) schedulesLive(c *fiber.Ctx) error {
-	return u.follow(c, "", "schedules", func(ctx context.Context) ([]region, error) {
-		all, err := u.lookSchedules(ctx)
-		if err != nil {
-			return nil, err
-		}
-		count, err := u.badge(ctx)
-		return []region{{"badge", "badge", count}, {"schedules", "schedules", all}}, err
-	})
+	return u.follow(c, "schedules", func(ctx context.Context) (any, error) { return u.lookSchedules(ctx) }, "schedules")
 }

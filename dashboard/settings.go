@@ -18,7 +18,7 @@ import (
 // settingUI has the page of the host itself, and its webhooks.
 type settingUI struct {
 	*frame
-	system   systemReader
+	system   host.System
 	webhooks *webhook.Hooks // nil: the page has none
 	audit    host.AuditLog
 }
@@ -180,10 +180,7 @@ func (u *settingUI) withWebhook(c *fiber.Ctx, action string, do func(ctx context
 	if err != nil {
 		return err
 	}
-	if err := u.audit.Audit(web.Context(c), action, id, outcome, nil); err != nil {
-		return err
-	}
-	return reload(c)
+	return reload(c, u.audit.Audit(web.Context(c), action, id, outcome, nil))
 }
 
 // rotateWebhook shows the new secret once, in its answer.

@@ -25,19 +25,11 @@ import (
 // Options are what a UI needs.
 type Options struct {
 	Host     host.Host
-	Store    Store
+	Store    store.Store
 	Streams  *stream.Hub
 	Webhooks *webhook.Hooks // nil: the settings page has none
 	Version  string
 	Now      func() time.Time // nil: time.Now
-}
-
-// Store is what pages read beside the services of Host; a store.Store is one.
-type Store interface {
-	store.Records
-	runReader
-	leaseReader
-	connectionReader
 }
 
 // A UI is the table of the dashboard's routes. It may be used concurrently.

@@ -46,7 +46,7 @@ type RequestedStream struct {
 // GrantTerms are what an owner grants.
 type GrantTerms struct {
 	Scope      json.RawMessage `json:"scope"` // null: everything declared
-	AccessMode string          `json:"accessMode"`
+	AccessMode string          `json:"accessMode" enum:"continuous|single_use"`
 	ExpiresAt  *time.Time      `json:"expiresAt,omitempty"`
 	// Narrow says that stored records may lose fields that Scope leaves out.
 	Narrow bool `json:"narrow,omitempty"`

@@ -58,7 +58,7 @@ func (b *Batch) Reset(s Stream) {
 func (b *Batch) Changes() iter.Seq2[int, Change] {
 	return func(yield func(int, Change) bool) {
 		for off := 0; off < len(b.packed); {
-			c, n := unpack(b.packed[off:])
+			c, n := Unpack(b.packed[off:])
 			if n == 0 || !yield(off, c) {
 				return
 			}
@@ -69,9 +69,7 @@ func (b *Batch) Changes() iter.Seq2[int, Change] {
 
 // Unpack reads one change from packed bytes, wherever they were kept, and
 // returns its length; 0 when the bytes are cut short or not a change.
-func Unpack(p []byte) (Change, int) { return unpack(p) }
-
-func unpack(p []byte) (Change, int) {
+func Unpack(p []byte) (Change, int) {
 	if len(p) < ChangeHeader || p[0] > byte(Delete) || p[1] > 1 {
 		return Change{}, 0
 	}

@@ -13,24 +13,24 @@ const EventVersion = "sluice.timeline.v1"
 //
 // Invariant: Sequence starts at 0 in every run and has no gaps.
 type Event struct {
-	ID            EventID
-	Type          string
-	Sequence      uint64
-	OccurredAt    time.Time
-	RecordedAt    time.Time
-	RunID         RunID
-	TraceID       TraceID
-	ConnectorID   ConnectorID
-	ConnectionID  ConnectionID
-	GrantID       GrantID
-	ActorType     string // runtime, owner, connector, controller, scheduler
-	ActorID       string
-	Status        string
-	Stream        Stream
-	InteractionID string
-	NodeID        string  // set on node-scoped events
-	CausationID   EventID // the first event of the same commit, empty on that one
-	Data          json.RawMessage
+	ID            EventID         `json:"event_id"`
+	Type          string          `json:"event_type"`
+	Sequence      uint64          `json:"sequence"`
+	OccurredAt    time.Time       `json:"occurred_at"`
+	RecordedAt    time.Time       `json:"recorded_at"`
+	RunID         RunID           `json:"run_id"`
+	TraceID       TraceID         `json:"trace_id"`
+	ConnectorID   ConnectorID     `json:"connector_id"`
+	ConnectionID  ConnectionID    `json:"connection_id"`
+	GrantID       GrantID         `json:"grant_id"`
+	ActorType     string          `json:"actor_type"` // runtime, owner, connector, controller, scheduler
+	ActorID       string          `json:"actor_id"`
+	Status        string          `json:"status"`
+	Stream        Stream          `json:"stream_id"`
+	InteractionID string          `json:"interaction_id"`
+	NodeID        string          `json:"node_id"`      // set on node-scoped events
+	CausationID   EventID         `json:"causation_id"` // the first event of the same commit, empty on that one
+	Data          json.RawMessage `json:"data"`
 }
 
 // timeFormat is RFC 3339 UTC with milliseconds.
@@ -52,30 +52,7 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	})
 }
 
-// UnmarshalJSON reads the envelope back.
-func (e *Event) UnmarshalJSON(b []byte) error {
-	var v envelope
-	if err := json.Unmarshal(b, &v); err != nil {
-		return err
-	}
-	occurred, err := time.Parse(time.RFC3339Nano, v.OccurredAt)
-	if err != nil {
-		return err
-	}
-	recorded, err := time.Parse(time.RFC3339Nano, v.RecordedAt)
-	if err != nil {
-		return err
-	}
-	*e = Event{
-		ID: v.ID, Type: v.Type, Sequence: v.Sequence, OccurredAt: occurred, RecordedAt: recorded,
-		RunID: v.RunID, TraceID: v.TraceID, ConnectorID: v.ConnectorID, ConnectionID: v.ConnectionID,
-		GrantID: GrantID(deref(v.GrantID)), ActorType: v.ActorType, ActorID: v.ActorID, Status: v.Status,
-		Stream: Stream(deref(v.Stream)), InteractionID: deref(v.InteractionID),
-		NodeID: v.NodeID, CausationID: v.CausationID, Data: v.Data,
-	}
-	return nil
-}
-
+// An envelope is what an Event is written as. It is read as an Event: null is "" there.
 type envelope struct {
 	Version       string          `json:"version"`
 	ID            EventID         `json:"event_id"`
@@ -105,11 +82,4 @@ func orNull(s string) *string {
 		return nil
 	}
 	return &s
-}
-
-func deref(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
 }

@@ -34,14 +34,9 @@ type Tokens struct {
 	secret []byte
 }
 
-const tokenSecret = "interrupt-secret"
-
 func openTokens(ctx context.Context, st store.Documents, now func() time.Time) (*Tokens, error) {
-	secret, err := setting(ctx, st, tokenSecret, func() []byte { return random(secretBytes) })
-	if err != nil {
-		return nil, err
-	}
-	return &Tokens{now, secret}, nil
+	secret, err := setting(ctx, st, "interrupt-secret", func() []byte { return random(secretBytes) })
+	return &Tokens{now: now, secret: secret}, err
 }
 
 // Sign makes a token for one interrupt. It ends after TokenLife, or with the

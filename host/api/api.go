@@ -23,7 +23,7 @@ import (
 // Options are what an API needs.
 type Options struct {
 	Host     host.Host
-	Store    Store
+	Store    store.Store
 	Access   *access.Access
 	Streams  *stream.Hub
 	Webhooks *webhook.Hooks
@@ -37,17 +37,6 @@ type Options struct {
 	Browser bool
 	Log     *slog.Logger
 	Now     func() time.Time // nil: time.Now
-}
-
-// Store is what resources read beside the services of Host; a store.Store is one.
-type Store interface {
-	store.Records
-	runReader
-	runLister
-	eventReader
-	leaseReader
-	cursorReader
-	manifestReader
 }
 
 // An API is the table of all routes.

@@ -101,10 +101,7 @@ func (a *artifactAPI) listArtifacts(c *fiber.Ctx) error {
 
 func (a *artifactAPI) getArtifact(c *fiber.Ctx) error {
 	x, err := a.artifact(c)
-	if err != nil {
-		return err
-	}
-	return web.JSON(c, 200, x)
+	return web.Answer(c, x, err)
 }
 
 // artifactContent streams the file. That it was given away is written down

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -45,11 +44,7 @@ type assistanceAPI struct {
 	find      lookup
 	questions host.Questions
 	streams   *stream.Hub
-	leases    leaseReader
-}
-
-type leaseReader interface {
-	Leases(ctx context.Context) ([]store.Lease, error)
+	leases    store.Leases
 }
 
 func (a *assistanceAPI) routes() []route {
@@ -173,7 +168,6 @@ func (a *assistanceAPI) getAssistance(c *fiber.Ctx) error {
 				return err
 			}
 		}
-		c.Set(fiber.HeaderCacheControl, "no-store")
 		return web.JSON(c, 200, out)
 	}
 	return web.NotFound()

@@ -39,7 +39,7 @@ const maxBundle = 8 << 20
 // bundleAPI has the route of the debug bundle.
 type bundleAPI struct {
 	find           lookup
-	events         eventReader
+	events         store.Timelines
 	streams        *stream.Hub
 	implementation implementation
 	now            func() time.Time
@@ -75,7 +75,6 @@ func (a *bundleAPI) debugBundle(c *fiber.Ctx) error {
 		b.TruncatedReason = "The log is larger than 8 MiB: the oldest events that do not change the state of the run were left out."
 	}
 	b.Metrics = bundleMetrics{EventCount: len(b.Events), NodeCount: len(b.Run.NodeStates)}
-	c.Set(fiber.HeaderCacheControl, "no-store")
 	return web.JSON(c, 200, b)
 }
 

@@ -90,10 +90,7 @@ func (a *connectionAPI) listConnections(c *fiber.Ctx) error {
 
 func (a *connectionAPI) getConnection(c *fiber.Ctx) error {
 	conn, err := a.find.connection(c)
-	if err != nil {
-		return err
-	}
-	return web.JSON(c, 200, conn)
+	return web.Answer(c, conn, err)
 }
 
 func (a *connectionAPI) changeConnection(c *fiber.Ctx) error {
@@ -110,10 +107,7 @@ func (a *connectionAPI) changeConnection(c *fiber.Ctx) error {
 		return err
 	}
 	conn, err := a.connections.ChangeConnection(web.Context(c), id, q, revision)
-	if err != nil {
-		return err
-	}
-	return web.JSON(c, 200, conn)
+	return web.Answer(c, conn, err)
 }
 
 func (a *connectionAPI) deleteConnection(c *fiber.Ctx) error {
@@ -126,8 +120,5 @@ func (a *connectionAPI) deleteConnection(c *fiber.Ctx) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	if err := a.connections.DeleteConnection(web.Context(c), id, data == "erase"); err != nil {
-		return err
-	}
-	return web.Nothing(c)
+	return web.Done(c, a.connections.DeleteConnection(web.Context(c), id, data == "erase"))
 }

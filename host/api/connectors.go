@@ -112,10 +112,7 @@ func (a *connectorAPI) inspectConnector(c *fiber.Ctx) error {
 		return err
 	}
 	found, err := a.connectors.InspectConnector(web.Context(c), q)
-	if err != nil {
-		return err
-	}
-	return web.JSON(c, 200, found)
+	return web.Answer(c, found, err)
 }
 
 // install reads an upload, or the JSON that names bytes the store has.
@@ -185,10 +182,7 @@ func (a *connectorAPI) connector(c *fiber.Ctx) (host.Connector, error) {
 
 func (a *connectorAPI) getConnector(c *fiber.Ctx) error {
 	x, err := a.connector(c)
-	if err != nil {
-		return err
-	}
-	return web.JSON(c, 200, x)
+	return web.Answer(c, x, err)
 }
 
 // listVersions: one version of a connector is installed at a time; another
@@ -235,10 +229,7 @@ func (a *connectorAPI) uninstallConnector(c *fiber.Ctx) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	if err := a.connectors.UninstallConnector(web.Context(c), name, version); err != nil {
-		return err
-	}
-	return web.Nothing(c)
+	return web.Done(c, a.connectors.UninstallConnector(web.Context(c), name, version))
 }
 
 func (a *connectorAPI) listPins(c *fiber.Ctx) error {

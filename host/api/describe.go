@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -25,14 +24,10 @@ type implementation struct {
 // credential.
 type descriptionAPI struct {
 	implementation    implementation
-	connectors        connectorLister
+	connectors        host.Connectors
 	limits            map[string]int64
 	browser           bool
 	openapi, asyncapi []byte
-}
-
-type connectorLister interface {
-	Connectors(ctx context.Context) ([]host.Connector, error)
 }
 
 func (a *descriptionAPI) routes() []route {

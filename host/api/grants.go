@@ -1,9 +1,6 @@
 package api
 
 import (
-	"encoding/json"
-	"time"
-
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/sluicehost/sluice/host"
@@ -15,15 +12,6 @@ import (
 type grants struct {
 	Requested host.Requested `json:"requested"`
 	Grants    []host.Grant   `json:"grants"`
-}
-
-// grantTerms is the body of a new grant. Scope is raw so that an absent one can be told
-// from null.
-type grantTerms struct {
-	Scope      json.RawMessage `json:"scope"`
-	AccessMode string          `json:"accessMode" enum:"continuous|single_use"`
-	ExpiresAt  *time.Time      `json:"expiresAt,omitempty"`
-	Narrow     bool            `json:"narrow,omitempty"`
 }
 
 // grantAPI has the routes of what connections ask for and were given.
@@ -39,7 +27,7 @@ func (a *grantAPI) routes() []route {
 			summary: "What a connection's connector asks for, and what it was given", answer: grants{}},
 		{Route: web.Route{Method: "POST", Path: of + "/grants", Scope: access.GrantsApprove, Keyed: true,
 			Handle: a.grant},
-			summary: "Approve a grant; it replaces the active one", body: grantTerms{}, answer: host.Grant{},
+			summary: "Approve a grant; it replaces the active one", body: host.GrantTerms{}, answer: host.Grant{},
 			status: 201},
 		{Route: web.Route{Method: "POST", Path: "/v1/connections", Verb: "grant", Scope: access.GrantsApprove, Whole: true,
 			Keyed: true, Upload: true, Handle: a.grantGiven},
@@ -78,10 +66,7 @@ func (a *grantAPI) grantGiven(c *fiber.Ctx) error {
 		return err
 	}
 	out, err := a.grants.GrantGiven(web.Context(c), q)
-	if err != nil {
-		return err
-	}
-	return web.JSON(c, 200, out)
+	return web.Answer(c, out, err)
 }
 
 func (a *grantAPI) getGrants(c *fiber.Ctx) error {
@@ -104,21 +89,17 @@ func (a *grantAPI) grant(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	var q grantTerms
+	var q host.GrantTerms
 	if err := web.Body(c, &q); err != nil {
 		return err
 	}
 	switch {
-	case q.Scope == nil:
+	case q.Scope == nil: // absent, which null is not
 		return web.Invalid(web.Field{Path: "scope", Rule: "an object, or null for everything declared"})
 	case q.AccessMode != "continuous" && q.AccessMode != "single_use":
 		return web.Invalid(web.Field{Path: "accessMode", Rule: "continuous or single_use"})
 	}
-	terms := host.GrantTerms{Scope: q.Scope, AccessMode: q.AccessMode, ExpiresAt: q.ExpiresAt, Narrow: q.Narrow}
-	if string(q.Scope) == "null" {
-		terms.Scope = nil
-	}
-	g, err := a.grants.GrantConnection(web.Context(c), id, terms)
+	g, err := a.grants.GrantConnection(web.Context(c), id, q)
 	if err != nil {
 		return err
 	}
@@ -134,10 +115,7 @@ func (a *grantAPI) revokeGrant(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if err := a.grants.RevokeGrant(web.Context(c), id, grant); err != nil {
-		return err
-	}
-	return web.Nothing(c)
+	return web.Done(c, a.grants.RevokeGrant(web.Context(c), id, grant))
 }
 
 func (a *grantAPI) approve(c *fiber.Ctx) error {
@@ -150,8 +128,5 @@ func (a *grantAPI) approve(c *fiber.Ctx) error {
 		return err
 	}
 	b, err := a.grants.ApproveBindings(web.Context(c), id, q)
-	if err != nil {
-		return err
-	}
-	return web.JSON(c, 200, b)
+	return web.Answer(c, b, err)
 }

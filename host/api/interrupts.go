@@ -345,7 +345,6 @@ func (a *interruptAPI) tokenInterrupt(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	c.Set(fiber.HeaderCacheControl, "no-store")
 	return web.JSON(c, 200, in.Payload)
 }
 

@@ -113,8 +113,5 @@ func (a *keyAPI) revokeKey(c *fiber.Ctx) error {
 	if err := a.keys.Revoke(web.Context(c), id); err != nil {
 		return err
 	}
-	if err := a.audit.Audit(web.Context(c), "key.revoked", id, "done", nil); err != nil {
-		return err
-	}
-	return web.Nothing(c)
+	return web.Done(c, a.audit.Audit(web.Context(c), "key.revoked", id, "done", nil))
 }

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"slices"
 	"strings"
 
@@ -17,17 +16,8 @@ import (
 // principal may not know of or use. A connection outside a key's list, and
 // everything of it, looks like one that does not exist.
 type lookup struct {
-	connections connectionReader
-	runs        runReader
-}
-
-type connectionReader interface {
-	Connection(ctx context.Context, id store.ConnectionID) (host.Connection, error)
-	Connections(ctx context.Context) ([]host.Connection, error)
-}
-
-type runReader interface {
-	Run(ctx context.Context, id store.RunID) (store.Run, error)
+	connections host.Connections
+	runs        store.Runs
 }
 
 // connection is the one that the path names.

@@ -2,7 +2,6 @@ package api
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"log/slog"
 	"slices"
@@ -32,15 +31,10 @@ type recordPage struct {
 type recordAPI struct {
 	find      lookup
 	records   store.Records
-	manifests manifestReader
+	manifests store.Connections
 	audit     host.AuditLog
 	places    *exportPlaces
 	log       *slog.Logger
-}
-
-// A manifestReader has the manifests that connections are pinned to.
-type manifestReader interface {
-	Connection(ctx context.Context, id store.ConnectionID) (store.Connection, error)
 }
 
 func (a *recordAPI) routes() []route {

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -49,20 +48,12 @@ type resumedRun struct {
 type runAPI struct {
 	find       lookup
 	runs       host.Runs
-	list       runLister
-	events     eventReader
+	list       store.Runs
+	events     store.Timelines
 	streams    *stream.Hub
 	workflows  workflowFinder
 	interrupts *interruptAPI
 	base       baseURL
-}
-
-type runLister interface {
-	Runs(ctx context.Context, connection store.ConnectionID, before store.RunID, limit int) ([]store.Run, error)
-}
-
-type eventReader interface {
-	Events(ctx context.Context, id store.RunID, from uint64, limit int) ([]store.Event, error)
 }
 
 // A baseURL is how clients reach the host; "" is what they sent as Host, which web
@@ -162,7 +153,6 @@ func (a *runAPI) getRun(c *fiber.Ctx) error {
 			return err
 		}
 	}
-	c.Set(fiber.HeaderCacheControl, "no-store")
 	return web.JSON(c, 200, s)
 }
 
@@ -321,7 +311,6 @@ func (a *runAPI) result(c *fiber.Ctx) error {
 	if len(r.Result) == 0 {
 		return web.NewProblem(0, "conflict", "The run is not over; it has no result yet.").With("runStatus", r.Status)
 	}
-	c.Set(fiber.HeaderCacheControl, "no-store")
 	if web.Principal(c).Allows(access.StateRead) {
 		return web.JSON(c, 200, r.Result) // web.JSON escapes it for HTML
 	}
@@ -346,7 +335,6 @@ func (a *runAPI) recording(c *fiber.Ctx) error {
 	if out.Scrubbed == nil {
 		out.Scrubbed = []string{}
 	}
-	c.Set(fiber.HeaderCacheControl, "no-store")
 	return web.JSON(c, 200, out)
 }
 
@@ -374,7 +362,6 @@ func (a *runAPI) timeline(c *fiber.Ctx) error {
 		return err
 	}
 	out.More = len(out.Events) == timelinePage
-	c.Set(fiber.HeaderCacheControl, "no-store")
 	return web.JSON(c, 200, out)
 }
 
@@ -403,6 +390,5 @@ func (a *runAPI) requests(c *fiber.Ctx) error {
 	if len(list) == page.Limit {
 		next = strconv.Itoa(skip + page.Limit)
 	}
-	c.Set(fiber.HeaderCacheControl, "no-store")
 	return web.Listed(c, list, next)
 }

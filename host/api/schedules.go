@@ -96,10 +96,7 @@ func (a *scheduleAPI) getSchedule(c *fiber.Ctx) error {
 		return err
 	}
 	s, err := a.schedules.Schedule(web.Context(c), id)
-	if err != nil {
-		return err
-	}
-	return web.JSON(c, 200, s)
+	return web.Answer(c, s, err)
 }
 
 func (a *scheduleAPI) deleteSchedule(c *fiber.Ctx) error {
@@ -107,10 +104,7 @@ func (a *scheduleAPI) deleteSchedule(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if err := a.schedules.DeleteSchedule(web.Context(c), id); err != nil {
-		return err
-	}
-	return web.Nothing(c)
+	return web.Done(c, a.schedules.DeleteSchedule(web.Context(c), id))
 }
 
 func (a *scheduleAPI) pauseSchedule(c *fiber.Ctx) error {
@@ -119,10 +113,7 @@ func (a *scheduleAPI) pauseSchedule(c *fiber.Ctx) error {
 		return err
 	}
 	s, err := a.schedules.PauseSchedule(web.Context(c), id)
-	if err != nil {
-		return err
-	}
-	return web.JSON(c, 200, s)
+	return web.Answer(c, s, err)
 }
 
 func (a *scheduleAPI) resumeSchedule(c *fiber.Ctx) error {
@@ -131,10 +122,7 @@ func (a *scheduleAPI) resumeSchedule(c *fiber.Ctx) error {
 		return err
 	}
 	s, err := a.schedules.ResumeSchedule(web.Context(c), id)
-	if err != nil {
-		return err
-	}
-	return web.JSON(c, 200, s)
+	return web.Answer(c, s, err)
 }
 
 func (a *scheduleAPI) scheduleHistory(c *fiber.Ctx) error {

@@ -70,10 +70,7 @@ func (a *secretAPI) setSecret(c *fiber.Ctx) error {
 	if q.Value == "" {
 		return web.Invalid(web.Field{Path: "value", Rule: "a text of 1 byte to 16 KiB"})
 	}
-	if err := a.secrets.SetSecret(web.Context(c), id, name, []byte(q.Value)); err != nil {
-		return err
-	}
-	return web.Nothing(c)
+	return web.Done(c, a.secrets.SetSecret(web.Context(c), id, name, []byte(q.Value)))
 }
 
 func (a *secretAPI) removeSecret(c *fiber.Ctx) error {
@@ -85,8 +82,5 @@ func (a *secretAPI) removeSecret(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if err := a.secrets.RemoveSecret(web.Context(c), id, name); err != nil {
-		return err
-	}
-	return web.Nothing(c)
+	return web.Done(c, a.secrets.RemoveSecret(web.Context(c), id, name))
 }

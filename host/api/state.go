@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -33,11 +32,7 @@ type streamState struct {
 type stateAPI struct {
 	find    lookup
 	state   host.State
-	cursors cursorReader
-}
-
-type cursorReader interface {
-	States(ctx context.Context, connection store.ConnectionID, grant store.GrantID) ([]store.State, error)
+	cursors store.States
 }
 
 func (a *stateAPI) routes() []route {
@@ -72,7 +67,6 @@ func (a *stateAPI) getState(c *fiber.Ctx) error {
 		sum := sha256.Sum256(s.Cursor)
 		out.Streams[string(s.Stream)] = streamState{s.Cursor, hex.EncodeToString(sum[:]), s.CommittedAt, string(s.RunID)}
 	}
-	c.Set(fiber.HeaderCacheControl, "no-store")
 	return web.JSON(c, 200, out)
 }
 
@@ -86,8 +80,5 @@ func (a *stateAPI) resetState(c *fiber.Ctx) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	if err := a.state.ResetState(web.Context(c), id, store.GrantID(grant), store.Stream(stream)); err != nil {
-		return err
-	}
-	return web.Nothing(c)
+	return web.Done(c, a.state.ResetState(web.Context(c), id, store.GrantID(grant), store.Stream(stream)))
 }

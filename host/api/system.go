@@ -1,8 +1,6 @@
 package api
 
 import (
-	"context"
-
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/sluicehost/sluice/host"
@@ -23,12 +21,8 @@ type readiness struct {
 // systemAPI has the routes of the host itself. Health, readiness and metrics are
 // served by host/web, and only described here.
 type systemAPI struct {
-	system  systemReader
+	system  host.System
 	backups host.Backups
-}
-
-type systemReader interface {
-	Info(ctx context.Context) host.Info
 }
 
 func (a *systemAPI) routes() []route {

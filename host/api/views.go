@@ -84,7 +84,6 @@ func (a *viewAPI) mintView(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	c.Set(fiber.HeaderCacheControl, "no-store")
 	return web.JSON(c, 201, v)
 }
 
@@ -97,10 +96,7 @@ func (a *viewAPI) revokeView(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if err := a.views.RevokeView(web.Context(c), owner, r.ID, id); err != nil {
-		return err
-	}
-	return web.Nothing(c)
+	return web.Done(c, a.views.RevokeView(web.Context(c), owner, r.ID, id))
 }
 
 func (a *viewAPI) connectView(c *fiber.Ctx) error {
@@ -126,8 +122,5 @@ func (a *viewAPI) reachFailed(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if err := a.views.ReachFailed(web.Context(c), owner, r.ID, id, q.Reason, q.HTTPStatus); err != nil {
-		return err
-	}
-	return web.Nothing(c)
+	return web.Done(c, a.views.ReachFailed(web.Context(c), owner, r.ID, id, q.Reason, q.HTTPStatus))
 }

@@ -107,10 +107,7 @@ func (a *webhookAPI) getWebhook(c *fiber.Ctx) error {
 		return err
 	}
 	w, err := a.webhooks.Get(web.Context(c), id)
-	if err != nil {
-		return err
-	}
-	return web.JSON(c, 200, w)
+	return web.Answer(c, w, err)
 }
 
 func (a *webhookAPI) deleteWebhook(c *fiber.Ctx) error {
@@ -121,10 +118,7 @@ func (a *webhookAPI) deleteWebhook(c *fiber.Ctx) error {
 	if err := a.webhooks.Delete(web.Context(c), id); err != nil {
 		return err
 	}
-	if err := a.audit.Audit(web.Context(c), "webhook.deleted", id, "done", nil); err != nil {
-		return err
-	}
-	return web.Nothing(c)
+	return web.Done(c, a.audit.Audit(web.Context(c), "webhook.deleted", id, "done", nil))
 }
 
 // webhookRefused turns the refusal of a definition or a secret into an answer.

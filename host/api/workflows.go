@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 
@@ -68,12 +67,8 @@ type workflowAPI struct {
 
 // A workflowFinder finds what a workflow id means.
 type workflowFinder struct {
-	connections connectionReader
-	connectors  connectorReader
-}
-
-type connectorReader interface {
-	Connector(ctx context.Context, name string) (host.Connector, error)
+	connections host.Connections
+	connectors  host.Connectors
 }
 
 func (a *workflowAPI) routes() []route {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"strconv"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/binding"
+	"github.com/sluicehost/sluice/host/browser"
 	"github.com/sluicehost/sluice/host/filesystem"
 	"github.com/sluicehost/sluice/host/network"
 	"github.com/sluicehost/sluice/host/run"
@@ -24,9 +24,9 @@ import (
 // Browsers lends browsers to runs. Its methods may be called from any goroutine.
 type Browsers interface {
 	// Facts says what there is, and why there is nothing.
-	Facts(ctx context.Context) BrowserFacts
+	Facts(ctx context.Context) browser.Facts
 	// Lend makes the binding of one run, which closes it. It starts nothing.
-	Lend(l Lease) (Browser, error)
+	Lend(o browser.SessionOptions) (Browser, error)
 	// Forget removes the profiles of a connection that has no run.
 	Forget(ctx context.Context, id store.ConnectionID) error
 	Close(ctx context.Context) error
@@ -40,37 +40,6 @@ type Browser interface {
 	binding.Sealer
 	binding.Pauser
 	binding.Spender
-}
-
-// BrowserFacts are what a check-up says of browsers.
-type BrowserFacts struct {
-	Browser   string // product and version; "" for none
-	Problem   string // why there is none, and what to do about it; "" when there is one
-	Slow      string // why it is not known which one there is: it did not answer in time; it may for a run
-	Egress    string // namespace or flags
-	UID       string // own or shared
-	NoSandbox bool   // the operator allows a browser without a sandbox
-	Max, Live int    // surfaces
-}
-
-// A Lease is what one run may do with a browser: what its owner approved, and what
-// it may use of its neighbours.
-type Lease struct {
-	Connection  store.Connection
-	Connector   string // its name
-	Request     abi.BrowserRequest
-	Policy      *network.Policy // of the connection, for all that the browser reaches
-	Scheduled   bool
-	Untrusted   bool          // nobody whom the owner knows vouches for the connector
-	Interactive bool          // somebody can be asked
-	Trace       bool          // what it does is recorded
-	Passed      *atomic.Int64 // bytes that the run received, the browser's among them; nil: not counted together
-	// Cookies puts cookies of a host into the run's network jar and says how many it took.
-	Cookies func(host string, cookies []*http.Cookie) int
-	// File opens a file of the guest's own mounts, and Stream the body of an answer that the
-	// guest has a handle of, which it has no more then.
-	File   func(ctx context.Context, path string) (io.ReadCloser, error)
-	Stream func(ctx context.Context, handle uint32) (io.ReadCloser, error)
 }
 
 // TraceWanted reports whether the environment asks for traces of browser actions in every run.
@@ -93,13 +62,13 @@ func (h *bindings) browserInfo(ctx context.Context) host.BrowserInfo {
 	return host.BrowserInfo{Product: f.Browser, Problem: cmp.Or(f.Problem, f.Slow), Egress: f.Egress, UID: f.UID, Max: f.Max, Live: f.Live}
 }
 
-// findings are the lines of a check-up about browsers.
-func (f BrowserFacts) findings(c *checkup) {
+// browsers are the lines about browsers.
+func (c *checkup) browsers(f browser.Facts) {
 	if f.Problem != "" {
 		c.add("browser", StateWeak, "install chromium or chrome-headless-shell, or name one with SLUICE_BROWSER; connectors that need none run without", "none: %s", f.Problem)
 		return
 	}
-	switch remedy := f.untried(); {
+	switch remedy := untried(f); {
 	case f.Slow != "":
 		c.add("browser", StateWeak, "run sluice doctor again when less is going on, or name another browser with SLUICE_BROWSER", "slow: %s", f.Slow)
 	case remedy != "":
@@ -135,7 +104,7 @@ const (
 
 // untried is what to do about a browser that is older than all that were tried; "" for
 // one that is not.
-func (f BrowserFacts) untried() string {
+func untried(f browser.Facts) string {
 	_, version, _ := strings.Cut(f.Browser, " ")
 	for _, word := range strings.Fields(version) {
 		number, _, _ := strings.Cut(word, ".")
@@ -176,9 +145,12 @@ func (h *bindings) browser(q RunRequest, plan *run.Plan, session binding.Binding
 	if err != nil {
 		return nil, err
 	}
-	l := Lease{
-		Connection: plan.Connection, Connector: q.Connector.Manifest.Name(), Request: *q.Connector.Manifest.Bindings[abi.BindingBrowser].Browser,
-		Policy: p, Untrusted: untrusted(q.Connector.Connector), Scheduled: q.Trigger == "scheduled", Interactive: plan.Interactive, Trace: q.Trace || TraceWanted(),
+	c := plan.Connection
+	l := browser.SessionOptions{
+		Connection: string(c.ID), Name: cmp.Or(c.DisplayName, string(c.ID)), ProfileName: c.ProfileName,
+		Connector: q.Connector.Manifest.Name(), Request: *q.Connector.Manifest.Bindings[abi.BindingBrowser].Browser,
+		Policy: p, Untrusted: untrusted(q.Connector.Connector), Scheduled: q.Trigger == "scheduled",
+		Interactive: plan.Interactive, Trace: q.Trace || TraceWanted(),
 	}
 	l.File = func(_ context.Context, path string) (io.ReadCloser, error) {
 		fs := files.Load()

@@ -13,6 +13,7 @@ import (
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/binding"
+	"github.com/sluicehost/sluice/host/browser"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/sandbox"
 	"github.com/sluicehost/sluice/store"
@@ -33,19 +34,19 @@ func asksBrowser(id, browser string) string {
 type lender struct {
 	mu      sync.Mutex // guards what follows
 	problem string
-	leases  []app.Lease
+	leases  []browser.SessionOptions
 	calls   int
 	closed  int
 	gone    []store.ConnectionID
 }
 
-func (l *lender) Facts(context.Context) app.BrowserFacts {
+func (l *lender) Facts(context.Context) browser.Facts {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return app.BrowserFacts{Browser: "Chromium 150", Problem: l.problem, Egress: "namespace", UID: "own", Max: 4}
+	return browser.Facts{Browser: "Chromium 150", Problem: l.problem, Egress: "namespace", UID: "own", Max: 4}
 }
 
-func (l *lender) Lend(q app.Lease) (app.Browser, error) {
+func (l *lender) Lend(q browser.SessionOptions) (app.Browser, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.problem != "" {
@@ -140,7 +141,7 @@ func TestBrowserIsLent(t *testing.T) {
 		t.Fatalf("%d calls, closed %d times, %d leases", l.calls, l.closed, len(l.leases))
 	}
 	q := l.leases[0]
-	if q.Connection.ID != "shop" || q.Connector != "shop" || !q.Request.Uploads || q.Request.Profile != "Shop" || !q.Trace || !q.Scheduled || q.Interactive ||
+	if q.Connection != "shop" || q.Connector != "shop" || !q.Request.Uploads || q.Request.Profile != "Shop" || !q.Trace || !q.Scheduled || q.Interactive ||
 		q.Policy == nil || !q.Untrusted {
 		t.Errorf("lease %+v", q)
 	}

@@ -177,7 +177,7 @@ func (c *checkup) browser(ctx context.Context, h *Host) {
 		b = newBrowsers(&directory{temp: temp, Options: h.Options})
 		defer b.Close(ctx)
 	}
-	b.Facts(ctx).findings(c)
+	c.browsers(b.Facts(ctx))
 }
 
 // isolation runs the self-test and explains each layer.

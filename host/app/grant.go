@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,21 +28,13 @@ type grantStore struct {
 	active      *activeRuns
 }
 
-// Terms bound a grant.
-type Terms struct {
-	Scope     json.RawMessage // nil: everything declared
-	Narrow    bool            // stored records may lose fields that Scope leaves out
-	SingleUse bool
-	Expires   *time.Time
-}
-
 // A GrantRequest is what an owner gives a connection.
 type GrantRequest struct {
 	Connector  *Loaded
 	Connection store.ConnectionID // "" is the connector's name
 	// Terms replace those of the grant; nil keeps them, unless the grant cannot be
 	// used any more: then the new one has none.
-	Terms *Terms
+	Terms *host.GrantTerms
 	// Approved is added to what is approved.
 	Approved store.Approved
 	// Accepted says that the owner knows what Doubts returns and goes on.
@@ -64,7 +57,7 @@ func (gs *grantStore) Grant(ctx context.Context, q GrantRequest) (store.Connecti
 	}
 	now := time.Now()
 	if q.Terms != nil {
-		if err := q.Terms.check(ctx, gs.Store, c.ID, q.Connector.Manifest, now); err != nil {
+		if err := checkTerms(ctx, *q.Terms, gs.Store, c.ID, q.Connector.Manifest, now); err != nil {
 			return c, err
 		}
 	}
@@ -76,8 +69,10 @@ func (gs *grantStore) Grant(ctx context.Context, q GrantRequest) (store.Connecti
 	}
 	return gs.give(ctx, c.ID, q.Connector.Connector.Digest, func(c *store.Connection) error {
 		if q.Terms != nil {
-			c.Grant = q.Terms.grant()
-			c.Grant.Ref, c.Grant.ApprovedBy, c.Grant.ApprovedAt = newGrantRef(now), host.Who(ctx).ID, now
+			c.Grant = &store.Grant{
+				AccessMode: cmp.Or(q.Terms.AccessMode, "continuous"), Scope: q.Terms.Scope, ExpiresAt: q.Terms.ExpiresAt,
+				Status: "active", Ref: newGrantRef(now), ApprovedBy: host.Who(ctx).ID, ApprovedAt: now,
+			}
 		} else if c.Grant.Fault(now) != "" {
 			c.Grant = nil
 		}
@@ -129,9 +124,11 @@ func grantEvent(a audit.Action, id store.ConnectionID, d store.Digest) audit.Eve
 	return audit.Event{Action: a, Target: string(id), Outcome: audit.Done, Details: []audit.Detail{audit.Digest(string(d))}}
 }
 
-func (t *Terms) check(ctx context.Context, st store.Store, id store.ConnectionID, m *abi.Manifest, now time.Time) error {
-	if t.Expires != nil && !t.Expires.After(now) {
-		return refusal("grant_invalid", fmt.Errorf("a grant until %s would have expired already", store.Time(*t.Expires)))
+func checkTerms(
+	ctx context.Context, t host.GrantTerms, st store.Store, id store.ConnectionID, m *abi.Manifest, now time.Time,
+) error {
+	if t.ExpiresAt != nil && !t.ExpiresAt.After(now) {
+		return refusal("grant_invalid", fmt.Errorf("a grant until %s would have expired already", store.Time(*t.ExpiresAt)))
 	}
 	s, err := scope.Normalise(scope.Request{Manifest: m, Explicit: t.Scope})
 	var bad *scope.Error
@@ -146,14 +143,6 @@ func (t *Terms) check(ctx context.Context, st store.Store, id store.ConnectionID
 		return err
 	}
 	return run.NarrowRefusal(losses[0])
-}
-
-func (t *Terms) grant() *store.Grant {
-	g := &store.Grant{AccessMode: "continuous", Scope: t.Scope, ExpiresAt: t.Expires, Status: "active"}
-	if t.SingleUse {
-		g.AccessMode = "single_use"
-	}
-	return g
 }
 
 // newGrantRef makes the name of an approval.

@@ -49,8 +49,8 @@ func (gs *grants) GrantConnection(ctx context.Context, id store.ConnectionID, q 
 	if g.Scope, err = freeze(m, q.Scope); err != nil {
 		return host.Grant{}, err
 	}
-	terms := Terms{Scope: g.Scope, Narrow: q.Narrow}
-	if err := terms.check(ctx, gs.Store, id, m, now); err != nil {
+	terms := host.GrantTerms{Scope: g.Scope, Narrow: q.Narrow}
+	if err := checkTerms(ctx, terms, gs.Store, id, m, now); err != nil {
 		return host.Grant{}, asRefusal(err)
 	}
 	c, err := gs.grants.give(ctx, id, k.Digest, func(c *store.Connection) error {
@@ -84,13 +84,12 @@ func (gs *grants) GrantGiven(ctx context.Context, q host.GivenGrant) (host.Conne
 		return host.Connection{}, err
 	}
 	give.Approved = given.Approved
-	if t := q.Terms; t != nil {
-		if t.AccessMode != "continuous" && t.AccessMode != "single_use" {
+	if give.Terms = q.Terms; q.Terms != nil {
+		if q.Terms.AccessMode != "continuous" && q.Terms.AccessMode != "single_use" {
 			return host.Connection{}, invalid("terms.accessMode", "value_unknown", "want continuous or single_use")
 		}
-		give.Terms = &Terms{Scope: t.Scope, Narrow: t.Narrow, SingleUse: t.AccessMode == "single_use", Expires: t.ExpiresAt}
-		if string(t.Scope) == "null" {
-			give.Terms.Scope = nil
+		if string(q.Terms.Scope) == "null" {
+			q.Terms.Scope = nil
 		}
 	}
 	c, err := gs.grants.Grant(ctx, give)

@@ -92,29 +92,23 @@ func (b *browsers) open() (*browser.Host, error) {
 }
 
 // Facts implements Browsers.
-func (b *browsers) Facts(ctx context.Context) BrowserFacts {
+func (b *browsers) Facts(ctx context.Context) browser.Facts {
 	h, err := b.open()
 	if err != nil {
-		return BrowserFacts{Problem: err.Error()}
+		return browser.Facts{Problem: err.Error()}
 	}
-	return BrowserFacts(h.Facts(ctx))
+	return h.Facts(ctx)
 }
 
 // Lend implements Browsers.
-func (b *browsers) Lend(l Lease) (Browser, error) {
+func (b *browsers) Lend(o browser.SessionOptions) (Browser, error) {
 	h, err := b.open()
 	if err != nil {
 		return nil, err
 	}
-	name := l.Connection.DisplayName
-	if name == "" {
-		name = string(l.Connection.ID)
-	}
 	out := &lookedAt{views: b.views}
-	out.Session = h.Session(browser.SessionOptions{
-		Connection: string(l.Connection.ID), Name: name, Connector: l.Connector, ProfileName: l.Connection.ProfileName, Request: l.Request,
-		Policy: l.Policy, Passed: l.Passed, Scheduled: l.Scheduled, Untrusted: l.Untrusted, Interactive: l.Interactive, Trace: l.Trace, Cookies: l.Cookies, File: l.File, Stream: l.Stream, Notice: out.notice,
-	})
+	o.Notice = out.notice
+	out.Session = h.Session(o)
 	return out, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/store"
 )
@@ -83,7 +84,7 @@ func TestRefusedStartLeavesNothing(t *testing.T) {
 	if _, err := h.Start(t.Context(), app.RunRequest{Connector: l, Scope: json.RawMessage(`{"streams":[{"name":"nothing"}]}`)}); err == nil {
 		t.Fatal("a run of a stream that is not there was started")
 	}
-	if _, err := h.Grant(t.Context(), app.GrantRequest{Connector: l, Terms: &app.Terms{Scope: json.RawMessage(`{"streams":[{"name":"nothing"}]}`)}}); err == nil {
+	if _, err := h.Grant(t.Context(), app.GrantRequest{Connector: l, Terms: &host.GrantTerms{Scope: json.RawMessage(`{"streams":[{"name":"nothing"}]}`)}}); err == nil {
 		t.Fatal("a stream that is not there was granted")
 	}
 	if _, err := h.Grant(t.Context(), app.GrantRequest{Connector: l, Approved: store.Approved{Hosts: []string{"no host"}}}); err == nil {

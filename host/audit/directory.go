@@ -8,7 +8,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"syscall"
+
+	"github.com/sluicehost/sluice/host/private"
 )
 
 // ErrUnsafe: others can reach the log, or it is not what belongs there.
@@ -40,7 +41,7 @@ func makeDirectory(data string, names ...string) (*directory, error) {
 			return nil, fmt.Errorf("make directory of the audit log: %w", err)
 		}
 		if err == nil {
-			err = syncPath(filepath.Dir(path))
+			err = private.SyncPath(filepath.Dir(path))
 		} else {
 			err = nil
 		}
@@ -59,7 +60,7 @@ func openDirectory(data string, names ...string) (*directory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open audit log: %w", err)
 	}
-	if err := private(before, path, fs.ModeDir); err != nil {
+	if err := private.Check(before, path, fs.ModeDir, ErrUnsafe); err != nil {
 		return nil, err
 	}
 	root, err := os.OpenRoot(path)
@@ -67,8 +68,8 @@ func openDirectory(data string, names ...string) (*directory, error) {
 		return nil, fmt.Errorf("open audit log: %w", err)
 	}
 	now, err := root.Stat(".")
-	if err == nil && !os.SameFile(before, now) {
-		err = fmt.Errorf("%w: %s was replaced while it was opened", ErrUnsafe, path)
+	if err == nil {
+		err = private.Same(before, now, path, ErrUnsafe)
 	}
 	if err != nil {
 		return nil, errors.Join(err, root.Close())
@@ -83,7 +84,7 @@ func (d *directory) locked(do func() error) error {
 		return fmt.Errorf("lock audit log: %w", err)
 	}
 	defer f.Close()
-	release, err := lock(f)
+	release, err := private.Lock(f, false)
 	if err != nil {
 		return fmt.Errorf("lock audit log: %w", err)
 	}
@@ -93,26 +94,11 @@ func (d *directory) locked(do func() error) error {
 
 // open opens a regular file of ours.
 func (d *directory) open(name string, flags int) (*os.File, int64, error) {
-	before, err := d.root.Lstat(name)
+	f, fi, err := private.OpenFile(d.root, name, filepath.Join(d.path, name), flags, ErrUnsafe)
 	if err != nil {
 		return nil, 0, err
 	}
-	path := filepath.Join(d.path, name)
-	if err := private(before, path, 0); err != nil {
-		return nil, 0, err
-	}
-	f, err := d.root.OpenFile(name, flags|syscall.O_NONBLOCK, 0) // whatever it is by now, opening it must not wait
-	if err != nil {
-		return nil, 0, err
-	}
-	now, err := f.Stat()
-	if err == nil && !os.SameFile(before, now) {
-		err = fmt.Errorf("%w: %s was replaced while it was opened", ErrUnsafe, path)
-	}
-	if err != nil {
-		return nil, 0, errors.Join(err, f.Close())
-	}
-	return f, now.Size(), nil
+	return f, fi.Size(), nil
 }
 
 // create makes a new file.
@@ -127,21 +113,7 @@ func (d *directory) create(name string) (*os.File, error) {
 	return f, nil
 }
 
-func (d *directory) sync() error {
-	f, err := d.root.Open(".")
-	if err != nil {
-		return err
-	}
-	return errors.Join(syncDir(f), f.Close())
-}
-
-func syncPath(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(syncDir(f), f.Close())
-}
+func (d *directory) sync() error { return private.Sync(d.root) }
 
 // fileName is that of the file with a number; they sort.
 func fileName(number int) string { return fmt.Sprintf("%08d.jsonl", number) }
@@ -174,20 +146,4 @@ func after(names []string) (string, error) {
 		return "", fmt.Errorf("%w: the files have used all numbers", ErrUnsafe)
 	}
 	return fileName(n), nil
-}
-
-// private refuses what is not of the type, not ours, or not ours alone, with the command that
-// repairs it.
-func private(fi fs.FileInfo, path string, typ fs.FileMode) error {
-	switch {
-	case fi.Mode().Type() != typ && typ == fs.ModeDir:
-		return fmt.Errorf("%w: %s is no directory; move it away", ErrUnsafe, path)
-	case fi.Mode().Type() != typ:
-		return fmt.Errorf("%w: %s is no regular file; move it away", ErrUnsafe, path)
-	case foreign(fi):
-		return fmt.Errorf("%w: %s belongs to another user; if you trust it, make it yours: chown %d %s", ErrUnsafe, path, os.Geteuid(), path)
-	case exposed(fi):
-		return fmt.Errorf("%w: others can reach %s; if nobody did, run: chmod go-rwx %s", ErrUnsafe, path, path)
-	}
-	return nil
 }

@@ -1,8 +1,8 @@
 package browser
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -91,7 +91,8 @@ func (e *establishment) flow(o *opened, r *engine.Request) fleet.Flow {
 		return fleet.Flow{}
 	}
 	f := fleet.Flow{
-		Message: want.Message, Timeout: want.Owner,
+		Message: cmp.Or(want.Message, e.s.name()+" session expired. Open the browser and sign in again, then continue."),
+		Timeout: want.Owner,
 		Mark: func(phase string) {
 			e.checkpoint(phase)
 			e.s.tracing.checkpointed(o, phase)
@@ -103,9 +104,6 @@ func (e *establishment) flow(o *opened, r *engine.Request) fleet.Flow {
 				e.s.note("the page to sign in at was not loaded", err)
 			}
 		},
-	}
-	if f.Message == "" {
-		f.Message = e.s.name() + " session expired. Open the browser and sign in again, then continue."
 	}
 	if e.s.o.Interactive {
 		f.Ask = e.askOwner
@@ -123,11 +121,15 @@ func (e *establishment) probeSession(ctx context.Context, o *opened, want *engin
 			e.s.note("the page of the session's probe was not loaded", err)
 		}
 	}
-	left := time.Until(deadlineOf(limit))
+	end, _ := limit.Deadline()
+	left := time.Until(end)
 	if left <= 0 || ctx.Err() != nil {
 		return false, ctx.Err()
 	}
-	q := &engine.Request{Verb: engine.Expect, Expect: want.Expect, Verify: e.s.settings().Clamped(false), Deadline: left, ExpectArgs: engine.ExpectArgs{Timeout: left}}
+	q := &engine.Request{
+		Verb: engine.Expect, Expect: want.Expect, Verify: engine.DefaultSettings, Deadline: left,
+		ExpectArgs: engine.ExpectArgs{Timeout: left},
+	}
 	result, refused := o.engine.Do(ctx, q)
 	if refused != nil {
 		return false, refused
@@ -135,25 +137,8 @@ func (e *establishment) probeSession(ctx context.Context, o *opened, want *engin
 	if ctx.Err() != nil {
 		return false, ctx.Err()
 	}
-	return succeeded(result)
-}
-
-func deadlineOf(ctx context.Context) time.Time {
-	at, _ := ctx.Deadline()
-	return at
-}
-
-// succeeded reads the success of a reply.
-func succeeded(result any) (bool, error) {
-	text, err := json.Marshal(result)
-	if err != nil {
-		return false, err
-	}
-	var of struct {
-		Success bool `json:"success"`
-	}
-	err = json.Unmarshal(text, &of)
-	return of.Success, err
+	reply, ok := result.(*engine.ExpectReply)
+	return ok && reply.Success, nil
 }
 
 // askOwner asks the owner to sign in. Meanwhile the page is theirs, and no clock of
@@ -214,12 +199,9 @@ func (e *establishment) unestablished(err error) error {
 
 // tripped ends collection because nothing was heard for too long.
 func (e *establishment) tripped(silent time.Duration, last string) error {
-	name := e.s.o.Connector
-	if name == "" {
-		name = e.s.o.Connection
-	}
+	name := cmp.Or(e.s.o.Connector, e.s.o.Connection)
 	message := fmt.Sprintf("%s_session_establish_timeout: no checkpoint for %d ms; the last one was %s", name, silent.Milliseconds(), last)
-	e.s.back.End(binding.Failure{Code: "session_establish_timeout", Message: message, Retryable: !e.s.submitted.Load()})
+	e.s.back.End(binding.Failure{Code: "session_establish_timeout", Message: message, Retryable: !e.s.seals.submitted.Load()})
 	return refuse(engine.Open, "surface_not_open", "the session was not established in time")
 }
 

@@ -171,7 +171,7 @@ func (s *Session) Page(ctx context.Context) (title, host string) {
 		}
 		return "", f.Host
 	}
-	return s.seals.hideText(title), f.Host
+	return s.seals.Hide(title), f.Host
 }
 
 // lost is told by the surface, once, that it is gone.

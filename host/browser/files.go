@@ -98,11 +98,7 @@ func (x files) source(ctx context.Context, f engine.File) (io.ReadCloser, *engin
 
 // fileName is what the page sees: a last path element.
 func fileName(f engine.File) string {
-	name := f.Name
-	if name == "" {
-		name = f.Path
-	}
-	return lastElement(name)
+	return lastElement(cmp.Or(f.Name, f.Path))
 }
 
 // lastElement is a name that leads nowhere, of at most 255 bytes.
@@ -131,6 +127,7 @@ func room(of *fleet.Surface) (string, error) {
 	return dir, private(dir, of.UID())
 }
 
+// private makes a directory for the browser alone.
 func private(dir string, uid int) error {
 	if err := os.Mkdir(dir, 0o700); err != nil || uid == 0 {
 		return err
@@ -249,7 +246,7 @@ func (dl *deliveries) offered(d page.Download) {
 	case d.Done:
 		code = "download_done"
 	}
-	dl.s.o.Notice(code, dl.s.seals.hideText(lastElement(d.Name)))
+	dl.s.o.Notice(code, dl.s.seals.Hide(lastElement(d.Name)))
 }
 
 type limited struct {

@@ -49,7 +49,7 @@ func (s *Session) verb(ctx context.Context, payload []byte) ([]byte, abi.Errno) 
 	if o := s.current(); o != nil && o.Fault() == nil {
 		s.dismiss(ctx, o)
 	}
-	r, refused := engine.Parse(payload, s.settings())
+	r, refused := engine.Parse(payload, engine.DefaultSettings)
 	var out []byte
 	if refused == nil {
 		out, refused = s.answer(ctx, r)
@@ -76,13 +76,6 @@ func (s *Session) begin() (done func(), refused *engine.Refusal) {
 		defer s.mu.Unlock()
 		s.calling = false
 	}, nil
-}
-
-func (s *Session) settings() engine.Settings {
-	if s.host.o.Settings == (engine.Settings{}) {
-		return engine.DefaultSettings
-	}
-	return s.host.o.Settings
 }
 
 // answer is the reply to a request: JSON of at most 1 MiB, in which handles stand
@@ -166,7 +159,8 @@ func (s *Session) permitted(r *engine.Request) *engine.Refusal {
 	if d == nil {
 		return refuse(r.Verb, "invalid_request", "declared: the manifest has no action of that name")
 	}
-	if d.Verb != r.Verb && !(d.Verb == engine.Type && r.Verb == engine.Fill || d.Verb == engine.Fill && r.Verb == engine.Type) {
+	types := func(v engine.Verb) bool { return v == engine.Type || v == engine.Fill }
+	if verb := engine.Verb(d.Verb); verb != r.Verb && !(types(verb) && types(r.Verb)) {
 		return refuse(r.Verb, "invalid_request", "declared: that action is declared for another verb")
 	}
 	return nil
@@ -174,9 +168,9 @@ func (s *Session) permitted(r *engine.Request) *engine.Refusal {
 
 // declared is an action of the manifest, nil for none.
 func (s *Session) declared(name string) *engine.Declared {
-	for _, d := range s.o.Request.Actions {
-		if d.Name == name {
-			return &engine.Declared{Name: d.Name, Verb: engine.Verb(d.Verb), ActionType: d.ActionType, Idempotent: d.Idempotent, Category: d.Category}
+	for i := range s.o.Request.Actions {
+		if d := &s.o.Request.Actions[i]; d.Name == name {
+			return d
 		}
 	}
 	return nil

@@ -34,11 +34,9 @@ type Options struct {
 	AllowNoSandbox bool // never for connectors that are marked untrusted
 	// ActionsPerMinute is the operator's limit; 0 is 120.
 	ActionsPerMinute int
-	Watchdog         time.Duration   // of sessions that are being made; 0 is 2 min
-	Threshold        float64         // of confidence; 0 is 0.50
-	Settings         engine.Settings // zero members are the defaults
-	EgressMode       string          // "": a namespace where the machine has them
-	Table            *network.Table  // nil: as for network.Options
+	Watchdog         time.Duration  // of sessions that are being made; 0 is 2 min
+	EgressMode       string         // "": a namespace where the machine has them
+	Table            *network.Table // nil: as for network.Options
 	Resolver         network.Resolver
 	Log              *slog.Logger // nil drops what is said
 	// Count raises a counter; nil counts nothing.

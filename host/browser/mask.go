@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/host/browser/engine"
@@ -49,7 +50,7 @@ func (s *seals) hide(text []byte) []byte {
 	s.mu.Lock()
 	masks := s.masks
 	s.mu.Unlock()
-	if len(masks) == 0 {
+	if len(masks.list) == 0 {
 		return text
 	}
 	var out []byte
@@ -60,7 +61,7 @@ func (s *seals) hide(text []byte) []byte {
 			at++
 			continue
 		}
-		if hidden, found := conceal(masks, meant); found {
+		if hidden, found := masks.conceal(string(meant)); found {
 			out = strictjson.AppendQuote(append(out, text[from:at]...), hidden)
 			from = end
 		}
@@ -97,13 +98,13 @@ func (s *seals) hidePieces(text []byte) []byte {
 		}
 		at[name], values[name] = append(at[name], span{from, end}), append(values[name], string(meant))
 		if tight := engine.Squeezed(string(meant)); len(tight) != len(bytes.TrimSpace(meant)) {
-			if hidden := s.hideText(tight); hidden != tight {
+			if hidden := s.Hide(tight); hidden != tight {
 				put[from], ends[from] = hidden, end
 			}
 		}
 	}
 	for name, list := range values {
-		for i, handle := range engine.Pieces(list, s.hideText) {
+		for i, handle := range engine.Pieces(list, s.Hide) {
 			put[at[name][i].from], ends[at[name][i].from] = handle, at[name][i].to
 		}
 	}
@@ -119,18 +120,16 @@ func (s *seals) hidePieces(text []byte) []byte {
 	return append(out, text[from:]...)
 }
 
-// hideText is hide for one text that is no JSON.
-func (s *seals) hideText(text string) string {
+// Hide puts handles in the place of sealed values in a text that is no JSON.
+func (s *seals) Hide(text string) string {
 	s.mu.Lock()
 	masks := s.masks
 	s.mu.Unlock()
-	if len(masks) == 0 || text == "" {
+	if len(masks.list) == 0 {
 		return text
 	}
-	if hidden, found := conceal(masks, []byte(text)); found {
-		return string(hidden)
-	}
-	return text
+	hidden, _ := masks.conceal(text)
+	return hidden
 }
 
 // token is the string or number that begins at a place of a JSON text, and what it
@@ -153,39 +152,32 @@ func token(text []byte, at int) (end int, meant []byte) {
 	return at, nil
 }
 
-// conceal replaces the values in one string. What was put in is not looked at
-// again. Each spelling is looked for once along the string, however often others
-// are found: a page may repeat one by the thousand.
-func conceal(masks []mask, meant []byte) (hidden []byte, found bool) {
-	next := make([]int, len(masks)) // where each comes next; -1 is not known
-	for i, m := range masks {
-		next[i] = -1
-		if m.whole {
-			if bytes.Equal(m.form, meant) {
-				return []byte(m.handle), true
-			}
-			next[i] = len(meant)
+// A masking looks for masks in texts. It is not changed once it is made.
+type masking struct {
+	list   []mask            // the longest first
+	whole  map[string]string // by value, the handle
+	within *strings.Replacer // the longest first; what it put in is not looked at again
+}
+
+func newMasking(list []mask) masking {
+	m := masking{list: list, whole: map[string]string{}}
+	var pairs []string
+	for _, k := range list {
+		if k.whole {
+			m.whole[string(k.form)] = k.handle
+		} else {
+			pairs = append(pairs, string(k.form), k.handle)
 		}
 	}
-	for pos := 0; ; {
-		at, which := len(meant), -1
-		for i, m := range masks { // the longest first
-			if next[i] < pos {
-				if next[i] = bytes.Index(meant[pos:], m.form); next[i] < 0 {
-					next[i] = len(meant)
-				} else {
-					next[i] += pos
-				}
-			}
-			if next[i] < at {
-				at, which = next[i], i
-			}
-		}
-		hidden = append(hidden, meant[pos:at]...)
-		if which < 0 {
-			return hidden, found
-		}
-		hidden = append(hidden, masks[which].handle...)
-		pos, found = at+len(masks[which].form), true
+	m.within = strings.NewReplacer(pairs...)
+	return m
+}
+
+// conceal replaces the values in one string.
+func (m *masking) conceal(text string) (hidden string, found bool) {
+	if handle, ok := m.whole[text]; ok {
+		return handle, true
 	}
+	hidden = m.within.Replace(text)
+	return hidden, hidden != text
 }

@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -133,8 +134,8 @@ func (s *Session) bind(g fleet.Gate) error {
 
 func (s *Session) engineOptions(of *fleet.Surface) engine.Options {
 	return engine.Options{
-		Browser: of.Browser(), Identity: engine.NewIdentity(), Threshold: s.host.o.Threshold,
-		Secrets: secrets{s}, Files: files{s, of}, Declared: s.declared, Controlled: s.owner.Load, Dialogs: s.dialogPolicy,
+		Browser: of.Browser(), Identity: engine.NewIdentity(),
+		Secrets: s.seals, Files: files{s, of}, Declared: s.declared, Controlled: s.owner.Load, Dialogs: s.dialogPolicy,
 		AllowURL: func(address string) error { return allowed(s.o.Policy, address) },
 		Keep:     s.deliveries.keepPicture, Download: func(d page.Download) (any, bool) { return s.deliveries.keepDownload(of, d) },
 		Signal: s.signal, Trace: s.tracing.traceVerb, Count: s.host.o.Count,
@@ -198,12 +199,7 @@ func (s *Session) establish(ctx context.Context, o *opened, r *engine.Request) (
 	return out, nil
 }
 
-func (s *Session) name() string {
-	if s.o.Name != "" {
-		return s.o.Name
-	}
-	return s.o.Connection
-}
+func (s *Session) name() string { return cmp.Or(s.o.Name, s.o.Connection) }
 
 func (s *Session) note(what string, err error) {
 	if err != nil {
@@ -217,7 +213,7 @@ func (s *Session) load(ctx context.Context, o *opened, address string) (any, err
 	if err != nil {
 		return nil, err
 	}
-	q, refused := engine.Parse(text, s.settings())
+	q, refused := engine.Parse(text, engine.DefaultSettings)
 	if refused != nil {
 		return nil, refused
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/browser/engine"
@@ -20,13 +21,16 @@ const placementFill = "browser_fill"
 const placementLogin = "header:authorization"
 
 // seals are the sealed values of one run, where each may be typed, and how each is
-// found in what a page says. They are safe for concurrent use.
+// found in what a page says. They are the engine's secrets, and safe for concurrent use.
 type seals struct {
 	used func(field, origin, placement string) // told of each use
 
+	// submitted holds once a stored secret may have reached a server.
+	submitted atomic.Bool
+
 	mu    sync.Mutex // guards what follows
 	by    map[string]sealed
-	masks []mask            // the longest first
+	masks masking
 	refs  map[page.Ref]bool // of fields that were filled
 }
 
@@ -60,7 +64,7 @@ func (s *seals) add(field, handle, value string, forms [][]byte, to []abi.Destin
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.by[handle] = v
-	s.masks = withMasks(s.masks, handle, value, forms)
+	s.masks = newMasking(withMasks(s.masks.list, handle, value, forms))
 }
 
 // spellings are those that are looked for in files: of values that are found within
@@ -68,7 +72,7 @@ func (s *seals) add(field, handle, value string, forms [][]byte, to []abi.Destin
 func (s *seals) spellings() (list []network.Spelling) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, m := range s.masks {
+	for _, m := range s.masks.list {
 		if !m.whole {
 			list = append(list, network.Spelling{Form: m.form, Handle: m.handle})
 		}
@@ -81,12 +85,14 @@ func (s *seals) clear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.by)
-	s.masks = nil
+	s.masks = masking{}
 }
 
-// value is what a handle stands for, if it may be typed into the field: both
+var _ engine.Secrets = (*seals)(nil)
+
+// Value is what a handle stands for, if it may be typed into the field: both
 // origins are approved, and the field is of the kind.
-func (s *seals) value(handle, pageOrigin, frameOrigin string, field page.Node) (string, *engine.Refusal) {
+func (s *seals) Value(handle, pageOrigin, frameOrigin string, field page.Node) (string, *engine.Refusal) {
 	s.mu.Lock()
 	v, known := s.by[handle]
 	s.mu.Unlock()
@@ -114,9 +120,9 @@ func (s *seals) value(handle, pageOrigin, frameOrigin string, field page.Node) (
 	return v.value, nil
 }
 
-// login is what handles stand for, if each may go to the whole of an origin in the
+// Login is what handles stand for, if each may go to the whole of an origin in the
 // header that a browser answers a server's question for a login with.
-func (s *seals) login(origin string, handles []string) ([]string, *engine.Refusal) {
+func (s *seals) Login(origin string, handles ...string) ([]string, *engine.Refusal) {
 	canonical, err := network.SealedOrigin(origin)
 	var fields, values []string
 	for _, h := range handles {
@@ -184,30 +190,14 @@ func fits(name string, field page.Node) bool {
 	return slices.ContainsFunc(tokens, func(t string) bool { return slices.Contains(wanted, t) })
 }
 
-// secrets are the sealed values as the engine needs them.
-type secrets struct{ s *Session }
-
-// Value implements engine.Secrets.
-func (x secrets) Value(handle, pageOrigin, frameOrigin string, field page.Node) (string, *engine.Refusal) {
-	return x.s.seals.value(handle, pageOrigin, frameOrigin, field)
-}
-
-// Login implements engine.Secrets.
-func (x secrets) Login(origin string, handles ...string) ([]string, *engine.Refusal) {
-	return x.s.seals.login(origin, handles)
-}
-
-// Hide implements engine.Secrets.
-func (x secrets) Hide(text string) string { return x.s.seals.hideText(text) }
-
-// Submitted implements engine.Secrets: from now on no failure of the session is
-// retried, so that no password is sent again.
-func (x secrets) Submitted() { x.s.submitted.Store(true) }
+// Submitted says that a secret is sent to a server: from now on no failure of the session
+// is retried, so that no password is sent again.
+func (s *seals) Submitted() { s.submitted.Store(true) }
 
 // Spent reports that a stored secret may have reached a server while a session was
 // made that did not come about: another attempt would send it again.
 func (s *Session) Spent() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.submitted.Load() && s.establishment.unsettled
+	return s.seals.submitted.Load() && s.establishment.unsettled
 }

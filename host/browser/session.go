@@ -26,14 +26,12 @@ type Session struct {
 	work      sync.WaitGroup
 
 	runID string
-	back  binding.Run
+	back  binding.Run // nil before Begin
 	// page is held by whoever works the page: a verb, or Taken for a moment. Who
 	// waits for the owner within a verb gives it back meanwhile.
 	page chan struct{}
 	// owner holds while the owner has the lease of control.
-	owner atomic.Bool
-	// submitted holds once a stored secret may have reached a server.
-	submitted     atomic.Bool
+	owner         atomic.Bool
 	establishment establishment
 	deliveries    deliveries
 	tracing       tracing
@@ -62,7 +60,7 @@ type worker interface {
 }
 
 func newSession(h *Host, o SessionOptions) *Session {
-	s := &Session{host: h, o: o, page: make(chan struct{}, 1), back: noRun{}}
+	s := &Session{host: h, o: o, page: make(chan struct{}, 1)}
 	s.seals = newSeals(func(field, origin, placement string) { s.back.SealedUsed(field, origin, placement) })
 	s.streams = newStreams()
 	s.rate = newRate(rateOf(h.o.ActionsPerMinute, o.Request.MaxActions))
@@ -158,18 +156,4 @@ func (s *Session) Close(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// noRun is the run of a session that has none.
-type noRun struct{}
-
-func (noRun) Event(string, string, map[string]any) {}
-func (noRun) SealedUsed(string, string, string)    {}
-func (noRun) Progress(string)                      {}
-func (noRun) Lost(string, binding.Probe)           {}
-func (noRun) Attachment(abi.Attachment)            {}
-func (noRun) End(binding.Failure)                  {}
-func (noRun) Artifact(binding.Artifact)            {}
-func (noRun) Ask(context.Context, string, time.Duration) (id, status string, err error) {
-	return "", "", binding.ErrNotInteractive
 }

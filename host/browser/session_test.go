@@ -23,7 +23,7 @@ func (d *desk) live(now *bool, visited *[]string) {
 		if r.Verb == engine.Navigate {
 			*visited = append(*visited, r.Navigate.URL)
 		}
-		return map[string]any{"success": *now}, nil
+		return &engine.ExpectReply{Success: *now}, nil
 	}
 }
 

@@ -51,7 +51,8 @@ func (h *Host) start(ctx context.Context, o fleet.StartOptions) (page.Browser, e
 	}
 	var downloads string
 	if o.Kind.Downloads {
-		if downloads, err = makeDownloads(o.Home, o.UID); err != nil {
+		downloads = filepath.Join(o.Home, "downloads")
+		if err = private(downloads, o.UID); err != nil {
 			return nil, err
 		}
 	}
@@ -65,18 +66,6 @@ func (h *Host) start(ctx context.Context, o fleet.StartOptions) (page.Browser, e
 		return nil, h.startRefusal(err)
 	}
 	return &started{Browser: b, h: h, downloads: downloads}, nil
-}
-
-// makeDownloads makes the directory that a browser saves files in.
-func makeDownloads(home string, uid int) (string, error) {
-	dir := filepath.Join(home, "downloads")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return "", err
-	}
-	if uid == 0 {
-		return dir, nil
-	}
-	return dir, os.Lchown(dir, uid, uid)
 }
 
 // startRefusal is what a guest is told when there is no browser to start. Paths are for the log alone.
@@ -122,7 +111,7 @@ var _ page.Browser = (*started)(nil)
 // Close implements page.Browser.
 func (b *started) Close(ctx context.Context) error {
 	err := b.Browser.Close(ctx)
-	b.once.Do(func() { b.h.undecodable(b.Facts().Undecodable) })
+	b.once.Do(func() { b.h.undecodable(b.Undecodable()) })
 	return err
 }
 
@@ -146,7 +135,7 @@ func (h *Host) undecodable(events int64) {
 
 // Reset leaves one blank tab, and no file that the run did not fetch.
 func (b *started) Reset(ctx context.Context) error {
-	if err := b.blank(ctx); err != nil || b.downloads == "" {
+	if err := b.Browser.Reset(ctx); err != nil || b.downloads == "" {
 		return err
 	}
 	home, err := os.OpenRoot(filepath.Dir(b.downloads))
@@ -165,33 +154,6 @@ func (b *started) Reset(ctx context.Context) error {
 	}
 	return err
 }
-
-// blank leaves one blank tab.
-func (b *started) blank(ctx context.Context) error {
-	old := b.Tabs()
-	if len(old) >= maxTabs { // a page may have opened as many as there may be
-		if err := old[len(old)-1].Close(ctx); err != nil {
-			return err
-		}
-		old = old[:len(old)-1]
-	}
-	blank, err := b.NewTab(ctx)
-	if err != nil {
-		return err
-	}
-	if err := b.Activate(ctx, blank.ID()); err != nil {
-		return err
-	}
-	for _, t := range old {
-		if err := t.Close(ctx); err != nil {
-			return err
-		}
-	}
-	return b.Renew(ctx)
-}
-
-// maxTabs of one surface.
-const maxTabs = 4
 
 // A fence is the gate of one browser, and what its tabs may load by the same
 // policy.

@@ -196,7 +196,7 @@ func (t *recorder) take(ctx context.Context, tab page.Tab, label string) error {
 		return err
 	}
 	cover, typed := fields(seen)
-	engine.Mask(seen, t.s.seals.hideText)
+	engine.Mask(seen, t.s.seals.Hide)
 	snapshot, miss := engine.NewLook(seen, q).Snapshot(id, args)
 	picture, err := tab.Screenshot(ctx, page.Shot{Format: "jpeg", Quality: pictureGrade, Cover: append(cover, t.s.seals.filled()...)})
 	if err != nil || t.s.owner.Load() {

@@ -2,7 +2,6 @@ package browser
 
 import (
 	"archive/zip"
-	"bufio"
 	"context"
 	"crypto/sha256"
 	_ "embed"
@@ -281,11 +280,10 @@ func (a *TraceArchive) index(z *zip.Writer) error {
 	if err != nil {
 		return err
 	}
-	f, err := a.root.Open(filepath.Join(a.work, "trace.jsonl"))
+	text, err := a.root.ReadFile(filepath.Join(a.work, "trace.jsonl"))
 	if err != nil {
 		return err
 	}
-	defer f.Close()
 	pictures := map[string]bool{}
 	for _, p := range a.evidence {
 		pictures[p.name] = true
@@ -295,16 +293,10 @@ func (a *TraceArchive) index(z *zip.Writer) error {
 		Lines    []string
 		Pictures map[string]bool
 	}{a.run, nil, pictures}
-	for scanner := newScanner(f); scanner.Scan(); {
-		data.Lines = append(data.Lines, scanner.Text())
+	for line := range strings.Lines(string(text)) {
+		data.Lines = append(data.Lines, strings.TrimSuffix(line, "\n"))
 	}
 	return index.Execute(w, data)
-}
-
-func newScanner(r io.Reader) *bufio.Scanner {
-	s := bufio.NewScanner(r)
-	s.Buffer(nil, maxLine+1)
-	return s
 }
 
 // Beginning and end of the names of archives.

@@ -48,6 +48,9 @@ func (c *Controller) Cancel(ctx context.Context, id store.RunID, q run.CancelReq
 	case <-wait.C:
 	case <-ctx.Done():
 	}
+	if rec, err := c.store.Run(ctx, id); err == nil && rec.Status != "active" { // it has ended, and is only being put away
+		return Status(rec), nil
+	}
 	return "cancelling", nil
 }
 

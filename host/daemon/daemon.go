@@ -258,23 +258,23 @@ func (d *Daemon) floor(ctx context.Context, id store.RunID) uint64 {
 
 // ask tells the metrics where numbers of the moment are.
 func (d *Daemon) ask(m *telemetry.Metrics) {
-	m.AskRuns(func() telemetry.Runs {
+	from := telemetry.Sources{Open: d.Service.OpenQuestions, Subscribers: d.streams.Clients}
+	from.Runs = func() telemetry.Runs {
 		s := d.Service.RunStats()
 		waiting := d.Service.OpenQuestions()
 		return telemetry.Runs{Active: s.Accepted, Queued: s.Queued, Waiting: waiting, Paused: max(0, s.Standing-waiting)}
-	})
+	}
 	if sandbox := d.Host.Sandbox; sandbox != nil {
-		m.AskWorkers(func() (w telemetry.Workers) {
+		from.Workers = func() (w telemetry.Workers) {
 			w.Blank, w.Busy = sandbox.Workers()
 			return w
-		})
+		}
 	}
-	m.AskSpace(func() (s telemetry.Space, known bool) {
+	from.Space = func() (s telemetry.Space, known bool) {
 		s.Used, s.Free, known = app.StoreSpace(d.Host.DataDir)
 		return s, known
-	})
-	m.AskInteractions(d.Service.OpenQuestions)
-	m.AskSubscribers(d.streams.Clients)
+	}
+	m.Ask(from)
 }
 
 func (d *Daemon) sweep(ctx context.Context) {

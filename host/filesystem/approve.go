@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/sluicehost/sluice/store"
 )
 
 // ErrRefused is wrapped by Approve for a directory that no owner can approve.
@@ -25,34 +27,32 @@ var (
 	homeDirs   = []string{"/home", "/Users"}
 )
 
-// Approve resolves path once and returns it as a Root named "data", seen by
-// the guest at /data; Named changes that. It is for owners: the caller has
+// Approve resolves path once and returns it as a mount that has no name yet. It is for owners: the caller has
 // asked one, and never calls it for a guest. dataDir is the data
 // directory of the host, "" when there is none.
 //
 // Errors name the path, the reason and what to do; those for directories that
 // can never be approved wrap ErrRefused.
-func Approve(path string, writable bool, dataDir string) (Root, error) {
+func Approve(path string, writable bool, dataDir string) (store.Mount, error) {
 	real, err := resolve(path)
 	if err != nil {
-		return Root{}, fmt.Errorf("approve %s: %w: name an existing directory", path, err)
+		return store.Mount{}, fmt.Errorf("approve %s: %w: name an existing directory", path, err)
 	}
 	fi, err := os.Lstat(real)
 	if err != nil {
-		return Root{}, fmt.Errorf("approve %s: %w", path, err)
+		return store.Mount{}, fmt.Errorf("approve %s: %w", path, err)
 	}
 	if !fi.IsDir() {
-		return Root{}, fmt.Errorf("approve %s: it is not a directory: approve the directory that holds it", path)
+		return store.Mount{}, fmt.Errorf("approve %s: it is not a directory: approve the directory that holds it", path)
 	}
 	if reason := refusal(real, dataDir); reason != "" {
-		return Root{}, fmt.Errorf("approve %s: %w: it %s: approve a directory that holds only what the connector may see", path, ErrRefused, reason)
+		return store.Mount{}, fmt.Errorf("approve %s: %w: it %s: approve a directory that holds only what the connector may see", path, ErrRefused, reason)
 	}
 	id, ok := identify(fi)
 	if !ok {
-		return Root{}, fmt.Errorf("approve %s: %w: this system has no device and inode numbers to recognise it by", path, ErrRefused)
+		return store.Mount{}, fmt.Errorf("approve %s: %w: this system has no device and inode numbers to recognise it by", path, ErrRefused)
 	}
-	root := Root{Path: real, Writable: writable, Device: id.device, Inode: id.inode}
-	return root.Named("data"), nil
+	return store.Mount{Path: real, Writable: writable, Device: id.device, Inode: id.inode}, nil
 }
 
 // resolve makes path absolute and free of symlinks.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/filesystem"
+	"github.com/sluicehost/sluice/store"
 )
 
 // What no owner can approve.
@@ -77,7 +78,7 @@ func TestApproveResolvesOnce(t *testing.T) {
 	must(t, os.Symlink("real", base+"/link"))
 	root, err := filesystem.Approve(base+"/link/", true, "")
 	must(t, err)
-	if root.Path != base+"/real" || root.GuestPath != "/data" || root.Name != "data" || !root.Writable || root.Inode == 0 {
+	if root.Path != base+"/real" || !root.Writable || root.Inode == 0 {
 		t.Errorf("approved %+v", root)
 	}
 }
@@ -97,7 +98,7 @@ func TestOpenComparesTheDirectory(t *testing.T) {
 		root, err := filesystem.Approve(path, false, "")
 		must(t, err)
 		change(path)
-		_, err = filesystem.Open([]filesystem.Root{root}, base+"/run", filesystem.DefaultQuotas())
+		_, err = filesystem.Open([]store.Mount{named(root, "data")}, base+"/run", filesystem.DefaultQuotas())
 		if !errors.Is(err, filesystem.ErrMountChanged) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: got %v, want mount_changed for %s", name, err, path)
 		}
@@ -108,16 +109,14 @@ func TestOpenRefusesMountsThatOverlap(t *testing.T) {
 	base := t.TempDir()
 	root, err := filesystem.Approve(base, false, "")
 	must(t, err)
-	at := func(paths ...string) (list []filesystem.Root) {
+	at := func(paths ...string) (list []store.Mount) {
 		for _, p := range paths {
-			r := root
-			r.GuestPath = p
-			list = append(list, r)
+			list = append(list, named(root, p))
 		}
 		return list
 	}
-	for _, roots := range [][]filesystem.Root{
-		at(""), at("/"), at("data"), at("/a/../b"), at("/a/"), at("/tmp"), at("/tmp/x"), at("/a", "/a"), at("/a/b", "/a"), at("/a", "/a/b"),
+	for _, roots := range [][]store.Mount{
+		at(""), at("/"), at("/data"), at("a/../b"), at("a/"), at("tmp"), at("tmp/x"), at("a", "a"), at("a/b", "a"), at("a", "a/b"),
 	} {
 		if f, err := filesystem.Open(roots, t.TempDir(), filesystem.DefaultQuotas()); err == nil {
 			f.Close()

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/store"
 )
 
 // FS holds the files of one run: the approved roots, then the guest's /tmp,
@@ -35,7 +36,7 @@ type mount struct {
 // makes an empty /tmp for the guest under scratchDir, which is made if missing.
 // A root that is no longer the same directory is ErrMountChanged. The
 // caller closes the FS, which erases the /tmp.
-func Open(roots []Root, scratchDir string, q Quotas) (*FS, error) {
+func Open(roots []store.Mount, scratchDir string, q Quotas) (*FS, error) {
 	if err := q.Check(); err != nil {
 		return nil, fmt.Errorf("open files: %w", err)
 	}
@@ -59,7 +60,7 @@ func Open(roots []Root, scratchDir string, q Quotas) (*FS, error) {
 }
 
 // openRoot opens an approved directory and makes sure that it is the one.
-func openRoot(r Root, q Quota) (*mount, error) {
+func openRoot(r store.Mount, q Quota) (*mount, error) {
 	changed := func(why string) error {
 		return fmt.Errorf("%w: %s %s: approve it again", ErrMountChanged, r.Path, why)
 	}
@@ -82,7 +83,7 @@ func openRoot(r Root, q Quota) (*mount, error) {
 		root.Close()
 		return nil, changed("is another directory than the one that was approved")
 	}
-	m := &mount{Mount: Mount{Path: r.GuestPath, Writable: r.Writable}, root: root, device: id.device}
+	m := &mount{Mount: Mount{Path: mountPoint(r.Name), Writable: r.Writable}, root: root, device: id.device}
 	if r.Writable {
 		m.ledger = newLedger(q)
 	}

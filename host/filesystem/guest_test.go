@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/filesystem"
+	"github.com/sluicehost/sluice/store"
 )
 
 // The mounts of every test: a read-only root, a writable one, /tmp.
@@ -62,6 +63,12 @@ func newGuest(t testing.TB, q filesystem.Quotas) *guest {
 	return g
 }
 
+// named is what the owner approved, as a manifest calls it.
+func named(m store.Mount, name string) store.Mount {
+	m.Name = name
+	return m
+}
+
 // open opens the file system once the roots are as a test wants them.
 func (g *guest) open(q filesystem.Quotas) {
 	g.t.Helper()
@@ -69,7 +76,7 @@ func (g *guest) open(q filesystem.Quotas) {
 	must(g.t, err)
 	b, err := filesystem.Approve(g.rw, true, "")
 	must(g.t, err)
-	g.fs, err = filesystem.Open([]filesystem.Root{a.Named("data"), b.Named("out")}, g.scratch, q)
+	g.fs, err = filesystem.Open([]store.Mount{named(a, "data"), named(b, "out")}, g.scratch, q)
 	must(g.t, err)
 	g.t.Cleanup(func() {
 		if err := g.fs.Close(); err != nil {

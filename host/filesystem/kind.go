@@ -98,7 +98,7 @@ func (Kind) Lend(m *abi.Manifest, c store.Connection, lent *abi.Bindings) error 
 		return nil
 	}
 	for _, r := range GuestRoots(m, c.Approved.Mounts) {
-		lent.Filesystem.Mounts = append(lent.Filesystem.Mounts, abi.GuestMount{Path: r.GuestPath, Mode: Mount{Writable: r.Writable}.Mode()})
+		lent.Filesystem.Mounts = append(lent.Filesystem.Mounts, abi.GuestMount{Path: mountPoint(r.Name), Mode: Mount{Writable: r.Writable}.Mode()})
 	}
 	lent.Filesystem.Mounts = append(lent.Filesystem.Mounts, abi.GuestMount{Path: ScratchPath, Mode: Mount{Writable: true}.Mode()})
 	return nil
@@ -106,13 +106,13 @@ func (Kind) Lend(m *abi.Manifest, c store.Connection, lent *abi.Bindings) error 
 
 // GuestRoots is the part of the approved directories that the manifest asks for, as the
 // guest sees it. Nothing is mounted that the manifest does not name.
-func GuestRoots(m *abi.Manifest, approved []store.Mount) []Root {
-	var out []Root
+func GuestRoots(m *abi.Manifest, approved []store.Mount) []store.Mount {
+	var out []store.Mount
 	asked := m.Bindings[abi.BindingFilesystem].Mounts
 	for _, a := range approved {
 		if i := slices.IndexFunc(asked, func(r abi.MountRequest) bool { return r.Name == a.Name }); i >= 0 {
-			r := Root{Path: a.Path, Writable: a.Writable && asked[i].Writable, Device: a.Device, Inode: a.Inode}
-			out = append(out, r.Named(a.Name))
+			a.Writable = a.Writable && asked[i].Writable
+			out = append(out, a)
 		}
 	}
 	return out
@@ -176,11 +176,9 @@ func checkMount(asked []abi.MountRequest, w host.Mount, path string) error {
 
 // ApproveMount is Approve for a directory that a manifest names, as the store keeps it.
 func ApproveMount(name, path string, writable bool, dataDir string) (store.Mount, error) {
-	r, err := Approve(Home(path), writable, dataDir)
-	if err != nil {
-		return store.Mount{}, err
-	}
-	return store.Mount{Name: name, Path: r.Path, Writable: writable, Device: r.Device, Inode: r.Inode}, nil
+	m, err := Approve(Home(path), writable, dataDir)
+	m.Name = name
+	return m, err
 }
 
 // Read implements binding.Kind. By what a directory is known again stays on its host.

@@ -1,32 +1,16 @@
 package filesystem
 
 import (
-	"errors"
 	"fmt"
 	"path"
 	"strings"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/store"
 )
 
-// A Root is a directory that the owner approved. Path is free of
-// symlinks, Device and Inode are those of the directory at the time of the
-// approval. A Root is what a grant stores.
-type Root struct {
-	Name      string // as the manifest calls the mount
-	GuestPath string // where the guest sees it: absolute, clean
-	Path      string
-	Writable  bool
-	Device    uint64
-	Inode     uint64
-}
-
-// Named returns the root as the mount name of a manifest, seen by the guest at
-// "/name".
-func (r Root) Named(name string) Root {
-	r.Name, r.GuestPath = name, "/"+name
-	return r
-}
+// mountPoint is where a guest sees the directory that its manifest calls so.
+func mountPoint(name string) string { return "/" + name }
 
 // ScratchPath is where a guest finds its own empty directory.
 const ScratchPath = "/tmp"
@@ -90,20 +74,17 @@ func (q Quotas) Check() error {
 	return nil
 }
 
-// errGuestPath is what a root with an unusable GuestPath is refused with.
-var errGuestPath = errors.New("not a usable path for a mount")
-
 // checkGuestPaths refuses mounts that a guest could not tell apart.
-func checkGuestPaths(roots []Root) error {
+func checkGuestPaths(mounts []store.Mount) error {
 	taken := []string{ScratchPath}
-	for _, r := range roots {
-		p := r.GuestPath
-		if len(p) < 2 || p[0] != '/' || path.Clean(p) != p || len(p) > abi.MaxFileName || strings.ContainsRune(p, 0) {
-			return fmt.Errorf("mount %q: %w: want an absolute, clean path", p, errGuestPath)
+	for _, m := range mounts {
+		p := mountPoint(m.Name)
+		if len(p) < 2 || path.Clean(p) != p || len(p) > abi.MaxFileName || strings.ContainsRune(p, 0) {
+			return fmt.Errorf("mount %q: not a usable path for a mount: want a clean one", p)
 		}
 		for _, t := range taken {
 			if t == p || strings.HasPrefix(p, t+"/") || strings.HasPrefix(t, p+"/") {
-				return fmt.Errorf("mount %q: %w: it overlaps %q", p, errGuestPath, t)
+				return fmt.Errorf("mount %q: not a usable path for a mount: it overlaps %q", p, t)
 			}
 		}
 		taken = append(taken, p)

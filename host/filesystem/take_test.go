@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/sluicehost/sluice/host/filesystem"
+	"github.com/sluicehost/sluice/store"
 )
 
 // The host takes of the guest's files what the guest could read itself, and
@@ -22,7 +23,7 @@ func TestTake(t *testing.T) {
 	must(t, mkfifo(filepath.Join(dir, "pipe")))
 	root, err := filesystem.Approve(dir, false, "")
 	must(t, err)
-	fs, err := filesystem.Open([]filesystem.Root{root.Named("in")}, filepath.Join(t.TempDir(), "scratch"), filesystem.DefaultQuotas())
+	fs, err := filesystem.Open([]store.Mount{named(root, "in")}, filepath.Join(t.TempDir(), "scratch"), filesystem.DefaultQuotas())
 	must(t, err)
 	defer fs.Close()
 	for path, want := range map[string]string{

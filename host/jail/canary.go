@@ -133,7 +133,7 @@ const stayPut = "none"
 
 // canary runs one canary to its end.
 func (l *Launcher) canary(ctx context.Context, name string, aims targets) canaryResult {
-	p, err := l.Start(ctx, Spec{Args: []string{CanaryArg}})
+	p, err := l.Start(ctx, CanaryArg)
 	if err != nil {
 		return canaryResult{err: err}
 	}

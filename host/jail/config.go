@@ -1,6 +1,7 @@
 package jail
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -125,9 +126,7 @@ func (l Limits) completed() (Limits, error) {
 		return l, fmt.Errorf("%w: data %d, address space %d, CPU %v, files %d",
 			ErrLimits, l.DataBytes, l.AddressBytes, l.CPU, l.Files)
 	}
-	if l.Files == 0 {
-		l.Files = defaultFiles
-	}
+	l.Files = cmp.Or(l.Files, defaultFiles)
 	return l, nil
 }
 

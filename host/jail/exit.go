@@ -32,7 +32,7 @@ type Exit struct {
 	OutOfMemory bool
 	// User and System are CPU time.
 	User, System time.Duration
-	// PeakMemory is the largest resident set, in bytes.
+	// PeakMemory is the largest resident set, in bytes, 0 where it is not known.
 	PeakMemory uint64
 	// Stderr is the end of its diagnostics, never shown to the guest's side.
 	Stderr []byte
@@ -77,13 +77,14 @@ func (e Exit) outOfMemory(wall uint64) bool {
 			}
 		}
 	}
-	return wall > 0 && e.PeakMemory >= wall/2 && e.runtimeFault()
+	return wall > 0 && (e.PeakMemory == 0 || e.PeakMemory >= wall/2) && e.runtimeFault()
 }
 
 // runtimeFault reports whether the innermost frame of the crash is the runtime's
 // own, such as a collector that met a failed allocation. Memory that is asked for
 // in one piece, as a growing table is, may be refused long before it is resident,
-// so half of the wall is near enough then.
+// so half of the wall is near enough then, and so is a peak that nobody measured before
+// the worker died.
 func (e Exit) runtimeFault() bool {
 	said := e.head
 	if len(said) == 0 {

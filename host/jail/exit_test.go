@@ -34,6 +34,8 @@ func TestCause(t *testing.T) {
 		{"crash", jail.Exit{Code: -1, Signal: syscall.SIGSEGV, PeakMemory: 1 << 20}, jail.CauseCrashed},
 		{"collector's death half way", jail.Exit{Code: 2, PeakMemory: limits.DataBytes / 2, Stderr: []byte(collector)}, jail.CauseMemory},
 		{"collector's death far off", jail.Exit{Code: 2, PeakMemory: 1 << 20, Stderr: []byte(collector)}, jail.CauseCrashed},
+		{"collector's death, unmeasured", jail.Exit{Code: 2, Stderr: []byte(collector)}, jail.CauseMemory},
+		{"other death, unmeasured", jail.Exit{Code: 2, Stderr: []byte("SIGSEGV\n\ngoroutine 1 [running]:\nmain.main()\n")}, jail.CauseCrashed},
 		{"other death half way", jail.Exit{Code: 2, PeakMemory: limits.DataBytes / 2, Stderr: []byte("SIGSEGV\n\ngoroutine 1 [running]:\nmain.main()\n")}, jail.CauseCrashed},
 		{"fatal error", jail.Exit{Code: 2, Stderr: []byte("fatal error: concurrent map writes\n")}, jail.CauseCrashed},
 	} {

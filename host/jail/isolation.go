@@ -78,23 +78,17 @@ func (i Isolation) doublyWalled() bool {
 
 func (i Isolation) has(namespace string) bool { return slices.Contains(i.Namespaces, namespace) }
 
+// Levels and states of seccomp, the weakest first.
+var (
+	levels        = []string{LevelProcess, LevelPartial, LevelFull}
+	seccompStates = []string{SeccompOff, SeccompLoad, SeccompStrict}
+)
+
 // Meets reports whether i is at least level, one of the Level constants.
 // An unknown level is met by nothing.
 func (i Isolation) Meets(level string) bool {
-	want := rank(level)
-	return want > 0 && rank(i.Level) >= want
-}
-
-func rank(level string) int {
-	switch level {
-	case LevelFull:
-		return 3
-	case LevelPartial:
-		return 2
-	case LevelProcess:
-		return 1
-	}
-	return 0
+	want := slices.Index(levels, level)
+	return want >= 0 && slices.Index(levels, i.Level) >= want
 }
 
 // Lacks names the layers that promised has and i has not or has weaker; it is
@@ -109,7 +103,7 @@ func (i Isolation) Lacks(promised Isolation) []string {
 	if i.Landlock < promised.Landlock {
 		lacking = append(lacking, "landlock")
 	}
-	if strictness(i.Seccomp) < strictness(promised.Seccomp) {
+	if slices.Index(seccompStates, i.Seccomp) < slices.Index(seccompStates, promised.Seccomp) {
 		lacking = append(lacking, "seccomp")
 	}
 	if promised.Rlimits && !i.Rlimits {
@@ -119,14 +113,4 @@ func (i Isolation) Lacks(promised Isolation) []string {
 		lacking = append(lacking, "uid")
 	}
 	return lacking
-}
-
-func strictness(seccomp string) int {
-	switch seccomp {
-	case SeccompStrict:
-		return 2
-	case SeccompLoad:
-		return 1
-	}
-	return 0
 }

@@ -51,7 +51,7 @@ func TestManyWorkers(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			p, err := l.Start(t.Context(), jail.Spec{})
+			p, err := l.Start(t.Context())
 			if err != nil {
 				t.Error(err)
 				return
@@ -94,7 +94,7 @@ func TestCloseEndsWorkers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := l.Start(t.Context(), jail.Spec{})
+	p, err := l.Start(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,21 +110,18 @@ func TestCloseEndsWorkers(t *testing.T) {
 	if err := errors.Join(l.Close(), p.Kill(), p.Suspend(), p.Resume()); err != nil {
 		t.Errorf("after the end: %v", err)
 	}
-	if _, err := l.Start(t.Context(), jail.Spec{}); !errors.Is(err, jail.ErrClosed) {
+	if _, err := l.Start(t.Context()); !errors.Is(err, jail.ErrClosed) {
 		t.Errorf("start after close: %v", err)
 	}
 }
 
-// A context that is over starts nothing; a spec with too many files neither.
+// A context that is over starts nothing.
 func TestStartRefuses(t *testing.T) {
 	l := launcher(t, jail.Options{})
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := l.Start(over, jail.Spec{}); !errors.Is(err, context.Canceled) {
+	if _, err := l.Start(over); !errors.Is(err, context.Canceled) {
 		t.Errorf("with a context that is over: %v", err)
-	}
-	if _, err := l.Start(t.Context(), jail.Spec{Files: make([]*os.File, 3)}); err == nil {
-		t.Error("started with three files")
 	}
 }
 

@@ -1,6 +1,7 @@
 package jail
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,9 +24,9 @@ const (
 // command is the hidden command that makes the executable a worker.
 const command = "worker"
 
-// defaultGoMemory keeps a worker's Go heap well inside its memory wall until the
-// worker sets a better value.
-const defaultGoMemory = 192 * mebibyte
+// goMemory keeps a worker's Go heap well inside its memory wall until the worker
+// sets a better value.
+const goMemory = 192 * mebibyte
 
 // Options configure a [Launcher]. The zero value is what a host uses.
 type Options struct {
@@ -38,19 +39,6 @@ type Options struct {
 	GID int
 	// Walls are passed on to every worker.
 	Walls Walls
-}
-
-// Spec says how to start one worker.
-type Spec struct {
-	// Args follow the hidden command. They carry no data of the owner.
-	Args []string
-	// MaxProcs is GOMAXPROCS, 0 for 2.
-	MaxProcs int
-	// GoMemory is GOMEMLIMIT in bytes, 0 for 192 MiB.
-	GoMemory uint64
-	// Files become descriptors 4 and 5. Where there is none the worker has the null
-	// device, so that nothing else takes the number before the real one arrives.
-	Files []*os.File
 }
 
 // Launcher starts workers. It is safe for concurrent use.
@@ -98,9 +86,7 @@ func (o Options) withIDs() Options {
 			o.FirstUID, o.LastUID = firstContainerUID, lastContainerUID
 		}
 	}
-	if o.GID == 0 {
-		o.GID = o.FirstUID
-	}
+	o.GID = cmp.Or(o.GID, o.FirstUID)
 	return o
 }
 
@@ -112,15 +98,12 @@ func (l *Launcher) GID() int {
 	return l.options.GID
 }
 
-// Start starts a blank worker. ctx bounds the start only; the worker lives until
-// it exits, is killed, or the host dies. Errors are those of the system, or
-// [ErrNoUID], or [ErrClosed].
-func (l *Launcher) Start(ctx context.Context, spec Spec) (*Process, error) {
+// Start starts a blank worker. args follow the hidden command and carry no data of
+// the owner. ctx bounds the start only; the worker lives until it exits, is killed,
+// or the host dies. Errors are those of the system, or [ErrNoUID], or [ErrClosed].
+func (l *Launcher) Start(ctx context.Context, args ...string) (*Process, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
-	}
-	if len(spec.Files) > DirFD-ModuleFD+1 {
-		return nil, fmt.Errorf("start worker: %d files", len(spec.Files))
 	}
 	identity := Identity{UID: -1, GID: -1, Parent: os.Getpid(), Namespaces: []string{}}
 	if l.uids != nil {
@@ -130,7 +113,7 @@ func (l *Launcher) Start(ctx context.Context, spec Spec) (*Process, error) {
 		}
 		identity.UID, identity.GID = uid, l.options.GID
 	}
-	p, err := l.spawn(ctx, spec, identity)
+	p, err := l.spawn(ctx, args, identity)
 	if err != nil {
 		l.release(identity.UID)
 		return nil, fmt.Errorf("start worker: %w", err)
@@ -143,7 +126,7 @@ func (l *Launcher) Start(ctx context.Context, spec Spec) (*Process, error) {
 
 // spawn starts the process on the spawner's thread. From its return on, the end
 // of the process gives the uid back.
-func (l *Launcher) spawn(ctx context.Context, spec Spec, identity Identity) (*Process, error) {
+func (l *Launcher) spawn(ctx context.Context, args []string, identity Identity) (*Process, error) {
 	var p *Process
 	var err error
 	started := l.spawner.do(ctx, func() {
@@ -153,7 +136,7 @@ func (l *Launcher) spawn(ctx context.Context, spec Spec, identity Identity) (*Pr
 		}
 		l.once.Do(l.choose)
 		if err = l.spaceErr; err == nil {
-			p, err = l.begin(spec, identity, l.spaces)
+			p, err = l.begin(args, identity, l.spaces)
 		}
 	})
 	if err = errors.Join(started, err); err != nil {
@@ -171,7 +154,7 @@ func (l *Launcher) choose() {
 	if l.groups = findGroups(); l.groups == nil {
 		return
 	}
-	p, err := l.begin(Spec{}, Identity{UID: -1, GID: -1}, l.spaces)
+	p, err := l.begin(nil, Identity{UID: -1, GID: -1}, l.spaces)
 	if err == nil {
 		err = p.Close()
 	}
@@ -185,14 +168,14 @@ func (l *Launcher) choose() {
 func (l *Launcher) Grouped() bool { return l.groups != nil }
 
 // begin makes the channel, the pipe and the process. It runs on the spawner's thread.
-func (l *Launcher) begin(spec Spec, identity Identity, spaces namespaceSet) (*Process, error) {
-	ends, err := openEnds(spec.Files)
+func (l *Launcher) begin(args []string, identity Identity, spaces namespaceSet) (*Process, error) {
+	ends, err := openEnds()
 	if err != nil {
 		return nil, err
 	}
 	defer ends.closeWorkers()
 	identity.Namespaces = spaces.names()
-	handle, err := l.executable.start(append([]string{command}, spec.Args...), environment(spec), ends.workers, spaces)
+	handle, err := l.executable.start(append([]string{command}, args...), environment(), ends.workers, spaces)
 	if err != nil {
 		ends.closeHosts()
 		return nil, err
@@ -287,18 +270,11 @@ func (l *Launcher) Close() error {
 }
 
 // environment is all that a worker finds in its own.
-func environment(spec Spec) []string {
-	procs, memory := spec.MaxProcs, spec.GoMemory
-	if procs == 0 {
-		procs = 2
-	}
-	if memory == 0 {
-		memory = defaultGoMemory
-	}
+func environment() []string {
 	return []string{
 		"GOGC=off",
-		"GOMEMLIMIT=" + strconv.FormatUint(memory, 10),
-		"GOMAXPROCS=" + strconv.Itoa(procs),
+		"GOMEMLIMIT=" + strconv.Itoa(goMemory),
+		"GOMAXPROCS=2",
 		"GOTRACEBACK=none",
 		"MALLOC_ARENA_MAX=1", // with cgo, each thread would take 64 MiB of the address space
 	}

@@ -118,7 +118,7 @@ func (l *Launcher) gather(base namespaceSet) (namespaceSet, error) {
 // try starts a worker in the set and ends it. Lack of permission or of kernel
 // support is false, anything else an error.
 func (l *Launcher) try(set namespaceSet) (bool, error) {
-	p, err := l.begin(Spec{}, Identity{UID: -1, GID: -1}, set)
+	p, err := l.begin(nil, Identity{UID: -1, GID: -1}, set)
 	for _, refusal := range []error{unix.EPERM, unix.EACCES, unix.EINVAL, unix.ENOSPC, unix.EUSERS, unix.ENOSYS} {
 		if errors.Is(err, refusal) {
 			return false, nil

@@ -99,7 +99,7 @@ func launcher(tb testing.TB, options jail.Options) *jail.Launcher {
 
 func start(tb testing.TB, l *jail.Launcher) *worker {
 	tb.Helper()
-	p, err := l.Start(tb.Context(), jail.Spec{})
+	p, err := l.Start(tb.Context())
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -99,9 +99,6 @@ func (p *Process) Own(dir *os.File) error {
 	return dir.Chown(id.UID, id.GID)
 }
 
-// Stderr is the end of the worker's diagnostics so far.
-func (p *Process) Stderr() []byte { return p.stderr.bytes() }
-
 // reap waits for the end of the worker and of its diagnostics, and lets go of it.
 func (p *Process) reap() {
 	state, err := p.await()
@@ -167,8 +164,10 @@ type descriptorEnds struct {
 	owned          []*os.File // those of workers to close after the start
 }
 
-// openEnds opens the null device, the pipe and the socket pair; files follow at 4 and 5.
-func openEnds(files []*os.File) (_ *descriptorEnds, err error) {
+// openEnds opens the null device, the pipe and the socket pair. Where the module and the
+// directory will be the worker has the null device, so that nothing else takes the
+// numbers before the real ones arrive.
+func openEnds() (_ *descriptorEnds, err error) {
 	e := &descriptorEnds{}
 	defer func() {
 		if err != nil {
@@ -192,11 +191,6 @@ func openEnds(files []*os.File) (_ *descriptorEnds, err error) {
 	}
 	e.socket, e.owned = host, append(e.owned, worker)
 	e.workers = []*os.File{null, null, write, worker, null, null}
-	for i, f := range files {
-		if f != nil {
-			e.workers[ModuleFD+i] = f
-		}
-	}
 	return e, nil
 }
 

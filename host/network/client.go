@@ -2,6 +2,7 @@ package network
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -49,12 +50,8 @@ type Client struct {
 // NewClient returns a client without connections.
 func NewClient(o Options) (*Client, error) {
 	o = o.reaching()
-	if o.Governor == nil {
-		o.Governor = NewGovernor(DefaultPace())
-	}
-	if o.Seals == nil {
-		o.Seals = &Seals{}
-	}
+	o.Governor = cmp.Or(o.Governor, NewGovernor(DefaultPace()))
+	o.Seals = cmp.Or(o.Seals, &Seals{})
 	if o.Audit == nil {
 		o.Audit = func(Hop) {}
 	}
@@ -81,12 +78,8 @@ func NewClient(o Options) (*Client, error) {
 
 // reaching fills in what connecting needs.
 func (o Options) reaching() Options {
-	if o.Table == nil {
-		o.Table = &Table{Own: OwnAddresses()}
-	}
-	if o.Resolver == nil {
-		o.Resolver = &net.Resolver{PreferGo: true}
-	}
+	o.Table = cmp.Or(o.Table, &Table{Own: OwnAddresses()})
+	o.Resolver = cmp.Or[Resolver](o.Resolver, &net.Resolver{PreferGo: true})
 	if o.Limits == (Limits{}) {
 		o.Limits = DefaultLimits()
 	}

@@ -1,6 +1,7 @@
 package network
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"strconv"
@@ -19,9 +20,7 @@ type Dialer struct {
 // Policy, Table, Resolver and, of Limits, Dial and Connections; what is missing
 // is as for NewClient.
 func NewDialer(o Options) *Dialer {
-	if o.Policy == nil {
-		o.Policy = NewPolicy()
-	}
+	o.Policy = cmp.Or(o.Policy, NewPolicy())
 	o = o.reaching()
 	life, end := context.WithCancel(context.Background())
 	return &Dialer{newDialer(o, nil, life), end}

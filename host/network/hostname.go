@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -130,10 +131,5 @@ func Special(host string) bool {
 	if _, err := netip.ParseAddr(host); err == nil || !strings.Contains(host, ".") {
 		return true
 	}
-	for _, d := range specialDomains {
-		if host == d || strings.HasSuffix(host, "."+d) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(specialDomains, func(d string) bool { return host == d || strings.HasSuffix(host, "."+d) })
 }

@@ -32,15 +32,7 @@ const (
 type values struct {
 	mu    sync.Mutex // guards what follows
 	held  map[string]string
-	forms []spelling // the longest first
-}
-
-// A spelling is one way to write a value. A loose one shares characters with its
-// neighbours: it goes with the one before it and the rest of the word.
-type spelling struct {
-	text  []byte
-	mark  []byte
-	loose bool
+	forms []echo // the longest first, and their marks
 }
 
 // Shortest spellings that are looked for, as in answers: of the value
@@ -106,12 +98,7 @@ func (v *values) add(mark, held, value string, encodings [][]byte) {
 }
 
 func (v *values) spell(text, mark string, loose bool) {
-	if slices.ContainsFunc(v.forms, func(s spelling) bool { return string(s.text) == text }) {
-		return
-	}
-	forms := append(slices.Clone(v.forms), spelling{[]byte(text), []byte(mark), loose}) // the old list may be in use
-	slices.SortStableFunc(forms, func(a, b spelling) int { return len(b.text) - len(a.text) })
-	v.forms = forms
+	v.forms = withEcho(v.forms, echo{[]byte(text), []byte(mark), loose})
 }
 
 // isExact: the spelling is the value, but for escapes.
@@ -140,30 +127,15 @@ func (v *values) hide(text []byte, found func(mark string, at int)) []byte {
 	v.mu.Lock()
 	forms := v.forms
 	v.mu.Unlock()
-	next := make([]int, len(forms)) // where each comes next, as in replaceEchoes
-	for i := range next {
-		next[i] = -1
-	}
+	next := unknown(forms)
 	var out []byte
 	for pos := 0; ; {
-		at, which := len(text), -1
-		for i, s := range forms {
-			if next[i] < pos {
-				if next[i] = bytes.Index(text[pos:], s.text); next[i] < 0 {
-					next[i] = len(text)
-				} else {
-					next[i] += pos
-				}
-			}
-			if next[i] < at {
-				at, which = next[i], i
-			}
-		}
+		at, which := nextEcho(text, forms, next, pos)
 		if which < 0 {
 			return append(out, text[pos:]...)
 		}
-		from, to := at, at+len(forms[which].text)
-		literal := string(forms[which].mark) == literalMark+markEnd
+		from, to := at, at+len(forms[which].form)
+		literal := string(forms[which].handle) == literalMark+markEnd
 		switch {
 		case literal:
 			to = at + len("{{") // what follows may be a value
@@ -173,10 +145,10 @@ func (v *values) hide(text []byte, found func(mark string, at int)) []byte {
 			}
 			to += base64Length(text[to:])
 		}
-		out = append(append(out, text[pos:from]...), forms[which].mark...)
+		out = append(append(out, text[pos:from]...), forms[which].handle...)
 		pos = to
 		if found != nil && !literal {
-			found(string(forms[which].mark), at)
+			found(string(forms[which].handle), at)
 		}
 	}
 }

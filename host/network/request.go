@@ -240,14 +240,12 @@ func parseTarget(raw string, from *url.URL) (target, error) {
 }
 
 func portOf(u *url.URL) (uint16, bool) {
-	switch text := u.Port(); {
-	case text != "":
-		n, err := strconv.ParseUint(text, 10, 16)
-		return uint16(n), err == nil && n > 0
-	case u.Scheme == "http":
-		return 80, !strings.HasSuffix(u.Host, ":")
+	text := u.Port()
+	if text == "" {
+		return defaultPort(u.Scheme), !strings.HasSuffix(u.Host, ":")
 	}
-	return 443, !strings.HasSuffix(u.Host, ":")
+	n, err := strconv.ParseUint(text, 10, 16)
+	return uint16(n), err == nil && n > 0
 }
 
 // hostPort is the authority of a URL, without the port that its scheme implies.
@@ -255,7 +253,7 @@ func hostPort(scheme, host string, port uint16) string {
 	if strings.Contains(host, ":") {
 		host = "[" + host + "]"
 	}
-	if scheme == "https" && port == 443 || scheme == "http" && port == 80 {
+	if port == defaultPort(scheme) {
 		return host
 	}
 	return host + ":" + strconv.Itoa(int(port))

@@ -6,11 +6,17 @@ import (
 	"io"
 	"mime"
 	"slices"
+	"sort"
 	"strings"
 )
 
-// An echo is an encoding of a sealed value and the handle that it becomes.
-type echo struct{ form, handle []byte }
+// An echo is an encoding of a sealed value and the handle that it becomes. A loose one
+// shares characters with its neighbours: in a recording it goes with the one before it
+// and the rest of the word.
+type echo struct {
+	form, handle []byte
+	loose        bool
+}
 
 // echoes are all encodings of all values, the longest first, so that none hides
 // another. The slice is not to be changed.
@@ -23,17 +29,22 @@ func (s *Seals) echoes() []echo {
 // echo adds the encodings of a value. Callers hold mu.
 func (s *Seals) echo(handle string, forms [][]byte) { s.all = withForms(s.all, handle, forms) }
 
-// withForms adds the encodings of a value to a new list, for the old one may be
-// in use.
+// withForms adds the encodings of a value to a list.
 func withForms(list []echo, handle string, forms [][]byte) []echo {
-	all := slices.Clone(list)
 	for _, form := range forms {
-		if !slices.ContainsFunc(all, func(e echo) bool { return bytes.Equal(e.form, form) }) {
-			all = append(all, echo{form, []byte(handle)})
-		}
+		list = withEcho(list, echo{form: form, handle: []byte(handle)})
 	}
-	slices.SortStableFunc(all, func(a, b echo) int { return len(b.form) - len(a.form) })
-	return all
+	return list
+}
+
+// withEcho adds an encoding to a new list, for the old one may be in use, unless it is
+// there. The longest come first.
+func withEcho(list []echo, e echo) []echo {
+	if slices.ContainsFunc(list, func(o echo) bool { return bytes.Equal(o.form, e.form) }) {
+		return list
+	}
+	at := sort.Search(len(list), func(i int) bool { return len(list[i].form) < len(e.form) })
+	return slices.Insert(slices.Clone(list), at, e)
 }
 
 // some reports whether there are sealed values, or may be later.
@@ -68,24 +79,9 @@ func unseal(echoes []echo, text string) string {
 // keep bytes begin, in which more could follow of one; it returns those. What
 // was put in is not looked at again.
 func replaceEchoes(done []byte, echoes []echo, b []byte, keep int) (out, rest []byte) {
-	next := make([]int, len(echoes)) // where each form comes next; looked for again once it is passed
-	for i := range next {
-		next[i] = -1
-	}
+	next := unknown(echoes)
 	for pos := 0; ; {
-		at, which := len(b), -1
-		for i, e := range echoes { // the longest first
-			if next[i] < pos {
-				if next[i] = bytes.Index(b[pos:], e.form); next[i] < 0 {
-					next[i] = len(b)
-				} else {
-					next[i] += pos
-				}
-			}
-			if next[i] < at {
-				at, which = next[i], i
-			}
-		}
+		at, which := nextEcho(b, echoes, next, pos)
 		limit := max(pos, len(b)-keep)
 		if at >= limit {
 			return append(done, b[pos:limit]...), b[limit:]
@@ -94,6 +90,28 @@ func replaceEchoes(done []byte, echoes []echo, b []byte, keep int) (out, rest []
 		pos = at + len(echoes[which].form)
 	}
 }
+
+// nextEcho finds the first of the echoes from pos on, of several the longest; which is
+// -1 for none. next is where each comes next: it is looked for again once it is passed.
+func nextEcho(text []byte, echoes []echo, next []int, pos int) (at, which int) {
+	at, which = len(text), -1
+	for i, e := range echoes {
+		if next[i] < pos {
+			if next[i] = bytes.Index(text[pos:], e.form); next[i] < 0 {
+				next[i] = len(text)
+			} else {
+				next[i] += pos
+			}
+		}
+		if next[i] < at {
+			at, which = next[i], i
+		}
+	}
+	return at, which
+}
+
+// unknown is the next of nextEcho before anything was looked for.
+func unknown(echoes []echo) []int { return slices.Repeat([]int{-1}, len(echoes)) }
 
 // A Spelling is one that a sealed value may have, and the handle that takes its place.
 type Spelling struct {

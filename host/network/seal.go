@@ -2,6 +2,7 @@ package network
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"mime"
@@ -192,10 +193,7 @@ func under(u *url.URL, prefix string) bool {
 	if prefix == "" {
 		return true
 	}
-	p := u.Path
-	if p == "" {
-		p = "/"
-	}
+	p := cmp.Or(u.Path, "/")
 	clean := path.Clean(p)
 	if strings.HasSuffix(p, "/") && clean != "/" {
 		clean += "/"

@@ -2,6 +2,7 @@ package network
 
 import (
 	"bytes"
+	"cmp"
 	"io"
 	"net/http"
 	"net/url"
@@ -112,10 +113,7 @@ func (s *Seals) placesIn(t target, body bool) (out []abi.SessionToken) {
 // near reports whether a server may read a path as one below a prefix: one with dots
 // or escapes may be any.
 func near(u *url.URL, prefix string) bool {
-	p := u.Path
-	if p == "" {
-		p = "/"
-	}
+	p := cmp.Or(u.Path, "/")
 	escaped := strings.ToLower(u.EscapedPath())
 	if clean := path.Clean(p); strings.TrimSuffix(p, "/") != strings.TrimSuffix(clean, "/") || strings.ContainsAny(p, "\\;") ||
 		strings.Contains(escaped, "%2f") || strings.Contains(escaped, "%2e") || strings.Contains(escaped, "%25") {

@@ -3,6 +3,7 @@ package run
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/sluicehost/sluice/abi"
@@ -126,7 +127,7 @@ func choose(q Question, f Field, v strictjson.Value) (json.RawMessage, bool) {
 	spec, _ := props.Member(f.Name)
 	enum, listed := spec.Member("enum")
 	if !listed || !enum.Is(strictjson.KindArray) || q.Kind == abi.KindApproval {
-		return v.Raw, len(f.Enum) == 0 || among(f.Enum, v)
+		return v.Raw, len(f.Enum) == 0 || slices.ContainsFunc(f.Enum, v.Equal)
 	}
 	n := 0 // of the texts, which are what is shown
 	for item := range enum.Items() {
@@ -141,15 +142,6 @@ func choose(q Question, f Field, v strictjson.Value) (json.RawMessage, bool) {
 		}
 	}
 	return nil, false
-}
-
-func among(texts []string, v strictjson.Value) bool {
-	for _, t := range texts {
-		if v.Equal(t) {
-			return true
-		}
-	}
-	return false
 }
 
 func same(a, b strictjson.Value) bool {

@@ -85,7 +85,7 @@ func (qs *questions) askForHost(q *hostQuestion) {
 	}
 	m := &abi.InteractionMessage{RequestID: hexID("host_", 8), Kind: abi.KindManualAction, Message: q.message}
 	if q.timeout > 0 {
-		m.TimeoutSeconds = ptr(q.timeout.Seconds())
+		m.TimeoutSeconds = new(q.timeout.Seconds())
 	}
 	qs.ask(m, 0, q)
 }

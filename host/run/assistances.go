@@ -2,6 +2,7 @@ package run
 
 import (
 	"bytes"
+	"cmp"
 	"regexp"
 	"slices"
 	"time"
@@ -34,10 +35,7 @@ func (as *assistances) assist(m *abi.AssistanceMessage) {
 	if m.TimeoutSeconds != nil {
 		as.deadlines[m.ID] = time.Now().Add(seconds(*m.TimeoutSeconds))
 	}
-	message := as.canary.Assistance(m.Message, 200)
-	if message == "" {
-		message = "Owner assistance requested."
-	}
+	message := cmp.Or(as.canary.Assistance(m.Message, 200), "Owner assistance requested.")
 	d := data{
 		"assistance_request_id": as.canary.Text(m.ID), "message": message, "progress_posture": m.ProgressPosture, "owner_action": m.OwnerAction,
 		"response_obligation": m.ResponseObligation, "sensitivity": m.Sensitivity, "stream": nullable(m.Stream),
@@ -152,12 +150,9 @@ func (as *assistances) closeAssistances(status, reason, timedOut string) []store
 // ownerInvolved reports whether an open assistance waits for the owner, so
 // that sleeping is waiting for them.
 func (as *assistances) ownerInvolved() bool {
-	for _, o := range as.proto.OpenAssistances() {
-		if o.Message.OwnerAction != abi.ActionNone {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(as.proto.OpenAssistances(), func(o abi.OpenAssistance) bool {
+		return o.Message.OwnerAction != abi.ActionNone
+	})
 }
 
 // A turn is what a request waits for: an origin that takes no more until then.

@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -312,7 +313,7 @@ func (bs *bindings) endedByBinding(f binding.Failure) {
 	if f.Hint != "" {
 		failure.RecoveryHint = &abi.RecoveryHint{Action: f.Hint, Retryable: &f.Retryable}
 	}
-	bs.outcome.propose(&abi.DoneMessage{Status: abi.Failed, RecordsEmitted: ptr(bs.proto.Records()), Error: failure})
+	bs.outcome.propose(&abi.DoneMessage{Status: abi.Failed, RecordsEmitted: new(bs.proto.Records()), Error: failure})
 	bs.outcome.latch(&cause{reason: "connector_reported_failed", origin: "runtime", message: failure.Message})
 }
 
@@ -364,9 +365,7 @@ func (bs *bindings) recordBrowser(typ, status string, d data) {
 // cloneData copies a payload that somebody else made.
 func cloneData(d data) data {
 	out := make(data, len(d)+1)
-	for name, v := range d {
-		out[name] = v
-	}
+	maps.Copy(out, d)
 	return out
 }
 

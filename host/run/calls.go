@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -89,8 +90,12 @@ func (cl *calls) dispatch(in sandbox.Inbound) (kept bool) {
 		if c.Binding() != "" {
 			return cl.sideCall(in)
 		}
-		if abi.MessageType(c) == "" {
-			return cl.fileCall(in)
+		if abi.MessageType(c) == "" { // of a file
+			if cl.lend(in) {
+				return true
+			}
+			cl.replyError(in.ID, abi.ENOTSUP, "unsupported", "this host does not know that call")
+			break
 		}
 		m, v := cl.proto.Message(c, in.Payload)
 		if v != nil {
@@ -171,9 +176,7 @@ func (cl *calls) emit(frame []byte) {
 			cl.outcome.violate(v)
 			return
 		}
-		if m.EmittedAt == 0 {
-			m.EmittedAt = now
-		}
+		m.EmittedAt = cmp.Or(m.EmittedAt, now)
 		if cl.records.admit(m); !cl.outcome.ready() {
 			return
 		}
@@ -250,8 +253,7 @@ func (cl *calls) sideCall(in sandbox.Inbound) (kept bool) {
 		cl.outcome.violate(v)
 		return false
 	}
-	if b := cl.bindings.taking(in.Call, in.Payload); b != nil {
-		cl.outside(in, cl.bindings.serve(b))
+	if cl.lend(in) {
 		return true
 	}
 	if k, known := cl.plan.Kinds.Of(in.Call.Binding()); known {
@@ -261,6 +263,15 @@ func (cl *calls) sideCall(in sandbox.Inbound) (kept bool) {
 		cl.replyError(in.ID, abi.ENOENT, "unknown_handle", "there is no such handle")
 	}
 	return false
+}
+
+// lend hands a call to the binding that takes it, if there is one.
+func (cl *calls) lend(in sandbox.Inbound) bool {
+	b := cl.bindings.taking(in.Call, in.Payload)
+	if b != nil {
+		cl.outside(in, cl.bindings.serve(b))
+	}
+	return b != nil
 }
 
 // outside has a call handled beside the loop: it may wait for a disk or a
@@ -316,18 +327,6 @@ func (cl *calls) taped(gone bool) {
 	if code, message := cl.bindings.fault(gone); code != "" {
 		cl.outcome.latch(&cause{reason: code, origin: "connector", message: cl.canary.Text(message)})
 	}
-}
-
-// fileCall hands a call to the file guard, which may wait for a disk. It keeps
-// the payload until then.
-func (cl *calls) fileCall(in sandbox.Inbound) (kept bool) {
-	b := cl.bindings.taking(in.Call, in.Payload)
-	if b == nil {
-		cl.replyError(in.ID, abi.ENOTSUP, "unsupported", "this host does not know that call")
-		return false
-	}
-	cl.outside(in, cl.bindings.serve(b))
-	return true
 }
 
 func (cl *calls) finishCall(f finishedCall) {

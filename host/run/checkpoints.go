@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/run/redact"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -114,7 +115,7 @@ func (cp *checkpoints) shortfalls() (short map[string]bool, events []store.Event
 }
 
 func (cp *checkpoints) shortfall(stream, parent string, diagnostics data) store.Event {
-	raw, _ := marshal(diagnostics)
+	raw, _ := redact.Marshal(diagnostics)
 	g := KnownGap{
 		Kind: gapCoverage, Reason: "detail_coverage_incomplete", Severity: "transient", Stream: &stream,
 		RecoveryHint: Hint{abi.RetryByRuntime, true}, Diagnostics: raw,

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -105,9 +106,7 @@ func (r *Run) Live() Live {
 }
 
 func (c *control) pause(q PauseRequest) (time.Time, error) {
-	if q.Policy == "" {
-		q.Policy = DrainCurrentNode
-	}
+	q.Policy = cmp.Or(q.Policy, DrainCurrentNode)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if status := c.unpausable(); status != "" {

@@ -2,6 +2,7 @@ package run
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -133,10 +134,7 @@ func (gs *gaps) gapNote(g *store.DetailGap) KnownGap {
 	if !g.Retryable {
 		hint = Hint{abi.NotRetriable, false}
 	}
-	reason := g.Reason
-	if reason == "" {
-		reason = "unknown"
-	}
+	reason := cmp.Or(g.Reason, "unknown")
 	stream := string(g.Stream)
 	return KnownGap{
 		Kind: gapDetail, Reason: reason, Severity: severity(gapDetail, "", false, false, nil), Stream: &stream, RecoveryHint: hint,

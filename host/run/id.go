@@ -1,11 +1,9 @@
 package run
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/rand"
 	"encoding/hex"
-	"encoding/json"
 	"maps"
 	"slices"
 	"strconv"
@@ -34,19 +32,6 @@ func hexID(prefix string, bytes int) string {
 func sortedKeys[M ~map[K]V, K cmp.Ordered, V any](m M) []K { return slices.Sorted(maps.Keys(m)) }
 
 func itoa(n int) string { return strconv.Itoa(n) }
-
-func ptr[T any](v T) *T { return &v }
-
-// marshal is json.Marshal without HTML escapes, so that texts read as written.
-func marshal(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimRight(b.Bytes(), "\n"), nil
-}
 
 func nullable(s string) any {
 	if s == "" {

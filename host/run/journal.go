@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/run/redact"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -38,7 +40,7 @@ func (d data) encode() (json.RawMessage, error) {
 	members := make(map[string]json.RawMessage, len(d)+1)
 	total := 2
 	for name, v := range d {
-		b, err := marshal(v)
+		b, err := redact.Marshal(v)
 		if err != nil {
 			return nil, fmt.Errorf("encode event member %s: %w", name, err)
 		}
@@ -59,7 +61,7 @@ func (d data) encode() (json.RawMessage, error) {
 		}
 		members[largest] = short
 	}
-	return marshal(members)
+	return redact.Marshal(members)
 }
 
 // truncated stands for a value that is too large to show.
@@ -236,10 +238,7 @@ func (j *journal) appended(events []store.Event) span {
 
 // workflow is what the run is called where it was asked for.
 func (j *journal) workflow() string {
-	if id := j.plan.Request.WorkflowID; id != "" {
-		return id
-	}
-	return string(j.plan.Connection.ID)
+	return cmp.Or(j.plan.Request.WorkflowID, string(j.plan.Connection.ID))
 }
 
 // tracedActivity begins the span of a call that is handled beside the loop.

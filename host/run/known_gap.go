@@ -43,7 +43,6 @@ type Hint struct {
 // The kinds of known gaps.
 const (
 	gapSkip        = "skip_result"
-	gapStream      = "stream_skipped"
 	gapDetail      = "detail_gap"
 	gapCoverage    = "detail_coverage"
 	gapInteraction = "interaction_required"

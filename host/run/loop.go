@@ -116,13 +116,6 @@ func (r *run) do(ctx context.Context) (*Result, error) {
 	return result, nil
 }
 
-func orForever(d time.Duration) time.Duration {
-	if d == 0 {
-		return 1 << 62
-	}
-	return d
-}
-
 // tick is how often budgets are looked at.
 const tick = 100 * time.Millisecond
 
@@ -181,7 +174,7 @@ func (r *run) loop() {
 func (r *run) ticking() <-chan time.Time { return r.ticks }
 
 // row is the run's row, to be written.
-func (r *run) row() *store.Run { return ptr(r.rec) }
+func (r *run) row() *store.Run { return new(r.rec) }
 
 // ended writes the end into the row: the log and the record say the same.
 func (r *run) ended(status string, at time.Time, result json.RawMessage) *store.Run {

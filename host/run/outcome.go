@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,10 +30,7 @@ type cause struct {
 }
 
 func (c *cause) statusOr() string {
-	if c.status == "" {
-		return abi.Failed
-	}
-	return c.status
+	return cmp.Or(c.status, abi.Failed)
 }
 
 // leaked reports whether a protected value ended the run.

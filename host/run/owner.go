@@ -16,7 +16,6 @@ import (
 type Question struct {
 	RunID         string
 	ConnectionID  string
-	ConnectorName string
 	DisplayName   string
 	InteractionID string
 	InterruptID   string // the host's own, unique everywhere

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -183,10 +184,7 @@ func by(principal string, e store.Event) store.Event {
 }
 
 func ownerOr(principal string) string {
-	if principal == "" {
-		return "owner"
-	}
-	return principal
+	return cmp.Or(principal, "owner")
 }
 
 // reachable reports whether an error of the worker's channel is a fault: a worker

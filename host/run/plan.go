@@ -13,6 +13,7 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/binding"
+	"github.com/sluicehost/sluice/host/run/redact"
 	"github.com/sluicehost/sluice/host/scope"
 	"github.com/sluicehost/sluice/store"
 )
@@ -355,7 +356,7 @@ func (p *Plan) start(runID store.RunID) ([]byte, error) {
 	if p.UsesABI {
 		s.ABI = &abi.Version{Major: abi.Major, Minor: abi.Minor}
 	}
-	b, err := marshal(s)
+	b, err := redact.Marshal(s)
 	if err != nil {
 		return nil, fmt.Errorf("encode START: %w", err)
 	}

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"time"
@@ -14,10 +15,7 @@ import (
 // clients, run-protocol clients and the dashboard each read it.
 func (qs *questions) questionEvents(a *asking) []store.Event {
 	m := a.message
-	message := qs.canary.Assistance(m.Message, 200)
-	if message == "" {
-		message = "Owner assistance requested."
-	}
+	message := cmp.Or(qs.canary.Assistance(m.Message, 200), "Owner assistance requested.")
 	key := abi.Cut(string(qs.id)+":"+qs.plan.manifest.Node()+":"+a.id, 256)
 	kind, payload := qs.interruptData(a, message)
 
@@ -76,10 +74,7 @@ func (qs *questions) interruptData(a *asking, message string) (kind string, payl
 	questions := []map[string]any{}
 	for _, name := range sortedKeys(a.schema.Properties) {
 		f := a.schema.Properties[name]
-		text := f.Title
-		if text == "" {
-			text = name
-		}
+		text := cmp.Or(f.Title, name)
 		questions = append(questions, map[string]any{"id": name, "question": text, "schema": f})
 	}
 	return "clarification", map[string]any{"questions": questions, "contextType": a.message.Kind}
@@ -97,7 +92,7 @@ func (qs *questions) answerEvents(q *asking, a answer) []store.Event {
 	var specific *store.Event
 	switch {
 	case kind == "approval" && a.Status == abi.AnswerTimeout:
-		specific = ptr(qs.journal.nodeEvent("approval.received", "timeout", data{"action": "timeout", "decidedAt": now}))
+		specific = new(qs.journal.nodeEvent("approval.received", "timeout", data{"action": "timeout", "decidedAt": now}))
 	case a.by == byHost: // nobody decided
 	case kind == "approval":
 		value := qs.approvalValue(m.Kind, a)
@@ -106,14 +101,14 @@ func (qs *questions) answerEvents(q *asking, a answer) []store.Event {
 		if c, ok := value["comment"]; ok {
 			d["comment"] = c
 		}
-		specific = ptr(qs.journal.nodeEvent("approval.received", a.Status, d))
+		specific = new(qs.journal.nodeEvent("approval.received", a.Status, d))
 	case a.Status == abi.AnswerSuccess:
 		answers := qs.loggedAnswers(q, a)
 		resolved["resumeValue"] = "[REDACTED]"
 		if m.Kind == abi.KindClarification {
 			resolved["resumeValue"] = map[string]any{"answers": answers}
 		}
-		specific = ptr(qs.journal.nodeEvent("clarification.resolved", a.Status, data{"answers": answers, "answeredBy": a.by}))
+		specific = new(qs.journal.nodeEvent("clarification.resolved", a.Status, data{"answers": answers, "answeredBy": a.by}))
 	}
 	events := []store.Event{qs.journal.nodeEvent("interrupt.resolved", a.Status, resolved)}
 	if specific != nil {

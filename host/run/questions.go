@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/abi/strictjson"
+	"github.com/sluicehost/sluice/host/run/redact"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -71,7 +72,7 @@ func (qs *questions) postponed(by time.Duration) *store.Interaction {
 		return nil
 	}
 	moved := *a.pending
-	moved.ExpiresAt = ptr(a.deadline.Add(by))
+	moved.ExpiresAt = new(a.deadline.Add(by))
 	a.pending = &moved
 	return &moved
 }
@@ -109,7 +110,7 @@ func (qs *questions) ask(m *abi.InteractionMessage, call uint32, host *hostQuest
 		Message: m.Message, Schema: m.Schema, OpenedAt: time.Now(),
 	}
 	if a.timed {
-		a.pending.ExpiresAt = ptr(a.deadline)
+		a.pending.ExpiresAt = new(a.deadline)
 	}
 	qs.asking = a
 	kind, _ := qs.interruptData(a, "")
@@ -212,7 +213,7 @@ func (qs *questions) fields(a *asking) []Field {
 func (qs *questions) shown(a *asking) Question {
 	m := a.message
 	q := Question{
-		RunID: string(qs.id), ConnectionID: string(qs.plan.Connection.ID), ConnectorName: qs.plan.manifest.Name(),
+		RunID: string(qs.id), ConnectionID: string(qs.plan.Connection.ID),
 		DisplayName: qs.plan.manifest.DisplayName, InteractionID: a.id, InterruptID: a.interruptID, NodeID: qs.plan.manifest.Node(), Kind: m.Kind, Stream: m.Stream,
 		Page: a.page, Message: qs.canary.Assistance(m.Message, 200), RawMessage: abi.CleanLines(m.Message), RawSchema: bytes.Clone(m.Schema), Fields: a.fields,
 		Undeclared: a.host == nil && !slices.Contains(qs.plan.manifest.HumanKinds, m.Kind),
@@ -310,7 +311,7 @@ func (qs *questions) interactionGap(q *asking, status string) KnownGap {
 	g := KnownGap{Kind: gapInteraction, Reason: "interaction_" + status, Severity: "actionable",
 		Message: qs.canary.Assistance(q.message.Message, maxGapText), RecoveryHint: Hint{action, false}}
 	if q.message.Stream != "" {
-		g.Stream = ptr(q.message.Stream)
+		g.Stream = new(q.message.Stream)
 	}
 	return g
 }
@@ -355,7 +356,7 @@ func (qs *questions) sealAnswer(field string, raw json.RawMessage) string {
 func (qs *questions) respond(q *asking, response abi.Response) {
 	if qs.plan.Transport == "stdio" {
 		response.Type = "INTERACTION_RESPONSE"
-		if line, err := marshal(response); err == nil {
+		if line, err := redact.Marshal(response); err == nil {
 			qs.calls.feed(append(line, '\n'), "interaction_response")
 			qs.calls.serveStdin()
 		}
@@ -365,7 +366,7 @@ func (qs *questions) respond(q *asking, response abi.Response) {
 		qs.calls.replyError(q.call, abi.ECANCELED, "run_cancelled", "the run is being cancelled")
 		return
 	}
-	body, err := marshal(response)
+	body, err := redact.Marshal(response)
 	if err != nil {
 		qs.outcome.latch(hostFault("encode response", err))
 		return

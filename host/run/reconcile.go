@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/run/redact"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -21,13 +23,25 @@ import (
 // It is called before anything starts, and then now and again. Doing it twice, or
 // on two hosts at once, changes nothing.
 func Reconcile(ctx context.Context, st store.Store, hostID, bootEpoch string) error {
+	return closeRuns(ctx, st, hostID, func(l store.Lease) bool { return abandoned(l, hostID, bootEpoch, time.Now()) })
+}
+
+// CloseLost closes those runs of this boot that lost names: active in the store,
+// and performed by nobody since their goroutine is gone. It is Reconcile's
+// complement, for a host that knows which runs it performs.
+func CloseLost(ctx context.Context, st store.Store, hostID, bootEpoch string, lost func(store.Lease) bool) error {
+	return closeRuns(ctx, st, hostID, func(l store.Lease) bool { return l.BootEpoch == bootEpoch && lost(l) })
+}
+
+// closeRuns closes the runs of these leases, also when one of them cannot be closed.
+func closeRuns(ctx context.Context, st store.Store, hostID string, of func(store.Lease) bool) error {
 	leases, err := st.Leases(ctx)
 	if err != nil {
 		return fmt.Errorf("list active runs: %w", err)
 	}
 	var failed error
 	for _, l := range leases {
-		if !abandoned(l, hostID, bootEpoch, time.Now()) {
+		if !of(l) {
 			continue
 		}
 		if err := reconcile(ctx, st, l, hostID); err != nil {
@@ -35,25 +49,6 @@ func Reconcile(ctx context.Context, st store.Store, hostID, bootEpoch string) er
 		}
 	}
 	return failed
-}
-
-// CloseLost closes those runs of this boot that lost names: active in the store,
-// and performed by nobody since their goroutine is gone. It is Reconcile's
-// complement, for a host that knows which runs it performs.
-func CloseLost(ctx context.Context, st store.Store, hostID, bootEpoch string, lost func(store.Lease) bool) error {
-	leases, err := st.Leases(ctx)
-	if err != nil {
-		return fmt.Errorf("list active runs: %w", err)
-	}
-	for _, l := range leases {
-		if l.BootEpoch != bootEpoch || !lost(l) {
-			continue
-		}
-		if err := reconcile(ctx, st, l, hostID); err != nil {
-			return fmt.Errorf("close run %s: %w", l.RunID, err)
-		}
-	}
-	return nil
 }
 
 // abandoned reports whether nobody lives to end the run of a lease.
@@ -159,9 +154,7 @@ func takenOver(event func(typ, status string, d data) (store.Event, error), l st
 	if err != nil {
 		return nil, err
 	}
-	if hostID == "" {
-		hostID = l.HostID // the store is this installation's alone
-	}
+	hostID = cmp.Or(hostID, l.HostID) // the store is this installation's alone
 	acquired, err := event("lease.acquired", "started", data{"leaseId": leaseID(l), "host": "cloud", "instanceId": hostID})
 	return []store.Event{lost, acquired}, err
 }
@@ -173,12 +166,12 @@ const reasonRestarted = "controller_restarted"
 // had emitted, used and staged is not known any more.
 func (s rebuilt) result(rec store.Run, gaps gapList, status, message string) (json.RawMessage, error) {
 	counts := countsOf(s.attempted, s.accepted, s.rejected)
-	return marshal(struct {
+	return redact.Marshal(struct {
 		Result
 		RecordsEmitted *int64 `json:"records_emitted"` // null: only the host's memory had it
 	}{Result: Result{
 		RunID: rec.ID, TraceID: rec.TraceID, ConnectorID: rec.ConnectorID, ConnectionID: rec.ConnectionID, ConnectorDigest: rec.Digest,
-		Status: abi.Failed, Outcome: OutcomeFailed, TerminalReason: ptr(reasonRestarted),
+		Status: abi.Failed, Outcome: OutcomeFailed, TerminalReason: new(reasonRestarted),
 		Failure:      &Failure{Reason: reasonRestarted, Origin: "runtime", Message: message},
 		RecordCounts: counts, State: cursors{},
 		CheckpointSummary: Checkpoints{

@@ -173,7 +173,7 @@ func (rs *records) refusedRecords() (events []store.Event) {
 		if b.flushed == 0 {
 			message += " The cursor stays where it was."
 		}
-		raw, _ := marshal(map[string]any{"rejected": n, "rejection_codes": b.refused.codes, "records": b.refused.first})
+		raw, _ := redact.Marshal(map[string]any{"rejected": n, "rejection_codes": b.refused.codes, "records": b.refused.first})
 		g := KnownGap{Kind: gapRejected, Reason: b.refused.most(), Severity: "actionable", Stream: &b.stream, Message: message, Count: n,
 			RecoveryHint: Hint{abi.RetryOnConnectorUpgrade, false}, Diagnostics: raw}
 		rs.gaps.add(g)

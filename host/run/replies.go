@@ -94,11 +94,7 @@ func (cl *calls) reply(id uint32, payload []byte) { cl.send(id, abi.OK, payload)
 
 // replyError answers a call with an errno and its text.
 func (cl *calls) replyError(id uint32, errno abi.Errno, code, message string) {
-	b, err := marshal(map[string]string{"code": code, "message": message})
-	if err != nil {
-		b = nil
-	}
-	cl.send(id, errno, b)
+	cl.send(id, errno, errorText(code, message))
 }
 
 // send answers the call that is open; one that was answered meanwhile, by a
@@ -241,7 +237,7 @@ func (cl *calls) begin(start []byte) { cl.start = start }
 
 // started gives a stdio guest its START line.
 func (cl *calls) started() {
-	cl.stdio.feed(append(cl.start, '\n'), "start")
+	cl.feed(append(cl.start, '\n'), "start")
 	cl.start = nil
 }
 

@@ -55,10 +55,10 @@ func (rp *report) connectorError(end ending) *abi.DoneError {
 	e := *rp.outcome.proposal().Error
 	e.Message = abi.Cut(redact.Log(rp.canary.Text(abi.Clean(e.Message))), 500)
 	if rp.bindings.wasted() {
-		e.Retryable = ptr(false)
+		e.Retryable = new(false)
 		if e.RecoveryHint != nil {
 			h := rp.bindings.unrepeated(Hint{e.RecoveryHint.Action, false})
-			e.RecoveryHint = &abi.RecoveryHint{Action: h.Action, Retryable: ptr(false)}
+			e.RecoveryHint = &abi.RecoveryHint{Action: h.Action, Retryable: new(false)}
 		}
 	}
 	return &e
@@ -122,7 +122,7 @@ func (rp *report) reported() json.RawMessage {
 func (rp *report) describeExit(out *Result, end ending) {
 	switch rp.outcome.left().Kind {
 	case sandbox.ExitExited:
-		out.ExitCode = ptr(int(rp.outcome.left().Code))
+		out.ExitCode = new(int(rp.outcome.left().Code))
 	case sandbox.ExitTrapped:
 		out.Trap = &Trap{rp.outcome.left().TrapKind}
 	}

@@ -20,6 +20,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"io"
@@ -58,7 +59,6 @@ type Launch struct {
 	RunID store.RunID
 	Name  string // args[0]
 	Env   []string
-	Stdio bool
 }
 
 // Deps are the facilities a run uses.
@@ -97,21 +97,18 @@ type Deps struct {
 // Cancel, Pause, Resume and Live may be called from any goroutine, before,
 // during and after them.
 type Run struct {
-	ID      store.RunID
-	TraceID store.TraceID
-	r       *run
+	ID store.RunID
+	r  *run
 }
 
 // New makes a run of a plan.
 func New(p *Plan, d Deps) *Run {
-	if d.Handles == nil {
-		d.Handles = rand.Reader
-	}
+	d.Handles = cmp.Or(d.Handles, rand.Reader)
 	if d.LeaseTTL == 0 {
 		d.LeaseTTL, d.LeaseRenew = time.Minute, 15*time.Second
 	}
 	r := newRun(p, d)
-	return &Run{ID: r.id, TraceID: r.trace, r: r}
+	return &Run{ID: r.id, r: r}
 }
 
 // CauseShutdown is the cause of a request that ends the run because its host

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,13 +67,13 @@ func (r *run) acquire(ctx context.Context, with func(store.Run) []store.Write) e
 // launch brings the guest to its start line and makes run.started durable
 // before it may cross it. It reports whether there is a guest to run.
 func (r *run) launch(ctx context.Context) bool {
-	prepare, cancel := context.WithTimeout(ctx, orForever(r.plan.Budgets.Prepare))
+	prepare, cancel := context.WithTimeout(ctx, cmp.Or(r.plan.Budgets.Prepare, 1<<62)) // or for ever
 	defer cancel()
 	var guest Guest
 	var files binding.Binding
 	err := r.meanwhile(prepare, func(ctx context.Context) (err error) {
 		guest, files, err = r.deps.Launch(ctx, Launch{
-			RunID: r.id, Name: r.plan.manifest.Name(), Env: r.plan.environment(), Stdio: r.plan.Transport == "stdio",
+			RunID: r.id, Name: r.plan.manifest.Name(), Env: r.plan.environment(),
 		})
 		return err
 	})
@@ -159,7 +160,7 @@ func (r *run) commitStart() {
 		events = append(events, r.journal.nodeEvent("node.retried", "started", r.anew()))
 	}
 	events = append(events, r.journal.nodeEvent("node.started", "started", data{"typeId": p.manifest.Name(), "attempt": r.rec.Attempt - 1}))
-	r.commits.submit(&store.Commit{Run: ptr(r.rec), Events: events}, nil)
+	r.commits.submit(&store.Commit{Run: new(r.rec), Events: events}, nil)
 	r.journal.beginNode(p.manifest.Name(), r.rec.Attempt-1)
 	r.barrier()
 	r.clocks.start(time.Now())

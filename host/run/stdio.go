@@ -5,12 +5,12 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/binary"
-	"encoding/json"
 	"slices"
 	"unicode/utf8"
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/abi/strictjson"
+	"github.com/sluicehost/sluice/host/run/redact"
 	"github.com/sluicehost/sluice/host/sandbox"
 )
 
@@ -35,31 +35,27 @@ type part struct {
 }
 
 // feed queues a line for the guest's fd 0.
-func (s *stdio) feed(line []byte, name string) {
+func (cl *calls) feed(line []byte, name string) {
+	s := &cl.stdio
 	s.out = append(s.out, line...)
 	s.parts = append(s.parts, part{name, len(line)})
 }
 
-// undelivered names the line the guest has not read, for connector_stdin_closed.
-func (s *stdio) undelivered() string {
+// unread queues a line for a guest that closed its input: it will never be read.
+func (cl *calls) unread(name string) {
+	if cl.stdio.closed {
+		cl.feed([]byte{'\n'}, name)
+	}
+}
+
+// undelivered names the line that the guest did not read, "" for none.
+func (cl *calls) undelivered() string {
+	s := &cl.stdio
 	if !s.closed || len(s.parts) == 0 || s.parts[0].name == "response" {
 		return "" // what a server said may go unread
 	}
 	return s.parts[0].name
 }
-
-// feed queues a line for the guest.
-func (cl *calls) feed(line []byte, name string) { cl.stdio.feed(line, name) }
-
-// unread queues a line for a guest that closed its input: it will never be read.
-func (cl *calls) unread(name string) {
-	if cl.stdio.closed {
-		cl.stdio.feed([]byte{'\n'}, name)
-	}
-}
-
-// undelivered names the line that the guest did not read, "" for none.
-func (cl *calls) undelivered() string { return cl.stdio.undelivered() }
 
 // stdin is a read of fd 0: it waits until there is a byte or the end.
 func (cl *calls) stdin(in sandbox.Inbound) {
@@ -312,12 +308,12 @@ func (cl *calls) answer(id string, errno abi.Errno, text []byte) {
 			line = append(line, '}')
 		}
 	}
-	cl.stdio.feed(append(line, "}\n"...), "response")
+	cl.feed(append(line, "}\n"...), "response")
 	cl.serveStdin()
 }
 
 func errorText(code, message string) []byte {
-	text, _ := json.Marshal(struct {
+	text, _ := redact.Marshal(struct {
 		Code    string `json:"code"`
 		Message string `json:"message"`
 	}{code, message}) // two strings

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -56,9 +57,7 @@ func (bs *bindings) surfaceOf(kind string) ([]abi.Attachment, Page) {
 // shown is a surface as an item shows it, in the words of the item.
 func (bs *bindings) shown(a, item abi.Attachment) abi.Attachment {
 	out := abi.Attachment{Kind: surfaceKind, Role: item.Role, Label: item.Label, Status: unavailable, Reason: a.Reason}
-	if out.Role == "" {
-		out.Role = surfaceRole
-	}
+	out.Role = cmp.Or(out.Role, surfaceRole)
 	if a.Status == available && refPattern.MatchString(a.Ref) {
 		out.Status, out.Ref, out.Reason = available, a.Ref, ""
 	} else if out.Reason == "" {

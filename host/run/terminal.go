@@ -127,7 +127,7 @@ func (te *terminal) final(end ending, lead []store.Event, eligible []string) (*s
 	}
 	last := te.report.terminalEvent(end, result, now)
 	c.Events = append(c.Events, last)
-	raw, err := marshal(result)
+	raw, err := redact.Marshal(result)
 	if err != nil {
 		slog.Error("encode result", "run", te.id, "error", err)
 	}
@@ -177,7 +177,7 @@ func gone(err error) bool {
 // The next start of the host closes the run.
 func (te *terminal) unwritten(result *Result, err error) *Result {
 	if result.Status == abi.Succeeded {
-		result.Status, result.TerminalReason = abi.Failed, ptr("runtime_error")
+		result.Status, result.TerminalReason = abi.Failed, new("runtime_error")
 		result.CheckpointSummary.CommitStatus = CommitNone
 		result.CheckpointSummary.StateStreamsCommitted = 0
 	}

@@ -200,11 +200,7 @@ func (c *cache) touch(key string) {
 	}
 }
 
-// reject drops an entry that turned out to be bad, and says so.
-func (c *cache) reject(code Code, why error) {
-	c.drop(code.key, why)
-}
-
+// drop removes an entry that turned out to be bad, and says so.
 func (c *cache) drop(key string, why error) {
 	c.audit("cache_entry_bad", map[string]string{"key": key, "reason": why.Error()})
 	c.remove(key)

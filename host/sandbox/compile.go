@@ -35,19 +35,19 @@ func (s *Sandbox) Prepare(ctx context.Context, m Module, wasm []byte) (Code, err
 	return code, nil
 }
 
-// once runs make, or waits for whoever runs it for the same key. Who waits for
+// once runs prepare, or waits for whoever runs it for the same key. Who waits for
 // one whose context ended tries again.
-func (c *cache) once(ctx context.Context, key string, make func() error) error {
+func (c *cache) once(ctx context.Context, key string, prepare func() error) error {
 	for {
 		c.mu.Lock()
 		f, flying := c.flights[key]
 		if !flying {
-			f = &preparation{done: newSignal()}
+			f = &preparation{done: make(chan struct{})}
 			c.flights[key] = f
 		}
 		c.mu.Unlock()
 		if !flying {
-			f.err = make()
+			f.err = prepare()
 			c.mu.Lock()
 			delete(c.flights, key)
 			c.mu.Unlock()
@@ -64,8 +64,6 @@ func (c *cache) once(ctx context.Context, key string, make func() error) error {
 		}
 	}
 }
-
-func newSignal() chan struct{} { return make(chan struct{}) }
 
 // prepare looks on disk, and compiles what is not there.
 func (s *Sandbox) prepare(ctx context.Context, key string, wasm []byte) error {

@@ -36,7 +36,6 @@ type Usage struct {
 	CPU              time.Duration // user and system, without what bringing it up took
 	PeakMemoryBytes  uint64        // of the whole worker
 	GuestMemoryBytes uint64        // peak linear memory; known at the end, 0 if the worker was killed
-	Wall             time.Duration // since the worker was ready
 	HostCalls        uint64
 	BytesIn          uint64 // payloads from the guest
 }
@@ -48,10 +47,9 @@ type Exit struct {
 	TrapKind string // of ExitTrapped, one of the abi's
 	// Detail is for diagnostics. It may hold text of the engine around names that
 	// the guest chose, or the end of the worker's own diagnostics.
-	Detail    string
-	Usage     Usage
-	Isolation jail.Isolation
-	Steps     Steps
+	Detail string
+	Usage  Usage
+	Steps  Steps
 }
 
 // Exit returns how the guest ended. It is final once Calls is closed.
@@ -64,7 +62,7 @@ func (g *Guest) Exit() Exit {
 // Usage samples what the guest has used; it is made to be called ten times a
 // second.
 func (g *Guest) Usage() Usage {
-	u := Usage{Wall: time.Since(g.began)}
+	var u Usage
 	if cpu, err := g.process.CPU(); err == nil {
 		u.CPU = max(0, cpu-g.readyCPU)
 	}
@@ -80,12 +78,6 @@ func (g *Guest) Usage() Usage {
 	return u
 }
 
-// CPU is the guest's CPU time so far: one system call.
-func (g *Guest) CPU() (time.Duration, error) {
-	cpu, err := g.process.CPU()
-	return max(0, cpu-g.readyCPU), err
-}
-
 // finish waits for the worker's end and settles how it was.
 func (g *Guest) finish() {
 	process, err := g.process.Wait()
@@ -93,7 +85,7 @@ func (g *Guest) finish() {
 	usage := g.Usage()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.exit = Exit{Usage: usage, Isolation: g.isolation, Steps: g.steps}
+	g.exit = Exit{Usage: usage, Steps: g.steps}
 	if err != nil {
 		g.exit.Kind, g.exit.Detail = ExitCrashed, err.Error()
 		return

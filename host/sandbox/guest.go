@@ -52,7 +52,6 @@ type Guest struct {
 	isolation jail.Isolation
 	readyCPU  time.Duration
 	readyID   uint32
-	began     time.Time
 	calls     chan Inbound
 	killed    chan struct{} // closed by Kill
 	rate      bucket

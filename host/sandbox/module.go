@@ -49,15 +49,11 @@ type Module struct {
 	CodeBytes    int64 // size of the code section
 	DataBytes    int64 // bytes of initial data in all segments
 	CustomBytes  int64 // custom sections in all
-	Types        int
-	Functions    int // defined ones, without imports
+	Functions    int   // defined ones, without imports
 	Globals      int
-	Exports      int
-	Elements     int // element segments
 	DataSegments int
 	MaxNesting   int   // deepest block nesting of any function
 	MaxBody      int64 // size of the largest function body
-	HasStart     bool  // has a start section, which runs before _start
 }
 
 // Uses reports whether m imports any function of the named import module, such
@@ -124,9 +120,8 @@ var sectionNames = [sectionTag + 1]string{
 
 // A funcType is one entry of the type section, by where it stands.
 type funcType struct {
-	at      int    // position of its parameter count
-	params  uint16 // bounded by the hard maximum of ModuleLimits.Signature
-	results uint16
+	at     int    // position of its parameter count
+	params uint16 // bounded by the hard maximum of ModuleLimits.Signature
 }
 
 // A moduleWalk is one pass over one module.

@@ -126,16 +126,14 @@ func EmbedManifest(wasm, manifest []byte) ([]byte, error) {
 	out := make([]byte, w.pos, len(wasm)+len(manifest)+32)
 	copy(out, wasm)
 	for w.pos < w.end {
-		start := w.pos
-		id := w.byte()
-		content := w.bytes(w.u32())
+		id, raw, content := w.moduleReader.nextSection()
 		if w.err != nil {
 			return nil, fmt.Errorf("embed manifest: %w: %w", ErrNotModule, w.err)
 		}
 		if id == sectionCustom && isManifestSection(content) {
 			continue
 		}
-		out = append(out, wasm[start:w.pos]...)
+		out = append(out, raw...)
 	}
 	return appendManifest(out, manifest), nil
 }

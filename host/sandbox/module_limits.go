@@ -53,55 +53,34 @@ func HardModuleLimits() ModuleLimits {
 // hard maximum. It is idempotent.
 func (l ModuleLimits) Effective() ModuleLimits {
 	def, hard := DefaultModuleLimits(), HardModuleLimits()
-	for i, f := range l.fields() {
-		f.set(bounded(f.value, def.fields()[i].value, hard.fields()[i].value))
-	}
+	bound(&l.Bytes, def.Bytes, hard.Bytes)
+	bound(&l.CustomBytes, def.CustomBytes, hard.CustomBytes)
+	bound(&l.ManifestBytes, def.ManifestBytes, hard.ManifestBytes)
+	bound(&l.Types, def.Types, hard.Types)
+	bound(&l.Functions, def.Functions, hard.Functions)
+	bound(&l.Imports, def.Imports, hard.Imports)
+	bound(&l.Exports, def.Exports, hard.Exports)
+	bound(&l.Globals, def.Globals, hard.Globals)
+	bound(&l.DataSegments, def.DataSegments, hard.DataSegments)
+	bound(&l.ElementSegments, def.ElementSegments, hard.ElementSegments)
+	bound(&l.ElementEntries, def.ElementEntries, hard.ElementEntries)
+	bound(&l.Memories, def.Memories, hard.Memories)
+	bound(&l.Tables, def.Tables, hard.Tables)
+	bound(&l.TableMinimum, def.TableMinimum, hard.TableMinimum)
+	bound(&l.BodyBytes, def.BodyBytes, hard.BodyBytes)
+	bound(&l.FunctionLocals, def.FunctionLocals, hard.FunctionLocals)
+	bound(&l.Locals, def.Locals, hard.Locals)
+	bound(&l.Nesting, def.Nesting, hard.Nesting)
+	bound(&l.BranchTable, def.BranchTable, hard.BranchTable)
+	bound(&l.Signature, def.Signature, hard.Signature)
 	return l
 }
 
-func bounded(v, def, hard uint64) uint64 {
-	if v == 0 {
-		v = def
+// bound gives an unset limit its default, and lowers one that is above its
+// maximum. A negative size is unset.
+func bound[T int64 | uint32 | uint64](limit *T, def, hard T) {
+	if *limit <= 0 {
+		*limit = def
 	}
-	return min(v, hard)
-}
-
-// A moduleLimitField is one limit, to read and to set.
-type moduleLimitField struct {
-	value uint64
-	set   func(uint64)
-}
-
-func (l *ModuleLimits) fields() []moduleLimitField {
-	return []moduleLimitField{
-		signedField(&l.Bytes),
-		signedField(&l.CustomBytes),
-		signedField(&l.ManifestBytes),
-		limitField(&l.Types),
-		limitField(&l.Functions),
-		limitField(&l.Imports),
-		limitField(&l.Exports),
-		limitField(&l.Globals),
-		limitField(&l.DataSegments),
-		limitField(&l.ElementSegments),
-		limitField(&l.ElementEntries),
-		limitField(&l.Memories),
-		limitField(&l.Tables),
-		limitField(&l.TableMinimum),
-		limitField(&l.BodyBytes),
-		limitField(&l.FunctionLocals),
-		limitField(&l.Locals),
-		limitField(&l.Nesting),
-		limitField(&l.BranchTable),
-		limitField(&l.Signature),
-	}
-}
-
-func limitField[T uint32 | uint64](p *T) moduleLimitField {
-	return moduleLimitField{uint64(*p), func(v uint64) { *p = T(v) }}
-}
-
-// signedField treats a negative size as unset.
-func signedField(p *int64) moduleLimitField {
-	return moduleLimitField{uint64(max(*p, 0)), func(v uint64) { *p = int64(v) }}
+	*limit = min(*limit, hard)
 }

@@ -138,7 +138,6 @@ func (w *moduleWalk) elementSection() {
 			return
 		}
 	}
-	w.m.Elements = n
 }
 
 // elementTarget reads where a segment goes and what it holds.

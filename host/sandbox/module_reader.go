@@ -66,6 +66,32 @@ func (r *moduleReader) signed(bits uint) {
 	r.pos = next
 }
 
+// i32 reads a signed LEB128 of 32 bits.
+func (r *moduleReader) i32() int32 {
+	from := r.pos
+	r.signed(32)
+	if r.err != nil {
+		return 0
+	}
+	v, shift := int64(0), 0
+	for _, c := range r.b[from:r.pos] {
+		v |= int64(c&0x7f) << shift
+		shift += 7
+	}
+	if r.b[r.pos-1]&0x40 != 0 {
+		v |= -1 << shift
+	}
+	return int32(v)
+}
+
+// nextSection reads a section: raw is all of it, content what follows its size.
+func (r *moduleReader) nextSection() (id byte, raw, content []byte) {
+	from := r.pos
+	id = r.byte()
+	content = r.bytes(r.u32())
+	return id, r.b[from:r.pos], content
+}
+
 // count reads how many entries follow, each of at least size bytes, and
 // refuses more than limit of them and more than the bytes left can hold.
 func (r *moduleReader) count(rule, what string, limit uint32, size int) int {

@@ -21,18 +21,18 @@ import (
 //
 // wasm passed CheckModule; an error means that it did not.
 func skeleton(wasm []byte) ([]byte, error) {
-	if len(wasm) < 8 {
-		return nil, errSkeleton
-	}
-	out := append(make([]byte, 0, len(wasm)/2), wasm[:8]...)
-	joinable := !hasSection(wasm, sectionDataCount)
-	err := eachSection(wasm, func(id byte, raw, content []byte) error {
+	r := moduleReader{b: wasm, end: len(wasm)}
+	out := append(make([]byte, 0, len(wasm)/2), r.bytes(uint32(len(moduleHeader)))...)
+	joinable := true // the section that counts segments stands before theirs
+	for r.left() > 0 {
+		id, raw, content := r.nextSection()
 		switch {
+		case r.err != nil:
 		case id == sectionCustom && !isNames(content):
 		case id == sectionCode:
-			functions, _, ok := uleb(content)
-			if !ok || functions > uint64(len(content)) {
-				return errSkeleton
+			functions, n := readU32(content, 0)
+			if n < 0 || uint64(functions) > uint64(len(content)) {
+				return nil, errSkeleton
 			}
 			out = appendSection(out, id, emptyBodies(functions))
 		case id == sectionData && joinable:
@@ -42,44 +42,22 @@ func skeleton(wasm []byte) ([]byte, error) {
 			}
 			out = appendSection(out, id, joined)
 		default:
+			joinable = joinable && id != sectionDataCount
 			out = append(out, raw...)
 		}
-		return nil
-	})
-	return out, err
+	}
+	if r.err != nil {
+		return nil, errSkeleton
+	}
+	return out, nil
 }
 
 var errSkeleton = errors.New("module was not checked")
 
 // emptyBodies is a code section's content: each body is its size, no locals,
 // unreachable, end.
-func emptyBodies(functions uint64) []byte {
-	return append(binary.AppendUvarint(nil, functions), bytes.Repeat([]byte{3, 0, 0x00, 0x0b}, int(functions))...)
-}
-
-// eachSection calls f for every section: raw is all of it, content what follows
-// its size.
-func eachSection(wasm []byte, f func(id byte, raw, content []byte) error) error {
-	for rest := wasm[8:]; len(rest) > 0; {
-		size, n, ok := uleb(rest[1:])
-		if !ok || size > uint64(len(rest)-1-n) {
-			return errSkeleton
-		}
-		end := 1 + n + int(size)
-		if err := f(rest[0], rest[:end], rest[1+n:end]); err != nil {
-			return err
-		}
-		rest = rest[end:]
-	}
-	return nil
-}
-
-func hasSection(wasm []byte, id byte) (found bool) {
-	err := eachSection(wasm, func(have byte, _, _ []byte) error {
-		found = found || have == id
-		return nil
-	})
-	return found || err != nil
+func emptyBodies(functions uint32) []byte {
+	return append(binary.AppendUvarint(nil, uint64(functions)), bytes.Repeat([]byte{3, 0, 0x00, 0x0b}, int(functions))...)
 }
 
 // isNames reports whether a custom section is the one that names functions:
@@ -100,11 +78,8 @@ var zeros [joinGap]byte
 // segment. It declines whatever is not a list of active segments of memory 0 at
 // constant addresses, and what would write a byte twice: there the order counts.
 func joinData(content []byte) ([]byte, bool) {
-	count, n, ok := uleb(content)
-	if !ok {
-		return nil, false
-	}
-	content = content[n:]
+	r := moduleReader{b: content, end: len(content)}
+	count := r.u32()
 	var out, run []byte
 	var runs []extent
 	start := uint64(0)
@@ -115,11 +90,10 @@ func joinData(content []byte) ([]byte, bool) {
 		}
 	}
 	for range count {
-		at, data, rest, ok := segment(content)
+		at, data, ok := segment(&r)
 		if !ok || len(data) == 0 { // even of an empty one the address counts
 			return nil, false
 		}
-		content = rest
 		end := start + uint64(len(run))
 		if len(run) == 0 || at < end || at-end > joinGap {
 			flush()
@@ -128,7 +102,7 @@ func joinData(content []byte) ([]byte, bool) {
 		run = append(append(run, zeros[:at-end]...), data...)
 	}
 	flush()
-	if len(content) > 0 || overlapping(runs) {
+	if r.err != nil || r.left() > 0 || overlapping(runs) {
 		return nil, false
 	}
 	return append(binary.AppendUvarint(nil, uint64(len(runs))), out...), true
@@ -147,29 +121,23 @@ func overlapping(list []extent) bool {
 	return false
 }
 
-// segment splits off the first segment: flags 0, i32.const at, end, bytes.
-func segment(b []byte) (at uint64, data, rest []byte, ok bool) {
-	const i32Const, end = 0x41, 0x0b
-	if len(b) < 2 || b[0] != 0 || b[1] != i32Const {
-		return 0, nil, nil, false
+// segment reads a segment: flags 0, i32.const at, end, bytes.
+func segment(r *moduleReader) (at uint64, data []byte, ok bool) {
+	if r.byte() != dataActive || r.byte() != opI32Const {
+		return 0, nil, false
 	}
-	b = b[2:]
-	signed, n, ok := sleb32(b)
-	if !ok || n >= len(b) || b[n] != end {
-		return 0, nil, nil, false
+	at = uint64(uint32(r.i32()))
+	if r.byte() != opEnd {
+		return 0, nil, false
 	}
-	b = b[n+1:]
-	size, n, ok := uleb(b)
-	if !ok || size > uint64(len(b)-n) {
-		return 0, nil, nil, false
-	}
-	return uint64(uint32(signed)), b[n : n+int(size)], b[n+int(size):], true
+	data = r.bytes(r.u32())
+	return at, data, r.err == nil
 }
 
 func appendSegment(out []byte, at uint64, data []byte) []byte {
-	out = append(out, 0, 0x41)
+	out = append(out, dataActive, opI32Const)
 	out = appendSLEB(out, int64(int32(uint32(at))))
-	out = append(out, 0x0b)
+	out = append(out, opEnd)
 	return append(binary.AppendUvarint(out, uint64(len(data))), data...)
 }
 
@@ -182,26 +150,4 @@ func appendSLEB(b []byte, v int64) []byte {
 		b = append(b, byte(v)&0x7f|0x80)
 	}
 	return append(b, byte(v)&0x7f)
-}
-
-// uleb reads an unsigned number of at most 32 bits and its length.
-func uleb(b []byte) (v uint64, n int, ok bool) {
-	number, n := readU32(b, 0)
-	return uint64(number), max(n, 0), n > 0
-}
-
-// sleb32 reads a signed number of 32 bits and its length.
-func sleb32(b []byte) (v int32, n int, ok bool) {
-	var wide int64
-	for n < len(b) && n < 5 {
-		wide |= int64(b[n]&0x7f) << (7 * n)
-		n++
-		if b[n-1] < 0x80 {
-			if b[n-1]&0x40 != 0 && n < 5 {
-				wide |= -1 << (7 * n)
-			}
-			return int32(wide), n, true
-		}
-	}
-	return 0, 0, false
 }

@@ -72,7 +72,7 @@ func TestCheckModuleReports(t *testing.T) {
 		Manifest:  []byte("{}"),
 		MemoryMin: 3, MemoryMax: 17,
 		CodeBytes: 4, DataBytes: 3, CustomBytes: 18, MaxBody: 2,
-		Types: 2, Functions: 1, Exports: 2, DataSegments: 1,
+		Functions: 1, DataSegments: 1,
 	}
 	if diff := cmp.Diff(want, m); diff != "" {
 		t.Error(diff)

@@ -46,13 +46,12 @@ func (w *moduleWalk) typeSection() {
 		}
 		t := funcType{at: w.pos}
 		t.params = w.valueTypes("parameters")
-		t.results = w.valueTypes("results")
+		w.valueTypes("results")
 		if w.err != nil {
 			return
 		}
 		w.types = append(w.types, t)
 	}
-	w.m.Types = n
 }
 
 // valueTypes reads a list of value types and returns its length.
@@ -179,7 +178,6 @@ func (w *moduleWalk) exportSection() {
 			w.startExport(at, kind, int(index))
 		}
 	}
-	w.m.Exports = n
 }
 
 // entities returns how many things of a kind the module has.
@@ -234,5 +232,4 @@ func (w *moduleWalk) startSection() {
 	case index < w.importedFuncs:
 		w.refuse(fault(RuleStartFunction, at, "the start function is an import"))
 	}
-	w.m.HasStart = true
 }

@@ -205,7 +205,7 @@ func (p *pool) untilExpiry(now time.Time) time.Duration {
 // spawn starts a worker and hears its hello.
 func (p *pool) spawn(ctx context.Context) (*blank, error) {
 	began := time.Now()
-	process, err := p.launcher.Start(ctx, jail.Spec{})
+	process, err := p.launcher.Start(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("start worker: %w", err)
 	}

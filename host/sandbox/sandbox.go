@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -193,9 +194,7 @@ func (o Options) settled() (Options, error) {
 	if !o.Limits.Valid() {
 		err = errors.Join(err, errors.New("limits of messages are out of bounds"))
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Audit == nil {
 		o.Audit = func(string, map[string]string) {}
 	}

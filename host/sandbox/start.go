@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -49,9 +50,7 @@ type Spec struct {
 // start only. A module that cannot run is a *Failure; after Probe found a hole
 // nothing runs, ErrIsolationBroken.
 func (s *Sandbox) Start(ctx context.Context, spec Spec) (*Guest, error) {
-	if spec.MemoryBytes == 0 {
-		spec.MemoryBytes = defaultMemory
-	}
+	spec.MemoryBytes = cmp.Or(spec.MemoryBytes, defaultMemory)
 	if spec.MemoryBytes > maxMemory {
 		return nil, &Failure{Code: CodeWorkerFailed, Detail: fmt.Sprintf("guest.memory of %d bytes is over %d", spec.MemoryBytes, uint64(maxMemory))}
 	}
@@ -61,7 +60,7 @@ func (s *Sandbox) Start(ctx context.Context, spec Spec) (*Guest, error) {
 	g, err := s.start(ctx, spec)
 	switch {
 	case errors.Is(err, errBadEntry):
-		s.cache.reject(spec.Code, err)
+		s.cache.drop(spec.Code.key, err)
 	case !errors.Is(err, errForgotten):
 		return g, err
 	}
@@ -142,7 +141,7 @@ func (s *Sandbox) bringUp(ctx context.Context, b *blank, spec Spec, limits jail.
 	}
 	return &Guest{
 		process: b.process, channel: b.channel, limits: limits, isolation: isolation,
-		readyCPU: ready.CPU, readyID: id, began: time.Now(),
+		readyCPU: ready.CPU, readyID: id,
 		calls: make(chan Inbound, callsPending), killed: make(chan struct{}),
 		rate:    newBucket(s.options.CallsPerSecond, s.options.CallBurst),
 		waiting: abi.CallReady, waitingID: id,

@@ -12,10 +12,7 @@ import (
 )
 
 // marks keeps which connections need their owner.
-type marks struct {
-	store   Store
-	changed func(store.ConnectionID)
-}
+type marks struct{ store Store }
 
 // A mark says that an automatic run asked its owner something. One that was
 // cleared stays, so that the same question does not set it again.
@@ -85,7 +82,6 @@ func (ms *marks) change(ctx context.Context, id store.ConnectionID, edit func(*m
 		err = ms.store.Write(ctx, store.Write{Kind: store.Attention, ID: string(id), Data: data, If: &revision})
 		switch {
 		case err == nil:
-			ms.changed(id)
 			return nil
 		case !errors.As(err, new(*store.ConflictError)) || try == attempts:
 			return fmt.Errorf("save mark of %s: %w", id, err)

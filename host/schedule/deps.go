@@ -78,11 +78,10 @@ type Deps struct {
 	Store   Store
 	Starter Starter
 	Source  Source
-	Now     func() time.Time         // the wall clock; nil is time.Now
-	Rand    func(n int64) int64      // 0 to n-1; nil is math/rand
-	Log     *slog.Logger             // nil: none
-	Done    func(host.Tick)          // after each history record is durable; nil for none
-	Changed func(store.ConnectionID) // after a schedule or mark changed; nil for none
+	Now     func() time.Time    // the wall clock; nil is time.Now
+	Rand    func(n int64) int64 // 0 to n-1; nil is math/rand
+	Log     *slog.Logger        // nil: none
+	Done    func(host.Tick)     // after each history record is durable; nil for none
 	// Shortest is the least interval of a schedule that is saved, in whole seconds
 	// from 1 s; 0 is DefaultShortest. Stored schedules keep theirs.
 	Shortest time.Duration

@@ -19,7 +19,6 @@ type follower struct {
 	starter   Starter
 	source    Source
 	done      func(host.Tick)
-	changed   func(store.ConnectionID)
 	log       *slog.Logger
 	documents *documents
 	plans     *plans
@@ -158,7 +157,6 @@ func (fl *follower) attempt(id store.ConnectionID, d document, o openTick, faile
 	if err != nil {
 		return nil, fmt.Errorf("start attempt %d of %s: %w", o.Attempt, id, err)
 	}
-	fl.changed(id)
 	return &o, nil
 }
 

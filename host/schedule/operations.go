@@ -168,6 +168,5 @@ func (s *Scheduler) Delete(ctx context.Context, id store.ConnectionID) error {
 		return fmt.Errorf("delete schedule of %s: %w", id, err)
 	}
 	s.plans.drop(id)
-	s.changed(id)
 	return nil
 }

@@ -11,8 +11,7 @@ import (
 
 // plans are the due times that the loop waits for.
 type plans struct {
-	changed func(store.ConnectionID)
-	wake    chan struct{} // capacity 1: something is due earlier
+	wake chan struct{} // capacity 1: something is due earlier
 
 	mu      sync.Mutex // guards planned
 	planned map[store.ConnectionID]*planned
@@ -31,7 +30,6 @@ func (ps *plans) planDocument(id store.ConnectionID, d document) {
 		due = time.Time{}
 	}
 	ps.planAt(id, due)
-	ps.changed(id)
 }
 
 func (ps *plans) planAt(id store.ConnectionID, due time.Time) {

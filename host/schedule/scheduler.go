@@ -50,7 +50,6 @@ type Scheduler struct {
 	now      func() time.Time
 	log      *slog.Logger
 	done     func(host.Tick)
-	changed  func(store.ConnectionID)
 	shortest time.Duration
 	look     time.Duration  // how often the loop looks at the clock at least
 	work     sync.WaitGroup // loop and ticks
@@ -71,20 +70,17 @@ func New(d Deps) *Scheduler {
 		d.Done = func(host.Tick) {}
 	}
 	d.Shortest = cmp.Or(d.Shortest, DefaultShortest)
-	if d.Changed == nil {
-		d.Changed = func(store.ConnectionID) {}
-	}
 	lt := &lifetime{stopping: make(chan struct{})}
 	lt.ctx, lt.cancel = context.WithCancel(context.Background())
-	h, ms := &history{d.Store}, &marks{d.Store, d.Changed}
-	ps := &plans{changed: d.Changed, wake: make(chan struct{}, 1), planned: map[store.ConnectionID]*planned{}}
+	h, ms := &history{d.Store}, &marks{d.Store}
+	ps := &plans{wake: make(chan struct{}, 1), planned: map[store.ConnectionID]*planned{}}
 	ds := &documents{d.Store, ps, d.Rand}
 	gs := &gates{lt, d.Source, ds, ms, defaultGates}
 	return &Scheduler{
 		lifetime: lt, history: h, marks: ms, documents: ds, plans: ps, gates: gs,
 		dispatcher: &dispatcher{lt, d.Store, d.Starter, d.Now, d.Done, ds, ps, gs, h},
-		follower:   &follower{lt, d.Store, d.Starter, d.Source, d.Done, d.Changed, d.Log, ds, ps, ms, h},
-		store:      d.Store, source: d.Source, now: d.Now, log: d.Log, done: d.Done, changed: d.Changed, shortest: d.Shortest, look: lookEvery,
+		follower:   &follower{lt, d.Store, d.Starter, d.Source, d.Done, d.Log, ds, ps, ms, h},
+		store:      d.Store, source: d.Source, now: d.Now, log: d.Log, done: d.Done, shortest: d.Shortest, look: lookEvery,
 	}
 }
 

@@ -18,7 +18,6 @@ func TestBrowserCounters(t *testing.T) {
 	m.Browser("recovery_total", "class", "ExecutionFailure", "strategy", "state_refresh", "result", "success")
 	m.Browser("stale_reads_total")
 	m.Browser("recovery_total", "class")
-	(*telemetry.Metrics)(nil).Browser("stale_reads_total")
 	text := written(t, m)
 	for _, line := range []string{
 		`sluice_browser_actions_total{action="click",action_type="side_effect",category="Selection",result="verified"} 2`,

@@ -112,9 +112,6 @@ func member(data json.RawMessage, name string) string {
 }
 
 func (m *Metrics) committed(n noted, ack store.Ack, err error, took time.Duration) {
-	if m == nil {
-		return
-	}
 	m.commits.WithLabelValues(result(err)).Inc()
 	if err != nil {
 		return

@@ -10,7 +10,6 @@ package telemetry
 
 import (
 	"io"
-	"net/http"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -20,11 +19,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 )
 
-// ContentType is what Write writes.
-const ContentType = "text/plain; version=0.0.4; charset=utf-8"
-
-// Metrics are the metrics of one host. All methods may be called concurrently;
-// those of a nil *Metrics do nothing.
+// Metrics are the metrics of one host. All methods may be called concurrently.
 type Metrics struct {
 	registry *prometheus.Registry
 
@@ -127,12 +122,6 @@ func (m *Metrics) Write(w io.Writer) error {
 	return gathering
 }
 
-// ServeHTTP implements http.Handler.
-func (m *Metrics) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", ContentType)
-	_ = m.Write(w) // whoever asked is gone, or has the rest
-}
-
 // Runs counts the runs of this process that are not over.
 type Runs struct{ Active, Queued, Waiting, Paused int }
 
@@ -142,30 +131,21 @@ type Workers struct{ Blank, Busy int }
 // Space is what the store takes and what is left for it, in bytes.
 type Space struct{ Used, Free uint64 }
 
-// live are functions that are asked when metrics are read.
-type live struct {
-	runs        atomic.Pointer[func() Runs]
-	workers     atomic.Pointer[func() Workers]
-	space       atomic.Pointer[func() (Space, bool)]
-	subscribers atomic.Pointer[func() int]
-	open        atomic.Pointer[func() int]
+// Sources are asked whenever metrics are read. They are quick and may be called
+// concurrently; what a nil one would say is left out.
+type Sources struct {
+	Runs        func() Runs
+	Workers     func() Workers
+	Space       func() (Space, bool) // of the store; false leaves it out
+	Subscribers func() int           // open event streams and long polls
+	Open        func() int           // questions
 }
 
-// AskRuns has f asked for the runs whenever metrics are read. It is quick and
-// may be called concurrently; so are those of the other Ask methods.
-func (m *Metrics) AskRuns(f func() Runs) { m.live.runs.Store(&f) }
+// live is a collector of what Sources say.
+type live struct{ sources atomic.Pointer[Sources] }
 
-// AskWorkers has f asked for the workers.
-func (m *Metrics) AskWorkers(f func() Workers) { m.live.workers.Store(&f) }
-
-// AskSpace has f asked for the store's size; false leaves it out.
-func (m *Metrics) AskSpace(f func() (Space, bool)) { m.live.space.Store(&f) }
-
-// AskSubscribers has f asked for the open event streams and long polls.
-func (m *Metrics) AskSubscribers(f func() int) { m.live.subscribers.Store(&f) }
-
-// AskInteractions has f asked for the questions that are open.
-func (m *Metrics) AskInteractions(f func() int) { m.live.open.Store(&f) }
+// Ask has s asked from now on.
+func (m *Metrics) Ask(s Sources) { m.live.sources.Store(&s) }
 
 // gauges registers what is read from live.
 func (m *Metrics) gauges() { m.registry.MustRegister(&m.live) }
@@ -195,28 +175,32 @@ func (l *live) Collect(c chan<- prometheus.Metric) {
 	set := func(d *prometheus.Desc, v float64, labels ...string) {
 		c <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
-	if f := l.runs.Load(); f != nil {
-		r := (*f)()
+	s := l.sources.Load()
+	if s == nil {
+		return
+	}
+	if s.Runs != nil {
+		r := s.Runs()
 		set(runsDesc, float64(r.Active), "active")
 		set(runsDesc, float64(r.Queued), "queued")
 		set(runsDesc, float64(r.Waiting), "waiting")
 		set(runsDesc, float64(r.Paused), "paused")
 	}
-	if f := l.workers.Load(); f != nil {
-		w := (*f)()
+	if s.Workers != nil {
+		w := s.Workers()
 		set(workersDesc, float64(w.Blank), "blank")
 		set(workersDesc, float64(w.Busy), "busy")
 	}
-	if f := l.space.Load(); f != nil {
-		if s, ok := (*f)(); ok {
-			set(usedDesc, float64(s.Used))
-			set(freeDesc, float64(s.Free))
+	if s.Space != nil {
+		if space, ok := s.Space(); ok {
+			set(usedDesc, float64(space.Used))
+			set(freeDesc, float64(space.Free))
 		}
 	}
-	if f := l.subscribers.Load(); f != nil {
-		set(subscribersDesc, float64((*f)()))
+	if s.Subscribers != nil {
+		set(subscribersDesc, float64(s.Subscribers()))
 	}
-	if f := l.open.Load(); f != nil {
-		set(openDesc, float64((*f)()))
+	if s.Open != nil {
+		set(openDesc, float64(s.Open()))
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -34,11 +33,13 @@ func report(m *telemetry.Metrics) {
 	m.Skip("not_ready: secret_missing")
 	m.Browser("actions_total", "action", "click", "category", "Selection", "action_type", "side_effect", "result", "verified")
 	m.Browser("recovery_total", "class", "VerificationFailure", "strategy", "state_refresh", "result", "success")
-	m.AskRuns(func() telemetry.Runs { return telemetry.Runs{Active: 4, Queued: 1, Waiting: 2, Paused: 1} })
-	m.AskWorkers(func() telemetry.Workers { return telemetry.Workers{Blank: 1, Busy: 3} })
-	m.AskSpace(func() (telemetry.Space, bool) { return telemetry.Space{Used: 1000, Free: 2000}, true })
-	m.AskSubscribers(func() int { return 7 })
-	m.AskInteractions(func() int { return 2 })
+	m.Ask(telemetry.Sources{
+		Runs:        func() telemetry.Runs { return telemetry.Runs{Active: 4, Queued: 1, Waiting: 2, Paused: 1} },
+		Workers:     func() telemetry.Workers { return telemetry.Workers{Blank: 1, Busy: 3} },
+		Space:       func() (telemetry.Space, bool) { return telemetry.Space{Used: 1000, Free: 2000}, true },
+		Subscribers: func() int { return 7 },
+		Open:        func() int { return 2 },
+	})
 }
 
 func written(t *testing.T, m *telemetry.Metrics) string {
@@ -157,28 +158,10 @@ func TestLabelsAreBounded(t *testing.T) {
 // A route that lives in a request's buffer is copied.
 func TestRouteIsCopied(t *testing.T) {
 	m := telemetry.NewMetrics("1.2.3", "abc")
-	st := httptest.NewRecorder()
 	m.Request("GET", "/v1/runs", 200, 0)
-	m.ServeHTTP(st, httptest.NewRequest("GET", "/metrics", nil))
-	if got := st.Header().Get("Content-Type"); !strings.HasPrefix(got, "text/plain") {
-		t.Errorf("content type %q", got)
-	}
-	if !strings.Contains(st.Body.String(), `sluice_http_requests_total{method="GET",route="/v1/runs",status="200"} 1`) {
+	if !strings.Contains(written(t, m), `sluice_http_requests_total{method="GET",route="/v1/runs",status="200"} 1`) {
 		t.Error("the request is not counted")
 	}
-}
-
-// A nil *Metrics is a host without metrics.
-func TestNil(*testing.T) {
-	var m *telemetry.Metrics
-	m.RunStarted("")
-	m.RunEnded("", "", 0)
-	m.InteractionOpened("")
-	m.InteractionClosed("")
-	m.Request("", "", 0, 0)
-	m.Delivery("")
-	m.Tick("")
-	m.Skip("")
 }
 
 // committing is a store that says of every commit the same.

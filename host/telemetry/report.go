@@ -9,18 +9,12 @@ import (
 
 // RunStarted counts a run: manual, scheduled or retry.
 func (m *Metrics) RunStarted(trigger string) {
-	if m == nil {
-		return
-	}
 	m.runsStarted.WithLabelValues(of(triggers, trigger)).Inc()
 }
 
 // RunEnded counts a run that is over; reason is the terminal one, "" for
 // success.
 func (m *Metrics) RunEnded(outcome, reason string, took time.Duration) {
-	if m == nil {
-		return
-	}
 	if reason == "" {
 		reason = "none"
 	}
@@ -31,26 +25,17 @@ func (m *Metrics) RunEnded(outcome, reason string, took time.Duration) {
 
 // InteractionOpened counts a question by its kind.
 func (m *Metrics) InteractionOpened(kind string) {
-	if m == nil {
-		return
-	}
 	m.opened.WithLabelValues(of(kinds, kind)).Inc()
 }
 
 // InteractionClosed counts success, cancelled, timeout, or lost: its run ended.
 func (m *Metrics) InteractionClosed(status string) {
-	if m == nil {
-		return
-	}
 	m.answered.WithLabelValues(of(closings, status)).Inc()
 }
 
 // Request counts an answered HTTP request. route is the router's template, ""
 // when no route took it.
 func (m *Metrics) Request(method, route string, code int, took time.Duration) {
-	if m == nil {
-		return
-	}
 	method, route = of(methods, method), m.route(route)
 	m.requests.WithLabelValues(strings.Clone(method), route, status(code)).Inc()
 	m.requestTime.WithLabelValues(strings.Clone(method), route).Observe(took.Seconds())
@@ -59,26 +44,17 @@ func (m *Metrics) Request(method, route string, code int, took time.Duration) {
 // Delivery counts an attempt of a webhook: delivered, failed or dropped; and
 // disabled, for a webhook.
 func (m *Metrics) Delivery(outcome string) {
-	if m == nil {
-		return
-	}
 	m.deliveries.WithLabelValues(of(delivered, outcome)).Inc()
 }
 
 // Tick counts a due time of a schedule: started, retried, overlapped or failed.
 func (m *Metrics) Tick(outcome string) {
-	if m == nil {
-		return
-	}
 	m.ticks.WithLabelValues(of(tickEnds, outcome)).Inc()
 }
 
 // Skip counts a due time that a gate refused. reason is the
 // error of the skip record; only its class, before a colon, is kept.
 func (m *Metrics) Skip(reason string) {
-	if m == nil {
-		return
-	}
 	class, _, _ := strings.Cut(reason, ":")
 	switch {
 	case class == "single_use grant already consumed":
@@ -140,9 +116,6 @@ func (m *Metrics) browserCounters() {
 // Browser raises a counter of browsers; labels are pairs of name and value. A name that
 // is none of them counts nothing.
 func (m *Metrics) Browser(name string, labels ...string) {
-	if m == nil {
-		return
-	}
 	c, ok := m.browser[name]
 	if !ok {
 		return

@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/json"
@@ -128,15 +129,13 @@ func (f *Fold) ask(id string, e store.Event, m members) {
 		Message: m.text("message"), Stream: string(e.Stream), Attachments: attachmentsOf(m),
 		Status: ItemOpen, CreatedAt: store.Time(e.OccurredAt),
 	}
-	if i.Kind == "" {
-		i.Kind = "assistance"
-	}
+	i.Kind = cmp.Or(i.Kind, "assistance")
 	if m.object("input_schema") != nil {
 		i.InputSchema = m.raw("input_schema")
 	}
 	var seconds float64
 	if json.Unmarshal(m["timeout_seconds"], &seconds) == nil && m.raw("timeout_seconds") != nil && seconds >= 0 && seconds < maxTimeout.Seconds() {
-		i.ExpiresAt = ptr(e.OccurredAt.Add(time.Duration(seconds * float64(time.Second))))
+		i.ExpiresAt = new(e.OccurredAt.Add(time.Duration(seconds * float64(time.Second))))
 	}
 	if len(f.items) == maxItems {
 		f.items = slices.Delete(f.items, 0, 1)

@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -66,9 +67,7 @@ func (f *Fold) browserEvent(t Type, m members) {
 // and no surface.
 func (b *Browser) surface(state string, m members) {
 	b.State, b.Code = state, abi.Cut(m.text("code"), maxWord)
-	if b.Code == "" {
-		b.Code = abi.Cut(m.object("browser_surface_probe").text("code"), maxWord)
-	}
+	b.Code = cmp.Or(b.Code, abi.Cut(m.object("browser_surface_probe").text("code"), maxWord))
 	if id := m.text("surface_id"); id != "" {
 		b.SurfaceID = abi.Cut(id, maxWord)
 	}

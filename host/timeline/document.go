@@ -10,6 +10,7 @@
 package timeline
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"github.com/sluicehost/sluice/store"
@@ -80,9 +81,7 @@ type Chunk struct {
 func ChunkOf(e store.Event) Chunk {
 	m := membersOf(e.Data)
 	c := Chunk{NodeID: m.text("nodeId"), RunID: e.RunID, Chunk: m.text("chunk"), IsLast: m.yes("isLast")}
-	if c.NodeID == "" {
-		c.NodeID = e.NodeID
-	}
+	c.NodeID = cmp.Or(c.NodeID, e.NodeID)
 	if meta := m.object("meta"); meta != nil {
 		c.Meta = m["meta"]
 	}

@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -74,12 +75,7 @@ func (f Filter) Admits(t Type) bool {
 	if f.exact == nil || f.exact[t] {
 		return true
 	}
-	for _, p := range f.prefixes {
-		if strings.HasPrefix(string(t), p) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(f.prefixes, func(p string) bool { return strings.HasPrefix(string(t), p) })
 }
 
 // Modes is a set of stream modes.

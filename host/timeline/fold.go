@@ -29,13 +29,12 @@ type Fold struct {
 	ended *store.Event
 	final members // its data
 
-	start     members // data of run.started
-	startedAt time.Time
-	pausedAt  time.Time
-	node      string // the node that runs, or ran last
-	nodes     map[string]*node
-	counts    counts
-	persist   bool
+	start    members // data of run.started
+	pausedAt time.Time
+	node     string // the node that runs, or ran last
+	nodes    map[string]*node
+	counts   counts
+	persist  bool
 
 	asked      map[string]request // interrupt.requested without its identity yet, by node
 	interrupts []*Interrupt
@@ -116,7 +115,7 @@ func (f *Fold) add(e store.Event, m members) {
 }
 
 func (f *Fold) begin(e store.Event, m members) {
-	f.started, f.start, f.startedAt = true, m, e.OccurredAt
+	f.started, f.start = true, m
 	f.persist = string(m["persist_state"]) != "false"
 }
 
@@ -125,11 +124,11 @@ func (f *Fold) resume(e store.Event) {
 	if f.paused {
 		d := e.OccurredAt.Sub(f.pausedAt)
 		if q := f.open(); q != nil && q.ExpiresAt != nil && d > 0 {
-			q.ExpiresAt = ptr(q.ExpiresAt.Add(d))
+			q.ExpiresAt = new(q.ExpiresAt.Add(d))
 		}
 		for _, i := range f.items {
 			if i.Status == ItemOpen && i.ExpiresAt != nil && d > 0 {
-				i.ExpiresAt = ptr(i.ExpiresAt.Add(d))
+				i.ExpiresAt = new(i.ExpiresAt.Add(d))
 			}
 		}
 	}
@@ -142,7 +141,7 @@ func (f *Fold) end(e store.Event, m members) {
 	f.counts.final(m)
 	for _, q := range f.interrupts {
 		if q.Closed == Open || q.Closed == ClosedByHost && !q.resumed {
-			q.Closed, q.ClosedAt = ClosedByEnd, e.OccurredAt
+			q.Closed = ClosedByEnd
 		}
 	}
 	for _, i := range f.items {
@@ -157,8 +156,6 @@ func (f *Fold) end(e store.Event, m members) {
 		}
 	}
 }
-
-func ptr[T any](v T) *T { return &v }
 
 // An Artifact is a file that a run left, as its log announces it. Whether the
 // file is still there is not the log's to say.
@@ -218,11 +215,6 @@ func Statuses() []Status {
 
 // Terminal reports whether a run with this status is over.
 func (s Status) Terminal() bool { return s == Completed || s == Failed || s == Cancelled }
-
-// Waiting reports whether a run with this status is suspended by a question.
-func (s Status) Waiting() bool {
-	return s == WaitingApproval || s == WaitingInput || s == WaitingExternal
-}
 
 // waitingFor is the status of a run whose node holds an interrupt.
 func waitingFor(kind string) Status {

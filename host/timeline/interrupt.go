@@ -45,11 +45,9 @@ type Interrupt struct {
 	InteractionKind string
 	Kind, Key       string
 	Payload         InterruptPayload
-	OpenedAt        time.Time
 	ExpiresAt       *time.Time // by its own time-out; paused time is not in it
 
-	Closed   Closing
-	ClosedAt time.Time
+	Closed Closing
 	// Outcome is success, cancelled or timeout; "" when no answer was recorded.
 	Outcome    string
 	ResolvedBy string
@@ -118,7 +116,7 @@ func (f *Fold) interruptEvent(t Type, e store.Event, m members) {
 			f.lost = e.InteractionID
 		}
 	case InterruptResolved:
-		f.resolve(e, m)
+		f.resolve(m)
 	case NodeResumed:
 		for _, q := range f.interrupts {
 			q.resumed = q.resumed || q.ID == m.text("interruptId")
@@ -150,13 +148,13 @@ func (f *Fold) suspend(node string, e store.Event, m members) {
 	delete(f.asked, node)
 	q := &Interrupt{
 		ID: m.text("interruptId"), NodeID: node, InteractionID: e.InteractionID, InteractionKind: r.kind,
-		Kind: m.text("kind"), Key: m.text("key"), Payload: r.payload, OpenedAt: e.OccurredAt,
+		Kind: m.text("kind"), Key: m.text("key"), Payload: r.payload,
 	}
 	if q.Payload.Data == nil { // a log without interrupt.requested
 		q.Payload = InterruptPayload{Kind: q.Kind, Key: q.Key, Data: json.RawMessage(`{}`)}
 	}
 	if ms := q.Payload.TimeoutMs; ms != nil && *ms < int64(maxTimeout/time.Millisecond) {
-		q.ExpiresAt = ptr(e.OccurredAt.Add(time.Duration(*ms) * time.Millisecond))
+		q.ExpiresAt = new(e.OccurredAt.Add(time.Duration(*ms) * time.Millisecond))
 	}
 	if len(f.interrupts) == maxInterrupts {
 		f.interrupts = slices.Delete(f.interrupts, 0, 1)
@@ -175,13 +173,13 @@ func (f *Fold) suspend(node string, e store.Event, m members) {
 // maxTimeout is more than anybody waits; what is longer has no end to show.
 const maxTimeout = 10 * 365 * 24 * time.Hour
 
-func (f *Fold) resolve(e store.Event, m members) {
+func (f *Fold) resolve(m members) {
 	id := m.text("interruptId")
 	for _, q := range slices.Backward(f.interrupts) {
 		if q.ID != id || q.Closed != Open {
 			continue
 		}
-		q.Outcome, q.ResolvedBy, q.ClosedAt = m.text("status"), m.text("resolvedBy"), e.OccurredAt
+		q.Outcome, q.ResolvedBy = m.text("status"), m.text("resolvedBy")
 		q.Closed = f.closing(q)
 		if n := f.at(q.NodeID); n != nil && n.Status == NodeIsSuspended {
 			n.Status, n.InterruptID = NodeIsRunning, ""

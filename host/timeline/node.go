@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"cmp"
 	"maps"
 
 	"github.com/sluicehost/sluice/store"
@@ -79,10 +80,7 @@ func (f *Fold) at(id string) *node {
 
 // nodeOf names the node of an event.
 func nodeOf(e store.Event, m members) string {
-	if e.NodeID != "" {
-		return e.NodeID
-	}
-	return m.text("nodeId")
+	return cmp.Or(e.NodeID, m.text("nodeId"))
 }
 
 func (f *Fold) nodeEvent(t Type, e store.Event, m members) {

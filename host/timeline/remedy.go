@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/sluicehost/sluice/abi"
@@ -117,10 +118,7 @@ func (t Trouble) again(text string) Remedy {
 
 // command does the run again.
 func (t Trouble) command() string {
-	if t.Again != "" {
-		return t.Again
-	}
-	return "sluice run " + t.name()
+	return cmp.Or(t.Again, "sluice run "+t.name())
 }
 
 // kept is a command that needs what is kept of the run or its connection; where

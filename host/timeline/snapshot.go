@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"github.com/sluicehost/sluice/store"
@@ -139,7 +140,7 @@ func (f *Fold) Snapshot(row store.Run, a About) Snapshot {
 	s.Metrics = f.counts.metrics()
 	s.Sluice.Assistance = f.Assistance(true)
 	if f.next > 0 {
-		s.Sluice.LastSequence = ptr(f.next - 1)
+		s.Sluice.LastSequence = new(f.next - 1)
 	}
 	s.Sluice.CancelRequested = s.Sluice.CancelRequested || f.cancel
 	s.Sluice.Phase = f.phase(s.Status, a.Live)
@@ -167,9 +168,7 @@ func base(row store.Run, a About) Snapshot {
 			Attempt: row.Attempt, RetryOf: row.RetryOf, TraceID: row.TraceID, Assistance: []Item{}, RetentionFloor: a.RetentionFloor,
 		},
 	}
-	if s.WorkflowID == "" {
-		s.WorkflowID = string(row.ConnectionID)
-	}
+	s.WorkflowID = cmp.Or(s.WorkflowID, string(row.ConnectionID))
 	if !row.StartedAt.IsZero() {
 		s.StartedAt = store.Time(row.StartedAt)
 	}
@@ -191,11 +190,11 @@ func (f *Fold) phase(s Status, live *Live) *string {
 	case live != nil && live.Phase != "":
 		return &live.Phase
 	case !f.started:
-		return ptr("preparing")
+		return new("preparing")
 	case f.open() != nil:
-		return ptr("waiting")
+		return new("waiting")
 	}
-	return ptr("running")
+	return new("running")
 }
 
 // over adds how the run ended, from its terminal event.
@@ -213,12 +212,8 @@ func (f *Fold) over(s *Snapshot) {
 	if e.object("details") != nil {
 		s.Error.Details = e.raw("details")
 	}
-	if s.Error.Code == "" {
-		s.Error.Code = s.Sluice.TerminalReason
-	}
-	if s.Error.Message == "" {
-		s.Error.Message = m.text("failure_message")
-	}
+	s.Error.Code = cmp.Or(s.Error.Code, s.Sluice.TerminalReason)
+	s.Error.Message = cmp.Or(s.Error.Message, m.text("failure_message"))
 }
 
 // checkpointsOf is the checkpoint_summary of a result, which a terminal block
@@ -265,7 +260,7 @@ func SnapshotOfRow(row store.Run, a About, next uint64) Snapshot {
 	s.Sluice.PauseRequested, s.Sluice.CancelRequested, s.Sluice.HeldUp = false, false, ""
 	s.Status = RowStatus(row)
 	if next > 0 && !row.Pruned {
-		s.Sluice.LastSequence = ptr(next - 1)
+		s.Sluice.LastSequence = new(next - 1)
 	}
 	if row.FinishedAt != nil {
 		s.CompletedAt = store.Time(*row.FinishedAt)

@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 
@@ -173,9 +174,7 @@ func fieldsOf(schema members, required []string) []FormField {
 			Name: name, Label: p.text("title"), Type: p.text("type"), Format: p.text("format"),
 			Secret: p.yes("secret"), Sealed: p.text("delivery") == "sealed", Required: slices.Contains(required, name),
 		}
-		if f.Label == "" {
-			f.Label = name
-		}
+		f.Label = cmp.Or(f.Label, name)
 		if f.File = f.Format == abi.FormatFile && f.Type == "string"; f.File {
 			f.Accept = p.text("accept")
 		}

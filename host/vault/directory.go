@@ -9,8 +9,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
+
+	"github.com/sluicehost/sluice/host/private"
 )
 
 // A directory is an open one. Invariant: it was ours alone when it was opened,
@@ -40,7 +41,7 @@ func (d *directory) open(name string) (*directory, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := private(before, d.join(name), fs.ModeDir); err != nil {
+	if err := private.Check(before, d.join(name), fs.ModeDir, ErrUnsafe); err != nil {
 		return nil, err
 	}
 	sub, err := d.root.OpenRoot(name)
@@ -49,7 +50,7 @@ func (d *directory) open(name string) (*directory, error) {
 	}
 	now, err := sub.Stat(".")
 	if err == nil {
-		err = unchanged(before, now, d.join(name))
+		err = private.Same(before, now, d.join(name), ErrUnsafe)
 	}
 	if err != nil {
 		return nil, errors.Join(err, sub.Close())
@@ -87,27 +88,16 @@ func (d *directory) file(name string) (fs.FileInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	return fi, private(fi, d.join(name), 0)
+	return fi, private.Check(fi, d.join(name), 0, ErrUnsafe)
 }
 
 // read reads a regular file in d of at most most bytes.
 func (d *directory) read(name string, most int) ([]byte, fs.FileInfo, error) {
-	before, err := d.file(name)
-	if err != nil {
-		return nil, nil, err
-	}
-	f, err := d.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // whatever it is by now, opening it must not wait
+	f, now, err := private.OpenFile(d.root, name, d.join(name), os.O_RDONLY, ErrUnsafe)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer f.Close()
-	now, err := f.Stat()
-	if err == nil {
-		err = unchanged(before, now, d.join(name))
-	}
-	if err != nil {
-		return nil, nil, err
-	}
 	b := make([]byte, most+1)
 	n, err := io.ReadFull(f, b)
 	if err == nil {
@@ -180,41 +170,4 @@ func (d *directory) discard(name string) error {
 	return nil
 }
 
-func (d *directory) sync() error {
-	f, err := d.root.Open(".")
-	if err != nil {
-		return err
-	}
-	return errors.Join(syncDir(f), f.Close())
-}
-
-func syncPath(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(syncDir(f), f.Close())
-}
-
-// private refuses what is not of the type, not ours, or not ours alone, with the command that
-// repairs it.
-func private(fi fs.FileInfo, path string, typ fs.FileMode) error {
-	switch {
-	case fi.Mode().Type() != typ && typ == fs.ModeDir:
-		return fmt.Errorf("%w: %s is no directory; move it away", ErrUnsafe, path)
-	case fi.Mode().Type() != typ:
-		return fmt.Errorf("%w: %s is no regular file; move it away", ErrUnsafe, path)
-	case foreign(fi):
-		return fmt.Errorf("%w: %s belongs to another user; if you trust it, make it yours: chown %d %s", ErrUnsafe, path, os.Geteuid(), path)
-	case exposed(fi):
-		return fmt.Errorf("%w: others can reach %s; if nobody did, run: chmod go-rwx %s", ErrUnsafe, path, path)
-	}
-	return nil
-}
-
-func unchanged(before, now fs.FileInfo, path string) error {
-	if !os.SameFile(before, now) {
-		return fmt.Errorf("%w: %s was replaced while it was opened", ErrUnsafe, path)
-	}
-	return nil
-}
+func (d *directory) sync() error { return private.Sync(d.root) }

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"filippo.io/age"
+
+	"github.com/sluicehost/sluice/host/private"
 )
 
 // A lockKind is how much of a vault a lock keeps others from.
@@ -45,7 +47,7 @@ func (v *Vault) locked(how lockKind, do func(*lockedVault) error) error {
 		return err
 	}
 	defer f.Close()
-	release, err := lock(f, how)
+	release, err := private.Lock(f, how == shared)
 	if err != nil {
 		return fmt.Errorf("lock %s: %w", top.path, err)
 	}

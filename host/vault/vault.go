@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/private"
 )
 
 // The limits of a vault.
@@ -147,7 +148,7 @@ func (v *Vault) create() error {
 		if err := os.MkdirAll(v.dir, 0o700); err != nil {
 			return fmt.Errorf("make data directory: %w", err)
 		}
-		if err := syncPath(filepath.Dir(v.dir)); err != nil {
+		if err := private.SyncPath(filepath.Dir(v.dir)); err != nil {
 			return err
 		}
 	}

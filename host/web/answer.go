@@ -22,6 +22,14 @@ func JSON(c *fiber.Ctx, status int, v any) error {
 	return Bytes(c, status, body)
 }
 
+// Answer is JSON with 200, unless an error kept v from being made.
+func Answer(c *fiber.Ctx, v any, err error) error {
+	if err != nil {
+		return err
+	}
+	return JSON(c, fiber.StatusOK, v)
+}
+
 // Bytes answers with JSON that Encode made, such as a Slot's Writes got.
 func Bytes(c *fiber.Ctx, status int, body []byte) error {
 	c.Set(fiber.HeaderContentType, typeJSON)
@@ -39,6 +47,14 @@ func Nothing(c *fiber.Ctx) error {
 	c.Response().ResetBody()
 	c.Status(fiber.StatusNoContent)
 	return nil
+}
+
+// Done is Nothing, unless what was asked for failed.
+func Done(c *fiber.Ctx, err error) error {
+	if err != nil {
+		return err
+	}
+	return Nothing(c)
 }
 
 // Encode is how values become JSON here: <, >, &, U+2028 and U+2029 are escaped,

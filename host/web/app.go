@@ -55,8 +55,6 @@ type Options struct {
 	Observe func(method, route string, status int, took time.Duration)
 	// Denied is told of every request whose key lacks the scope; nil: nobody.
 	Denied func(who host.Principal, scope string)
-	// Tenant is whose answers are kept; "" is default.
-	Tenant string
 	Now    func() time.Time // nil: time.Now
 }
 
@@ -85,9 +83,6 @@ func New(o Options) *App {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
-	}
-	if o.Tenant == "" {
-		o.Tenant = "default"
 	}
 	a := &App{o: o, hosts: map[string]bool{}, roots: map[string]bool{}, uploads: make(chan struct{}, maxUploads)}
 	for _, h := range o.Hosts {

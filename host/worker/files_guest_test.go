@@ -17,6 +17,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/filesystem"
+	"github.com/sluicehost/sluice/store"
 	"github.com/sluicehost/sluice/tests/build"
 )
 
@@ -45,12 +46,13 @@ func openDirect(t testing.TB, q filesystem.Quotas) (*direct, dirs) {
 	t.Helper()
 	base := t.TempDir()
 	d := dirs{base + "/data", base + "/out"}
-	var roots []filesystem.Root
+	var roots []store.Mount
 	for _, path := range []string{d.data, d.out} {
 		must(t, os.Mkdir(path, 0o755))
 		r, err := filesystem.Approve(path, path == d.out, "")
 		must(t, err)
-		roots = append(roots, r.Named(filepath.Base(path)))
+		r.Name = filepath.Base(path)
+		roots = append(roots, r)
 	}
 	f, err := filesystem.Open(roots, base+"/run", q)
 	must(t, err)

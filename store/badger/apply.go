@@ -21,7 +21,7 @@ func (c *committer) apply(g *group, it *item) error {
 	if err != nil {
 		return err
 	}
-	it.ack = store.Ack{FirstSequence: head.next, RecordedAt: now}
+	it.ack = store.Ack{FirstSequence: head.Next, RecordedAt: now}
 	for _, b := range cm.Batches {
 		changed, unchanged, err := c.ingest(g, cm.Lease, b, now)
 		if err != nil {
@@ -53,23 +53,23 @@ func (c *committer) apply(g *group, it *item) error {
 		if err := c.end(g, cm); err != nil {
 			return err
 		}
-		head.ended = true
+		head.Ended = true
 	}
-	head.put(g, cm.Lease.RunID)
+	putHead(g, cm.Lease.RunID, head)
 	return nil
 }
 
 // admit checks what may refuse a commit: the run has not ended, its lease is
 // the current one, its grant is usable, the test hook agrees.
-func (c *committer) admit(g *group, cm *store.Commit, now time.Time) (runHead, error) {
-	head, ok, err := getHead(g, cm.Lease.RunID)
+func (c *committer) admit(g *group, cm *store.Commit, now time.Time) (store.RunHead, error) {
+	head, ok, err := getHead(g.get, cm.Lease.RunID)
 	if err != nil {
 		return head, err
 	}
 	if !ok {
 		return head, fmt.Errorf("run %s: %w", cm.Lease.RunID, store.ErrNotFound)
 	}
-	if head.ended {
+	if head.Ended {
 		return head, store.ErrRunTerminal
 	}
 	if _, err := currentLease(g, cm.Lease); err != nil {
@@ -190,9 +190,9 @@ func (c *committer) end(g *group, cm *store.Commit) error {
 }
 
 // putEvents appends the commit's events.
-func putEvents(g *group, cm *store.Commit, head *runHead, now time.Time) error {
+func putEvents(g *group, cm *store.Commit, head *store.RunHead, now time.Time) error {
 	for i, e := range cm.Events {
-		e.Sequence, e.RecordedAt, e.CausationID = head.next, now, ""
+		e.Sequence, e.RecordedAt, e.CausationID = head.Next, now, ""
 		if i > 0 {
 			e.CausationID = cm.Events[0].ID
 		}
@@ -200,8 +200,8 @@ func putEvents(g *group, cm *store.Commit, head *runHead, now time.Time) error {
 		if err != nil {
 			return fmt.Errorf("encode event %s: %w", e.Type, err)
 		}
-		g.store(eventKey(cm.Lease.RunID, head.next), append(newValue(len(text)), text...))
-		head.next++
+		g.store(eventKey(cm.Lease.RunID, head.Next), append(newValue(len(text)), text...))
+		head.Next++
 	}
 	if len(cm.Events) > 0 {
 		g.wake[cm.Lease.RunID] = true
@@ -209,31 +209,22 @@ func putEvents(g *group, cm *store.Commit, head *runHead, now time.Time) error {
 	return nil
 }
 
-// A runHead is where a run's timeline stands.
-type runHead struct {
-	next  uint64 // sequence of the next event
-	ended bool
-}
-
-func getHead(g *group, id store.RunID) (runHead, bool, error) {
-	b, ok, err := g.get(key(kindRunHead, string(id)))
+// getHead reads where a run's timeline stands, for a group or a reader.
+func getHead(get func([]byte) ([]byte, bool, error), id store.RunID) (store.RunHead, bool, error) {
+	b, ok, err := get(key(kindRunHead, string(id)))
 	if err != nil || !ok {
-		return runHead{}, false, err
+		return store.RunHead{}, false, err
 	}
-	return decodeHead(id, b)
-}
-
-func decodeHead(id store.RunID, b []byte) (runHead, bool, error) {
 	if len(b) != 9 {
-		return runHead{}, false, store.Corrupt("head of run %s has %d bytes", id, len(b))
+		return store.RunHead{}, false, store.Corrupt("head of run %s has %d bytes", id, len(b))
 	}
-	return runHead{next: binary.LittleEndian.Uint64(b), ended: b[8] == 1}, true, nil
+	return store.RunHead{Next: binary.LittleEndian.Uint64(b), Ended: b[8] == 1}, true, nil
 }
 
-func (h runHead) put(g *group, id store.RunID) {
-	v := binary.LittleEndian.AppendUint64(newValue(9), h.next)
+func putHead(g *group, id store.RunID, h store.RunHead) {
+	v := binary.LittleEndian.AppendUint64(newValue(9), h.Next)
 	flag := byte(0)
-	if h.ended {
+	if h.Ended {
 		flag = 1
 	}
 	g.put(key(kindRunHead, string(id)), append(v, flag))

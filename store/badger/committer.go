@@ -51,7 +51,7 @@ func newCommitter(s *Store, seq uint64, t bulk.Tail) *committer {
 		s: s, base: s.reader(seq), next: seq + 1, maxBytes: s.db.MaxBatchSize() / 2,
 		grants:  make(map[store.ConnectionID]*store.Grant),
 		streams: make(map[streamKey]*stream), hash: bulk.NewHasher(),
-		pages: newPageCache(s.opts.pageCache()),
+		pages: newPageCache(s.opts.profile().pages),
 		tail:  t, reaping: make(map[uint32]uint64),
 	}
 }

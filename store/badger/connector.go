@@ -1,9 +1,11 @@
 package badger
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/sluicehost/sluice/store"
 )
@@ -18,29 +20,9 @@ func (s *Store) PutConnector(ctx context.Context, c store.Connector) error {
 // Connectors implements store.Store.
 func (s *Store) Connectors(ctx context.Context) ([]store.Connector, error) {
 	all, err := listJSON[store.Connector](ctx, s, []byte{kindConnector})
-	if err != nil {
-		return nil, err
-	}
-	return byID(all), nil
-}
-
-// byID merges the two halves of a listing by key, installed before bundled,
-// into one by id in which an installed connector precedes its bundled twin.
-func byID(all []store.Connector) []store.Connector {
-	split := 0
-	for split < len(all) && !all[split].Bundled {
-		split++
-	}
-	a, b := all[:split], all[split:]
-	merged := make([]store.Connector, 0, len(all))
-	for len(a) > 0 || len(b) > 0 {
-		if len(b) == 0 || len(a) > 0 && a[0].ID <= b[0].ID {
-			merged, a = append(merged, a[0]), a[1:]
-		} else {
-			merged, b = append(merged, b[0]), b[1:]
-		}
-	}
-	return merged
+	// By key all installed ones come first, and so precede their bundled twins.
+	slices.SortStableFunc(all, func(a, b store.Connector) int { return cmp.Compare(a.ID, b.ID) })
+	return all, err
 }
 
 // DeleteConnector implements store.Store.

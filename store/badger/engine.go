@@ -22,10 +22,7 @@ import (
 // engineOptions sync every transaction, keep values out of the value log, and have
 // small tables, for bulk never enters them.
 func engineOptions(dir string, opts Options) engine.Options {
-	table, cache, file := int64(16<<20), int64(16<<20), int64(2<<20)
-	if opts.Small {
-		table, cache, file = 4<<20, 8<<20, 512<<10
-	}
+	p := opts.profile()
 	o := engine.DefaultOptions(dir).
 		WithSyncWrites(!opts.noSync).
 		WithNumVersionsToKeep(1).
@@ -34,10 +31,10 @@ func engineOptions(dir string, opts Options) engine.Options {
 		WithCompression(options.None).
 		WithValueThreshold(1 << 20).
 		WithValueLogFileSize(64 << 20).
-		WithMemTableSize(table).
+		WithMemTableSize(p.memTable).
 		WithNumMemtables(2).
-		WithBaseTableSize(file). // the engine keeps up to eight buffers of twice as much
-		WithBlockCacheSize(cache).
+		WithBaseTableSize(p.table). // the engine keeps up to eight buffers of twice as much
+		WithBlockCacheSize(p.blockCache).
 		WithIndexCacheSize(0).
 		WithNumCompactors(2).
 		WithMetricsEnabled(false).
@@ -51,12 +48,7 @@ func engineOptions(dir string, opts Options) engine.Options {
 // MemoryLimit is how much memory the Go runtime of a process with this store
 // should use before it collects harder: the engine fills and drops large
 // buffers, and a collector that waits for the heap to double keeps twice of each.
-func (s *Store) MemoryLimit() int64 {
-	if s.opts.Small {
-		return 72 << 20
-	}
-	return 256 << 20
-}
+func (s *Store) MemoryLimit() int64 { return s.opts.profile().process }
 
 // engineDir is "" in memory.
 func engineDir(dir string) string {

@@ -181,11 +181,11 @@ func (s *Store) Prune(ctx context.Context, id store.RunID) error {
 		if ok, err := g.getJSON(key(kindRun, string(id)), &r); err != nil || !ok {
 			return missing(err, "run %s", id)
 		}
-		head, _, err := getHead(g, id)
+		head, _, err := getHead(g.get, id)
 		if err != nil || r.Pruned {
 			return err
 		}
-		if !head.ended {
+		if !head.Ended {
 			return &store.ActiveError{RunID: id}
 		}
 		r.Pruned = true

@@ -38,7 +38,7 @@ func acquire(g *group, r store.Run, hostID, bootEpoch string, now time.Time, ttl
 	if _, erased, err := g.get(eraseNote(erasedConnection, conn)); err != nil || erased {
 		return held, missing(err, "connection %s", conn)
 	}
-	if _, exists, err := getHead(g, r.ID); err != nil || exists {
+	if _, exists, err := getHead(g.get, r.ID); err != nil || exists {
 		if err == nil {
 			err = fmt.Errorf("run %s exists already", r.ID) // ids are never reused
 		}
@@ -56,7 +56,7 @@ func acquire(g *group, r store.Run, hostID, bootEpoch string, now time.Time, ttl
 	if err := g.putJSON(key(kindRun, string(r.ID)), r); err != nil {
 		return held, err
 	}
-	runHead{}.put(g, r.ID)
+	putHead(g, r.ID, store.RunHead{})
 	g.put(key(kindRunOf, conn, string(r.ID)), newValue(0))
 	return lease, g.putJSON(key(kindLease, conn), lease)
 }

@@ -1,6 +1,7 @@
 package badger
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -39,7 +40,7 @@ func Open(dir string, opts Options) (*Store, error) {
 	}
 	s, err := openLocked(dir, opts)
 	if err != nil {
-		lock.Close()
+		_ = releaseLock(lock)
 		return nil, err
 	}
 	s.lock = lock
@@ -48,9 +49,7 @@ func Open(dir string, opts Options) (*Store, error) {
 
 // OpenMemory opens a store that keeps nothing.
 func OpenMemory(opts Options) (*Store, error) {
-	if opts.bulkRoll == 0 {
-		opts.bulkRoll = bulkRollMemory
-	}
+	opts.bulkRoll = cmp.Or(opts.bulkRoll, bulkRollMemory)
 	return openLocked("", opts.withDefaults())
 }
 

@@ -1,6 +1,7 @@
 package badger
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -68,57 +69,45 @@ const (
 	FaultTerminalAfter  = "terminal.after"
 )
 
-// pageCache is how many bytes of index pages are kept in memory.
-func (o Options) pageCache() int {
-	if o.Small {
-		return 8 << 20
-	}
-	return 24 << 20
+// A profile is how much memory a store takes.
+type profile struct {
+	memTable, blockCache, table int64 // of the engine
+	process                     int64 // see MemoryLimit
+	streams                     int64 // indexes of all streams; five million keys of one take 25 MB
+	pages                       int   // of indexes, to use again
+	windowBytes                 int
+	memRows                     int // rows, not bytes
 }
 
-// streamMemory bounds the indexes of all streams in memory. Five million keys of
-// one stream take 25 MB.
-func (o Options) streamMemory() int64 {
-	if o.memory > 0 {
-		return o.memory
+var (
+	normalProfile = profile{
+		memTable: 16 << 20, blockCache: 16 << 20, table: 2 << 20, process: 256 << 20,
+		streams: 96 << 20, pages: 24 << 20, windowBytes: 4 << 20, memRows: 64 << 10,
 	}
+	smallProfile = profile{
+		memTable: 4 << 20, blockCache: 8 << 20, table: 512 << 10, process: 72 << 20,
+		streams: 32 << 20, pages: 8 << 20, windowBytes: 1 << 20, memRows: 32 << 10,
+	}
+)
+
+func (o Options) profile() profile {
 	if o.Small {
-		return 32 << 20
+		return smallProfile
 	}
-	return 96 << 20
+	return normalProfile
 }
 
 func (o Options) withDefaults() Options {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.bulkRoll == 0 {
-		o.bulkRoll = bulkRoll
-	}
-	if o.memRows == 0 {
-		o.memRows = memRows
-		if o.Small {
-			o.memRows = memRows / 2
-		}
-	}
-	if o.windowBytes == 0 {
-		o.windowBytes = windowBytes
-		if o.Small {
-			o.windowBytes = windowBytes / 4
-		}
-	}
-	if o.QueueBytes == 0 {
-		o.QueueBytes = defaultQueueBytes
-	}
-	if o.FreeStart == 0 {
-		o.FreeStart = defaultFreeStart
-	}
-	if o.FreeIngest == 0 {
-		o.FreeIngest = defaultFreeIngest
-	}
-	if o.FreeStop == 0 {
-		o.FreeStop = defaultFreeStop
-	}
+	p := o.profile()
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	o.bulkRoll = cmp.Or(o.bulkRoll, bulkRoll)
+	o.memRows = cmp.Or(o.memRows, p.memRows)
+	o.memory = cmp.Or(o.memory, p.streams)
+	o.windowBytes = cmp.Or(o.windowBytes, p.windowBytes)
+	o.QueueBytes = cmp.Or(o.QueueBytes, defaultQueueBytes)
+	o.FreeStart = cmp.Or(o.FreeStart, defaultFreeStart)
+	o.FreeIngest = cmp.Or(o.FreeIngest, defaultFreeIngest)
+	o.FreeStop = cmp.Or(o.FreeStop, defaultFreeStop)
 	if o.Fault == nil {
 		o.Fault = func(string) error { return nil }
 	}

@@ -20,11 +20,10 @@ import (
 // is under way at a time, so whoever asks for pages here and there takes one core
 // and no more.
 const (
-	windowsMost    = 8       // kept in memory; a View keeps one
-	windowBytes    = 4 << 20 // of sort keys in one
-	orderedAtOnce  = 128     // records read at a time
-	orderedScan    = 1000    // records that Match is asked about for one page: each may be in another segment
-	windowRowBytes = 48      // of a row, beside its key
+	windowsMost    = 8    // kept in memory; a View keeps one
+	orderedAtOnce  = 128  // records read at a time
+	orderedScan    = 1000 // records that Match is asked about for one page: each may be in another segment
+	windowRowBytes = 48   // of a row, beside its key
 )
 
 // A windowRow is one version of one key.
@@ -98,7 +97,7 @@ func (ws *windows) forget(number uint64) {
 
 // page reads one page. The snapshot is opened after a window was found, so it is
 // never older than the window.
-func (ws *windows) page(ctx context.Context, q store.RecordQuery, open func(context.Context) (*snapshot, error)) (store.RecordPage, error) {
+func (ws *windows) page(ctx context.Context, q store.RecordQuery, open opener) (store.RecordPage, error) {
 	at := q.AfterKey
 	if at != "" && !q.Descending {
 		at += "\x00"

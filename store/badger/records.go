@@ -1,6 +1,7 @@
 package badger
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -45,14 +46,22 @@ const (
 
 // Records implements store.Store. A page ends early when its data exceeds 8 MiB.
 func (s *Store) Records(ctx context.Context, q store.RecordQuery) (store.RecordPage, error) {
+	return s.windows.records(ctx, q, func(ctx context.Context) (*snapshot, error) { return s.snapshot(ctx, nil) })
+}
+
+// An opener opens a snapshot to read from.
+type opener func(context.Context) (*snapshot, error)
+
+// records reads one page in the order that is asked for.
+func (ws *windows) records(ctx context.Context, q store.RecordQuery, open opener) (store.RecordPage, error) {
 	switch q.Order {
 	case "", store.ByVersion:
 	case store.ByKey, store.ByEmitted:
-		return s.windows.page(ctx, q, func(ctx context.Context) (*snapshot, error) { return s.snapshot(ctx, nil) })
+		return ws.page(ctx, q, open)
 	default:
 		return store.RecordPage{}, errOrder
 	}
-	r, err := s.snapshot(ctx, nil)
+	r, err := open(ctx)
 	if err != nil {
 		return store.RecordPage{}, err
 	}
@@ -199,9 +208,7 @@ func (w *walker) up(after uint64) error {
 }
 
 func (w *walker) down(before uint64) error {
-	if before == 0 {
-		before = w.n.last + 1
-	}
+	before = cmp.Or(before, w.n.last+1)
 	whole := before > w.n.last
 	next := before // the version above the one expected
 	if next <= 1 {

@@ -81,12 +81,12 @@ func (s *Store) EventsBefore(ctx context.Context, id store.RunID, before uint64,
 		return nil, err
 	}
 	defer r.close()
-	head, ok, err := r.head(id)
+	head, ok, err := getHead(r.get, id)
 	if err != nil || !ok {
 		return nil, err
 	}
-	if before == 0 || before > head.next {
-		before = head.next
+	if before == 0 || before > head.Next {
+		before = head.Next
 	}
 	n := min(before, uint64(bounded(limit)))
 	if n == 0 {
@@ -102,19 +102,11 @@ func (s *Store) RunHead(ctx context.Context, id store.RunID) (store.RunHead, err
 		return store.RunHead{}, err
 	}
 	defer r.close()
-	head, ok, err := r.head(id)
+	head, ok, err := getHead(r.get, id)
 	if err != nil || !ok {
 		return store.RunHead{}, missing(err, "run %s", id)
 	}
-	return store.RunHead{Next: head.next, Ended: head.ended}, nil
-}
-
-func (r reader) head(id store.RunID) (runHead, bool, error) {
-	b, ok, err := r.get(key(kindRunHead, string(id)))
-	if err != nil || !ok {
-		return runHead{}, false, err
-	}
-	return decodeHead(id, b)
+	return head, nil
 }
 
 // events reads up to limit events from a sequence on; none of a run whose

@@ -144,19 +144,7 @@ func (v *view) Close() {
 
 // Records implements store.View. No call follows Close.
 func (v *view) Records(ctx context.Context, q store.RecordQuery) (store.RecordPage, error) {
-	switch q.Order {
-	case "", store.ByVersion:
-	case store.ByKey, store.ByEmitted:
-		return v.windows.page(ctx, q, v.snapshot)
-	default:
-		return store.RecordPage{}, errOrder
-	}
-	r, err := v.snapshot(ctx)
-	if err != nil {
-		return store.RecordPage{}, err
-	}
-	defer r.close()
-	return r.byVersion(ctx, q)
+	return v.windows.records(ctx, q, v.snapshot)
 }
 
 func (v *view) snapshot(ctx context.Context) (*snapshot, error) {

@@ -141,7 +141,7 @@ func (s *Store) close() error {
 		errs = append(errs, os.Remove(filepath.Join(s.dir, "unclean")))
 	}
 	if s.lock != nil {
-		errs = append(errs, s.lock.Close())
+		errs = append(errs, releaseLock(s.lock))
 	}
 	return errors.Join(errs...)
 }

@@ -14,11 +14,9 @@ import (
 	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
-// Bounds of what a stream keeps in memory before it becomes an index run.
-const (
-	memRows  = 64 << 10
-	memBytes = 16 << 20 // of records not indexed on disk yet: what a restart reads again
-)
+// memBytes bounds the records of a stream that are not indexed on disk yet, which a
+// restart reads again.
+const memBytes = 16 << 20
 
 // A layout is where the parts of a stream's index are.
 type layout struct {
@@ -311,7 +309,7 @@ func (c *committer) evict() {
 	for _, st := range c.streams {
 		total += st.footprint.Load()
 	}
-	for total > c.s.opts.streamMemory() && len(c.streams) > 1 {
+	for total > c.s.opts.memory && len(c.streams) > 1 {
 		var oldest *stream
 		for _, st := range c.streams {
 			if oldest == nil || st.used < oldest.used {

@@ -23,7 +23,7 @@ type holder struct {
 }
 
 // acquireLock takes DATA/lock or returns *store.BusyError naming the holder.
-// Closing the file gives the lock back; so does the end of the process.
+// releaseLock gives the lock back; so does the end of the process.
 func acquireLock(dir string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -52,6 +52,12 @@ func acquireLock(dir string) (*os.File, error) {
 		return nil, fmt.Errorf("write lock: %w", err)
 	}
 	return f, nil
+}
+
+// releaseLock gives the lock back at once. To close the file is not enough: a child
+// that this process is just starting has a copy of it until it has become a program.
+func releaseLock(f *os.File) error {
+	return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close())
 }
 
 // private keeps the files that this process makes to its user: the engine makes its own

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -182,6 +181,6 @@ func (g *inProcess) Credit(frames, _ int) error {
 }
 
 func (g *inProcess) Kill()                        { g.cancel() }
-func (g *inProcess) Usage() sandbox.Usage         { return sandbox.Usage{Wall: time.Second} }
+func (g *inProcess) Usage() sandbox.Usage         { return sandbox.Usage{} }
 func (g *inProcess) Exit() sandbox.Exit           { return *g.exit.Load() }
 func (g *inProcess) Isolation() sandbox.Isolation { return sandbox.Isolation{} }

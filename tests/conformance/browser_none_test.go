@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/sluicehost/sluice/host/app"
+	"github.com/sluicehost/sluice/host/browser"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -14,11 +15,11 @@ type noBrowsers struct{}
 
 var _ app.Browsers = noBrowsers{}
 
-func (noBrowsers) Facts(context.Context) app.BrowserFacts {
-	return app.BrowserFacts{Problem: "the stage has no browser"}
+func (noBrowsers) Facts(context.Context) browser.Facts {
+	return browser.Facts{Problem: "the stage has no browser"}
 }
 
-func (noBrowsers) Lend(app.Lease) (app.Browser, error) {
+func (noBrowsers) Lend(browser.SessionOptions) (app.Browser, error) {
 	return nil, errors.New("the stage has no browser")
 }
 

@@ -1,3 +1,5 @@
+//go:build unix
+
 // Package hostile_test runs the corpus of hostile modules through a whole host: each
 // ends its own run, with the right reason, and affects nothing else.
 package hostile_test

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -314,35 +313,5 @@ func (t *tail) drain(r io.ReadCloser) {
 	_, _ = io.Copy(t, r)
 }
 
-// Facts are what health and doctor say of the browsers of this host. Path is for the
-// operator alone.
-type Facts struct {
-	Path    string
-	Product string
-	Version string
-	Shell   bool
-	// UID is "own" where each browser has one, or "shared" with the host.
-	UID string
-	// Sandbox is "on", or says which wall was not seen to stand.
-	Sandbox string
-	// Egress is "namespace" or "flags".
-	Egress string
-	// Undecodable counts the events that the library has no name for, or could not
-	// read.
-	Undecodable int64
-}
-
-// Facts are those of this browser; they may be asked for at any time.
-func (b *Browser) Facts() Facts {
-	f := Facts{
-		Path: b.options.Binary.Path, Product: b.options.Binary.Product, Version: b.options.Binary.Version,
-		Shell: b.options.Binary.Shell, UID: "shared", Sandbox: b.sandbox.String(), Egress: ModeFlags, Undecodable: b.wire.undecodable.Load(),
-	}
-	if b.options.UID != os.Geteuid() && b.options.UID != 0 {
-		f.UID = "own"
-	}
-	if b.options.Namespace {
-		f.Egress = ModeNamespace
-	}
-	return f
-}
+// Undecodable counts the events that the library has no name for, or could not read.
+func (b *Browser) Undecodable() int64 { return b.wire.undecodable.Load() }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto"
+	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/chromedp"
 
 	"github.com/sluicehost/sluice/host/browser/page"
@@ -150,6 +151,12 @@ func worldGone(err error) bool {
 		}
 	}
 	return false
+}
+
+// command sends a command whose answer says no more than that it was carried out.
+func command[P any](ctx context.Context, s cdp.Session, c cdp.Command[P, cdp.Empty], params P) error {
+	_, err := cdp.Call(ctx, s, c, params)
+	return err
 }
 
 // spawn does something of the tab's own accord: never in a handler of events, where a

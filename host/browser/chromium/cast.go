@@ -3,6 +3,7 @@ package chromium
 import (
 	"bytes"
 	"context"
+	"errors"
 	"image/jpeg"
 	"time"
 
@@ -73,8 +74,7 @@ func (s *Screen) castTab(ctx context.Context, t *Tab, c page.Cast, sent func(pag
 		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), castStop)
 		defer cancel()
 		_ = t.race(stop, false, func(ctx context.Context) error {
-			_, err := cdp.Call(ctx, t.session, cdpage.StopScreencast, cdp.Empty{})
-			return err
+			return command(ctx, t.session, cdpage.StopScreencast, cdp.Empty{})
 		})
 	}()
 	if err := t.startCast(ctx, c, v); err != nil {
@@ -119,11 +119,10 @@ func (dp *display) startCast(ctx context.Context, c page.Cast, v page.Viewport) 
 		h = int(float64(v.Height) * max(v.Scale, 1))
 	}
 	return dp.tab.race(ctx, false, func(ctx context.Context) error {
-		_, err := cdp.Call(ctx, dp.tab.session, cdpage.StartScreencast, cdpage.StartScreencastParams{
+		return command(ctx, dp.tab.session, cdpage.StartScreencast, cdpage.StartScreencastParams{
 			Format: cdpage.StartScreencastFormatJpeg, Quality: new(int64(min(max(c.Quality, 1), 100))), MaxWidth: int64(w), MaxHeight: int64(h),
 			EveryNthFrame: int64(max(c.EveryN, 1)), MaxFramesInFlight: 2,
 		})
-		return err
 	})
 }
 
@@ -169,7 +168,19 @@ func (s *Screen) Still(ctx context.Context, quality int) (page.Frame, error) {
 			return err
 		}
 		f = page.Frame{At: at, Viewport: s.Viewport(), Data: got.Data}
-		return scale(&f)
+		if err := scale(&f); err != nil || !f.Viewport.Mobile {
+			return err
+		}
+		// The picture's own scale is given back with the next frames; a click before them
+		// hits another place.
+		w, err := t.frames.mainWorld(ctx)
+		if err != nil {
+			return nil // there is another document by now
+		}
+		if err := w.wait(ctx, nil, "rested"); err != nil && !worldGone(err) && !errors.Is(err, errWorld) {
+			return err
+		}
+		return nil
 	}
 	err = t.race(ctx, false, func(ctx context.Context) error { return t.steady(ctx, take) })
 	return f, err

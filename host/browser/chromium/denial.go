@@ -38,13 +38,8 @@ type Denial struct {
 	Count   int
 }
 
-// GateCounts are how many decisions a gate made in its life.
-type GateCounts struct{ Allowed, Denied int64 }
-
+// counters are how many decisions a gate made in its life; they are for tests.
 type counters struct{ allowed, denied atomic.Int64 }
-
-// Counts are those until now.
-func (g *Gate) Counts() GateCounts { return GateCounts{g.count.allowed.Load(), g.count.denied.Load()} }
 
 // Verdict is why the run's browser was last denied a place, "" if it was not: what it
 // saw of a denied tunnel says nothing of that. The host is canonical. Only the newest

@@ -163,9 +163,9 @@ func (b *Browser) cancelDownload(ctx context.Context, guid string) {
 	_, _ = cdp.Call(ctx, b.cdp, browser.CancelDownload, browser.CancelDownloadParams{GUID: guid})
 }
 
-// Renew lets files be saved again where there were more than may be, as for the next
+// renew lets files be saved again where there were more than may be, as for the next
 // run of a connection.
-func (b *Browser) Renew(ctx context.Context) error {
+func (b *Browser) renew(ctx context.Context) error {
 	b.mu.Lock()
 	b.enough = false
 	saving := b.saving

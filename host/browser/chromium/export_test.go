@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/chromedp/cdproto"
 	"github.com/chromedp/cdproto/cdp"
@@ -12,6 +13,8 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
+
+	"github.com/sluicehost/sluice/host/browser/page"
 )
 
 // Arguments are the command line that options make.
@@ -132,3 +135,65 @@ func Preamble(host string, port uint16, tls, plain bool, data []byte) (verdict s
 
 // MostPreamble is how much is read of it.
 const MostPreamble = mostPreamble
+
+// Facts are what is known of a browser.
+type Facts struct {
+	Path    string
+	Product string
+	Version string
+	Shell   bool
+	// UID is "own" where each browser has one, or "shared" with the host.
+	UID string
+	// Sandbox is "on", or says which wall was not seen to stand.
+	Sandbox string
+	// Egress is "namespace" or "flags".
+	Egress string
+	// Undecodable counts the events that the library has no name for, or could not
+	// read.
+	Undecodable int64
+}
+
+// Facts are those of this browser; they may be asked for at any time.
+func (b *Browser) Facts() Facts {
+	f := Facts{
+		Path: b.options.Binary.Path, Product: b.options.Binary.Product, Version: b.options.Binary.Version,
+		Shell: b.options.Binary.Shell, UID: "shared", Sandbox: b.sandbox.String(), Egress: ModeFlags, Undecodable: b.Undecodable(),
+	}
+	if b.options.UID != os.Geteuid() && b.options.UID != 0 {
+		f.UID = "own"
+	}
+	if b.options.Namespace {
+		f.Egress = ModeNamespace
+	}
+	return f
+}
+
+// Err is why the gate is dead: ErrClosed, or what failed; nil while it is not.
+func (g *Gate) Err() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.err
+}
+
+// GateCounts are how many decisions a gate made in its life.
+type GateCounts struct{ Allowed, Denied int64 }
+
+// Counts are those until now.
+func (g *Gate) Counts() GateCounts { return GateCounts{g.count.allowed.Load(), g.count.denied.Load()} }
+
+// NewTab opens an empty tab and makes it the active one. page.ErrTooLarge says that
+// there are as many as there may be.
+func (b *Browser) NewTab(ctx context.Context) (page.Tab, error) {
+	if b.full() {
+		return nil, page.ErrTooLarge
+	}
+	id, err := b.create(ctx)
+	if err != nil {
+		return nil, b.why(ctx, err)
+	}
+	t, err := b.adopt(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return t, b.Activate(ctx, t.id)
+}

@@ -40,8 +40,7 @@ func (ui *userInput) Fill(ctx context.Context, node page.Ref, text string) (page
 			return err
 		}
 		a.sent = true
-		_, err := cdp.Call(ctx, w.session, input.InsertText, input.InsertTextParams{Text: text})
-		return err
+		return command(ctx, w.session, input.InsertText, input.InsertTextParams{Text: text})
 	})
 }
 

@@ -60,7 +60,7 @@ func started(t testing.TB, o chromium.Options) *chromium.Browser {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if n := b.Facts().Undecodable; n > 0 {
+		if n := b.Undecodable(); n > 0 {
 			t.Errorf("%d events could not be decoded", n)
 		}
 		if err := b.Close(context.Background()); err != nil {

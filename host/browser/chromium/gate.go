@@ -174,13 +174,6 @@ func (g *Gate) die(err error) {
 // listener failed, which leaves the browser without a network.
 func (g *Gate) Dead() <-chan struct{} { return g.dead }
 
-// Err is why the gate is dead: ErrClosed, or what failed; nil while it is not.
-func (g *Gate) Err() error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.err
-}
-
 // Bind puts the gate under the policy of a run, with counts of its own. What was
 // under the one before ends.
 func (g *Gate) Bind(b GateBinding) { g.swap(g.bind(b)) }

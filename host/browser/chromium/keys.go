@@ -6,7 +6,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -158,8 +157,7 @@ func character(r rune, modifiers int64) []*input.DispatchKeyEventParams {
 // key sends one event of a key to the document that has the focus.
 func (a *act) key(ctx context.Context, s *chromedp.Target, p *input.DispatchKeyEventParams) error {
 	a.sent = true
-	_, err := cdp.Call(ctx, s, input.DispatchKeyEvent, *p)
-	return err
+	return command(ctx, s, input.DispatchKeyEvent, *p)
 }
 
 // press presses a chord once.

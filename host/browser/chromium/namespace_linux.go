@@ -6,7 +6,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"runtime"
 	"strconv"
 	"syscall"
 
@@ -19,20 +18,11 @@ const (
 	insideURL  = "http://127.0.0.1:3128"
 )
 
-// elsewhere runs do on a thread that is thrown away afterwards, because it does
-// not come back from the namespace that do takes it to. It is never the main
-// thread: that one cannot be thrown away, and is what /proc/self shows.
+// elsewhere runs do on a thread that is thrown away afterwards, because it does not
+// come back from the namespace that do takes it to.
 func elsewhere(do func() error) error {
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		if unix.Gettid() == unix.Getpid() {
-			defer runtime.UnlockOSThread()
-			done <- elsewhere(do) // while this goroutine keeps the main thread
-			return
-		}
-		done <- do() // never unlocked: the thread ends with the goroutine
-	}()
+	done := make(chan error, 1)
+	go onOwnThread(func() { done <- do() })
 	return <-done
 }
 

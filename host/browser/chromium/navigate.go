@@ -183,8 +183,7 @@ func (ls *loads) History(ctx context.Context, direction, until string) (page.Nav
 
 func (ls *loads) goTo(ctx context.Context, direction string) error {
 	if direction == "reload" {
-		_, err := cdp.Call(ctx, ls.tab.session, cdpage.Reload, cdpage.ReloadParams{})
-		return err
+		return command(ctx, ls.tab.session, cdpage.Reload, cdpage.ReloadParams{})
 	}
 	h, err := cdp.Call(ctx, ls.tab.session, cdpage.GetNavigationHistory, cdp.Empty{})
 	if err != nil {

@@ -25,8 +25,7 @@ func (s *Screen) Input(ctx context.Context, in page.Input) error {
 		case "keydown", "keyup":
 			return t.ownerKey(ctx, in)
 		case "text":
-			_, err := cdp.Call(ctx, t.session, input.InsertText, input.InsertTextParams{Text: in.Text})
-			return err
+			return command(ctx, t.session, input.InsertText, input.InsertTextParams{Text: in.Text})
 		case "compose":
 			return t.compose(ctx, in)
 		case "touchstart", "touchmove", "touchend":
@@ -74,8 +73,7 @@ func (ui *userInput) ownerMouse(ctx context.Context, in page.Input) error {
 	p := input.DispatchMouseEventParams{X: in.At.X, Y: in.At.Y, Modifiers: int64(in.Modifiers & 15), Button: b.name}
 	send := func(kind input.DispatchMouseEventType, held int64, count int64) error {
 		p.Type, p.Buttons, p.ClickCount = kind, held, count
-		_, err := cdp.Call(ctx, ui.tab.session, input.DispatchMouseEvent, p)
-		return err
+		return command(ctx, ui.tab.session, input.DispatchMouseEvent, p)
 	}
 	pair := func(count int64) error {
 		if err := send(input.DispatchMouseEventTypeMousePressed, b.bit, count); err != nil {
@@ -92,8 +90,8 @@ func (ui *userInput) ownerMouse(ctx context.Context, in page.Input) error {
 	case "up":
 		return send(input.DispatchMouseEventTypeMouseReleased, ui.hold(0, b.bit), 1)
 	case "wheel":
-		_, err := cdp.Call(ctx, ui.tab.session, turnWheel, wheel{"mouseWheel", in.At.X, in.At.Y, in.DX, in.DY, int64(in.Modifiers & 15)})
-		return err
+		turn := wheel{"mouseWheel", in.At.X, in.At.Y, in.DX, in.DY, int64(in.Modifiers & 15)}
+		return command(ctx, ui.tab.session, turnWheel, turn)
 	case "dblclick":
 		if err := pair(1); err != nil {
 			return err
@@ -133,17 +131,15 @@ func (ui *userInput) ownerKey(ctx context.Context, in page.Input) error {
 	if in.Code != "" && len(in.Code) <= 32 {
 		p.Code = in.Code
 	}
-	_, err := cdp.Call(ctx, ui.tab.session, input.DispatchKeyEvent, p)
-	return err
+	return command(ctx, ui.tab.session, input.DispatchKeyEvent, p)
 }
 
 func (ui *userInput) compose(ctx context.Context, in page.Input) error {
 	if in.Commit {
-		_, err := cdp.Call(ctx, ui.tab.session, input.InsertText, input.InsertTextParams{Text: in.Text})
-		return err
+		return command(ctx, ui.tab.session, input.InsertText, input.InsertTextParams{Text: in.Text})
 	}
-	_, err := cdp.Call(ctx, ui.tab.session, input.ImeSetComposition, input.ImeSetCompositionParams{Text: in.Text, SelectionStart: int64(in.Start), SelectionEnd: int64(in.End)})
-	return err
+	p := input.ImeSetCompositionParams{Text: in.Text, SelectionStart: int64(in.Start), SelectionEnd: int64(in.End)}
+	return command(ctx, ui.tab.session, input.ImeSetComposition, p)
 }
 
 func (ui *userInput) touch(ctx context.Context, in page.Input) error {
@@ -160,6 +156,5 @@ func (ui *userInput) touch(ctx context.Context, in page.Input) error {
 		id := float64(in.TouchID)
 		p.TouchPoints = append(p.TouchPoints, &input.TouchPoint{X: in.At.X, Y: in.At.Y, ID: &id})
 	}
-	_, err := cdp.Call(ctx, ui.tab.session, input.DispatchTouchEvent, p)
-	return err
+	return command(ctx, ui.tab.session, input.DispatchTouchEvent, p)
 }

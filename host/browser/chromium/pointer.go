@@ -3,8 +3,8 @@ package chromium
 import (
 	"context"
 	"errors"
+	"strings"
 
-	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/input"
 
 	"github.com/sluicehost/sluice/host/browser/page"
@@ -14,12 +14,10 @@ import (
 // there is no such way by setting what a control holds.
 type userInput struct{ tab *Tab }
 
-var modifierBits = map[string]int64{"Alt": 1, "Control": 2, "Meta": 4, "Shift": 8}
-
 func bits(modifiers []string) int64 {
 	var b int64
 	for _, m := range modifiers {
-		b |= modifierBits[m]
+		b |= modifierKeys[strings.ToLower(m)].bit
 	}
 	return b
 }
@@ -48,8 +46,7 @@ func (a *act) send(ctx context.Context, p input.DispatchMouseEventParams) error 
 // mouse sends one event and waits until the page has dealt with it.
 func (a *act) mouse(ctx context.Context, p input.DispatchMouseEventParams) error {
 	a.sent = true
-	_, err := cdp.Call(ctx, a.tab.session, input.DispatchMouseEvent, p)
-	return err
+	return command(ctx, a.tab.session, input.DispatchMouseEvent, p)
 }
 
 // point does with the pointer what is given, and says what became of it.

@@ -11,16 +11,6 @@ import (
 // aiming brings a node to where input reaches it, and says whether it would.
 type aiming struct{ tab *Tab }
 
-// A readiness is what the function ready returns.
-type readiness struct {
-	Fault string     `json:"fault"`
-	Else  string     `json:"else"`
-	By    string     `json:"by"`
-	Point page.Point `json:"point"`
-	Node  page.Node  `json:"node"`
-	Owner page.Ref   `json:"owner"`
-}
-
 // A framePassage is what the function through returns: whether a point inside of a frame
 // is reached from the document around it, and where the frame is.
 type framePassage struct {
@@ -44,14 +34,13 @@ func (a *aiming) Ready(ctx context.Context, node page.Ref, at page.Point) (page.
 	}
 	var r page.Readiness
 	err = a.tab.call(ctx, func(ctx context.Context) error {
-		var got readiness
-		if err := w.wait(ctx, &got, "ready", n, at.X, at.Y); err != nil {
+		if err := w.wait(ctx, &r, "ready", n, at.X, at.Y); err != nil {
 			return err
 		}
 		a.watch(w)
-		a.located(w, &got.Node)
-		w.ref(&got.Owner)
-		r = page.Readiness{Fault: got.Fault, Else: got.Else, By: cutText(got.By, 64), Point: got.Point, Node: got.Node, Owner: got.Owner}
+		a.located(w, &r.Node)
+		w.ref(&r.Owner)
+		r.By = cutText(r.By, 64)
 		if r.Fault != "" && r.Fault != "obscured" && r.Fault != "outside_viewport" && r.Fault != "unstable" {
 			return nil
 		}

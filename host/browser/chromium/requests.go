@@ -1,6 +1,7 @@
 package chromium
 
 import (
+	"cmp"
 	"context"
 	"net/url"
 	"slices"
@@ -77,10 +78,7 @@ func (n *traffic) sent(s *chromedp.Target, ev *cdpnetwork.EventRequestWillBeSent
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") {
 		return
 	}
-	path := cutText(strings.ToLower(strings.TrimRight(u.Path, "/")), 512)
-	if path == "" {
-		path = "/"
-	}
+	path := cmp.Or(cutText(strings.ToLower(strings.TrimRight(u.Path, "/")), 512), "/")
 	r := &requestSeen{after: n.tab.history.last, ends: ends(ev.Type), script: scripted(ev), write: writes(ev), main: main, RequestSeen: page.RequestSeen{Endpoint: path, Method: cutText(ev.Request.Method, 16), Verdict: "success"}}
 	r.asked, r.tells = n.tells(ev)
 	if len(n.seen) >= requestsKept {

@@ -171,9 +171,7 @@ func cover(closed string, dirs []string) error {
 
 // canView tries whether this process may make views.
 func canView() error {
-	tried := make(chan error, 1)
-	go onOwnThread(func() { tried <- view(nil) })
-	if err := <-tried; err != nil {
+	if err := elsewhere(func() error { return view(nil) }); err != nil {
 		return errors.Join(errors.New("this process may not mount over it"), err)
 	}
 	return nil

@@ -40,20 +40,8 @@ type chooser struct {
 	node    cdp.BackendNodeID
 }
 
-func (dp *display) init(v page.Viewport) {
-	if v.Width <= 0 || v.Height <= 0 {
-		v = page.Viewport{Width: 1280, Height: 800}
-	}
-	dp.viewport = v
-}
-
 // poke tells the screen that something of the tab changed.
-func (dp *display) poke() {
-	select {
-	case dp.tab.browser.screen.changed <- struct{}{}:
-	default:
-	}
-}
+func (dp *display) poke() { signal(dp.tab.browser.screen.changed) }
 
 // tab is the active one; page.ErrLost without any.
 func (s *Screen) tab() (*Tab, error) {
@@ -304,22 +292,39 @@ func (s *Screen) Click(ctx context.Context, node page.Ref) error {
 	if err := t.ScrollTo(ctx, node, page.Middle, page.Center); err != nil {
 		return err
 	}
-	r, err := t.Ready(ctx, node, page.Point{X: 0.5, Y: 0.5})
+	r, l, err := t.placed(ctx, node)
 	if err != nil {
 		return err
 	}
 	switch r.Fault {
 	case "", "unstable", "obscured":
-		l, err := t.screenScale(ctx)
-		if err != nil {
-			return err
-		}
 		_, err = t.Click(ctx, page.Click{At: l.sent(r.Point)})
 		return err
 	case "detached":
 		return page.ErrGone
 	}
 	return page.ErrKind
+}
+
+// placed is where a node is, and how the document is seen: both at one time, and not
+// while a picture is taken, for which the browser shows the document differently.
+func (t *Tab) placed(ctx context.Context, node page.Ref) (r page.Readiness, l screenScale, err error) {
+	err = t.steady(ctx, func(ctx context.Context) error {
+		for range 10 {
+			if l, err = t.screenScale(ctx); err != nil {
+				return err
+			}
+			if r, err = t.Ready(ctx, node, page.Point{X: 0.5, Y: 0.5}); err != nil {
+				return err
+			}
+			after, err := t.screenScale(ctx)
+			if err != nil || after == l {
+				return err
+			}
+		}
+		return nil // it never rests: what was seen last is as good as any
+	})
+	return r, l, err
 }
 
 // FocusOn gives a node the focus.
@@ -389,8 +394,8 @@ func (dp *display) chosen(ctx context.Context, paths []string) error {
 		return page.ErrKind
 	}
 	return dp.tab.call(ctx, func(ctx context.Context) error {
-		_, err := cdp.Call(ctx, c.session, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: paths, BackendNodeID: c.node})
-		return err
+		files := dom.SetFileInputFilesParams{Files: paths, BackendNodeID: c.node}
+		return command(ctx, c.session, dom.SetFileInputFiles, files)
 	})
 }
 

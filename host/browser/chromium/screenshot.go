@@ -247,11 +247,12 @@ func (a area) encode(data []byte, cover []page.Box, s page.Shot) (page.Picture, 
 	if config.Width*config.Height > 4*picturePixels {
 		return page.Picture{}, page.ErrTooLarge
 	}
+	p := page.Picture{MIME: "image/jpeg", Width: config.Width, Height: config.Height}
+	if s.Format == "png" {
+		p.MIME = "image/png"
+	}
 	if s.Format == "png" && len(cover) == 0 {
-		if len(data) > pictureBytes {
-			return page.Picture{}, page.ErrTooLarge
-		}
-		return page.Picture{MIME: "image/png", Width: config.Width, Height: config.Height, Data: data}, nil
+		return fitting(p, data)
 	}
 	img, err := png.Decode(bytes.NewReader(data))
 	if err != nil {
@@ -269,21 +270,24 @@ func (a area) encode(data []byte, cover []page.Box, s page.Shot) (page.Picture, 
 		if err := png.Encode(&out, flat); err != nil {
 			return page.Picture{}, err
 		}
-		if out.Len() > pictureBytes {
-			return page.Picture{}, page.ErrTooLarge
-		}
-		return page.Picture{MIME: "image/png", Width: config.Width, Height: config.Height, Data: out.Bytes()}, nil
+		return fitting(p, out.Bytes())
 	}
 	for q := min(max(s.Quality, 1), 100); ; q /= 2 {
 		out.Reset()
 		if err := jpeg.Encode(&out, flat, &jpeg.Options{Quality: max(q, 1)}); err != nil {
 			return page.Picture{}, err
 		}
-		if out.Len() <= pictureBytes {
-			return page.Picture{MIME: "image/jpeg", Width: config.Width, Height: config.Height, Data: out.Bytes()}, nil
-		}
-		if q <= 1 {
-			return page.Picture{}, page.ErrTooLarge
+		if out.Len() <= pictureBytes || q <= 1 {
+			return fitting(p, out.Bytes())
 		}
 	}
+}
+
+// fitting is a picture with its content, unless that is too large.
+func fitting(p page.Picture, data []byte) (page.Picture, error) {
+	if len(data) > pictureBytes {
+		return page.Picture{}, page.ErrTooLarge
+	}
+	p.Data = data
+	return p, nil
 }

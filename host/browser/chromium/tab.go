@@ -95,7 +95,7 @@ func newTab(life, limit context.Context, b *Browser, id string, of target.ID) (*
 	t.frames.init()
 	t.loads.init()
 	t.traffic.init()
-	t.display.init(b.options.Window)
+	t.display.viewport = b.options.Window
 	stop := context.AfterFunc(limit, cancel)
 	err := chromedp.Do(ctx)
 	if err == nil {
@@ -146,20 +146,19 @@ func (t *Tab) prepare(ctx context.Context) error {
 
 // disableUnreadDomains turns off the domains that the library enables and nobody here reads.
 func (t *Tab) disableUnreadDomains(ctx context.Context, s cdp.Session) error {
-	if _, err := cdp.Call(ctx, s, css.Disable, cdp.Empty{}); err != nil {
+	if err := command(ctx, s, css.Disable, cdp.Empty{}); err != nil {
 		return err
 	}
-	_, err := cdp.Call(ctx, s, dom.Disable, cdp.Empty{})
-	return err
+	return command(ctx, s, dom.Disable, cdp.Empty{})
 }
 
 // settle puts the isolated world into the documents of a session, those that are
 // there and those to come. The contexts that are there are told of once more.
 func (t *Tab) settle(ctx context.Context, s cdp.Session) error {
-	if _, err := cdp.Call(ctx, s, runtime.Disable, cdp.Empty{}); err != nil {
+	if err := command(ctx, s, runtime.Disable, cdp.Empty{}); err != nil {
 		return err
 	}
-	if _, err := cdp.Call(ctx, s, runtime.Enable, cdp.Empty{}); err != nil {
+	if err := command(ctx, s, runtime.Enable, cdp.Empty{}); err != nil {
 		return err
 	}
 	_, err := cdp.Call(ctx, s, cdpage.AddScriptToEvaluateOnNewDocument, cdpage.AddScriptToEvaluateOnNewDocumentParams{
@@ -207,8 +206,7 @@ func (t *Tab) Facts() page.Facts {
 // Focus brings the tab to the front, where it gets frames.
 func (t *Tab) Focus(ctx context.Context) error {
 	return t.call(ctx, func(ctx context.Context) error {
-		_, err := cdp.Call(ctx, t.session, cdpage.BringToFront, cdp.Empty{})
-		return err
+		return command(ctx, t.session, cdpage.BringToFront, cdp.Empty{})
 	})
 }
 

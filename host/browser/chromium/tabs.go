@@ -71,23 +71,6 @@ func (b *Browser) Activate(ctx context.Context, tab string) error {
 	return nil
 }
 
-// NewTab opens an empty tab and makes it the active one. page.ErrTooLarge says that
-// there are as many as there may be.
-func (b *Browser) NewTab(ctx context.Context) (page.Tab, error) {
-	if b.full() {
-		return nil, page.ErrTooLarge
-	}
-	id, err := b.create(ctx)
-	if err != nil {
-		return nil, b.why(ctx, err)
-	}
-	t, err := b.adopt(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	return t, b.Activate(ctx, t.id)
-}
-
 // Reset closes all tabs but a fresh, empty one, which is the active one then, as
 // before the next run of a connection.
 func (b *Browser) Reset(ctx context.Context) error {
@@ -105,7 +88,7 @@ func (b *Browser) Reset(ctx context.Context) error {
 	if err = b.Activate(ctx, t.id); err != nil {
 		return err
 	}
-	if err = b.Renew(ctx); err != nil {
+	if err = b.renew(ctx); err != nil {
 		return err
 	}
 	for _, t := range old {

@@ -59,10 +59,7 @@ type Found struct {
 
 // State is the node whose state the action is to change: Control, or else Node.
 func (f *Found) State() *page.Node {
-	if f.Control != nil {
-		return f.Control
-	}
-	return f.Node
+	return cmp.Or(f.Control, f.Node)
 }
 
 // A Miss is a target that names no element to act on.

@@ -99,29 +99,6 @@ func (s *Settling) Take(d page.Digests, at time.Time) (kind string, settled bool
 	return "", false
 }
 
-// A Turning waits for another page: its fingerprint differs from Previous in two
-// reads that follow each other; reads without one are passed over.
-type Turning struct {
-	Previous string
-
-	Last  string // the last fingerprint that was read
-	count int
-}
-
-// Take looks at one more read and reports whether the page has changed.
-func (t *Turning) Take(fingerprint string) bool {
-	switch fingerprint {
-	case "":
-		return false
-	case t.Previous:
-		t.count = 0
-	default:
-		t.count++
-	}
-	t.Last = fingerprint
-	return t.count >= 2
-}
-
 // ChangeReply is the answer of wait for ui_change.
 type ChangeReply struct {
 	Success  bool          `json:"success"`
@@ -154,11 +131,7 @@ func (v *verb) uiChange() (any, *Refusal) {
 		x := assertion{verb: v}
 		return nil, x.refuse(err)
 	}
-	result := stepFailure
-	if settled {
-		result = stepSuccess
-	}
-	v.tracer.add(stageStabilize, result, meta{"change": c.kind})
+	v.tracer.add(stageStabilize, stepResult(settled, stepFailure), meta{"change": c.kind})
 	v.succeeded = settled
 	v.record(nil)
 	return c.reply(settled), nil
@@ -216,11 +189,8 @@ func (c *changing) take(l *Look) bool {
 		c.settling.Baseline, c.based = l.Digests, true
 	}
 	kind, settled := c.settling.Take(l.Digests, l.Arrived)
-	result := stepRetry
-	if c.kind = kind; settled {
-		result = stepSuccess
-	}
-	c.tracer.add(stageVerify, result, meta{"revision": l.Revision, "change": kind})
+	c.kind = kind
+	c.tracer.add(stageVerify, stepResult(settled, stepRetry), meta{"revision": l.Revision, "change": kind})
 	return settled
 }
 

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -62,7 +61,7 @@ func (a *act) claimed() {
 
 // holdsNow reports whether p holds in the latest look.
 func (a *act) holdsNow(p *Predicate) bool {
-	l := cmp.Or(a.after, a.before)
+	l := a.lastLook()
 	return l != nil && a.proof.scene(l).Evaluate(p).Truth == True
 }
 
@@ -288,7 +287,7 @@ func (e *Engine) released() {
 	if len(e.claims) == 0 || len(tabs) == 0 {
 		return
 	}
-	ctx, stop := context.WithTimeout(context.Background(), 2*e.opt.ReadTimeout)
+	ctx, stop := context.WithTimeout(context.Background(), 2*readTimeout)
 	defer stop()
 	v := &verb{Engine: e, ctx: ctx, req: &Request{Verb: Close}, tab: tabs[0], started: e.clock.now(), tracer: tracer{id: newID()}}
 	_ = v.release() // told in the trace and the timeline; the guest is gone

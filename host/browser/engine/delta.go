@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"path"
 	"strings"
 
@@ -139,10 +140,7 @@ func chosenDelta(a SelectArgs, n *page.Node) *Predicate {
 func fileNames(files []File) []string {
 	names := make([]string, len(files))
 	for i, f := range files {
-		names[i] = f.Name
-		if f.Name == "" {
-			names[i] = path.Base(f.Path)
-		}
+		names[i] = cmp.Or(f.Name, path.Base(f.Path))
 	}
 	return names
 }

@@ -158,27 +158,3 @@ func TestSettling(t *testing.T) {
 		}
 	}
 }
-
-// TestTurning: another fingerprint in two consecutive reads, those without one passed
-// over.
-func TestTurning(t *testing.T) {
-	for _, c := range []struct {
-		reads []string
-		at    int
-	}{
-		{[]string{"a", "b", "b"}, 2},
-		{[]string{"b", "", "c"}, 2},
-		{[]string{"b", "a", "b", "a"}, -1},
-		{[]string{"", "", ""}, -1},
-	} {
-		turn, at := engine.Turning{Previous: "a"}, -1
-		for i, fp := range c.reads {
-			if turn.Take(fp) && at < 0 {
-				at = i
-			}
-		}
-		if at != c.at {
-			t.Errorf("%v: %d", c.reads, at)
-		}
-	}
-}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/base32"
@@ -28,11 +29,7 @@ func (e *Engine) Do(ctx context.Context, req *Request) (any, *Refusal) {
 		return nil, refused
 	}
 	e.dropEnded()
-	deadline := req.Deadline
-	if deadline == 0 {
-		deadline = 10 * time.Second
-	}
-	ctx, stop := e.clock.within(ctx, deadline)
+	ctx, stop := e.clock.within(ctx, cmp.Or(req.Deadline, 10*time.Second))
 	defer stop()
 	v := &verb{Engine: e, ctx: ctx, req: req, tab: tab, started: e.clock.now(), tracer: tracer{id: newID()}}
 	if req.Verb.IsAction() {

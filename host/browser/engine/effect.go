@@ -4,17 +4,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
 // A Declared action was reviewed with the manifest; "" and nil say nothing.
-type Declared struct {
-	Name       string
-	Verb       Verb
-	ActionType string
-	Idempotent *bool
-	Category   string
-}
+type Declared = abi.DeclaredAction
 
 // Sources of an effect.
 const (

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -52,12 +53,7 @@ func stateOf(n *page.Node) *page.State {
 
 // labelOf is what people would call n.
 func labelOf(n *page.Node) string {
-	for _, s := range []string{n.Name, n.AriaLabel, n.Label, n.Placeholder, n.Text} {
-		if s != "" {
-			return s
-		}
-	}
-	return ""
+	return cmp.Or(n.Name, n.AriaLabel, n.Label, n.Placeholder, n.Text)
 }
 
 // cutText shortens text to at most n bytes, between two characters.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -65,15 +66,9 @@ type Record struct {
 type Options struct {
 	Browser  Tabs
 	Identity *Identity
-	// Settings are the connection's, for requests that name none.
-	Settings Settings
-	// ReadTimeout of one look at a page; 0 is 1000 ms, clamped to [300..2000].
-	ReadTimeout time.Duration
-	// Threshold below which nothing is acted on; 0 is 0.50, clamped to [0.30..0.90].
-	Threshold float64
-	Secrets   Secrets
-	Files     Files
-	Declared  func(name string) *Declared
+	Secrets  Secrets
+	Files    Files
+	Declared func(name string) *Declared
 	// Controlled reports that the owner holds the control lease.
 	Controlled func() bool
 	// Dialogs is what becomes of dialogs that open outside of actions; nil
@@ -94,6 +89,13 @@ type Options struct {
 	// Broke is told of faults of the host, for its log.
 	Broke func(error)
 }
+
+const (
+	// readTimeout is how long one look at a page may take.
+	readTimeout = time.Second
+	// threshold is the confidence below which nothing is acted on.
+	threshold = 0.5
+)
 
 // An Engine works the pages of one surface. Do takes one verb at a time; its other
 // methods may be called from any goroutine.
@@ -122,14 +124,6 @@ type Engine struct {
 
 // New makes the engine of one surface.
 func New(o Options) *Engine {
-	if o.ReadTimeout == 0 {
-		o.ReadTimeout = time.Second
-	}
-	o.ReadTimeout = min(max(o.ReadTimeout, 300*time.Millisecond), 2*time.Second)
-	if o.Threshold == 0 {
-		o.Threshold = 0.5
-	}
-	o.Threshold = min(max(o.Threshold, 0.3), 0.9)
 	return &Engine{opt: o, clock: newClock(), lost: o.Browser.Lost(), filled: map[string]map[page.Ref]sealed{},
 		worked: map[string]page.Ref{}, known: map[string]bool{}, history: map[string]*History{}, calm: map[string]*calmness{},
 		late: map[string]lateDownload{}, offers: map[string]bool{}}
@@ -176,11 +170,7 @@ func (e *Engine) tabs(of page.Tab) []TabInfo {
 	}
 	slices.Sort(gone)
 	for _, id := range gone {
-		reason := why[id]
-		if reason == "" {
-			reason = "closed"
-		}
-		out = append(out, TabInfo{TabID: id, Closed: reason})
+		out = append(out, TabInfo{TabID: id, Closed: cmp.Or(why[id], "closed")})
 		delete(e.filled, id)
 	}
 	e.known, e.marks = open, marks

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -81,9 +82,7 @@ func (v *verb) expect() (any, *Refusal) {
 	if x.about != nil {
 		v.tracer.id = x.about.act.res.ActionID
 		x.self = x.about.act.node()
-		if x.target == nil {
-			x.target = x.about.act.req.Target
-		}
+		x.target = cmp.Or(x.target, x.about.act.req.Target)
 	} else if id := v.req.ExpectArgs.ActionID; id != "" {
 		v.tracer.id = id
 	}
@@ -124,29 +123,23 @@ func (x *assertion) refuse(err error) *Refusal {
 }
 
 func (x *assertion) once() run {
-	return x.stabilise(x.set, func() (*Look, bool, error) {
+	return x.stabilise(x.set, func() (*Look, error) {
 		var refs []page.Ref
 		if x.self != "" {
 			refs = append(refs, x.self)
 		}
 		q := x.want([]*Target{x.target}, []*Predicate{x.req.Expect}, refs...)
 		q.Again = true
-		l, err := x.lookFor(q)
-		if l == nil {
-			return nil, false, err
-		}
-		if l.Age() > x.set.Stale {
-			return l, false, nil
-		}
+		return x.lookFor(q)
+	}, func(l *Look) bool {
 		x.now = l
 		s := Scene{Now: l, Self: x.self, Target: x.target, Identity: x.opt.Identity}
 		if x.base != nil {
 			s.Before, s.Happened = x.base.before, x.tab.Happened(x.base.mark)
 		}
 		x.verdict = s.Evaluate(x.req.Expect)
-		match := x.verdict.Truth == True && !x.unanswered() && !x.working()
-		x.held = match
-		return l, match, nil
+		x.held = x.verdict.Truth == True && !x.unanswered() && !x.working()
+		return x.held
 	})
 }
 
@@ -240,10 +233,7 @@ func (x *assertion) fail(r run, leaf *Predicate, out *ExpectReply) {
 
 // element fills in what the target of the first part found.
 func (x *assertion) element(leaf *Predicate, out *ExpectReply) {
-	t := leaf.Target
-	if t == nil {
-		t = x.target
-	}
+	t := cmp.Or(leaf.Target, x.target)
 	if t == nil || x.now == nil {
 		return
 	}

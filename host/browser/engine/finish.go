@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"time"
@@ -98,12 +99,7 @@ func (e *Engine) inspect(tab page.Tab, since page.Mark, effect string) Diagnosti
 	return d
 }
 
-func reason(f *fault) string {
-	if f.detail != "" {
-		return f.detail
-	}
-	return string(f.code)
-}
+func reason(f *fault) string { return cmp.Or(f.detail, string(f.code)) }
 
 // changed reports whether the page differs from what it was before the dispatch; for
 // adjust, whether the value does.
@@ -127,12 +123,12 @@ func (a *act) current() *page.Node {
 	return nil
 }
 
+// lastLook is the page as it was seen last; nil when it was not.
+func (a *act) lastLook() *Look { return cmp.Or(a.after, a.before) }
+
 func (a *act) revision() int64 {
-	switch {
-	case a.after != nil:
-		return a.after.Revision
-	case a.before != nil:
-		return a.before.Revision
+	if l := a.lastLook(); l != nil {
+		return l.Revision
 	}
 	return 0
 }
@@ -234,10 +230,7 @@ func (a *act) tell(result string) {
 		DurationMS: (a.now() - a.started).Milliseconds(), Revision: a.revision(), URLHost: a.tab.Facts().Host,
 	}
 	if a.found != nil {
-		s.TargetID, s.Role = a.found.Element.StableID, a.found.Element.Role
-		if s.TargetID == "" {
-			s.TargetID = a.found.Element.ElementID
-		}
+		s.TargetID, s.Role = cmp.Or(a.found.Element.StableID, a.found.Element.ElementID), a.found.Element.Role
 	}
 	if a.res.FailureCode != nil {
 		s.Code, s.Reason, s.Class = *a.res.FailureCode, *a.res.FailureReason, a.res.Terminal.Class
@@ -312,11 +305,16 @@ func (t *tracer) add(stage, result string, m meta) {
 
 // trace is what was kept; outcome is settled by the caller.
 func (t *tracer) trace(success bool) Trace {
-	out := Trace{ActionID: t.id, Steps: t.steps, Outcome: stepFailure, Attempts: max(t.attempts, 1)}
+	outcome := stepResult(success, stepFailure)
+	return Trace{ActionID: t.id, Steps: t.steps, Outcome: outcome, Attempts: max(t.attempts, 1)}
+}
+
+// stepResult is what a step says that may succeed.
+func stepResult(success bool, otherwise string) string {
 	if success {
-		out.Outcome = stepSuccess
+		return stepSuccess
 	}
-	return out
+	return otherwise
 }
 
 // bounded drops members until the metadata fits: extra first, then from the end of

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/sluicehost/sluice/host/browser/page"
@@ -58,28 +59,20 @@ func dragEnds(a *act) (from, to page.Point, err error) {
 
 // dropPlace is the element that the target is dropped on; a.blocked says why there is
 // none.
-func dropPlace(a *act) (*page.Node, error) {
-	for from := a.now(); ; {
-		l, err := a.look([]*Target{a.req.Target, a.req.Drag.To}, nil, a.node())
-		if err != nil {
-			return nil, err
-		}
-		if l != nil {
-			found, miss := l.Resolve(a.opt.Identity, a.req.Drag.To, ResolveOptions{Verb: Hover})
-			if miss == nil {
-				return found.Node, nil
-			}
+func dropPlace(a *act) (place *page.Node, err error) {
+	read, err := a.watch(maxOpening, []*Target{a.req.Target, a.req.Drag.To}, func(l *Look) bool {
+		found, miss := l.Resolve(a.opt.Identity, a.req.Drag.To, ResolveOptions{Verb: Hover})
+		if miss == nil {
+			place = found.Node
+		} else {
 			a.blocked = "no_drop_target"
-			return nil, nil
 		}
-		if a.now()-from > maxOpening { // a page that does not answer
-			a.blocked = "drop_unread"
-			return nil, nil
-		}
-		if err := a.sleep(a.set.Interval); err != nil {
-			return nil, err
-		}
+		return true
+	})
+	if err == nil && !read { // a page that does not answer
+		a.blocked = "drop_unread"
 	}
+	return place, err
 }
 
 // scrolling is how far a scroll came.
@@ -120,9 +113,7 @@ func scrollSend(a *act) (page.Delivery, error) {
 // made when they come into view have no element before. false: the end is reached.
 func scrollOn(a *act, w *scrolling, all *page.Delivery) (bool, error) {
 	_, dy := direction(a.req.Scroll)
-	if dy == 0 {
-		dy = amount(a.req.Scroll)
-	}
+	dy = cmp.Or(dy, amount(a.req.Scroll))
 	before := a.proof.digests()
 	moved, d, err := a.tab.Scroll(a.ctx, scrollBox(a), 0, dy)
 	w.steps++
@@ -170,12 +161,7 @@ func scrollBox(a *act) page.Ref {
 	return ""
 }
 
-func amount(s ScrollArgs) float64 {
-	if s.Amount == 0 {
-		return 0.7
-	}
-	return s.Amount
-}
+func amount(s ScrollArgs) float64 { return cmp.Or(s.Amount, 0.7) }
 
 func direction(s ScrollArgs) (dx, dy float64) {
 	switch s.Direction {

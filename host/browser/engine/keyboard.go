@@ -111,10 +111,7 @@ func (a *act) focusSealed() bool {
 	if _, ok := filled[a.resume]; ok {
 		return true
 	}
-	l := a.after
-	if l == nil {
-		l = a.before
-	}
+	l := a.lastLook()
 	return l == nil || slices.ContainsFunc(l.Nodes, func(n page.Node) bool {
 		_, ok := filled[n.Ref]
 		return ok && n.State.Focused != nil && *n.State.Focused

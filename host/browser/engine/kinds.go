@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/sluicehost/sluice/host/browser/page"
@@ -64,9 +65,9 @@ func (a *act) node() page.Ref {
 // Click.
 
 func clickSend(a *act) (page.Delivery, error) {
-	c := page.Click{At: a.point, Button: a.req.Click.Button, Count: max(a.req.Click.Count, 1), Modifiers: a.req.Click.Modifiers, Hold: a.req.Click.Hold, Aimed: true}
-	if c.Button == "" {
-		c.Button = "left"
+	r := a.req.Click
+	c := page.Click{
+		At: a.point, Button: cmp.Or(r.Button, "left"), Count: max(r.Count, 1), Modifiers: r.Modifiers, Hold: r.Hold, Aimed: true,
 	}
 	return a.delivered(a.tab.Click(a.ctx, c))
 }
@@ -128,11 +129,7 @@ func sum(a, b int) int {
 }
 
 func pressTell(a *act) {
-	l := a.after
-	if l == nil {
-		l = a.before
-	}
-	if n := focused(l); n != nil {
+	if n := focused(a.lastLook()); n != nil {
 		a.details["focused"] = map[string]any{"role": n.Role}
 	}
 }
@@ -192,10 +189,7 @@ func navigateSend(a *act) (page.Delivery, error) {
 			return page.Delivery{}, err
 		}
 	}
-	until := r.Until
-	if until == "" {
-		until = "dom"
-	}
+	until := cmp.Or(r.Until, "dom")
 	if r.Auth != nil {
 		release, err := a.tab.Login(a.ctx, origin(r.URL), a.login[0], a.login[1])
 		if err != nil {

@@ -1,13 +1,13 @@
 package engine
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/host/browser/page"
 )
@@ -43,7 +43,9 @@ func Parse(request []byte, base Settings) (*Request, *Refusal) {
 	p.verb()
 	if bad.code == "" {
 		p.common()
-		p.own()
+		if read := own[p.r.Verb]; read != nil {
+			read(&p)
+		}
 	}
 	if bad.code != "" {
 		return nil, &Refusal{Code: bad.code, Message: bad.message, Verb: p.r.Verb}
@@ -146,18 +148,12 @@ func (p *parser) dialogText() {
 	}
 }
 
-// profileName is what names of profiles look like, on the whole string.
-var profileName = regexp.MustCompile(`\A[A-Za-z0-9_-]{1,64}\z`)
-
-// ProfileName reports whether name may be the name of a profile.
-func ProfileName(name string) bool { return profileName.MatchString(name) }
-
 func (p *parser) open() {
 	a := OpenArgs{
 		Profile: p.text("profile", maxText), Persistent: p.flag("persistent", true), URL: p.text("url", maxURL),
 		Viewport: p.viewport(), Trace: p.flag("trace", false), Establish: p.flag("establish", false), Session: p.session(),
 	}
-	if p.has("profile") && !ProfileName(a.Profile) {
+	if p.has("profile") && !abi.IsProfileName(a.Profile) {
 		p.bad.set("profile_name_invalid", "profile name required, must be [A-Za-z0-9_-]+")
 	}
 	p.r.Open = a

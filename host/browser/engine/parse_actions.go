@@ -8,48 +8,28 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// own reads the members of the request's own verb.
-func (p *parser) own() {
-	switch p.r.Verb {
-	case Open:
-		p.open()
-	case Navigate:
-		p.navigate()
-	case Click:
-		p.click()
-	case Type, Fill:
-		p.typed()
-	case Clear:
-		p.r.Type.Clear = true
-	case Press:
-		p.press()
-	case Select:
-		p.choose()
-	case Check:
-		p.check()
-	case Adjust:
-		p.adjust()
-	case Scroll:
-		p.scroll()
-	case Drag:
-		p.drag()
-	case Upload:
-		p.upload()
-	case Wait:
-		p.wait()
-	case Expect:
-		p.expect()
-	case Extract:
-		p.extract()
-	case Snapshot:
-		p.snapshot()
-	case Screenshot:
-		p.screenshot()
-	case Cookies:
-		p.cookies()
-	case Mark:
-		p.r.Mark = MarkArgs{p.must("phase", maxName), p.flag("done", false)}
-	}
+// own reads the members of a request that are its verb's own.
+var own = map[Verb]func(*parser){
+	Open:       (*parser).open,
+	Navigate:   (*parser).navigate,
+	Click:      (*parser).click,
+	Type:       (*parser).typed,
+	Fill:       (*parser).typed,
+	Clear:      func(p *parser) { p.r.Type.Clear = true },
+	Press:      (*parser).press,
+	Select:     (*parser).choose,
+	Check:      (*parser).check,
+	Adjust:     (*parser).adjust,
+	Scroll:     (*parser).scroll,
+	Drag:       (*parser).drag,
+	Upload:     (*parser).upload,
+	Wait:       (*parser).wait,
+	Expect:     (*parser).expect,
+	Extract:    (*parser).extract,
+	Snapshot:   (*parser).snapshot,
+	Screenshot: (*parser).screenshot,
+	Cookies:    (*parser).cookies,
+	Mark:       func(p *parser) { p.r.Mark = MarkArgs{p.must("phase", maxName), p.flag("done", false)} },
 }
 
 func (p *parser) navigate() {

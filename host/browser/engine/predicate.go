@@ -38,7 +38,7 @@ func (p *Predicate) Compare(have string) bool {
 	}
 	want := p.Text
 	if p.Kind != "url" && p.Kind != "attribute" {
-		have, want = plain(have), plain(want)
+		have, want = fold(have), fold(want)
 	}
 	switch p.Op {
 	case "equals":
@@ -72,8 +72,6 @@ func (p *Predicate) expression(text string) *regexp.Regexp {
 	}
 	return re
 }
-
-func plain(text string) string { return strings.ToLower(strings.Join(strings.Fields(text), " ")) }
 
 // Bounds of an expression. RE2 takes linear time in the text; what is left to
 // bound is how large a program a short text makes, as ((a{99}){99}) does.

@@ -153,10 +153,7 @@ func (r *recovery) recover(strategy string, f *fault) *fault {
 		r.state.RetryDepth++
 	}
 	got := r.carry(strategy, f)
-	result := stepSuccess
-	if got != nil {
-		result = stepFailure
-	}
+	result := stepResult(got == nil, stepFailure)
 	r.count("recovery_total", "class", r.state.Class, "strategy", strategy, "result", result)
 	return got
 }
@@ -203,16 +200,6 @@ const maxLoading = 2 * time.Second
 // settled waits until the page does not say that it is loading, and no longer than
 // maxLoading.
 func (r *recovery) settled() error {
-	for from := r.now(); ; {
-		l, err := r.look(nil, nil)
-		if err != nil {
-			return err
-		}
-		if l != nil && l.Loading == nil || r.now()-from >= maxLoading {
-			return nil
-		}
-		if err := r.sleep(r.set.Interval); err != nil {
-			return err
-		}
-	}
+	_, err := r.watch(maxLoading, nil, func(l *Look) bool { return l.Loading == nil })
+	return err
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"regexp"
 	"time"
 
@@ -298,11 +299,11 @@ func (s Settings) Clamped(proof bool) Settings {
 	}
 	d := DefaultSettings
 	return Settings{
-		Window:     clamp(or(s.Window, d.Window), 500*time.Millisecond, 1500*time.Millisecond),
-		Count:      clamp(or(s.Count, d.Count), least, 5),
-		MaxRecheck: clamp(or(s.MaxRecheck, d.MaxRecheck), 1, 10),
-		Interval:   clamp(or(s.Interval, d.Interval), 100*time.Millisecond, 200*time.Millisecond),
-		Stale:      clamp(or(s.Stale, d.Stale), 300*time.Millisecond, 800*time.Millisecond),
+		Window:     clamp(cmp.Or(s.Window, d.Window), 500*time.Millisecond, 1500*time.Millisecond),
+		Count:      clamp(cmp.Or(s.Count, d.Count), least, 5),
+		MaxRecheck: clamp(cmp.Or(s.MaxRecheck, d.MaxRecheck), 1, 10),
+		Interval:   clamp(cmp.Or(s.Interval, d.Interval), 100*time.Millisecond, 200*time.Millisecond),
+		Stale:      clamp(cmp.Or(s.Stale, d.Stale), 300*time.Millisecond, 800*time.Millisecond),
 	}
 }
 
@@ -312,11 +313,3 @@ func (s Settings) Info() SettingsInfo {
 }
 
 func clamp[T ~int | ~int64 | ~float64](v, least, most T) T { return min(max(v, least), most) }
-
-func or[T comparable](v, instead T) T {
-	var zero T
-	if v == zero {
-		return instead
-	}
-	return v
-}

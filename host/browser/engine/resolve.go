@@ -93,7 +93,7 @@ func (a *act) resolved(f *fault, result string) *fault {
 	m := meta{"revision": a.revision()}
 	if r := a.res.Target; r != nil && r.Resolved != nil {
 		m["element_id"] = r.Resolved.ElementID
-		m["role"] = clip(r.Resolved.Role)
+		m["role"] = cutText(r.Resolved.Role, 80)
 		if r.Resolution != nil {
 			m["confidence"], m["reason"] = r.Resolution.Confidence, r.Resolution.Reason
 		}
@@ -209,7 +209,7 @@ func (a *act) find(l *Look) *fault {
 	if found.Rebound {
 		a.details["rebound"] = true
 	}
-	if found.Resolution.Confidence < a.opt.Threshold {
+	if found.Resolution.Confidence < threshold {
 		return a.reject("low_confidence")
 	}
 	return nil
@@ -285,7 +285,7 @@ func (t *try) reach() (*fault, error) {
 }
 
 func (t *try) check(ref page.Ref) (page.Readiness, error) {
-	ctx, cancel := context.WithTimeout(t.ctx, t.opt.ReadTimeout)
+	ctx, cancel := context.WithTimeout(t.ctx, readTimeout)
 	defer cancel()
 	return t.tab.Ready(ctx, ref, t.aim())
 }
@@ -321,7 +321,7 @@ func (t *try) fault(r page.Readiness) *fault {
 			return nil
 		}
 	case "obscured":
-		t.details["obscured_by"] = clip(r.By)
+		t.details["obscured_by"] = cutText(r.By, 80)
 	}
 	return t.reject(r.Fault)
 }
@@ -335,18 +335,6 @@ func same(was, is *page.Node, scrolled bool) bool {
 	}
 	a, b := was.Bounds.Center(), is.Bounds.Center()
 	return scrolled || math.Abs(a.X-b.X) <= 1 && math.Abs(a.Y-b.Y) <= 1
-}
-
-// clip cuts a page's word to what a trace may hold.
-func clip(s string) string {
-	if len(s) <= 80 {
-		return s
-	}
-	n := 80
-	for n > 0 && s[n]&0xC0 == 0x80 {
-		n--
-	}
-	return s[:n]
 }
 
 // selectorKind names the members of a target and none of their values.

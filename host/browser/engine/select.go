@@ -159,22 +159,14 @@ func toggleOptions(a *act) (page.Delivery, error) {
 
 // readOptions is the list as it is, once it is otherwise than it was; nil if it does not
 // become so.
-func readOptions(a *act, was *page.Node) (*page.Node, error) {
-	for from := a.now(); a.now()-from <= maxOpening; {
-		l, err := a.look([]*Target{a.req.Target}, nil, a.node())
-		if err != nil {
-			return nil, err
+func readOptions(a *act, was *page.Node) (is *page.Node, err error) {
+	_, err = a.watch(maxOpening, []*Target{a.req.Target}, func(l *Look) bool {
+		if n := l.Node(a.node()); n != nil && (was == nil || differences(was.Options, n.Options) > 0) {
+			is = n
 		}
-		if l != nil {
-			if n := l.Node(a.node()); n != nil && (was == nil || differences(was.Options, n.Options) > 0) {
-				return n, nil
-			}
-		}
-		if err := a.sleep(a.set.Interval); err != nil {
-			return nil, err
-		}
-	}
-	return nil, nil
+		return is != nil
+	})
+	return is, err
 }
 
 // wantsOption reports whether an option is one of several that are asked for.
@@ -201,27 +193,22 @@ const maxOpening = time.Second
 // openOptions waits for the options of a control that was just opened.
 func openOptions(a *act) (choice, error) {
 	c, _ := a.work.(choice)
-	for from := a.now(); ; {
-		l, err := a.look([]*Target{a.req.Target}, nil, a.node())
-		if err != nil {
-			return c, err
+	opened, err := a.watch(maxOpening, []*Target{a.req.Target}, func(l *Look) bool {
+		n := l.Node(a.node())
+		if n == nil {
+			return false
 		}
-		if l != nil {
-			if n := l.Node(a.node()); n != nil {
-				if i := optionIn(a, n); i >= 0 {
-					c.option, c.index, c.closed = n.Options[i], i, true
-					a.work = c
-					return c, nil
-				}
-			}
+		i := optionIn(a, n)
+		if i >= 0 {
+			c.option, c.index, c.closed = n.Options[i], i, true
+			a.work = c
 		}
-		if a.now()-from > maxOpening {
-			return c, page.ErrKind
-		}
-		if err := a.sleep(a.set.Interval); err != nil {
-			return c, err
-		}
+		return i >= 0
+	})
+	if err == nil && !opened {
+		err = page.ErrKind
 	}
+	return c, err
 }
 
 func selectTell(a *act) {

@@ -30,7 +30,7 @@ func TestTraceIsBounded(t *testing.T) {
 }
 
 func TestClipKeepsCharacters(t *testing.T) {
-	if got := clip("x" + strings.Repeat("ü", 60)); len(got) != 79 || strings.Contains(got, "\uFFFD") {
+	if got := cutText("x"+strings.Repeat("ü", 60), 80); len(got) != 79 || strings.Contains(got, "\uFFFD") {
 		t.Errorf("%d bytes: %q", len(got), got)
 	}
 }

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -132,7 +131,7 @@ func (v *verb) read(q page.Query) (*page.Observation, error) {
 	if err := v.gate(); err != nil {
 		return nil, err
 	}
-	most := v.opt.ReadTimeout
+	most := readTimeout
 	if q.Patient {
 		most *= 4
 	}
@@ -187,6 +186,25 @@ func (v *verb) look(targets []*Target, predicates []*Predicate, refs ...page.Ref
 	return v.lookFor(v.want(targets, predicates, refs...))
 }
 
+// watch looks until what was looked for is there; false when that took too long.
+func (a *act) watch(most time.Duration, targets []*Target, there func(*Look) bool) (bool, error) {
+	for from := a.now(); ; {
+		l, err := a.look(targets, nil, a.proof.refs()...)
+		if err != nil {
+			return false, err
+		}
+		if l != nil && there(l) {
+			return true, nil
+		}
+		if a.now()-from >= most {
+			return false, nil
+		}
+		if err := a.sleep(a.set.Interval); err != nil {
+			return false, err
+		}
+	}
+}
+
 // want is the query for what the targets and predicates need.
 func (v *verb) want(targets []*Target, predicates []*Predicate, refs ...page.Ref) page.Query {
 	q := Want(v.opt.Identity, targets, predicates)
@@ -226,15 +244,9 @@ func (v *verb) noted(o *page.Observation) {
 	}
 }
 
-// settings are those of one check: the request's, else the connection's, else the
-// defaults, each clamped. Proof takes two matches at least.
-func (v *verb) settings(proof bool) Settings {
-	r, c := v.req.Verify, v.opt.Settings
-	return Settings{
-		Window: cmp.Or(r.Window, c.Window), Count: cmp.Or(r.Count, c.Count), MaxRecheck: cmp.Or(r.MaxRecheck, c.MaxRecheck),
-		Interval: cmp.Or(r.Interval, c.Interval), Stale: cmp.Or(r.Stale, c.Stale),
-	}.Clamped(proof)
-}
+// settings are those of one check: the request's, else the defaults, each clamped. Proof
+// takes two matches at least.
+func (v *verb) settings(proof bool) Settings { return v.req.Verify.Clamped(proof) }
 
 // stability is what is told of a run of the routine.
 func stability(s Settings, r run) Stability {

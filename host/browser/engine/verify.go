@@ -207,23 +207,18 @@ func (p *proof) stabilised() run {
 
 // prove runs the routine on the delta once.
 func (p *proof) prove() run {
-	return p.stabilise(p.set, func() (*Look, bool, error) {
+	return p.stabilise(p.set, func() (*Look, error) {
 		q := p.want([]*Target{p.req.Target}, []*Predicate{p.delta}, p.refs()...)
 		q.Again = true // the target was resolved in a look of its own
-		l, err := p.lookFor(q)
-		if l == nil {
-			return nil, false, err
-		}
-		if l.Age() > p.set.Stale {
-			return l, false, nil
-		}
+		return p.lookFor(q)
+	}, func(l *Look) bool {
 		p.seen(l)
 		match := p.judge(l)
 		if match && p.working() {
 			p.streak = 0
-			return l, false, nil
+			return false
 		}
-		return l, p.steady(match), nil
+		return p.steady(match)
 	})
 }
 
@@ -291,18 +286,20 @@ func (p *proof) richer() (bool, error) {
 	return false, nil
 }
 
-// stabilise runs the routine over looks and writes its reads and its end down.
-func (v *verb) stabilise(s Settings, take func() (*Look, bool, error)) run {
+// stabilise runs the routine over looks and writes its reads and its end down. A look that
+// is too old is not judged.
+func (v *verb) stabilise(s Settings, take func() (*Look, error), judge func(*Look) bool) run {
 	r := stabilise(s, &uneven{verb: v}, func() (reading, error) {
 		if err := v.arrive(s); err != nil {
 			return reading{}, err
 		}
-		l, match, err := take()
+		l, err := take()
 		if err != nil {
 			return reading{}, err
 		}
+		match := l != nil && l.Age() <= s.Stale && judge(l)
 		got := reading{read: l != nil, match: match}
-		result, m := stepRetry, meta{"read": l != nil}
+		m := meta{"read": l != nil}
 		if l != nil {
 			got.age = l.Age()
 			m["revision"], m["age_ms"] = l.Revision, got.age.Milliseconds()
@@ -310,17 +307,12 @@ func (v *verb) stabilise(s Settings, take func() (*Look, bool, error)) run {
 				v.count("stale_reads_total")
 			}
 		}
-		if match {
-			result = stepSuccess
-		}
-		v.tracer.add(stageVerify, result, m)
+		v.tracer.add(stageVerify, stepResult(match, stepRetry), m)
 		return got, nil
 	})
-	result := stepSuccess
-	if r.outcome != holds {
-		result = stepFailure
-	}
-	v.tracer.add(stageStabilize, result, meta{"attempts": r.attempts, "stable": r.stable, "window_ms": s.Window.Milliseconds(), "outcome": r.outcome.String()})
+	v.tracer.add(stageStabilize, stepResult(r.outcome == holds, stepFailure), meta{
+		"attempts": r.attempts, "stable": r.stable, "window_ms": s.Window.Milliseconds(), "outcome": r.outcome.String(),
+	})
 	return r
 }
 
@@ -330,10 +322,8 @@ func (o outcome) String() string {
 
 // digests are of the page as it was seen last.
 func (p *proof) digests() page.Digests {
-	for _, l := range []*Look{p.after, p.before} {
-		if l != nil {
-			return l.Digests
-		}
+	if l := p.lastLook(); l != nil {
+		return l.Digests
 	}
 	return page.Digests{}
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -20,7 +21,7 @@ type Sight struct {
 
 // Await says whether the condition of a wait is met in this look: exists, not_exists,
 // visible, hidden, clickable, load or navigation. page_change and ui_change take several
-// looks (Turning, Settling).
+// looks.
 func (s *Scene) Await(w *WaitArgs, t *Target) Sight {
 	switch w.For {
 	case "load":
@@ -150,13 +151,14 @@ type WaitError struct {
 // A waiting is one wait while it runs.
 type waiting struct {
 	*verb
-	set     Settings
-	base    *past
-	mark    page.Mark
-	sight   Sight
-	now     *Look
-	turning Turning
-	polls   int
+	set   Settings
+	base  *past
+	mark  page.Mark
+	sight Sight
+	now   *Look
+	polls int
+	// previous and last are fingerprints: of the page before, and of the latest look.
+	previous, last string
 }
 
 // wait synchronises: its success says that a condition was met, and nothing about
@@ -203,39 +205,30 @@ func (w *waiting) baseline() {
 		w.base, w.mark = p, p.mark
 		p.consumed = true
 	}
-	w.turning.Previous = w.req.Wait.Fingerprint
-	if w.turning.Previous == "" && w.base != nil && w.base.before != nil {
-		w.turning.Previous = w.base.before.Fingerprint
+	w.previous = w.req.Wait.Fingerprint
+	if w.previous == "" && w.base != nil && w.base.before != nil {
+		w.previous = w.base.before.Fingerprint
 	}
 }
 
 func (w *waiting) once() run {
-	return w.stabilise(w.set, func() (*Look, bool, error) {
-		l, err := w.look([]*Target{w.req.Target}, nil)
-		if l == nil {
-			return nil, false, err
-		}
-		if l.Age() > w.set.Stale {
-			return l, false, nil
-		}
+	read := func() (*Look, error) { return w.look([]*Target{w.req.Target}, nil) }
+	return w.stabilise(w.set, read, func(l *Look) bool {
 		w.now = l
 		if w.req.Wait.For == "page_change" {
-			return l, w.changed(l), nil
+			return w.changed(l)
 		}
 		s := Scene{Now: l, Happened: w.tab.Happened(w.mark), Identity: w.opt.Identity}
 		w.sight = s.Await(&w.req.Wait, w.req.Target)
-		return l, w.sight.Met, nil
+		return w.sight.Met
 	})
 }
 
 // changed compares fingerprints; without one to compare with the first one is it.
 // Two reads that follow each other have to differ from it.
 func (w *waiting) changed(l *Look) bool {
-	if w.turning.Previous == "" {
-		w.turning.Previous = l.Fingerprint
-	}
-	w.turning.Take(l.Fingerprint)
-	return l.Fingerprint != "" && l.Fingerprint != w.turning.Previous
+	w.previous, w.last = cmp.Or(w.previous, l.Fingerprint), cmp.Or(l.Fingerprint, w.last)
+	return l.Fingerprint != "" && l.Fingerprint != w.previous
 }
 
 func (w *waiting) reply(r run, attempts int) *WaitReply {
@@ -243,7 +236,7 @@ func (w *waiting) reply(r run, attempts int) *WaitReply {
 		Metrics:     Metrics{(w.clock.now() - w.started).Milliseconds(), w.polls, attempts},
 		Requested:   Requested{Condition: w.req.Wait.For, Match: w.req.Wait.Index},
 		Observed:    Matches{Matched: w.sight.Matched, Satisfied: r.outcome == holds, SelectedIndex: w.sight.SelectedIndex},
-		Fingerprint: w.turning.Last}
+		Fingerprint: w.last}
 	if t := w.req.Target; t != nil {
 		out.Requested.Selector, out.Requested.ElementID = t.Selector, t.ElementID
 	}

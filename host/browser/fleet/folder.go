@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -11,20 +12,13 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/browser/engine"
 )
 
-// MaxName is how long the name of a profile may be, in bytes.
-const MaxName = 64
-
 // CheckName refuses what is no name of a profile; nil when it is one.
 func CheckName(name string) *engine.Refusal {
-	for i := range len(name) {
-		if c := name[i]; !(c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_' || c == '-') {
-			return badName()
-		}
-	}
-	if name == "" || len(name) > MaxName {
+	if !abi.IsProfileName(name) {
 		return badName()
 	}
 	return nil
@@ -37,12 +31,7 @@ func badName() *engine.Refusal {
 // Name is the first of the names that is one: of the request, of the owner's setting,
 // of the manifest, and the id of the connection. It is not rewritten to fit.
 func Name(request, setting, manifest, connection string) string {
-	for _, name := range []string{request, setting, manifest} {
-		if name != "" {
-			return name
-		}
-	}
-	return connection
+	return cmp.Or(request, setting, manifest, connection)
 }
 
 // isElement reports whether a text is the name of one entry of a directory that

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/sluicehost/sluice/host/browser/engine"
@@ -57,13 +58,9 @@ func (s *slots) leave(w *waiter, scheduled bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	queue := s.queue(scheduled)
-	for i, other := range *queue {
-		if other == w {
-			*queue = append((*queue)[:i:i], (*queue)[i+1:]...)
-			return true
-		}
-	}
-	return false
+	waiting := len(*queue)
+	*queue = slices.DeleteFunc(*queue, func(other *waiter) bool { return other == w })
+	return len(*queue) < waiting
 }
 
 // give hands a slot to whoever is next.

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -282,10 +283,7 @@ const (
 
 // Interval is d within its bounds; 0 is the default.
 func Interval(d time.Duration) time.Duration {
-	if d == 0 {
-		return DefaultInterval
-	}
-	return min(max(d, minInterval), maxInterval)
+	return min(max(cmp.Or(d, DefaultInterval), minInterval), maxInterval)
 }
 
 // Watch probes the surface while an interaction is watched, until ctx ends or the

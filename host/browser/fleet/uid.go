@@ -41,18 +41,10 @@ func (u *uids) of(f *folders, connection string) (int, error) {
 			return uid, err
 		}
 	}
-	taken, err := u.taken(f)
-	if err != nil {
+	if uid, err = u.free(f, u.first, 1); err != nil {
 		return 0, err
 	}
-	for uid := u.first; uid <= u.last; uid++ {
-		if mine, err := u.free(uid, taken); err != nil {
-			return 0, err
-		} else if mine {
-			return uid, f.root.WriteFile(filepath.Join(connection, ".uid"), []byte(strconv.Itoa(uid)+"\n"), 0o600)
-		}
-	}
-	return 0, errNoUID
+	return uid, f.root.WriteFile(filepath.Join(connection, ".uid"), []byte(strconv.Itoa(uid)+"\n"), 0o600)
 }
 
 // borrow is a uid that no connection has; give returns it.
@@ -62,27 +54,30 @@ func (u *uids) borrow(f *folders) (int, error) {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	uid, err := u.free(f, u.last, -1)
+	if err != nil {
+		return 0, err
+	}
+	u.pool[uid] = true
+	return uid, nil
+}
+
+// free claims the first uid that nothing of this host has, from one end of the range to the
+// other. The caller holds mu.
+func (u *uids) free(f *folders, from, step int) (int, error) {
 	taken, err := u.taken(f)
 	if err != nil {
 		return 0, err
 	}
-	for uid := u.last; uid >= u.first; uid-- {
-		if mine, err := u.free(uid, taken); err != nil {
-			return 0, err
-		} else if mine {
-			u.pool[uid] = true
-			return uid, nil
+	for uid := from; uid >= u.first && uid <= u.last; uid += step {
+		if taken[uid] {
+			continue
+		}
+		if mine, err := u.claimed.take(uid); mine || err != nil {
+			return uid, err
 		}
 	}
 	return 0, errNoUID
-}
-
-// free claims a uid that nothing of this host has. The caller holds mu.
-func (u *uids) free(uid int, taken map[int]bool) (bool, error) {
-	if taken[uid] {
-		return false, nil
-	}
-	return u.claimed.take(uid)
 }
 
 // close gives all claims back.

@@ -120,15 +120,15 @@ type Readiness struct {
 	// Fault is "" when the node can be acted on, else the first check that failed:
 	// detached, not_visible, zero_size, disabled, readonly, unstable,
 	// outside_viewport or obscured.
-	Fault string
+	Fault string `json:"fault"`
 	// Else is, for unstable, the first of the checks after it that failed too; "" when
 	// all of them passed. Point and Owner are filled in then.
-	Else string
+	Else string `json:"else"`
 	// By is the role, or tag, of what covers it.
-	By    string
-	Point Point // where to act
-	Node  Node  // as it is now, to compare it with the node that was chosen
-	Owner Ref   // the element that was hit
+	By    string `json:"by"`
+	Point Point  `json:"point"` // where to act
+	Node  Node   `json:"node"`  // as it is now, to compare it with the node that was chosen
+	Owner Ref    `json:"owner"` // the element that was hit
 }
 
 // A Click is one or more clicks at a point.

@@ -121,7 +121,7 @@ func (h *controls) list(ctx context.Context, w *viewer, screen page.Screen) erro
 		}
 		id := strconv.Itoa(i)
 		h.elements[id] = n
-		list = append(list, map[string]any{"id": id, "role": clean(role(n), 64), "name": clean(called(n), maxName),
+		list = append(list, map[string]any{"id": id, "role": clean(cmp.Or(n.Role, n.Tag), 64), "name": clean(called(n), maxName),
 			"editable": n.Editable && !n.ReadOnly, "opens": n.Tag == "select" || n.Tag == "input" && pickers[n.Type], "disabled": n.Disabled, "secret": n.Secret})
 	}
 	w.send(outgoing{"type": "elements", "elements": list})
@@ -136,13 +136,6 @@ func called(n page.Node) string {
 		text = ""
 	}
 	return cmp.Or(n.Name, n.Label, n.Placeholder, text)
-}
-
-func role(n page.Node) string {
-	if n.Role != "" {
-		return n.Role
-	}
-	return n.Tag
 }
 
 // element acts on one of the list.

@@ -37,13 +37,7 @@ func (b *inbox) put(m message) bool {
 		return true
 	}
 	if len(b.list) >= maxWaiting {
-		kept := b.list[:0]
-		for _, o := range b.list {
-			if !o.move {
-				kept = append(kept, o)
-			}
-		}
-		b.list = kept
+		b.list = slices.DeleteFunc(b.list, func(o message) bool { return o.move })
 	}
 	if len(b.list) >= maxWaiting {
 		return false

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"slices"
@@ -210,9 +211,7 @@ func side(f float64) bool { return f == math.Trunc(f) && f >= 240 && f <= 3840 }
 // Viewport makes the one of a request to mint; nil when it is none.
 func Viewport(width, height, scale float64, mobile bool) *page.Viewport {
 	var m message
-	if scale == 0 {
-		scale = 1
-	}
+	scale = cmp.Or(scale, 1)
 	if !viewport(&wire{Width: &width, Height: &height, Scale: &scale, Mobile: mobile}, &m) {
 		return nil
 	}

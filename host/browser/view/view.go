@@ -8,6 +8,8 @@ import (
 	"encoding/base64"
 	"errors"
 	"io"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -62,10 +64,7 @@ func (v *Views) Quiesce() {
 func (v *Views) Close() {
 	v.mu.Lock()
 	v.closed = true
-	runs := make([]*Run, 0, len(v.runs))
-	for _, r := range v.runs {
-		runs = append(runs, r)
-	}
+	runs := slices.Collect(maps.Values(v.runs))
 	v.mu.Unlock()
 	for _, r := range runs {
 		v.endAll(r, func(*session) bool { return true }, CloseGoing, ReasonStopping)

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -74,10 +75,7 @@ func (w *viewer) serve(resume string) {
 	w.mu.Lock()
 	code, reason := w.code, w.reason
 	w.mu.Unlock()
-	if code == 0 {
-		code = CloseDone
-	}
-	w.conn.Close(code, reason)
+	w.conn.Close(cmp.Or(code, CloseDone), reason)
 }
 
 // close ends the connection with a reason; the first one counts. What waits to be

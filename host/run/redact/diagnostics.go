@@ -22,12 +22,12 @@ func Diagnostics(raw json.RawMessage) json.RawMessage {
 	if err != nil {
 		return nil
 	}
-	out, err := encode(Value(v, 1))
+	out, err := Marshal(Value(v, 1))
 	if err != nil {
 		return nil
 	}
 	if len(out) > maxDiagnosticsBytes {
-		out, _ = encode(overflow("size_overflow", 0))
+		out, _ = Marshal(overflow("size_overflow", 0))
 	}
 	return out
 }
@@ -93,8 +93,8 @@ func boundObject(v strictjson.Value, level int) any {
 	return out
 }
 
-// encode is json.Marshal without HTML escapes, so that texts read as written.
-func encode(v any) ([]byte, error) {
+// Marshal is json.Marshal without HTML escapes, so that texts read as written.
+func Marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)

@@ -1,6 +1,6 @@
 //go:build unix
 
-package vault
+package private
 
 import (
 	"errors"
@@ -20,18 +20,18 @@ func exposed(fi fs.FileInfo) bool { return fi.Mode().Perm()&0o077 != 0 }
 
 func syncDir(f *os.File) error { return f.Sync() }
 
-// lock waits for a lock on an open directory. Every opening has its own, so it
-// keeps goroutines apart as it does processes.
-func lock(f *os.File, how lockKind) (release func(), err error) {
-	op := syscall.LOCK_SH
-	if how == exclusive {
-		op = syscall.LOCK_EX
+// Lock waits for a lock on an open directory, which keeps out everybody, or those who
+// change something when it is shared. Every opening has its own, so it keeps goroutines
+// apart as it does processes.
+func Lock(f *os.File, shared bool) (release func(), err error) {
+	op := syscall.LOCK_EX
+	if shared {
+		op = syscall.LOCK_SH
 	}
 	for {
 		err := syscall.Flock(int(f.Fd()), op)
-		if errors.Is(err, syscall.EINTR) {
-			continue
+		if !errors.Is(err, syscall.EINTR) {
+			return func() {}, err // closing f gives it back
 		}
-		return func() {}, err // closing f gives it back
 	}
 }

@@ -1,0 +1,81 @@
+// Package private opens files and directories that have to be this user's alone: the
+// vault, the audit log. It trusts nothing about the disk: what others can reach, what
+// somebody else owns, and what is a link, a pipe or anything but what belongs there is
+// refused, never followed and never repaired in silence.
+//
+// The error of a refusal wraps the one that is passed as unsafe, by which callers know it.
+package private
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// Check refuses what is not of the type, not ours, or not ours alone, with the command that
+// repairs it.
+func Check(fi fs.FileInfo, path string, typ fs.FileMode, unsafe error) error {
+	switch {
+	case fi.Mode().Type() != typ && typ == fs.ModeDir:
+		return fmt.Errorf("%w: %s is no directory; move it away", unsafe, path)
+	case fi.Mode().Type() != typ:
+		return fmt.Errorf("%w: %s is no regular file; move it away", unsafe, path)
+	case foreign(fi):
+		return fmt.Errorf("%w: %s belongs to another user; if you trust it, make it yours: chown %d %s",
+			unsafe, path, os.Geteuid(), path)
+	case exposed(fi):
+		return fmt.Errorf("%w: others can reach %s; if nobody did, run: chmod go-rwx %s", unsafe, path, path)
+	}
+	return nil
+}
+
+// Same refuses what was opened when it is not what was looked at before.
+func Same(before, now fs.FileInfo, path string, unsafe error) error {
+	if !os.SameFile(before, now) {
+		return fmt.Errorf("%w: %s was replaced while it was opened", unsafe, path)
+	}
+	return nil
+}
+
+// OpenFile opens a regular file of ours in a directory; path is for errors.
+func OpenFile(root *os.Root, name, path string, flags int, unsafe error) (*os.File, fs.FileInfo, error) {
+	before, err := root.Lstat(name)
+	if err == nil {
+		err = Check(before, path, 0, unsafe)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := root.OpenFile(name, flags|syscall.O_NONBLOCK, 0) // whatever it is by now, opening it must not wait
+	if err != nil {
+		return nil, nil, err
+	}
+	now, err := f.Stat()
+	if err == nil {
+		err = Same(before, now, path, unsafe)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, f.Close())
+	}
+	return f, now, nil
+}
+
+// Sync puts what was done to the names in a directory on the device.
+func Sync(root *os.Root) error {
+	f, err := root.Open(".")
+	if err != nil {
+		return err
+	}
+	return errors.Join(syncDir(f), f.Close())
+}
+
+// SyncPath is Sync of the directory at a path.
+func SyncPath(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(syncDir(f), f.Close())
+}
