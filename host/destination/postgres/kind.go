@@ -28,10 +28,17 @@ var _ destination.Kind = Kind{}
 func (Kind) Scheme() string { return "postgres://" }
 
 // Check implements destination.Kind.
-func (Kind) Check(text string) (shown string, err error) {
+func (Kind) Check(text, dataDir string) (shown string, err error) {
 	a, err := parse(text)
 	if err != nil {
 		return "", err
+	}
+	for _, name := range []string{"sslrootcert", "sslcert", "sslkey"} {
+		if path := a.query.Get(name); path != "" && path != "system" {
+			if err := destination.CheckPath(path, dataDir); err != nil {
+				return "", fmt.Errorf("%s: %w", name, err)
+			}
+		}
 	}
 	return a.shown(), nil
 }
