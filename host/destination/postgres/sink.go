@@ -92,13 +92,18 @@ func (s *Sink) drop(conn *pgconn.PgConn) {
 	_ = conn.Close(ctx) // it is of no use any more
 }
 
-// query runs statements, divided by semicolons, and returns the rows of the last one.
-func (s *Sink) query(ctx context.Context, sql string) ([][][]byte, error) {
+// query runs statements, divided by semicolons, and returns the rows of the last that has any.
+func (s *Sink) query(ctx context.Context, sql string) (rows [][][]byte, err error) {
 	results, err := s.conn.Exec(ctx, sql).ReadAll()
-	if err != nil || len(results) == 0 {
+	if err != nil {
 		return nil, err
 	}
-	return results[len(results)-1].Rows, nil
+	for _, r := range results {
+		if len(r.Rows) > 0 {
+			rows = r.Rows
+		}
+	}
+	return rows, nil
 }
 
 func (s *Sink) exec(ctx context.Context, sql string) error {
@@ -137,34 +142,32 @@ const (
 
 // claim makes schema and meta table where they are missing, and takes the row of the fence.
 func (s *Sink) claim(ctx context.Context, o destination.Owner) error {
-	return s.step(ctx, func(ctx context.Context) error {
+	// Two who come first make what is missing one after the other.
+	lock := "SELECT pg_advisory_xact_lock(hashtext(" + literal("sluice:"+s.address.schema) + "))"
+	return s.step(ctx, lock, func(ctx context.Context, _ [][][]byte) (end string, err error) {
 		if err := s.found(ctx); err != nil {
-			return err
+			return "", err
 		}
 		rows, err := s.query(ctx, "SELECT value FROM "+s.meta()+" WHERE name = "+literal(ownerRow)+" FOR UPDATE")
 		if err != nil {
-			return err
+			return "", err
 		}
 		var c claim
 		if len(rows) > 0 {
 			if err := json.Unmarshal(rows[0][0], &c); err != nil {
-				return foreign(destination.MetaTable)
+				return "", foreign(destination.MetaTable)
 			}
 		}
 		if c.Host != "" && (c.Host != o.Host || c.Destination != o.Destination) && !o.TakeOver {
-			return destination.ErrClaimed
+			return "", destination.ErrClaimed
 		}
 		s.epoch = c.Epoch + 1
-		return s.setMeta(ctx, ownerRow, claim{o.Host, o.Destination, s.epoch}, s.epoch)
+		return s.setMeta(ownerRow, claim{o.Host, o.Destination, s.epoch}, s.epoch)
 	})
 }
 
 // found makes schema and meta table where they are missing.
 func (s *Sink) found(ctx context.Context) error {
-	// Two who come first make them one after the other.
-	if err := s.exec(ctx, "SELECT pg_advisory_xact_lock(hashtext("+literal("sluice:"+s.address.schema)+"))"); err != nil {
-		return err
-	}
 	rows, err := s.query(ctx, "SELECT 1 FROM pg_namespace WHERE nspname = "+literal(s.address.schema))
 	if err != nil {
 		return err
@@ -189,41 +192,42 @@ func (s *Sink) found(ctx context.Context) error {
 	return nil
 }
 
-// setMeta writes a row of the meta table: number is what a transaction looks at first, the
-// epoch of the owner or the mark of a stream.
-func (s *Sink) setMeta(ctx context.Context, name string, value any, number int64) error {
+// setMeta is the statement that writes a row of the meta table: number is what a
+// transaction looks at first, the epoch of the owner or the mark of a stream.
+func (s *Sink) setMeta(name string, value any, number int64) (sql string, err error) {
 	text, err := json.Marshal(value)
-	if err != nil {
-		return err
-	}
-	return s.exec(ctx, fmt.Sprintf("INSERT INTO %s VALUES (%s, %s, %d) ON CONFLICT (name) DO UPDATE SET value = excluded.value, number = excluded.number",
-		s.meta(), literal(name), literal(string(text)), number))
+	return fmt.Sprintf("INSERT INTO %s VALUES (%s, %s, %d) ON CONFLICT (name) DO UPDATE SET value = excluded.value, number = excluded.number",
+		s.meta(), literal(name), literal(string(text)), number), err
 }
 
-// step does all of do in one transaction, or nothing.
-func (s *Sink) step(ctx context.Context, do func(context.Context) error) (err error) {
+// step does all of do in one transaction, or nothing. Each way to the server and back
+// counts: begin goes with what begins the transaction and has its last rows for do, and the
+// end that do returns goes with the commit.
+func (s *Sink) step(ctx context.Context, begin string, do func(ctx context.Context, rows [][][]byte) (end string, err error)) (err error) {
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	if err := s.exec(ctx, "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"); err != nil {
-		return err
-	}
 	defer func() {
 		if err != nil {
 			s.rollback(ctx)
 		}
 	}()
-	if err := do(ctx); err != nil {
+	rows, err := s.query(ctx, "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; "+begin)
+	if err != nil {
 		return err
 	}
-	return s.exec(ctx, "COMMIT")
+	end, err := do(ctx, rows)
+	if err != nil {
+		return err
+	}
+	return s.exec(ctx, end+"; COMMIT")
 }
 
 // rollback ends a transaction that failed; where that fails too, the connection ends.
 func (s *Sink) rollback(ctx context.Context) {
-	if s.conn.IsClosed() || s.exec(ctx, "ROLLBACK") == nil {
+	if s.conn.IsClosed() || s.conn.TxStatus() == 'I' || s.exec(ctx, "ROLLBACK") == nil {
 		return
 	}
 	s.drop(s.conn)
@@ -233,24 +237,21 @@ func (s *Sink) rollback(ctx context.Context) {
 var errDone = errors.New("done before")
 
 // own is step, unless another claimed the schema since. id is the stream that it is about,
-// of which at is given the mark, -1 where the destination has nothing of it.
-func (s *Sink) own(ctx context.Context, id *destination.StreamID, do func(ctx context.Context, at int64) error) error {
-	want := []string{literal(ownerRow)}
+// of which at is the mark, -1 where the destination has nothing of it.
+func (s *Sink) own(ctx context.Context, id *destination.StreamID, do func(ctx context.Context, at int64) (end string, err error)) error {
+	names := literal(ownerRow)
 	if id != nil {
-		want = append(want, literal(nameOf(*id)))
+		names += ", " + literal(nameOf(*id))
 	}
-	err := s.step(ctx, func(ctx context.Context) error {
-		// The fence is locked before anything is read.
-		rows, err := s.query(ctx, "SELECT number FROM "+s.meta()+" WHERE name = "+literal(ownerRow)+" FOR UPDATE; SELECT name = "+literal(ownerRow)+
-			", number FROM "+s.meta()+" WHERE name IN ("+strings.Join(want, ", ")+")")
-		if err != nil {
-			return err
-		}
+	// The fence is locked before anything is read.
+	begin := fmt.Sprintf("SELECT number FROM %s WHERE name = %s FOR UPDATE; SELECT name = %[2]s, number FROM %[1]s WHERE name IN (%[3]s); SAVEPOINT begun",
+		s.meta(), literal(ownerRow), names)
+	err := s.step(ctx, begin, func(ctx context.Context, rows [][][]byte) (end string, err error) {
 		epoch, at := int64(-1), int64(-1)
 		for _, row := range rows {
 			n, err := strconv.ParseInt(string(row[1]), 10, 64)
 			if err != nil {
-				return foreign(destination.MetaTable)
+				return "", foreign(destination.MetaTable)
 			}
 			if string(row[0]) == "t" {
 				epoch = n
@@ -259,7 +260,7 @@ func (s *Sink) own(ctx context.Context, id *destination.StreamID, do func(ctx co
 			}
 		}
 		if epoch != s.epoch {
-			return destination.ErrFenced
+			return "", destination.ErrFenced
 		}
 		return do(ctx, at)
 	})
@@ -307,18 +308,19 @@ func nameOf(id destination.StreamID) string {
 func (s *Sink) Apply(ctx context.Context, b *destination.Batch) error {
 	straight := b.From == nil || s.fresh[b.ID] // may be copied into the table itself
 	var collided bool
-	err := s.own(ctx, &b.ID, func(ctx context.Context, at int64) error {
+	err := s.own(ctx, &b.ID, func(ctx context.Context, at int64) (end string, err error) {
 		if err := s.expected(ctx, b, at); err != nil {
-			return err
+			return "", err
 		}
 		if err := s.prepare(ctx, b); err != nil {
-			return err
+			return "", err
 		}
-		var err error
-		if collided, err = s.write(ctx, b, straight); err != nil {
-			return err
+		end, collided, err = s.write(ctx, b, straight)
+		if err != nil {
+			return "", err
 		}
-		return s.setMeta(ctx, nameOf(b.ID), b.To, int64(b.To.Mark)) // #nosec G115 -- versions count changes
+		mark, err := s.setMeta(nameOf(b.ID), b.To, int64(b.To.Mark)) // #nosec G115 -- versions count changes
+		return end + mark, err
 	})
 	if err != nil {
 		delete(s.fresh, b.ID)
@@ -354,13 +356,12 @@ func (s *Sink) expected(ctx context.Context, b *destination.Batch, at int64) err
 // Clear implements destination.Sink.
 func (s *Sink) Clear(ctx context.Context, id destination.StreamID) error {
 	delete(s.fresh, id)
-	return s.own(ctx, nil, func(ctx context.Context, _ int64) error {
+	return s.own(ctx, nil, func(ctx context.Context, _ int64) (end string, err error) {
 		have, err := s.holdings(ctx)
-		h, there := have[id]
-		if err != nil || !there {
-			return err
+		if h, there := have[id]; there {
+			end = "DROP TABLE IF EXISTS " + s.in(h.Table) + "; DELETE FROM " + s.meta() + " WHERE name = " + literal(nameOf(id))
 		}
-		return s.exec(ctx, "DROP TABLE IF EXISTS "+s.in(h.Table)+"; DELETE FROM "+s.meta()+" WHERE name = "+literal(nameOf(id)))
+		return end, err
 	})
 }
 

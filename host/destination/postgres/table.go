@@ -117,22 +117,20 @@ func widened(column string, was, is destination.Type) string {
 
 // Describe implements destination.Sink.
 func (s *Sink) Describe(ctx context.Context, streams []destination.Described) error {
-	return s.own(ctx, nil, func(ctx context.Context, _ int64) error {
+	return s.own(ctx, nil, func(ctx context.Context, _ int64) (end string, err error) {
 		rows, err := s.query(ctx, "SELECT 1 FROM "+s.meta()+" WHERE name = "+literal(streamsRow))
 		if err != nil {
-			return err
+			return "", err
 		}
-		table := s.in(destination.StreamsTable)
 		if len(rows) == 0 {
 			if err := s.vacant(ctx, destination.StreamsTable); err != nil {
-				return err
-			}
-			if err := s.setMeta(ctx, streamsRow, true, 0); err != nil {
-				return err
+				return "", err
 			}
 		}
+		ours, err := s.setMeta(streamsRow, true, 0)
+		table := s.in(destination.StreamsTable)
 		// It is emptied and not dropped, for views of it and rights to it are to stay.
-		sql := []string{"CREATE TABLE IF NOT EXISTS " + table + " (connection text NOT NULL, stream text NOT NULL, connector text, version text, table_name text," +
+		sql := []string{ours, "CREATE TABLE IF NOT EXISTS " + table + " (connection text NOT NULL, stream text NOT NULL, connector text, version text, table_name text," +
 			" records bigint, deleted bigint, mark bigint, last_run text, ended_at timestamptz, left_out boolean, synced_at timestamptz, PRIMARY KEY (connection, stream))",
 			"DELETE FROM " + table}
 		for _, d := range streams {
@@ -140,7 +138,7 @@ func (s *Sink) Describe(ctx context.Context, streams []destination.Described) er
 				textLiteral(string(d.Connection)), textLiteral(string(d.Stream)), textLiteral(d.Connector), textLiteral(d.Version), textLiteral(d.Table),
 				d.Records, d.Deleted, d.Mark, textLiteral(d.LastRun), timeLiteral(d.EndedAt), d.Partial, timeLiteral(d.SyncedAt)))
 		}
-		return s.exec(ctx, strings.Join(sql, "; "))
+		return strings.Join(sql, "; "), err
 	})
 }
 

@@ -14,53 +14,55 @@ import (
 // stage is the temporary table of one batch. Its _deleted_at says which rows are gone.
 const stage = "pg_temp._sluice_stage"
 
-// write brings in the rows of a batch. Those of a table in which their keys are not, as
-// far as anybody knows, are copied straight into it; collided says that one was there, and
-// that all went by the stage.
-func (s *Sink) write(ctx context.Context, b *destination.Batch, straight bool) (collided bool, err error) {
+// write brings in the rows of a batch, but for statements that go with the commit, each
+// with a semicolon behind it. The rows of a table in which their keys are not, as far as
+// anybody knows, are copied straight into it; collided says that one was there, and that
+// all go by the stage.
+func (s *Sink) write(ctx context.Context, b *destination.Batch, straight bool) (end string, collided bool, err error) {
 	w := newWriter(b)
 	if !straight {
-		return false, s.staged(ctx, w, all)
+		end, err = s.staged(ctx, w, all)
+		return end, false, err
 	}
 	if b.From == nil {
-		return false, s.direct(ctx, w, w.kept())
+		return "", false, s.direct(ctx, w, w.kept())
 	}
-	if err := s.exec(ctx, "SAVEPOINT straight"); err != nil {
-		return false, err
-	}
-	if w.gone {
-		err = s.staged(ctx, w, gone)
+	// What is copied here is new to the table, the others are in the stage.
+	end, err = s.staged(ctx, w, gone)
+	if err == nil && end != "" {
+		err = s.exec(ctx, end)
 	}
 	if err == nil {
 		err = s.direct(ctx, w, live)
 	}
 	var said *pgconn.PgError
-	if errors.As(err, &said) && said.Code == uniqueViolation {
-		if err := s.exec(ctx, "ROLLBACK TO SAVEPOINT straight"); err != nil {
-			return true, err
-		}
-		return true, s.staged(ctx, w, all)
+	if !errors.As(err, &said) || said.Code != uniqueViolation {
+		return "", false, err
 	}
-	return false, err
+	// This undoes changes of columns too.
+	if err := s.exec(ctx, "ROLLBACK TO SAVEPOINT begun"); err != nil {
+		return "", true, err
+	}
+	if err := s.prepare(ctx, b); err != nil {
+		return "", true, err
+	}
+	end, err = s.staged(ctx, w, all)
+	return end, true, err
 }
 
-// staged brings rows in by the stage.
-func (s *Sink) staged(ctx context.Context, w *writer, which rowSet) error {
+// staged copies rows into the stage, and returns the statements that bring them in.
+func (s *Sink) staged(ctx context.Context, w *writer, which rowSet) (end string, err error) {
 	if !w.has(which) {
-		return nil
+		return "", nil
 	}
 	columns := append([]string{"_key text", "_version bigint", "_committed_at timestamptz", "_deleted_at timestamptz"}, declared(w.to.Shape)...)
 	if err := s.exec(ctx, "CREATE TEMPORARY TABLE _sluice_stage ("+strings.Join(columns, ", ")+") ON COMMIT DROP"); err != nil {
-		return err
+		return "", err
 	}
 	if err := s.copy(ctx, stage, w.names(destination.DeletedColumn), w.rows(which, false)); err != nil {
-		return err
+		return "", err
 	}
-	sql := w.upsert(s.in(w.to.Table), which)
-	if which != all { // there may be another
-		sql = append(sql, "DROP TABLE "+stage)
-	}
-	return s.exec(ctx, strings.Join(sql, "; "))
+	return strings.Join(w.upsert(s.in(w.to.Table), which), "; ") + "; ", nil
 }
 
 // direct copies rows into the table itself.
