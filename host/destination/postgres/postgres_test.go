@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"os"
 	"strings"
 	"testing"
 
@@ -14,18 +15,25 @@ import (
 	server "github.com/sluicehost/sluice/tests/postgres"
 )
 
-func TestSuite(t *testing.T) {
-	destinationtest.Run(t, func(t *testing.T) destinationtest.Place {
-		at := server.New(t)
-		return destinationtest.Place{
-			Kind: postgres.Kind{}, URL: at,
-			Rows: func(t *testing.T, table string) []map[string]string { return read(t, at, "sluice", table) },
-			Squat: func(t *testing.T, table string) {
-				exec(t, at, `CREATE SCHEMA sluice; CREATE TABLE sluice."`+table+`" (mine int)`)
-			},
-		}
-	})
+func TestMain(m *testing.M) {
+	destinationtest.Child(postgres.Kind{})
+	os.Exit(m.Run())
 }
+
+func place(t *testing.T) destinationtest.Place {
+	at := server.New(t)
+	return destinationtest.Place{
+		Kind: postgres.Kind{}, URL: at,
+		Rows: func(t *testing.T, table string) []map[string]string { return read(t, at, "sluice", table) },
+		Squat: func(t *testing.T, table string) {
+			exec(t, at, `CREATE SCHEMA sluice; CREATE TABLE sluice."`+table+`" (mine int)`)
+		},
+	}
+}
+
+func TestSuite(t *testing.T) { destinationtest.Run(t, place) }
+
+func TestKill(t *testing.T) { destinationtest.Kill(t, place(t), 50) }
 
 // connect is a connection of another program.
 func connect(t testing.TB, at string) *pgx.Conn {
