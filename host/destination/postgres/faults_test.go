@@ -366,6 +366,29 @@ func TestCancel(t *testing.T) {
 	compare(t, direct, destination.Current, 90)
 }
 
+// TestIdle: a connection that ended while nobody used it is made anew.
+func TestIdle(t *testing.T) {
+	at := server.New(t)
+	sink := open(t, at)
+	end := func() {
+		exec(t, at, "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE application_name = 'sluice' AND datname = current_database()")
+	}
+	for n := range 3 {
+		end()
+		if _, err := sink.Holdings(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		end()
+		if err := sink.Describe(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := random((n+1)*10).bring(t.Context(), sink, destination.Current); err != nil {
+			t.Fatal(err)
+		}
+	}
+	compare(t, at, destination.Current, 30)
+}
+
 // TestFence: a process that stands still in the middle of a transaction keeps another from
 // taking over, and ends it there.
 func TestFence(t *testing.T) {

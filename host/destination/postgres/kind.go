@@ -68,6 +68,10 @@ const (
 	maxConnectTimeout = 2 * time.Minute
 )
 
+// maxMessage is the longest message that the server may send, in bytes. The longest that is
+// asked for has the names of a thousand fields.
+const maxMessage = 128 << 20
+
 // settings are what the query of a URL may set. Those that would have the driver read more
 // settings from somewhere, such as service, are not among them.
 var settings = []string{
@@ -156,6 +160,7 @@ func (a *address) configure() (err error) {
 	}
 	c.ConnectTimeout = min(c.ConnectTimeout, maxConnectTimeout)
 	c.DialFunc = dial
+	c.MaxProtocolMessageBodyLen = maxMessage
 	// What the environment sets is not the owner's wish for this URL.
 	c.RuntimeParams = map[string]string{"application_name": "sluice", "client_encoding": "UTF8"}
 	for _, name := range []string{"application_name", "options"} {

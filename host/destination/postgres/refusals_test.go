@@ -1,12 +1,17 @@
 package postgres_test
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/sluicehost/sluice/host/destination"
@@ -119,6 +124,58 @@ func TestOpen(t *testing.T) {
 		t.Errorf("a foreign meta table: %v", err)
 	}
 	s.Exec(t, database, `DROP SCHEMA sluice, mine CASCADE; DROP ROLE lesser`)
+}
+
+// pretender is a server that answers what clients say first, and then is silent.
+func pretender(t *testing.T, answer func(c net.Conn, said []byte)) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	t.Cleanup(func() { _ = l.Close(); all.Wait() })
+	all.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			said := make([]byte, 1000)
+			n, _ := c.Read(said)
+			answer(c, said[:n])
+			_ = c.Close()
+		}
+	})
+	return "postgres://sam:hush%2Fhush@" + l.Addr().String() + "/out"
+}
+
+// TestPretenders: servers that are not what the URL asks for get no password.
+func TestPretenders(t *testing.T) {
+	web := httptest.NewTLSServer(nil)
+	t.Cleanup(web.Close)
+	withTLS := pretender(t, func(c net.Conn, _ []byte) {
+		_, _ = c.Write([]byte("S"))
+		_ = tls.Server(c, web.TLS).Handshake() // fails
+	})
+	_, err := postgres.Kind{}.Open(t.Context(), withTLS+"?sslmode=verify-full", owner)
+	refused(t, err, "is not one to trust; sslrootcert in the URL names the authority")
+	var heard []byte
+	curious := pretender(t, func(c net.Conn, _ []byte) {
+		_, _ = c.Write([]byte{'R', 0, 0, 0, 8, 0, 0, 0, 3}) // the password in clear text
+		heard, _ = io.ReadAll(c)
+	})
+	_, err = postgres.Kind{}.Open(t.Context(), curious+"?sslmode=disable&require_auth=!password", owner)
+	refused(t, err, "wants the password as it is, and the connection has no TLS")
+	if strings.Contains(string(heard), secret) {
+		t.Error("the password was sent")
+	}
+	noServer := pretender(t, func(c net.Conn, _ []byte) { _, _ = c.Write([]byte("HTTP/1.0 400 Bad Request\r\n\r\n")) })
+	_, err = postgres.Kind{}.Open(t.Context(), noServer+"?sslmode=disable", owner)
+	refused(t, err, "the server at 127.0.0.1:")
+	silent := pretender(t, func(c net.Conn, _ []byte) { _, _ = io.ReadAll(c) })
+	_, err = postgres.Kind{}.Open(t.Context(), silent+"?sslmode=disable&connect_timeout=1", owner)
+	refused(t, err, "does not answer in time")
 }
 
 func parsed(t *testing.T, at string) *url.URL {

@@ -27,8 +27,12 @@ type Sink struct {
 
 var _ destination.Sink = (*Sink)(nil)
 
-// How long a step may take as a whole.
-const stepTimeout = 30 * time.Minute
+// How long a step may take as a whole: its statements have limits of their own, of which
+// that of a change of types is the longest, for it goes through the whole table.
+const (
+	stepTimeout  = 7 * time.Hour
+	alterTimeout = "6h"
+)
 
 // session is what a connection sets for itself, where the server knows it. A server whose
 // client is gone must not keep the row of the fence locked.
@@ -90,6 +94,21 @@ func (s *Sink) drop(conn *pgconn.PgConn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	_ = conn.Close(ctx) // it is of no use any more
+}
+
+// first is query for what begins something: where the connection broke while nobody used
+// it, there is another try.
+func (s *Sink) first(ctx context.Context, sql string) (rows [][][]byte, err error) {
+	for range 2 {
+		used := s.conn
+		if err := s.connect(ctx); err != nil {
+			return nil, err
+		}
+		if rows, err = s.query(ctx, sql); err == nil || s.conn != used || !s.conn.IsClosed() || ctx.Err() != nil {
+			break
+		}
+	}
+	return rows, err
 }
 
 // query runs statements, divided by semicolons, and returns the rows of the last that has any.
@@ -204,9 +223,6 @@ func (s *Sink) setMeta(name string, value any, number int64) (sql string, err er
 // counts: begin goes with what begins the transaction and has its last rows for do, and the
 // end that do returns goes with the commit.
 func (s *Sink) step(ctx context.Context, begin string, do func(ctx context.Context, rows [][][]byte) (end string, err error)) (err error) {
-	if err := s.connect(ctx); err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	defer func() {
@@ -214,7 +230,7 @@ func (s *Sink) step(ctx context.Context, begin string, do func(ctx context.Conte
 			s.rollback(ctx)
 		}
 	}()
-	rows, err := s.query(ctx, "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; "+begin)
+	rows, err := s.first(ctx, "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; "+begin)
 	if err != nil {
 		return err
 	}
@@ -227,7 +243,7 @@ func (s *Sink) step(ctx context.Context, begin string, do func(ctx context.Conte
 
 // rollback ends a transaction that failed; where that fails too, the connection ends.
 func (s *Sink) rollback(ctx context.Context) {
-	if s.conn.IsClosed() || s.conn.TxStatus() == 'I' || s.exec(ctx, "ROLLBACK") == nil {
+	if s.conn == nil || s.conn.IsClosed() || s.conn.TxStatus() == 'I' || s.exec(ctx, "ROLLBACK") == nil {
 		return
 	}
 	s.drop(s.conn)
@@ -272,18 +288,27 @@ func (s *Sink) own(ctx context.Context, id *destination.StreamID, do func(ctx co
 
 // Holdings implements destination.Sink.
 func (s *Sink) Holdings(ctx context.Context) (map[destination.StreamID]destination.Holding, error) {
-	if err := s.connect(ctx); err != nil {
-		return nil, err
+	rows, err := s.first(ctx, s.selectHoldings())
+	if err != nil {
+		return nil, s.told(ctx, err)
 	}
-	have, err := s.holdings(ctx)
-	return have, s.told(ctx, err)
+	return parseHoldings(rows)
 }
 
+func (s *Sink) selectHoldings() string {
+	return "SELECT name, value FROM " + s.meta() + " WHERE name LIKE 'stream:%'"
+}
+
+// holdings is Holdings in a transaction.
 func (s *Sink) holdings(ctx context.Context) (map[destination.StreamID]destination.Holding, error) {
-	rows, err := s.query(ctx, "SELECT name, value FROM "+s.meta()+" WHERE name LIKE 'stream:%'")
+	rows, err := s.query(ctx, s.selectHoldings())
 	if err != nil {
 		return nil, err
 	}
+	return parseHoldings(rows)
+}
+
+func parseHoldings(rows [][][]byte) (map[destination.StreamID]destination.Holding, error) {
 	out := map[destination.StreamID]destination.Holding{}
 	for _, row := range rows {
 		var id destination.StreamID

@@ -22,10 +22,14 @@ func (s *Sink) prepare(ctx context.Context, b *destination.Batch) error {
 		return s.create(ctx, b)
 	}
 	b.To.Table = b.From.Table
-	if changes := alterations(b); len(changes) > 0 {
-		return s.exec(ctx, "ALTER TABLE "+s.in(b.To.Table)+" "+strings.Join(changes, ", "))
+	changes := alterations(b)
+	if len(changes) == 0 {
+		return nil
 	}
-	return nil
+	if err := s.exec(ctx, "SET LOCAL statement_timeout = '"+alterTimeout+"'"); err != nil {
+		return err
+	}
+	return s.exec(ctx, "ALTER TABLE "+s.in(b.To.Table)+" "+strings.Join(changes, ", "))
 }
 
 // create names and makes the table of a batch.
