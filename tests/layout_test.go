@@ -86,6 +86,7 @@ var rooms = map[string]room{
 	"dashboard": {imports: []string{"abi", "store",
 		"host/access", "host", "host/export", "host/api/stream", "host/timeline", "host/web", "host/webhook"},
 		owns: []string{"github.com/gofiber/fiber/v2", "rsc.io/qr"}},
+	"host/destination/postgres": {imports: []string{"abi", "host/destination"}, owns: []string{"github.com/jackc/pgx/v5"}},
 	"host/app": {imports: []string{"abi", "store", "store/drivers", "host", "host/timeline",
 		"host/access", "host/audit", "host/backup", "host/binding", "host/browser", "host/browser/fleet", "host/browser/view", "host/controller", "host/destination", "host/destination/sqlite", "host/query", "host/filesystem", "host/grant", "host/interaction", "host/jail", "host/network", "host/oauth", "host/patience",
 		"host/run", "host/sandbox", "host/schedule", "host/scope", "host/signature", "host/telemetry", "host/vault", "host/worker"}},

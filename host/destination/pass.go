@@ -24,11 +24,13 @@ type Wanted struct {
 	Last    uint64 // its newest version
 }
 
-// How much one batch has at most, in rows and in bytes of their data.
+// How much one batch has at most, in rows and in bytes of memory. Two are there at a time:
+// one that is written, and one that is read meanwhile.
 const (
 	batchRows  = 20_000
-	batchBytes = 16 << 20
+	batchBytes = 24 << 20
 	pageRows   = 1000
+	valueBytes = 72 // of a Value
 )
 
 // Bring brings one stream of a sink up to date, and tells done of the rows of each batch
@@ -46,23 +48,52 @@ func Bring(ctx context.Context, src Source, sink Sink, w Wanted, have *Holding, 
 	} else {
 		to.Shape = ShapeOf(w.Spec, w.Flatten)
 	}
-	for have == nil || to.Mark < w.Last {
-		b, more, err := read(ctx, src, w, have, to)
-		if err != nil {
-			return fmt.Errorf("read %s: %w", w.StreamID, err)
+	if have != nil && to.Mark >= w.Last {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	table := to.Table
+	for next := readAhead(ctx, src, w, have, to); next != nil; {
+		r := <-next
+		if r.err != nil {
+			return fmt.Errorf("read %s: %w", w.StreamID, r.err)
 		}
-		if err := sink.Apply(ctx, b); err != nil {
+		next = nil
+		if r.batch.From != nil {
+			r.batch.From.Table, r.batch.To.Table = table, table
+		}
+		if kept := r.batch.To; r.more && kept.Mark < w.Last {
+			next = readAhead(ctx, src, w, &kept, kept)
+		}
+		if err := sink.Apply(ctx, r.batch); err != nil {
+			cancel()
+			if next != nil {
+				<-next
+			}
 			return fmt.Errorf("write %s: %w", w.StreamID, err)
 		}
-		to = b.To
-		done(len(b.Rows))
-		if !more {
-			return nil
-		}
-		kept := to
-		have = &kept
+		done(len(r.batch.Rows))
+		table = r.batch.To.Table // which the sink chose
 	}
 	return nil
+}
+
+// A reading is a batch that was read. more says that there is another.
+type reading struct {
+	batch *Batch
+	more  bool
+	err   error
+}
+
+// readAhead reads the next batch of a stream while the sink writes another.
+func readAhead(ctx context.Context, src Source, w Wanted, have *Holding, to Holding) <-chan reading {
+	next := make(chan reading, 1)
+	go func() {
+		b, more, err := read(ctx, src, w, have, to)
+		next <- reading{b, more, err}
+	}()
+	return next
 }
 
 // read makes the next batch of a stream. more says that there is another.
@@ -79,7 +110,7 @@ func read(ctx context.Context, src Source, w Wanted, have *Holding, to Holding) 
 			if len(r.Data) > 0 {
 				row.Values, row.Rest = b.To.Shape.Row(r.Data, make([]Value, 0, len(b.To.Shape.Columns)))
 			}
-			size += len(r.Data) + len(r.Key)
+			size += len(r.Data) + len(r.Key) + cap(row.Values)*valueBytes
 			b.Rows = append(b.Rows, row)
 		}
 		b.To.Mark = max(b.To.Mark, page.After)

@@ -72,6 +72,9 @@ const (
 
 var own = []string{KeyColumn, VersionColumn, CommittedColumn, DeletedColumn, ValidFrom, ValidTo, RestColumn}
 
+// system are names that every table of PostgreSQL has already.
+var system = []string{"ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"}
+
 // A Shape is the columns of a table. It only grows: a field that no record has any more
 // keeps its column. The zero Shape has none.
 type Shape struct {
@@ -133,7 +136,7 @@ func (s *Shape) Clone() *Shape {
 
 func (s *Shape) index() {
 	s.at, s.names = map[[2]string]int{}, map[string]bool{}
-	for _, n := range own {
+	for _, n := range slices.Concat(own, system) {
 		s.names[n] = true
 	}
 	for i, c := range s.Columns {
