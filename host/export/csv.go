@@ -21,7 +21,7 @@ func (s Selection) WriteCSV(ctx context.Context, w io.Writer, src Source, column
 	out := csv.NewWriter(w)
 	head := slices.Clone(envelope)
 	for _, name := range columns {
-		head = append(head, cell(name))
+		head = append(head, Cell(name))
 	}
 	if err := out.Write(head); err != nil {
 		return 0, err
@@ -53,7 +53,7 @@ func envelopeCells(connection store.ConnectionID, r store.Record) []string {
 	if r.Deleted {
 		deleted = "true"
 	}
-	return []string{cell(string(connection)), cell(string(r.Stream)), cell(r.Key), l.EmittedAt, l.IngestedAt,
+	return []string{Cell(string(connection)), Cell(string(r.Stream)), Cell(r.Key), l.EmittedAt, l.IngestedAt,
 		strconv.FormatUint(r.Version, 10), string(r.RunID), deleted, l.DeletedAt}
 }
 
@@ -81,16 +81,16 @@ func value(m strictjson.Value) string {
 		return ""
 	case m.Is(strictjson.KindString):
 		text, _ := m.Text()
-		return cell(text)
+		return Cell(text)
 	case m.Is(strictjson.KindNumber):
 		return string(m.Raw) // -1 is a number, not a formula
 	}
-	return cell(string(m.Raw))
+	return Cell(string(m.Raw))
 }
 
-// cell makes text of a connector safe in a spreadsheet: cleaned, and with a
+// Cell makes text of a connector safe in a spreadsheet: cleaned, and with a
 // leading ' where it could be a formula.
-func cell(s string) string {
+func Cell(s string) string {
 	formula := s != "" && (s[0] == '=' || s[0] == '+' || s[0] == '-' || s[0] == '@' || s[0] == '\t' || s[0] == '\r')
 	s = abi.CleanLines(s)
 	if formula || s != "" && (s[0] == '=' || s[0] == '+' || s[0] == '-' || s[0] == '@') {

@@ -29,7 +29,7 @@ func FuzzCell(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		got := cell(s)
+		got := Cell(s)
 		if got != "" && strings.ContainsRune("=+-@\t\r", rune(got[0])) {
 			t.Errorf("%q became the formula %q", s, got)
 		}
