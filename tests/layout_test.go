@@ -81,6 +81,11 @@ var rooms = map[string]room{
 	"dashboard": {imports: []string{"abi", "store",
 		"host/access", "host", "host/export", "host/api/stream", "host/timeline", "host/web", "host/webhook"},
 		owns: []string{"github.com/gofiber/fiber/v2", "rsc.io/qr"}},
+	"host/destination/files": {imports: []string{"abi",
+		"host/destination", "host/export"}},
+	"host/destination/parquet": {imports: []string{
+		"host/destination", "host/destination/files"},
+		owns: []string{"github.com/parquet-go/parquet-go"}},
 	"host/app": {imports: []string{"abi", "store", "store/drivers", "host", "host/timeline",
 		"host/access", "host/audit", "host/backup", "host/binding", "host/browser", "host/browser/fleet", "host/browser/view", "host/controller", "host/filesystem", "host/grant", "host/interaction", "host/jail", "host/network", "host/oauth", "host/patience",
 		"host/run", "host/sandbox", "host/schedule", "host/scope", "host/signature", "host/telemetry", "host/vault", "host/worker"}},

@@ -1,0 +1,146 @@
+package files
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/csv"
+	"encoding/hex"
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/destination"
+	"github.com/sluicehost/sluice/host/export"
+)
+
+// csvFormat is CSV by RFC 4180 with a header, its cells as exports have them: cleaned, and
+// with a leading ' where a spreadsheet would see a formula.
+type csvFormat struct{}
+
+func (csvFormat) Name() string { return "csv" }
+
+// Key is a key as a cell. Where cleaning changes it, it ends with a digest of what it was,
+// for it may become what another is.
+func (csvFormat) Key(key string) string {
+	cell := export.Cell(key)
+	if abi.CleanLines(key) == key && !strings.HasPrefix(key, "'") {
+		return cell
+	}
+	sum := sha256.Sum256([]byte(key))
+	return cell + "_" + hex.EncodeToString(sum[:8])
+}
+
+// Fits: a cell is the same in a column of any type, but a column needs its place.
+func (csvFormat) Fits(from, to *destination.Shape) bool { return len(from.Columns) == len(to.Columns) }
+
+func (csvFormat) Create(w io.Writer, t Table) (Writer, error) {
+	c := &csvWriter{out: csv.NewWriter(w), table: t, own: len(t.Own())}
+	head, taken := t.Own(), map[string]bool{}
+	for _, name := range append(slices.Clone(head), destination.RestColumn, destination.DeletedColumn, destination.ValidFrom, destination.ValidTo) {
+		taken[name] = true
+	}
+	for _, column := range t.Shape.Columns {
+		head = append(head, destination.UniqueName(export.Cell(column.Name), taken)) // cleaning may make two the same
+	}
+	if t.Mode != "" {
+		head = append(head, destination.RestColumn)
+	}
+	c.row = make([]string, len(head))
+	return c, c.out.Write(head)
+}
+
+func (csvFormat) Open(f *os.File, t Table, _ bool) (Reader, error) {
+	r := &csvReader{in: csv.NewReader(bufio.NewReaderSize(f, 1<<18)), history: t.Mode == destination.History, columns: len(t.Shape.Columns)}
+	r.in.ReuseRecord = true
+	if err := r.Next(); err != nil || len(r.row) != len(t.Own())+r.columns+1 {
+		return nil, errors.Join(ErrLost, err)
+	}
+	return r, nil
+}
+
+type csvWriter struct {
+	out   *csv.Writer
+	table Table
+	own   int // columns
+	row   []string
+}
+
+func (w *csvWriter) Close() error {
+	w.out.Flush()
+	return w.out.Error()
+}
+
+func (w *csvWriter) Put(r *destination.Row) error {
+	clear(w.row)
+	if w.own > 0 {
+		w.row[0], w.row[1], w.row[2] = csvFormat{}.Key(r.Key), strconv.FormatUint(r.Version, 10), Stamp(r.At)
+		if w.table.Mode == destination.History || r.Deleted {
+			w.row[3] = w.row[2]
+		}
+	}
+	for i := range r.Values {
+		w.row[w.own+i] = cell(&r.Values[i])
+	}
+	if r.Rest != "" {
+		w.row[len(w.row)-1] = export.Cell(r.Rest)
+	}
+	return w.out.Write(w.row)
+}
+
+func cell(v *destination.Value) string {
+	switch v.Type {
+	case destination.Integer, destination.Number, destination.Boolean:
+		return v.Text // -1 is a number, not a formula
+	}
+	return export.Cell(v.Text)
+}
+
+func (w *csvWriter) Copy(from Reader, change *destination.Row) error {
+	r := from.(*csvReader)
+	clear(w.row)
+	last := len(r.row) - 1
+	copy(w.row, r.row[:last])
+	w.row[len(w.row)-1] = r.row[last]
+	switch {
+	case change == nil:
+	case w.table.Mode == destination.History:
+		w.row[4] = Stamp(change.At)
+	default:
+		w.row[1], w.row[2] = strconv.FormatUint(change.Version, 10), Stamp(change.At)
+		w.row[3] = w.row[2]
+	}
+	return w.out.Write(w.row)
+}
+
+type csvReader struct {
+	in      *csv.Reader
+	history bool
+	columns int
+	row     []string
+	key     []byte
+}
+
+func (r *csvReader) Next() (err error) {
+	if r.row, err = r.in.Read(); err != nil {
+		var broken *csv.ParseError
+		if errors.As(err, &broken) {
+			return ErrLost
+		}
+		return err
+	}
+	r.key = append(r.key[:0], r.row[0]...)
+	return nil
+}
+
+func (r *csvReader) Key() []byte { return r.key }
+
+func (r *csvReader) Version() uint64 {
+	n, _ := strconv.ParseUint(r.row[1], 10, 64) // 0 where somebody has edited it: it names files only
+	return n
+}
+
+func (r *csvReader) Live() bool { return !r.history || r.row[4] == "" }
