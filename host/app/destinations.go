@@ -5,12 +5,17 @@ import (
 
 	"github.com/sluicehost/sluice/host/audit"
 	"github.com/sluicehost/sluice/host/destination"
+	"github.com/sluicehost/sluice/host/destination/files"
+	"github.com/sluicehost/sluice/host/destination/parquet"
 	"github.com/sluicehost/sluice/host/destination/sqlite"
 )
 
 // DestinationKinds are the destinations of this build, one line each.
 var DestinationKinds = destination.Kinds{
 	sqlite.Kind{},
+	files.JSONL,
+	files.CSV,
+	parquet.Kind,
 }
 
 // openDestinations feeds the destinations of a host.
