@@ -90,6 +90,7 @@ func New(o Options) (*API, error) {
 		&recordAPI{find, o.Store, o.Store, h, places, o.Log},
 		&stateAPI{find, h, o.Store},
 		&destinationAPI{h},
+		&queryAPI{find, h},
 		&keyAPI{o.Access.Keys, h},
 		&auditAPI{h},
 		&systemAPI{h, h},

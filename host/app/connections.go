@@ -10,12 +10,14 @@ import (
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/audit"
+	"github.com/sluicehost/sluice/host/query"
 	"github.com/sluicehost/sluice/store"
 )
 
 // connections implements host.Connections.
 type connections struct {
 	*directory
+	mirror      *query.Mirror
 	connections *connectionStore
 	overviews   *overviews
 	schedules   *schedules
@@ -239,6 +241,7 @@ func (cs *connections) DeleteConnection(ctx context.Context, id store.Connection
 	if err == nil && erase {
 		err = cs.schedules.clock.Forget(ctx, id) // its history has cursors too
 	}
+	err = errors.Join(err, cs.mirror.Forget(id))
 	if erase && (err == nil || errors.Is(err, store.ErrNotFound)) { // traces are no record: they may be all that was kept
 		err = errors.Join(err, cs.artifacts.forgetTraces(ctx, id))
 	}

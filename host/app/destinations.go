@@ -2,12 +2,14 @@ package app
 
 import (
 	"context"
+	"path/filepath"
 
 	"github.com/sluicehost/sluice/host/audit"
 	"github.com/sluicehost/sluice/host/destination"
 	"github.com/sluicehost/sluice/host/destination/files"
 	"github.com/sluicehost/sluice/host/destination/parquet"
 	"github.com/sluicehost/sluice/host/destination/sqlite"
+	"github.com/sluicehost/sluice/host/query"
 )
 
 // DestinationKinds are the destinations of this build, one line each.
@@ -16,6 +18,15 @@ var DestinationKinds = destination.Kinds{
 	files.JSONL,
 	files.CSV,
 	parquet.Kind,
+}
+
+// newMirror prepares queries over what a host collected.
+func newMirror(d *directory) *query.Mirror {
+	dir := ""
+	if d.DataDir != "" {
+		dir = filepath.Join(d.DataDir, "mirror")
+	}
+	return query.New(query.Options{Store: d.Store, Dir: dir, Room: d.checkSpace})
 }
 
 // openDestinations feeds the destinations of a host.

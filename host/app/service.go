@@ -10,6 +10,7 @@ import (
 	"github.com/sluicehost/sluice/host/controller"
 	"github.com/sluicehost/sluice/host/destination"
 	"github.com/sluicehost/sluice/host/interaction"
+	"github.com/sluicehost/sluice/host/query"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/schedule"
 	"github.com/sluicehost/sluice/store"
@@ -54,6 +55,7 @@ type Service struct {
 	*schedules
 	*backups
 	*destination.Feeds
+	*query.Mirror
 	*system
 	*views
 	closing sync.Once // of Close
@@ -64,8 +66,9 @@ var _ host.Host = (*Service)(nil)
 // Service starts what runs for as long as the host is open. There is one per
 // host, and it is closed before the host is. ctx is for the start alone.
 func (h *Host) Service(ctx context.Context, o ServiceOptions) (*Service, error) {
-	s, err := newService(ctx, h, o)
-	if err != nil {
+	s := newService(h, o)
+	var err error
+	if s.Feeds, err = openDestinations(ctx, h.directory, h.SigningSecrets(), o.Idle); err != nil {
 		return nil, err
 	}
 	if err := s.temporaries.deleteLeftovers(ctx); err != nil {
@@ -85,10 +88,10 @@ func (h *Host) Service(ctx context.Context, o ServiceOptions) (*Service, error) 
 }
 
 // newService wires the parts of a service. Nothing runs yet.
-func newService(ctx context.Context, h *Host, o ServiceOptions) (s *Service, err error) {
+func newService(h *Host, o ServiceOptions) *Service {
 	d, desk := h.directory, interaction.New(h.Store)
 	t := &temporaries{directory: d, modules: h.modules, temporary: map[store.ConnectionID]struct{}{}}
-	s = &Service{artifacts: h.artifacts, questions: &questions{d, desk}, connectorNames: &connectorNames{directory: d}, backups: h.backups}
+	s := &Service{artifacts: h.artifacts, questions: &questions{d, desk}, connectorNames: &connectorNames{directory: d}, backups: h.backups}
 	s.runs = &runs{
 		directory: d, starter: h.starter, bindings: h.bindings, temporaries: t, desk: desk, spans: o.Spans, commitTo: o.Store,
 		workflows: &workflows{d, h.modules, h.connections, t},
@@ -100,14 +103,14 @@ func newService(ctx context.Context, h *Host, o ServiceOptions) (s *Service, err
 	})
 	ov := &overviews{d, h.snapshots, s.schedules, s.schedules.clock}
 	s.connectors = &connectors{d, h.modules, h.publishers, h.installer, ov}
-	s.connections = &connections{d, h.connections, ov, s.schedules, h.artifacts, h.secretStore, h.bindings}
+	s.Mirror = newMirror(d)
+	s.connections = &connections{d, s.Mirror, h.connections, ov, s.schedules, h.artifacts, h.secretStore, h.bindings}
 	s.grants = &grants{d, h.connections, h.grantStore, ov, h.bindings, s.schedules, s.runs.workflows}
 	s.state = &state{d, h.connections, s.schedules.clock}
 	s.secrets = &secrets{h.connections, h.secretStore, ov}
 	s.system = &system{d, h.guests, h.bindings, h.checks, s.runs}
 	s.views = &views{liveViews(d), s.system}
-	s.Feeds, err = openDestinations(ctx, d, h.SigningSecrets(), o.Idle)
-	return s, err
+	return s
 }
 
 // Close stops schedules, refuses new starts, waits for active runs as long as
@@ -119,6 +122,9 @@ func (s *Service) Close(ctx context.Context) {
 		s.views.views.Quiesce()
 		s.controller.Shutdown(ctx)
 		s.Feeds.Close()
+		if err := s.Mirror.Close(); err != nil {
+			s.system.Options.Log.Warn("query_copies_not_removed", "error", err)
+		}
 		s.clock.Stop(ctx)
 		s.views.views.Close()
 	})

@@ -45,9 +45,9 @@ type Options struct {
 	Store   Store
 	Secrets Secrets
 	Kinds   Kinds
-	Host    string       // its lasting id
-	DataDir string       // of the host, in which no destination may be; "" for none
-	Idle    bool         // feed only on demand
+	Host    string // its lasting id
+	DataDir string // of the host, in which no destination may be; "" for none
+	Idle    bool   // feed only on demand
 	// Audited does something that an owner asked for, and writes it down: an action and
 	// the name of a destination. nil only does it.
 	Audited func(ctx context.Context, action, name string, do func() error) error

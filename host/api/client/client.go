@@ -40,6 +40,7 @@ type Client struct {
 	eventClient
 	grantClient
 	keyClient
+	queryClient
 	recordClient
 	runClient
 	scheduleClient
@@ -52,7 +53,7 @@ type Client struct {
 func newClient(t *transport) *Client {
 	return &Client{
 		t, artifactClient{t}, assistanceClient{t}, auditClient{t}, connectionClient{t}, connectorClient{t}, destinationClient{t}, eventClient{t}, grantClient{t}, keyClient{t},
-		recordClient{t}, runClient{t}, scheduleClient{t}, secretClient{t}, stateClient{t}, systemClient{t}, webhookClient{t},
+		queryClient{t}, recordClient{t}, runClient{t}, scheduleClient{t}, secretClient{t}, stateClient{t}, systemClient{t}, webhookClient{t},
 	}
 }
 
@@ -67,6 +68,7 @@ type (
 	eventClient       struct{ *transport }
 	grantClient       struct{ *transport }
 	keyClient         struct{ *transport }
+	queryClient       struct{ *transport }
 	recordClient      struct{ *transport }
 	runClient         struct{ *transport }
 	scheduleClient    struct{ *transport }

@@ -1,0 +1,83 @@
+package api
+
+import (
+	"context"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/access"
+	"github.com/sluicehost/sluice/host/web"
+	"github.com/sluicehost/sluice/store"
+)
+
+// queryAPI has the routes of SQL over records. A key sees the connections that it sees
+// elsewhere, and no other exists for it.
+type queryAPI struct {
+	find    lookup
+	queries host.Queries
+}
+
+func (a *queryAPI) routes() []route {
+	return documented("api.md#queries", []route{
+		{Route: web.Route{Method: "GET", Path: "/v1/tables", Scope: access.RecordsRead, Handle: a.tables},
+			summary: "The tables that queries may name, with their columns", query: paging, answer: web.List[host.Table]{}},
+		{Route: web.Route{Method: "POST", Path: "/v1/query", Scope: access.RecordsRead, Handle: a.query},
+			summary: "Run one SELECT over what was collected", body: host.Query{}, answer: host.QueryResult{},
+			codes: []string{"query_invalid", "query_denied", "query_limit"}},
+	})
+}
+
+// seen are the connections that the caller may see.
+func (a *queryAPI) seen(ctx context.Context, c *fiber.Ctx) ([]store.ConnectionID, error) {
+	in, err := a.find.visible(c)
+	if err != nil {
+		return nil, err
+	}
+	all, err := a.find.connections.Connections(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := []store.ConnectionID{}
+	for _, x := range all {
+		if in.has(idOf(x)) {
+			out = append(out, idOf(x))
+		}
+	}
+	return out, nil
+}
+
+func (a *queryAPI) tables(c *fiber.Ctx) error {
+	page, err := web.PageOf(c, 0, 0)
+	if err != nil {
+		return err
+	}
+	ctx := web.Context(c)
+	only, err := a.seen(ctx, c)
+	if err != nil {
+		return err
+	}
+	all, err := a.queries.Tables(ctx, only)
+	if err != nil {
+		return err
+	}
+	return listed(c, page, all, func(t host.Table) string { return t.Name })
+}
+
+func (a *queryAPI) query(c *fiber.Ctx) error {
+	var q host.Query
+	if err := web.Body(c, &q); err != nil {
+		return err
+	}
+	ctx := web.Context(c)
+	var err error
+	if q.Only, err = a.seen(ctx, c); err != nil {
+		return err
+	}
+	found, err := a.queries.Query(ctx, q)
+	if err != nil {
+		return err
+	}
+	c.Set(fiber.HeaderCacheControl, "no-store")
+	return web.JSON(c, 200, found)
+}

@@ -1,0 +1,112 @@
+package destinationtest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"os/signal"
+	"testing"
+	"time"
+
+	"github.com/sluicehost/sluice/host/destination"
+)
+
+// Environment of a child process that feeds a destination until it is killed.
+const (
+	childURL = "SLUICE_TEST_FEED_URL"
+)
+
+// Child feeds a destination when the test binary was started for that, and does not
+// return then. It is called by TestMain.
+func Child(kind destination.Kind) {
+	url := os.Getenv(childURL)
+	if url == "" {
+		return
+	}
+	signal.Ignore(os.Interrupt)
+	ctx := context.Background()
+	sink, err := kind.Open(ctx, url, owner)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fmt.Println("feeding")
+	holdings, err := sink.Holdings(ctx)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	for step := 1; ; step++ {
+		src := history(step * killStep)
+		if h, ok := holdings[src.id]; ok && h.Mark > src.version {
+			continue
+		}
+		if err := src.bring(sink, destination.Current); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		if step == 400 {
+			os.Exit(0)
+		}
+	}
+}
+
+const killStep = 40 // changes that the child brings in at once
+
+// history is what a stream holds after its first n changes, which are always the same.
+func history(n int) *source {
+	r := rand.New(rand.NewPCG(7, 7)) // #nosec G404 -- a test
+	src := newSource()
+	for range n {
+		key := fmt.Sprintf("k%03d", r.IntN(200))
+		if r.IntN(5) == 0 {
+			src.drop(key)
+		} else {
+			src.put(key, fmt.Sprintf(`{"n":%d,"text":"%d"}`, r.IntN(1000), r.IntN(10)))
+		}
+	}
+	return src
+}
+
+// Kill kills a process that feeds a destination, times times at random instants, and
+// compares the table with what its mark says after each.
+func Kill(t *testing.T, p Place, times int) {
+	for n := range times {
+		child := exec.Command(os.Args[0], "-test.run=^$") // #nosec G204 -- this binary
+		child.Env = append(os.Environ(), childURL+"="+p.URL)
+		child.Stderr = os.Stderr
+		out, err := child.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := child.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := out.Read(make([]byte, 1)); err != nil {
+			t.Fatalf("the child did not begin: %v", err)
+		}
+		time.Sleep(time.Duration(rand.IntN(30_000)) * time.Microsecond) // #nosec G404 -- a test
+		_ = child.Process.Kill()
+		_ = child.Wait()
+		s := open(t, p)
+		holdings, err := s.Holdings(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		src := history(0)
+		h, ok := holdings[src.id]
+		if !ok {
+			continue
+		}
+		src = history(int(h.Mark)) // #nosec G115 -- small
+		check(t, p, src, destination.Current)
+		if n == times-1 {
+			t.Logf("%d changes were there after %d kills", h.Mark, times)
+		}
+	}
+}

@@ -1,0 +1,258 @@
+package destination_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/destination"
+	"github.com/sluicehost/sluice/host/destination/sqlite"
+	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/store/badger"
+)
+
+const manifest = `{"protocol_version":"0.1.0","connector_id":"https://example.org/mail","connector_key":"mail","version":"1.0.0",
+ "streams":[{"name":"items","semantics":"mutable_state","primary_key":["id"],"coverage_strategy":"full_inventory",
+  "schema":{"type":"object","required":["id"],"properties":{"id":{"type":"string"},"n":{"type":"integer"}}}}]}`
+
+// secrets are in memory.
+type secrets struct {
+	mu sync.Mutex
+	of map[string]string
+}
+
+func (s *secrets) Set(id string, v []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.of[id] = string(v)
+	return nil
+}
+
+func (s *secrets) Get(id string) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return []byte(s.of[id]), nil
+}
+
+func (s *secrets) Remove(id string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.of, id)
+	return nil
+}
+
+// broken is a kind whose destinations fail while fault is set.
+type broken struct {
+	sqlite.Kind
+	mu    sync.Mutex
+	fault error
+}
+
+func (*broken) Scheme() string { return "broken:" }
+
+func (k *broken) Check(url, _ string) (string, error) {
+	return strings.ReplaceAll(url, "hunter2", "…"), nil
+}
+
+func (k *broken) Open(ctx context.Context, url string, o destination.Owner) (destination.Sink, error) {
+	if err := k.now(); err != nil {
+		return nil, err
+	}
+	path, _, _ := strings.Cut(strings.TrimPrefix(url, "broken:"), "?")
+	return k.Kind.Open(ctx, "sqlite:"+path, o)
+}
+
+func (k *broken) now() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.fault
+}
+
+func (k *broken) set(err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.fault = err
+}
+
+// A world has a store with one connection.
+type world struct {
+	*testing.T
+	store   store.Store
+	secrets *secrets
+	kinds   destination.Kinds
+	lease   store.Lease
+	n       int
+}
+
+func newWorld(t *testing.T, kinds ...destination.Kind) *world {
+	st, err := badger.Open(t.TempDir(), badger.Options{Small: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := st.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	w := &world{T: t, store: st, secrets: &secrets{of: map[string]string{}}, kinds: append(destination.Kinds{sqlite.Kind{}}, kinds...)}
+	w.must(st.PutConnection(t.Context(), store.Connection{ID: "mail", ConnectorID: "https://example.org/mail", Manifest: json.RawMessage(manifest), CreatedAt: time.Unix(1_700_000_000, 0)}))
+	run := store.Run{ID: "run_01K9W3C7RZ5D1N8V5X9M2QH4TB", ConnectionID: "mail", Status: "active", StartedAt: time.Now()}
+	w.lease, err = st.Acquire(t.Context(), run, "host", "boot", time.Hour)
+	w.must(err)
+	return w
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// collect commits a record.
+func (w *world) collect(key, data string) {
+	w.Helper()
+	w.n++
+	b := &store.Batch{Stream: "items"}
+	b.Append(store.Change{Key: []byte(key), Data: []byte(data), EmittedAt: time.Now().UnixMicro()})
+	r, err := w.store.Submit(w.Context(), &store.Commit{Lease: w.lease, Batches: []*store.Batch{b},
+		Events: []store.Event{{ID: store.EventID(fmt.Sprintf("evt_%016d", w.n)), Type: "run.progress_reported", RunID: w.lease.RunID, ConnectionID: "mail", OccurredAt: time.Now(), Data: json.RawMessage(`{}`)}}})
+	w.must(err)
+	<-r.Done()
+	_, err = r.Result()
+	w.must(err)
+}
+
+func (w *world) open() *destination.Feeds {
+	w.Helper()
+	fs, err := destination.Open(w.Context(), destination.Options{Store: w.store, Secrets: w.secrets, Kinds: w.kinds, Host: "host-1"})
+	w.must(err)
+	w.Cleanup(fs.Close)
+	return fs
+}
+
+// until waits for a destination to be as it should.
+func (w *world) until(fs *destination.Feeds, name, what string, is func(host.Destination) bool) host.Destination {
+	w.Helper()
+	var d host.Destination
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		var err error
+		d, err = fs.Destination(w.Context(), name)
+		w.must(err)
+		if is(d) {
+			return d
+		}
+	}
+	w.Fatalf("never %s: %+v", what, d)
+	return d
+}
+
+// count is a SELECT with one number.
+func (w *world) count(path, sql string) (n int64) {
+	w.Helper()
+	c, err := sqlite3.Open("file:" + path)
+	w.must(err)
+	defer c.Close()
+	st, _, err := c.Prepare(sql)
+	w.must(err)
+	defer st.Close()
+	if st.Step() {
+		n = st.ColumnInt64(0)
+	}
+	w.must(st.Err())
+	return n
+}
+
+func current(d host.Destination) bool { return d.SyncedAt != nil && d.Behind == 0 && d.Error == "" }
+
+// TestLive: what is committed arrives by itself, through a pause and a restart, once.
+func TestLive(t *testing.T) {
+	w := newWorld(t)
+	path := filepath.Join(t.TempDir(), "out.db")
+	fs := w.open()
+	w.collect("a", `{"id":"a","n":1}`)
+	_, err := fs.AddDestination(t.Context(), host.NewDestination{Name: "out", URL: "sqlite:" + path})
+	w.must(err)
+	w.until(fs, "out", "current", current)
+	w.collect("b", `{"id":"b","n":2}`)
+	w.until(fs, "out", "current with b", func(d host.Destination) bool { return current(d) && d.Tables[0].Version == 2 })
+	if n := w.count(path, "SELECT sum(n) FROM mail_items"); n != 3 {
+		t.Errorf("a sum of %d", n)
+	}
+	if n := w.count(path, "SELECT records FROM _sluice_streams WHERE stream = 'items' AND last_run LIKE 'run_%'"); n != 2 {
+		t.Errorf("the table of streams says %d records", n)
+	}
+	_, err = fs.PauseDestination(t.Context(), "out", true)
+	w.must(err)
+	w.collect("a", `{"id":"a","n":10}`)
+	fs.Close()
+	fs = w.open()
+	if d, err := fs.Destination(t.Context(), "out"); err != nil || d.State != "paused" || d.Behind != 1 {
+		t.Errorf("%+v %v", d, err)
+	}
+	_, err = fs.PauseDestination(t.Context(), "out", false)
+	w.must(err)
+	w.until(fs, "out", "current again", current)
+	if n := w.count(path, "SELECT sum(n) FROM mail_items"); n != 12 {
+		t.Errorf("a sum of %d", n)
+	}
+	w.must(fs.RemoveDestination(t.Context(), "out"))
+	if _, err := fs.Destination(t.Context(), "out"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("after it was removed: %v", err)
+	}
+	if len(w.secrets.of) != 0 {
+		t.Errorf("its URL is still kept: %d", len(w.secrets.of))
+	}
+}
+
+// TestFailing: a destination that fails says why, without its password, holds up no
+// other, and goes on when it can.
+func TestFailing(t *testing.T) {
+	kind := &broken{}
+	w := newWorld(t, kind)
+	fs := w.open()
+	dir := t.TempDir()
+	_, err := fs.AddDestination(t.Context(), host.NewDestination{Name: "bad", URL: "broken:" + filepath.Join(dir, "bad.db") + "?hunter2"})
+	w.must(err)
+	_, err = fs.AddDestination(t.Context(), host.NewDestination{Name: "good", URL: "sqlite:" + filepath.Join(dir, "good.db")})
+	w.must(err)
+	w.until(fs, "bad", "current", current)
+	_, err = fs.PauseDestination(t.Context(), "bad", true) // which closes it
+	w.must(err)
+	kind.set(errors.New("the server refused the password"))
+	w.collect("a", `{"id":"a","n":1}`)
+	_, err = fs.PauseDestination(t.Context(), "bad", false)
+	w.must(err)
+	d := w.until(fs, "bad", "waiting", func(d host.Destination) bool { return d.State == "waiting" && d.NextTry != nil })
+	if d.Error != "the server refused the password" || d.Behind != 1 {
+		t.Errorf("%+v", d)
+	}
+	w.until(fs, "good", "current", func(d host.Destination) bool { return current(d) && len(d.Tables) == 1 })
+	all, err := fs.Destinations(t.Context())
+	w.must(err)
+	if text, _ := json.Marshal(all); strings.Contains(string(text), "hunter2") {
+		t.Errorf("the password is shown: %s", text)
+	}
+	kind.set(nil)
+	d, err = fs.SyncDestination(t.Context(), "bad")
+	if err != nil || !current(d) {
+		t.Errorf("%+v %v", d, err)
+	}
+	if _, err := fs.AddDestination(t.Context(), host.NewDestination{Name: "worse", URL: "sqlite:relative.db"}); err == nil {
+		t.Error("a relative path is taken")
+	}
+	kind.set(errors.New("no route"))
+	var refusal *host.Refusal
+	if _, err := fs.AddDestination(t.Context(), host.NewDestination{Name: "worse", URL: "broken:x"}); !errors.As(err, &refusal) || refusal.Code != "destination_unavailable" {
+		t.Errorf("one that cannot be reached: %v", err)
+	}
+}

@@ -1,0 +1,511 @@
+// Package query answers SQL about what was collected. Of each connection it keeps a file of
+// SQLite, which is brought up to date before it is read, and made anew when it is missing or
+// damaged: the store stays the truth.
+//
+// A statement is hostile. What it may do is decided by SQLite itself, which asks about
+// every table, column and function before it runs (the authorizer), over files that are
+// open for reading only, of those connections alone that may be seen. Time, memory and the
+// size of the answer are bounded.
+package query
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/destination"
+	"github.com/sluicehost/sluice/host/destination/sqlite"
+	"github.com/sluicehost/sluice/store"
+)
+
+// The bounds of one query.
+const (
+	within      = 30 * time.Second
+	maxMemory   = 256 << 20 // bytes, of SQLite
+	maxSQL      = 100_000   // bytes
+	defaultRows = 1000
+	maxRows     = 100_000
+	maxAnswer   = 32 << 20 // bytes
+	maxJoined   = 10       // connections in one statement
+	atOnce      = 4        // queries
+)
+
+// Store is what queries are answered from.
+type Store interface {
+	store.Records
+	Connection(ctx context.Context, id store.ConnectionID) (store.Connection, error)
+	Connections(ctx context.Context) ([]store.Connection, error)
+}
+
+// Options are what the wiring gives.
+type Options struct {
+	Store Store
+	Dir   string // where the copies are; "" makes a temporary one
+	Room  func() error
+}
+
+// A Mirror is the copies of all connections. Its methods may be called concurrently. It
+// implements host.Queries.
+type Mirror struct {
+	o      Options
+	temp   bool
+	busy   chan struct{}
+	within time.Duration // for one query
+
+	mu    sync.Mutex // guards copies
+	locks map[store.ConnectionID]*sync.Mutex
+}
+
+var _ host.Queries = (*Mirror)(nil)
+
+// New makes a mirror. Nothing is copied before it is asked for.
+func New(o Options) *Mirror {
+	m := &Mirror{o: o, busy: make(chan struct{}, atOnce), within: within, locks: map[store.ConnectionID]*sync.Mutex{}}
+	if o.Room == nil {
+		m.o.Room = func() error { return nil }
+	}
+	return m
+}
+
+// Close removes what is temporary. No query runs any more.
+func (m *Mirror) Close() error {
+	if m.temp {
+		return os.RemoveAll(m.o.Dir)
+	}
+	return nil
+}
+
+// dir is the directory of the copies.
+func (m *Mirror) dir() (string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.o.Dir == "" {
+		dir, err := os.MkdirTemp("", "sluice-query-")
+		if err != nil {
+			return "", err
+		}
+		m.o.Dir, m.temp = dir, true
+	}
+	return m.o.Dir, os.MkdirAll(m.o.Dir, 0o700)
+}
+
+func (m *Mirror) lock(id store.ConnectionID) *sync.Mutex {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.locks[id] == nil {
+		m.locks[id] = &sync.Mutex{}
+	}
+	return m.locks[id]
+}
+
+// Forget removes the copy of a connection.
+func (m *Mirror) Forget(id store.ConnectionID) error {
+	if m.o.Dir == "" {
+		return nil
+	}
+	l := m.lock(id)
+	l.Lock()
+	defer l.Unlock()
+	return remove(filepath.Join(m.o.Dir, string(id)+".db"))
+}
+
+func remove(path string) error {
+	var err error
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		if e := os.Remove(path + suffix); e != nil && !errors.Is(e, os.ErrNotExist) {
+			err = errors.Join(err, e)
+		}
+	}
+	return err
+}
+
+// Tables implements host.Queries.
+func (m *Mirror) Tables(ctx context.Context, only []store.ConnectionID) ([]host.Table, error) {
+	connections, err := m.o.Store.Connections(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list connections: %w", err)
+	}
+	out := []host.Table{}
+	for _, c := range connections {
+		if c.Temporary || only != nil && !slices.Contains(only, c.ID) {
+			continue
+		}
+		path, err := m.refresh(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		streams, err := m.o.Store.Streams(ctx, c.ID)
+		if err != nil {
+			return nil, fmt.Errorf("list streams of %s: %w", c.ID, err)
+		}
+		shapes, err := shapesOf(path)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range streams {
+			t := host.Table{Name: word(string(c.ID)) + "." + word(string(s.Stream)), ConnectionID: string(c.ID), Stream: string(s.Stream), Columns: []host.QueryColumn{},
+				Records: s.Live, Bytes: s.Bytes, UpdatedAt: s.UpdatedAt}
+			if shape := shapes[s.Stream]; shape != nil {
+				for _, col := range shape.Columns {
+					t.Columns = append(t.Columns, host.QueryColumn{Name: col.Name, Type: string(col.Type)})
+				}
+			}
+			out = append(out, t)
+		}
+	}
+	return out, nil
+}
+
+var plain = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// word is a name as a statement has it.
+func word(name string) string {
+	if plain.MatchString(name) && !keyword[strings.ToUpper(name)] {
+		return name
+	}
+	return sqlite3.QuoteIdentifier(name)
+}
+
+// keyword are those words of SQLite that are no names without quotes and that streams are
+// likely to have.
+var keyword = map[string]bool{"ALL": true, "AND": true, "AS": true, "BETWEEN": true, "CASE": true, "CHECK": true, "COLLATE": true, "COMMIT": true, "CREATE": true,
+	"DEFAULT": true, "DELETE": true, "DISTINCT": true, "DROP": true, "ELSE": true, "EXISTS": true, "FROM": true, "GROUP": true, "HAVING": true, "IN": true, "INDEX": true,
+	"INSERT": true, "INTO": true, "IS": true, "JOIN": true, "LIMIT": true, "NOT": true, "NULL": true, "ON": true, "OR": true, "ORDER": true, "PRIMARY": true,
+	"REFERENCES": true, "SELECT": true, "SET": true, "TABLE": true, "THEN": true, "TO": true, "TRANSACTION": true, "UNION": true, "UNIQUE": true, "UPDATE": true,
+	"USING": true, "VALUES": true, "WHEN": true, "WHERE": true, "MAIN": true, "TEMP": true}
+
+func shapesOf(path string) (map[store.Stream]*destination.Shape, error) {
+	db, err := sqlite.Read(path)
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	have, err := db.Holdings(context.Background())
+	out := map[store.Stream]*destination.Shape{}
+	for id, h := range have {
+		out[id.Stream] = h.Shape
+	}
+	return out, err
+}
+
+// refresh brings the copy of a connection up to date, and returns its file. One that is
+// damaged is made anew.
+func (m *Mirror) refresh(ctx context.Context, c store.Connection) (path string, err error) {
+	dir, err := m.dir()
+	if err != nil {
+		return "", fmt.Errorf("make a directory for queries: %w", err)
+	}
+	l := m.lock(c.ID)
+	l.Lock()
+	defer l.Unlock()
+	path = filepath.Join(dir, string(c.ID)+".db")
+	err = m.copy(ctx, path, c)
+	if errors.Is(err, sqlite3.CORRUPT) || errors.Is(err, sqlite3.NOTADB) || errors.Is(err, destination.ErrForeign) {
+		if err = remove(path); err == nil {
+			err = m.copy(ctx, path, c)
+		}
+	}
+	if err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("copy connection %s for queries: %w", c.ID, err)
+	}
+	return path, err
+}
+
+func (m *Mirror) copy(ctx context.Context, path string, c store.Connection) (err error) {
+	streams, err := m.o.Store.Streams(ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	sink, err := sqlite.Open(ctx, path, destination.Owner{Host: "mirror", Destination: "mirror"}, sqlite.Options{
+		Table: func(id destination.StreamID) string { return string(id.Stream) }, Volatile: true})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, sink.Close()) }()
+	have, err := sink.Holdings(ctx)
+	if err != nil {
+		return err
+	}
+	manifest, err := abi.ReadManifest(c.Manifest)
+	if err != nil {
+		manifest = &abi.Manifest{}
+	}
+	for _, s := range streams {
+		id := destination.StreamID{Connection: c.ID, Stream: s.Stream}
+		var holding *destination.Holding
+		if h, ok := have[id]; ok {
+			holding = &h
+			delete(have, id)
+			if h.Mark == s.LastVersion && h.Since.Equal(c.CreatedAt) {
+				continue
+			}
+		}
+		if err := m.o.Room(); err != nil {
+			return err
+		}
+		w := destination.Wanted{StreamID: id, Since: c.CreatedAt, Spec: manifest.Stream(string(s.Stream)), Mode: destination.Current, Last: s.LastVersion}
+		if err := destination.Bring(ctx, m.o.Store, sink, w, holding, func(int) {}); err != nil {
+			return err
+		}
+	}
+	for id := range have { // erased
+		if err := sink.Clear(ctx, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Query implements host.Queries.
+func (m *Mirror) Query(ctx context.Context, q host.Query) (found host.QueryResult, err error) {
+	var none host.QueryResult
+	switch {
+	case strings.TrimSpace(q.SQL) == "" || len(q.SQL) > maxSQL || strings.ContainsRune(q.SQL, 0):
+		return none, host.Invalid("sql", "length", "want a SELECT of at most %d bytes", maxSQL)
+	case q.Rows < 0 || q.Rows > maxRows:
+		return none, host.Invalid("rows", "range", "want 1 to %d", maxRows)
+	case q.Rows == 0:
+		q.Rows = defaultRows
+	}
+	select {
+	case m.busy <- struct{}{}:
+		defer func() { <-m.busy }()
+	case <-ctx.Done():
+		return none, ctx.Err()
+	}
+	defer func() { // the library panics where SQLite has no more memory, and its connection is lost
+		if p := recover(); p != nil {
+			if e, ok := p.(error); !ok || e.Error() != "sqlite3: out of memory" {
+				panic(p)
+			}
+			found, err = none, host.Refuse("query_limit", "%s", tooLarge)
+		}
+	}()
+	s := &session{mirror: m, ctx: ctx, attached: map[string]bool{}, only: q.Only}
+	defer s.close()
+	if err := s.open(); err != nil {
+		return none, err
+	}
+	st, err := s.prepare(q.SQL)
+	if err != nil {
+		return none, err
+	}
+	defer st.Close()
+	return s.run(st, q.Rows)
+}
+
+// A session runs one statement.
+type session struct {
+	mirror   *Mirror
+	ctx      context.Context
+	db       *sqlite3.Conn
+	attached map[string]bool
+	only     []store.ConnectionID
+	denied   string // what the authorizer refused
+}
+
+func (s *session) open() (err error) {
+	s.db, err = sqlite3.OpenContext(sqlite3.WithMaxMemory(s.ctx, maxMemory), ":memory:")
+	if err != nil {
+		return err
+	}
+	s.db.Limit(sqlite3.LIMIT_EXPR_DEPTH, 200)
+	s.db.Limit(sqlite3.LIMIT_COMPOUND_SELECT, 50)
+	s.db.Limit(sqlite3.LIMIT_LENGTH, maxAnswer)
+	if err := s.db.Exec("PRAGMA query_only = ON; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF"); err != nil {
+		return err
+	}
+	return s.db.SetAuthorizer(s.authorize)
+}
+
+func (s *session) close() {
+	if s.db != nil {
+		_ = s.db.Close() // it was in memory
+	}
+}
+
+// attaching is set while the session itself attaches a file.
+const attaching = "\x00"
+
+// authorize lets a statement read tables and call functions, and nothing else.
+func (s *session) authorize(action sqlite3.AuthorizerActionCode, name3, name4, schema, _ string) sqlite3.AuthorizerReturnCode {
+	switch action {
+	case sqlite3.AUTH_SELECT, sqlite3.AUTH_RECURSIVE:
+		return sqlite3.AUTH_OK
+	case sqlite3.AUTH_READ:
+		if strings.HasPrefix(strings.ToLower(name3), "_sluice") {
+			s.denied = "the host's own tables"
+			return sqlite3.AUTH_DENY
+		}
+		return sqlite3.AUTH_OK
+	case sqlite3.AUTH_FUNCTION:
+		if forbidden[strings.ToLower(name4)] {
+			s.denied = "the function " + name4
+			return sqlite3.AUTH_DENY
+		}
+		return sqlite3.AUTH_OK
+	case sqlite3.AUTH_ATTACH:
+		if s.denied == attaching {
+			return sqlite3.AUTH_OK
+		}
+	}
+	s.denied = "to do more than that"
+	return sqlite3.AUTH_DENY
+}
+
+// forbidden are functions that reach out of a statement.
+var forbidden = map[string]bool{"load_extension": true, "readfile": true, "writefile": true, "edit": true, "fts3_tokenizer": true}
+
+var unknown = regexp.MustCompile(`(?:no such table: |unknown database )"?([a-z0-9][a-z0-9_-]{0,63})"?(?:\.|$)`)
+
+// prepare compiles the statement, and attaches the connections that it names.
+func (s *session) prepare(sql string) (*sqlite3.Stmt, error) {
+	for {
+		s.denied = ""
+		st, tail, err := s.db.Prepare(sql)
+		if err == nil {
+			return s.single(st, tail)
+		}
+		if s.denied != "" {
+			return nil, host.Refuse("query_denied", "a query may read what was collected, and this one wants %s", abi.Clean(s.denied))
+		}
+		m := unknown.FindStringSubmatch(err.Error())
+		if m == nil || s.attached[m[1]] {
+			return nil, s.wrong(err)
+		}
+		if err := s.attach(m[1]); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (s *session) single(st *sqlite3.Stmt, tail string) (*sqlite3.Stmt, error) {
+	switch {
+	case st == nil:
+		return nil, host.Refuse("query_invalid", "there is no statement in the query")
+	case strings.Trim(tail, " \t\r\n;") != "":
+		_ = st.Close() // it did not run
+		return nil, host.Refuse("query_invalid", "want one statement; there is something behind the first")
+	case !st.ReadOnly() || st.ColumnCount() == 0:
+		_ = st.Close() // it did not run
+		return nil, host.Refuse("query_denied", "a query may only read")
+	}
+	return st, nil
+}
+
+var tooLarge = fmt.Sprintf("the query needs more than %d MiB of memory; narrow it with WHERE", maxMemory>>20)
+
+// wrong is an error of a statement as whoever wrote it may read it.
+func (s *session) wrong(err error) error {
+	switch {
+	case s.ctx.Err() != nil:
+		return s.ctx.Err()
+	case errors.Is(err, sqlite3.INTERRUPT):
+		return host.Refuse("query_limit", "the query took longer than %s; narrow it with WHERE", s.mirror.within)
+	case errors.Is(err, sqlite3.NOMEM), errors.Is(err, sqlite3.TOOBIG):
+		return host.Refuse("query_limit", "%s", tooLarge)
+	}
+	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "sqlite3: "), "SQL logic error: ")
+	if strings.HasPrefix(text, "no such table") {
+		text += "; sluice tables lists them"
+	}
+	return host.Refuse("query_invalid", "%s", abi.Cut(abi.Clean(text), 500))
+}
+
+// attach makes the tables of a connection known. One that may not be seen is as one that
+// there is not.
+func (s *session) attach(name string) error {
+	id := store.ConnectionID(name)
+	c, err := s.mirror.o.Store.Connection(s.ctx, id)
+	if errors.Is(err, store.ErrNotFound) || err == nil && (c.Temporary || s.only != nil && !slices.Contains(s.only, id)) {
+		return host.Refuse("query_invalid", "there is no connection %s; tables are named CONNECTION.STREAM, and sluice tables lists them", abi.Clean(name))
+	}
+	if err != nil {
+		return err
+	}
+	if len(s.attached) == maxJoined {
+		return host.Refuse("query_limit", "a query sees at most %d connections", maxJoined)
+	}
+	path, err := s.mirror.refresh(s.ctx, c)
+	if err != nil {
+		return err
+	}
+	s.attached[name] = true
+	s.denied = attaching
+	defer func() { s.denied = "" }()
+	return s.db.Exec("ATTACH " + sqlite3.Quote(sqlite.ReadOnlyURI(path)) + " AS " + sqlite3.QuoteIdentifier(name))
+}
+
+// run collects the answer.
+func (s *session) run(st *sqlite3.Stmt, most int) (host.QueryResult, error) {
+	ctx, cancel := context.WithTimeout(s.ctx, s.mirror.within)
+	defer cancel()
+	s.db.SetInterrupt(ctx)
+	out := host.QueryResult{Columns: []host.QueryColumn{}, Rows: [][]json.RawMessage{}}
+	for i := range st.ColumnCount() {
+		out.Columns = append(out.Columns, host.QueryColumn{Name: st.ColumnName(i), Type: typeOf(st.ColumnDeclType(i))})
+	}
+	for size := 0; st.Step(); {
+		if len(out.Rows) == most || size > maxAnswer {
+			out.Truncated = true
+			return out, nil
+		}
+		row := make([]json.RawMessage, len(out.Columns))
+		for i := range row {
+			row[i] = value(st, i, out.Columns[i].Type)
+			size += len(row[i])
+		}
+		out.Rows = append(out.Rows, row)
+	}
+	if err := st.Err(); err != nil {
+		return host.QueryResult{}, s.wrong(err)
+	}
+	return out, nil
+}
+
+// typeOf is the type of a column by what it was declared as.
+func typeOf(declared string) string {
+	switch declared {
+	case "TIMESTAMP":
+		return string(destination.Time)
+	case "REAL":
+		return string(destination.Number)
+	case "BOOLEAN", "INTEGER", "TEXT", "JSON":
+		return strings.ToLower(declared)
+	}
+	return ""
+}
+
+func value(st *sqlite3.Stmt, i int, typ string) json.RawMessage {
+	switch st.ColumnType(i) {
+	case sqlite3.INTEGER:
+		if typ == string(destination.Boolean) {
+			return json.RawMessage(fmt.Sprint(st.ColumnInt64(i) != 0))
+		}
+		return json.RawMessage(fmt.Sprint(st.ColumnInt64(i)))
+	case sqlite3.FLOAT:
+		if b, err := json.Marshal(st.ColumnFloat(i)); err == nil {
+			return b
+		}
+	case sqlite3.TEXT:
+		if b, err := json.Marshal(st.ColumnText(i)); err == nil {
+			return b
+		}
+	case sqlite3.BLOB:
+		b, _ := json.Marshal(st.ColumnBlob(i, nil)) // base64
+		return b
+	}
+	return json.RawMessage("null")
+}

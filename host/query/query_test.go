@@ -1,0 +1,200 @@
+package query_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/query"
+	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/store/badger"
+)
+
+// A world has a store with some connections, and a mirror of it.
+type world struct {
+	*testing.T
+	store  store.Store
+	mirror *query.Mirror
+	dir    string
+	n      int
+}
+
+func newWorld(t *testing.T) *world {
+	st, err := badger.Open(t.TempDir(), badger.Options{Small: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := st.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	w := &world{T: t, store: st, dir: filepath.Join(t.TempDir(), "mirror")}
+	w.mirror = query.New(query.Options{Store: st, Dir: w.dir})
+	return w
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// collect commits records of one stream, in a run of its own.
+func (w *world) collect(c store.ConnectionID, stream store.Stream, data ...string) {
+	w.Helper()
+	w.n++
+	if _, err := w.store.Connection(w.Context(), c); errors.Is(err, store.ErrNotFound) {
+		w.must(w.store.PutConnection(w.Context(), store.Connection{ID: c, CreatedAt: time.Unix(1_700_000_000, 0)}))
+	}
+	run := store.Run{ID: store.RunID(fmt.Sprintf("run_%026d", w.n)), ConnectionID: c, Status: "active", StartedAt: time.Now()}
+	lease, err := w.store.Acquire(w.Context(), run, "host", "boot", time.Hour)
+	w.must(err)
+	b := &store.Batch{Stream: stream}
+	for _, d := range data {
+		key, text, _ := strings.Cut(d, " ")
+		change := store.Change{Key: []byte(key), Data: []byte(text), EmittedAt: time.Now().UnixMicro()}
+		if text == "" {
+			change.Op = store.Delete
+		}
+		b.Append(change)
+	}
+	now := time.Now()
+	over := run
+	over.Status, over.FinishedAt = "succeeded", &now
+	r, err := w.store.Submit(w.Context(), &store.Commit{Lease: lease, Batches: []*store.Batch{b}, Run: &over, End: true,
+		Events: []store.Event{{ID: store.EventID(fmt.Sprintf("evt_%016d", w.n)), Type: "run.completed", RunID: run.ID, ConnectionID: c, OccurredAt: now, Data: json.RawMessage(`{}`)}}})
+	w.must(err)
+	<-r.Done()
+	_, err = r.Result()
+	w.must(err)
+}
+
+// ask runs a query that succeeds, and returns its rows as text.
+func (w *world) ask(sql string) string {
+	w.Helper()
+	r, err := w.mirror.Query(w.Context(), host.Query{SQL: sql})
+	if err != nil {
+		w.Fatalf("%s: %v", sql, err)
+	}
+	b, err := json.Marshal(r.Rows)
+	w.must(err)
+	return string(b)
+}
+
+func (w *world) equal(sql, want string) {
+	w.Helper()
+	if got := w.ask(sql); got != want {
+		w.Errorf("%s: %s, want %s", sql, got, want)
+	}
+}
+
+// refused runs a query that must not, and returns the code.
+func (w *world) refused(q host.Query) string {
+	w.Helper()
+	_, err := w.mirror.Query(w.Context(), q)
+	var r *host.Refusal
+	if !errors.As(err, &r) {
+		w.Errorf("%s: %v", q.SQL, err)
+		return ""
+	}
+	return r.Code
+}
+
+// TestQuery: joins, functions, changes and deletions, and a damaged copy.
+func TestQuery(t *testing.T) {
+	w := newWorld(t)
+	w.collect("mail", "messages", `a {"id":"a","from":"ann","size":3,"at":"2026-01-02T03:04:05Z","seen":true}`, `b {"id":"b","from":"bob","size":4}`)
+	w.collect("my-git", "select", `1 {"author":"ann","files":["x","y"]}`)
+	w.equal(`SELECT count(*), sum(size) FROM mail.messages`, `[[2,7]]`)
+	w.equal(`SELECT m."from", json_array_length(g.files), m.seen, strftime('%Y', m.at) FROM mail.messages m JOIN "my-git"."select" g ON g.author = m."from"`, `[["ann",2,true,"2026"]]`)
+	w.equal(`WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 5) SELECT sum(x) FROM n`, `[[15]]`)
+	w.collect("mail", "messages", `a `, `c {"id":"c","size":"large"}`)
+	w.equal(`SELECT id, size FROM mail.messages ORDER BY id`, `[["b","4"],["c","large"]]`)
+	w.must(os.WriteFile(filepath.Join(w.dir, "mail.db"), []byte(strings.Repeat("garbage ", 1000)), 0o600))
+	w.equal(`SELECT count(*) FROM mail.messages`, `[[2]]`)
+	w.must(os.RemoveAll(w.dir))
+	w.equal(`SELECT count(*) FROM mail.messages`, `[[2]]`)
+	r, err := w.mirror.Query(t.Context(), host.Query{SQL: "SELECT id FROM mail.messages", Rows: 1})
+	if err != nil || !r.Truncated || len(r.Rows) != 1 || r.Columns[0].Type != "text" {
+		t.Errorf("%+v %v", r, err)
+	}
+	tables, err := w.mirror.Tables(t.Context(), nil)
+	if err != nil || len(tables) != 2 || tables[1].Name != `"my-git"."select"` || tables[0].Records != 2 || len(tables[0].Columns) == 0 {
+		t.Errorf("%+v %v", tables, err)
+	}
+	if tables, err = w.mirror.Tables(t.Context(), []store.ConnectionID{"mail"}); err != nil || len(tables) != 1 {
+		t.Errorf("%+v %v", tables, err)
+	}
+	w.must(w.store.DeleteConnection(t.Context(), "mail", true))
+	w.must(w.mirror.Forget("mail"))
+	if code := w.refused(host.Query{SQL: "SELECT * FROM mail.messages"}); code != "query_invalid" {
+		t.Errorf("after it was erased: %s", code)
+	}
+	if _, err := os.Stat(filepath.Join(w.dir, "mail.db")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the copy of an erased connection: %v", err)
+	}
+}
+
+// TestHostile: nothing but reading passes, within bounds, and of what may be seen.
+func TestHostile(t *testing.T) {
+	w := newWorld(t)
+	w.collect("mail", "messages", `a {"id":"a"}`)
+	w.collect("other", "things", `a {"id":"secret"}`)
+	out := filepath.Join(t.TempDir(), "out.db")
+	for _, sql := range []string{
+		`INSERT INTO mail.messages (_key) VALUES ('x')`, `UPDATE mail.messages SET id = 1`, `DELETE FROM mail.messages`, `DROP TABLE mail.messages`,
+		`CREATE TABLE t (x)`, `CREATE TEMP TABLE t AS SELECT 1`, `ATTACH '` + out + `' AS x`, `DETACH mail`, `VACUUM INTO '` + out + `'`, `PRAGMA journal_mode`,
+		`SELECT * FROM pragma_database_list`, `SELECT load_extension('x')`, `SELECT writefile('` + out + `', 'x')`, `SELECT readfile('/etc/passwd')`,
+		`BEGIN`, `EXPLAIN DELETE FROM mail.messages`, `SELECT * FROM mail._sluice_meta`, `REINDEX`, `ANALYZE`, `CREATE VIEW v AS SELECT 1`,
+		`INSERT INTO mail.messages (_key) SELECT 'x' RETURNING *`, `WITH x AS (SELECT 1) DELETE FROM mail.messages RETURNING *`,
+		`SELECT * FROM fsdir('/')`, `CREATE VIRTUAL TABLE v USING csv(filename='/etc/passwd')`,
+	} {
+		if code := w.refused(host.Query{SQL: sql}); code != "query_denied" && code != "query_invalid" {
+			t.Errorf("%s: %s", sql, code)
+		}
+	}
+	if _, err := os.Stat(out); err == nil {
+		t.Error("a query made a file")
+	}
+	for sql, want := range map[string]string{
+		`SELECT 1; SELECT 2`: "query_invalid", `-- nothing`: "query_invalid", ``: "validation_error", `SELEKT`: "query_invalid", `SELECT * FROM mail.none`: "query_invalid",
+		`SELECT nothing FROM mail.messages`: "query_invalid", `SELECT * FROM "../etc".passwd`: "query_invalid",
+		`SELECT zeroblob(1000000000)`:    "query_limit",
+		`SELECT hex(zeroblob(30000000))`: "query_limit",
+	} {
+		if code := w.refused(host.Query{SQL: sql}); code != want {
+			t.Errorf("%s: %s, want %s", sql, code, want)
+		}
+	}
+	w.equal(`SELECT count(*) FROM mail.messages`, `[[1]]`)
+	for _, sql := range []string{`SELECT * FROM other.things`, `SELECT * FROM mail.messages, other.things`, `SELECT (SELECT id FROM other.things)`} {
+		if code := w.refused(host.Query{SQL: sql, Only: []store.ConnectionID{"mail"}}); code != "query_invalid" {
+			t.Errorf("%s under mail alone: %s", sql, code)
+		}
+	}
+}
+
+// TestEndless: a query that does not end is ended.
+func TestEndless(t *testing.T) {
+	w := newWorld(t)
+	w.mirror.Within(200 * time.Millisecond)
+	for _, sql := range []string{
+		`WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n`,
+		`WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n WHERE x < 0`,
+	} {
+		if code := w.refused(host.Query{SQL: sql}); code != "query_limit" {
+			t.Errorf("%s: %s", sql, code)
+		}
+	}
+	if code := w.refused(host.Query{SQL: `WITH RECURSIVE n(x) AS (SELECT zeroblob(1000000) UNION ALL SELECT zeroblob(1000000) FROM n) SELECT count(*) FROM (SELECT * FROM n ORDER BY 1)`}); code != "query_limit" {
+		t.Errorf("memory: %s", code)
+	}
+}
