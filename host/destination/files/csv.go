@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/destination"
@@ -38,7 +40,7 @@ func (csvFormat) Key(key string) string {
 func (csvFormat) Fits(from, to *destination.Shape) bool { return len(from.Columns) == len(to.Columns) }
 
 func (csvFormat) Create(w io.Writer, t Table) (Writer, error) {
-	c := &csvWriter{out: csv.NewWriter(w), table: t, own: len(t.Own())}
+	c := &csvWriter{out: w, table: t, own: len(t.Own())}
 	head, taken := t.Own(), map[string]bool{}
 	for _, name := range append(slices.Clone(head), destination.RestColumn, destination.DeletedColumn, destination.ValidFrom, destination.ValidTo) {
 		taken[name] = true
@@ -49,8 +51,9 @@ func (csvFormat) Create(w io.Writer, t Table) (Writer, error) {
 	if t.Mode != "" {
 		head = append(head, destination.RestColumn)
 	}
-	c.row = make([]string, len(head))
-	return c, c.out.Write(head)
+	c.columns = len(head)
+	c.row = head
+	return c, c.copied()
 }
 
 func (csvFormat) Open(f *os.File, t Table, _ bool) (Reader, error) {
@@ -63,40 +66,123 @@ func (csvFormat) Open(f *os.File, t Table, _ bool) (Reader, error) {
 }
 
 type csvWriter struct {
-	out   *csv.Writer
-	table Table
-	own   int // columns
-	row   []string
+	out     io.Writer
+	table   Table
+	own     int // columns
+	columns int
+	line    []byte
+	row     []string // of a copy
 }
 
-func (w *csvWriter) Close() error {
-	w.out.Flush()
-	return w.out.Error()
-}
+func (w *csvWriter) Close() error { return nil }
 
 func (w *csvWriter) Put(r *destination.Row) error {
-	clear(w.row)
+	b := w.line[:0]
 	if w.own > 0 {
-		w.row[0], w.row[1], w.row[2] = csvFormat{}.Key(r.Key), strconv.FormatUint(r.Version, 10), Stamp(r.At)
+		at := Stamp(r.At)
+		b = append(appendCell(b, csvFormat{}.Key(r.Key)), ',')
+		b = append(append(append(strconv.AppendUint(b, r.Version, 10), ','), at...), ',')
 		if w.table.Mode == destination.History || r.Deleted {
-			w.row[3] = w.row[2]
+			b = append(b, at...)
 		}
+		b = append(b, ",,"[:w.own-3]...)
 	}
 	for i := range r.Values {
-		w.row[w.own+i] = cell(&r.Values[i])
+		b = append(appendValue(b, &r.Values[i]), ',')
 	}
-	if r.Rest != "" {
-		w.row[len(w.row)-1] = export.Cell(r.Rest)
+	for i := w.own + len(r.Values) + 1; i < w.columns; i++ {
+		b = append(b, ',')
 	}
-	return w.out.Write(w.row)
+	if w.own > 0 {
+		b = appendText(b, r.Rest)
+	} else {
+		b = b[:len(b)-1]
+	}
+	w.line = append(b, '\n')
+	_, err := w.out.Write(w.line)
+	return err
 }
 
-func cell(v *destination.Value) string {
+func appendValue(b []byte, v *destination.Value) []byte {
 	switch v.Type {
 	case destination.Integer, destination.Number, destination.Boolean:
-		return v.Text // -1 is a number, not a formula
+		return append(b, v.Text...) // -1 is a number, not a formula
 	}
-	return export.Cell(v.Text)
+	return appendText(b, v.Text)
+}
+
+// What bytes mean for a text: most are printable and in no need of anything.
+const (
+	quoted = 1 << iota // the cell is quoted
+	unsafe             // export.Cell has to look at it
+)
+
+var bytesOf = func() (class [256]byte) {
+	for c := range class {
+		if c < 0x20 || c >= 0x7f {
+			class[c] = unsafe
+		}
+	}
+	class['"'], class[','] = quoted, quoted
+	return class
+}()
+
+// appendText appends a text as a cell.
+func appendText(b []byte, s string) []byte {
+	if s == "" {
+		return b
+	}
+	var class byte
+	for i := range len(s) {
+		class |= bytesOf[s[i]]
+	}
+	switch s[0] {
+	case '=', '+', '-', '@':
+		class |= unsafe
+	case ' ', '\\':
+		class |= quoted
+	}
+	switch class {
+	case 0:
+		return append(b, s...)
+	case quoted:
+		return appendQuoted(b, s)
+	}
+	return appendCell(b, export.Cell(s))
+}
+
+// appendCell appends what a cell holds.
+func appendCell(b []byte, s string) []byte {
+	first, _ := utf8.DecodeRuneInString(s)
+	if strings.ContainsAny(s, "\",\r\n") || unicode.IsSpace(first) || first == '\\' {
+		return appendQuoted(b, s)
+	}
+	return append(b, s...)
+}
+
+func appendQuoted(b []byte, s string) []byte {
+	b = append(b, '"')
+	for {
+		before, after, more := strings.Cut(s, `"`)
+		if b = append(b, before...); !more {
+			return append(b, '"')
+		}
+		b, s = append(b, `""`...), after
+	}
+}
+
+// copied writes row.
+func (w *csvWriter) copied() error {
+	b := w.line[:0]
+	for i, cell := range w.row {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendCell(b, cell)
+	}
+	w.line = append(b, '\n')
+	_, err := w.out.Write(w.line)
+	return err
 }
 
 func (w *csvWriter) Copy(from Reader, change *destination.Row) error {
@@ -113,7 +199,7 @@ func (w *csvWriter) Copy(from Reader, change *destination.Row) error {
 		w.row[1], w.row[2] = strconv.FormatUint(change.Version, 10), Stamp(change.At)
 		w.row[3] = w.row[2]
 	}
-	return w.out.Write(w.row)
+	return w.copied()
 }
 
 type csvReader struct {

@@ -39,7 +39,7 @@ func (s *Sink) Describe(ctx context.Context, streams []destination.Described) er
 		}
 		if err == nil {
 			next.Streams, next.Next = w.fresh, w.number
-			err = s.commit(ctx, next, map[string][]part{destination.StreamsTable: w.fresh})
+			err = s.commit(ctx, next, w)
 		}
 		if err != nil && s.m != next {
 			w.discard()

@@ -66,9 +66,9 @@ func (w *jsonlWriter) Put(r *destination.Row) error {
 		b = append(append(append(strconv.AppendUint(b, r.Version, 10), `,"_committed_at":"`...), at...), '"')
 		switch {
 		case w.table.Mode == destination.History:
-			b = appendText(b, destination.ValidFrom, at)
+			b = appendMember(b, destination.ValidFrom, at)
 		case r.Deleted:
-			b = appendText(b, destination.DeletedColumn, at)
+			b = appendMember(b, destination.DeletedColumn, at)
 		}
 	}
 	for i, c := range w.table.Shape.Columns {
@@ -104,7 +104,7 @@ func (w *jsonlWriter) write(b []byte) error {
 	return err
 }
 
-func appendText(b []byte, name, text string) []byte {
+func appendMember(b []byte, name, text string) []byte {
 	return strictjson.AppendQuote(append(strictjson.AppendQuote(append(b, ','), name), ':'), text)
 }
 
@@ -150,10 +150,10 @@ func (w *jsonlWriter) replaces(name string) bool {
 func (w *jsonlWriter) appendChange(b []byte, change *destination.Row) []byte {
 	at := Stamp(change.At)
 	if w.table.Mode == destination.History {
-		return appendText(b, destination.ValidTo, at)
+		return appendMember(b, destination.ValidTo, at)
 	}
 	b = strconv.AppendUint(append(b, `,"_version":`...), change.Version, 10)
-	return appendText(appendText(b, destination.CommittedColumn, at), destination.DeletedColumn, at)
+	return appendMember(appendMember(b, destination.CommittedColumn, at), destination.DeletedColumn, at)
 }
 
 type jsonlReader struct {

@@ -115,23 +115,17 @@ func (s *Sink) read() (*manifest, []byte, error) {
 	return &m, raw, m.check()
 }
 
-// commit makes next what the directory holds. The files fresh get their names, and those
-// that next has no more go.
-func (s *Sink) commit(ctx context.Context, next *manifest, fresh map[string][]part) error {
+// commit makes next what the directory holds. The files that w wrote get their names, and those that next has no more go.
+func (s *Sink) commit(ctx context.Context, next *manifest, w *rewriting) error {
 	next.Removed = slices.DeleteFunc(next.Removed, func(folder string) bool {
 		_, err := s.root.Lstat(folder)
 		return errors.Is(err, fs.ErrNotExist)
 	})
-	for folder := range fresh {
-		if err := syncDir(s.root, folder); err != nil {
-			return err
-		}
-	}
 	raw, err := json.MarshalIndent(next, "", " ")
 	if err != nil {
 		return err
 	}
-	if err := s.writeManifest(raw); err != nil {
+	if err := s.prepare(raw, w); err != nil {
 		return err
 	}
 	if err := s.fence(ctx); err != nil {
@@ -149,8 +143,19 @@ func (s *Sink) commit(ctx context.Context, next *manifest, fresh map[string][]pa
 		s.unsettled = true
 		return err
 	}
-	s.unsettled = s.expose(was, fresh) != nil // the next step tries again
+	s.unsettled = s.expose(was, w) != nil // the next step tries again
 	return nil
+}
+
+// prepare makes everything last that the manifest will name, and the manifest under its
+// other name. It is done at once, for a file system does it in one go then.
+func (s *Sink) prepare(raw []byte, w *rewriting) error {
+	if w == nil {
+		return s.writeManifest(raw)
+	}
+	folder := make(chan error, 1)
+	go func() { folder <- syncDir(s.root, w.batch.To.Table) }()
+	return errors.Join(s.writeManifest(raw), <-folder, w.wait())
 }
 
 func (s *Sink) writeManifest(raw []byte) (err error) {
@@ -184,9 +189,10 @@ func (s *Sink) fence(ctx context.Context) error {
 }
 
 // expose gives the files of a commit their names, and removes what it superseded.
-func (s *Sink) expose(was *manifest, fresh map[string][]part) error {
-	for folder, parts := range fresh {
-		for _, p := range parts {
+func (s *Sink) expose(was *manifest, w *rewriting) error {
+	if w != nil {
+		folder := w.batch.To.Table
+		for _, p := range w.fresh {
 			if err := s.root.Rename(path.Join(folder, tmpName(p.Number)), path.Join(folder, p.Name)); err != nil {
 				return err
 			}

@@ -35,13 +35,14 @@ type rewriting struct {
 
 	keep  []part             // parts of before that stay
 	fresh []part             // new ones, under hidden names
+	syncs []chan error       // of their files, which last when all are answered
 	sets  map[uint64]*keyset // of the new ones, by number
 
 	perPart int64 // rows
 	out     *output
 }
 
-// run writes all new parts and makes them last.
+// run writes all new parts.
 func (w *rewriting) run(ctx context.Context) error {
 	w.sets = map[uint64]*keyset{}
 	b := w.batch
@@ -246,18 +247,31 @@ func (w *rewriting) end() error {
 	if o == nil {
 		return nil
 	}
-	if err := errors.Join(o.Writer.Close(), o.buffer.Flush(), hook("written"), o.file.Sync()); err != nil {
+	if err := errors.Join(o.Writer.Close(), o.buffer.Flush(), hook("written")); err != nil {
 		return err
 	}
 	w.out = nil
+	synced := make(chan error, 1)
+	w.syncs = append(w.syncs, synced)
+	go func() { synced <- errors.Join(o.file.Sync(), o.file.Close()) }() // while the next is written
 	o.part.Bytes, o.part.Name = o.size.n, partName(o.part, w.format.Name())
 	w.fresh = append(w.fresh, o.part)
 	w.sets[o.part.Number] = newKeyset(o.hashes)
-	return errors.Join(o.file.Close(), hook("part"))
+	return hook("part")
+}
+
+// wait waits until the new parts last.
+func (w *rewriting) wait() (err error) {
+	for _, synced := range w.syncs {
+		err = errors.Join(err, <-synced)
+	}
+	w.syncs = nil
+	return err
 }
 
 // discard removes what was written.
 func (w *rewriting) discard() {
+	_ = w.wait() // what it says changes nothing
 	if w.out != nil {
 		_ = w.out.file.Close()
 	}

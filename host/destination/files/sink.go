@@ -182,7 +182,7 @@ func (s *Sink) Apply(ctx context.Context, b *destination.Batch) error {
 			return err
 		}
 		t.Holding, t.Parts, next.Next = b.To, w.parts(), w.number
-		if err := s.commit(ctx, next, map[string][]part{b.To.Table: w.fresh}); err != nil {
+		if err := s.commit(ctx, next, w); err != nil {
 			if s.m != next {
 				w.discard()
 			}
