@@ -28,6 +28,9 @@ func (csvFormat) Name() string { return "csv" }
 // Key is a key as a cell. Where cleaning changes it, it ends with a digest of what it was,
 // for it may become what another is.
 func (csvFormat) Key(key string) string {
+	if key != "" && key[0] != '\'' && classOf(key)&unsafe == 0 {
+		return key // as most are
+	}
 	cell := export.Cell(key)
 	if abi.CleanLines(key) == key && !strings.HasPrefix(key, "'") {
 		return cell
@@ -71,6 +74,7 @@ type csvWriter struct {
 	own     int // columns
 	columns int
 	line    []byte
+	stamp   stamper
 	row     []string // of a copy
 }
 
@@ -79,11 +83,11 @@ func (w *csvWriter) Close() error { return nil }
 func (w *csvWriter) Put(r *destination.Row) error {
 	b := w.line[:0]
 	if w.own > 0 {
-		at := Stamp(r.At)
 		b = append(appendCell(b, csvFormat{}.Key(r.Key)), ',')
-		b = append(append(append(strconv.AppendUint(b, r.Version, 10), ','), at...), ',')
+		b = append(strconv.AppendUint(b, r.Version, 10), ',')
+		b = append(w.stamp.append(b, r.At), ',')
 		if w.table.Mode == destination.History || r.Deleted {
-			b = append(b, at...)
+			b = w.stamp.append(b, r.At)
 		}
 		b = append(b, ",,"[:w.own-3]...)
 	}
@@ -127,12 +131,8 @@ var bytesOf = func() (class [256]byte) {
 	return class
 }()
 
-// appendText appends a text as a cell.
-func appendText(b []byte, s string) []byte {
-	if s == "" {
-		return b
-	}
-	var class byte
+// classOf is the class of a text that is not empty.
+func classOf(s string) (class byte) {
 	for i := range len(s) {
 		class |= bytesOf[s[i]]
 	}
@@ -142,7 +142,15 @@ func appendText(b []byte, s string) []byte {
 	case ' ', '\\':
 		class |= quoted
 	}
-	switch class {
+	return class
+}
+
+// appendText appends a text as a cell.
+func appendText(b []byte, s string) []byte {
+	if s == "" {
+		return b
+	}
+	switch classOf(s) {
 	case 0:
 		return append(b, s...)
 	case quoted:

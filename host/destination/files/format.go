@@ -43,7 +43,7 @@ func (t Table) Own() []string {
 
 // A Writer writes one file.
 type Writer interface {
-	// Put writes a new row.
+	// Put writes a new row, which stays as it is until Close.
 	Put(r *destination.Row) error
 	// Copy writes the row at which a reader of the same format is. A change, if it is not
 	// nil, ends the row where all versions are kept, and else says that it was deleted.
@@ -64,5 +64,26 @@ type Reader interface {
 	Live() bool
 }
 
+// layout is how instants are spelled.
+const layout = "2006-01-02T15:04:05.000000Z"
+
 // Stamp is an instant as text.
-func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }
+func Stamp(t time.Time) string { return t.UTC().Format(layout) }
+
+// A stamper spells instants. Most are in the same second as the one before.
+type stamper struct {
+	second int64
+	text   []byte
+}
+
+func (s *stamper) append(b []byte, t time.Time) []byte {
+	if second := t.Unix(); s.text == nil || second != s.second {
+		s.second, s.text = second, t.UTC().AppendFormat(s.text[:0], layout)
+	}
+	micro := t.Nanosecond() / 1000
+	for i := len(s.text) - 2; s.text[i] != '.'; i-- {
+		s.text[i] = byte('0' + micro%10) // #nosec G115 -- a digit
+		micro /= 10
+	}
+	return append(b, s.text...)
+}

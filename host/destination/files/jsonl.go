@@ -51,6 +51,7 @@ type jsonlWriter struct {
 	names [][]byte // of the columns, between comma and colon
 	types map[string]destination.Type
 	line  []byte
+	stamp stamper
 
 	from    *jsonlReader // of the last copy
 	convert bool         // its lines
@@ -62,13 +63,13 @@ func (w *jsonlWriter) Put(r *destination.Row) error {
 	b := append(w.line[:0], '{')
 	if w.table.Mode != "" {
 		b = append(strictjson.AppendQuote(append(b, `"_key":`...), r.Key), `,"_version":`...)
-		at := Stamp(r.At)
-		b = append(append(append(strconv.AppendUint(b, r.Version, 10), `,"_committed_at":"`...), at...), '"')
+		b = append(strconv.AppendUint(b, r.Version, 10), `,"_committed_at":"`...)
+		b = append(w.stamp.append(b, r.At), '"')
 		switch {
 		case w.table.Mode == destination.History:
-			b = appendMember(b, destination.ValidFrom, at)
+			b = append(w.stamp.append(append(b, `,"_valid_from":"`...), r.At), '"')
 		case r.Deleted:
-			b = appendMember(b, destination.DeletedColumn, at)
+			b = append(w.stamp.append(append(b, `,"_deleted_at":"`...), r.At), '"')
 		}
 	}
 	for i, c := range w.table.Shape.Columns {

@@ -38,36 +38,44 @@ type rewriting struct {
 	syncs []chan error       // of their files, which last when all are answered
 	sets  map[uint64]*keyset // of the new ones, by number
 
-	perPart int64 // rows
+	hashes  []uint64                    // of the keys of the batch
+	changed map[string]*destination.Row // the rows of the batch by key, less those that have been written
+	perPart int64                       // rows
 	out     *output
 }
 
 // run writes all new parts.
 func (w *rewriting) run(ctx context.Context) error {
 	w.sets = map[uint64]*keyset{}
-	b := w.batch
-	changed := make(map[string]*destination.Row, len(b.Rows))
-	for i := range b.Rows {
-		changed[w.format.Key(b.Rows[i].Key)] = &b.Rows[i]
+	rows := w.batch.Rows
+	w.hashes = make([]uint64, len(rows))
+	for i := range rows {
+		w.hashes[i] = maphash.String(seed, w.format.Key(rows[i].Key))
 	}
-	redo, err := w.choose(ctx, changed)
+	redo, err := w.choose(ctx)
 	if err != nil {
 		return err
 	}
+	if len(redo) > 0 {
+		w.changed = make(map[string]*destination.Row, len(rows))
+		for i := range rows {
+			w.changed[w.format.Key(rows[i].Key)] = &rows[i]
+		}
+	}
 	for _, p := range redo {
-		if err := w.copyPart(ctx, p, changed); err != nil {
+		if err := w.copyPart(ctx, p); err != nil {
 			return fmt.Errorf("rewrite %s/%s: %w", w.was.Holding.Table, p.Name, err)
 		}
 	}
-	for i := range b.Rows {
+	for i := range rows {
 		if i%1000 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err := w.put(&b.Rows[i], changed); err != nil {
+		if err := w.put(&rows[i], w.hashes[i]); err != nil {
 			return err
 		}
 	}
-	if w.out == nil && len(w.keep) == 0 { // a table without rows has a file with its columns
+	if w.out == nil && len(w.fresh) == 0 && len(w.keep) == 0 { // a table without rows has a file with its columns
 		if err := w.begin(); err != nil {
 			return err
 		}
@@ -77,11 +85,11 @@ func (w *rewriting) run(ctx context.Context) error {
 
 // choose splits the parts into those that stay and those that are written anew: because
 // a row of theirs changes, the columns do, or there are too many of them.
-func (w *rewriting) choose(ctx context.Context, changed map[string]*destination.Row) (redo []part, err error) {
+func (w *rewriting) choose(ctx context.Context) (redo []part, err error) {
 	reshaped := w.batch.From != nil && !w.format.Fits(w.was.Holding.Shape, w.batch.To.Shape)
 	hit := map[uint64]bool{}
-	if !reshaped && len(changed) > 0 {
-		if hit, err = w.hit(ctx, w.was, changed); err != nil {
+	if !reshaped && len(w.hashes) > 0 {
+		if hit, err = w.hit(ctx, w.was, w.hashes); err != nil {
 			return nil, err
 		}
 	}
@@ -136,14 +144,14 @@ func (w *rewriting) parts() []part {
 }
 
 // copyPart writes what stays of a part.
-func (w *rewriting) copyPart(ctx context.Context, p part, changed map[string]*destination.Row) error {
+func (w *rewriting) copyPart(ctx context.Context, p part) error {
 	rows := int64(0)
 	err := w.each(w.was, p, false, func(r Reader) error {
 		if rows++; rows%1000 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
 		key, version := r.Key(), r.Version()
-		change := changed[string(key)]
+		change := w.changed[string(key)]
 		live := r.Live()
 		switch mode := w.batch.To.Mode; {
 		case change == nil:
@@ -157,7 +165,7 @@ func (w *rewriting) copyPart(ctx context.Context, p part, changed map[string]*de
 			return nil
 		default:
 			version = change.Version
-			delete(changed, string(key)) // it has its row
+			delete(w.changed, string(key)) // it has its row
 		}
 		if err := w.roll(version); err != nil {
 			return err
@@ -174,15 +182,16 @@ func (w *rewriting) copyPart(ctx context.Context, p part, changed map[string]*de
 }
 
 // put writes a row of the batch, if there is one to write.
-func (w *rewriting) put(r *destination.Row, changed map[string]*destination.Row) error {
-	key := w.format.Key(r.Key)
-	if r.Deleted && (w.batch.To.Mode != destination.CurrentDeleted || changed[key] == nil) {
-		return nil
+func (w *rewriting) put(r *destination.Row, hash uint64) error {
+	if r.Deleted {
+		if w.batch.To.Mode != destination.CurrentDeleted || w.changed != nil && w.changed[w.format.Key(r.Key)] == nil {
+			return nil
+		}
 	}
 	if err := w.roll(r.Version); err != nil {
 		return err
 	}
-	w.out.hashes = append(w.out.hashes, maphash.String(seed, key))
+	w.out.hashes = append(w.out.hashes, hash)
 	return w.out.Put(r)
 }
 
@@ -238,7 +247,11 @@ func (w *rewriting) begin() error {
 	w.out.size.Writer = disk{f}
 	w.out.buffer = bufio.NewWriterSize(&w.out.size, 1<<18)
 	w.out.Writer, err = w.format.Create(w.out.buffer, Table{w.batch.To.Mode, w.batch.To.Shape})
-	return err
+	if err != nil {
+		w.out = nil
+		return errors.Join(err, f.Close())
+	}
+	return nil
 }
 
 // end ends the part that is being written, if there is one.
@@ -247,10 +260,10 @@ func (w *rewriting) end() error {
 	if o == nil {
 		return nil
 	}
-	if err := errors.Join(o.Writer.Close(), o.buffer.Flush(), hook("written")); err != nil {
-		return err
-	}
 	w.out = nil
+	if err := errors.Join(o.Writer.Close(), o.buffer.Flush(), hook("written")); err != nil {
+		return errors.Join(err, o.file.Close())
+	}
 	synced := make(chan error, 1)
 	w.syncs = append(w.syncs, synced)
 	go func() { synced <- errors.Join(o.file.Sync(), o.file.Close()) }() // while the next is written
@@ -273,6 +286,7 @@ func (w *rewriting) wait() (err error) {
 func (w *rewriting) discard() {
 	_ = w.wait() // what it says changes nothing
 	if w.out != nil {
+		_ = w.out.Writer.Close() // ends what it has running
 		_ = w.out.file.Close()
 	}
 	for n := w.Sink.m.Next; n < w.number; n++ {
@@ -317,11 +331,8 @@ func (s *Sink) each(t table, p part, keys bool, do func(Reader) error) error {
 }
 
 // hit is which parts of a table may have a key that changed, by number.
-func (s *Sink) hit(ctx context.Context, t table, changed map[string]*destination.Row) (map[uint64]bool, error) {
-	hashes := make([]uint64, 0, len(changed))
-	for key := range changed {
-		hashes = append(hashes, maphash.String(seed, key))
-	}
+func (s *Sink) hit(ctx context.Context, t table, hashes []uint64) (map[uint64]bool, error) {
+	hashes = slices.Sorted(slices.Values(hashes)) // buckets are looked at in the order in which they lie in memory
 	out := map[uint64]bool{}
 	for _, p := range t.Parts {
 		set, err := s.keyset(ctx, t, p)

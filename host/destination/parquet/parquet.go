@@ -118,6 +118,6 @@ func (format) Create(out io.Writer, t files.Table) (files.Writer, error) {
 	if want := w.own + len(t.Shape.Columns); len(w.columns) < want {
 		return nil, fmt.Errorf("a schema of %d columns, want %d", len(w.columns), want)
 	}
-	w.values = make([][]parquet.Value, len(w.columns))
+	w.start()
 	return w, nil
 }

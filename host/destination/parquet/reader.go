@@ -47,7 +47,7 @@ func (format) Open(f *os.File, t files.Table, keys bool) (_ files.Reader, err er
 	for c := range n {
 		if !keys || c == 0 || c == 4 && t.Mode == destination.History {
 			r.read = append(r.read, c)
-			r.columns[c].values = make([]parquet.Value, chunk)
+			r.columns[c].values = make([]parquet.Value, chunkRows)
 		}
 	}
 	return r, nil
@@ -86,7 +86,7 @@ func (r *reader) fill() (err error) {
 			r.columns[c].pages, r.columns[c].page = chunks[c].Pages(), nil
 		}
 	}
-	r.n = int(min(chunk, r.left))
+	r.n = int(min(chunkRows, r.left))
 	r.left -= int64(r.n)
 	for _, c := range r.read {
 		if err := r.columns[c].fill(r.n); err != nil {
