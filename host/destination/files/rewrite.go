@@ -332,23 +332,28 @@ func (s *Sink) each(t table, p part, keys bool, do func(Reader) error) error {
 
 // hit is which parts of a table may have a key that changed, by number.
 func (s *Sink) hit(ctx context.Context, t table, hashes []uint64) (map[uint64]bool, error) {
-	hashes = slices.Sorted(slices.Values(hashes)) // buckets are looked at in the order in which they lie in memory
-	out := map[uint64]bool{}
+	of := s.index.of(t.StreamID)
 	for _, p := range t.Parts {
+		if of.sets[p.Number] != nil {
+			continue
+		}
 		set, err := s.keyset(ctx, t, p)
 		if err != nil {
 			return nil, fmt.Errorf("read %s/%s: %w", t.Holding.Table, p.Name, err)
 		}
-		out[p.Number] = set.hasAny(hashes)
+		of.sets[p.Number], of.filter = set, nil
+	}
+	out := map[uint64]bool{}
+	some := of.some(hashes)
+	slices.Sort(some) // buckets are looked at in the order in which they lie in memory
+	for _, p := range t.Parts {
+		out[p.Number] = of.sets[p.Number].hasAny(some)
 	}
 	return out, nil
 }
 
-// keyset is that of a part, from its file when it is not in memory.
+// keyset reads that of a part from its file.
 func (s *Sink) keyset(ctx context.Context, t table, p part) (*keyset, error) {
-	if set := s.index[t.StreamID][p.Number]; set != nil {
-		return set, nil
-	}
 	hashes := make([]uint64, 0, min(max(0, p.Rows), 4*maxRows))
 	err := s.each(t, p, true, func(r Reader) error {
 		if len(hashes)%1000 == 0 && ctx.Err() != nil {
@@ -362,7 +367,5 @@ func (s *Sink) keyset(ctx context.Context, t table, p part) (*keyset, error) {
 	if err != nil {
 		return nil, err
 	}
-	set := newKeyset(hashes)
-	s.index.add(t.StreamID, p.Number, set)
-	return set, nil
+	return newKeyset(hashes), nil
 }

@@ -43,6 +43,7 @@ var codec = &zstd.Codec{Level: zstd.SpeedFastest}
 const (
 	groupRows  = 125_000
 	groupBytes = 64 << 20
+	pageBytes  = 64 << 10 // small, so that little is left to be compressed at the end of a file
 )
 
 // A group is a parquet.Group whose fields have an order.
@@ -113,7 +114,7 @@ func node(t destination.Type) parquet.Node {
 
 func (format) Create(out io.Writer, t files.Table) (files.Writer, error) {
 	w := &writer{table: t, own: len(t.Own())}
-	w.out = parquet.NewWriter(out, schemaOf(t), parquet.Compression(codec), parquet.CreatedBy("sluice", "", ""))
+	w.out = parquet.NewWriter(out, schemaOf(t), parquet.Compression(codec), parquet.PageBufferSize(pageBytes), parquet.CreatedBy("sluice", "", ""))
 	w.columns = w.out.ColumnWriters()
 	if want := w.own + len(t.Shape.Columns); len(w.columns) < want {
 		return nil, fmt.Errorf("a schema of %d columns, want %d", len(w.columns), want)
