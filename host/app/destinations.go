@@ -6,6 +6,9 @@ import (
 
 	"github.com/sluicehost/sluice/host/audit"
 	"github.com/sluicehost/sluice/host/destination"
+	"github.com/sluicehost/sluice/host/destination/files"
+	"github.com/sluicehost/sluice/host/destination/parquet"
+	"github.com/sluicehost/sluice/host/destination/postgres"
 	"github.com/sluicehost/sluice/host/destination/sqlite"
 	"github.com/sluicehost/sluice/host/query"
 )
@@ -13,6 +16,10 @@ import (
 // DestinationKinds are the destinations of this build, one line each.
 var DestinationKinds = destination.Kinds{
 	sqlite.Kind{},
+	files.JSONL,
+	files.CSV,
+	parquet.Kind,
+	postgres.Kind{},
 }
 
 // newMirror prepares queries over what a host collected.

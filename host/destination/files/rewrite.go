@@ -1,0 +1,371 @@
+package files
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+
+	"github.com/sluicehost/sluice/host/destination"
+)
+
+// How large parts are, in rows and in bytes, and how many a table has. A changed row has
+// its part rewritten: small parts make changes quick, few parts reading.
+const (
+	minRows  = 20_000
+	maxRows  = 250_000
+	maxBytes = 256 << 20
+	maxParts = 64
+	fewParts = 48 // where merging begins, it goes on until there are so many
+)
+
+// A rewriting writes the parts that a batch changes or adds.
+type rewriting struct {
+	*Sink
+	batch  *destination.Batch
+	was    table  // the table before
+	number uint64 // of the next part
+
+	keep  []part             // parts of before that stay
+	fresh []part             // new ones, under hidden names
+	syncs []chan error       // of their files, which last when all are answered
+	sets  map[uint64]*keyset // of the new ones, by number
+
+	hashes  []uint64                    // of the keys of the batch
+	changed map[string]*destination.Row // the rows of the batch by key, less those that have been written
+	perPart int64                       // rows
+	out     *output
+}
+
+// run writes all new parts.
+func (w *rewriting) run(ctx context.Context) error {
+	w.sets = map[uint64]*keyset{}
+	rows := w.batch.Rows
+	w.hashes = make([]uint64, len(rows))
+	for i := range rows {
+		w.hashes[i] = maphash.String(seed, w.format.Key(rows[i].Key))
+	}
+	redo, err := w.choose(ctx)
+	if err != nil {
+		return err
+	}
+	if len(redo) > 0 {
+		w.changed = make(map[string]*destination.Row, len(rows))
+		for i := range rows {
+			w.changed[w.format.Key(rows[i].Key)] = &rows[i]
+		}
+	}
+	for _, p := range redo {
+		if err := w.copyPart(ctx, p); err != nil {
+			return fmt.Errorf("rewrite %s/%s: %w", w.was.Holding.Table, p.Name, err)
+		}
+	}
+	for i := range rows {
+		if i%1000 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err := w.put(&rows[i], w.hashes[i]); err != nil {
+			return err
+		}
+	}
+	if w.out == nil && len(w.fresh) == 0 && len(w.keep) == 0 { // a table without rows has a file with its columns
+		if err := w.begin(); err != nil {
+			return err
+		}
+	}
+	return w.end()
+}
+
+// choose splits the parts into those that stay and those that are written anew: because
+// a row of theirs changes, the columns do, or there are too many of them.
+func (w *rewriting) choose(ctx context.Context) (redo []part, err error) {
+	reshaped := w.batch.From != nil && !w.format.Fits(w.was.Holding.Shape, w.batch.To.Shape)
+	hit := map[uint64]bool{}
+	if !reshaped && len(w.hashes) > 0 {
+		if hit, err = w.hit(ctx, w.was, w.hashes); err != nil {
+			return nil, err
+		}
+	}
+	rows, total := int64(len(w.batch.Rows)), int64(len(w.batch.Rows))
+	var rest []part
+	for _, p := range w.was.Parts {
+		total += p.Rows
+		if reshaped || hit[p.Number] {
+			redo = append(redo, p)
+			rows += p.Rows
+			continue
+		}
+		rest = append(rest, p)
+	}
+	slices.SortStableFunc(rest, func(a, b part) int { return cmp.Compare(a.Rows, b.Rows) })
+	target := min(max(total/fewParts, minRows), maxRows)
+	take := func() {
+		redo, rows, rest = append(redo, rest[0]), rows+rest[0].Rows, rest[1:]
+	}
+	if rows > 0 { // what is small beside that which is written anyway costs little more
+		for len(rest) > 0 && rest[0].Rows <= 4*rows && rows+rest[0].Rows <= target {
+			take()
+		}
+	}
+	large := 0
+	for _, p := range rest {
+		if !small(p) {
+			large++
+		}
+	}
+	if most := max(maxParts, large+maxParts/4); len(rest)+parts(rows, target) > most {
+		target = maxRows
+		for len(rest) > 0 && small(rest[0]) && len(rest)+parts(rows, target) > min(most-maxParts/4, fewParts) {
+			take()
+		}
+	}
+	w.keep, w.perPart = rest, max(1, (rows+int64(parts(rows, target))-1)/int64(max(1, parts(rows, target))))
+	slices.SortFunc(redo, func(a, b part) int { return cmp.Compare(a.Name, b.Name) })
+	return redo, nil
+}
+
+func small(p part) bool { return p.Rows < maxRows/2 && p.Bytes < maxBytes/2 }
+
+// parts is how many rows make, of so many each.
+func parts(rows, each int64) int { return int((rows + each - 1) / each) }
+
+// parts are those of the table afterwards.
+func (w *rewriting) parts() []part {
+	all := slices.Concat(w.keep, w.fresh)
+	slices.SortFunc(all, func(a, b part) int { return cmp.Compare(a.Name, b.Name) })
+	return all
+}
+
+// copyPart writes what stays of a part.
+func (w *rewriting) copyPart(ctx context.Context, p part) error {
+	rows := int64(0)
+	err := w.each(w.was, p, false, func(r Reader) error {
+		if rows++; rows%1000 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		key, version := r.Key(), r.Version()
+		change := w.changed[string(key)]
+		live := r.Live()
+		switch mode := w.batch.To.Mode; {
+		case change == nil:
+		case mode == destination.Current:
+			return nil
+		case mode == destination.History && !live:
+			change = nil
+		case mode == destination.History:
+			live = false
+		case !change.Deleted:
+			return nil
+		default:
+			version = change.Version
+			delete(w.changed, string(key)) // it has its row
+		}
+		if err := w.roll(version); err != nil {
+			return err
+		}
+		if live {
+			w.out.hashes = append(w.out.hashes, maphash.Bytes(seed, key))
+		}
+		return w.out.Copy(r, change)
+	})
+	if err == nil && rows != p.Rows {
+		err = ErrLost
+	}
+	return err
+}
+
+// put writes a row of the batch, if there is one to write.
+func (w *rewriting) put(r *destination.Row, hash uint64) error {
+	if r.Deleted {
+		if w.batch.To.Mode != destination.CurrentDeleted || w.changed != nil && w.changed[w.format.Key(r.Key)] == nil {
+			return nil
+		}
+	}
+	if err := w.roll(r.Version); err != nil {
+		return err
+	}
+	w.out.hashes = append(w.out.hashes, hash)
+	return w.out.Put(r)
+}
+
+// An output is a part that is being written.
+type output struct {
+	Writer
+	part   part
+	file   *os.File
+	buffer *bufio.Writer
+	hashes []uint64
+	size   counter
+}
+
+// counter counts the bytes of a file.
+type counter struct {
+	io.Writer
+	n int64
+}
+
+func (c *counter) Write(b []byte) (int, error) {
+	n, err := c.Writer.Write(b)
+	c.n += int64(n)
+	return n, err
+}
+
+// roll makes room for one more row.
+func (w *rewriting) roll(version uint64) error {
+	if w.out != nil && (w.out.part.Rows >= w.perPart || w.out.size.n >= maxBytes) {
+		if err := w.end(); err != nil {
+			return err
+		}
+	}
+	if w.out == nil {
+		if err := w.begin(); err != nil {
+			return err
+		}
+		w.out.part.From = version
+	}
+	p := &w.out.part
+	p.From, p.To, p.Rows = min(p.From, version), max(p.To, version), p.Rows+1
+	return nil
+}
+
+// begin begins the next part.
+func (w *rewriting) begin() error {
+	name := path.Join(w.batch.To.Table, tmpName(w.number))
+	f, err := w.root.OpenFile(name, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	w.out = &output{part: part{Number: w.number}, file: f}
+	w.number++
+	w.out.size.Writer = disk{f}
+	w.out.buffer = bufio.NewWriterSize(&w.out.size, 1<<18)
+	w.out.Writer, err = w.format.Create(w.out.buffer, Table{w.batch.To.Mode, w.batch.To.Shape})
+	if err != nil {
+		w.out = nil
+		return errors.Join(err, f.Close())
+	}
+	return nil
+}
+
+// end ends the part that is being written, if there is one.
+func (w *rewriting) end() error {
+	o := w.out
+	if o == nil {
+		return nil
+	}
+	w.out = nil
+	if err := errors.Join(o.Writer.Close(), o.buffer.Flush(), hook("written")); err != nil {
+		return errors.Join(err, o.file.Close())
+	}
+	synced := make(chan error, 1)
+	w.syncs = append(w.syncs, synced)
+	go func() { synced <- errors.Join(o.file.Sync(), o.file.Close()) }() // while the next is written
+	o.part.Bytes, o.part.Name = o.size.n, partName(o.part, w.format.Name())
+	w.fresh = append(w.fresh, o.part)
+	w.sets[o.part.Number] = newKeyset(o.hashes)
+	return hook("part")
+}
+
+// wait waits until the new parts last.
+func (w *rewriting) wait() (err error) {
+	for _, synced := range w.syncs {
+		err = errors.Join(err, <-synced)
+	}
+	w.syncs = nil
+	return err
+}
+
+// discard removes what was written.
+func (w *rewriting) discard() {
+	_ = w.wait() // what it says changes nothing
+	if w.out != nil {
+		_ = w.out.Writer.Close() // ends what it has running
+		_ = w.out.file.Close()
+	}
+	for n := w.Sink.m.Next; n < w.number; n++ {
+		_ = w.root.Remove(path.Join(w.batch.To.Table, tmpName(n))) // or the next start does
+	}
+	if w.batch.From == nil {
+		_ = w.root.Remove(w.batch.To.Table)
+	}
+}
+
+// ErrLost: a file is not what the manifest says of it.
+var ErrLost = errors.New("the file is not as Sluice wrote it; rebuild the destination")
+
+// each calls do with a reader at each row of a part.
+func (s *Sink) each(t table, p part, keys bool, do func(Reader) error) error {
+	f, err := s.root.Open(path.Join(t.Holding.Table, p.Name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return ErrLost
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if fi, err := f.Stat(); err != nil || fi.Size() != p.Bytes {
+		return errors.Join(err, ErrLost)
+	}
+	r, err := s.format.Open(f, Table{t.Holding.Mode, t.Holding.Shape}, keys)
+	if err != nil {
+		return err
+	}
+	for {
+		if err := r.Next(); err != nil {
+			if err == io.EOF {
+				err = nil
+			}
+			return err
+		}
+		if err := do(r); err != nil {
+			return err
+		}
+	}
+}
+
+// hit is which parts of a table may have a key that changed, by number.
+func (s *Sink) hit(ctx context.Context, t table, hashes []uint64) (map[uint64]bool, error) {
+	of := s.index.of(t.StreamID)
+	for _, p := range t.Parts {
+		if of.sets[p.Number] != nil {
+			continue
+		}
+		set, err := s.keyset(ctx, t, p)
+		if err != nil {
+			return nil, fmt.Errorf("read %s/%s: %w", t.Holding.Table, p.Name, err)
+		}
+		of.sets[p.Number], of.filter = set, nil
+	}
+	out := map[uint64]bool{}
+	some := of.some(hashes)
+	slices.Sort(some) // buckets are looked at in the order in which they lie in memory
+	for _, p := range t.Parts {
+		out[p.Number] = of.sets[p.Number].hasAny(some)
+	}
+	return out, nil
+}
+
+// keyset reads that of a part from its file.
+func (s *Sink) keyset(ctx context.Context, t table, p part) (*keyset, error) {
+	hashes := make([]uint64, 0, min(max(0, p.Rows), 4*maxRows))
+	err := s.each(t, p, true, func(r Reader) error {
+		if len(hashes)%1000 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if r.Live() {
+			hashes = append(hashes, maphash.Bytes(seed, r.Key()))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return newKeyset(hashes), nil
+}
