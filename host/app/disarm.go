@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/host/access"
+	"github.com/sluicehost/sluice/host/destination"
 	"github.com/sluicehost/sluice/host/schedule"
 	"github.com/sluicehost/sluice/store/drivers"
 )
@@ -21,21 +22,22 @@ type RestoreOptions struct {
 
 // Disarmed says what of a restored host does not go on by itself.
 type Disarmed struct {
-	KeysRevoked     int `json:"keys_revoked"`
-	SchedulesPaused int `json:"schedules_paused"`
+	KeysRevoked        int `json:"keys_revoked"`
+	SchedulesPaused    int `json:"schedules_paused"`
+	DestinationsPaused int `json:"destinations_paused"` // always: they belong to the host that was
 }
 
-// disarm pauses the schedules and revokes the keys of a directory that was just
+// disarm pauses the schedules and destinations and revokes the keys of a directory that was just
 // unpacked, before it gets its name.
 func disarm(ctx context.Context, dir string, o RestoreOptions) (d Disarmed, err error) {
-	if o.KeepSchedules && o.KeepKeys {
-		return d, nil
-	}
 	s, err := drivers.Open("badger:"+dir, drivers.Options{AllowNetworkFS: true}) // whoever opens the result decides
 	if err != nil {
 		return d, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
+	if d.DestinationsPaused, err = destination.PauseAll(ctx, s); err != nil {
+		return d, err
+	}
 	if !o.KeepSchedules {
 		if d.SchedulesPaused, err = schedule.PauseAll(ctx, s); err != nil {
 			return d, err

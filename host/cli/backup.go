@@ -202,6 +202,9 @@ func (c backupCommands) doRestore(ctx context.Context, o app.RestoreOptions) err
 	s.line(abi.Clean(r.DataDir))
 	s.line("  " + recordCount(int64(r.Records)) + ", as of " + store.Time(r.Created))
 	c.warnf("Grants are as they were then, also those that were revoked or used up since: sluice connections shows them, sluice revoke takes them back.")
+	if r.DestinationsPaused > 0 {
+		c.warnf("Destinations (%d) are paused: the host that was feeds them. Remove them here, and add them with --take-over to have them filled anew from this copy.", r.DestinationsPaused)
+	}
 	if r.SchedulesPaused > 0 {
 		c.warnf("Schedules (%d) are paused: sluice schedule resume CONNECTION starts one again.", r.SchedulesPaused)
 	}

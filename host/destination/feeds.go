@@ -78,8 +78,8 @@ type definition struct {
 	Shown     string    `json:"url"`
 	CreatedAt time.Time `json:"created_at"`
 	Paused    bool      `json:"paused,omitempty"`
-	// Anew: versions may mean something else than they did, so everything is brought in
-	// anew when it goes on.
+	// Anew: the marks there are of another host, whose versions mean something else, so
+	// everything is brought in anew.
 	Anew  bool                  `json:"anew,omitempty"`
 	Terms host.DestinationTerms `json:"terms"`
 }
@@ -172,7 +172,7 @@ func (fs *Feeds) add(ctx context.Context, q host.NewDestination) (host.Destinati
 		return none, host.Refuse("conflict", "there are %d destinations already", maxDestinations)
 	}
 	now := fs.o.Now().UTC()
-	def := definition{ID: fmt.Sprintf("%s-%d", q.Name, now.UnixNano()), Name: q.Name, Kind: strings.TrimRight(kind.Scheme(), ":/"), Shown: shown, CreatedAt: now, Terms: q.DestinationTerms}
+	def := definition{ID: fmt.Sprintf("%s-%d", q.Name, now.UnixNano()), Name: q.Name, Kind: strings.TrimRight(kind.Scheme(), ":/"), Shown: shown, CreatedAt: now, Terms: q.DestinationTerms, Anew: q.TakeOver}
 	sink, err := kind.Open(ctx, q.URL, Owner{Host: fs.o.Host, Destination: q.Name, TakeOver: q.TakeOver})
 	if err != nil {
 		return none, refused(err)
@@ -240,6 +240,30 @@ func (fs *Feeds) write(ctx context.Context, def definition, revision *uint64) er
 		return err
 	}
 	return fs.o.Store.Write(ctx, store.Write{Kind: store.Destinations, ID: def.Name, Data: data, If: revision})
+}
+
+// PauseAll pauses all destinations of a store that no host has open, and returns how many.
+func PauseAll(ctx context.Context, s store.Documents) (paused int, err error) {
+	docs, err := s.Documents(ctx, store.DocumentQuery{Kind: store.Destinations, Limit: 1000})
+	if err != nil {
+		return 0, fmt.Errorf("list destinations: %w", err)
+	}
+	for _, d := range docs {
+		var def definition
+		if err := json.Unmarshal(d.Data, &def); err != nil {
+			return paused, fmt.Errorf("read destination %s: %w", d.ID, err)
+		}
+		def.Paused = true
+		data, err := json.Marshal(def)
+		if err != nil {
+			return paused, err
+		}
+		if err := s.Write(ctx, store.Write{Kind: store.Destinations, ID: d.ID, Data: data}); err != nil {
+			return paused, fmt.Errorf("pause destination %s: %w", d.ID, err)
+		}
+		paused++
+	}
+	return paused, nil
 }
 
 func (fs *Feeds) find(name string) (*feed, error) {

@@ -135,7 +135,7 @@ var (
 	// ErrFenced: another process feeds the destination by now.
 	ErrFenced = errors.New("another process feeds this destination now")
 	// ErrClaimed: it belongs to another host.
-	ErrClaimed = errors.New("the destination is fed by another host")
+	ErrClaimed = errors.New("the destination is fed by another host or under another name; --take-over ends that and fills it anew")
 	// ErrForeign: something is in the place of a table that no host made.
 	ErrForeign = errors.New("there is something of that name that Sluice did not make")
 )
