@@ -51,8 +51,9 @@ func (c destinationCommands) add() *cobra.Command {
 	var modes []string
 	cmd := &cobra.Command{
 		Use: "add NAME URL", Short: "Feed a new destination",
-		Long: `Adds a destination and begins to feed it. URL is sqlite:FILE. A URL with a password is
-kept in the vault and never printed; with - it is read from standard input.
+		Long: `Adds a destination and begins to feed it. URL is sqlite:FILE, postgres://…, parquet:DIR,
+jsonl:DIR or csv:DIR. It is kept in the vault, and its password never printed; with - it
+is read from standard input.
 With --json: one object.`,
 		Example: "  sluice destination add here sqlite:mail.db --connections mailbox\n  sluice destination add all sqlite:/srv/sluice.db --mode history",
 		Args:    args(2, 2, "a name and a URL"),
