@@ -246,19 +246,20 @@ func fitting(columns []destination.Column, row *destination.Row) (fit int, rest 
 // row's rest has already. A field in there with all of its members is not repeated.
 func leftOver(columns []destination.Column, row *destination.Row, i int) string {
 	var out []byte
-	there := func(string) bool { return false }
+	there := map[string]bool{}
 	if row.Rest == "" {
 		out = append(out, '{')
 	} else {
 		out = append(out, row.Rest[:len(row.Rest)-1]...)
-		rest := strictjson.ValueOf([]byte(row.Rest))
-		there = func(field string) bool { _, is := rest.Member(field); return is }
+		for field := range strictjson.ValueOf([]byte(row.Rest)).Members() {
+			there[field] = true
+		}
 	}
 	fields := map[string][]byte{}
 	var order []string
 	for ; i < len(columns) && i < len(row.Values); i++ {
 		c, v := columns[i], row.Values[i]
-		if v.Type == "" || there(c.Field) {
+		if v.Type == "" || there[c.Field] {
 			continue
 		}
 		spelled := []byte(v.Text)
