@@ -31,7 +31,7 @@ const planted = "planted-client-secret-51b7"
 
 func newAuthority(t *testing.T) *authority {
 	t.Helper()
-	a := &authority{Server: &oauthtest.Server{ClientID: "the-client", ClientSecret: planted, Rotate: true, Lifetime: 4 * time.Second, Pending: 1}}
+	a := &authority{Server: &oauthtest.Server{ClientID: "the-client", ClientSecret: planted, Rotate: true, Lifetime: 4 * time.Second, Pending: 3}}
 	a.tokens, a.api = httptest.NewServer(a), httptest.NewServer(a)
 	t.Cleanup(a.tokens.Close)
 	t.Cleanup(a.api.Close)
