@@ -127,9 +127,7 @@ func (f *feed) loop(ctx context.Context) {
 		if running != nil {
 			ended = running.ended
 		} else if next := f.due(); !next.IsZero() {
-			t := time.NewTimer(time.Until(next))
-			defer t.Stop()
-			due = t.C
+			due = time.After(time.Until(next)) // an earlier one is garbage, which has no timer since Go 1.23
 		}
 		select {
 		case <-ctx.Done():

@@ -163,13 +163,8 @@ func (fs *Feeds) add(ctx context.Context, q host.NewDestination) (host.Destinati
 	if err != nil {
 		return none, host.Invalid("url", "url", "%v", err)
 	}
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	switch {
-	case fs.feeds[q.Name] != nil:
-		return none, host.Refuse("conflict", "there is a destination %s already; remove it first, or choose another name", q.Name)
-	case len(fs.feeds) == maxDestinations:
-		return none, host.Refuse("conflict", "there are %d destinations already", maxDestinations)
+	if err := fs.room(q.Name); err != nil {
+		return none, err
 	}
 	now := fs.o.Now().UTC()
 	def := definition{ID: fmt.Sprintf("%s-%d", q.Name, now.UnixNano()), Name: q.Name, Kind: strings.TrimRight(kind.Scheme(), ":/"), Shown: shown, CreatedAt: now, Terms: q.DestinationTerms, Anew: q.TakeOver}
@@ -179,6 +174,11 @@ func (fs *Feeds) add(ctx context.Context, q host.NewDestination) (host.Destinati
 	}
 	if err := sink.Close(); err != nil {
 		return none, refused(err)
+	}
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	if err := fs.free(q.Name); err != nil { // by now
+		return none, err
 	}
 	if err := fs.o.Secrets.Set(secretID(def), []byte(q.URL)); err != nil {
 		return none, err
@@ -190,6 +190,23 @@ func (fs *Feeds) add(ctx context.Context, q host.NewDestination) (host.Destinati
 		return none, err
 	}
 	return fs.feeds[q.Name].shown(), nil
+}
+
+// room refuses a name that is taken, and one destination too many.
+func (fs *Feeds) room(name string) error {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	return fs.free(name)
+}
+
+func (fs *Feeds) free(name string) error {
+	switch {
+	case fs.feeds[name] != nil:
+		return host.Refuse("conflict", "there is a destination %s already; remove it first, or choose another name", name)
+	case len(fs.feeds) == maxDestinations:
+		return host.Refuse("conflict", "there are %d destinations already", maxDestinations)
+	}
+	return nil
 }
 
 func ptr[T any](v T) *T { return &v }

@@ -256,3 +256,42 @@ func TestFailing(t *testing.T) {
 		t.Errorf("one that cannot be reached: %v", err)
 	}
 }
+
+// deaf is a kind whose server takes a connection and says nothing.
+type deaf struct {
+	sqlite.Kind
+	reached chan struct{}
+}
+
+func (deaf) Scheme() string { return "deaf:" }
+
+func (deaf) Check(url, _ string) (string, error) { return url, nil }
+
+func (k deaf) Open(ctx context.Context, _ string, _ destination.Owner) (destination.Sink, error) {
+	close(k.reached)
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// TestAddingHoldsUpNothing: while a destination is being reached, the others are there.
+func TestAddingHoldsUpNothing(t *testing.T) {
+	kind := deaf{reached: make(chan struct{})}
+	w := newWorld(t, kind)
+	fs := w.open()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() {
+		_, err := fs.AddDestination(ctx, host.NewDestination{Name: "deaf", URL: "deaf:x"})
+		ended <- err
+	}()
+	<-kind.reached
+	if all, err := fs.Destinations(t.Context()); err != nil || len(all) != 0 {
+		t.Errorf("%+v %v", all, err)
+	}
+	_, err := fs.AddDestination(t.Context(), host.NewDestination{Name: "good", URL: "sqlite:" + filepath.Join(t.TempDir(), "good.db")})
+	w.must(err)
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("adding ended with %v", err)
+	}
+}
