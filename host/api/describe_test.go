@@ -265,7 +265,7 @@ func TestPublishedLimits(t *testing.T) {
 	a := served(t).do("GET", "/.well-known/openwop", nil).want(200)
 	total := a.number("extensions", "sluice", "limits", "budget.total")
 	for name, want := range map[string]float64{"maxRequestBodyBytes": 1 << 20, "maxRunDurationSec": total / 1000, "subscribersPerRun": 32,
-		"subscribersPerKey": 128, "subscribers": 1024, "requestsPerSecond": 100_000, "requestBurst": 100_000, "loginsPerMinute": 5, "tokenPostsPerMinute": 10,
+		"subscribersPerKey": 128, "subscribers": 1024, "requestsPerSecond": 100_000, "requestBurst": 100_000, "loginsPerMinute": 100, "tokenPostsPerMinute": 10,
 		"connectionsPerAddress": 1000, "connections": 4096} {
 		if got := a.number("extensions", "sluice", "limits", name); got != want || got == 0 {
 			t.Errorf("%s: %v", name, got)

@@ -44,7 +44,7 @@ func open(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	plenty := access.Rates{KeyPerSecond: 100_000, KeyBurst: 100_000, AddressPerSecond: 100_000, AddressBurst: 100_000, LoginsPerMinute: 100_000}
+	plenty := access.Rates{KeyPerSecond: 100_000, KeyBurst: 100_000, AddressPerSecond: 100_000, AddressBurst: 100_000, LoginsPerMinute: 100}
 	d, err := daemon.Open(ctx, daemon.Options{
 		Host:            app.Options{Store: "badger:" + filepath.Join(shared.dir, "data"), CacheDir: cache, Prespawn: -1},
 		Service:         app.ServiceOptions{Grace: time.Millisecond},
