@@ -265,10 +265,10 @@ func valueOf(v strictjson.Value) Value {
 		}
 		return Value{Type: Boolean, Text: "false"}
 	case strictjson.KindNumber:
-		if n, ok := v.Int64(); ok && bytes.IndexAny(v.Raw, ".eE") < 0 {
+		if n, ok := v.Int64(); ok && !bytes.ContainsAny(v.Raw, ".eE") {
 			return Value{Type: Integer, Integer: n, Number: float64(n), Text: string(v.Raw)}
 		}
-		if f, ok := v.Float64(); ok && bytes.IndexAny(v.Raw, ".eE") >= 0 {
+		if f, ok := v.Float64(); ok && bytes.ContainsAny(v.Raw, ".eE") {
 			return Value{Type: Number, Number: f, Text: string(v.Raw)}
 		}
 		return Value{Type: Text, Text: string(v.Raw)} // an integer of more than 64 bits, or no number of this machine

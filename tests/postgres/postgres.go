@@ -1,3 +1,5 @@
+//go:build unix
+
 // Package postgres lends tests a PostgreSQL server of their own: one for each test process,
 // in a temporary directory, behind a Unix socket. It ends with the process, however that ends.
 package postgres

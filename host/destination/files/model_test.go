@@ -203,7 +203,9 @@ func child(at string) {
 	points := 0
 	files.SetHook(func(string) error {
 		if points++; points == last {
-			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			if p, err := os.FindProcess(os.Getpid()); err == nil {
+				_ = p.Kill()
+			}
 			select {}
 		}
 		return nil

@@ -151,7 +151,7 @@ func told(err error) error {
 	case errors.Is(err, syscall.EROFS):
 		return fmt.Errorf("the file system can only be read: %w", err)
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("Sluice may not write there: %w", err)
+		return fmt.Errorf("the host may not write there: %w", err)
 	}
 	return err
 }

@@ -114,7 +114,7 @@ func node(t destination.Type) parquet.Node {
 
 func (format) Create(out io.Writer, t files.Table) (files.Writer, error) {
 	w := &writer{table: t, own: len(t.Own())}
-	w.out = parquet.NewWriter(out, schemaOf(t), parquet.Compression(codec), parquet.PageBufferSize(pageBytes), parquet.CreatedBy("sluice", "", ""))
+	w.out = parquet.NewGenericWriter[any](out, schemaOf(t), parquet.Compression(codec), parquet.PageBufferSize(pageBytes), parquet.CreatedBy("sluice", "", ""))
 	w.columns = w.out.ColumnWriters()
 	if want := w.own + len(t.Shape.Columns); len(w.columns) < want {
 		return nil, fmt.Errorf("a schema of %d columns, want %d", len(w.columns), want)

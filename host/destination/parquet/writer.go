@@ -20,7 +20,7 @@ const (
 type writer struct {
 	table   files.Table
 	own     int // columns before those of the shape
-	out     *parquet.Writer
+	out     *parquet.GenericWriter[any]
 	columns []*parquet.ColumnWriter
 
 	puts   []*destination.Row // are not in chunk yet
