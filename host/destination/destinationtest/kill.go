@@ -74,7 +74,7 @@ func history(n int) *source {
 // compares the table with what its mark says after each.
 func Kill(t *testing.T, p Place, times int) {
 	for n := range times {
-		child := exec.Command(os.Args[0], "-test.run=^$") // #nosec G204 -- this binary
+		child := exec.Command(os.Args[0], "-test.run=^$") // #nosec G204 G702 -- this binary
 		child.Env = append(os.Environ(), childURL+"="+p.URL)
 		child.Stderr = os.Stderr
 		out, err := child.StdoutPipe()
