@@ -84,17 +84,13 @@ func (d *Desk) find(ctx context.Context, id store.RunID, interactionID string) (
 		if asked != nil || err != nil {
 			return asked, err
 		}
-		arrived, err := d.await(ctx, id)
-		if err != nil {
+		if err := d.await(ctx, id, interactionID); err != nil {
 			return nil, err
-		}
-		if !arrived {
-			return nil, d.nothingPending(id, interactionID)
 		}
 	}
 }
 
-// pending looks at the desk alone; nil, nil when nothing lies there.
+// pending looks at the desk alone; nil, nil when the question does not lie there.
 func (d *Desk) pending(id store.RunID, interactionID string) (*question, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -104,13 +100,15 @@ func (d *Desk) pending(id store.RunID, interactionID string) (*question, error) 
 		return nil, nil
 	case s.has(interactionID):
 		return nil, conflict()
-	case s.asked == nil:
-		return nil, nil
-	case s.asked.InteractionID != interactionID:
-		return nil, &run.Refusal{Code: "interaction_id_mismatch", Message: "another question is pending",
-			Details: map[string]any{"currentInteractionId": s.asked.InteractionID}}
+	case s.asks(interactionID):
+		return s.asked, nil
 	}
-	return s.asked, nil
+	return nil, nil
+}
+
+// asks reports whether the question of that id lies on the desk.
+func (s *seat) asks(interactionID string) bool {
+	return s.asked != nil && s.asked.InteractionID == interactionID
 }
 
 func (s *seat) has(interactionID string) bool {
@@ -123,12 +121,16 @@ func conflict() error {
 }
 
 // nothingPending looks once more: the question may have been answered while the
-// caller waited for it.
-func (d *Desk) nothingPending(id store.RunID, interactionID string) error {
+// caller waited for it. current is the question that is pending, "" for none.
+func (d *Desk) nothingPending(id store.RunID, interactionID, current string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if s := d.runs[id]; s != nil && s.has(interactionID) {
+	switch s := d.runs[id]; {
+	case s != nil && s.has(interactionID):
 		return conflict()
+	case current != "":
+		return &run.Refusal{Code: "interaction_id_mismatch", Message: "another question is pending",
+			Details: map[string]any{"currentInteractionId": current}}
 	}
 	return &run.Refusal{Code: "no_pending_interaction", Message: "no question is pending"}
 }
@@ -138,47 +140,53 @@ func (d *Desk) nothingPending(id store.RunID, interactionID string) error {
 const arrivalWait = 10 * time.Second
 
 // await waits for a question that stands in the store already, where a watcher
-// saw it, and is on its way to the desk, or on its way out of both. It reports
-// whether one arrived.
-func (d *Desk) await(ctx context.Context, id store.RunID) (bool, error) {
+// saw it, and is on its way to the desk, where the one before it may lie yet. The
+// error is a refusal when the store has no such question.
+func (d *Desk) await(ctx context.Context, id store.RunID, interactionID string) error {
 	wake, stop := d.store.Watch(id)
 	defer stop()
-	arrival, leave := d.expect(id)
+	arrival, leave := d.expect(id, interactionID)
 	defer leave()
 	limit := time.NewTimer(arrivalWait)
 	defer limit.Stop()
 	for {
 		select {
 		case <-arrival:
-			return true, nil
+			return nil
 		default:
 		}
 		open, err := d.store.Pending(ctx, id)
 		if err != nil {
-			return false, fmt.Errorf("list open questions of %s: %w", id, err)
+			return fmt.Errorf("list open questions of %s: %w", id, err)
 		}
-		if len(open) == 0 {
-			return false, nil
+		current := ""
+		for _, q := range open {
+			if current = q.ID; current == interactionID {
+				break
+			}
+		}
+		if current != interactionID {
+			return d.nothingPending(id, interactionID, current)
 		}
 		select {
 		case <-arrival:
-			return true, nil
+			return nil
 		case <-wake:
 		case <-limit.C:
-			return false, nil
+			return d.nothingPending(id, interactionID, "")
 		case <-ctx.Done():
-			return false, ctx.Err()
+			return ctx.Err()
 		}
 	}
 }
 
-// expect returns a channel that is closed when a question of the run lies on the
-// desk, now or later.
-func (d *Desk) expect(id store.RunID) (arrival <-chan struct{}, leave func()) {
+// expect returns a channel that is closed when the question lies on the desk, or
+// another one arrives there.
+func (d *Desk) expect(id store.RunID, interactionID string) (arrival <-chan struct{}, leave func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := d.at(id)
-	if s.asked != nil {
+	if s.asks(interactionID) {
 		there := make(chan struct{})
 		close(there)
 		return there, func() {}
@@ -253,7 +261,7 @@ func (d *Desk) outcome(ctx context.Context, id store.RunID, interactionID string
 	if d.won(asked) {
 		return nil
 	}
-	return d.nothingPending(id, interactionID)
+	return d.nothingPending(id, interactionID, "")
 }
 
 func (d *Desk) won(asked *question) bool {

@@ -267,3 +267,28 @@ func TestForgotten(t *testing.T) {
 		}
 	})
 }
+
+// An answer to a question that a watcher sees already, while the one before it, whose time
+// is over, still lies on the desk, waits for its question.
+func TestAnswerBeforeTheDeskKnows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newMemory(runID)
+		d := interaction.New(st)
+		first := ask(t, d, st, otp(runID, "login"))
+		synctest.Wait()
+		st.commit(runID, store.Interaction{ID: "login#2", RunID: runID, Message: "Code?"})
+		answer := make(chan error, 1)
+		go func() {
+			answer <- d.Answer(t.Context(), host.Answer{RunID: runID, InteractionID: "login#2", Status: "success", Data: values("field_1", `"1"`)})
+		}()
+		synctest.Wait()
+		first.cancel()
+		<-first.got
+		second := ask(t, d, st, otp(runID, "login#2"))
+		go second.take()
+		if err := <-answer; err != nil {
+			t.Errorf("the answer to the question that is open was refused: %v", err)
+			second.close()
+		}
+	})
+}
