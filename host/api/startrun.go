@@ -197,7 +197,7 @@ func options(inputs json.RawMessage, start *host.StartRun) (wrong []web.Field) {
 		}
 		start.NoPersist = !keep
 	}
-	for _, name := range []string{"trace", "record", "narrow"} {
+	for _, name := range []string{"trace", "narrow"} {
 		m, ok := v.Member(name)
 		if ok && !m.Is(strictjson.KindBool) {
 			wrong = append(wrong, web.Field{Path: "inputs." + name, Rule: "true or false"})

@@ -27,7 +27,7 @@ var (
 	kinds      = []string{"credentials", "otp", "manual_action", "approval", "clarification"}
 	closings   = []string{"success", "cancelled", "timeout", "lost"}
 	delivered  = []string{"delivered", "failed", "dropped", "disabled"}
-	tickEnds   = []string{"started", "retried", "skipped", "overlapped", "failed"}
+	tickEnds   = []string{"succeeded", "failed", "cancelled", "skipped"}
 	skipReason = []string{
 		"grant_consumed", "grant_unusable", "active_run", "needs_human_attention", "automation_policy_blocked",
 		"not_ready", "scheduler_backoff_applied", "run_refused", "disabled",

@@ -29,7 +29,9 @@ func report(m *telemetry.Metrics) {
 	m.InteractionClosed("success")
 	m.Request("GET", "/v1/runs/:runId", 200, time.Millisecond)
 	m.Delivery("delivered")
-	m.Tick("started")
+	for _, end := range []string{"succeeded", "failed", "cancelled"} { // host.Tick
+		m.Tick(end)
+	}
 	m.Skip("not_ready: secret_missing")
 	m.Browser("actions_total", "action", "click", "category", "Selection", "action_type", "side_effect", "result", "verified")
 	m.Browser("recovery_total", "class", "VerificationFailure", "strategy", "state_refresh", "result", "success")

@@ -47,7 +47,7 @@ func (m *Metrics) Delivery(outcome string) {
 	m.deliveries.WithLabelValues(of(delivered, outcome)).Inc()
 }
 
-// Tick counts a due time of a schedule: started, retried, overlapped or failed.
+// Tick counts a due time of a schedule: succeeded, failed or cancelled; Skip counts the others.
 func (m *Metrics) Tick(outcome string) {
 	m.ticks.WithLabelValues(of(tickEnds, outcome)).Inc()
 }

@@ -181,20 +181,19 @@ const (
 )
 
 // Leftovers ends the browsers that an earlier host left behind: every process whose
-// command line names a directory of its data below root and that does not descend from this
-// process. The caller holds the host's data directory, so that no other live
-// host owns them. It reports how many it ended, and how many withstood.
+// command line names a directory of its data below root. The caller holds the host's data
+// directory and has started no browser yet, so that no live host owns them; whose children they
+// are by now says nothing, as the first process of a container inherits every orphan. It
+// reports how many it ended, and how many withstood.
 func Leftovers(root string) (ended, left int) {
-	return sweep(func(p osProcess, all []osProcess) bool {
-		return p.usesDirectory(root) && !descends(all, p, os.Getpid())
-	})
+	return sweep(func(p osProcess) bool { return p.usesDirectory(root) })
 }
 
 // endLeftProcesses ends what a browser left when its main process was gone: processes of its
 // uid, if it had one of its own, or with its directories on their command line.
 func endLeftProcesses(profile, home string, uid int) (left int) {
 	own := uid != 0 && uid != os.Geteuid()
-	_, left = sweep(func(p osProcess, _ []osProcess) bool {
+	_, left = sweep(func(p osProcess) bool {
 		return own && p.uid == uid || p.usesDirectory(profile) || p.usesDirectory(home)
 	})
 	return left
@@ -202,14 +201,13 @@ func endLeftProcesses(profile, home string, uid int) (left int) {
 
 // sweep kills what is meant until nothing is, in three looks of which the last two
 // may not find anything: a process may fork as it is killed.
-func sweep(meant func(osProcess, []osProcess) bool) (ended, left int) {
+func sweep(meant func(osProcess) bool) (ended, left int) {
 	seen := map[int]bool{}
 	deadline := time.Now().Add(sweepLimit)
 	for quiet := 0; ; time.Sleep(sweepPause) {
 		left = 0
-		all := processes()
-		for _, p := range all {
-			if p.pid == os.Getpid() || !seen[p.pid] && !meant(p, all) {
+		for _, p := range processes() {
+			if p.pid == os.Getpid() || !seen[p.pid] && !meant(p) {
 				continue
 			}
 			if p.zombie {
@@ -237,20 +235,6 @@ func sweep(meant func(osProcess, []osProcess) bool) (ended, left int) {
 func (p osProcess) usesDirectory(dir string) bool {
 	dir = strings.TrimSuffix(dir, "/")
 	return dir != "" && (p.says("--user-data-dir="+dir) || p.says("--database="+dir))
-}
-
-func descends(all []osProcess, p osProcess, ancestor int) bool {
-	parents := make(map[int]int, len(all))
-	for _, q := range all {
-		parents[q.pid] = q.parent
-	}
-	for pid, steps := p.parent, 0; pid > 1 && steps < len(all); steps++ {
-		if pid == ancestor {
-			return true
-		}
-		pid = parents[pid]
-	}
-	return p.parent == ancestor
 }
 
 // end kills a process, and not another one that has got its number since.
