@@ -61,7 +61,7 @@ func TestCreateRefused(t *testing.T) {
 // What the others of the conformance connectors do.
 func TestConformanceRuns(t *testing.T) {
 	c := served(t)
-	for id, inputs := range map[string]object{"conformance-noop": {"ignored": 1}, "conformance-idempotent": {"nonce": "a"}, "conformance-delay": {"delayMs": 1}} {
+	for id, inputs := range map[string]object{"conformance-noop": {"ignored": 1, "record": "no option of a run"}, "conformance-idempotent": {"nonce": "a"}, "conformance-delay": {"delayMs": 1}} {
 		s := c.ended(c.start(object{"workflowId": id, "inputs": inputs, "tenantId": "default", "scopeId": "s"}))
 		if s.text("status") != "completed" || s.text("sluice", "result") != "succeeded" || s.text("completedAt") == "" {
 			t.Errorf("%s: %s", id, s.body)

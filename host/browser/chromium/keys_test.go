@@ -27,7 +27,7 @@ func TestFileName(t *testing.T) {
 // A chord presses its modifiers first and lets go of them last.
 func TestChord(t *testing.T) {
 	c, err := parseChord("Control+Shift+ArrowLeft")
-	if err != nil || len(c.modifiers) != 2 || c.bits != 2|8 || len(c.press) != 2 || c.press[0].Key != "ArrowLeft" || c.press[0].Modifiers != 2|8 || c.press[1].Type != input.DispatchKeyEventTypeKeyUp {
+	if err != nil || len(c.Modifiers) != 2 || c.Held != 2|8 || len(c.press) != 2 || c.press[0].Key != "ArrowLeft" || c.press[0].Modifiers != 2|8 || c.press[1].Type != input.DispatchKeyEventTypeKeyUp {
 		t.Errorf("%+v, %v", c, err)
 	}
 	for chord, key := range map[string]string{"+": "+", "Control++": "+", "a": "a", "A": "A", "Control+A": "a", "ä": "ä", "Space": " ", "esc": "Escape"} {

@@ -2,7 +2,6 @@ package chromium
 
 import (
 	"context"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/chromedp/cdproto/cdp"
@@ -111,22 +110,20 @@ func (ui *userInput) hold(down, up int64) int64 {
 
 func (ui *userInput) ownerKey(ctx context.Context, in page.Input) error {
 	m := int64(in.Modifiers & 15)
-	if refusedKeys[canonical(m, in.Key)] && in.Kind == "keydown" {
+	if in.Kind == "keydown" && page.BrowsersOwn(m, in.Key) {
 		return page.ErrKey
 	}
-	var events []*input.DispatchKeyEventParams
-	if k, ok := namedKeys[strings.ToLower(in.Key)]; ok && utf8.RuneCountInString(in.Key) > 1 {
-		events = k.events(m)
-	} else if k, ok := modifierKeys[strings.ToLower(in.Key)]; ok {
-		events = k.events(m)
+	var both []*input.DispatchKeyEventParams
+	if k, ok := page.KeyNamed(in.Key); ok {
+		both = events(k, m)
 	} else if r, size := utf8.DecodeRuneInString(in.Key); size == len(in.Key) && size > 0 && r >= 0x20 && r != 0x7f {
-		events = character(r, m)
+		both = character(r, m)
 	} else {
 		return page.ErrKey
 	}
-	p := *events[0]
+	p := *both[0]
 	if in.Kind == "keyup" {
-		p = *events[len(events)-1]
+		p = *both[len(both)-1]
 	}
 	if in.Code != "" && len(in.Code) <= 32 {
 		p.Code = in.Code

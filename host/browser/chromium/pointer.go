@@ -3,7 +3,6 @@ package chromium
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/chromedp/cdproto/input"
 
@@ -17,7 +16,8 @@ type userInput struct{ tab *Tab }
 func bits(modifiers []string) int64 {
 	var b int64
 	for _, m := range modifiers {
-		b |= modifierKeys[strings.ToLower(m)].bit
+		k, _ := page.KeyNamed(m)
+		b |= k.Modifier
 	}
 	return b
 }

@@ -101,19 +101,17 @@ func natural(n *page.Node) string {
 	return ""
 }
 
-// quietKeys move within a page.
-var quietKeys = []string{"Tab", "Escape", "ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "Home", "End", "PageUp", "PageDown"}
-
 // ofPress is the effect of a sequence of chords: one that submits decides, and all
 // have to be quiet for it to be local.
 func ofPress(chords []string, n *page.Node) string {
 	quiet := len(chords) > 0
 	for _, c := range chords {
-		switch key, plain := keyOf(c); {
-		case key == "Enter" && n != nil && n.InForm:
+		c, _ := page.ParseChord(c)
+		switch plain := c.Plain(page.Shift); {
+		case c.Key.Code == "Enter" && n != nil && n.InForm:
 			return SideEffect
-		case plain && slices.Contains(quietKeys, key):
-		case plain && key == "Space" && n != nil && natural(n) == LocalState:
+		case plain && c.Key.Moves:
+		case plain && c.Key.Code == "Space" && n != nil && natural(n) == LocalState:
 		default:
 			quiet = false
 		}
@@ -122,42 +120,4 @@ func ofPress(chords []string, n *page.Node) string {
 		return LocalState
 	}
 	return ""
-}
-
-// keyOf is the key of a chord; plain says that Shift is the only modifier, if any.
-func keyOf(chord string) (key string, plain bool) {
-	parts := splitChord(chord)
-	if len(parts) == 0 {
-		return "", false
-	}
-	key = parts[len(parts)-1]
-	switch key {
-	case " ", "Spacebar":
-		key = "Space"
-	case "Return", "NumpadEnter":
-		key = "Enter"
-	case "Esc":
-		key = "Escape"
-	}
-	for _, m := range parts[:len(parts)-1] {
-		if m != "Shift" {
-			return key, false
-		}
-	}
-	return key, true
-}
-
-// splitChord splits Control+A at its pluses; the last key may be the plus itself.
-func splitChord(chord string) []string {
-	if chord == "" {
-		return nil
-	}
-	body, plus := strings.CutSuffix(chord, "++")
-	if plus {
-		return append(strings.Split(body, "+"), "+")
-	}
-	if chord == "+" {
-		return []string{"+"}
-	}
-	return strings.Split(chord, "+")
 }

@@ -78,8 +78,8 @@ func (p *parser) click() {
 		p.refuse("hold_ms", "one click is held, not several")
 	}
 	p.lengthen(10*time.Second + a.Hold)
-	if p.has("modifiers") && len(p.items("modifiers", len(modifiers))) > 0 {
-		a.Modifiers = p.words("modifiers", modifiers...)
+	if p.has("modifiers") && len(p.items("modifiers", len(page.Modifiers))) > 0 {
+		a.Modifiers = p.words("modifiers", page.Modifiers...)
 	}
 	if o, ok := p.object.object("position"); ok {
 		a.Position = page.Point{X: o.float("x", 0.5), Y: o.float("y", 0.5)}
@@ -124,8 +124,8 @@ func (p *parser) press() {
 		return
 	}
 	for _, c := range a.Chords {
-		if why := chord(c); why != "" {
-			p.refuse("keys", "%.40q: %s", c, why)
+		if _, err := page.ParseChord(c); err != nil {
+			p.refuse("keys", "%.40q: %s", c, err)
 		}
 	}
 	if n := p.intp("count"); n != nil {
