@@ -23,6 +23,7 @@ type Host interface {
 	Schedules    // run connections automatically
 	Backups      // copy everything into one file
 	Queries      // ask with SQL about what was collected
+	Searcher     // find records by their words
 	Destinations // keep databases and files up to date with what was collected
 	System       // the host itself: information, readiness, audit log
 	Views        // look at the browsers of runs

@@ -81,6 +81,7 @@ func New(o Options) (*API, error) {
 		&stateAPI{find, h, o.Store},
 		&destinationAPI{h},
 		&queryAPI{find, h},
+		&searchAPI{find, h},
 		&keyAPI{o.Access.Keys, h},
 		&auditAPI{h},
 		&systemAPI{h, h},

@@ -44,6 +44,18 @@ func TestDestinations(t *testing.T) {
 	browser.do("GET", at+"/out", nil, own...).want(404, "not_found")
 }
 
+// TestSearch: over the API a search sees the connections of its key.
+func TestSearch(t *testing.T) {
+	c := served(t)
+	if a := c.do("GET", "/v1/search?q=nothing&connectionId=x&stream=y&limit=5", nil).want(200); !strings.Contains(string(a.body), `"data":[],"more":false`) {
+		t.Errorf("%s", a.body)
+	}
+	c.do("GET", "/v1/search?q=-word", nil).want(400, "validation_error")
+	c.do("GET", "/v1/search?q="+strings.Repeat("x", 1001), nil).want(400, "validation_error")
+	c.do("GET", "/v1/search?q=x&limit=101", nil).want(400, "validation_error")
+	c.do("GET", "/v1/search?words=x", nil).want(400, "validation_error")
+}
+
 // TestQueries: over the API a query sees the connections of its key.
 func TestQueries(t *testing.T) {
 	c := served(t)

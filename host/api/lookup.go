@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -143,4 +144,23 @@ func listed[T any](c *fiber.Ctx, page web.Page, all []T, id func(T) string) erro
 		next = id(all[len(all)-1])
 	}
 	return web.Listed(c, all, next)
+}
+
+// seen are the connections that the caller may see.
+func (l lookup) seen(ctx context.Context, c *fiber.Ctx) ([]store.ConnectionID, error) {
+	in, err := l.visible(c)
+	if err != nil {
+		return nil, err
+	}
+	all, err := l.connections.Connections(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := []store.ConnectionID{}
+	for _, x := range all {
+		if in.has(idOf(x)) {
+			out = append(out, idOf(x))
+		}
+	}
+	return out, nil
 }

@@ -1,14 +1,11 @@
 package api
 
 import (
-	"context"
-
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/access"
 	"github.com/sluicehost/sluice/host/web"
-	"github.com/sluicehost/sluice/store"
 )
 
 // queryAPI has the routes of SQL over records. A key sees the connections that it sees
@@ -28,32 +25,13 @@ func (a *queryAPI) routes() []route {
 	})
 }
 
-// seen are the connections that the caller may see.
-func (a *queryAPI) seen(ctx context.Context, c *fiber.Ctx) ([]store.ConnectionID, error) {
-	in, err := a.find.visible(c)
-	if err != nil {
-		return nil, err
-	}
-	all, err := a.find.connections.Connections(ctx)
-	if err != nil {
-		return nil, err
-	}
-	out := []store.ConnectionID{}
-	for _, x := range all {
-		if in.has(idOf(x)) {
-			out = append(out, idOf(x))
-		}
-	}
-	return out, nil
-}
-
 func (a *queryAPI) tables(c *fiber.Ctx) error {
 	page, err := web.PageOf(c, 0, 0)
 	if err != nil {
 		return err
 	}
 	ctx := web.Context(c)
-	only, err := a.seen(ctx, c)
+	only, err := a.find.seen(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -71,7 +49,7 @@ func (a *queryAPI) query(c *fiber.Ctx) error {
 	}
 	ctx := web.Context(c)
 	var err error
-	if q.Only, err = a.seen(ctx, c); err != nil {
+	if q.Only, err = a.find.seen(ctx, c); err != nil {
 		return err
 	}
 	found, err := a.queries.Query(ctx, q)

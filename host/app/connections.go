@@ -10,14 +10,13 @@ import (
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/audit"
-	"github.com/sluicehost/sluice/host/query"
 	"github.com/sluicehost/sluice/store"
 )
 
 // connections implements host.Connections.
 type connections struct {
 	*directory
-	mirror      *query.Mirror
+	copies      []copies
 	connections *connectionStore
 	overviews   *overviews
 	schedules   *schedules
@@ -27,6 +26,11 @@ type connections struct {
 }
 
 var _ host.Connections = (*connections)(nil)
+
+// copies are kept of what a connection collected, and go with it.
+type copies interface {
+	Forget(id store.ConnectionID) error
+}
 
 // What a connection may be called, and how much its settings may be.
 const (
@@ -241,7 +245,9 @@ func (cs *connections) DeleteConnection(ctx context.Context, id store.Connection
 	if err == nil && erase {
 		err = cs.schedules.clock.Forget(ctx, id) // its history has cursors too
 	}
-	err = errors.Join(err, cs.mirror.Forget(id))
+	for _, x := range cs.copies {
+		err = errors.Join(err, x.Forget(id))
+	}
 	if erase && (err == nil || errors.Is(err, store.ErrNotFound)) { // traces are no record: they may be all that was kept
 		err = errors.Join(err, cs.artifacts.forgetTraces(ctx, id))
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/sluicehost/sluice/host/destination/postgres"
 	"github.com/sluicehost/sluice/host/destination/sqlite"
 	"github.com/sluicehost/sluice/host/query"
+	"github.com/sluicehost/sluice/host/search"
 )
 
 // DestinationKinds are the destinations of this build, one line each.
@@ -29,6 +30,15 @@ func newMirror(d *directory) *query.Mirror {
 		dir = filepath.Join(d.DataDir, "mirror")
 	}
 	return query.New(query.Options{Store: d.Store, Dir: dir, Room: d.checkSpace})
+}
+
+// newIndexes prepares the search over what a host collected.
+func newIndexes(d *directory) *search.Indexes {
+	dir := ""
+	if d.DataDir != "" {
+		dir = filepath.Join(d.DataDir, "search")
+	}
+	return search.New(search.Options{Store: d.Store, Dir: dir, Room: d.checkSpace})
 }
 
 // openDestinations feeds the destinations of a host.

@@ -13,6 +13,7 @@ import (
 	"github.com/sluicehost/sluice/host/query"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/schedule"
+	"github.com/sluicehost/sluice/host/search"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -57,6 +58,7 @@ type Service struct {
 	*backups
 	*destination.Feeds
 	*query.Mirror
+	*search.Indexes
 	*system
 	*views
 	closing sync.Once // of Close
@@ -104,8 +106,8 @@ func newService(h *Host, o ServiceOptions) *Service {
 	})
 	ov := &overviews{d, h.snapshots, s.schedules, s.schedules.clock}
 	s.connectors = &connectors{d, h.modules, h.publishers, h.installer, ov}
-	s.Mirror = newMirror(d)
-	s.connections = &connections{d, s.Mirror, h.connections, ov, s.schedules, h.artifacts, h.secretStore, h.bindings}
+	s.Mirror, s.Indexes = newMirror(d), newIndexes(d)
+	s.connections = &connections{d, []copies{s.Mirror, s.Indexes}, h.connections, ov, s.schedules, h.artifacts, h.secretStore, h.bindings}
 	s.grants = &grants{d, h.connections, h.grantStore, ov, h.bindings, s.schedules, s.runs.workflows}
 	s.state = &state{d, h.connections, s.schedules.clock}
 	s.secrets = &secrets{h.connections, h.secretStore, ov}
@@ -127,6 +129,9 @@ func (s *Service) Close(ctx context.Context) {
 		s.Feeds.Close()
 		if err := s.Mirror.Close(); err != nil {
 			s.system.Options.Log.Warn("query_copies_not_removed", "error", err)
+		}
+		if err := s.Indexes.Close(); err != nil {
+			s.system.Options.Log.Warn("search_indexes_not_closed", "error", err)
 		}
 		s.clock.Stop(ctx)
 		s.views.views.Close()

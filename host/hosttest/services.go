@@ -22,6 +22,7 @@ type Services interface {
 	host.Secrets
 	host.Authorizations
 	host.Schedules
+	host.Searcher
 }
 
 // Manifest is what the module that is given to Test must have: a connector
@@ -38,7 +39,7 @@ const Manifest = `{"protocol_version":"0.1.0","connector_id":"https://example.or
 // wasm is a module with Manifest embedded.
 func Test(t *testing.T, wasm []byte, over Services) {
 	for name, part := range map[string]func(*suite){
-		"Connectors": connectors, "Connections": connections, "Grants": grants, "Secrets": secrets, "Authorizations": authorizations, "Schedules": schedules, "Absent": absent,
+		"Connectors": connectors, "Connections": connections, "Grants": grants, "Secrets": secrets, "Authorizations": authorizations, "Schedules": schedules, "Search": search, "Absent": absent,
 	} {
 		t.Run(name, func(t *testing.T) {
 			part(&suite{T: t, Services: over, ctx: context.WithoutCancel(t.Context()), wasm: wasm})
@@ -292,5 +293,19 @@ func absent(s *suite) {
 		},
 	} {
 		s.absent(what, do())
+	}
+}
+
+// search finds nothing where nothing was collected, and says what is wrong with a query.
+func search(s *suite) {
+	s.made("searched")
+	r, err := s.Search(s.ctx, host.SearchQuery{Words: `word "two words" begin* -without`, ConnectionID: "searched", Stream: "answers", Limit: 3})
+	s.must(err)
+	if r.Hits == nil || len(r.Hits) > 0 || r.More {
+		s.Errorf("%+v", r)
+	}
+	for _, q := range []host.SearchQuery{{}, {Words: "-without"}, {Words: strings.Repeat("word ", 21)}, {Words: "word", Limit: 101}, {Words: "word", Limit: -1}} {
+		_, err := s.Search(s.ctx, q)
+		s.refused(err, "validation_error")
 	}
 }

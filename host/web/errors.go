@@ -36,7 +36,7 @@ var statuses = map[int][]string{
 		"module_compile_memory", "module_compile_failed", "pack_integrity_failure", "signature_required", "signature_invalid",
 		"unsupported_abi_version", "unsupported_pack_runtime", "sandbox_escape_attempt", "binding_not_requested",
 		"credential_required", "credential_unavailable", "destination_unavailable",
-		"query_invalid", "query_denied", "query_limit"},
+		"query_invalid", "query_denied", "query_limit", "search_limit"},
 	429: {"rate_limited"},
 	500: {"internal_error"},
 	503: {"unavailable", "browser_surface_unavailable"},

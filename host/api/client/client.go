@@ -45,6 +45,7 @@ type Client struct {
 	recordClient
 	runClient
 	scheduleClient
+	searchClient
 	secretClient
 	stateClient
 	systemClient
@@ -54,7 +55,7 @@ type Client struct {
 func newClient(t *transport) *Client {
 	return &Client{
 		t, artifactClient{t}, assistanceClient{t}, auditClient{t}, authorizationClient{t}, connectionClient{t}, connectorClient{t}, destinationClient{t},
-		eventClient{t}, grantClient{t}, keyClient{t}, queryClient{t}, recordClient{t}, runClient{t}, scheduleClient{t}, secretClient{t}, stateClient{t},
+		eventClient{t}, grantClient{t}, keyClient{t}, queryClient{t}, recordClient{t}, runClient{t}, scheduleClient{t}, searchClient{t}, secretClient{t}, stateClient{t},
 		systemClient{t}, webhookClient{t},
 	}
 }

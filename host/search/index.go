@@ -1,0 +1,354 @@
+package search
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+	"github.com/ncruces/go-sqlite3/ext/fts5"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// How much one step of the index takes in.
+const (
+	pageRows  = 1000
+	stepRows  = 20_000
+	stepBytes = 16 << 20
+)
+
+// An index is the file of one connection. A stream has a table of words, without the texts
+// themselves, and one of keys; both by a number that grows with each change, so that the
+// newest is last. It is used by one goroutine at a time.
+type index struct {
+	db    *sqlite3.Conn
+	path  string
+	file  os.FileInfo
+	parts map[store.Stream]part
+}
+
+// A part is the index of one stream.
+type part struct {
+	id    int64
+	since time.Time // when the connection was made
+	mark  uint64    // everything up to this version is there
+}
+
+// open opens the file of a connection, and makes it if it is not there.
+func open(path string) (_ *index, err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err := errors.Join(err, f.Close()); err != nil {
+		return nil, err
+	}
+	escaped := strings.NewReplacer("%", "%25", "?", "%3f", "#", "%23").Replace(path)
+	db, err := sqlite3.OpenContext(sqlite3.WithMaxMemory(context.Background(), maxMemory), "file:"+escaped)
+	if err != nil {
+		return nil, err
+	}
+	x := &index{db: db, path: path, file: info, parts: map[store.Stream]part{}}
+	if err := x.begin(); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return x, nil
+}
+
+// layout is the number of how the file is made up. Another one is made anew.
+const layout = 1
+
+var errLayout = errors.New("the index was made by another version")
+
+func (x *index) begin() error {
+	if err := fts5.Register(x.db); err != nil {
+		return err
+	}
+	if err := x.db.Exec("PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF; PRAGMA cache_size=-16000; PRAGMA trusted_schema=OFF"); err != nil {
+		return err
+	}
+	version := int64(0)
+	if err := x.rows("PRAGMA user_version", func(st *sqlite3.Stmt) { version = st.ColumnInt64(0) }); err != nil {
+		return err
+	}
+	switch version {
+	case 0:
+		if err := x.db.Exec(fmt.Sprintf("CREATE TABLE parts (id INTEGER PRIMARY KEY, stream TEXT NOT NULL UNIQUE, since INTEGER NOT NULL, mark INTEGER NOT NULL); PRAGMA user_version=%d", layout)); err != nil {
+			return err
+		}
+	case layout:
+	default:
+		return errLayout
+	}
+	return x.rows("SELECT stream, id, since, mark FROM parts", func(st *sqlite3.Stmt) {
+		x.parts[store.Stream(st.ColumnText(0))] = part{id: st.ColumnInt64(1), since: time.Unix(0, st.ColumnInt64(2)), mark: uint64(st.ColumnInt64(3))} // #nosec G115 -- it was one
+	})
+}
+
+func (x *index) close() error { return x.db.Close() }
+
+// same reports whether the file is still the one that was opened.
+func (x *index) same() bool {
+	info, err := os.Stat(x.path)
+	return err == nil && os.SameFile(info, x.file)
+}
+
+// rows runs a statement with values in place of its question marks.
+func (x *index) rows(sql string, row func(*sqlite3.Stmt), args ...any) error {
+	st, _, err := x.db.Prepare(sql)
+	if err != nil {
+		return err
+	}
+	defer st.Close()
+	if err := bind(st, args...); err != nil {
+		return err
+	}
+	for st.Step() {
+		row(st)
+	}
+	return st.Err()
+}
+
+func bind(st *sqlite3.Stmt, args ...any) (err error) {
+	for i, a := range args {
+		switch a := a.(type) {
+		case string:
+			err = errors.Join(err, st.BindText(i+1, a))
+		case int64:
+			err = errors.Join(err, st.BindInt64(i+1, a))
+		}
+	}
+	return err
+}
+
+func (x *index) exec(sql string, args ...any) error {
+	return x.rows(sql, func(*sqlite3.Stmt) {}, args...)
+}
+
+// step does all of do in one transaction, or nothing.
+func (x *index) step(do func() error) (err error) {
+	tx, err := x.db.BeginImmediate()
+	if err != nil {
+		return err
+	}
+	defer tx.End(&err)
+	return do()
+}
+
+// refresh brings the index of a connection up to date.
+func (x *index) refresh(ctx context.Context, src Store, c store.Connection, room func() error) error {
+	streams, err := src.Streams(ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	old := x.db.SetInterrupt(ctx)
+	defer x.db.SetInterrupt(old)
+	there := map[store.Stream]bool{}
+	for _, s := range streams {
+		there[s.Stream] = true
+		p, ok := x.parts[s.Stream]
+		if ok && (!p.since.Equal(c.CreatedAt) || p.mark > s.LastVersion) {
+			if err := x.drop(s.Stream); err != nil {
+				return err
+			}
+			p, ok = part{}, false
+		}
+		if ok && p.mark == s.LastVersion {
+			continue
+		}
+		if err := room(); err != nil {
+			return err
+		}
+		if err := x.bring(ctx, src, c, s); err != nil {
+			return err
+		}
+	}
+	for stream := range x.parts {
+		if !there[stream] { // erased
+			if err := x.drop(stream); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (x *index) drop(stream store.Stream) error {
+	id := x.parts[stream].id
+	err := x.step(func() error {
+		if err := x.db.Exec(fmt.Sprintf("DROP TABLE w%d; DROP TABLE k%d", id, id)); err != nil {
+			return err
+		}
+		return x.exec("DELETE FROM parts WHERE id = ?", id)
+	})
+	if err == nil {
+		delete(x.parts, stream)
+	}
+	return err
+}
+
+// create makes the tables of a stream. The words come folded and apart, so the tokenizer is
+// the one that does nothing.
+func (x *index) create(stream store.Stream, since time.Time) (p part, err error) {
+	p = part{since: since}
+	err = x.step(func() error {
+		if err := x.exec("INSERT INTO parts (stream, since, mark) VALUES (?, ?, 0)", string(stream), since.UnixNano()); err != nil {
+			return err
+		}
+		p.id = x.db.LastInsertRowID()
+		return x.db.Exec(fmt.Sprintf(`CREATE VIRTUAL TABLE w%[1]d USING fts5(words, content='', contentless_delete=1, tokenize='ascii', prefix=%[2]d);
+			CREATE TABLE k%[1]d (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE)`, p.id, minPrefix))
+	})
+	if err == nil {
+		x.parts[stream] = p
+	}
+	return p, err
+}
+
+// A change is a record as the index has it.
+type change struct {
+	key, words string
+}
+
+// A reading is what is brought in by one step.
+type reading struct {
+	changes []change
+	mark    uint64
+	more    bool
+	err     error
+}
+
+// bring brings in what changed in a stream. The next step is read while one is written.
+func (x *index) bring(ctx context.Context, src Store, c store.Connection, s store.StreamStats) error {
+	p, ok := x.parts[s.Stream]
+	if !ok {
+		var err error
+		if p, err = x.create(s.Stream, c.CreatedAt); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ahead := func(mark uint64) <-chan reading {
+		next := make(chan reading, 1)
+		go func() { next <- read(ctx, src, c.ID, s.Stream, mark) }()
+		return next
+	}
+	for next := ahead(p.mark); next != nil; {
+		r := <-next
+		if next = nil; r.err != nil {
+			return r.err
+		}
+		if r.more {
+			next = ahead(r.mark)
+		}
+		if err := x.write(s.Stream, r); err != nil {
+			cancel()
+			if next != nil {
+				<-next
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// read reads what changed behind a mark, as far as one step goes.
+func read(ctx context.Context, src Store, c store.ConnectionID, stream store.Stream, mark uint64) (r reading) {
+	r.mark = mark
+	var text strings.Builder
+	for size := 0; len(r.changes) < stepRows && size < stepBytes; {
+		page, err := src.Records(ctx, store.RecordQuery{Connection: c, Stream: stream, After: r.mark, Deleted: true, Limit: pageRows})
+		if err != nil {
+			return reading{err: err}
+		}
+		for _, record := range page.Records {
+			text.Reset()
+			if !record.Deleted {
+				indexed(&text, record.Data)
+			}
+			r.changes = append(r.changes, change{record.Key, text.String()})
+			size += text.Len() + len(record.Key)
+		}
+		r.mark = max(r.mark, page.After)
+		if r.more = page.More; !r.more {
+			r.mark = max(r.mark, page.Version) // versions whose keys have newer ones
+			break
+		}
+	}
+	return r
+}
+
+// write brings in one step.
+func (x *index) write(stream store.Stream, r reading) error {
+	p := x.parts[stream]
+	err := x.step(func() error {
+		if err := x.change(p.id, r.changes); err != nil {
+			return err
+		}
+		return x.exec("UPDATE parts SET mark = ? WHERE id = ?", int64(r.mark), p.id) // #nosec G115 -- versions count changes
+	})
+	if err == nil {
+		p.mark = r.mark
+		x.parts[stream] = p
+	}
+	return err
+}
+
+func (x *index) change(id int64, changes []change) error {
+	var all [4]*sqlite3.Stmt
+	for i, sql := range []string{"DELETE FROM k%d WHERE key = ? RETURNING id", "DELETE FROM w%d WHERE rowid = ?", "INSERT INTO k%d (key) VALUES (?)", "INSERT INTO w%d (rowid, words) VALUES (?, ?)"} {
+		st, _, err := x.db.PrepareFlags(fmt.Sprintf(sql, id), sqlite3.PREPARE_PERSISTENT)
+		if err != nil {
+			return err
+		}
+		defer st.Close()
+		all[i] = st
+	}
+	forget, unword, key, word := all[0], all[1], all[2], all[3]
+	for _, c := range changes {
+		if err := bind(forget, c.key); err != nil {
+			return err
+		}
+		was, had := int64(0), forget.Step()
+		if had {
+			was = forget.ColumnInt64(0)
+		}
+		if err := forget.Reset(); err != nil {
+			return err
+		}
+		if had {
+			if err := once(unword, was); err != nil {
+				return err
+			}
+		}
+		if c.words == "" {
+			continue
+		}
+		if err := once(key, c.key); err != nil {
+			return err
+		}
+		if err := once(word, x.db.LastInsertRowID(), c.words); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// once runs a statement that has no rows.
+func once(st *sqlite3.Stmt, args ...any) error {
+	if err := bind(st, args...); err != nil {
+		return err
+	}
+	st.Step()
+	return st.Reset()
+}
