@@ -58,7 +58,8 @@ bench: ## ingest, memory and latency beside their alternatives, and of the servi
 	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout 60m ./tests/bench
 
 SOAKED = ./store/badger ./host/backup ./host/schedule ./tests/crash ./tests/hostile ./tests/conformance ./tests/e2e \
-  ./host/browser ./host/browser/chromium ./tests/browsing/corpus
+  ./host/browser ./host/browser/chromium ./tests/browsing/corpus \
+  ./host/destination/sqlite ./host/destination/postgres ./host/destination/files ./host/destination/parquet ./host/destination/webhook
 
 soak: ## what make test does a slice of: whole corpora, years, campaigns of faults, with a score; SOAK_CYCLES sets the length
 	@mkdir -p -m 700 $(SLUICE_CACHE)

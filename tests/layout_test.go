@@ -90,16 +90,17 @@ var rooms = map[string]room{
 	"host/destination/postgres": {imports: []string{"abi", "host/destination"}, owns: []string{"github.com/jackc/pgx/v5"}},
 	"host/destination/files": {imports: []string{"abi",
 		"host/destination", "host/export"}},
+	"host/destination/webhook": {imports: []string{"abi", "abi/strictjson", "host/destination", "host/webhook"}},
 	"host/destination/parquet": {imports: []string{
 		"host/destination", "host/destination/files"},
 		owns: []string{"github.com/parquet-go/parquet-go"}},
 	"host/app": {imports: []string{"abi", "store", "store/drivers", "host", "host/timeline",
-		"host/access", "host/audit", "host/backup", "host/binding", "host/browser", "host/browser/fleet", "host/browser/view", "host/controller", "host/destination", "host/destination/files", "host/destination/parquet", "host/destination/postgres", "host/destination/sqlite", "host/query", "host/search", "host/filesystem", "host/grant", "host/interaction", "host/jail", "host/network", "host/oauth", "host/patience",
+		"host/access", "host/audit", "host/backup", "host/binding", "host/browser", "host/browser/fleet", "host/browser/view", "host/controller", "host/destination", "host/destination/files", "host/destination/parquet", "host/destination/postgres", "host/destination/sqlite", "host/destination/webhook", "host/query", "host/search", "host/webhook", "host/filesystem", "host/grant", "host/interaction", "host/jail", "host/network", "host/oauth", "host/patience",
 		"host/run", "host/sandbox", "host/schedule", "host/scope", "host/signature", "host/telemetry", "host/vault", "host/worker"}},
 	"host/daemon": {imports: []string{"store", "host/app", "host/network", "host/telemetry",
 		"host/access", "host/api", "host", "host/api/stream", "host/timeline", "dashboard", "host/web", "host/webhook"}},
 	"host/cli": {imports: []string{"abi", "store", "host/app", "host/daemon", "host/web", "host/access", "host", "host/export", "host/timeline", "host/api/client",
-		"host/audit", "host/backup", "host/binding", "host/browser", "host/jail", "host/run", "host/sandbox", "host/scope", "host/signature", "host/vault"},
+		"host/audit", "host/backup", "host/binding", "host/browser", "host/jail", "host/run", "host/sandbox", "host/scope", "host/signature", "host/vault", "host/webhook"},
 		owns: []string{"github.com/spf13/cobra", "golang.org/x/term", "go.yaml.in/yaml/v3", "rsc.io/qr"}},
 }
 

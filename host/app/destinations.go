@@ -10,17 +10,22 @@ import (
 	"github.com/sluicehost/sluice/host/destination/parquet"
 	"github.com/sluicehost/sluice/host/destination/postgres"
 	"github.com/sluicehost/sluice/host/destination/sqlite"
+	sender "github.com/sluicehost/sluice/host/destination/webhook"
 	"github.com/sluicehost/sluice/host/query"
 	"github.com/sluicehost/sluice/host/search"
+	"github.com/sluicehost/sluice/host/webhook"
 )
 
-// DestinationKinds are the destinations of this build, one line each.
-var DestinationKinds = destination.Kinds{
-	sqlite.Kind{},
-	files.JSONL,
-	files.CSV,
-	parquet.Kind,
-	postgres.Kind{},
+// destinationKinds are the destinations of this build, one line each.
+func destinationKinds(c *webhook.Courier) destination.Kinds {
+	return destination.Kinds{
+		sqlite.Kind{},
+		files.JSONL,
+		files.CSV,
+		parquet.Kind,
+		postgres.Kind{},
+		sender.Kind{Courier: c},
+	}
 }
 
 // newMirror prepares queries over what a host collected.
@@ -42,9 +47,9 @@ func newIndexes(d *directory) *search.Indexes {
 }
 
 // openDestinations feeds the destinations of a host.
-func openDestinations(ctx context.Context, d *directory, secrets *SigningSecrets, idle bool) (*destination.Feeds, error) {
+func openDestinations(ctx context.Context, d *directory, secrets *SigningSecrets, o ServiceOptions) (*destination.Feeds, error) {
 	return destination.Open(ctx, destination.Options{
-		Store: d.Store, Secrets: secrets, Kinds: DestinationKinds, Host: d.ID, DataDir: d.DataDir, Idle: idle, Log: d.Options.Log,
+		Store: d.Store, Secrets: secrets, Kinds: destinationKinds(webhook.NewCourier(o.Webhooks)), Host: d.ID, DataDir: d.DataDir, Idle: o.Idle, Log: d.Options.Log,
 		Audited: func(ctx context.Context, action, name string, do func() error) error {
 			return asRefusal(d.audited(by(ctx, audit.Event{Action: audit.Action(action), Target: name, Outcome: audit.Done}), do))
 		},

@@ -14,6 +14,7 @@ import (
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/schedule"
 	"github.com/sluicehost/sluice/host/search"
+	"github.com/sluicehost/sluice/host/webhook"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -26,6 +27,8 @@ type ServiceOptions struct {
 	// ShortestInterval is the least interval of a schedule that is saved; 0 is
 	// schedule.DefaultShortest.
 	ShortestInterval time.Duration
+	// Webhooks say where destinations that are webhooks may post; see webhook.NewCourier.
+	Webhooks webhook.Options
 	// Idle starts no runs by schedule.
 	Idle bool
 	// Store is what runs commit to, for metrics; nil is the host's own.
@@ -71,7 +74,7 @@ var _ host.Host = (*Service)(nil)
 func (h *Host) Service(ctx context.Context, o ServiceOptions) (*Service, error) {
 	s := newService(h, o)
 	var err error
-	if s.Feeds, err = openDestinations(ctx, h.directory, h.SigningSecrets(), o.Idle); err != nil {
+	if s.Feeds, err = openDestinations(ctx, h.directory, h.SigningSecrets(), o); err != nil {
 		return nil, err
 	}
 	if err := s.temporaries.deleteLeftovers(ctx); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/api/client"
+	"github.com/sluicehost/sluice/host/webhook"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -52,8 +53,10 @@ func (c destinationCommands) add() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "add NAME URL", Short: "Feed a new destination",
 		Long: `Adds a destination and begins to feed it. URL is sqlite:FILE, postgres://…, parquet:DIR,
-jsonl:DIR or csv:DIR. It is kept in the vault, and its password never printed; with - it
-is read from standard input.
+jsonl:DIR, csv:DIR, or webhook:https://… for a server that is sent what changes. It is
+kept in the vault, and its password never printed; with - it is read from standard input.
+What is sent to a server is signed with a secret, which is printed once, or with that
+behind a # at the end of the URL.
 With --json: one object.`,
 		Example: "  sluice destination add here sqlite:mail.db --connections mailbox\n  sluice destination add all sqlite:/srv/sluice.db --mode history",
 		Args:    args(2, 2, "a name and a URL"),
@@ -76,8 +79,16 @@ With --json: one object.`,
 				}
 				q.StreamModes[stream] = mode
 			}
+			secret := ""
+			if strings.HasPrefix(q.URL, "webhook:") && !strings.Contains(q.URL, "#") {
+				secret = webhook.NewSecret()
+				q.URL += "#" + secret
+			}
 			return c.storing(cmd.Context(), func(k *client.Client) error {
 				d, err := k.AddDestination(cmd.Context(), q)
+				if err == nil && secret != "" {
+					c.warnf("What is sent is signed with %s; keep it, it is not shown again.", secret)
+				}
 				if err == nil && c.own { // no host runs that would feed it
 					d, err = k.SyncDestination(cmd.Context(), q.Name)
 				}

@@ -107,10 +107,11 @@ func Open(ctx context.Context, o Options) (d *Daemon, err error) {
 		}
 		metrics.Tick(t.Status)
 	}
+	o.Service.Webhooks = d.webhooks(o, version.Version, metrics)
 	if d.Service, err = d.Host.Service(ctx, o.Service); err != nil {
 		return d, err
 	}
-	if d.hooks, err = d.openWebhooks(ctx, o, version.Version, metrics); err != nil {
+	if d.hooks, err = webhook.Open(ctx, o.Service.Webhooks); err != nil {
 		return d, err
 	}
 	o.Streams.About = d.about
@@ -125,9 +126,9 @@ func Open(ctx context.Context, o Options) (d *Daemon, err error) {
 	return d, nil
 }
 
-func (d *Daemon) openWebhooks(ctx context.Context, o Options, version string, m *telemetry.Metrics) (*webhook.Hooks, error) {
+func (d *Daemon) webhooks(o Options, version string, m *telemetry.Metrics) webhook.Options {
 	addresses := &network.Table{Own: network.OwnAddresses()}
-	return webhook.Open(ctx, webhook.Options{
+	return webhook.Options{
 		Store: d.Host.Store, Secrets: d.Host.SigningSecrets(), AllowLoopback: o.WebhookLoopback, Idle: o.Alone, Version: version, Log: o.Host.Log, Observed: m.Delivery,
 		Forbidden: func(a netip.Addr) string {
 			if addresses.Public(a) {
@@ -140,7 +141,7 @@ func (d *Daemon) openWebhooks(ctx context.Context, o Options, version string, m 
 				d.log.Error("audit_failed", "error", err)
 			}
 		},
-	})
+	}
 }
 
 // deniedAnHour is how many refusals of one key and scope are written down in an

@@ -291,7 +291,7 @@ func (f *feed) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	sink, err := kind.Open(ctx, string(url), Owner{Host: f.o.Host, Destination: f.def.Name})
+	sink, err := kind.Open(ctx, string(url), Owner{Host: f.o.Host, Destination: f.def.Name, Marks: marks{f.o.Store, f.def.ID}})
 	if err != nil {
 		return err
 	}

@@ -168,7 +168,7 @@ func (fs *Feeds) add(ctx context.Context, q host.NewDestination) (host.Destinati
 	}
 	now := fs.o.Now().UTC()
 	def := definition{ID: fmt.Sprintf("%s-%d", q.Name, now.UnixNano()), Name: q.Name, Kind: strings.TrimRight(kind.Scheme(), ":/"), Shown: shown, CreatedAt: now, Terms: q.DestinationTerms, Anew: q.TakeOver}
-	sink, err := kind.Open(ctx, q.URL, Owner{Host: fs.o.Host, Destination: q.Name, TakeOver: q.TakeOver})
+	sink, err := kind.Open(ctx, q.URL, Owner{Host: fs.o.Host, Destination: q.Name, TakeOver: q.TakeOver, Marks: marks{fs.o.Store, def.ID}})
 	if err != nil {
 		return none, refused(err)
 	}
@@ -373,7 +373,7 @@ func (fs *Feeds) remove(ctx context.Context, name string) error {
 	f.end()
 	<-f.gone
 	delete(fs.feeds, name)
-	return fs.o.Secrets.Remove(secretID(f.def))
+	return errors.Join(marks{fs.o.Store, f.def.ID}.forget(ctx), fs.o.Secrets.Remove(secretID(f.def)))
 }
 
 // ask has a feed do something, and waits for it.

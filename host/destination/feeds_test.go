@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -16,6 +19,8 @@ import (
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/destination"
 	"github.com/sluicehost/sluice/host/destination/sqlite"
+	sender "github.com/sluicehost/sluice/host/destination/webhook"
+	"github.com/sluicehost/sluice/host/webhook"
 	"github.com/sluicehost/sluice/store"
 	"github.com/sluicehost/sluice/store/badger"
 )
@@ -293,5 +298,57 @@ func TestAddingHoldsUpNothing(t *testing.T) {
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("adding ended with %v", err)
+	}
+}
+
+// TestMarksInTheHost: what a server took is not sent again after a restart, and a
+// destination that was removed begins anew under its name.
+func TestMarksInTheHost(t *testing.T) {
+	var mu sync.Mutex
+	var bodies []string
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		raw, _ := io.ReadAll(r.Body)
+		mu.Lock()
+		defer mu.Unlock()
+		bodies = append(bodies, string(raw))
+	}))
+	defer server.Close()
+	w := newWorld(t, sender.Kind{Courier: webhook.NewCourier(webhook.Options{AllowLoopback: true})})
+	add := func(fs *destination.Feeds) {
+		_, err := fs.AddDestination(t.Context(), host.NewDestination{Name: "hook", URL: "webhook:" + server.URL + "#a secret of mine"})
+		w.must(err)
+		w.until(fs, "hook", "current", current)
+	}
+	sent := func() (n int, last string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if len(bodies) > 0 {
+			last = bodies[len(bodies)-1]
+		}
+		return len(bodies), last
+	}
+	fs := w.open()
+	w.collect("a", `{"id":"a","n":1}`)
+	add(fs)
+	fs.Close()
+	fs = w.open()
+	d, err := fs.SyncDestination(t.Context(), "hook")
+	w.must(err)
+	if n, last := sent(); n != 1 || d.Error != "" || !strings.Contains(last, `"data":{"id":"a","n":1}`) {
+		t.Errorf("%d bodies, %s, %+v", n, last, d)
+	}
+	w.must(fs.RemoveDestination(t.Context(), "hook"))
+	docs, err := w.store.Documents(t.Context(), store.DocumentQuery{Kind: store.Delivered})
+	if err != nil || len(docs) != 0 {
+		t.Errorf("of a destination that was removed: %v, %v", docs, err)
+	}
+	add(fs)
+	if n, last := sent(); n != 2 || !strings.Contains(last, `"fromVersion":0,"toVersion":1,`) {
+		t.Errorf("%d bodies, %s", n, last)
+	}
+	_, err = fs.RebuildDestination(t.Context(), "hook", "", "")
+	w.must(err)
+	if n, _ := sent(); n != 4 || !strings.Contains(bodies[2], `"type":"records.cleared"`) {
+		t.Errorf("%d bodies: %s", n, bodies)
 	}
 }

@@ -32,6 +32,15 @@ type Owner struct {
 	Host        string // its lasting id
 	Destination string // its name there
 	TakeOver    bool   // also from another host
+	Marks       Marks  // for a kind that has no place for its own
+}
+
+// Marks keep in the host how far a destination is that cannot keep it itself.
+type Marks interface {
+	// Marks are what was kept.
+	Marks(ctx context.Context) (map[StreamID][]byte, error)
+	// Mark keeps what a kind says of a stream, as JSON, or forgets it with nil.
+	Mark(ctx context.Context, id StreamID, data []byte) error
 }
 
 // A StreamID names a stream. Since tells apart connections that had one id after the
@@ -83,6 +92,12 @@ type Sink interface {
 	Close() error
 }
 
+// A Verbatim sink takes records as they are stored, in Row.Data, and has no columns.
+type Verbatim interface {
+	Sink
+	Verbatim()
+}
+
 // A Batch is what changed in one stream between two marks.
 type Batch struct {
 	ID   StreamID
@@ -99,6 +114,7 @@ type Row struct {
 	Deleted bool
 	Values  []Value // by Shape.Columns of To; what is missing is NULL
 	Rest    string  // "" for NULL
+	Data    []byte  // in place of Values and Rest, for a Verbatim sink
 }
 
 // Value is that of column i in the type of the column.

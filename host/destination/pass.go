@@ -54,7 +54,8 @@ func Bring(ctx context.Context, src Source, sink Sink, w Wanted, have *Holding, 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	table := to.Table
-	for next := readAhead(ctx, src, w, have, to); next != nil; {
+	_, verbatim := sink.(Verbatim)
+	for next := readAhead(ctx, src, w, have, to, verbatim); next != nil; {
 		r := <-next
 		if r.err != nil {
 			return fmt.Errorf("read %s: %w", w.StreamID, r.err)
@@ -64,7 +65,7 @@ func Bring(ctx context.Context, src Source, sink Sink, w Wanted, have *Holding, 
 			r.batch.From.Table, r.batch.To.Table = table, table
 		}
 		if kept := r.batch.To; r.more && kept.Mark < w.Last {
-			next = readAhead(ctx, src, w, &kept, kept)
+			next = readAhead(ctx, src, w, &kept, kept, verbatim)
 		}
 		if err := sink.Apply(ctx, r.batch); err != nil {
 			cancel()
@@ -87,17 +88,17 @@ type reading struct {
 }
 
 // readAhead reads the next batch of a stream while the sink writes another.
-func readAhead(ctx context.Context, src Source, w Wanted, have *Holding, to Holding) <-chan reading {
+func readAhead(ctx context.Context, src Source, w Wanted, have *Holding, to Holding, verbatim bool) <-chan reading {
 	next := make(chan reading, 1)
 	go func() {
-		b, more, err := read(ctx, src, w, have, to)
+		b, more, err := read(ctx, src, w, have, to, verbatim)
 		next <- reading{b, more, err}
 	}()
 	return next
 }
 
 // read makes the next batch of a stream. more says that there is another.
-func read(ctx context.Context, src Source, w Wanted, have *Holding, to Holding) (b *Batch, more bool, err error) {
+func read(ctx context.Context, src Source, w Wanted, have *Holding, to Holding, verbatim bool) (b *Batch, more bool, err error) {
 	to.Shape = to.Shape.Clone()
 	b = &Batch{ID: w.StreamID, From: have, To: to}
 	for size := 0; len(b.Rows) < batchRows && size < batchBytes; {
@@ -107,7 +108,10 @@ func read(ctx context.Context, src Source, w Wanted, have *Holding, to Holding) 
 		}
 		for _, r := range page.Records {
 			row := Row{Key: r.Key, Version: r.Version, At: r.IngestedAt, Deleted: r.Deleted}
-			if len(r.Data) > 0 {
+			switch {
+			case verbatim:
+				row.Data = r.Data
+			case len(r.Data) > 0:
 				row.Values, row.Rest = b.To.Shape.Row(r.Data, make([]Value, 0, len(b.To.Shape.Columns)))
 			}
 			size += len(r.Data) + len(r.Key) + cap(row.Values)*valueBytes

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"strconv"
 	"testing"
 	"time"
 
@@ -15,19 +16,29 @@ import (
 
 // Environment of a child process that feeds a destination until it is killed.
 const (
-	childURL = "SLUICE_TEST_FEED_URL"
+	childURL   = "SLUICE_TEST_FEED_URL"
+	childMarks = "SLUICE_TEST_FEED_MARKS"
 )
 
 // Child feeds a destination when the test binary was started for that, and does not
 // return then. It is called by TestMain.
-func Child(kind destination.Kind) {
+func Child(kinds ...destination.Kind) {
 	url := os.Getenv(childURL)
 	if url == "" {
 		return
 	}
+	kind, err := destination.Kinds(kinds).Of(url)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	signal.Ignore(os.Interrupt)
 	ctx := context.Background()
-	sink, err := kind.Open(ctx, url, owner)
+	o := owner
+	if dir := os.Getenv(childMarks); dir != "" {
+		o.Marks = DirMarks(dir)
+	}
+	sink, err := kind.Open(ctx, url, o)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -76,6 +87,9 @@ func Kill(t *testing.T, p Place, times int) {
 	for n := range times {
 		child := exec.Command(os.Args[0], "-test.run=^$") // #nosec G204 G702 -- this binary
 		child.Env = append(os.Environ(), childURL+"="+p.URL)
+		if dir, ok := p.Marks.(DirMarks); ok {
+			child.Env = append(child.Env, childMarks+"="+string(dir))
+		}
 		child.Stderr = os.Stderr
 		out, err := child.StdoutPipe()
 		if err != nil {
@@ -95,18 +109,34 @@ func Kill(t *testing.T, p Place, times int) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		src := history(0)
+		h, ok := holdings[src.id]
+		if ok || p.Marks != nil {
+			src = history(int(h.Mark)) // #nosec G115 -- small
+		}
+		if p.Marks != nil { // what was taken after the mark comes once more
+			src = history(int(h.Mark) + killStep) // #nosec G115 -- small
+			if err := src.bring(s, destination.Current); err != nil {
+				t.Fatal(err)
+			}
+		}
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		src := history(0)
-		h, ok := holdings[src.id]
-		if !ok {
+		if !ok && p.Marks == nil {
 			continue
 		}
-		src = history(int(h.Mark)) // #nosec G115 -- small
 		check(t, p, src, destination.Current)
 		if n == times-1 {
 			t.Logf("%d changes were there after %d kills", h.Mark, times)
 		}
 	}
+}
+
+// Kills is how often a campaign kills: SLUICE_CYCLES times in make soak, else a slice.
+func Kills(slice int) int {
+	if n, err := strconv.Atoi(os.Getenv("SLUICE_CYCLES")); err == nil {
+		return n
+	}
+	return slice
 }

@@ -17,11 +17,14 @@ import (
 	"github.com/sluicehost/sluice/host/destination/files"
 )
 
-var kinds = []struct {
+// A format is a kind, and how its files are read.
+type format struct {
 	files.Kind
 	rows func(t *testing.T, file []byte) []map[string]string
 	text func(string) string
-}{
+}
+
+var kinds = []format{
 	{files.JSONL, readJSONL, nil},
 	{files.CSV, readCSV, abi.CleanLines},
 }
@@ -29,13 +32,21 @@ var kinds = []struct {
 func TestSuite(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(k.Format.Name(), func(t *testing.T) {
-			destinationtest.Run(t, func(t *testing.T) destinationtest.Place {
-				dir := filepath.Join(t.TempDir(), "out")
-				return destinationtest.Place{Kind: k, URL: k.Scheme() + dir, Text: k.text, Squat: squat(k, dir),
-					Rows: func(t *testing.T, table string) []map[string]string { return readTable(t, dir, table, k.rows) }}
-			})
+			destinationtest.Run(t, k.place)
 		})
 	}
+}
+
+func TestKill(t *testing.T) {
+	for _, k := range kinds {
+		t.Run(k.Format.Name(), func(t *testing.T) { destinationtest.Kill(t, k.place(t), destinationtest.Kills(15)) })
+	}
+}
+
+func (k format) place(t *testing.T) destinationtest.Place {
+	dir := filepath.Join(t.TempDir(), "out")
+	return destinationtest.Place{Kind: k, URL: k.Scheme() + dir, Text: k.text, Squat: squat(k, dir),
+		Rows: func(t *testing.T, table string) []map[string]string { return readTable(t, dir, table, k.rows) }}
 }
 
 // squat puts somebody's file where a table is to be.

@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicehost/sluice/host/destination"
+	"github.com/sluicehost/sluice/host/destination/destinationtest"
 	"github.com/sluicehost/sluice/host/destination/files"
 )
 
@@ -187,6 +188,7 @@ func leftovers(t *testing.T, dir string) (out []string) {
 const childEnv = "SLUICE_TEST_KILL_AT"
 
 func TestMain(m *testing.M) {
+	destinationtest.Child(files.JSONL, files.CSV)
 	if at := os.Getenv(childEnv); at != "" {
 		child(at)
 	}

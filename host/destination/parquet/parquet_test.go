@@ -28,20 +28,22 @@ import (
 
 var owner = destination.Owner{Host: "host-1", Destination: "d"}
 
-func TestSuite(t *testing.T) {
-	destinationtest.Run(t, func(t *testing.T) destinationtest.Place {
-		dir := filepath.Join(t.TempDir(), "out")
-		return destinationtest.Place{
-			Kind: parquet.Kind, URL: "parquet:" + dir,
-			Rows: func(t *testing.T, table string) []map[string]string { return read(t, filepath.Join(dir, table)) },
-			Squat: func(t *testing.T, table string) {
-				open(t, dir)
-				if err := errors.Join(os.Mkdir(filepath.Join(dir, table), 0o700), os.WriteFile(filepath.Join(dir, table, "mine.parquet"), nil, 0o600)); err != nil {
-					t.Fatal(err)
-				}
-			},
-		}
-	})
+func TestSuite(t *testing.T) { destinationtest.Run(t, place) }
+
+func TestKill(t *testing.T) { destinationtest.Kill(t, place(t), destinationtest.Kills(15)) }
+
+func place(t *testing.T) destinationtest.Place {
+	dir := filepath.Join(t.TempDir(), "out")
+	return destinationtest.Place{
+		Kind: parquet.Kind, URL: "parquet:" + dir,
+		Rows: func(t *testing.T, table string) []map[string]string { return read(t, filepath.Join(dir, table)) },
+		Squat: func(t *testing.T, table string) {
+			open(t, dir)
+			if err := errors.Join(os.Mkdir(filepath.Join(dir, table), 0o700), os.WriteFile(filepath.Join(dir, table, "mine.parquet"), nil, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		},
+	}
 }
 
 func open(t *testing.T, dir string) destination.Sink {
@@ -168,6 +170,7 @@ func TestTypes(t *testing.T) {
 const childEnv, batches, perBatch = "SLUICE_TEST_CHILD_DIR", 40, 200
 
 func TestMain(m *testing.M) {
+	destinationtest.Child(parquet.Kind)
 	if dir := os.Getenv(childEnv); dir != "" {
 		if err := play(dir); err != nil {
 			fmt.Println(err)

@@ -35,7 +35,7 @@ func place(t *testing.T) destinationtest.Place {
 
 func TestSuite(t *testing.T) { destinationtest.Run(t, place) }
 
-func TestKill(t *testing.T) { destinationtest.Kill(t, place(t), 50) }
+func TestKill(t *testing.T) { destinationtest.Kill(t, place(t), destinationtest.Kills(50)) }
 
 // connect is a connection of another program.
 func connect(t testing.TB, at string) *pgx.Conn {

@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 
 func TestSuite(t *testing.T) { destinationtest.Run(t, place) }
 
-func TestKill(t *testing.T) { destinationtest.Kill(t, place(t), 50) }
+func TestKill(t *testing.T) { destinationtest.Kill(t, place(t), destinationtest.Kills(50)) }
 
 func place(t *testing.T) destinationtest.Place {
 	path := filepath.Join(t.TempDir(), "out.db")
