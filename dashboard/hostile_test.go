@@ -74,7 +74,8 @@ func fill(v reflect.Value, payload string, depth int) {
 
 func (f *fake) poison(payload string) {
 	f.connections, f.connectors, f.entries = make([]host.Connection, 1), make([]host.Connector, 1), make([]host.AuditEntry, 1)
-	for _, v := range []any{&f.connections[0], &f.connectors[0], &f.requested, &f.inspection, &f.entries[0], &f.info} {
+	f.tables, f.destinations = make([]host.Table, 1), make([]host.Destination, 1)
+	for _, v := range []any{&f.connections[0], &f.connectors[0], &f.requested, &f.inspection, &f.entries[0], &f.info, &f.tables[0], &f.destinations[0]} {
 		fill(reflect.ValueOf(v).Elem(), payload, 0)
 	}
 	binding := f.requested.Bindings[payload]
@@ -83,6 +84,7 @@ func (f *fake) poison(payload string) {
 	}
 	f.connectors[0].Manifest = data(map[string]any{"sluice": map[string]any{"settings": map[string]any{"properties": map[string]any{
 		payload: map[string]any{"type": "string", "title": payload, "description": payload, "default": payload, "enum": []string{payload}}}}}})
+	f.result = host.QueryResult{Columns: []host.QueryColumn{{Name: payload, Type: payload}, {Name: "n"}}, Rows: [][]json.RawMessage{{data(payload), data(3)}}}
 	f.raw = &host.RawAssistance{Message: payload, Page: &host.OpenPage{Title: payload, URLHost: payload}, Attachments: []host.LiveAttachment{
 		{Kind: "url", Label: payload, URL: payload}, {Kind: "qr", Label: payload, Payload: payload}, {Kind: "url", Label: payload, URL: "https://safe.example/?" + url.QueryEscape(payload)}}}
 }
@@ -139,8 +141,11 @@ func TestHostileStrings(t *testing.T) {
 		at := "?connection=" + string(connection) + "&stream=notes"
 		for _, path := range []string{"/ui/", "/ui/inbox", "/ui/runs", "/ui/runs/" + string(run), "/ui/runs/" + string(run) + "/older?before=9", "/ui/connections/" + string(connection),
 			"/ui/connections/" + string(connection) + "/grant", "/ui/connections/new?connector=" + url.QueryEscape(abi.Cut(clean, 40)), "/ui/records" + at + "&find=" + url.QueryEscape(abi.Cut(clean, 60)), "/ui/records" + at,
-			"/ui/record" + at + "&key=" + url.QueryEscape("k"+clean), "/ui/connectors", "/ui/connectors/x", "/ui/schedules", "/ui/keys", "/ui/audit?action=" + url.QueryEscape(abi.Cut(clean, 40)), "/ui/settings"} {
+			"/ui/record" + at + "&key=" + url.QueryEscape("k"+clean), "/ui/data", "/ui/data/sql?sql=" + url.QueryEscape(abi.Cut(clean, 60)), "/ui/data/sql/tables", "/ui/data/destinations", "/ui/connectors", "/ui/connectors/x", "/ui/schedules", "/ui/keys", "/ui/audit?action=" + url.QueryEscape(abi.Cut(clean, 40)), "/ui/settings"} {
 			harmless(t, path, payload, s.page(path))
+		}
+		for _, as := range []string{"line", "bars"} {
+			harmless(t, "a query", payload, s.post("/ui/data/sql", map[string][]string{"sql": {payload}, "x": {payload}, "y": {"n"}, "as": {as}}).body)
 		}
 	}
 }

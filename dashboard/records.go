@@ -100,7 +100,7 @@ func (u *recordUI) listRecords(c *fiber.Ctx) error {
 			return err
 		}
 	}
-	return u.show(c, "records", content{Title: "Records", Nav: "records", Known: b.Asked && b.Find == "" && after == "",
+	return u.show(c, "records", content{Title: "Records", Nav: "data", Known: b.Asked && b.Find == "" && after == "",
 		Body: b})
 }
 
@@ -230,5 +230,5 @@ func (u *recordUI) showRecord(c *fiber.Ctx) error {
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		body.Fields = append(body.Fields, fact{name, plain(members[name])})
 	}
-	return u.show(c, "record", content{Title: "Record", Nav: "records", Known: true, Body: body})
+	return u.show(c, "record", content{Title: "Record", Nav: "data", Known: true, Body: body})
 }

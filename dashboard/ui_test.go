@@ -221,6 +221,27 @@ type fake struct {
 	bindings    host.Bindings
 	schedule    host.ScheduleDefinition
 	secret      []byte
+
+	tables       []host.Table
+	queries      []host.Query
+	result       host.QueryResult
+	destinations []host.Destination
+	added        host.NewDestination
+}
+
+func (f *fake) Tables(context.Context, []store.ConnectionID) ([]host.Table, error) {
+	return f.tables, f.refuse
+}
+func (f *fake) Query(_ context.Context, q host.Query) (host.QueryResult, error) {
+	f.queries = append(f.queries, q)
+	return f.result, f.refuse
+}
+func (f *fake) Destinations(context.Context) ([]host.Destination, error) {
+	return f.destinations, f.refuse
+}
+func (f *fake) AddDestination(_ context.Context, q host.NewDestination) (host.Destination, error) {
+	f.added = q
+	return host.Destination{}, f.refuse
 }
 
 func (f *fake) Connections(context.Context) ([]host.Connection, error) {

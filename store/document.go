@@ -23,6 +23,7 @@ const (
 	Attention    Kind = "attention"   // marks of connections that wait for their owner, by connection id
 	Destinations Kind = "destination" // by name
 	Delivered    Kind = "delivered"   // how destinations stand, by name
+	SavedQueries Kind = "saved-query" // that owners keep, by name
 )
 
 // A Document is a small JSON value that belongs to no run: a schedule, an API

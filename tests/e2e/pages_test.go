@@ -251,7 +251,7 @@ func TestTouch(t *testing.T) {
 	b := signIn(t, h, false)
 	b.phone()
 	for i, path := range []string{"/ui/", "/ui/inbox", "/ui/runs", "/ui/runs/" + string(asking), "/ui/runs/" + string(over), "/ui/connections/new?connector=steps", "/ui/connections/one",
-		"/ui/connections/one/grant", "/ui/records?connection=two&stream=items", "/ui/record?connection=two&stream=items&key=0-000000001", "/ui/connectors",
+		"/ui/connections/one/grant", "/ui/data", "/ui/data/sql?sql=SELECT+1", "/ui/data/destinations", "/ui/records?connection=two&stream=items", "/ui/record?connection=two&stream=items&key=0-000000001", "/ui/connectors",
 		"/ui/connectors/steps", "/ui/schedules", "/ui/keys", "/ui/audit", "/ui/settings", "/ui/nope"} {
 		b.media([]string{"light", "dark"}[i%2])
 		b.open(path)

@@ -76,8 +76,8 @@ func TestKeyboard(t *testing.T) {
 	if s, err := h.Wait(soon(t), id, served.Over); err != nil || s.Status != timeline.Completed {
 		t.Errorf("%s %v", s.Status, err)
 	}
-	b.tabTo(`nav a[href="/ui/records"]`)
+	b.tabTo(`nav a[href="/ui/data"]`)
 	b.do(chromedp.KeyEvent(kb.Enter))
-	b.until(`location.pathname === "/ui/records"`)
+	b.until(`location.pathname === "/ui/data"`)
 	b.clean("the keyboard")
 }

@@ -1,0 +1,116 @@
+package dashboard
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/web"
+	"github.com/sluicehost/sluice/store"
+)
+
+// grownOver is the time of which pages say how much came, and maxStreams how many streams
+// they look at for that.
+const (
+	grownOver  = 7 * 24 * time.Hour
+	maxStreams = 500
+)
+
+// dataUI has the page of everything that was collected.
+type dataUI struct {
+	*frame
+	connections host.Connections
+	stored      store.Records
+}
+
+func (u *dataUI) routes() []web.Route {
+	return []web.Route{
+		page("/ui/data", u.showData),
+		live("/ui/live/data", u.dataLive),
+	}
+}
+
+// dataBody is all connections with their streams, and where the room goes.
+type dataBody struct {
+	Connections []dataConnection
+	Records     uint64
+	Bytes       uint64
+	Grown       uint64
+	Largest     []dataStream // by the room they take
+	More        int          // streams that are not shown
+}
+
+type dataConnection struct {
+	host.Connection
+	Streams []dataStream
+}
+
+// A dataStream is a stream with what came of late, and its share of the room.
+type dataStream struct {
+	store.StreamStats
+	Connection string
+	Grown      uint64
+	Tone       string
+	Share      float64 // of the largest, in percent
+}
+
+// largestStreams is how many the list of storage has.
+const largestStreams = 12
+
+func (u *dataUI) lookData(ctx context.Context) (b dataBody, err error) {
+	all, err := u.connections.Connections(ctx)
+	if err != nil {
+		return b, err
+	}
+	slices.SortFunc(all, byName)
+	since, looked := u.now().Add(-grownOver), 0
+	for _, c := range all {
+		x := dataConnection{Connection: c}
+		id := store.ConnectionID(c.ConnectionID)
+		stats, err := u.stored.Streams(ctx, id)
+		if err != nil {
+			return b, err
+		}
+		for _, s := range stats {
+			if looked++; looked > maxStreams {
+				b.More++
+				continue
+			}
+			grown, err := changesSince(ctx, u.stored, id, s, since)
+			if err != nil {
+				return b, err
+			}
+			b.Records, b.Bytes, b.Grown = b.Records+s.Live, b.Bytes+s.Bytes, b.Grown+grown
+			x.Streams = append(x.Streams, dataStream{s, c.ConnectionID, grown, freshness(u.now(), s.UpdatedAt), 0})
+		}
+		b.Connections = append(b.Connections, x)
+		b.Largest = append(b.Largest, x.Streams...)
+	}
+	b.storage()
+	return b, nil
+}
+
+// storage puts the largest streams first.
+func (b *dataBody) storage() {
+	slices.SortStableFunc(b.Largest, func(x, y dataStream) int { return cmp.Compare(y.Bytes, x.Bytes) })
+	b.Largest = b.Largest[:min(len(b.Largest), largestStreams)]
+	for i := range b.Largest {
+		b.Largest[i].Share = round(float64(b.Largest[i].Bytes) * 100 / float64(max(b.Largest[0].Bytes, 1)))
+	}
+}
+
+func (u *dataUI) showData(c *fiber.Ctx) error {
+	b, err := u.lookData(web.Context(c))
+	if err != nil {
+		return err
+	}
+	return u.show(c, "data", content{Title: "Data", Nav: "data", Live: "/ui/live/data", Body: b})
+}
+
+func (u *dataUI) dataLive(c *fiber.Ctx) error {
+	return u.follow(c, "data", func(ctx context.Context) (any, error) { return u.lookData(ctx) }, "collected")
+}

@@ -1,0 +1,108 @@
+//go:build unix
+
+package e2e
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+// wide gives a tab the size of a screen again.
+func (b *tab) wide() {
+	b.t.Helper()
+	for _, err := range []error{
+		call(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: 1280, Height: 900, DeviceScaleFactor: 1}),
+		call(b, emulation.SetTouchEmulationEnabled, emulation.SetTouchEmulationEnabledParams{}),
+	} {
+		if err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+// looked takes pictures of a page at both sizes, light and dark, and fails for what axe
+// finds and for a page that is wider than the phone.
+func looked(t *testing.T, b *tab, name string) {
+	t.Helper()
+	for _, size := range []string{"phone", "wide"} {
+		if size == "phone" {
+			b.phone()
+		} else {
+			b.wide()
+		}
+		for _, scheme := range []string{"light", "dark"} {
+			b.media(scheme)
+			for _, f := range accessible(t, b) {
+				t.Errorf("%s, %s, %s: %s: %s, %d times", name, size, scheme, f.ID, f.Help, len(f.Nodes))
+				for _, n := range f.Nodes[:min(len(f.Nodes), 2)] {
+					t.Logf("%.300s\n%.400s", n.HTML, n.FailureSummary)
+				}
+			}
+			b.shot(name + "-" + size + "-" + scheme)
+		}
+		if size == "phone" {
+			if w := eval[int](b, `document.documentElement.scrollWidth`); w > 390 {
+				t.Errorf("%s is %d wide", name, w)
+			}
+		}
+	}
+}
+
+// TestDataPages goes the way of data: what there is, a query with a plot that is saved and
+// downloaded, a destination that is added, synced and forgotten.
+func TestDataPages(t *testing.T) {
+	h, _ := open(t, tempDir(t))
+	install(t, h.Client, "tests/e2e/guest")
+	connect(t, h.Client, "one", step{"do": "emit", "n": 60, "text": "something"})
+	ended(t, h.Client, "one")
+	b := signIn(t, h, false)
+	b.open("/ui/")
+	b.click(`nav a[href="/ui/data"]`)
+	b.sees("Changes in 7 days")
+	looked(t, b, "data")
+
+	b.click(`.tabs a[href="/ui/data/sql"]`)
+	b.sees("one.items") // the table, once the copy is there
+	b.do(chromedp.SendKeys(chromedp.CSS(`#sql textarea`), `SELECT _version, length(_key) AS size, _key FROM one.items`))
+	b.click(`#sql button.primary`)
+	b.sees("60 rows in")
+	eval[any](b, `(() => { document.querySelector("select[name=y]").value = "size"; document.querySelector("select[name=x]").value = "_version" })()`)
+	b.click(`#found button[form=sql]`)
+	b.until(`document.querySelector("#found .plot path.line") !== null`)
+	looked(t, b, "sql")
+	b.do(chromedp.SendKeys(chromedp.CSS(`input[name=name]`), "sizes"))
+	b.click(`form[hx-post="/ui/data/sql/save"] button`)
+	b.until(`location.search === "?saved=sizes" && document.querySelector("#found table") !== null`) // it runs by itself
+	got := eval[string](b, `fetch(document.querySelector("#found a[download]").href).then((r) => r.text())`)
+	if lines := strings.Split(strings.TrimSpace(got), "\n"); len(lines) != 61 || lines[0] != "_version,size,_key" {
+		t.Errorf("the file has %d lines: %.200s", len(lines), got)
+	}
+
+	b.open("/ui/data/destinations")
+	b.sees("Data goes nowhere yet")
+	file := filepath.Join(tempDir(t), "out.db")
+	form := `form[hx-post="/ui/data/destinations"]`
+	b.do(chromedp.SendKeys(chromedp.CSS(form+` [name=name]`), "out"), chromedp.SendKeys(chromedp.CSS(form+` [name=url]`), "nonsense"))
+	b.click(form + ` button.primary`)
+	b.until(`document.querySelector('` + form + ` [data-wrong=url]').textContent !== ""`)
+	eval[any](b, `document.querySelector('`+form+` [name=url]').value = ""`)
+	b.do(chromedp.SendKeys(chromedp.CSS(form+` [name=url]`), "sqlite:"+file))
+	b.click(form + ` button.primary`)
+	b.until(`document.querySelector('#destinations [hx-post$="/out/sync"]') !== null`)
+	b.click(`#destinations [hx-post$="/out/sync"]`)
+	b.sees("up to date")
+	looked(t, b, "destinations")
+	b.click(`#destinations [hx-post$="/out/pause"]`)
+	b.until(`document.querySelector('#destinations [hx-post$="/out/resume"]') !== null`)
+	b.open("/ui/data/destinations")
+	b.mu.Lock()
+	b.expected = true // the question before it is forgotten
+	b.mu.Unlock()
+	b.click(`#destinations [hx-post$="/out/remove"]`)
+	b.sees("Data goes nowhere yet")
+	b.clean("data")
+}
