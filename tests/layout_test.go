@@ -100,7 +100,8 @@ var rooms = map[string]room{
 	"host/daemon": {imports: []string{"store", "host/app", "host/network", "host/telemetry",
 		"host/access", "host/api", "host", "host/api/stream", "host/timeline", "dashboard", "host/web", "host/webhook"}},
 	"host/cli": {imports: []string{"abi", "store", "host/app", "host/daemon", "host/web", "host/access", "host", "host/export", "host/timeline", "host/api/client",
-		"host/audit", "host/backup", "host/binding", "host/browser", "host/jail", "host/run", "host/sandbox", "host/scope", "host/signature", "host/vault", "host/webhook"},
+		"host/audit", "host/backup", "host/binding", "host/browser", "host/jail", "host/run", "host/sandbox", "host/scope", "host/signature", "host/vault", "host/webhook",
+		"host/destination", "host/destination/files", "host/destination/parquet", "host/destination/sqlite"},
 		owns: []string{"github.com/spf13/cobra", "golang.org/x/term", "go.yaml.in/yaml/v3", "rsc.io/qr"}},
 }
 

@@ -22,7 +22,7 @@ import (
 // gets its own once it is complete, so that a file that exists is whole.
 type recordFile struct {
 	path    string
-	format  string   // .jsonl or .csv
+	format  string   // .jsonl, .csv, .parquet or .sqlite
 	file    *os.File // nil: the standard output
 	buffer  *bufio.Writer
 	sum     hash.Hash
@@ -32,12 +32,10 @@ type recordFile struct {
 // recordFormat refuses what cannot be written, before anything is done.
 func recordFormat(flag, path string) error {
 	switch ext := filepath.Ext(path); ext {
-	case ".jsonl", ".csv":
+	case ".jsonl", ".csv", ".parquet", ".sqlite":
 		return nil
-	case ".sqlite", ".parquet":
-		return usagef("%s %s: this build writes .jsonl and .csv", flag, path)
 	default:
-		return usagef("%s %s: the name must end in .jsonl or .csv", flag, path)
+		return usagef("%s %s: the name must end in .jsonl, .csv, .parquet or .sqlite", flag, path)
 	}
 }
 
@@ -103,6 +101,12 @@ func (f *recordFile) digest() string { return "sha256:" + hex.EncodeToString(f.s
 
 // write writes the selected records.
 func (f *recordFile) write(ctx context.Context, src served, s export.Selection) (err error) {
+	switch f.format {
+	case ".parquet":
+		return f.writeParquet(ctx, src, s)
+	case ".sqlite":
+		return f.writeSQLite(ctx, src, s)
+	}
 	from := src.exporting()
 	defer from.stop()
 	if f.format != ".csv" {

@@ -157,7 +157,7 @@ func recordRow(r store.Record) []string {
 // exportFlags are the flags of sluice export.
 type exportFlags struct {
 	shownFlags
-	to, stream, format string
+	to, stream, format, sinceMark string
 }
 
 func (c recordCommands) export() *cobra.Command {
@@ -167,11 +167,15 @@ func (c recordCommands) export() *cobra.Command {
 		Long: `Writes the current records of a connection to FILE.jsonl, one record with its
 envelope per line, or to FILE.csv: the envelope, then the fields in the order of
 the schema, nested values as JSON, and a ' before what a spreadsheet would take
-for a formula. A file that exists is complete: it gets its name at the end.
+for a formula. FILE.sqlite has a table for each stream and FILE.parquet is one, as
+destinations have them. A file that exists is complete: it gets its name at the end.
 
 --to DIR/ writes a file for each stream, --to - to the standard output; --format
-says there which. --find, --order and --deleted choose records as in sluice records.`,
-		Example: "  sluice export git --to commits.csv --stream commits\n  sluice export git --to - --find fix | wc -l",
+says there which. --find, --order and --deleted choose records as in sluice records.
+
+--since-mark FILE writes only what changed since the export before, deletions too.
+How far that is stands in FILE, which is replaced when everything else is written.`,
+		Example: "  sluice export git --to new.jsonl --since-mark git.mark\n  sluice export git --to commits.csv --stream commits\n  sluice export git --to - --find fix | wc -l",
 		Args:    args(1, 1, "one connection"),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if err := f.check(); err != nil {
@@ -180,9 +184,10 @@ says there which. --find, --order and --deleted choose records as in sluice reco
 			return c.reading(cmd.Context(), func(src served) error { return c.doExport(cmd.Context(), src, a[0], f) })
 		},
 	}
-	cmd.Flags().StringVar(&f.to, "to", "", "`FILE`.{jsonl,csv} to write, DIR/ for a file each stream, or - for the standard output")
+	cmd.Flags().StringVar(&f.sinceMark, "since-mark", "", "only what changed since the mark in `FILE`, which is moved afterwards")
+	cmd.Flags().StringVar(&f.to, "to", "", "`FILE`.{jsonl,csv,parquet,sqlite} to write, DIR/ for a file each stream, or - for the standard output")
 	cmd.Flags().StringVar(&f.stream, "stream", "", "only the stream `S`")
-	cmd.Flags().StringVar(&f.format, "format", "jsonl", "jsonl or csv, for DIR/ and -")
+	cmd.Flags().StringVar(&f.format, "format", "jsonl", "jsonl, csv or parquet, for DIR/ and -")
 	f.add(cmd)
 	return cmd
 }
@@ -191,13 +196,25 @@ says there which. --find, --order and --deleted choose records as in sluice reco
 func (f *exportFlags) check() error {
 	switch {
 	case f.to == "":
-		return usagef("sluice export needs --to FILE.jsonl, --to FILE.csv, --to DIR/ or --to -")
-	case f.format != "jsonl" && f.format != "csv":
-		return usagef("--format %s: want jsonl or csv", abi.Clean(f.format))
+		return usagef("sluice export needs --to FILE.jsonl, --to FILE.csv, --to FILE.parquet, --to FILE.sqlite, --to DIR/ or --to -")
+	case f.format != "jsonl" && f.format != "csv" && f.format != "parquet":
+		return usagef("--format %s: want jsonl, csv or parquet", abi.Clean(f.format))
+	case f.sinceMark != "" && f.order != "version":
+		return usagef("--since-mark exports by version; leave --order out")
+	case (filepath.Ext(f.to) == ".sqlite" || f.as() == ".parquet") && f.order != "version":
+		return usagef("--order %s: tables have no order", abi.Clean(f.order))
 	case f.to == "-" || f.eachStream():
 		return nil
 	}
 	return recordFormat("--to", f.to)
+}
+
+// as is the format of all files, by its extension.
+func (f *exportFlags) as() string {
+	if f.to == "-" || f.eachStream() {
+		return "." + f.format
+	}
+	return filepath.Ext(f.to)
 }
 
 // eachStream reports whether every stream gets a file of its own.
@@ -229,9 +246,24 @@ func (c recordCommands) doExport(ctx context.Context, src served, connection str
 	if s.Manifest, err = abi.ReadManifest(conn.Manifest); err != nil {
 		s.Manifest = nil // without one, columns stand in name order
 	}
-	for _, st := range streams {
-		s.Streams = append(s.Streams, export.From{Stream: st.Stream})
+	mark, err := c.readMark(f.sinceMark, conn)
+	if err != nil {
+		return err
 	}
+	for _, st := range streams {
+		s.Streams = append(s.Streams, export.From{Stream: st.Stream, After: mark.after(c.command, st)})
+	}
+	if mark != nil {
+		s.Deleted, s.Match = true, mark.observe(s.Match)
+	}
+	if err := c.exportFiles(ctx, src, s, f); err != nil {
+		return err
+	}
+	return mark.write(f.sinceMark)
+}
+
+// exportFiles writes one file, or one for each stream.
+func (c recordCommands) exportFiles(ctx context.Context, src served, s export.Selection, f *exportFlags) error {
 	if !f.eachStream() || f.to == "-" {
 		return c.exportFile(ctx, src, s, f, f.to, f.stream)
 	}

@@ -47,6 +47,9 @@ type Options struct {
 	// Volatile leaves out what makes commits survive a loss of power: the file can be
 	// made anew.
 	Volatile bool
+	// Alone is for a file that no other program opens before it is complete. It stays
+	// without the log beside it that lets readers in.
+	Alone bool
 }
 
 // busy is how long a writer waits for a reader of the file, and the other way round.
@@ -71,7 +74,7 @@ func Open(ctx context.Context, path string, o destination.Owner, opt Options) (*
 	if s.name == nil {
 		s.name = destination.StreamID.Table
 	}
-	if err := s.claim(ctx, o, opt.Volatile); err != nil {
+	if err := s.claim(ctx, o, opt); err != nil {
 		return nil, errors.Join(told(err), db.Close())
 	}
 	return s, nil
@@ -96,16 +99,19 @@ type claim struct {
 	Epoch       int64  `json:"epoch"`
 }
 
-func (s *Sink) claim(ctx context.Context, o destination.Owner, volatile bool) error {
+func (s *Sink) claim(ctx context.Context, o destination.Owner, opt Options) error {
 	defer s.interrupted(ctx)()
 	if err := s.db.BusyTimeout(busy); err != nil {
 		return err
 	}
-	safe := "NORMAL"
-	if volatile {
+	safe, journal := "NORMAL", "WAL"
+	if opt.Volatile {
 		safe = "OFF"
 	}
-	if err := s.db.Exec("PRAGMA journal_mode=WAL; PRAGMA synchronous=" + safe); err != nil {
+	if opt.Alone {
+		journal = "MEMORY"
+	}
+	if err := s.db.Exec("PRAGMA journal_mode=" + journal + "; PRAGMA synchronous=" + safe); err != nil {
 		return err
 	}
 	return s.step(func() error {
