@@ -1,5 +1,7 @@
 package store
 
+import "context"
+
 // What a driver may tell beside Store. Each function takes any store, and has an
 // answer for one that does not tell.
 
@@ -28,4 +30,20 @@ func MemoryLimit(s any) int64 {
 		return s.MemoryLimit()
 	}
 	return 0
+}
+
+// A Weakness is something about a store that puts data at risk, or will.
+type Weakness struct {
+	Detail string
+	Remedy string // one thing to do
+}
+
+// Weaknesses asks s what is weak about where it keeps data; none when it does not tell.
+func Weaknesses(ctx context.Context, s any) ([]Weakness, error) {
+	if s, ok := s.(interface {
+		Weaknesses(context.Context) ([]Weakness, error)
+	}); ok {
+		return s.Weaknesses(ctx)
+	}
+	return nil, nil
 }

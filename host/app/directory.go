@@ -27,6 +27,7 @@ type directory struct {
 	Store store.Store
 	// DataDir is "" for memory:.
 	DataDir string
+	Remote  bool // a server has the store, the directory all else
 	Options Options
 	ID      string // of this installation
 	Epoch   string // of this start of it
@@ -62,6 +63,17 @@ func DataDir(store string) (string, error) {
 	return d.DataDir, err
 }
 
+// Stored reports whether something may be stored in the store of a name. Of a server's it does
+// not ask.
+func Stored(store string) (bool, error) {
+	d := &directory{Options: Options{Store: store}}
+	if _, err := d.locate(); err != nil || d.Remote || d.DataDir == "" {
+		return d.Remote, err
+	}
+	_, err := os.Stat(filepath.Join(d.DataDir, "db"))
+	return !errors.Is(err, fs.ErrNotExist), nil
+}
+
 // ErrStoreURL: the store's name is not one that this build understands.
 var ErrStoreURL = drivers.ErrAddress
 
@@ -80,16 +92,22 @@ func (d *directory) locate() (url string, err error) {
 	}
 	a, err := drivers.Parse(url)
 	if err != nil {
-		return "", fmt.Errorf("store %q: %w", abi.Cut(abi.Clean(url), 200), err)
+		return "", fmt.Errorf("store %q: %w", abi.Cut(abi.Clean(drivers.Shown(url)), 200), err)
+	}
+	if d.Remote = a.Remote; a.Remote && a.Dir == "" {
+		if a.Dir, err = DefaultDataDir(); err != nil {
+			return "", err
+		}
+		a.Dir = filepath.Join(a.Dir+"-postgres", a.Name)
 	}
 	if a.Dir == "" {
 		return url, nil
 	}
 	if a.Dir, err = filepath.Abs(Home(a.Dir)); err != nil {
-		return "", fmt.Errorf("store %s: %w", url, err)
+		return "", fmt.Errorf("store %s: %w", drivers.Shown(url), err)
 	}
 	if fi, err := os.Stat(a.Dir); err == nil && !fi.IsDir() {
-		return "", fmt.Errorf("store %q: it is no directory: %w", abi.Cut(abi.Clean(url), 200), ErrStoreURL)
+		return "", fmt.Errorf("store %q: it is no directory: %w", abi.Cut(abi.Clean(drivers.Shown(url)), 200), ErrStoreURL)
 	}
 	d.DataDir = a.Dir
 	return a.String(), nil
@@ -103,11 +121,28 @@ func (d *directory) openStore() error {
 	return d.openURL(url)
 }
 
+// beside makes the directory of a store that a server has. It is no other store's.
+func (d *directory) beside() error {
+	if !d.Remote {
+		return nil
+	}
+	if _, err := os.Stat(filepath.Join(d.DataDir, "db")); err == nil {
+		return fmt.Errorf("%s has a store of its own; name another directory with data=DIR in the URL: %w", d.DataDir, ErrStoreURL)
+	}
+	if err := os.MkdirAll(d.DataDir, 0o700); err != nil {
+		return fmt.Errorf("make data directory: %w", err)
+	}
+	return nil
+}
+
 // ballast is disk space that the store keeps back, so that it can be closed cleanly on a full
 // disk.
 const ballast = 64 << 20
 
 func (d *directory) openURL(url string) error {
+	if err := d.beside(); err != nil {
+		return err
+	}
 	s, err := drivers.Open(url, drivers.Options{
 		Logger: d.Options.Log, AllowNetworkFS: d.Options.AllowNetworkFS, AcceptLoss: d.Options.AcceptLoss,
 		Ballast: ballast,

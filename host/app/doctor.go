@@ -49,9 +49,9 @@ func Doctor(ctx context.Context, o Options, deep bool) []Finding {
 		c.add("store", StateBad, "name a store with --store badger:DIR", "%v", err)
 		return c.findings
 	}
-	if c.directory(h.DataDir) {
+	if c.directory(h.DataDir) || h.Remote {
 		c.store(ctx, h, url, deep)
-		c.backup(h.DataDir)
+		c.backup(h.directory)
 		c.traces(h.DataDir)
 	}
 	c.modes(h.DataDir)
@@ -94,9 +94,12 @@ func (c *checkup) store(ctx context.Context, h *Host, url string, deep bool) {
 	}
 	if d := damageOf(h.Store); d != nil {
 		c.add("store", StateBad, "restore a backup with sluice restore, or go on from what is left with sluice doctor --accept-loss", "read-only: %v", d)
+	} else if h.Remote {
+		c.add("store", StateOK, "", "opens")
 	} else {
 		c.add("store", StateOK, "", "opens, its witness agrees")
 	}
+	c.weaknesses(ctx, h.Store)
 	if leases, err := h.Store.Leases(ctx); err == nil && len(leases) > 0 {
 		c.add("runs", StateWeak, "any command but this one closes them", "%d runs were cut off", len(leases))
 	}
@@ -108,6 +111,17 @@ func (c *checkup) store(ctx context.Context, h *Host, url string, deep bool) {
 		return
 	}
 	c.add("recount", StateOK, "", "every record, counter and chain agrees")
+}
+
+// weaknesses reports what the store knows to be weak about where it keeps data.
+func (c *checkup) weaknesses(ctx context.Context, s store.Store) {
+	all, err := store.Weaknesses(ctx, s)
+	if err != nil {
+		c.add("store", StateBad, "see the message", "%v", err)
+	}
+	for _, w := range all {
+		c.add("store", StateWeak, w.Remedy, "%s", w.Detail)
+	}
 }
 
 // open opens the store. Before losses are accepted it reports what they are.

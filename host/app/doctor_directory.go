@@ -22,8 +22,13 @@ const manyTraces = 1 << 30
 const staleBackup = 30 * 24 * time.Hour
 
 // backup reports the age of the last verified backup.
-func (c *checkup) backup(dir string) {
+func (c *checkup) backup(d *directory) {
+	dir := d.DataDir
 	if dir == "" {
+		return
+	}
+	if d.Remote {
+		c.add("backup", StateOK, "", "%v", ErrRemoteBackup)
 		return
 	}
 	all, err := backup.List(dir)

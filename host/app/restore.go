@@ -29,12 +29,16 @@ type RestoreResult struct {
 // host that was backed up may still run its schedules. See docs/spec/security.md, "Backup".
 func Restore(ctx context.Context, url string, o RestoreOptions) (r RestoreResult, err error) {
 	restrictUmask()
-	dir, err := DataDir(url)
-	if err == nil && dir == "" {
-		err = ErrNoBackup
-	}
-	if err != nil {
+	d := &directory{Options: Options{Store: url}}
+	_, err = d.locate()
+	dir := d.DataDir
+	switch {
+	case err != nil:
 		return r, err
+	case dir == "":
+		return r, ErrNoBackup
+	case d.Remote:
+		return r, ErrRemoteBackup
 	}
 	var ids backup.Identities
 	if o.Identity != "" {

@@ -93,7 +93,10 @@ func (c *command) hasData() error {
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(filepath.Join(dir, "db")); errors.Is(err, os.ErrNotExist) {
+	if there, err := app.Stored(c.store); err != nil || !there {
+		if err != nil {
+			return err
+		}
 		return usagef("nothing is stored in %s yet; sluice run CONNECTOR stores something there, --store names another place", dir)
 	}
 	return nil

@@ -25,9 +25,14 @@ import (
 // TestScripts runs testdata/script. Modules are built once, compiled code is
 // shared by all scripts.
 func TestScripts(t *testing.T) {
+	testscript.Run(t, scripts(t, "testdata/script", "host/cli/testdata/fixture", "host/cli/testdata/sealed", "host/cli/testdata/bearer",
+		"examples/git", "examples/stdio", "examples/feed", "examples/ical", "examples/ask"))
+}
+
+// scripts are the scripts in a directory, and the modules that they need.
+func scripts(t *testing.T, dir string, connectors ...string) testscript.Params {
 	modules := t.TempDir()
-	if err := build.Connectors(modules, "host/cli/testdata/fixture", "host/cli/testdata/sealed", "host/cli/testdata/bearer",
-		"examples/git", "examples/stdio", "examples/feed", "examples/ical", "examples/ask"); err != nil {
+	if err := build.Connectors(modules, connectors...); err != nil {
 		t.Fatal(err)
 	}
 	checkout, err := filepath.Abs("../..")
@@ -40,8 +45,8 @@ func TestScripts(t *testing.T) {
 		t.Fatal(err)
 	}
 	toolchain := goEnvironment(t)
-	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
+	return testscript.Params{
+		Dir:                 dir,
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
 			e.Values[heldKey{}] = &held{}
@@ -63,7 +68,7 @@ func TestScripts(t *testing.T) {
 			"serve": serve, "up": up, "down": down, "answers": answers, "blocks": blocks, "same": same, "consent": consent, "auth": auth.command, "unseen": auth.unseen,
 			"traced": traced, "spoil": spoil,
 		},
-	})
+	}
 }
 
 // goEnvironment is what the toolchain needs under another home.

@@ -273,7 +273,7 @@ func (d *Daemon) ask(m *telemetry.Metrics) {
 	}
 	from.Space = func() (s telemetry.Space, known bool) {
 		s.Used, s.Free, known = app.StoreSpace(d.Host.DataDir)
-		return s, known
+		return s, known && !d.Host.Remote
 	}
 	m.Ask(from)
 }

@@ -157,7 +157,7 @@ func (c *committer) applyQuestions(g *group, cm *store.Commit) error {
 		}
 	}
 	if cm.Ask != nil {
-		q, err := c.s.questions.seal(*cm.Ask)
+		q, err := c.s.questions.Seal(*cm.Ask)
 		if err != nil {
 			return err
 		}

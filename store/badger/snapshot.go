@@ -76,7 +76,7 @@ func (s *Store) show(g *group) {
 		}
 		s.visible.commit = g.seq
 	})
-	s.watchers.wake(g.wake)
+	s.watchers.Wake(g.wake)
 }
 
 // discardBefore lets the engine drop what no open snapshot can see.

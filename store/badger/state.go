@@ -3,11 +3,7 @@ package badger
 import (
 	"cmp"
 	"context"
-	"crypto/aes"
-	"crypto/cipher"
-	"crypto/rand"
 	"crypto/sha256"
-	"encoding/json"
 	"slices"
 
 	"github.com/sluicehost/sluice/store"
@@ -73,81 +69,19 @@ func (s *Store) Gaps(ctx context.Context, connection store.ConnectionID, grant s
 	return gaps, nil
 }
 
-// A pending is how an open question is stored: what it says is sealed.
-// The key is in this process's memory alone, because the run that asks ends with
-// it: a stolen disk has no questions that can be read.
-type pending struct {
-	store.Interaction
-	Sealed []byte `json:"sealed,omitempty"`
-}
-
-// words are the members of an interaction that are sealed.
-type words struct {
-	Message string          `json:"message"`
-	Schema  json.RawMessage `json:"schema,omitempty"`
-}
-
-// A questionKey seals the words of open questions.
-type questionKey struct{ cipher.AEAD }
-
-func newQuestionKey() questionKey {
-	key := make([]byte, 32)
-	_, _ = rand.Read(key) // never fails
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		panic(err) // the length is right
-	}
-	aead, err := cipher.NewGCMWithRandomNonce(block)
-	if err != nil {
-		panic(err) // the cipher's is the block size of AES
-	}
-	return questionKey{aead}
-}
-
-// place binds what is sealed to one question.
-func (p *pending) place() []byte { return key(kindPending, string(p.RunID), p.ID) }
-
-func (k questionKey) seal(q store.Interaction) (*pending, error) {
-	plain, err := json.Marshal(words{q.Message, q.Schema})
-	if err != nil {
-		return nil, err
-	}
-	p := &pending{Interaction: q}
-	p.Message, p.Schema = "", nil
-	p.Sealed = k.Seal(nil, nil, plain, p.place()) // #nosec G407 -- it makes the nonce itself
-	return p, nil
-}
-
-// unseal leaves a question without words that another process sealed.
-func (k questionKey) unseal(p *pending) (store.Interaction, error) {
-	if len(p.Sealed) == 0 {
-		return p.Interaction, nil
-	}
-	plain, err := k.Open(nil, nil, p.Sealed, p.place())
-	if err != nil {
-		return p.Interaction, nil
-	}
-	var w words
-	if err := json.Unmarshal(plain, &w); err != nil {
-		return p.Interaction, store.Corrupt("question %s of run %s: %v", p.ID, p.RunID, err)
-	}
-	p.Message, p.Schema = w.Message, w.Schema
-	return p.Interaction, nil
-}
-
 // Pending implements store.Store.
 func (s *Store) Pending(ctx context.Context, id store.RunID) ([]store.Interaction, error) {
 	prefix := []byte{kindPending}
 	if id != "" {
 		prefix = key(kindPending, string(id), "")
 	}
-	all, err := listJSON[pending](ctx, s, prefix)
+	all, err := listJSON[store.SealedInteraction](ctx, s, prefix)
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
 	out := make([]store.Interaction, len(all))
 	for i := range all {
-		if out[i], err = s.questions.unseal(&all[i]); err != nil {
+		if out[i], err = s.questions.Open(&all[i]); err != nil {
 			return nil, err
 		}
 	}

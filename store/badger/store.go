@@ -43,10 +43,10 @@ type Store struct {
 
 	visible visible
 
-	watchers  watchers
+	watchers  store.Watchers
 	walking   chan struct{} // capacity 1: held while a window is filled
 	windows   windows
-	questions questionKey
+	questions store.Sealer
 }
 
 func newStore(dir string, opts Options) *Store {
@@ -58,7 +58,7 @@ func newStore(dir string, opts Options) *Store {
 		windows: windows{most: windowsMost},
 		visible: visible{pinned: make(map[uint64]int), streams: make(map[streamKey]*stream)},
 
-		questions: newQuestionKey(),
+		questions: store.NewSealer(),
 	}
 	s.queue = newQueue(opts.QueueBytes, s.writable)
 	s.writer = newWriter(s)

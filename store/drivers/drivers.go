@@ -11,22 +11,30 @@ import (
 
 	"github.com/sluicehost/sluice/store"
 	"github.com/sluicehost/sluice/store/badger"
+	"github.com/sluicehost/sluice/store/postgres"
 )
 
 // A driver opens the addresses of one scheme.
 type driver struct {
 	scheme string
 	local  bool // the address names a directory
+	remote bool // the store is a server's
 	open   func(address string, o Options) (store.Store, error)
 }
 
 var all = []driver{
 	{scheme: "badger", local: true, open: openBadger},
 	{scheme: "memory", open: openBadger},
+	{scheme: "postgres", remote: true, open: openPostgres},
 }
 
 // ErrAddress says which addresses there are.
-var ErrAddress = errors.New("want memory: or badger:DIR")
+var ErrAddress = errors.New("want memory:, badger:DIR or postgres://USER@HOST/DATABASE")
+
+// refused says what is wrong with the URL of a server. It is an ErrAddress.
+type refused struct{ error }
+
+func (refused) Is(target error) bool { return target == ErrAddress }
 
 // Options are what a driver is told beside the address. The zero value will do.
 type Options struct {
@@ -47,16 +55,22 @@ type Options struct {
 func Open(address string, o Options) (store.Store, error) {
 	_, d, err := parse(address)
 	if err != nil {
-		return nil, fmt.Errorf("store %q: %w", address, err)
+		return nil, fmt.Errorf("store %q: %w", Shown(address), err)
 	}
 	return d.open(address, o)
 }
 
-// An Address is the name of a store, taken apart: SCHEME:DIR?QUERY.
+// An Address is the name of a store, taken apart: SCHEME:DIR?QUERY, or the URL of a server.
 type Address struct {
 	Scheme string
 	Dir    string // "" where no directory is named
 	Query  string
+	// Remote: a server has the store. Name tells its stores apart, and can be the name of a
+	// directory; Dir is what the parameter data names.
+	Remote bool
+	Name   string
+
+	url string // of a server
 }
 
 // Parse takes an address apart; ErrAddress when no driver has it.
@@ -69,9 +83,19 @@ func parse(address string) (Address, driver, error) {
 	var a Address
 	scheme, rest, ok := strings.Cut(address, ":")
 	a.Scheme = scheme
-	a.Dir, a.Query, _ = strings.Cut(rest, "?")
 	for _, d := range all {
-		if ok && d.scheme == a.Scheme && d.local == (a.Dir != "") {
+		if !ok || d.scheme != a.Scheme {
+			continue
+		}
+		if d.remote {
+			a.Remote, a.url = true, address
+			var err error
+			if a.Name, a.Dir, err = postgres.Place(address); err != nil {
+				return Address{}, driver{}, refused{err}
+			}
+			return a, d, nil
+		}
+		if a.Dir, a.Query, _ = strings.Cut(rest, "?"); d.local == (a.Dir != "") {
 			return a, d, nil
 		}
 	}
@@ -79,11 +103,25 @@ func parse(address string) (Address, driver, error) {
 }
 
 func (a Address) String() string {
+	if a.Remote {
+		return a.url
+	}
 	address := a.Scheme + ":" + a.Dir
 	if a.Query != "" {
 		address += "?" + a.Query
 	}
 	return address
+}
+
+// Shown is an address without the password that may be in it, also one that no driver has.
+func Shown(address string) string {
+	scheme, rest, ok := strings.Cut(address, "://")
+	at := strings.LastIndex(rest, "@")
+	if !ok || at < 0 {
+		return address
+	}
+	user, _, _ := strings.Cut(rest[:at], ":")
+	return scheme + "://" + user + rest[at:]
 }
 
 func openBadger(address string, o Options) (store.Store, error) {
@@ -92,6 +130,14 @@ func openBadger(address string, o Options) (store.Store, error) {
 	})
 	if err != nil {
 		return nil, err // and no *badger.Store in an interface
+	}
+	return s, nil
+}
+
+func openPostgres(address string, o Options) (store.Store, error) {
+	s, err := postgres.OpenURL(address, postgres.Options{Logger: o.Logger})
+	if err != nil {
+		return nil, err // and no *postgres.Store in an interface
 	}
 	return s, nil
 }

@@ -22,10 +22,22 @@ func TestOpen(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, address := range []string{"", "memory", "memory:x", "badger:", "badger", "mysql:x", dir} {
+	for _, address := range []string{"", "memory", "memory:x", "badger:", "badger", "mysql:x", "postgres:x", "postgres://h", "postgres://h/d?x=1", dir} {
 		if s, err := drivers.Open(address, drivers.Options{}); s != nil || !errors.Is(err, drivers.ErrAddress) {
 			t.Errorf("%q: %v", address, err)
 		}
+	}
+	for address, want := range map[string]string{
+		"postgres://u:secret@h:7/d?x=1": "postgres://u@h:7/d?x=1", "postgrs://u:se@cret@h/d": "postgrs://u@h/d", "postgres://h/d": "postgres://h/d", "badger:/a@b": "badger:/a@b",
+	} {
+		if got := drivers.Shown(address); got != want {
+			t.Errorf("%s is shown as %s", address, got)
+		}
+	}
+	one, err := drivers.Parse("postgres://u:secret@localhost/d?data=dir")
+	two, err2 := drivers.Parse("postgres://v@localhost/d?schema=other")
+	if err != nil || err2 != nil || !one.Remote || one.Dir != "dir" || one.Name == two.Name {
+		t.Errorf("%+v %v, %+v %v", one, err, two, err2)
 	}
 	if s, err := drivers.Open("memory:?x=1", drivers.Options{}); s != nil || err == nil {
 		t.Errorf("an unknown parameter: %v", err)

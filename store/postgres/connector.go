@@ -1,0 +1,52 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// put writes one row whose last column is the body.
+func (s *Store) put(ctx context.Context, value any, sql string, args ...any) error {
+	body, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	return s.write(ctx, nil, func(ctx context.Context, t *tx) error {
+		_, err := t.exec(ctx, sql, append(args, body)...)
+		return err
+	})
+}
+
+// PutConnector implements store.Store.
+func (s *Store) PutConnector(ctx context.Context, c store.Connector) error {
+	return s.put(ctx, c, `insert into connector (id, bundled, body) values ($1, $2, $3)
+		on conflict (id, bundled) do update set body = excluded.body`, string(c.ID), c.Bundled)
+}
+
+// Connectors implements store.Store.
+func (s *Store) Connectors(ctx context.Context) ([]store.Connector, error) {
+	return list[store.Connector](ctx, s, "select body from connector order by id, bundled")
+}
+
+// DeleteConnector implements store.Store.
+func (s *Store) DeleteConnector(ctx context.Context, id store.ConnectorID, bundled bool) error {
+	return s.write(ctx, nil, func(ctx context.Context, t *tx) error {
+		n, err := t.exec(ctx, "delete from connector where id = $1 and bundled = $2", string(id), bundled)
+		if err == nil && n == 0 {
+			err = missing(nil, "connector %s", id)
+		}
+		return err
+	})
+}
+
+// PutPin implements store.Store.
+func (s *Store) PutPin(ctx context.Context, p store.Pin) error {
+	return s.put(ctx, p, "insert into pin (id, body) values ($1, $2) on conflict (id) do update set body = excluded.body", string(p.ConnectorID))
+}
+
+// Pins implements store.Store.
+func (s *Store) Pins(ctx context.Context) ([]store.Pin, error) {
+	return list[store.Pin](ctx, s, "select body from pin order by id")
+}

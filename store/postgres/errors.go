@@ -1,0 +1,174 @@
+package postgres
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/store"
+)
+
+// ErrRolledBack is what a run is told whose acknowledged commits are gone from the server, as
+// after a switch to a standby that had not received them.
+var ErrRolledBack = errors.New("the database has lost commits that it had acknowledged; run again, the connector fetches what is missing")
+
+// Codes of the server that are looked at.
+// https://www.postgresql.org/docs/current/errcodes-appendix.html
+const (
+	noTable    = "42P01"
+	noRight    = "42501"
+	diskFull   = "53100"
+	tookLong   = "57014"
+	noLock     = "55P03"
+	serialized = "40"
+)
+
+// A fault is an error of the server or the way to it, as an owner may read it. The driver's
+// error is not wrapped: it may hold the configuration of the connection, with its password.
+type fault struct {
+	sentence string
+	code     string // of the server; "" for one of the connection
+	passing  bool   // it may be over by itself
+}
+
+func (f *fault) Error() string { return f.sentence }
+
+// Is makes a full disk ErrNoSpace.
+func (f *fault) Is(target error) bool { return target == store.ErrNoSpace && f.code == diskFull }
+
+// sentences begin what is said of an error of the server, by its code or the class of it.
+var sentences = map[string]string{
+	"08":     "the connection to the database broke",
+	"25006":  "the database takes no changes, as a standby does",
+	"28":     "the database does not let the user in",
+	"28P01":  "the database refused the password",
+	"3D000":  "the server has no such database",
+	"40":     "another transaction was in the way",
+	noRight:  "the user lacks a right in the database",
+	"53":     "the database server lacks something",
+	diskFull: "the disk of the database server is full",
+	"53300":  "the database server has no connection left",
+	noLock:   "somebody holds a table or a row of the database locked",
+	tookLong: "the database took too long and was stopped",
+	"57P01":  "the database server is shutting down",
+	"57P02":  "the database server crashed",
+	"57P03":  "the database server takes no connections yet",
+	"58":     "the database server has a fault of its system",
+	"XX":     "the database has a fault",
+}
+
+// told makes a fault of an error of the driver, and leaves others as they are.
+func (s *Store) told(ctx context.Context, err error) error {
+	var f *fault
+	var said *pgconn.PgError
+	var connecting *pgconn.ConnectError
+	var timeout net.Error
+	switch {
+	case err == nil, errors.As(err, &f):
+		return err
+	case errors.As(err, &said):
+		return s.saidBy(said)
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.As(err, &connecting), errors.As(err, &timeout), broken(err):
+		return &fault{sentence: s.unreached(err), passing: true}
+	}
+	return err
+}
+
+// broken reports whether an error is one of a connection that ended.
+func broken(err error) bool {
+	for _, ended := range []error{io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE, pgconn.ErrConnClosed} {
+		if errors.Is(err, ended) {
+			return true
+		}
+	}
+	return strings.Contains(err.Error(), "conn closed")
+}
+
+// saidBy is a sentence with what the server said, without its detail, which has data.
+func (s *Store) saidBy(e *pgconn.PgError) *fault {
+	class := e.Code[:min(2, len(e.Code))]
+	sentence, known := sentences[e.Code]
+	if !known {
+		sentence, known = sentences[class]
+	}
+	if !known {
+		sentence = "the database refused"
+	}
+	f := &fault{sentence: fmt.Sprintf("%s (%s)", sentence, s.clean(e.Message)), code: e.Code}
+	switch {
+	case class == serialized, class == "08", class == "53", class == "58", e.Code == noLock, e.Code == tookLong, strings.HasPrefix(e.Code, "57P"), e.Code == "25006":
+		f.passing = true
+	}
+	return f
+}
+
+func (s *Store) clean(text string) string {
+	if p := s.address.config.Password; p != "" {
+		text = strings.ReplaceAll(text, p, "…")
+	}
+	return abi.Cut(abi.Clean(text), 300)
+}
+
+// unreached is a sentence for an error of the connection.
+func (s *Store) unreached(err error) string {
+	_, at := pgconn.NetworkAddress(s.address.config.Host, s.address.config.Port)
+	at = abi.Clean(at)
+	var name *net.DNSError
+	var certificate *tls.CertificateVerificationError
+	switch {
+	case strings.Contains(err.Error(), "refused TLS"):
+		return "the database server at " + at + " has no TLS"
+	case errors.As(err, &certificate):
+		return "the certificate of the database server at " + at + " is not one to trust; sslrootcert in the URL names the authority that signed it"
+	case errors.As(err, &name):
+		return "there is no host of the name " + abi.Clean(name.Name)
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, os.ErrNotExist):
+		return "no database server listens at " + at
+	case errors.Is(err, os.ErrPermission):
+		return "the socket of the database server at " + at + " may not be used by the user that Sluice runs as"
+	}
+	return "the connection to the database server at " + at + " broke or never was"
+}
+
+// passes reports whether the cause of an error may be over by itself.
+func passes(err error) bool {
+	var f *fault
+	return errors.As(err, &f) && f.passing
+}
+
+// code is the server's code of an error, "" when it has none.
+func code(err error) string {
+	var f *fault
+	if errors.As(err, &f) {
+		return f.code
+	}
+	return ""
+}
+
+// missing is err, or ErrNotFound about the thing named.
+func missing(err error, format string, args ...any) error {
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf(format+": %w", append(args, store.ErrNotFound)...)
+}
+
+// An inUse error names the host that has the database. It is a *store.BusyError.
+type inUse struct{ store.BusyError }
+
+func (e *inUse) Error() string {
+	return fmt.Sprintf("the database %s is in use by %s; several hosts on one database are not supported yet, stop that one first", e.Dir, e.Host)
+}
+
+func (e *inUse) Unwrap() error { return &e.BusyError }

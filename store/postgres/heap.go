@@ -1,0 +1,105 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// heapSQL makes a table of records. Its key is bytes, since they are what records are listed
+// by; what stands first is of fixed length.
+const heapSQL = `
+create table records_%[1]d (
+  stream bigint not null, version bigint not null, emitted bigint not null, ingested bigint not null, run bigint not null, sum bigint not null,
+  flags smallint not null, key bytea not null, data bytea not null,
+  primary key (stream, key)
+);
+create unique index on records_%[1]d (stream, version);
+create index on records_%[1]d (stream, emitted, key)`
+
+// findHeap finds the table of the connection's records, and makes it where there is none.
+func (g *group) findHeap(ctx context.Context, t *tx) error {
+	if g.heap != 0 {
+		return nil
+	}
+	g.streams = make(map[store.Stream]int64)
+	id := string(g.lease.ConnectionID)
+	err := t.QueryRow(ctx, "select number from heap where connection = $1 and not erased", id).Scan(&g.heap)
+	if !errors.Is(err, pgx.ErrNoRows) {
+		return err
+	}
+	if err := t.QueryRow(ctx, "insert into heap (connection) values ($1) returning number", id).Scan(&g.heap); err != nil {
+		return err
+	}
+	_, err = t.PgConn().Exec(ctx, fmt.Sprintf(heapSQL, g.heap)).ReadAll()
+	return err
+}
+
+// findStream finds the number of a stream, and begins its counters where there are none.
+func (g *group) findStream(ctx context.Context, t *tx, name store.Stream) (number int64, err error) {
+	if number = g.streams[name]; number != 0 {
+		return number, nil
+	}
+	err = t.QueryRow(ctx, "select number from stream where heap = $1 and name = $2", g.heap, string(name)).Scan(&number)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = t.QueryRow(ctx, "insert into stream (heap, name) values ($1, $2) returning number", g.heap, string(name)).Scan(&number)
+	}
+	g.streams[name] = number
+	return number, err
+}
+
+// tidyEvery is how often tables are dropped that could not be dropped at once.
+const tidyEvery = time.Minute
+
+// tidy drops the tables of what was erased: those that an earlier host left, and those that
+// views read.
+func (s *Store) tidy() {
+	again := time.NewTicker(tidyEvery)
+	defer again.Stop()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	s.drop(ctx)
+	for {
+		select {
+		case <-s.ending:
+			return
+		case <-again.C:
+		case <-s.views.left:
+		}
+		s.drop(ctx)
+	}
+}
+
+// drop drops the tables of what was erased, unless a view may read them: DROP TABLE asks no
+// snapshot.
+func (s *Store) drop(ctx context.Context) {
+	for s.views.none() {
+		dropped := false
+		err := s.write(ctx, nil, func(ctx context.Context, t *tx) error {
+			var heap int64
+			err := t.QueryRow(ctx, "select number from heap where erased order by number limit 1 for update skip locked").Scan(&heap)
+			if err != nil {
+				return absent(err)
+			}
+			if _, err = t.exec(ctx, fmt.Sprintf("drop table if exists records_%d", heap)); err == nil {
+				_, err = t.exec(ctx, "delete from stream where heap = $1", heap)
+			}
+			if err == nil {
+				_, err = t.exec(ctx, "delete from heap where number = $1", heap)
+			}
+			dropped = true
+			return err
+		})
+		if err != nil {
+			s.opts.Logger.Warn("records_not_dropped", "error", err) // it is tried again
+		}
+		if err != nil || !dropped {
+			return
+		}
+	}
+}

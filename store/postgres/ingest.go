@@ -1,0 +1,189 @@
+package postgres
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// Flags of a record.
+const (
+	flagDeleted  = 1
+	flagCompound = 2
+)
+
+// ingestSQL lays changes of different keys into a table of records: what changes nothing is left
+// out, the rest gets the next versions in order, and the counters move. The lookup is lateral
+// so that it goes by the index whatever the server knows of a table that is filling up.
+const ingestSQL = `
+with input as (
+  select * from unnest($2::bytea[], $3::bytea[], $4::int8[], $5::int2[], $6::int8[]) with ordinality as i (key, data, emitted, flags, sum, at)
+), changed as (
+  select i.*, r.place, r.flags as was, r.sum as old, row_number() over (order by i.at) as n
+  from input i left join lateral (
+    select ctid as place, flags, sum, data from TABLE where stream = $1 and key = i.key limit 1
+  ) r on true
+  where case when i.flags & 1 = 1 then r.flags & 1 = 0 else r.place is null or r.flags & 1 = 1 or r.data <> i.data end
+), counted as (
+  update stream s set last = last + n, live = live + up - alive, dead = dead + down - buried, bytes = bytes + size, sum = s.sum + more - less, updated = $8
+  from (
+    select count(*) as n, count(*) filter (where flags & 1 = 0) as up, count(*) filter (where flags & 1 = 1) as down,
+      count(*) filter (where was & 1 = 0) as alive, count(*) filter (where was & 1 = 1) as buried,
+      coalesce(sum(octet_length(key) + octet_length(data)), 0) as size, coalesce(sum(sum), 0) as more, coalesce(sum(old), 0) as less
+    from changed
+  ) c
+  where s.number = $1 and n > 0 returning last - n as base
+), added as (
+  insert into TABLE (stream, version, emitted, ingested, run, sum, flags, key, data)
+  select $1, base + n, emitted, $9, $7, sum, flags, key, data from changed, counted where place is null
+), replaced as (
+  update TABLE r set version = base + n, emitted = c.emitted, ingested = $9, run = $7, sum = c.sum, flags = c.flags, data = c.data
+  from changed c, counted where r.ctid = c.place
+)
+select count(*) from changed`
+
+// ingest lays one batch into the records of the connection.
+func (g *group) ingest(ctx context.Context, t *tx, b *store.Batch) (changed int, err error) {
+	if b.Len() == 0 {
+		return 0, nil
+	}
+	if err := g.findHeap(ctx, t); err != nil {
+		return 0, err
+	}
+	stream, err := g.findStream(ctx, t, b.Stream)
+	if err != nil {
+		return 0, err
+	}
+	statement, err := t.prepareIngest(ctx, g.heap)
+	if err != nil {
+		return 0, err
+	}
+	for _, part := range parts(b) {
+		n, err := g.lay(ctx, t, statement, stream, part)
+		if err != nil {
+			return 0, err
+		}
+		changed += n
+	}
+	return changed, nil
+}
+
+// parts divides a batch where a key comes again.
+func parts(b *store.Batch) [][]store.Change {
+	var all [][]store.Change
+	seen, part := make(map[string]bool, b.Len()), make([]store.Change, 0, b.Len())
+	for _, c := range b.Changes() {
+		if seen[string(c.Key)] {
+			all = append(all, part)
+			part = nil
+			clear(seen)
+		}
+		seen[string(c.Key)] = true
+		part = append(part, c)
+	}
+	return append(all, part)
+}
+
+// prepareIngest prepares the statement for a table of records.
+func (c *conn) prepareIngest(ctx context.Context, heap int64) (string, error) {
+	name := fmt.Sprintf("ingest_%d", heap)
+	if c.ingests[heap] {
+		return name, nil
+	}
+	if len(c.ingests) >= manyIngests {
+		if err := c.DeallocateAll(ctx); err != nil {
+			return "", err
+		}
+		c.ingests = nil
+	}
+	_, err := c.Prepare(ctx, name, strings.ReplaceAll(ingestSQL, "TABLE", fmt.Sprintf("records_%d", heap)))
+	if err != nil {
+		return "", err
+	}
+	if c.ingests == nil {
+		c.ingests = make(map[int64]bool)
+	}
+	c.ingests[heap] = true
+	return name, nil
+}
+
+// lay runs the statement. Its arguments are laid out here, in one pass and without an
+// allocation for each record.
+func (g *group) lay(ctx context.Context, t *tx, statement string, stream int64, part []store.Change) (int, error) {
+	size := 0
+	for _, c := range part {
+		size += len(c.Key) + len(c.Data)
+	}
+	keys, data := array(pgtype.ByteaOID, len(part), size), array(pgtype.ByteaOID, len(part), size)
+	emitted, sums, flags := array(pgtype.Int8OID, len(part), 8*len(part)), array(pgtype.Int8OID, len(part), 8*len(part)), array(pgtype.Int2OID, len(part), 2*len(part))
+	var scratch []byte
+	for _, c := range part {
+		keys, data = element(keys, c.Key), element(data, c.Data)
+		emitted = int8Of(element(emitted, nil), c.EmittedAt)
+		var sum int64
+		sum, scratch = sumOf(c, scratch)
+		sums = int8Of(element(sums, nil), sum)
+		flags = binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint32(flags, 2), flagsOf(c))
+	}
+	at := t.now.UnixMicro()
+	args := [][]byte{int8Arg(stream), keys, data, emitted, flags, sums, int8Arg(g.number), int8Arg(at - epoch2000), int8Arg(at)}
+	binaries := slices.Repeat([]int16{1}, len(args))
+	r := t.PgConn().ExecPrepared(ctx, statement, args, binaries, binaries[:1]).Read()
+	if r.Err != nil {
+		return 0, r.Err
+	}
+	if len(r.Rows) != 1 || len(r.Rows[0][0]) != 8 {
+		return 0, store.Corrupt("the database counted no changes")
+	}
+	return int(binary.BigEndian.Uint64(r.Rows[0][0])), nil // #nosec G115 -- at most len(part)
+}
+
+// epoch2000 is where the server's times begin, in microseconds since 1970.
+const epoch2000 = 946684800 * 1_000_000
+
+// array begins a one-dimensional array in the binary form of the protocol.
+func array(element uint32, n, size int) []byte {
+	b := make([]byte, 0, 20+4*n+size)
+	for _, v := range []uint32{1, 0, element, uint32(n), 1} { // #nosec G115 -- dimensions, no nulls, type, length, first index
+		b = binary.BigEndian.AppendUint32(b, v)
+	}
+	return b
+}
+
+func element(b, value []byte) []byte {
+	return append(binary.BigEndian.AppendUint32(b, uint32(len(value))), value...) // #nosec G115 -- less than 4 GiB
+}
+
+// int8Of makes the element that was begun at the end of b the number v.
+func int8Of(b []byte, v int64) []byte {
+	binary.BigEndian.PutUint32(b[len(b)-4:], 8)
+	return binary.BigEndian.AppendUint64(b, uint64(v)) // #nosec G115 -- the same bits
+}
+
+func int8Arg(v int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(v)) } // #nosec G115 -- the same bits
+
+func flagsOf(c store.Change) (flags uint16) {
+	if c.Op == store.Delete {
+		flags |= flagDeleted
+	}
+	if c.Compound {
+		flags |= flagCompound
+	}
+	return flags
+}
+
+// sumOf is what a record adds to the sum of its stream, by which Verify finds what the server
+// changed or lost.
+func sumOf(c store.Change, scratch []byte) (int64, []byte) {
+	b := append(scratch[:0], byte(flagsOf(c)))
+	b = append(element(b, c.Key), c.Data...)
+	h := sha256.Sum256(b)
+	return int64(binary.BigEndian.Uint64(h[:])), b // #nosec G115 -- any number will do
+}

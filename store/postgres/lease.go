@@ -1,0 +1,107 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// Acquire implements store.Store.
+func (s *Store) Acquire(ctx context.Context, r store.Run, hostID, bootEpoch string, ttl time.Duration, with ...store.Write) (l store.Lease, err error) {
+	l = store.Lease{
+		ConnectionID: r.ConnectionID, RunID: r.ID, TraceID: r.TraceID, HostID: hostID, BootEpoch: bootEpoch,
+		TriggerKind: r.TriggerKind, StartedAt: r.StartedAt,
+	}
+	err = s.write(ctx, s.owning(r.ConnectionID), func(ctx context.Context, t *tx) error {
+		if err := t.idle(ctx, r.ConnectionID); err != nil {
+			return err
+		}
+		l.ExpiresAt = t.now.Add(ttl)
+		if err := t.insertRun(ctx, s, r, &l); err != nil {
+			return err
+		}
+		return t.writeDocuments(ctx, s, with)
+	})
+	if err != nil {
+		return store.Lease{}, err
+	}
+	return l, nil
+}
+
+// weekOf names the timelines of runs that begin at a time.
+func weekOf(at time.Time) int64 { return at.Unix() / (7 * 24 * 3600) }
+
+// insertRun inserts run and lease, and sets the lease's fence.
+func (t *tx) insertRun(ctx context.Context, s *Store, r store.Run, l *store.Lease) error {
+	week := weekOf(t.now)
+	if err := t.makeTimeline(ctx, s, week); err != nil {
+		return err
+	}
+	body, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	var number int64
+	err = t.QueryRow(ctx, "insert into run (id, connection, week, body) values ($1, $2, $3, $4) on conflict (id) do nothing returning number",
+		string(r.ID), string(r.ConnectionID), week, body).Scan(&number)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return fmt.Errorf("run %s exists already", r.ID) // ids are never reused
+	}
+	if err != nil {
+		return err
+	}
+	err = t.QueryRow(ctx, `insert into fence (connection, fence) values ($1, 1)
+		on conflict (connection) do update set fence = fence.fence + 1 returning fence`, string(r.ConnectionID)).Scan(&l.Fence)
+	if err != nil {
+		return err
+	}
+	if body, err = json.Marshal(l); err != nil {
+		return err
+	}
+	_, err = t.exec(ctx, "insert into lease (connection, run, number, week, fence, expires, body) values ($1, $2, $3, $4, $5, $6, $7)",
+		string(l.ConnectionID), string(l.RunID), number, week, l.Fence, l.ExpiresAt, body)
+	return err
+}
+
+// Renew implements store.Store.
+func (s *Store) Renew(ctx context.Context, l store.Lease, ttl time.Duration) (renewed store.Lease, err error) {
+	err = s.write(ctx, nil, func(ctx context.Context, t *tx) error {
+		renewed, err = scanLease(t.QueryRow(ctx, `update lease set expires = $4 where connection = $1 and run = $2 and fence = $3 returning expires, body`,
+			string(l.ConnectionID), string(l.RunID), l.Fence, t.now.Add(ttl)))
+		if errors.Is(err, pgx.ErrNoRows) {
+			err = store.ErrFenced
+		}
+		return err
+	})
+	return renewed, err
+}
+
+func scanLease(r pgx.Row) (l store.Lease, err error) {
+	var body []byte
+	var expires time.Time
+	if err := r.Scan(&expires, &body); err != nil {
+		return l, err
+	}
+	err = decode(body, &l)
+	l.ExpiresAt = expires.UTC()
+	return l, err
+}
+
+// Leases implements store.Store.
+func (s *Store) Leases(ctx context.Context) (all []store.Lease, err error) {
+	err = s.read(ctx, func(ctx context.Context, c *conn) error {
+		rows, err := c.Query(ctx, "select expires, body from lease order by connection")
+		if err != nil {
+			return err
+		}
+		all, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (store.Lease, error) { return scanLease(r) })
+		return err
+	})
+	return all, err
+}

@@ -1,0 +1,90 @@
+package postgres
+
+import (
+	"context"
+	"embed"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+//go:embed migrations
+var migrations embed.FS
+
+// newest is the version of the schema that this build makes. Migration N is
+// migrations/N.sql; a migration is never changed once it was released.
+const newest = 1
+
+// migrate brings the schema up to date, one transaction for each step. Whoever calls it holds
+// the lock of the host, so no other host is about it.
+func (s *Store) migrate(ctx context.Context, c *pgx.Conn) error {
+	version, err := s.version(ctx, c)
+	if err != nil {
+		return err
+	}
+	if version > newest {
+		return fmt.Errorf("its tables are of version %d, which a newer Sluice made; this one knows version %d: upgrade Sluice", version, newest)
+	}
+	for ; version < newest; version++ {
+		if err := step(ctx, c, version+1); err != nil {
+			return fmt.Errorf("bring tables to version %d: %w", version+1, s.told(ctx, err))
+		}
+	}
+	return nil
+}
+
+// version reads the version of the schema, which it makes where there is none.
+func (s *Store) version(ctx context.Context, c *pgx.Conn) (version int, err error) {
+	var known bool
+	var tables int
+	err = c.QueryRow(ctx, `select count(*) filter (where relname = 'sluice_schema') > 0, count(*)
+		from pg_class join pg_namespace n on n.oid = relnamespace where n.nspname = $1 and relkind in ('r', 'p', 'v')`, s.opts.Schema).Scan(&known, &tables)
+	switch {
+	case err != nil:
+		return 0, err
+	case known:
+		err = c.QueryRow(ctx, "select coalesce(max(version), 0) from sluice_schema").Scan(&version)
+		return version, err
+	case tables > 0:
+		return 0, fmt.Errorf("the schema %s has tables that are not of a store; name another with schema=NAME", s.opts.Schema)
+	}
+	name := pgx.Identifier{s.opts.Schema}.Sanitize()
+	tx, err := c.Begin(ctx)
+	if err != nil {
+		return 0, err
+	}
+	_, err = tx.Exec(ctx, "create schema if not exists "+name)
+	if err == nil {
+		_, err = tx.Exec(ctx, "create table sluice_schema (version int primary key, made timestamptz not null default now())")
+	}
+	if err == nil {
+		err = tx.Commit(ctx)
+	}
+	if err != nil {
+		_ = tx.Rollback(ctx)
+		return 0, s.mayNot(ctx, err)
+	}
+	return 0, nil
+}
+
+// mayNot adds to a missing right the statement that grants it.
+func (s *Store) mayNot(ctx context.Context, err error) error {
+	err = s.told(ctx, err)
+	if code(err) != noRight {
+		return err
+	}
+	name, user := pgx.Identifier{s.opts.Schema}.Sanitize(), pgx.Identifier{s.address.config.User}.Sanitize()
+	return fmt.Errorf("%w; an administrator of the database can run: CREATE SCHEMA %s AUTHORIZATION %s", err, name, user)
+}
+
+func step(ctx context.Context, c *pgx.Conn, version int) error {
+	sql, err := migrations.ReadFile(fmt.Sprintf("migrations/%d.sql", version))
+	if err != nil {
+		return err
+	}
+	_, err = c.PgConn().Exec(ctx, fmt.Sprintf("begin; %s; insert into sluice_schema (version) values (%d); commit", sql, version)).ReadAll()
+	if err != nil && !c.IsClosed() {
+		_, _ = c.PgConn().Exec(ctx, "rollback").ReadAll()
+	}
+	return err
+}

@@ -1,0 +1,79 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// A pool lends connections, so many at most.
+type pool struct {
+	config *pgx.ConnConfig
+	slots  chan struct{} // one for each connection that is lent
+	idle   chan *conn
+}
+
+// A conn is a connection and which statements for tables of records it has prepared.
+type conn struct {
+	*pgx.Conn
+	ingests map[int64]bool // by the number of the table
+}
+
+// manyIngests is how many of them a connection keeps.
+const manyIngests = 200
+
+func newPool(config *pgx.ConnConfig, size int) *pool {
+	return &pool{config: config, slots: make(chan struct{}, size), idle: make(chan *conn, size)}
+}
+
+// get waits for a connection, and makes one where none is idle.
+func (p *pool) get(ctx context.Context) (*conn, error) {
+	select {
+	case p.slots <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	select {
+	case c := <-p.idle:
+		return c, nil
+	default:
+	}
+	c, err := pgx.ConnectConfig(ctx, p.config.Copy())
+	if err != nil {
+		<-p.slots
+		return nil, err
+	}
+	return &conn{Conn: c}, nil
+}
+
+// put takes a connection back. One that is in a transaction, or has ended, is thrown away.
+func (p *pool) put(c *conn) {
+	if c.IsClosed() {
+		p.drain() // the others are most likely of the same fate
+	} else if c.PgConn().TxStatus() != 'I' {
+		end(c.Conn)
+	} else {
+		p.idle <- c // has room for all
+	}
+	<-p.slots
+}
+
+// drain ends the idle connections.
+func (p *pool) drain() {
+	for {
+		select {
+		case c := <-p.idle:
+			end(c.Conn)
+		default:
+			return
+		}
+	}
+}
+
+// end closes a connection without waiting long.
+func end(c *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = c.Close(ctx) // whatever it says, the connection is no more
+}

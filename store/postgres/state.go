@@ -1,0 +1,74 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"slices"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// States implements store.Store: by stream.
+func (s *Store) States(ctx context.Context, connection store.ConnectionID, grant store.GrantID) ([]store.State, error) {
+	return list[store.State](ctx, s, "select body from state where connection = $1 and permit = $2 order by stream", string(connection), string(grant))
+}
+
+// Staged implements store.Store: by stream.
+func (s *Store) Staged(ctx context.Context, id store.RunID) ([]store.State, error) {
+	return list[store.State](ctx, s, "select body from staged where run = $1 order by stream", string(id))
+}
+
+// ResetState implements store.Store.
+func (s *Store) ResetState(ctx context.Context, connection store.ConnectionID, grant store.GrantID, stream store.Stream) error {
+	return s.write(ctx, s.owning(connection), func(ctx context.Context, t *tx) error {
+		if err := t.idle(ctx, connection); err != nil {
+			return err
+		}
+		_, err := t.exec(ctx, "delete from state where connection = $1 and permit = $2 and ($3 = '' or stream = $3)", string(connection), string(grant), string(stream))
+		return err
+	})
+}
+
+// A keptGap is a DetailGap with its identity, which its JSON form leaves out.
+type keptGap struct {
+	store.DetailGap
+	Ref string `json:"ref"`
+}
+
+// gapID names a gap by its stream, its parent and its Ref, hashed: Ref may be a record key.
+func gapID(g store.DetailGap) []byte {
+	id := sha256.Sum256([]byte(string(g.Stream) + "\x00" + string(g.ParentStream) + "\x00" + g.Ref))
+	return id[:]
+}
+
+// Gaps implements store.Store: oldest first.
+func (s *Store) Gaps(ctx context.Context, connection store.ConnectionID, grant store.GrantID, status string) ([]store.DetailGap, error) {
+	kept, err := list[keptGap](ctx, s, "select body from gap where connection = $1 and permit = $2", string(connection), string(grant))
+	var gaps []store.DetailGap
+	for _, k := range kept {
+		if status == "" || k.Status == status {
+			k.DetailGap.Ref = k.Ref
+			gaps = append(gaps, k.DetailGap)
+		}
+	}
+	slices.SortFunc(gaps, func(a, b store.DetailGap) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
+	})
+	return gaps, err
+}
+
+// Pending implements store.Store.
+func (s *Store) Pending(ctx context.Context, id store.RunID) ([]store.Interaction, error) {
+	all, err := list[store.SealedInteraction](ctx, s, "select body from question where ($1 = '' or run = $1) order by run, id", string(id))
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	out := make([]store.Interaction, len(all))
+	for i := range all {
+		if out[i], err = s.questions.Open(&all[i]); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,213 @@
+package postgres
+
+import (
+	"context"
+	"sync"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// What waits in Submit, and what goes into one transaction, at most. More passes when it is
+// alone.
+const (
+	queueBytes   = 8 << 20
+	groupBytes   = 4 << 20
+	groupCommits = 64
+)
+
+// An item is a commit that was submitted.
+type item struct {
+	commit *store.Commit
+	ack    store.Ack
+	settle func(store.Ack, error) // exactly once
+	bytes  int64
+}
+
+// submitted are the commits that are not settled, in a lane for each run: the runs write side
+// by side, and what one run has submitted meanwhile goes into one transaction.
+type submitted struct {
+	s     *Store
+	lanes sync.WaitGroup
+
+	mu     sync.Mutex // guards all below, and the queues of the lanes
+	byRun  map[store.RunID]*lane
+	bytes  int64
+	room   chan struct{} // closed and replaced when bytes are released
+	closed bool
+}
+
+// A lane is the commits of one run, in order, and what is known of it. All but its queue
+// belongs to the goroutine that works on it.
+type lane struct {
+	run     store.RunID
+	queue   []*item
+	working bool
+	ended   bool
+
+	commits int64 // that the server has acknowledged; -1 is not known
+	known
+}
+
+// known is what a lane remembers of where its records go. No other host writes to it, and
+// nothing is erased while the run is active.
+type known struct {
+	heap    int64 // 0 is not known
+	streams map[store.Stream]int64
+}
+
+func (q *submitted) init(s *Store) {
+	q.s, q.byRun, q.room = s, make(map[store.RunID]*lane), make(chan struct{})
+}
+
+// Submit implements store.Store.
+func (s *Store) Submit(ctx context.Context, c *store.Commit) (*store.Receipt, error) {
+	if err := s.usable(); err != nil {
+		return nil, err
+	}
+	receipt, settle := store.NewReceipt()
+	if err := s.submitted.push(ctx, &item{commit: c, settle: settle, bytes: commitBytes(c)}); err != nil {
+		return nil, err
+	}
+	return receipt, nil
+}
+
+// push appends it to its lane, waiting for room.
+func (q *submitted) push(ctx context.Context, it *item) error {
+	for {
+		q.mu.Lock()
+		if q.closed {
+			q.mu.Unlock()
+			return store.ErrClosed
+		}
+		if q.bytes == 0 || q.bytes+it.bytes <= queueBytes {
+			q.bytes += it.bytes
+			q.enqueue(it)
+			q.mu.Unlock()
+			return nil
+		}
+		room := q.room
+		q.mu.Unlock()
+		select {
+		case <-room:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// enqueue is called with mu held.
+func (q *submitted) enqueue(it *item) {
+	id := it.commit.Lease.RunID
+	l := q.byRun[id]
+	if l == nil {
+		l = &lane{run: id, commits: -1}
+		q.byRun[id] = l
+	}
+	l.queue = append(l.queue, it)
+	if !l.working {
+		l.working = true
+		q.lanes.Go(func() { q.work(l) })
+	}
+}
+
+// work does what is in a lane until nothing is.
+func (q *submitted) work(l *lane) {
+	for group := q.next(l); len(group) > 0; group = q.next(l) {
+		err := q.s.commitAll(l, group)
+		for i := 0; err != nil && !passes(err) && len(group) > 1 && i < len(group); i++ { // one of them is refused: which?
+			if err = q.s.commitAll(l, group[i:i+1]); err != nil {
+				q.finish(group[:i], nil)
+				group = group[i:]
+				break
+			}
+		}
+		if err != nil {
+			q.fail(l, group, err)
+			continue
+		}
+		q.finish(group, nil)
+	}
+}
+
+// next takes what goes into one transaction: commits under one lease, none behind an end.
+// Nothing is left of a lane without any.
+func (q *submitted) next(l *lane) []*item {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n, bytes := 0, int64(0)
+	for ; n < len(l.queue) && n < groupCommits; n++ {
+		it := l.queue[n]
+		bytes += it.bytes
+		first := l.queue[0].commit.Lease
+		if n > 0 && (bytes > groupBytes || l.queue[n-1].commit.End || it.commit.Lease.Fence != first.Fence || it.commit.Lease.ConnectionID != first.ConnectionID) {
+			break
+		}
+	}
+	group := l.queue[:n:n]
+	l.queue = l.queue[n:]
+	if n == 0 {
+		l.working = false
+		if l.ended {
+			delete(q.byRun, l.run)
+		}
+	}
+	return group
+}
+
+// finish settles items.
+func (q *submitted) finish(group []*item, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, it := range group {
+		q.bytes -= it.bytes
+		if err != nil {
+			it.ack = store.Ack{}
+		}
+		it.settle(it.ack, err)
+	}
+	close(q.room)
+	q.room = make(chan struct{})
+}
+
+// fail settles items with err, and all that is queued behind them. What the run submits after
+// it has seen the error is not touched.
+func (q *submitted) fail(l *lane, group []*item, err error) {
+	q.mu.Lock()
+	group = append(group, l.queue...)
+	l.queue = nil
+	q.mu.Unlock()
+	q.finish(group, err)
+}
+
+// close refuses further commits and waits for those that there are.
+func (q *submitted) close() {
+	q.mu.Lock()
+	q.closed = true
+	close(q.room)
+	q.room = make(chan struct{})
+	q.mu.Unlock()
+	q.lanes.Wait()
+}
+
+// commitBytes estimates what c takes in memory.
+func commitBytes(c *store.Commit) int64 {
+	n := int64(1024)
+	for _, b := range c.Batches {
+		n += int64(b.Size()) + 256
+	}
+	for _, e := range c.Events {
+		n += int64(len(e.Data)) + 1024
+	}
+	for _, states := range [][]store.State{c.Staged, c.Advance} {
+		for _, st := range states {
+			n += int64(len(st.Cursor)) + 512
+		}
+	}
+	for _, g := range c.Gaps {
+		n += int64(len(g.Locator)+len(g.ListCursor)+2*len(g.RecordKey)) + 1024
+	}
+	if c.Run != nil {
+		n += int64(len(c.Run.Result)) + 1024
+	}
+	return n
+}

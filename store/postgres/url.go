@@ -1,0 +1,229 @@
+package postgres
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/store"
+)
+
+// Options are what the URL of a store says beside the server, and where messages go.
+type Options struct {
+	Logger *slog.Logger
+	// Schema has the tables; "" is sluice_store.
+	Schema string
+	// Pool is how many connections there are at most; 0 is 8.
+	Pool int
+	// StatementTimeout bounds every statement, LockTimeout every wait for a lock.
+	StatementTimeout, LockTimeout time.Duration
+	// OutageWait is how long writes wait for a server that is not there.
+	OutageWait time.Duration
+	// Weak accepts a server that may lose what it acknowledged.
+	Weak bool
+
+	// PerStream and FailState are for tests; see package badger.
+	PerStream bool
+	FailState store.Stream
+}
+
+// Defaults, and the bounds of what a URL may ask for.
+const (
+	defaultSchema = "sluice_store"
+	defaultPool   = 8
+	maxPool       = 64
+)
+
+// passed are the parameters of a URL that go to the driver as they are. Those that would have
+// it read more settings from somewhere, such as service, are not among them.
+var passed = []string{
+	"host", "port", "user", "password", "dbname", "sslmode", "sslrootcert", "sslcert", "sslkey", "sslpassword", "sslsni", "sslnegotiation",
+	"channel_binding", "require_auth", "connect_timeout", "passfile",
+}
+
+const own = "schema, pool, statement_timeout, lock_timeout, outage_wait, durability, data"
+
+// An address is a URL that was read.
+type address struct {
+	config *pgx.ConnConfig
+	shown  string // the URL without what is secret
+	opts   Options
+	data   string // directory
+}
+
+// parse reads a URL. Its errors repeat nothing of it but names of parameters.
+func parse(text string, o Options) (*address, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "postgres" || u.Opaque != "" || u.Fragment != "" || strings.ContainsRune(text, 0) {
+		return nil, errors.New("want postgres://USER@HOST:PORT/DATABASE; characters such as / @ # ? % in a password are written as %2F %40 %23 %3F %25")
+	}
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return nil, errors.New("what stands behind the ? of the URL cannot be read")
+	}
+	server := url.Values{}
+	for name, values := range query {
+		if len(values) != 1 {
+			return nil, fmt.Errorf("%s is set twice", abi.Clean(abi.Cut(name, 40)))
+		}
+		if slices.Contains(passed, name) {
+			server.Set(name, values[0])
+		} else if err := o.set(name, values[0]); err != nil {
+			return nil, err
+		}
+	}
+	a := &address{opts: o.withDefaults(), shown: shown(u, query), data: query.Get("data")}
+	if a.opts.Schema == "information_schema" || len(a.opts.Schema) > 63 || strings.HasPrefix(a.opts.Schema, "pg_") || strings.ContainsAny(a.opts.Schema, "\x00\"\\,") {
+		return nil, errors.New("schema wants a name of at most 63 bytes without quotes that does not begin with pg_")
+	}
+	a.config, err = configure(*u, server, a.opts)
+	return a, err
+}
+
+// Place tells the store of a URL apart from others, by a name that a directory can have, and
+// reads the data directory that the URL names, "" where it names none. It opens nothing.
+func Place(text string) (name, dir string, err error) {
+	a, err := parse(text, Options{})
+	if err != nil {
+		return "", "", err
+	}
+	c := a.config
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %d %q %q", c.Host, c.Port, c.Database, a.opts.Schema))
+	return hex.EncodeToString(sum[:6]), a.data, nil
+}
+
+// set takes a parameter of Sluice's own.
+func (o *Options) set(name, value string) (err error) {
+	switch name {
+	case "schema":
+		o.Schema = value
+	case "data": // the data directory, which the application looks at
+	case "pool":
+		if o.Pool, err = strconv.Atoi(value); err == nil && (o.Pool < 2 || o.Pool > maxPool) {
+			err = fmt.Errorf("want 2 to %d", maxPool)
+		}
+	case "statement_timeout":
+		o.StatementTimeout, err = duration(value)
+	case "lock_timeout":
+		o.LockTimeout, err = duration(value)
+	case "outage_wait":
+		o.OutageWait, err = duration(value)
+	case "durability":
+		o.Weak = value == "weak"
+		if value != "weak" && value != "full" {
+			err = errors.New("want full or weak")
+		}
+	case "per_stream":
+		o.PerStream, err = strconv.ParseBool(value)
+	case "fail_state":
+		o.FailState = store.Stream(value)
+	default:
+		return fmt.Errorf("%q is no parameter of a store; there are %s, %s", abi.Clean(abi.Cut(name, 40)), own, strings.Join(passed, ", "))
+	}
+	if err != nil {
+		return fmt.Errorf("parameter %s: %w", name, err)
+	}
+	return nil
+}
+
+func duration(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil || d < time.Millisecond || d > 24*time.Hour {
+		return 0, errors.New("want a duration such as 30s")
+	}
+	return d, nil
+}
+
+func (o Options) withDefaults() Options {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Schema == "" {
+		o.Schema = defaultSchema
+	}
+	if o.Pool == 0 {
+		o.Pool = defaultPool
+	}
+	for _, d := range []struct {
+		value *time.Duration
+		usual time.Duration
+	}{{&o.StatementTimeout, 30 * time.Second}, {&o.LockTimeout, 10 * time.Second}, {&o.OutageWait, time.Minute}} {
+		if *d.value == 0 {
+			*d.value = d.usual
+		}
+	}
+	return o
+}
+
+// configure has the driver read what is its own.
+func configure(u url.URL, server url.Values, o Options) (*pgx.ConnConfig, error) {
+	hosts := u.Hostname() + server.Get("host")
+	if hosts == "" {
+		return nil, errors.New("the URL names no host")
+	}
+	if strings.Trim(u.Path, "/") == "" && !server.Has("dbname") {
+		return nil, errors.New("the URL names no database: postgres://USER@HOST/DATABASE")
+	}
+	if !local(hosts) {
+		if mode := server.Get("sslmode"); mode != "" && mode != "verify-full" {
+			return nil, fmt.Errorf("a server that is not on this machine wants sslmode=verify-full; sslrootcert names the authority that signed its certificate")
+		}
+		server.Set("sslmode", "verify-full")
+	}
+	u.RawQuery = server.Encode()
+	c, err := pgx.ParseConfig(u.String())
+	if err != nil { // may quote the URL
+		return nil, errors.New("a parameter of the URL has a value that it does not take; look at port, sslmode, and the files of sslrootcert, sslcert and sslkey")
+	}
+	if c.ConnectTimeout <= 0 || c.ConnectTimeout > time.Minute {
+		c.ConnectTimeout = 10 * time.Second
+	}
+	milliseconds := func(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+	c.RuntimeParams = map[string]string{ // what the environment sets is not meant for this
+		"application_name": "sluice", "client_encoding": "UTF8", "search_path": `"` + o.Schema + `"`, "TimeZone": "UTC",
+		"statement_timeout": milliseconds(o.StatementTimeout), "lock_timeout": milliseconds(o.LockTimeout),
+		"idle_in_transaction_session_timeout": "60000",
+		"tcp_keepalives_idle":                 "20", "tcp_keepalives_interval": "10", "tcp_keepalives_count": "4",
+	}
+	c.StatementCacheCapacity = 128
+	return c, nil
+}
+
+// local reports whether all servers are of this machine.
+func local(hosts string) bool {
+	for host := range strings.SplitSeq(hosts, ",") {
+		ip, err := netip.ParseAddr(host)
+		if !filepath.IsAbs(host) && host != "localhost" && (err != nil || !ip.IsLoopback()) {
+			return false
+		}
+	}
+	return true
+}
+
+// shown is a URL without what is secret.
+func shown(u *url.URL, query url.Values) string {
+	s := *u
+	if s.User != nil {
+		s.User = url.User(s.User.Username())
+	}
+	kept := url.Values{}
+	for name, values := range query {
+		if name != "password" && name != "sslpassword" {
+			kept[name] = values
+		}
+	}
+	s.RawQuery = strings.ReplaceAll(kept.Encode(), "%2F", "/")
+	return abi.Clean(s.String())
+}

@@ -1,0 +1,58 @@
+package store
+
+import "sync"
+
+// Watchers hands out wake-ups, for drivers: channels of capacity 1, coalesced, so
+// that a slow watcher costs nothing and misses nothing. The zero value is ready.
+type Watchers struct {
+	mu   sync.Mutex // guards runs and next
+	runs map[RunID]map[uint64]chan struct{}
+	next uint64
+}
+
+// Watch is Timelines.Watch.
+func (w *Watchers) Watch(id RunID) (wake <-chan struct{}, stop func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.runs == nil {
+		w.runs = make(map[RunID]map[uint64]chan struct{})
+	}
+	if w.runs[id] == nil {
+		w.runs[id] = make(map[uint64]chan struct{})
+	}
+	n, ch := w.next, make(chan struct{}, 1)
+	w.next++
+	w.runs[id][n] = ch
+	return ch, func() { w.remove(id, n) }
+}
+
+func (w *Watchers) remove(id RunID, n uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.runs[id], n)
+	if len(w.runs[id]) == 0 {
+		delete(w.runs, id)
+	}
+}
+
+// Wake wakes who watches one of these runs, and who watches all.
+func (w *Watchers) Wake(ids map[RunID]bool) {
+	if len(ids) == 0 {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for id := range ids {
+		poke(w.runs[id])
+	}
+	poke(w.runs[""])
+}
+
+func poke(all map[uint64]chan struct{}) {
+	for _, ch := range all {
+		select {
+		case ch <- struct{}{}:
+		default:
+		}
+	}
+}
