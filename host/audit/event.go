@@ -119,15 +119,18 @@ func Run(id string) Detail { return Detail{"run", id} }
 // Code is why something was refused.
 func Code(code string) Detail { return Detail{"code", code} }
 
+// maxFact bounds what a fact says, in bytes.
+const maxFact = 256
+
 var (
 	factKey   = regexp.MustCompile(`^[a-z][a-zA-Z_]{0,31}$`)
-	factValue = regexp.MustCompile(`^[A-Za-z0-9._:,/@-]{1,256}$`)
+	factValue = regexp.MustCompile(`^[A-Za-z0-9._:,/@-]+$`)
 )
 
 // Fact is a code, an id or a number under a key. ok is false for what could be a
 // sentence: free text has no place in the log.
 func Fact(key, value string) (d Detail, ok bool) {
-	return Detail{key, value}, factKey.MatchString(key) && factValue.MatchString(value)
+	return Detail{key, value}, factKey.MatchString(key) && len(value) <= maxFact && factValue.MatchString(value)
 }
 
 // The bounds of an entry, in characters.

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/sluicehost/sluice/abi"
 )
@@ -63,14 +64,17 @@ func hintOf(declared *abi.RecoveryHint, retryable *bool, words ...string) Hint {
 	return Hint{action, action == abi.RetryByRuntime}
 }
 
-// word matches whole words: letters, digits and underscore belong to a word.
-func word(list string) *regexp.Regexp {
-	return regexp.MustCompile(`(?i)(?:^|[^A-Za-z0-9_])(?:` + list + `)(?:[^A-Za-z0-9_]|$)`)
+// word matches whole words: letters, digits and underscore belong to a word. Most processes
+// never ask, so that none compiles it as it starts.
+func word(list string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)(?:^|[^A-Za-z0-9_])(?:` + list + `)(?:[^A-Za-z0-9_]|$)`)
+	})
 }
 
 // inference tells from words what may help; the first row that matches wins.
 var inference = []struct {
-	words  *regexp.Regexp
+	words  func() *regexp.Regexp
 	action string
 }{
 	{word(`otp|mfa|2fa|manual|captcha|anti-bot`), abi.ManualActionRequired},
@@ -83,7 +87,7 @@ var inference = []struct {
 
 func inferAction(text string) string {
 	for _, row := range inference {
-		if row.words.MatchString(text) {
+		if row.words().MatchString(text) {
 			return row.action
 		}
 	}

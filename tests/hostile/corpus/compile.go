@@ -37,18 +37,18 @@ func compileBombs() []Case {
 			b.Func(">", strings.Repeat("i", 200), Seq(repeat(2_000, Seq(Op(0x03, 0x40), touch)), repeat(2_000, Op(0x0b))))
 			return b.Main("", nil).Bytes()
 		}),
-		bomb("branch-tables", func() []byte {
-			b := NewBuilder()
-			for range 10 {
-				b.Func(">", "", Block(I32(0), Op(0x0e), equal(65_520, Op(0)), Op(0)))
-			}
-			return b.Main("", nil).Bytes()
-		}),
 		bomb("wide-signatures", func() []byte {
 			b := NewBuilder()
 			wide := strings.Repeat("I", 1_000)
 			for range 500 {
 				b.Func(wide+">"+wide, "", Unreachable)
+			}
+			return b.Main("", nil).Bytes()
+		}),
+		bomb("branch-tables", func() []byte {
+			b := NewBuilder()
+			for range 10 {
+				b.Func(">", "", Block(I32(0), Op(0x0e), equal(65_520, Op(0)), Op(0)))
 			}
 			return b.Main("", nil).Bytes()
 		}),
