@@ -138,10 +138,11 @@ func TestHostileStrings(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.host.connections[0].ConnectionID = string(connection)
+		s.host.tables[0].Stream = "notes"
 		at := "?connection=" + string(connection) + "&stream=notes"
 		for _, path := range []string{"/ui/", "/ui/inbox", "/ui/runs", "/ui/runs/" + string(run), "/ui/runs/" + string(run) + "/older?before=9", "/ui/connections/" + string(connection),
 			"/ui/connections/" + string(connection) + "/grant", "/ui/connections/new?connector=" + url.QueryEscape(abi.Cut(clean, 40)), "/ui/records" + at + "&find=" + url.QueryEscape(abi.Cut(clean, 60)), "/ui/records" + at,
-			"/ui/record" + at + "&key=" + url.QueryEscape("k"+clean), "/ui/data", "/ui/data/sql?sql=" + url.QueryEscape(abi.Cut(clean, 60)), "/ui/data/sql/tables", "/ui/data/destinations", "/ui/connectors", "/ui/connectors/x", "/ui/schedules", "/ui/keys", "/ui/audit?action=" + url.QueryEscape(abi.Cut(clean, 40)), "/ui/settings"} {
+			"/ui/record" + at + "&key=" + url.QueryEscape("k"+clean), "/ui/data", "/ui/data/sql?sql=" + url.QueryEscape(abi.Cut(clean, 60)), "/ui/data/sql/tables", "/ui/data/filters" + at + "&is." + url.QueryEscape(abi.Cut(clean, 30)) + "=x", "/ui/data/record" + at + "&key=" + url.QueryEscape("k"+clean), "/ui/data/destinations", "/ui/connectors", "/ui/connectors/x", "/ui/schedules", "/ui/keys", "/ui/audit?action=" + url.QueryEscape(abi.Cut(clean, 40)), "/ui/settings"} {
 			harmless(t, path, payload, s.page(path))
 		}
 		for _, as := range []string{"line", "bars"} {
@@ -155,7 +156,7 @@ var elements = map[string]bool{}
 
 func init() {
 	for name := range strings.FieldsSeq(`html head meta title link script body a header svg path rect nav span div main section article aside h1 h2 h3 p ul ol li dl dt dd table thead tbody tr th td
-		form label input select option button textarea fieldset legend details summary time bdi code pre strong figure figcaption blockquote progress br hr template canvas`) {
+		form label input select option button textarea fieldset legend details summary time bdi code pre strong figure figcaption blockquote progress br hr template canvas dialog`) {
 		elements[name] = true
 	}
 }

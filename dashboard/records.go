@@ -23,6 +23,7 @@ const (
 	recordsPage = 50
 	columns     = 5
 	maxCell     = 120 // runes
+	maxFind     = 256 // bytes
 )
 
 // recordsBody is the explorer: what there is to choose from, and a page of one
@@ -38,10 +39,17 @@ type recordsBody struct {
 	Deleted     bool
 	Columns     []string
 	Rows        []recordRow
-	Next        string // where to go on, "" at the end
-	Total       uint64 // of the stream, before the search
-	Asked       bool   // a stream was chosen
-	Export      string // the query that exports what is shown
+	Next        string   // where to go on, "" at the end
+	Total       uint64   // of the stream, before the search
+	Asked       bool     // a stream was chosen
+	Export      string   // the query that exports what is shown
+	Chosen      []string // columns that were asked for, none: the common ones
+	Filtered    bool
+	Matching    uint64     // records that filters leave
+	SQL         string     // the view as a query, "" without filters
+	Wrong       string     // a filter that was left out, and why
+	By          string     // the time that the histogram goes by
+	More        url.Values // the query of this page
 }
 
 type recordRow struct {
@@ -54,25 +62,47 @@ type recordUI struct {
 	*frame
 	connections host.Connections
 	stored      store.Records
+	queries     host.Queries
 }
 
 func (u *recordUI) routes() []web.Route {
 	return []web.Route{
+		part("/ui/data/filters", u.filters),
+		part("/ui/data/record", u.drawer),
 		page("/ui/records", u.listRecords),
 		page("/ui/record", u.showRecord),
 	}
 }
 
-func (u *recordUI) listRecords(c *fiber.Ctx) error {
+// recordsOf reads what the explorer is asked to show.
+func (u *recordUI) recordsOf(c *fiber.Ctx) (recordsBody, error) {
 	q := web.QueryOf(c)
-	b := recordsBody{Connection: q.Text("connection", 64), Stream: q.Text("stream", 256), Find: q.Text("find", 256),
-		Order: q.OneOf("order", "-version", "version", "-version", "key", "-key", "emitted", "-emitted"), Deleted: q.Bool("deleted", false)}
+	b := recordsBody{Connection: q.Text("connection", 64), Stream: q.Text("stream", 256), Find: q.Text("find", maxFind),
+		Order: q.OneOf("order", "-version", "version", "-version", "key", "-key", "emitted", "-emitted"), Deleted: q.Bool("deleted", false), By: q.Text("by", 128)}
+	for _, name := range c.Context().QueryArgs().PeekMulti("col") {
+		if len(b.Chosen) < offered && len(name) <= 128 && isText(string(name)) {
+			b.Chosen = append(b.Chosen, string(name))
+		}
+	}
+	return b, q.Err()
+}
+
+func (u *recordUI) listRecords(c *fiber.Ctx) error {
+	b, err := u.recordsOf(c)
+	if err != nil {
+		return err
+	}
+	conditions, err := conditionsOf(c)
+	if err != nil {
+		return err
+	}
+	b.Filtered = len(conditions) > 0
+	q := web.QueryOf(c)
 	after := q.Text("after", 4096)
 	if err := q.Err(); err != nil {
 		return err
 	}
 	ctx := web.Context(c)
-	var err error
 	if b.Connections, err = u.connections.Connections(ctx); err != nil {
 		return err
 	}
@@ -95,13 +125,22 @@ func (u *recordUI) listRecords(c *fiber.Ctx) error {
 			}
 		}
 	}
-	if b.Asked {
-		if err := u.readPage(c, &b, after); err != nil {
-			return err
-		}
+	switch {
+	case b.Asked && b.Filtered:
+		skip, _ := strconv.ParseInt(after, 10, 64)
+		err = u.readView(ctx, &b, conditions, min(max(skip, 0), downloadRows))
+	case b.Asked:
+		err = u.readPage(c, &b, after)
 	}
-	return u.show(c, "records", content{Title: "Records", Nav: "data", Known: b.Asked && b.Find == "" && after == "",
-		Body: b})
+	if err != nil {
+		return err
+	}
+	b.More = b.address(conditions)
+	if b.Deleted {
+		b.More.Set("deleted", "true")
+	}
+	known := b.Asked && b.Find == "" && after == "" && !b.Filtered && len(b.Chosen) == 0
+	return u.show(c, "records", content{Title: "Records", Nav: "data", Known: known, Body: b})
 }
 
 // readPage reads the records that the explorer shows.
@@ -156,6 +195,8 @@ func (b *recordsBody) exported() string {
 func (b recordsBody) Counted() string {
 	all := plural(b.Total, "record")
 	switch {
+	case b.Filtered:
+		return count(b.Matching) + " of " + all
 	case b.Find == "":
 		return all
 	case b.Next != "":
@@ -180,7 +221,9 @@ func (b *recordsBody) table(records []store.Record) {
 		common := func(name string) int { return min(seen[name]*2, len(records)) } // in half of them is enough
 		return cmp.Or(cmp.Compare(common(y), common(x)), cmp.Compare(prominence(y), prominence(x)), cmp.Compare(x, y))
 	})
-	b.Columns = names[:min(len(names), columns)]
+	if b.Columns = names[:min(len(names), columns)]; len(b.Chosen) > 0 {
+		b.Columns = b.Chosen
+	}
 	for i, r := range records {
 		row := recordRow{Record: r}
 		for _, name := range b.Columns {
@@ -209,26 +252,45 @@ func prominence(name string) int {
 	return 0
 }
 
-// record is everything that is known of one.
-func (u *recordUI) showRecord(c *fiber.Ctx) error {
+// recordBody is everything that is known of a record.
+type recordBody struct {
+	store.Record
+	Connection string
+	Fields     []fact
+}
+
+func (u *recordUI) lookRecord(c *fiber.Ctx) (b recordBody, err error) {
 	q := web.QueryOf(c)
 	connection, stream, key := q.Text("connection", 64), q.Text("stream", 256), q.Text("key", 64<<10)
 	if err := q.Err(); err != nil {
-		return err
+		return b, err
 	}
 	r, err := u.stored.Record(web.Context(c), store.ConnectionID(connection), store.Stream(stream), key)
 	if err != nil {
-		return err
+		return b, err
 	}
-	body := struct {
-		store.Record
-		Connection string
-		Fields     []fact
-	}{Record: r, Connection: connection}
+	b = recordBody{Record: r, Connection: connection}
 	var members map[string]json.RawMessage
 	_ = json.Unmarshal(r.Data, &members) // a tombstone has none
 	for _, name := range slices.Sorted(maps.Keys(members)) {
-		body.Fields = append(body.Fields, fact{name, plain(members[name])})
+		b.Fields = append(b.Fields, fact{name, plain(members[name])})
 	}
-	return u.show(c, "record", content{Title: "Record", Nav: "data", Known: true, Body: body})
+	return b, nil
+}
+
+func (u *recordUI) showRecord(c *fiber.Ctx) error {
+	b, err := u.lookRecord(c)
+	if err != nil {
+		return err
+	}
+	return u.show(c, "record", content{Title: "Record", Nav: "data", Known: true, Body: b})
+}
+
+// drawer is a record beside the list.
+func (u *recordUI) drawer(c *fiber.Ctx) error {
+	b, err := u.lookRecord(c)
+	if err != nil {
+		return err
+	}
+	return u.write(c, "records", "drawer", b)
 }

@@ -62,7 +62,7 @@ func New(o Options) (*UI, error) {
 		&grantUI{f, h, h},
 		&scheduleUI{f, h, h},
 		&dataUI{f, h, s},
-		&recordUI{f, h, s},
+		&recordUI{f, h, s, h},
 		&sqlUI{f, h, s, h},
 		&destinationUI{f, h},
 		&connectorUI{f, h},

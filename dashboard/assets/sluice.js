@@ -436,6 +436,14 @@
       navigator.clipboard?.writeText(field.value).then(() => say('Copied.'), () => null);
     }
   });
+  // A record beside its list; a modified click opens its page in a tab, as for any link.
+  document.addEventListener('click', (e) => {
+    const link = e.target.closest?.('[data-drawer]');
+    const drawer = $('#drawer');
+    if (!link || !drawer?.showModal || !window.htmx || e.ctrlKey || e.metaKey || e.shiftKey || e.button) return;
+    e.preventDefault();
+    htmx.ajax('GET', link.dataset.drawer, { target: '#drawer' }).then(() => { if (!drawer.open) drawer.showModal(); });
+  });
   document.addEventListener('change', (e) => {
     const most = Number(e.target.dataset?.most);
     if (most) e.target.setCustomValidity(e.target.files[0]?.size > most ? `This file is larger than ${most / 1048576} MiB.` : '');

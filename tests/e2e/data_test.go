@@ -65,6 +65,30 @@ func TestDataPages(t *testing.T) {
 	b.sees("Changes in 7 days")
 	looked(t, b, "data")
 
+	b.click(`a[href="/ui/records?connection=one&stream=items"]`)
+	b.until(`document.querySelectorAll(".sift .plot rect.accent").length === 1`)
+	b.click(`[data-drawer]`)
+	b.until(`document.querySelector("#drawer").open && document.querySelector("#drawer dl") !== null`)
+	looked(t, b, "drawer")
+	b.click(`#drawer button`)
+	b.until(`!document.querySelector("#drawer").open`)
+	field := eval[string](b, `document.querySelector(".sieves input[name^='min.']:not([type=date])").name`)
+	b.click(`.sift input[name="` + field + `"]`)
+	b.do(chromedp.KeyEvent("51"))
+	eval[any](b, `document.querySelector(".sieves input[name=col]").checked = true`)
+	looked(t, b, "filters")
+	b.click(`.sift button.primary`)
+	b.until(`location.search.includes("` + field + `=51") && document.querySelector(".sift .plot") !== null`)
+	b.sees("of 60 records in items")
+	if n := eval[int](b, `document.querySelectorAll("table.records tbody tr").length`); n == 0 || n > 10 {
+		t.Errorf("the filter leaves %d records", n)
+	}
+	looked(t, b, "filtered")
+	got := eval[string](b, `fetch(document.querySelector("a[download][href*=csv]").href).then((r) => r.text())`)
+	if n, rows := strings.Count(got, "\n"), eval[int](b, `document.querySelectorAll("table.records tbody tr").length`); n != rows+1 {
+		t.Errorf("the file of the view has %d lines for %d records", n, rows)
+	}
+
 	b.click(`.tabs a[href="/ui/data/sql"]`)
 	b.sees("one.items") // the table, once the copy is there
 	b.do(chromedp.SendKeys(chromedp.CSS(`#sql textarea`), `SELECT _version, length(_key) AS size, _key FROM one.items`))
@@ -77,7 +101,7 @@ func TestDataPages(t *testing.T) {
 	b.do(chromedp.SendKeys(chromedp.CSS(`input[name=name]`), "sizes"))
 	b.click(`form[hx-post="/ui/data/sql/save"] button`)
 	b.until(`location.search === "?saved=sizes" && document.querySelector("#found table") !== null`) // it runs by itself
-	got := eval[string](b, `fetch(document.querySelector("#found a[download]").href).then((r) => r.text())`)
+	got = eval[string](b, `fetch(document.querySelector("#found a[download]").href).then((r) => r.text())`)
 	if lines := strings.Split(strings.TrimSpace(got), "\n"); len(lines) != 61 || lines[0] != "_version,size,_key" {
 		t.Errorf("the file has %d lines: %.200s", len(lines), got)
 	}

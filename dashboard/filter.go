@@ -1,0 +1,332 @@
+package dashboard
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/web"
+	"github.com/sluicehost/sluice/store"
+)
+
+// The bounds of filters: fields that the form offers, and bars of the histogram.
+const (
+	offered    = 24
+	maxFilters = 3 * offered
+	timeBars   = 60
+	maxDays    = 5000 // that a histogram reads
+)
+
+// A condition is one field of the form that was filled in: is, min or max of a column.
+type condition struct{ Kind, Column, Value string }
+
+// conditionsOf reads the filters of an address, such as min.amount=3.
+func conditionsOf(c *fiber.Ctx) ([]condition, error) {
+	var out []condition
+	for k, v := range c.Context().QueryArgs().All() {
+		kind, column, ok := strings.Cut(string(k), ".")
+		value := strings.TrimSpace(string(v))
+		if !ok || value == "" || !slices.Contains([]string{"is", "min", "max"}, kind) {
+			continue
+		}
+		if len(value) > maxFind || len(column) > 128 || !isText(column+value) || len(out) == maxFilters {
+			return nil, web.Invalid(web.Field{Path: "query", Rule: "at most 72 filters of 256 bytes"})
+		}
+		out = append(out, condition{kind, column, value})
+	}
+	return out, nil
+}
+
+// A recordView is a stream as filters leave it, as SQL.
+type recordView struct {
+	table host.Table
+	where []string
+	wrong string // a filter that cannot be meant, in a sentence
+}
+
+// committed is the time at which a record was stored, which every table has.
+const committed = "_committed_at"
+
+// isText reports whether a text may stand in a statement.
+func isText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
+
+// quoted is a name in SQL, and literal a text.
+func quoted(name string) string  { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+func literal(text string) string { return `'` + strings.ReplaceAll(text, `'`, `''`) + `'` }
+
+// viewOf is the table of a stream under conditions. What no column has is left out.
+func viewOf(ctx context.Context, queries host.Queries, connection store.ConnectionID, stream string, conditions []condition, find string) (v recordView, err error) {
+	tables, err := queries.Tables(ctx, []store.ConnectionID{connection})
+	if err != nil {
+		return v, err
+	}
+	i := slices.IndexFunc(tables, func(t host.Table) bool { return t.Stream == stream })
+	if i < 0 {
+		return v, store.ErrNotFound
+	}
+	v.table = tables[i]
+	for _, c := range conditions {
+		if sql, ok := c.sql(v.typeOf(c.Column)); ok {
+			v.where = append(v.where, sql)
+		} else {
+			v.wrong = "The filter of " + c.Column + " was left out: " + c.rule(v.typeOf(c.Column)) + "."
+		}
+	}
+	if find != "" {
+		any := []string{contains("_key", find)}
+		for _, c := range v.table.Columns[:min(len(v.table.Columns), offered*4)] {
+			any = append(any, contains(quoted(c.Name), find))
+		}
+		v.where = append(v.where, "("+strings.Join(any, " OR ")+")")
+	}
+	return v, nil
+}
+
+// typeOf is the type of a column, "" for none.
+func (v recordView) typeOf(column string) string {
+	if column == committed {
+		return "time"
+	}
+	for _, c := range v.table.Columns {
+		if c.Name == column {
+			return cmp.Or(c.Type, "text")
+		}
+	}
+	return ""
+}
+
+func contains(column, text string) string {
+	return "instr(lower(CAST(" + column + " AS TEXT)), lower(" + literal(text) + ")) > 0"
+}
+
+// rule says what a filter of a type has to be.
+func (c condition) rule(typ string) string {
+	switch typ {
+	case "":
+		return "there is no such field"
+	case "integer", "number":
+		return "it is a number"
+	case "time":
+		return "it is a day such as 2026-01-31"
+	case "boolean":
+		return "it is true or false"
+	}
+	return "it is a text"
+}
+
+// sql is the condition over a column of a type; false when it does not fit.
+func (c condition) sql(typ string) (string, bool) {
+	name := quoted(c.Column)
+	switch typ {
+	case "integer", "number":
+		n, err := strconv.ParseFloat(c.Value, 64)
+		op := map[string]string{"min": " >= ", "max": " <= ", "is": " = "}[c.Kind]
+		return name + op + strconv.FormatFloat(n, 'g', -1, 64), err == nil && finite(n)
+	case "time":
+		day, err := time.Parse(time.DateOnly, c.Value)
+		if c.Kind == "max" {
+			return name + " < " + literal(day.AddDate(0, 0, 1).Format(time.DateOnly)), err == nil
+		}
+		return name + " >= " + literal(c.Value), err == nil && c.Kind == "min"
+	case "boolean":
+		return name + " = " + map[string]string{"true": "1", "false": "0"}[c.Value], c.Kind == "is" && (c.Value == "true" || c.Value == "false")
+	case "":
+		return "", false
+	}
+	return contains(name, c.Value), c.Kind == "is"
+}
+
+// from is the view behind a SELECT.
+func (v recordView) from() string {
+	if len(v.where) == 0 {
+		return " FROM " + v.table.Name
+	}
+	return " FROM " + v.table.Name + " WHERE " + strings.Join(v.where, " AND ")
+}
+
+// readView fills the page with the records that filters leave.
+func (u *recordUI) readView(ctx context.Context, b *recordsBody, conditions []condition, skip int64) error {
+	v, err := viewOf(ctx, u.queries, store.ConnectionID(b.Connection), b.Stream, conditions, b.Find)
+	if err != nil {
+		return err
+	}
+	b.Wrong = v.wrong
+	order, descending := strings.CutPrefix(b.Order, "-")
+	b.Descending = descending
+	by := map[string]string{"key": "_key"}[order]
+	by = cmp.Or(by, "_version")
+	if descending {
+		by += " DESC"
+	}
+	all, err := u.queries.Query(ctx, host.Query{SQL: "SELECT count(*)" + v.from()})
+	if err != nil {
+		return err
+	}
+	keys, err := u.queries.Query(ctx, host.Query{Rows: recordsPage + 1,
+		SQL: fmt.Sprintf("SELECT _key%s ORDER BY %s LIMIT %d OFFSET %d", v.from(), by, recordsPage+1, skip)})
+	if err != nil {
+		return err
+	}
+	if len(all.Rows) == 1 && len(all.Rows[0]) == 1 {
+		b.Matching, _ = strconv.ParseUint(string(all.Rows[0][0]), 10, 64)
+	}
+	var records []store.Record
+	for _, row := range keys.Rows[:min(len(keys.Rows), recordsPage)] {
+		var key string
+		if len(row) != 1 || json.Unmarshal(row[0], &key) != nil {
+			continue
+		}
+		r, err := u.stored.Record(ctx, store.ConnectionID(b.Connection), store.Stream(b.Stream), key)
+		if err != nil {
+			continue // it went away meanwhile
+		}
+		records = append(records, r)
+	}
+	if b.Next = ""; len(keys.Rows) > recordsPage {
+		b.Next = strconv.FormatInt(skip+recordsPage, 10)
+	}
+	if sql := "SELECT *" + v.from() + " ORDER BY " + by; len(sql) <= maxStatement {
+		b.SQL = sql
+	}
+	b.table(records)
+	return nil
+}
+
+// A filterField is what the form asks about a column.
+type filterField struct {
+	Name, Type    string
+	Is, Min, Max  string
+	Chosen, Taken bool // it is a column of the table; it has a filter
+}
+
+// filterBody is the form of filters, and when the records came.
+type filterBody struct {
+	recordsBody
+	Fields []filterField
+	Times  []string // columns that the histogram can go by
+	Plot   *plot
+	Open   bool
+}
+
+// filters is the part of the page that needs the copy for queries.
+func (u *recordUI) filters(c *fiber.Ctx) error {
+	b, err := u.recordsOf(c)
+	if err != nil {
+		return err
+	}
+	f := filterBody{recordsBody: b}
+	conditions, err := conditionsOf(c)
+	if err != nil {
+		return err
+	}
+	ctx := web.Context(c)
+	v, err := viewOf(ctx, u.queries, store.ConnectionID(b.Connection), b.Stream, conditions, b.Find)
+	if err != nil {
+		return err
+	}
+	f.Open = len(conditions) > 0
+	f.offer(v, conditions)
+	if !slices.Contains(f.Times, f.By) {
+		f.By = f.Times[len(f.Times)-1]
+	}
+	if f.Plot, err = u.histogram(ctx, v, f.By, b.address(conditions)); err != nil {
+		return err
+	}
+	return u.write(c, "records", "filters", f)
+}
+
+// offer makes the fields of the form; the time of storing is one of them.
+func (f *filterBody) offer(v recordView, conditions []condition) {
+	f.Times = []string{committed}
+	columns := append(slices.Clone(v.table.Columns[:min(len(v.table.Columns), offered)]), host.QueryColumn{Name: committed, Type: "time"})
+	for _, c := range columns {
+		x := filterField{Name: c.Name, Type: cmp.Or(c.Type, "text"), Chosen: slices.Contains(f.Chosen, c.Name)}
+		for _, have := range conditions {
+			if have.Column == c.Name {
+				*map[string]*string{"is": &x.Is, "min": &x.Min, "max": &x.Max}[have.Kind] = have.Value
+				x.Taken = true
+			}
+		}
+		if x.Type == "time" && c.Name != committed {
+			f.Times = append(f.Times, c.Name)
+		}
+		f.Fields = append(f.Fields, x)
+	}
+}
+
+// address is the query of the page with conditions.
+func (b recordsBody) address(conditions []condition) url.Values {
+	q := url.Values{"connection": {b.Connection}, "stream": {b.Stream}, "order": {b.Order}}
+	if b.Find != "" {
+		q.Set("find", b.Find)
+	}
+	if len(b.Chosen) > 0 {
+		q["col"] = b.Chosen
+	}
+	if b.By != "" {
+		q.Set("by", b.By)
+	}
+	for _, c := range conditions {
+		q.Set(c.Kind+"."+c.Column, c.Value)
+	}
+	return q
+}
+
+// histogram counts the records of a view by days, and draws as many bars as fit. A bar
+// leads to its records.
+func (u *recordUI) histogram(ctx context.Context, v recordView, by string, at url.Values) (*plot, error) {
+	day := "substr(" + quoted(by) + ", 1, 10)"
+	r, err := u.queries.Query(ctx, host.Query{Rows: maxDays, SQL: "SELECT " + day + ", count(*)" + v.from() + " GROUP BY 1 ORDER BY 1"})
+	if err != nil {
+		return nil, err
+	}
+	type counted struct {
+		day time.Time
+		n   float64
+	}
+	var days []counted
+	for _, row := range r.Rows {
+		t, ok := instant(row[0])
+		n, isNumber := numeric(row[1])
+		if ok && isNumber && t.Year() > 0 && t.Year() < 10000 {
+			days = append(days, counted{t, n})
+		}
+	}
+	if len(days) == 0 {
+		return nil, nil
+	}
+	first, last := days[0].day, days[len(days)-1].day
+	span := int(last.Sub(first).Hours()/24) + 1
+	wide := (span + timeBars - 1) / timeBars
+	of := make([]amount, (span+wide-1)/wide)
+	for _, d := range days {
+		of[int(d.day.Sub(first).Hours()/24)/wide].Value += d.n
+	}
+	for i := range of {
+		from := first.AddDate(0, 0, i*wide)
+		until := from.AddDate(0, 0, wide-1)
+		of[i].Tone, of[i].Text = "accent", plural(int64(of[i].Value), "record")+", "+from.Format("2 Jan 2006")
+		if wide > 1 {
+			of[i].Text += " to " + until.Format("2 Jan 2006")
+		}
+		if of[i].Value > 0 {
+			at.Set("min."+by, from.Format(time.DateOnly))
+			at.Set("max."+by, until.Format(time.DateOnly))
+			at.Set("by", by)
+			of[i].Link = "/ui/records?" + at.Encode()
+		}
+	}
+	p := barsOf("Records by time", plotWidth, plotHeight, of)
+	p.First, p.Last = first.Format("2 Jan 2006"), last.Format("2 Jan 2006")
+	return &p, nil
+}
