@@ -25,6 +25,7 @@ type Host interface {
 	Queries      // ask with SQL about what was collected
 	Searcher     // find records by their words
 	Destinations // keep databases and files up to date with what was collected
+	Assistants   // let programs of others read a part of what was collected
 	System       // the host itself: information, readiness, audit log
 	Views        // look at the browsers of runs
 	// Authorizations have servers give out tokens for secrets.

@@ -24,6 +24,9 @@ const (
 	Destinations Kind = "destination" // by name
 	Delivered    Kind = "delivered"   // how destinations stand, by name
 	SavedQueries Kind = "saved-query" // that owners keep, by name
+	Assistants   Kind = "assistant"   // by name
+	// AssistantCalls are by the assistant's id and the number of the call.
+	AssistantCalls Kind = "assistant-call"
 )
 
 // A Document is a small JSON value that belongs to no run: a schedule, an API

@@ -15,18 +15,19 @@ const Owner = "owner"
 const (
 	REST = "rest"
 	UI   = "ui"
+	MCP  = "mcp"
 )
 
 // A Principal is who asks, and what they may. It holds no credential. It is
 // not changed once it was made, and may be kept.
 type Principal struct {
-	ID     string // key:<keyId> or owner
+	ID     string // key:<keyId>, assistant:<name> or owner
 	Scopes Scopes
 	// Connections are the only ones that it sees; nil is all.
 	Connections []store.ConnectionID
 	// Test: only conformance connectors and connections in mode test.
 	Test      bool
-	Transport string // REST or UI
+	Transport string // REST, UI or MCP
 	Address   string // remote address, "" for the local socket
 	RequestID string
 	// ExpiresAt is when its credential ends at the latest; zero is never.
@@ -70,6 +71,14 @@ func (p *Principal) SessionName() string {
 		return ""
 	}
 	return p.credential
+}
+
+// AssistantPrefix is how the ids of assistants begin.
+const AssistantPrefix = "assistant:"
+
+// OfAssistant is an assistant, which has no scope.
+func OfAssistant(name string) *Principal {
+	return &Principal{ID: AssistantPrefix + name, Connections: []store.ConnectionID{}, Transport: MCP}
 }
 
 // OfSocket is the owner at the local socket, whose file mode is the credential.

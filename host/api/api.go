@@ -27,6 +27,7 @@ type Options struct {
 	Access   *access.Access
 	Streams  *stream.Hub
 	Webhooks *webhook.Hooks
+	Door     Door // of assistants
 	// PublicURL is how clients reach the host, without a slash at the end; "" is what
 	// they sent as Host.
 	PublicURL string
@@ -80,6 +81,7 @@ func New(o Options) (*API, error) {
 		&recordAPI{find, o.Store, o.Store, h, places, o.Log},
 		&stateAPI{find, h, o.Store},
 		&destinationAPI{h},
+		&assistantAPI{h, o.Door, base},
 		&queryAPI{find, h},
 		&searchAPI{find, h},
 		&keyAPI{o.Access.Keys, h},

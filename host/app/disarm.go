@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/host/access"
+	"github.com/sluicehost/sluice/host/assistant"
 	"github.com/sluicehost/sluice/host/destination"
 	"github.com/sluicehost/sluice/host/schedule"
 	"github.com/sluicehost/sluice/store/drivers"
@@ -22,7 +23,7 @@ type RestoreOptions struct {
 
 // Disarmed says what of a restored host does not go on by itself.
 type Disarmed struct {
-	KeysRevoked        int `json:"keys_revoked"`
+	KeysRevoked        int `json:"keys_revoked"` // tokens of assistants among them
 	SchedulesPaused    int `json:"schedules_paused"`
 	DestinationsPaused int `json:"destinations_paused"` // always: they belong to the host that was
 }
@@ -44,7 +45,12 @@ func disarm(ctx context.Context, dir string, o RestoreOptions) (d Disarmed, err 
 		}
 	}
 	if !o.KeepKeys {
-		d.KeysRevoked, err = access.RevokeAll(ctx, s, time.Now())
+		if d.KeysRevoked, err = access.RevokeAll(ctx, s, time.Now()); err != nil {
+			return d, err
+		}
+		var tokens int
+		tokens, err = assistant.RevokeAll(ctx, s, time.Now())
+		d.KeysRevoked += tokens
 	}
 	return d, err
 }

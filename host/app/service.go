@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/assistant"
 	"github.com/sluicehost/sluice/host/controller"
 	"github.com/sluicehost/sluice/host/destination"
 	"github.com/sluicehost/sluice/host/interaction"
@@ -60,6 +61,7 @@ type Service struct {
 	*schedules
 	*backups
 	*destination.Feeds
+	*assistant.Door
 	*query.Mirror
 	*search.Indexes
 	*system
@@ -75,6 +77,10 @@ func (h *Host) Service(ctx context.Context, o ServiceOptions) (*Service, error) 
 	s := newService(h, o)
 	var err error
 	if s.Feeds, err = openDestinations(ctx, h.directory, h.SigningSecrets(), o); err != nil {
+		return nil, err
+	}
+	if s.Door, err = openAssistants(ctx, h.directory, s); err != nil {
+		s.Feeds.Close()
 		return nil, err
 	}
 	if err := s.temporaries.deleteLeftovers(ctx); err != nil {
@@ -128,6 +134,7 @@ func (s *Service) Close(ctx context.Context) {
 		s.clock.Quiesce()
 		s.authorizations.close()
 		s.views.views.Quiesce()
+		s.Door.CloseAssistants()
 		s.controller.Shutdown(ctx)
 		s.Feeds.Close()
 		if err := s.Mirror.Close(); err != nil {

@@ -52,6 +52,11 @@ const (
 	DestinationResumed  Action = "destination.resumed"
 	DestinationRebuilt  Action = "destination.rebuilt"
 	DestinationRemoved  Action = "destination.removed"
+	AssistantAdded      Action = "assistant.added"
+	AssistantRevoked    Action = "assistant.revoked"
+	AssistantApproved   Action = "assistant.approved" // one call of it, by its owner
+	AssistantDenied     Action = "assistant.denied"
+	AssistantCalled     Action = "assistant.called"
 	ConnectionChanged   Action = "connection.changed"
 	ConnectionDeleted   Action = "connection.deleted"
 	StateReset          Action = "state.reset"
@@ -74,6 +79,7 @@ var Actions = []Action{
 	LoginCreated, LoginFailed, SessionCreated, SessionEnded, KeyCreated, KeyRevoked, WebhookCreated, WebhookDeleted, WebhookDisabled, ScopeDenied,
 	ScheduleChanged, ScheduleDeleted, ConnectionChanged, ConnectionDeleted, StateReset, InteractionAnswered, RunSteered, ViewOpened,
 	DestinationAdded, DestinationPaused, DestinationResumed, DestinationRebuilt, DestinationRemoved,
+	AssistantAdded, AssistantRevoked, AssistantApproved, AssistantDenied, AssistantCalled,
 	ArtifactRead, WebhookRotated, WebhookTested, WebhookRedelivered,
 }
 

@@ -25,6 +25,7 @@ func (c *command) addCommands(root *cobra.Command) {
 		serveCommands{c}.serve(), keyCommands{c}.login(), scheduleCommands{c}.schedule(),
 		answerCommands{c}.answer(), steerCommands{c}.cancel(), steerCommands{c}.pause(),
 		steerCommands{c}.resume(), keyCommands{c}.keys(), webhookCommands{c}.webhooks(),
+		assistantCommands{c}.assistants(), mcpCommand{c}.mcp(),
 	)
 	group("grant", "Give, and take back:",
 		installCommands{c}.inspect(), connectCommands{c}.connect(), grantCommands{c}.grant(),
@@ -66,6 +67,7 @@ var habits = map[string][]string{
 	"schedule":    {"cron", "schedules", "every"},
 	"keys":        {"key", "token", "tokens", "apikey"},
 	"connect":     {"setup", "link"},
+	"assistants":  {"assistant", "ai", "llm", "agent"},
 	"webhooks":    {"webhook", "hooks", "notify"},
 }
 

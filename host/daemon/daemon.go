@@ -180,7 +180,7 @@ func (d *Daemon) listen(ctx context.Context, o Options, version string, m *telem
 			d.log.Error("audit_failed", "error", err)
 		}
 	}
-	so.Denied = d.denied()
+	so.Denied, so.Assistants = d.denied(), d.Service
 	if d.Host.DataDir != "" && d.pipe == nil {
 		so.Socket = filepath.Join(d.Host.DataDir, SocketName)
 	}
@@ -208,7 +208,7 @@ func (d *Daemon) mount(ctx context.Context, app *web.App, o Options, version str
 		"connections":           int64(cmp.Or(o.Server.Connections, web.DefaultConnections)),
 	})
 	d.API, err = api.New(api.Options{
-		Host: d.Service, Store: d.Host.Store, Access: app.Access(), Streams: d.streams, Webhooks: d.hooks,
+		Host: d.Service, Store: d.Host.Store, Access: app.Access(), Streams: d.streams, Webhooks: d.hooks, Door: d.Service,
 		PublicURL: o.Server.PublicURL, Version: version, Limits: limits, Browser: browser, Log: o.Host.Log,
 	})
 	if err != nil {

@@ -48,6 +48,8 @@ type Options struct {
 	// Proxies terminate TLS for us; X-Forwarded-For and -Proto of these alone are
 	// believed.
 	Proxies []netip.Prefix
+	// Assistants say who presents a token of theirs; nil: there are none.
+	Assistants Assistants
 	// ErrorPage shows a refusal to a person, for routes with Page; nil: as JSON.
 	ErrorPage func(c *fiber.Ctx, p *Problem) error
 	// Observe is told of every answer, for metrics; nil: nobody. The route is a
@@ -56,6 +58,13 @@ type Options struct {
 	// Denied is told of every request whose key lacks the scope; nil: nobody.
 	Denied func(who host.Principal, scope string)
 	Now    func() time.Time // nil: time.Now
+}
+
+// Assistants are those who may come in by routes for assistants. What they refuse is one of
+// the errors of host/access.
+type Assistants interface {
+	AuthenticateAssistant(token string) (name string, err error)
+	KnownAssistant(name string) error
 }
 
 // An App is the routes and what stands before them. Add routes, then use it; it

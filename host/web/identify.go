@@ -26,6 +26,9 @@ func (a *App) identify(c *fiber.Ctx, r *request) error {
 	if r.principal != nil {
 		return nil
 	}
+	if r.route != nil && r.route.Assistant {
+		return a.byAssistant(c, r)
+	}
 	if header := c.Get(fiber.HeaderAuthorization); header != "" {
 		return a.byKey(c, r, header)
 	}
@@ -58,6 +61,47 @@ func (a *App) byKey(c *fiber.Ctx, r *request, header string) error {
 		}
 	}
 	return err
+}
+
+// HeaderAssistant names the assistant that the owner at the local socket stands in for.
+const HeaderAssistant = "Sluice-Assistant"
+
+// byAssistant lets an assistant in. Its client is a program: what a browser sends on behalf
+// of a page of somebody else is refused whatever token comes with it.
+func (a *App) byAssistant(c *fiber.Ctx, r *request) error {
+	if err := sameOrigin(c, r, false); err != nil {
+		return err
+	}
+	if a.o.Assistants == nil {
+		return access.ErrUnauthenticated
+	}
+	header, name := c.Get(fiber.HeaderAuthorization), ""
+	var err error
+	if header == "" && r.socket {
+		if err := a.bySocket(c, r); err != nil {
+			return err
+		}
+		name = strings.Clone(c.Get(HeaderAssistant))
+		err = a.o.Assistants.KnownAssistant(name)
+	} else {
+		scheme, token, _ := strings.Cut(header, " ")
+		if err = access.ErrUnauthenticated; strings.EqualFold(scheme, "Bearer") {
+			name, err = a.o.Assistants.AuthenticateAssistant(token)
+		}
+	}
+	if err != nil {
+		if header != "" && unauthenticated(err) && !r.socket { // without a header addressRate did
+			if err := a.o.Access.PerAddress.Take(addressName(r.address)); err != nil {
+				return err
+			}
+		}
+		return err
+	}
+	p := access.OfAssistant(name)
+	if err := a.o.Access.PerKey.Take(p.ID); err != nil {
+		return err
+	}
+	return r.setPrincipal(p)
 }
 
 // bySocket lets the owner in: nobody else can open the socket. A proxy that hands

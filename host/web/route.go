@@ -29,6 +29,9 @@ type Route struct {
 	Open bool
 	// Owner: the owner only, by session or local socket; a key is 403.
 	Owner bool
+	// Assistant: assistants only, each by its own token, which opens nothing else; or
+	// the owner at the local socket, who names one in HeaderAssistant.
+	Assistant bool
 	// Whole: it is about every connection at once. Keys that are for some, and test
 	// keys, are 403.
 	Whole bool
@@ -77,6 +80,8 @@ func (a *App) check(r Route) {
 		at("no such method")
 	case !strings.HasPrefix(r.Path, "/") || strings.Contains(r.Verb, "/"):
 		at("path")
+	case r.Assistant && (r.Open || r.Owner || r.Scope != "" || r.Keyed):
+		at("is for assistants, and for others")
 	case r.Open && (r.Scope != "" || r.Owner || r.Whole):
 		at("open, and wants a principal")
 	case r.Keyed && (r.Method == "GET" || r.Open || r.Stream):

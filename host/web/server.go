@@ -51,7 +51,7 @@ func OpenServer(ctx context.Context, o ServerOptions) (*Server, error) {
 	}
 	s.app = New(Options{
 		Access: s.access, Log: s.o.Log, Hosts: s.o.hosts(s.c, s.private, s.Addresses()), Proxies: s.c.proxies,
-		ErrorPage: o.ErrorPage, Observe: o.Observe, Denied: o.Denied, Now: s.o.Now,
+		ErrorPage: o.ErrorPage, Observe: o.Observe, Denied: o.Denied, Assistants: o.Assistants, Now: s.o.Now,
 	})
 	s.routes()
 	for _, mount := range o.Mount {

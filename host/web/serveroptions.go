@@ -72,6 +72,8 @@ type ServerOptions struct {
 	MetricsOpen bool
 	// Audit is told of logins; nil: nobody. outcome is done or refused.
 	Audit func(action, outcome, requestID, address string)
+	// Assistants say who presents a token of theirs; nil: there are none.
+	Assistants Assistants
 	// Denied is told of requests whose key lacks the scope; nil: nobody.
 	Denied    func(who host.Principal, scope string)
 	ErrorPage func(*fiber.Ctx, *Problem) error

@@ -33,6 +33,7 @@ type Client struct {
 	*transport
 	artifactClient
 	assistanceClient
+	assistantClient
 	auditClient
 	authorizationClient
 	connectionClient
@@ -54,7 +55,7 @@ type Client struct {
 
 func newClient(t *transport) *Client {
 	return &Client{
-		t, artifactClient{t}, assistanceClient{t}, auditClient{t}, authorizationClient{t}, connectionClient{t}, connectorClient{t}, destinationClient{t},
+		t, artifactClient{t}, assistanceClient{t}, assistantClient{t}, auditClient{t}, authorizationClient{t}, connectionClient{t}, connectorClient{t}, destinationClient{t},
 		eventClient{t}, grantClient{t}, keyClient{t}, queryClient{t}, recordClient{t}, runClient{t}, scheduleClient{t}, searchClient{t}, secretClient{t}, stateClient{t},
 		systemClient{t}, webhookClient{t},
 	}
@@ -63,6 +64,7 @@ func newClient(t *transport) *Client {
 // The resources, each with its calls.
 type (
 	artifactClient    struct{ *transport }
+	assistantClient   struct{ *transport }
 	assistanceClient  struct{ *transport }
 	auditClient       struct{ *transport }
 	connectionClient  struct{ *transport }
@@ -100,6 +102,7 @@ var (
 	_ host.Secrets     = (*Client)(nil)
 	_ host.Schedules   = (*Client)(nil)
 	_ host.Backups     = (*Client)(nil)
+	_ host.Assistants  = (*Client)(nil)
 )
 
 // Bounds of answers, in bytes.

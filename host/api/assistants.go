@@ -1,0 +1,208 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"strconv"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/access"
+	"github.com/sluicehost/sluice/host/web"
+)
+
+// Door answers requests of assistants by MCP. base is how the client reaches the host.
+type Door interface {
+	Serve(w http.ResponseWriter, r *http.Request, assistant, base string)
+}
+
+// assistantAPI has the routes of assistants. Those under /v1 are the owner's; /mcp is the
+// assistants' own, and the only one.
+type assistantAPI struct {
+	assistants host.Assistants
+	door       Door
+	base       baseURL
+}
+
+// decided is what an owner says to a call that waits.
+type decided struct {
+	Approve bool `json:"approve"`
+}
+
+func (a *assistantAPI) routes() []route {
+	one := "/v1/assistants/:name"
+	return documented("api.md#assistants", []route{
+		{Route: web.Route{Method: "GET", Path: "/v1/assistants", Owner: true, Handle: a.list},
+			summary: "List assistants and what each may see", query: paging, answer: web.List[host.Assistant]{}},
+		{Route: web.Route{Method: "POST", Path: "/v1/assistants", Owner: true, Handle: a.add},
+			summary: "Make an assistant; its token is shown once", body: host.NewAssistant{}, answer: host.Assistant{}, status: 201,
+			codes: []string{"conflict"}},
+		{Route: web.Route{Method: "GET", Path: one, Owner: true, Handle: a.get},
+			summary: "One assistant", answer: host.Assistant{}},
+		{Route: web.Route{Method: "POST", Path: one, Verb: "revoke", Owner: true, Keyed: true, Handle: a.revoke},
+			summary: "End an assistant at once", answer: host.Assistant{}},
+		{Route: web.Route{Method: "GET", Path: one + "/calls", Owner: true, Handle: a.calls},
+			summary: "What an assistant called, newest first; those that wait for a yes before all", query: paging,
+			answer: web.List[host.AssistantCall]{}},
+		{Route: web.Route{Method: "POST", Path: one + "/calls/:callId", Verb: "decide", Owner: true, Handle: a.decide},
+			summary: "Say yes or no to a call that waits", body: decided{}},
+		{Route: web.Route{Method: "POST", Path: "/mcp", Assistant: true, Handle: a.serve},
+			summary: "One message of an assistant by MCP, with its own token", body: map[string]any{}, answer: map[string]any{}, also: []int{202}},
+	})
+}
+
+func (a *assistantAPI) nameOf(c *fiber.Ctx) (string, error) {
+	name, err := web.Param(c, "name")
+	if err != nil || !abi.IsSlug(name) {
+		return "", web.NotFound()
+	}
+	return name, nil
+}
+
+func (a *assistantAPI) list(c *fiber.Ctx) error {
+	page, err := web.PageOf(c, 0, 0)
+	if err != nil {
+		return err
+	}
+	all, err := a.assistants.Assistants(web.Context(c))
+	if err != nil {
+		return err
+	}
+	return listed(c, page, all, func(x host.Assistant) string { return x.Name })
+}
+
+func (a *assistantAPI) add(c *fiber.Ctx) error {
+	var q host.NewAssistant
+	if err := web.Body(c, &q); err != nil {
+		return err
+	}
+	made, err := a.assistants.AddAssistant(web.Context(c), q)
+	if err != nil {
+		return err
+	}
+	return web.Created(c, "/v1/assistants/"+made.Name, made)
+}
+
+func (a *assistantAPI) get(c *fiber.Ctx) error {
+	name, err := a.nameOf(c)
+	if err != nil {
+		return err
+	}
+	found, err := a.assistants.Assistant(web.Context(c), name)
+	return web.Answer(c, found, err)
+}
+
+func (a *assistantAPI) revoke(c *fiber.Ctx) error {
+	name, err := a.nameOf(c)
+	if err != nil {
+		return err
+	}
+	found, err := a.assistants.RevokeAssistant(web.Context(c), name)
+	return web.Answer(c, found, err)
+}
+
+func (a *assistantAPI) calls(c *fiber.Ctx) error {
+	name, err := a.nameOf(c)
+	if err != nil {
+		return err
+	}
+	page, err := web.PageOf(c, 0, 0)
+	if err != nil {
+		return err
+	}
+	before := uint64(0)
+	if page.After != "" {
+		if before, err = strconv.ParseUint(page.After, 10, 64); err != nil {
+			return web.NewProblem(0, "invalid_cursor", "The cursor is not one of this list. Read from the beginning.")
+		}
+	}
+	calls, err := a.assistants.AssistantCalls(web.Context(c), name, before, page.Limit)
+	if err != nil {
+		return err
+	}
+	next := ""
+	if n := len(calls); n >= page.Limit && calls[n-1].Number > 1 {
+		next = strconv.FormatUint(calls[n-1].Number, 10)
+	}
+	return web.Listed(c, calls, next)
+}
+
+func (a *assistantAPI) decide(c *fiber.Ctx) error {
+	name, err := a.nameOf(c)
+	if err != nil {
+		return err
+	}
+	call, err := web.ID(c, "callId")
+	if err != nil {
+		return err
+	}
+	var q decided
+	if err := web.Body(c, &q); err != nil {
+		return err
+	}
+	return web.Done(c, a.assistants.DecideCall(web.Context(c), name, call, q.Approve))
+}
+
+// A reply is an answer of net/http that is kept until it is whole: answers by MCP are one
+// object of JSON here, never a stream.
+type reply struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (r *reply) Header() http.Header { return r.header }
+
+func (r *reply) WriteHeader(status int) {
+	if r.status == 0 {
+		r.status = status
+	}
+}
+
+func (r *reply) Write(p []byte) (int, error) {
+	r.WriteHeader(http.StatusOK)
+	return r.body.Write(p)
+}
+
+// passed are the headers of a request that the protocol has.
+var passed = []string{"Content-Type", "Accept", "Mcp-Protocol-Version", "Mcp-Method", "Mcp-Name"}
+
+// serve hands a request to the door. Nothing of it but its body and the headers of the
+// protocol get there: no credential, no cookie.
+func (a *assistantAPI) serve(c *fiber.Ctx) error {
+	body, err := web.RawBody(c)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(web.PollContext(c))
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "/mcp", bytes.NewReader(bytes.Clone(body)))
+	if err != nil {
+		return err
+	}
+	for _, name := range passed {
+		if v := string(c.Request().Header.Peek(name)); v != "" {
+			r.Header.Set(name, v)
+		}
+	}
+	name, _ := cutAssistant(web.Principal(c).ID)
+	w := &reply{header: http.Header{}}
+	a.door.Serve(w, r, name, a.base.of(c))
+	for _, h := range []string{"Content-Type", "Allow"} {
+		if v := w.header.Get(h); v != "" {
+			c.Set(h, v)
+		}
+	}
+	c.Status(max(w.status, http.StatusOK))
+	return c.Send(w.body.Bytes())
+}
+
+func cutAssistant(id string) (name string, ok bool) {
+	if len(id) <= len(access.AssistantPrefix) {
+		return "", false
+	}
+	return id[len(access.AssistantPrefix):], true
+}

@@ -1,0 +1,123 @@
+package api_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicehost/sluice/host/access"
+	"github.com/sluicehost/sluice/store"
+)
+
+// collectedBy is a connection that has a stream to grant.
+func collectedBy(t *testing.T, id store.ConnectionID) {
+	t.Helper()
+	err := theStore().PutConnection(t.Context(), store.Connection{ID: id, CreatedAt: time.Now(), Manifest: json.RawMessage(
+		`{"protocol_version":"0.1.0","connector_id":"https://example.org/x","version":"1.0.0","display_name":"X","streams":[
+ {"name":"rows","semantics":"mutable_state","primary_key":["id"],"schema":{"type":"object","properties":{"id":{"type":"string"}}}}]}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := theStore().DeleteConnection(context.WithoutCancel(t.Context()), id, true); err != nil {
+			t.Log(err)
+		}
+	})
+}
+
+const ping = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"runs","arguments":{}}}`
+
+func asked(token string) []option {
+	return []option{header("Authorization", "Bearer "+token), header("Content-Type", "application/json"), header("Accept", "application/json, text/event-stream"), header("Mcp-Protocol-Version", "2025-11-25")}
+}
+
+// An assistant's token opens /mcp and nothing else, and nothing else opens /mcp.
+func TestAssistants(t *testing.T) {
+	c := served(t)
+	collectedBy(t, "for-assistants")
+	nobody := c.as("")
+	own, _ := session(t, c.base)
+	at := "/v1/assistants"
+	grant := object{"name": "notes", "connections": []object{{"connectionId": "for-assistants"}}}
+	c.do("POST", at, grant).want(403, "forbidden")
+	c.do("GET", at, nil).want(403, "forbidden")
+	nobody.do("POST", at, object{"name": "notes"}, own...).want(400, "validation_error")
+	nobody.do("POST", at, object{"name": "notes", "connections": []object{{"connectionId": "none"}}}, own...).want(400, "validation_error")
+	made := nobody.do("POST", at, grant, own...).want(201)
+	token := made.text("token")
+	if !strings.HasPrefix(token, "sla_") || made.header.Get("Location") != at+"/notes" {
+		t.Fatalf("%v %s", made.header, made.body)
+	}
+	nobody.do("POST", at, grant, own...).want(409, "conflict")
+	for _, r := range table(t) {
+		if r.Open {
+			continue
+		}
+		var body any
+		if writes(r) {
+			body = "{}"
+		}
+		nobody.do(r.Method, filled(r), body, header("Authorization", "Bearer "+token)).want(401)
+	}
+	nobody.do("GET", "/ui/", nil, header("Authorization", "Bearer "+token), header("Accept", "application/json")).want(303) // to the login
+
+	if a := nobody.do("POST", "/mcp", ping, asked(token)...).want(200); !strings.Contains(string(a.body), `"structuredContent":{"runs":`) {
+		t.Errorf("%s", a.body)
+	}
+	nobody.do("POST", "/mcp", ping, asked(key(t, access.NewKey{Scopes: all}))...).want(401, "unauthenticated")
+	nobody.do("POST", "/mcp", ping, own...).want(401, "unauthenticated")
+	nobody.do("POST", "/mcp", ping, append(own, header("Sluice-Assistant", "notes"))...).want(401, "unauthenticated")
+	nobody.do("POST", "/mcp", ping, append(asked(token), header("Origin", "https://evil.example"))...).want(403, "origin_not_allowed")
+	nobody.do("POST", "/mcp", ping, append(asked(token), header("Sec-Fetch-Site", "cross-site"))...).want(403, "origin_not_allowed")
+	nobody.do("POST", "/mcp", ping, append(asked(token), func(r *http.Request) { r.Host = "evil.example" })...).want(421, "host_not_allowed")
+	nobody.do("GET", "/mcp", nil, asked(token)...).want(405, "method_not_allowed")
+	nobody.do("DELETE", "/mcp", nil, asked(token)...).want(405, "method_not_allowed")
+	nobody.do("POST", "/mcp", `"`+strings.Repeat("x", 2<<20)+`"`, asked(token)...).want(413)
+
+	if a := nobody.do("GET", at, nil, own...).want(200); strings.Contains(string(a.body), "sla_") {
+		t.Errorf("%s", a.body)
+	}
+	if a := nobody.do("GET", at+"/notes", nil, own...).want(200); a.text("status") != "active" {
+		t.Errorf("%s", a.body)
+	}
+	nobody.do("GET", at+"/none", nil, own...).want(404, "not_found")
+	if a := nobody.do("GET", at+"/notes/calls", nil, own...).want(200); !strings.Contains(string(a.body), `"tool":"runs"`) {
+		t.Errorf("%s", a.body)
+	}
+	nobody.do("GET", at+"/none/calls", nil, own...).want(404, "not_found")
+	nobody.do("POST", at+"/notes/calls/call_none:decide", object{"approve": true}, own...).want(404, "not_found")
+	nobody.do("POST", at+"/notes:revoke", nil, own...).want(200)
+	nobody.do("POST", "/mcp", ping, asked(token)...).want(401, "key_revoked")
+}
+
+// A call that wants a yes waits for it, over HTTP too.
+func TestAssistantAsks(t *testing.T) {
+	c := served(t)
+	collectedBy(t, "for-asking")
+	nobody := c.as("")
+	own, _ := session(t, c.base)
+	token := nobody.do("POST", "/v1/assistants", object{"name": "asks", "ask": true, "connections": []object{{"connectionId": "for-asking"}}}, own...).want(201).text("token")
+	answered := make(chan string, 1)
+	go func() {
+		a, err := nobody.try("POST", "/mcp", ping, asked(token)...)
+		if err != nil {
+			answered <- err.Error()
+			return
+		}
+		answered <- string(a.body)
+	}()
+	var calls struct {
+		Data []struct{ CallID, Outcome string }
+	}
+	eventually(t, "a call waits", func() bool {
+		a := nobody.do("GET", "/v1/assistants/asks/calls", nil, own...).want(200)
+		return json.Unmarshal(a.body, &calls) == nil && len(calls.Data) == 1 && calls.Data[0].Outcome == "waiting"
+	})
+	nobody.do("POST", "/v1/assistants/asks/calls/"+calls.Data[0].CallID+":decide", object{"approve": true}, own...).want(204)
+	if got := <-answered; !strings.Contains(got, `"structuredContent"`) {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,77 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/sluicehost/sluice/host"
+)
+
+// AddAssistant implements host.Assistants.
+func (c assistantClient) AddAssistant(ctx context.Context, q host.NewAssistant) (a host.Assistant, err error) {
+	err = c.call(ctx, http.MethodPost, at("assistants"), nil, q, &a)
+	return a, err
+}
+
+// Assistants implements host.Assistants.
+func (c assistantClient) Assistants(ctx context.Context) ([]host.Assistant, error) {
+	return all[host.Assistant](ctx, c.transport, at("assistants"), nil)
+}
+
+// Assistant implements host.Assistants.
+func (c assistantClient) Assistant(ctx context.Context, name string) (a host.Assistant, err error) {
+	err = c.get(ctx, at("assistants", name), nil, &a)
+	return a, err
+}
+
+// RevokeAssistant implements host.Assistants.
+func (c assistantClient) RevokeAssistant(ctx context.Context, name string) (a host.Assistant, err error) {
+	err = c.call(ctx, http.MethodPost, at("assistants", name)+":revoke", nil, nil, &a)
+	return a, err
+}
+
+// AssistantCalls implements host.Assistants.
+func (c assistantClient) AssistantCalls(ctx context.Context, name string, before uint64, limit int) ([]host.AssistantCall, error) {
+	out := []host.AssistantCall{}
+	for len(out) < limit {
+		q := url.Values{"limit": {strconv.Itoa(min(limit-len(out), page))}}
+		if before > 0 {
+			q.Set("cursor", strconv.FormatUint(before, 10))
+		}
+		var got list[host.AssistantCall]
+		if err := c.get(ctx, at("assistants", name, "calls"), q, &got); err != nil {
+			return nil, err
+		}
+		out = append(out, got.Data...)
+		if got.NextCursor == nil || *got.NextCursor == "" {
+			break
+		}
+		var err error
+		if before, err = strconv.ParseUint(*got.NextCursor, 10, 64); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// DecideCall implements host.Assistants.
+func (c assistantClient) DecideCall(ctx context.Context, name, call string, yes bool) error {
+	return c.call(ctx, http.MethodPost, at("assistants", name, "calls", call)+":decide", nil, map[string]bool{"approve": yes}, nil)
+}
+
+// MCP carries one message to the door for assistants, and returns what is answered, whatever
+// that is. On the local socket the owner may name the assistant that it is of; elsewhere
+// the key of the client is the assistant's token.
+func (c assistantClient) MCP(ctx context.Context, header http.Header, body []byte) (status int, answer []byte, err error) {
+	res, err := c.send(ctx, http.MethodPost, "/mcp", nil, header, bytes.NewReader(body))
+	if err != nil {
+		return 0, nil, err
+	}
+	defer res.Body.Close()
+	answer, err = io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	return res.StatusCode, answer, err
+}

@@ -1,0 +1,249 @@
+package assistant
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/store"
+)
+
+// The bounds of what is kept of calls.
+const (
+	keptCalls   = 10_000 // of one assistant, beside the audit log
+	keptFor     = 90 * 24 * time.Hour
+	unwritten   = 1000 // calls that may be on their way to the log
+	batchCalls  = 200
+	againAfter  = time.Second
+	writeWithin = 30 * time.Second
+)
+
+// errNotWritten: calls cannot be written down, so there are none.
+var errNotWritten = errors.New("calls cannot be written down at present")
+
+// A book writes calls down, in the audit log and beside it, in their order. An answer does
+// not wait for the disk, but while the disk refuses, no call is answered.
+type book struct {
+	door *Door
+	wake chan struct{} // of capacity 1
+	quit chan struct{} // closed by close
+	done chan struct{}
+
+	mu      sync.Mutex // guards what follows
+	calls   []Call
+	written chan struct{} // closed, and replaced, when calls were written
+	failed  error         // what the last try ended with
+	closed  bool
+}
+
+func newBook(d *Door) *book {
+	b := &book{door: d, wake: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}), written: make(chan struct{})}
+	go b.loop()
+	return b
+}
+
+// ready refuses calls that could not be written down.
+func (b *book) ready() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.failed != nil || b.closed || len(b.calls) >= unwritten {
+		return errNotWritten
+	}
+	return nil
+}
+
+// add takes a call that is over.
+func (b *book) add(c Call) {
+	b.mu.Lock()
+	b.calls = append(b.calls, c)
+	b.mu.Unlock()
+	b.nudge()
+}
+
+func (b *book) nudge() {
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+}
+
+// flush waits until all calls so far are written down.
+func (b *book) flush(ctx context.Context) error {
+	for {
+		b.mu.Lock()
+		left, written, err := len(b.calls), b.written, b.failed
+		b.mu.Unlock()
+		if left == 0 {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("write calls of assistants down: %w", err)
+		}
+		select {
+		case <-written:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// close writes what is left, once.
+func (b *book) close() {
+	b.mu.Lock()
+	closed := b.closed
+	b.closed = true
+	b.mu.Unlock()
+	if !closed {
+		close(b.quit)
+	}
+	<-b.done
+}
+
+func (b *book) loop() {
+	defer close(b.done)
+	for {
+		select {
+		case <-b.wake:
+		case <-b.quit:
+			for b.batch() && b.broken() == nil {
+			}
+			return
+		}
+		for b.batch() {
+			if b.broken() == nil {
+				continue
+			}
+			select {
+			case <-time.After(againAfter):
+			case <-b.quit:
+			}
+		}
+	}
+}
+
+func (b *book) broken() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.failed
+}
+
+// batch writes the oldest calls down. more says that there are some left.
+func (b *book) batch() (more bool) {
+	b.mu.Lock()
+	calls := b.calls[:min(len(b.calls), batchCalls)]
+	b.mu.Unlock()
+	if len(calls) == 0 {
+		return false
+	}
+	err := b.write(calls)
+	if err != nil {
+		b.door.o.Log.Error("assistant_calls_not_written", "error", err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.failed = err; err == nil {
+		b.calls = append([]Call(nil), b.calls[len(calls):]...)
+	}
+	close(b.written)
+	b.written = make(chan struct{})
+	return len(b.calls) > 0
+}
+
+func (b *book) write(calls []Call) error {
+	ctx, cancel := context.WithTimeout(context.Background(), writeWithin)
+	defer cancel()
+	if err := b.door.keep(ctx, calls); err != nil {
+		return err
+	}
+	if b.door.o.Called == nil {
+		return nil
+	}
+	return b.door.o.Called(calls)
+}
+
+func callKey(id string, n uint64) string { return fmt.Sprintf("%s/%016d", id, n) }
+
+// keep stores calls, with the counters of their assistants, and forgets the oldest. A call
+// that has its number was stored before.
+func (d *Door) keep(ctx context.Context, calls []Call) error {
+	d.saving.Lock()
+	defer d.saving.Unlock()
+	now := d.o.Now()
+	var writes []store.Write
+	changed := map[string]*seat{}
+	numbered := make([]definition, 0, len(calls))
+	for i := range calls {
+		c := &calls[i]
+		s, err := d.seat(c.Assistant)
+		if c.Number != 0 || err != nil || d.definition(s).ID != c.ID {
+			continue
+		}
+		if changed[c.Assistant] == nil {
+			changed[c.Assistant] = s
+			numbered = append(numbered, d.definition(s))
+		}
+		for j := range numbered {
+			def := &numbered[j]
+			if def.Name != c.Assistant {
+				continue
+			}
+			def.Calls++
+			at := c.At
+			def.UsedAt = &at
+			w, err := callWrites(def, c.AssistantCall, now)
+			if err != nil {
+				return err
+			}
+			writes = append(writes, w...)
+		}
+	}
+	for _, def := range numbered {
+		data, err := json.Marshal(def)
+		if err != nil {
+			return err
+		}
+		writes = append(writes, store.Write{Kind: store.Assistants, ID: def.Name, Data: data})
+	}
+	if len(writes) == 0 {
+		return nil
+	}
+	if err := d.o.Store.Write(ctx, writes...); err != nil {
+		return fmt.Errorf("store calls: %w", err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, def := range numbered {
+		s := changed[def.Name]
+		s.def.Calls, s.def.UsedAt = def.Calls, def.UsedAt
+	}
+	for i := range calls { // a second try, of the audit log alone, keeps nothing twice
+		if s := changed[calls[i].Assistant]; s != nil && calls[i].Number == 0 {
+			calls[i].Number = s.def.Calls
+		}
+	}
+	return nil
+}
+
+func (d *Door) definition(s *seat) definition {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return s.def
+}
+
+// callWrites are a call's document, and the end of the one that is too old.
+func callWrites(def *definition, c host.AssistantCall, now time.Time) ([]store.Write, error) {
+	c.Number = def.Calls
+	data, err := json.Marshal(c)
+	if err != nil {
+		return nil, err
+	}
+	out := []store.Write{{Kind: store.AssistantCalls, ID: callKey(def.ID, def.Calls), Data: data, ExpiresAt: now.Add(keptFor)}}
+	if def.Calls > keptCalls {
+		out = append(out, store.Write{Kind: store.AssistantCalls, ID: callKey(def.ID, def.Calls-keptCalls)})
+	}
+	return out, nil
+}

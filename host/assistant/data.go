@@ -1,0 +1,187 @@
+package assistant
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/store"
+)
+
+type dataConnection struct {
+	Connection  string       `json:"connection"`
+	DisplayName string       `json:"displayName,omitempty"`
+	Streams     []dataStream `json:"streams"`
+}
+
+type dataStream struct {
+	Stream    string            `json:"stream"`
+	Table     string            `json:"table"` // as SQL names it
+	Records   json.RawMessage   `json:"records"`
+	UpdatedAt string            `json:"updatedAt,omitempty"`
+	Columns   map[string]string `json:"columns"` // with their types
+	Gaps      *int              `json:"missingDetails,omitempty"`
+	Schema    string            `json:"schema"` // the resource
+}
+
+// dataCall lists what can be seen. Counts are of the copy, so of what can be seen alone.
+func (s *seat) dataCall(ctx context.Context, r *mcp.CallToolRequest) (answer, int, error) {
+	if err := read(r, &struct{}{}); err != nil {
+		return nil, 0, err
+	}
+	m, done, err := s.copies(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer done()
+	tables, err := m.Tables(ctx, nil)
+	if err != nil {
+		return nil, 0, err
+	}
+	connections, err := s.window.Connections(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	out := []dataConnection{}
+	for _, c := range connections {
+		x := dataConnection{Connection: string(c.ID), DisplayName: c.DisplayName, Streams: []dataStream{}}
+		for _, t := range tables {
+			if t.ConnectionID != string(c.ID) {
+				continue
+			}
+			st, err := s.dataStream(ctx, m, t)
+			if err != nil {
+				return nil, 0, err
+			}
+			x.Streams = append(x.Streams, st)
+		}
+		out = append(out, x)
+	}
+	return map[string]any{"notice": notice, "connections": out}, 0, nil
+}
+
+func (s *seat) dataStream(ctx context.Context, m host.Queries, t host.Table) (dataStream, error) {
+	out := dataStream{Stream: t.Stream, Table: t.Name, Records: json.RawMessage("0"), Columns: map[string]string{}, Schema: schemaURI(t.ConnectionID, t.Stream)}
+	if !t.UpdatedAt.IsZero() {
+		out.UpdatedAt = t.UpdatedAt.UTC().Format(time.RFC3339)
+	}
+	for _, c := range t.Columns {
+		out.Columns[c.Name] = c.Type
+	}
+	counted, err := m.Query(ctx, host.Query{SQL: "SELECT count(*) FROM " + tableOf(t), Rows: 1})
+	if err != nil {
+		return out, err
+	}
+	if len(counted.Rows) == 1 {
+		out.Records = counted.Rows[0][0]
+	}
+	out.Gaps, err = s.gaps(ctx, store.ConnectionID(t.ConnectionID), store.Stream(t.Stream))
+	return out, err
+}
+
+// gaps counts details that are missing, where all records of the stream can be seen: a count
+// would tell of others.
+func (s *seat) gaps(ctx context.Context, id store.ConnectionID, stream store.Stream) (*int, error) {
+	sight, err := s.window.sight(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if p := sight.streams[string(stream)]; p == nil || !p.Whole() {
+		return nil, nil
+	}
+	grant := store.GrantID("")
+	if g := sight.connection.Grant; g != nil {
+		grant = g.ID
+	}
+	all, err := s.door.o.Store.Gaps(ctx, id, grant, "pending")
+	if err != nil {
+		return nil, err
+	}
+	n := 0
+	for _, g := range all {
+		if g.Stream == stream {
+			n++
+		}
+	}
+	return &n, nil
+}
+
+// schemaTemplate is where schemas are, as resources.
+var schemaTemplate = &mcp.ResourceTemplate{Name: "schema", Title: "Schema of a stream", URITemplate: "sluice://schemas/{connection}/{stream}",
+	MIMEType: "application/schema+json", Description: "The JSON Schema of a stream's records, with the fields that you may see."}
+
+func schemaURI(connection, stream string) string {
+	return "sluice://schemas/" + connection + "/" + stream
+}
+
+// readSchema answers with the schema of a stream.
+func (s *seat) readSchema(ctx context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+	c := s.entry(ctx, "schema", json.RawMessage(fmt.Sprintf("%q", abi.Cut(r.Params.URI, shownArgument))), s.door.o.Now())
+	text, err := s.schemaOf(ctx, r.Params.URI)
+	c.Outcome, c.Bytes = "done", len(text)
+	if err != nil {
+		c.Outcome = "refused"
+		c.Code, _ = known(err)
+	}
+	s.door.book.add(c)
+	if err != nil {
+		return nil, mcp.ResourceNotFoundError(r.Params.URI)
+	}
+	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: r.Params.URI, MIMEType: schemaTemplate.MIMEType, Text: string(text)}}}, nil
+}
+
+func (s *seat) schemaOf(ctx context.Context, uri string) ([]byte, error) {
+	if err := s.may(); err != nil {
+		return nil, err
+	}
+	if s.def.Terms.Ask {
+		return nil, refuse("not_approved", "Schemas are in the answers of the tool data, which asks the owner.")
+	}
+	connection, stream, _ := strings.Cut(strings.TrimPrefix(uri, "sluice://schemas/"), "/")
+	sight, err := s.window.sight(ctx, store.ConnectionID(connection))
+	if err != nil {
+		return nil, err
+	}
+	p := sight.streams[stream]
+	if p == nil {
+		return nil, fmt.Errorf("stream: %w", store.ErrNotFound)
+	}
+	return json.Marshal(sight.schema(sight.manifest.Stream(stream), p))
+}
+
+// listSchemas lists the schemas of today, also of streams that a connector has since it was
+// updated.
+func (s *seat) listSchemas(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
+		if method != "resources/list" {
+			return next(ctx, method, r)
+		}
+		out := &mcp.ListResourcesResult{Resources: []*mcp.Resource{}}
+		if s.may() != nil || s.def.Terms.Ask {
+			return out, nil
+		}
+		all, err := s.window.Connections(ctx)
+		if err != nil {
+			return nil, errors.New("the host cannot list its connections")
+		}
+		for _, c := range all {
+			sight, err := s.window.sight(ctx, c.ID)
+			if err != nil {
+				continue
+			}
+			for _, spec := range sight.manifest.Streams {
+				if sight.streams[spec.Name] != nil {
+					out.Resources = append(out.Resources, &mcp.Resource{URI: schemaURI(string(c.ID), spec.Name), Name: string(c.ID) + "." + spec.Name, MIMEType: schemaTemplate.MIMEType})
+				}
+			}
+		}
+		return out, nil
+	}
+}

@@ -1,0 +1,259 @@
+package assistant
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/access"
+	"github.com/sluicehost/sluice/store"
+)
+
+// Store is what assistants are shown a part of, and where their grants and calls are.
+type Store interface {
+	store.Documents
+	store.Records
+	Connection(ctx context.Context, id store.ConnectionID) (store.Connection, error)
+	Connections(ctx context.Context) ([]store.Connection, error)
+	Runs(ctx context.Context, connection store.ConnectionID, before store.RunID, limit int) ([]store.Run, error)
+	Pending(ctx context.Context, id store.RunID) ([]store.Interaction, error)
+	Gaps(ctx context.Context, connection store.ConnectionID, grant store.GrantID, status string) ([]store.DetailGap, error)
+}
+
+// Starter starts runs.
+type Starter interface {
+	StartRun(ctx context.Context, q host.StartRun) (store.Run, error)
+}
+
+// Options are what the wiring gives.
+type Options struct {
+	Store Store
+	Runs  Starter
+	// Dir is where copies for queries are, one directory an assistant; "" makes temporary
+	// ones.
+	Dir     string
+	Room    func() error // nil: there is always room
+	Version string
+	// Audited does something that an owner asked for, and writes it down: an action and
+	// the name of an assistant. nil only does it.
+	Audited func(ctx context.Context, action, name string, do func() error) error
+	// Called writes calls to the audit log. nil: nobody does.
+	Called func(calls []Call) error
+	// AskFor is how long a call waits for a yes; 0 is two minutes.
+	AskFor time.Duration
+	Log    *slog.Logger     // nil discards
+	Now    func() time.Time // nil is time.Now
+}
+
+// A Call is one that is written down, with whose it is.
+type Call struct {
+	Assistant string
+	ID        string // of the assistant, which others of its name do not have
+	Who       host.Principal
+	host.AssistantCall
+}
+
+// The bounds of assistants.
+const (
+	maxAssistants  = 64
+	maxConnections = 100
+	maxScope       = 256 << 10 // bytes, of one connection
+	secretBytes    = 32
+	askFor         = 2 * time.Minute
+)
+
+// A Door is the assistants of a host. All methods may be called concurrently. It implements
+// host.Assistants and http.Handler.
+type Door struct {
+	o    Options
+	book *book
+	asks *asks
+
+	saving sync.Mutex // held while definitions are written
+	mu     sync.Mutex // guards what follows
+	seats  map[string]*seat
+}
+
+var _ host.Assistants = (*Door)(nil)
+
+// definition is an assistant as it is stored, by its name.
+type definition struct {
+	ID        string              `json:"id"` // of its token, its calls and its copies
+	Name      string              `json:"name"`
+	Digest    []byte              `json:"digest"` // SHA-256 of the secret
+	Terms     host.AssistantTerms `json:"terms"`
+	Made      []time.Time         `json:"made"` // when the connections were, by their place in Terms
+	CreatedAt time.Time           `json:"created_at"`
+	RevokedAt *time.Time          `json:"revoked_at,omitempty"`
+	UsedAt    *time.Time          `json:"used_at,omitempty"`
+	Calls     uint64              `json:"calls"`
+}
+
+// status is active, expired or revoked.
+func (d *definition) status(now time.Time) string {
+	switch {
+	case d.RevokedAt != nil:
+		return access.Revoked
+	case d.Terms.ExpiresAt != nil && !now.Before(*d.Terms.ExpiresAt):
+		return access.Expired
+	}
+	return access.Active
+}
+
+// Open reads the assistants of a host; Close ends them.
+func Open(ctx context.Context, o Options) (*Door, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Room == nil {
+		o.Room = func() error { return nil }
+	}
+	if o.Audited == nil {
+		o.Audited = func(_ context.Context, _, _ string, do func() error) error { return do() }
+	}
+	if o.AskFor <= 0 {
+		o.AskFor = askFor
+	}
+	d := &Door{o: o, asks: newAsks(), seats: map[string]*seat{}}
+	d.book = newBook(d)
+	docs, err := o.Store.Documents(ctx, store.DocumentQuery{Kind: store.Assistants, Limit: 1000})
+	if err != nil {
+		return nil, fmt.Errorf("list assistants: %w", err)
+	}
+	for _, doc := range docs {
+		var def definition
+		if err := json.Unmarshal(doc.Data, &def); err != nil {
+			return nil, fmt.Errorf("read assistant %s: %w", doc.ID, err)
+		}
+		d.seats[def.Name] = newSeat(d, def)
+	}
+	return d, d.tidy()
+}
+
+// tidy removes copies of assistants that there are not any more.
+func (d *Door) tidy() error {
+	if d.o.Dir == "" {
+		return nil
+	}
+	entries, err := os.ReadDir(d.o.Dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("list copies for assistants: %w", err)
+	}
+	keep := map[string]bool{}
+	for _, s := range d.seats {
+		if s.def.status(d.o.Now()) == access.Active {
+			keep[s.def.ID] = true
+		}
+	}
+	for _, e := range entries {
+		if !keep[e.Name()] {
+			if err := os.RemoveAll(filepath.Join(d.o.Dir, e.Name())); err != nil {
+				return fmt.Errorf("remove copies of an assistant: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// CloseAssistants ends all calls, and returns when what they did is written down.
+func (d *Door) CloseAssistants() {
+	d.asks.close()
+	d.mu.Lock()
+	seats := make([]*seat, 0, len(d.seats))
+	for _, s := range d.seats {
+		seats = append(seats, s)
+	}
+	d.mu.Unlock()
+	for _, s := range seats {
+		s.end()
+	}
+	d.book.close()
+	for _, s := range seats {
+		s.leave(false)
+	}
+}
+
+// seat is the assistant of a name; store.ErrNotFound.
+func (d *Door) seat(name string) (*seat, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.seats[name]
+	if s == nil {
+		return nil, fmt.Errorf("assistant: %w", store.ErrNotFound)
+	}
+	return s, nil
+}
+
+const tokenPrefix = "sla_"
+
+// newToken makes a token and the digest that is kept of it.
+func newToken(id string) (token string, digest []byte) {
+	b := make([]byte, secretBytes)
+	_, _ = rand.Read(b) // never fails
+	secret := base64.RawURLEncoding.EncodeToString(b)
+	return tokenPrefix + id + "_" + secret, digestOf(secret)
+}
+
+func digestOf(secret string) []byte {
+	sum := sha256.Sum256([]byte(secret))
+	return sum[:]
+}
+
+// AuthenticateAssistant returns the name of who presents a token:
+// access.ErrUnauthenticated, ErrKeyExpired or ErrKeyRevoked.
+func (d *Door) AuthenticateAssistant(token string) (name string, err error) {
+	rest, ok := strings.CutPrefix(token, tokenPrefix)
+	id, secret, whole := strings.Cut(rest, "_")
+	if !ok || !whole || len(token) > 200 {
+		return "", access.ErrUnauthenticated
+	}
+	digest := digestOf(secret)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, s := range d.seats {
+		if s.def.ID == id && subtle.ConstantTimeCompare(digest, s.def.Digest) == 1 {
+			return s.def.Name, s.def.err(d.o.Now())
+		}
+	}
+	return "", access.ErrUnauthenticated
+}
+
+// KnownAssistant returns whether the assistant that the owner named at the local socket may
+// come in, like AuthenticateAssistant.
+func (d *Door) KnownAssistant(name string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.seats[name]
+	if s == nil {
+		return access.ErrUnauthenticated
+	}
+	return s.def.err(d.o.Now())
+}
+
+func (d *definition) err(now time.Time) error {
+	switch d.status(now) {
+	case access.Revoked:
+		return access.ErrKeyRevoked
+	case access.Expired:
+		return access.ErrKeyExpired
+	}
+	return nil
+}

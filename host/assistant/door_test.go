@@ -1,0 +1,237 @@
+package assistant_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/access"
+	"github.com/sluicehost/sluice/store"
+)
+
+// A token is shown once, opens one door, and only its hash is kept.
+func TestTokens(t *testing.T) {
+	w := newWorld(t)
+	a := w.add("notes")
+	if name, err := w.door.AuthenticateAssistant(a.Token); err != nil || name != "notes" {
+		t.Fatal(name, err)
+	}
+	d, err := w.store.Document(t.Context(), store.Assistants, "notes")
+	w.must(err)
+	if _, hidden, _ := strings.Cut(a.Token[4:], "_"); strings.Contains(string(d.Data), hidden) {
+		t.Error("the token is stored")
+	}
+	all, err := w.door.Assistants(t.Context())
+	w.must(err)
+	if len(all) != 1 || all[0].Token != "" {
+		t.Errorf("%+v", all)
+	}
+	for _, wrong := range []string{"", "sla_", "sla__", a.Token + "x", a.Token[:len(a.Token)-1], strings.Replace(a.Token, "sla", "slk", 1), strings.Repeat("a", 1000), "sla_" + strings.Repeat("_", 100)} {
+		if name, err := w.door.AuthenticateAssistant(wrong); !errors.Is(err, access.ErrUnauthenticated) {
+			t.Errorf("%q: %q, %v", wrong, name, err)
+		}
+	}
+	var no *host.Refusal
+	if _, err := w.door.AddAssistant(t.Context(), host.NewAssistant{Name: "notes", AssistantTerms: a.AssistantTerms}); !errors.As(err, &no) || no.Code != "conflict" {
+		t.Error(err)
+	}
+	_, err = w.door.RevokeAssistant(t.Context(), "notes")
+	w.must(err)
+	if _, err := w.door.AuthenticateAssistant(a.Token); !errors.Is(err, access.ErrKeyRevoked) {
+		t.Error(err)
+	}
+	again := w.add("notes") // the name may be given again, with another token
+	if _, err := w.door.AuthenticateAssistant(a.Token); !errors.Is(err, access.ErrUnauthenticated) {
+		t.Error(err)
+	}
+	w.door.CloseAssistants()
+	w.must(w.open())
+	if name, err := w.door.AuthenticateAssistant(again.Token); err != nil || name != "notes" {
+		t.Error(name, err)
+	}
+}
+
+// Grants that mean nothing, or something else than was meant, are refused by name.
+func TestRefusedGrants(t *testing.T) {
+	w := newWorld(t)
+	past := w.clock().Add(-time.Second)
+	of := func(scope string) []host.AssistantGrant {
+		return []host.AssistantGrant{{ConnectionID: "mail", Scope: json.RawMessage(scope)}}
+	}
+	for want, q := range map[string]host.NewAssistant{
+		"name:":                        {Name: "No Slug", AssistantTerms: host.AssistantTerms{Connections: of(`null`)}},
+		"connections:":                 {Name: "a"},
+		"connections[0].connectionId:": {Name: "a", AssistantTerms: host.AssistantTerms{Connections: []host.AssistantGrant{{ConnectionID: "nowhere"}}}},
+		"connections[1].connectionId:": {Name: "a", AssistantTerms: host.AssistantTerms{Connections: append(of(`null`), of(`null`)...)}},
+		"expiresAt:":                   {Name: "a", AssistantTerms: host.AssistantTerms{Connections: of(`null`), ExpiresAt: &past}},
+		"did you mean subject?":        {Name: "a", AssistantTerms: host.AssistantTerms{Connections: of(`{"streams":[{"name":"messages","fields":["subjct"]}]}`)}},
+		"did you mean messages?":       {Name: "a", AssistantTerms: host.AssistantTerms{Connections: of(`{"streams":[{"name":"mesages"}]}`)}},
+		"no time range":                {Name: "a", AssistantTerms: host.AssistantTerms{Connections: of(`{"streams":[{"name":"private","time_range":{"since":"2026"}}]}`)}},
+		"at least one stream":          {Name: "a", AssistantTerms: host.AssistantTerms{Connections: of(`{"streams":[]}`)}},
+	} {
+		var no *host.Refusal
+		if _, err := w.door.AddAssistant(t.Context(), q); !errors.As(err, &no) || !strings.Contains(no.Message, want) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+}
+
+// Each call is written down, and none is answered that cannot be.
+func TestWrittenDown(t *testing.T) {
+	w := newWorld(t)
+	w.add("notes")
+	s := w.connect("notes")
+	w.call(s, "list_records", object{"connection": "mail", "stream": "messages"})
+	w.call(s, "query", object{"sql": "DELETE FROM mail.messages"})
+	calls, err := w.door.AssistantCalls(t.Context(), "notes", 0, 10)
+	w.must(err)
+	if len(calls) != 2 || calls[0].Tool != "query" || calls[0].Outcome != "refused" || calls[0].Code != "query_denied" || calls[0].Number != 2 ||
+		calls[1].Rows != 2 || calls[1].Bytes == 0 || calls[1].Outcome != "done" || !strings.Contains(calls[1].Arguments, "messages") || calls[1].Client != "test 1" {
+		t.Errorf("%+v", calls)
+	}
+	older, err := w.door.AssistantCalls(t.Context(), "notes", 2, 10)
+	w.must(err)
+	if len(older) != 1 || older[0].Number != 1 {
+		t.Errorf("%+v", older)
+	}
+	a, err := w.door.Assistant(t.Context(), "notes")
+	w.must(err)
+	if a.Calls != 2 || a.LastUsedAt == nil {
+		t.Errorf("%+v", a)
+	}
+	w.mu.Lock()
+	if len(w.called) != 2 || w.called[0].Assistant != "notes" {
+		t.Errorf("%+v", w.called)
+	}
+	w.refuse = errors.New("the disk is full")
+	w.mu.Unlock()
+	w.call(s, "runs", object{})
+	if _, err := w.door.AssistantCalls(t.Context(), "notes", 0, 10); err == nil {
+		t.Error("nobody says that calls are not written down")
+	}
+	if text, ok := w.call(s, "runs", object{}); ok || !strings.Contains(text, "cannot be written down") {
+		t.Error(text)
+	}
+	w.mu.Lock()
+	w.refuse = nil
+	w.mu.Unlock()
+	w.eventually("calls are written again", func() bool {
+		calls, err := w.door.AssistantCalls(t.Context(), "notes", 0, 10)
+		return err == nil && len(calls) == 4
+	})
+	if text, ok := w.call(s, "runs", object{}); !ok {
+		t.Error(text)
+	}
+}
+
+func (w *world) eventually(what string, f func() bool) {
+	w.Helper()
+	for end := time.Now().Add(time.Minute); !f(); runtime.Gosched() {
+		if time.Now().After(end) {
+			w.Fatalf("never: %s", what)
+		}
+	}
+}
+
+// A call with a yes wanted waits for it; a no, and an end, are no.
+func TestAsk(t *testing.T) {
+	w := newWorld(t)
+	w.add("notes", func(q *host.NewAssistant) { q.Ask = true })
+	s := w.connect("notes")
+	ask := func(decide func(call string)) (string, bool) {
+		t.Helper()
+		type said struct {
+			text string
+			ok   bool
+		}
+		out := make(chan said, 1)
+		go func() {
+			text, ok := w.call(s, "get_record", object{"connection": "mail", "stream": "messages", "key": "a"})
+			out <- said{text, ok}
+		}()
+		var call string
+		w.eventually("the call waits", func() bool {
+			calls, err := w.door.AssistantCalls(t.Context(), "notes", 0, 1)
+			if err != nil || len(calls) == 0 || calls[0].Outcome != "waiting" {
+				return false
+			}
+			call = calls[0].CallID
+			return true
+		})
+		decide(call)
+		r := <-out
+		return r.text, r.ok
+	}
+	if text, ok := ask(func(call string) { w.must(w.door.DecideCall(t.Context(), "notes", call, true)) }); !ok || !strings.Contains(text, "quarterly") {
+		t.Error(text)
+	}
+	if text, ok := ask(func(call string) { w.must(w.door.DecideCall(t.Context(), "notes", call, false)) }); ok || !strings.Contains(text, "said no") {
+		t.Error(text)
+	}
+	if err := w.door.DecideCall(t.Context(), "notes", "call_none", true); !errors.Is(err, store.ErrNotFound) {
+		t.Error(err)
+	}
+	if text, ok := ask(func(string) { _, err := w.door.RevokeAssistant(t.Context(), "notes"); w.must(err) }); ok {
+		t.Error(text)
+	}
+}
+
+// Those that may run connections run those that they see; a client that opens pages for its
+// user is led to the one where something waits.
+func TestMayRun(t *testing.T) {
+	w := newWorld(t)
+	w.add("notes", func(q *host.NewAssistant) { q.Run = true })
+	s := w.connect("notes")
+	if text, ok := w.call(s, "run_connection", object{"connection": "mail"}); !ok || len(w.starts) != 1 || w.starts[0].WorkflowID != "mail" {
+		t.Error(text)
+	}
+	if text, ok := w.call(s, "run_connection", object{"connection": "bank"}); ok || len(w.starts) != 1 {
+		t.Error(text)
+	}
+	run := store.Run{ID: "run_99999999999999999999999999", ConnectionID: "mail", Status: "active", StartedAt: time.Now()}
+	lease, err := w.store.Acquire(t.Context(), run, "host", "boot", time.Hour)
+	w.must(err)
+	r, err := w.store.Submit(t.Context(), &store.Commit{Lease: lease, Run: &run, Ask: &store.Interaction{ID: "int_1", RunID: run.ID, Kind: "otp", Message: secret, OpenedAt: time.Now()},
+		Events: []store.Event{{ID: "evt_asked", Type: "interaction.opened", RunID: run.ID, ConnectionID: "mail", OccurredAt: time.Now(), Data: json.RawMessage(`{}`)}}})
+	w.must(err)
+	<-r.Done()
+	text, ok := w.call(s, "waiting", object{})
+	if !ok || !strings.Contains(text, "http://sluice.test/ui/runs/run_9999") || strings.Contains(text, secret) {
+		t.Error(text)
+	}
+	led := ""
+	c := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
+		Capabilities: &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{URL: &mcp.URLElicitationCapabilities{}}},
+		ElicitationHandler: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			led = r.Params.URL
+			return &mcp.ElicitResult{Action: "accept"}, nil
+		}})
+	leads := w.connectAs(c, "notes")
+	if text, ok := w.call(leads, "waiting", object{}); !ok || !strings.HasPrefix(led, "http://sluice.test/ui/runs/run_9999") {
+		t.Error(led, text)
+	}
+}
+
+// Schemas are resources, of what is seen.
+func TestSchemas(t *testing.T) {
+	w := newWorld(t)
+	w.add("notes")
+	s := w.connect("notes")
+	all, err := s.ListResources(t.Context(), nil)
+	w.must(err)
+	if len(all.Resources) != 1 || all.Resources[0].URI != "sluice://schemas/mail/messages" {
+		t.Errorf("%+v", all.Resources)
+	}
+	r, err := s.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "sluice://schemas/mail/messages"})
+	w.must(err)
+	if text := r.Contents[0].Text; !strings.Contains(text, "subject") || strings.Contains(text, "salary") {
+		t.Error(text)
+	}
+}

@@ -1,0 +1,150 @@
+package assistant
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// shownRecord is a record as an assistant gets it.
+type shownRecord struct {
+	Connection string          `json:"connection,omitempty"`
+	Stream     string          `json:"stream,omitempty"`
+	Key        string          `json:"key"`
+	Version    uint64          `json:"version,omitempty"`
+	ChangedAt  string          `json:"changedAt,omitempty"`
+	Deleted    bool            `json:"deleted,omitempty"`
+	Data       json.RawMessage `json:"data,omitempty"`
+	Snippet    string          `json:"snippet,omitempty"`
+}
+
+func shown(r store.Record, most int) shownRecord {
+	out := shownRecord{Key: r.Key, Version: r.Version, ChangedAt: r.IngestedAt.UTC().Format(time.RFC3339), Deleted: r.Deleted}
+	if len(r.Data) > 0 {
+		out.Data = bound(r.Data, most)
+	}
+	return out
+}
+
+// recordList is the answer with several records.
+type recordList struct {
+	Notice  string        `json:"notice"`
+	Records []shownRecord `json:"records"`
+	Cursor  string        `json:"cursor,omitempty"`
+	More    *bool         `json:"more,omitempty"`
+}
+
+// listing are the arguments of lists.
+type listing struct {
+	Connection string `json:"connection"`
+	Stream     string `json:"stream"`
+	Limit      int    `json:"limit"`
+	Cursor     string `json:"cursor"`
+}
+
+// of reads the arguments of a list as a query of the store.
+func (l *listing) of(r *mcp.CallToolRequest) (store.RecordQuery, error) {
+	if err := read(r, l); err != nil {
+		return store.RecordQuery{}, err
+	}
+	q := store.RecordQuery{Connection: store.ConnectionID(l.Connection), Stream: store.Stream(l.Stream), Limit: l.Limit}
+	switch {
+	case q.Limit == 0:
+		q.Limit = 20
+	case q.Limit < 0 || q.Limit > 100:
+		return q, refuse("arguments", "limit: want 1 to 100.")
+	}
+	if l.Cursor != "" {
+		n, err := strconv.ParseUint(l.Cursor, 10, 64)
+		if err != nil {
+			return q, refuse("arguments", "cursor: want one of an earlier answer.")
+		}
+		q.After = n
+	}
+	return q, nil
+}
+
+// maxPages bounds how much of a stream one call looks at, a thousand records or so a page.
+const maxPages = 50
+
+// pages lists records until there are enough, or the answer is full. It returns where to go
+// on, and whether there is more.
+func (s *seat) pages(ctx context.Context, q store.RecordQuery) (out []shownRecord, after uint64, more bool, err error) {
+	size, want := 0, q.Limit
+	out = []shownRecord{}
+	for range maxPages {
+		q.Limit = want - len(out)
+		page, err := s.window.list(ctx, q)
+		if err != nil {
+			return nil, 0, false, err
+		}
+		for _, r := range page.Records {
+			x := shown(r, textInList)
+			if size += len(x.Data) + len(x.Key) + 100; size > maxAnswer && len(out) > 0 {
+				return out, q.After, true, nil
+			}
+			out = append(out, x)
+			q.After = r.Version
+		}
+		if !page.More {
+			return out, max(page.After, q.After), false, nil
+		}
+		q.After = page.After
+		if len(out) == want {
+			return out, q.After, true, nil
+		}
+	}
+	return out, q.After, true, nil
+}
+
+func (s *seat) listCall(ctx context.Context, r *mcp.CallToolRequest) (answer, int, error) {
+	var l listing
+	q, err := l.of(r)
+	if err != nil {
+		return nil, 0, err
+	}
+	q.Descending = true
+	found, after, more, err := s.pages(ctx, q)
+	if err != nil {
+		return nil, 0, err
+	}
+	out := recordList{Notice: notice, Records: found}
+	if more {
+		out.Cursor = strconv.FormatUint(after, 10)
+	}
+	return out, len(found), nil
+}
+
+func (s *seat) changesCall(ctx context.Context, r *mcp.CallToolRequest) (answer, int, error) {
+	var l listing
+	q, err := l.of(r)
+	if err != nil {
+		return nil, 0, err
+	}
+	q.Deleted = true
+	found, after, more, err := s.pages(ctx, q)
+	if err != nil {
+		return nil, 0, err
+	}
+	return recordList{Notice: notice, Records: found, Cursor: strconv.FormatUint(max(after, q.After), 10), More: &more}, len(found), nil
+}
+
+func (s *seat) getCall(ctx context.Context, r *mcp.CallToolRequest) (answer, int, error) {
+	var q struct{ Connection, Stream, Key string }
+	if err := read(r, &q); err != nil {
+		return nil, 0, err
+	}
+	found, err := s.window.Record(ctx, store.ConnectionID(q.Connection), store.Stream(q.Stream), q.Key)
+	if err != nil {
+		return nil, 0, err
+	}
+	return struct {
+		Notice string      `json:"notice"`
+		Record shownRecord `json:"record"`
+	}{notice, shown(found, textAlone)}, 1, nil
+}

@@ -1,0 +1,166 @@
+package assistant
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/access"
+	"github.com/sluicehost/sluice/store"
+)
+
+// shownRun is a run as an assistant gets it. What it counted is of all streams, so it is not
+// told.
+type shownRun struct {
+	RunID      store.RunID `json:"runId"`
+	Connection string      `json:"connection"`
+	Status     string      `json:"status"`
+	StartedAt  string      `json:"startedAt"`
+	FinishedAt string      `json:"finishedAt,omitempty"`
+	Trigger    string      `json:"trigger,omitempty"`
+}
+
+func runOf(r store.Run) shownRun {
+	out := shownRun{RunID: r.ID, Connection: string(r.ConnectionID), Status: r.Status, StartedAt: r.StartedAt.UTC().Format(time.RFC3339), Trigger: r.TriggerKind}
+	if r.FinishedAt != nil {
+		out.FinishedAt = r.FinishedAt.UTC().Format(time.RFC3339)
+	}
+	return out
+}
+
+func (s *seat) runsCall(ctx context.Context, r *mcp.CallToolRequest) (answer, int, error) {
+	q := struct {
+		Connection string `json:"connection"`
+		Limit      int    `json:"limit"`
+	}{Limit: 20}
+	if err := read(r, &q); err != nil {
+		return nil, 0, err
+	}
+	if q.Limit < 1 || q.Limit > 100 {
+		return nil, 0, refuse("arguments", "limit: want 1 to 100.")
+	}
+	all, err := s.window.Connections(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	out := []shownRun{}
+	for _, c := range all {
+		if q.Connection != "" && string(c.ID) != q.Connection {
+			continue
+		}
+		g := s.window.grants[c.ID]
+		runs, err := s.door.o.Store.Runs(ctx, c.ID, "", q.Limit)
+		if err != nil {
+			return nil, 0, err
+		}
+		for _, r := range runs {
+			if !r.StartedAt.Before(g.made) { // not those of an earlier connection of this name
+				out = append(out, runOf(r))
+			}
+		}
+	}
+	slices.SortFunc(out, func(x, y shownRun) int { return -compare(x.RunID, y.RunID) })
+	out = out[:min(len(out), q.Limit)]
+	return map[string]any{"runs": out}, 0, nil
+}
+
+func compare(x, y store.RunID) int {
+	switch {
+	case x < y:
+		return -1
+	case x > y:
+		return 1
+	}
+	return 0
+}
+
+// runCall starts a run in the name of the assistant, with what the owner granted it.
+func (s *seat) runCall(ctx context.Context, r *mcp.CallToolRequest) (answer, int, error) {
+	var q struct {
+		Connection string `json:"connection"`
+	}
+	if err := read(r, &q); err != nil {
+		return nil, 0, err
+	}
+	if !s.def.Terms.Run || s.door.o.Runs == nil {
+		return nil, 0, refuse("forbidden", "You may not run connections.")
+	}
+	c, err := s.window.Connection(ctx, store.ConnectionID(q.Connection))
+	if err != nil {
+		return nil, 0, err
+	}
+	who := host.Principal{ID: "assistant:" + s.def.Name, Transport: access.REST, RequestID: host.Who(ctx).RequestID}
+	run, err := s.door.o.Runs.StartRun(host.As(ctx, who), host.StartRun{WorkflowID: string(c.ID)})
+	if err != nil {
+		return nil, 0, err
+	}
+	return map[string]any{"run": runOf(run)}, 0, nil
+}
+
+// waits is something that the owner has to decide.
+type waits struct {
+	What       string `json:"what"`
+	Connection string `json:"connection,omitempty"`
+	RunID      string `json:"runId,omitempty"`
+	Since      string `json:"since"`
+	Page       string `json:"page"`
+}
+
+// waitingCall lists what waits for the owner. A question's own text is not told: it is
+// between the connector and the owner.
+func (s *seat) waitingCall(ctx context.Context, r *mcp.CallToolRequest) (answer, int, error) {
+	if err := read(r, &struct{}{}); err != nil {
+		return nil, 0, err
+	}
+	out, err := s.waiting(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(out) > 0 && opensPages(r) && r.Params.InputResponses == nil {
+		return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"owner": &mcp.ElicitParams{
+			Mode: "url", ElicitationID: access.NewID("eli_", s.door.o.Now()), URL: out[0].Page,
+			Message: "Something in Sluice waits for you: " + out[0].What + ".",
+		}}}, 0, nil
+	}
+	return map[string]any{"waiting": out}, 0, nil
+}
+
+// opensPages reports whether the client leads its user to a page when it is asked to.
+func opensPages(r *mcp.CallToolRequest) bool {
+	c := r.ClientCapabilities()
+	return r.ProtocolVersion() >= "2026-07-28" && c != nil && c.Elicitation != nil && c.Elicitation.URL != nil
+}
+
+func (s *seat) waiting(ctx context.Context) ([]waits, error) {
+	open, err := s.door.o.Store.Pending(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	runs := map[store.RunID]string{}
+	for id := range s.window.grants {
+		if _, err := s.window.sight(ctx, id); err != nil {
+			continue
+		}
+		active, err := s.door.o.Store.Runs(ctx, id, "", 10)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range active {
+			runs[r.ID] = string(id)
+		}
+	}
+	out := []waits{}
+	for _, i := range open {
+		if id, ok := runs[i.RunID]; ok {
+			out = append(out, waits{What: "a run asks its owner (" + i.Kind + ")", Connection: id, RunID: string(i.RunID),
+				Since: i.OpenedAt.UTC().Format(time.RFC3339), Page: base(ctx) + "/ui/runs/" + string(i.RunID)})
+		}
+	}
+	for _, c := range s.door.asks.of(s.def.ID) {
+		out = append(out, waits{What: "a call of the tool " + c.Tool, Since: c.At.UTC().Format(time.RFC3339), Page: s.page(ctx)})
+	}
+	return out, nil
+}

@@ -1,0 +1,265 @@
+package assistant
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/abi/strictjson"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/scope"
+	"github.com/sluicehost/sluice/store"
+)
+
+// A window is the store as one assistant sees it: its connections, their streams, and of
+// each record what the grant names. It is a query.Store, so that a copy which is made of it
+// holds nothing else.
+type window struct {
+	store  Store
+	grants map[store.ConnectionID]granted
+
+	mu     sync.Mutex // guards sights
+	sights map[store.ConnectionID]*sight
+}
+
+// granted is what an assistant was given of a connection that was made at a time.
+type granted struct {
+	scope json.RawMessage
+	made  time.Time
+}
+
+// A sight is what can be seen of one connection, under one manifest.
+type sight struct {
+	connection store.Connection // with the manifest as it is stored
+	shown      store.Connection // with that part of it which is granted
+	streams    map[string]*scope.Projection
+	manifest   *abi.Manifest
+}
+
+func newWindow(st Store, terms host.AssistantTerms, made []time.Time) *window {
+	w := &window{store: st, grants: map[store.ConnectionID]granted{}, sights: map[store.ConnectionID]*sight{}}
+	for i, g := range terms.Connections {
+		if i < len(made) {
+			w.grants[store.ConnectionID(g.ConnectionID)] = granted{g.Scope, made[i]}
+		}
+	}
+	return w
+}
+
+var errUnseen = fmt.Errorf("connection: %w", store.ErrNotFound)
+
+// sight is what can be seen of a connection now: store.ErrNotFound for one that was not
+// granted, is gone, or was made anew under its name.
+func (w *window) sight(ctx context.Context, id store.ConnectionID) (*sight, error) {
+	g, ok := w.grants[id]
+	if !ok {
+		return nil, errUnseen
+	}
+	c, err := w.store.Connection(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if !c.CreatedAt.Equal(g.made) || c.Temporary {
+		return nil, errUnseen
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s := w.sights[id]; s != nil && bytes.Equal(s.connection.Manifest, c.Manifest) {
+		return s, nil
+	}
+	s, err := newSight(c, g)
+	if err != nil {
+		return nil, errUnseen // what a manifest of today has no meaning for grants nothing
+	}
+	w.sights[id] = s
+	return s, nil
+}
+
+func newSight(c store.Connection, g granted) (*sight, error) {
+	m, err := abi.ReadManifest(c.Manifest)
+	if err != nil {
+		return nil, err
+	}
+	s := &sight{connection: c, shown: c, manifest: m}
+	if s.streams, err = scope.Projections(g.scope, m); err != nil {
+		return nil, err
+	}
+	s.shown = store.Connection{ID: c.ID, ConnectorID: c.ConnectorID, DisplayName: c.DisplayName, Enabled: c.Enabled, CreatedAt: c.CreatedAt}
+	s.shown.Manifest, err = s.prune(c.Manifest)
+	return s, err
+}
+
+// prune is a manifest with the streams and fields that are granted.
+func (s *sight) prune(raw json.RawMessage) (json.RawMessage, error) {
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &all); err != nil {
+		return nil, err
+	}
+	out := map[string]any{}
+	for _, name := range []string{"protocol_version", "connector_id", "version", "display_name"} {
+		out[name] = all[name]
+	}
+	streams := []any{}
+	for _, spec := range s.manifest.Streams {
+		if p := s.streams[spec.Name]; p != nil {
+			streams = append(streams, map[string]any{"name": spec.Name, "semantics": spec.Semantics, "primary_key": spec.PrimaryKey, "schema": s.schema(spec, p)})
+		}
+	}
+	out["streams"] = streams
+	return json.Marshal(out)
+}
+
+// schema is that of a stream, with the properties that are granted.
+func (s *sight) schema(spec abi.StreamSpec, p *scope.Projection) map[string]any {
+	properties := map[string]json.RawMessage{}
+	if root, err := strictjson.Parse(spec.Schema, strictjson.ParseOptions{}); err == nil {
+		declared, _ := root.Member("properties")
+		for name, v := range declared.Members() {
+			if p.Sees(name) {
+				properties[name] = json.RawMessage(bytes.Clone(v.Raw))
+			}
+		}
+	}
+	return map[string]any{"type": "object", "properties": properties}
+}
+
+// Connection is one that can be seen.
+func (w *window) Connection(ctx context.Context, id store.ConnectionID) (store.Connection, error) {
+	s, err := w.sight(ctx, id)
+	if err != nil {
+		return store.Connection{}, err
+	}
+	return s.shown, nil
+}
+
+// Connections are those that can be seen.
+func (w *window) Connections(ctx context.Context) ([]store.Connection, error) {
+	all, err := w.store.Connections(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []store.Connection
+	for _, c := range all {
+		s, err := w.sight(ctx, c.ID)
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, s.shown)
+	}
+	return out, nil
+}
+
+// Streams are those that can be seen. Counts of what is in them are not told: they count
+// what cannot be seen too.
+func (w *window) Streams(ctx context.Context, id store.ConnectionID) ([]store.StreamStats, error) {
+	s, err := w.sight(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	all, err := w.store.Streams(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	var out []store.StreamStats
+	for _, st := range all {
+		if s.streams[string(st.Stream)] != nil {
+			out = append(out, store.StreamStats{Stream: st.Stream, LastVersion: st.LastVersion, UpdatedAt: st.UpdatedAt})
+		}
+	}
+	return out, nil
+}
+
+// stream is a stream that can be seen.
+func (w *window) stream(ctx context.Context, id store.ConnectionID, name store.Stream) (*scope.Projection, error) {
+	s, err := w.sight(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	p := s.streams[string(name)]
+	if p == nil {
+		return nil, fmt.Errorf("stream: %w", store.ErrNotFound)
+	}
+	return p, nil
+}
+
+// Record is what can be seen of a record.
+func (w *window) Record(ctx context.Context, id store.ConnectionID, stream store.Stream, key string) (store.Record, error) {
+	p, err := w.stream(ctx, id, stream)
+	if err != nil {
+		return store.Record{}, err
+	}
+	r, err := w.store.Record(ctx, id, stream, key)
+	if err != nil {
+		return store.Record{}, err
+	}
+	if r, ok := show(p, r); ok && !r.Deleted {
+		return r, nil
+	}
+	return store.Record{}, fmt.Errorf("record: %w", store.ErrNotFound)
+}
+
+// show is what a projection leaves of a record or tombstone; ok is false for nothing.
+func show(p *scope.Projection, r store.Record) (store.Record, bool) {
+	if r.Deleted {
+		r.Data = nil
+		return r, p.Tombstone(r.Key)
+	}
+	data, ok := p.Record(r.Key, r.Data)
+	r.Data = data
+	return r, ok
+}
+
+// Records lists what can be seen. With q.Deleted, which only a copy asks for, every other
+// record is a tombstone: one that was seen before and left the grant goes from the copy.
+func (w *window) Records(ctx context.Context, q store.RecordQuery) (store.RecordPage, error) {
+	p, err := w.stream(ctx, q.Connection, q.Stream)
+	if err != nil {
+		return store.RecordPage{}, err
+	}
+	page, err := w.store.Records(ctx, q)
+	if err != nil {
+		return page, err
+	}
+	kept := page.Records[:0]
+	for _, r := range page.Records {
+		seen, ok := show(p, r)
+		if ok {
+			kept = append(kept, seen)
+		} else if q.Deleted {
+			r.Data, r.Deleted = nil, true
+			kept = append(kept, r)
+		}
+	}
+	page.Records = kept
+	return page, nil
+}
+
+// list is Records for a reader, who learns of no record that cannot be seen, nor of its end.
+func (w *window) list(ctx context.Context, q store.RecordQuery) (store.RecordPage, error) {
+	p, err := w.stream(ctx, q.Connection, q.Stream)
+	if err != nil {
+		return store.RecordPage{}, err
+	}
+	q.Match = func(r store.Record) bool {
+		_, ok := show(p, r)
+		return ok
+	}
+	page, err := w.store.Records(ctx, q)
+	for i, r := range page.Records {
+		page.Records[i], _ = show(p, r)
+	}
+	return page, err
+}
+
+// View is not for assistants: copies read by pages.
+func (w *window) View(context.Context) (store.View, error) {
+	return nil, errors.New("an assistant's window has no view")
+}

@@ -1,0 +1,281 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/api/client"
+	"github.com/sluicehost/sluice/host/app"
+	"github.com/sluicehost/sluice/host/web"
+)
+
+// mcpCommand is sluice mcp.
+type mcpCommand struct{ *command }
+
+// The bounds of the bridge.
+const (
+	maxMessage     = 1 << 20 // bytes of one line
+	messagesAtOnce = 8
+)
+
+func (c mcpCommand) mcp() *cobra.Command {
+	var assistant, tokenFile string
+	cmd := &cobra.Command{
+		Use: "mcp", Short: "Let an assistant on this machine in, on standard input and output",
+		Long: `Speaks MCP on standard input and output for an assistant that a client starts. Who it is says
+its token, in --token-file or SLUICE_ASSISTANT_TOKEN, or on the owner's own machine
+--assistant. It goes through the running host, and without one opens the data directory
+itself for as long as it is used. docs/assistants.md says what to paste into which client.`,
+		Example: "  sluice mcp --assistant notes\n  sluice mcp --url https://sluice.example --token-file notes.token",
+		Args:    args(0, 0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			header := http.Header{}
+			token, err := assistantToken(tokenFile)
+			if err != nil {
+				return err
+			}
+			switch {
+			case (token == "") == (assistant == ""):
+				return usagef("say who it is: --assistant NAME, or a token in --token-file or SLUICE_ASSISTANT_TOKEN; sluice assistants add makes one")
+			case assistant != "" && c.url != "":
+				return usagef("--assistant is for the host of this machine; elsewhere it is the token that counts")
+			case assistant != "":
+				header.Set(web.HeaderAssistant, assistant)
+			default:
+				header.Set("Authorization", "Bearer "+token)
+			}
+			return c.door(cmd.Context(), token, func(k *client.Client) error {
+				return (&bridge{client: k, header: header, in: c.in, out: c.out}).run(cmd.Context())
+			})
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&assistant, "assistant", "", "stand in for the assistant `NAME`, as the owner of this machine")
+	fl.StringVar(&tokenFile, "token-file", "", "a `FILE` with the token alone")
+	return cmd
+}
+
+func assistantToken(file string) (string, error) {
+	if file == "" {
+		return os.Getenv("SLUICE_ASSISTANT_TOKEN"), nil
+	}
+	text, err := valueOrFile("--token-file", "@"+file)
+	if err != nil {
+		return "", err
+	}
+	if strings.ContainsAny(text, "\r\n") {
+		return "", usagef("--token-file: %s has more than one line; it holds the token alone", abi.Clean(file))
+	}
+	return text, nil
+}
+
+// door is through, with the assistant's token in place of a key.
+func (c mcpCommand) door(ctx context.Context, token string, do func(*client.Client) error) error {
+	if c.url == "" {
+		if err := c.hasData(); err != nil {
+			return err
+		}
+		return c.through(ctx, app.Options{}, do)
+	}
+	k, err := client.URL(c.url, token)
+	if err != nil {
+		return usagef("--url %s: %w", abi.Clean(c.url), err)
+	}
+	defer k.Close()
+	return do(k)
+}
+
+// A bridge carries messages of a client, a line each, to the host, and answers back.
+type bridge struct {
+	client *client.Client
+	header http.Header
+	in     io.Reader
+	out    io.Writer
+
+	working sync.WaitGroup
+	mu      sync.Mutex // guards what follows, and writing
+	version string     // of the protocol, once it was agreed on
+	ends    map[string]context.CancelFunc
+	failed  error
+}
+
+// message is what a bridge looks at of one.
+type message struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params struct {
+		Name      string          `json:"name"`
+		URI       string          `json:"uri"`
+		RequestID json.RawMessage `json:"requestId"`
+		Meta      struct {
+			Version string `json:"io.modelcontextprotocol/protocolVersion"`
+		} `json:"_meta"`
+	} `json:"params"`
+}
+
+func (b *bridge) run(ctx context.Context) error {
+	b.ends = map[string]context.CancelFunc{}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	places := make(chan struct{}, messagesAtOnce)
+	lines := bufio.NewScanner(b.in)
+	lines.Buffer(make([]byte, 0, 64<<10), maxMessage)
+	for lines.Scan() && ctx.Err() == nil {
+		line := bytes.Clone(bytes.TrimSpace(lines.Bytes()))
+		if len(line) == 0 {
+			continue
+		}
+		var m message
+		if err := json.Unmarshal(line, &m); err != nil {
+			b.answer([]byte(`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"that is no JSON-RPC message"}}`))
+			continue
+		}
+		if m.Method == "notifications/cancelled" {
+			b.stop(m.Params.RequestID)
+			continue
+		}
+		if m.Method == "initialize" { // what follows depends on it
+			b.carry(ctx, m, line)
+			continue
+		}
+		places <- struct{}{}
+		one := b.begin(ctx, m.ID)
+		b.working.Go(func() {
+			defer func() { <-places }()
+			defer b.stop(m.ID)
+			b.carry(one, m, line)
+		})
+	}
+	if errors.Is(lines.Err(), bufio.ErrTooLong) {
+		return usagef("a message is longer than %d bytes", maxMessage)
+	}
+	b.working.Wait()
+	return errors.Join(lines.Err(), b.failed)
+}
+
+// begin gives a request a context that its cancellation ends.
+func (b *bridge) begin(ctx context.Context, id json.RawMessage) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
+	if len(id) == 0 {
+		context.AfterFunc(ctx, cancel)
+		return ctx
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ends[string(id)] = cancel
+	return ctx
+}
+
+func (b *bridge) stop(id json.RawMessage) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if cancel := b.ends[string(id)]; cancel != nil {
+		cancel()
+		delete(b.ends, string(id))
+	}
+}
+
+// carry brings one message to the host, and its answer back.
+func (b *bridge) carry(ctx context.Context, m message, line []byte) {
+	status, got, err := b.client.MCP(ctx, b.headers(m), line)
+	switch {
+	case ctx.Err() != nil: // nobody waits for it
+		return
+	case err != nil:
+		got = failed(m.ID, err.Error())
+	case len(m.ID) == 0 || status == http.StatusAccepted: // a notification has no answer
+		return
+	case !json.Valid(got) || !bytes.Contains(got, []byte(`"jsonrpc"`)):
+		got = failed(m.ID, reason(status, got))
+	}
+	if m.Method == "initialize" {
+		var agreed struct {
+			Result struct {
+				Version string `json:"protocolVersion"`
+			} `json:"result"`
+		}
+		if json.Unmarshal(got, &agreed) == nil {
+			b.mu.Lock()
+			b.version = agreed.Result.Version
+			b.mu.Unlock()
+		}
+	}
+	b.answer(got)
+}
+
+// headers are those that the protocol wants beside a message.
+func (b *bridge) headers(m message) http.Header {
+	h := b.header.Clone()
+	h.Set("Content-Type", "application/json")
+	h.Set("Accept", "application/json, text/event-stream")
+	version := m.Params.Meta.Version
+	if version != "" {
+		h.Set("Mcp-Method", headerText(m.Method))
+		if name := m.Params.Name + m.Params.URI; name != "" {
+			h.Set("Mcp-Name", headerText(name))
+		}
+	} else {
+		b.mu.Lock()
+		version = b.version
+		b.mu.Unlock()
+	}
+	if version != "" && m.Method != "initialize" {
+		h.Set("Mcp-Protocol-Version", headerText(version))
+	}
+	return h
+}
+
+// headerText is a text as a header may have it.
+func headerText(s string) string {
+	if strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) || s != strings.TrimSpace(s) {
+		return "=?base64?" + base64.StdEncoding.EncodeToString([]byte(s)) + "?="
+	}
+	return s
+}
+
+// failed is the answer to a request that did not reach the door.
+func failed(id json.RawMessage, text string) []byte {
+	if len(id) == 0 {
+		id = json.RawMessage("null")
+	}
+	quoted, _ := json.Marshal(abi.Cut(abi.Clean(text), 500))
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":%s}}`, id, quoted)
+}
+
+// reason is what an answer says that is not of the protocol.
+func reason(status int, got []byte) string {
+	var p struct{ Error, Message string }
+	switch {
+	case json.Unmarshal(got, &p) == nil && p.Message != "":
+		return fmt.Sprintf("%s (%s)", p.Message, p.Error)
+	case status == http.StatusUnauthorized:
+		return "the host does not let this assistant in"
+	}
+	return fmt.Sprintf("the host answered with status %d: %s", status, got[:min(len(got), 200)])
+}
+
+func (b *bridge) answer(line []byte) {
+	var one bytes.Buffer
+	if err := json.Compact(&one, line); err != nil {
+		return
+	}
+	one.WriteByte('\n')
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, err := b.out.Write(one.Bytes()); err != nil && b.failed == nil {
+		b.failed = err
+	}
+}
