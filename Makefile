@@ -53,9 +53,9 @@ check: ## format, vet, static and security checks, tidy modules, layout; fails o
 	$(GO) test -shuffle=on ./tests
 	@test -z "$$(git status --porcelain)" || { git status --short; echo "the tree is dirty: commit first"; exit 1; }
 
-bench: ## ingest, memory and latency beside their alternatives, and of the service
+bench: ## ingest, destinations, exports, memory and latency beside their alternatives, and of the service
 	@mkdir -p -m 700 $(SLUICE_CACHE)
-	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout 60m ./tests/bench
+	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout 60m ./tests/bench ./host/destination/... ./host/export
 
 SOAKED = ./store/badger ./host/backup ./host/schedule ./tests/crash ./tests/hostile ./tests/conformance ./tests/e2e \
   ./host/browser ./host/browser/chromium ./tests/browsing/corpus \

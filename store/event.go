@@ -39,6 +39,9 @@ const timeFormat = "2006-01-02T15:04:05.000Z"
 // Time renders t as every timeline and API does.
 func Time(t time.Time) string { return t.UTC().Format(timeFormat) }
 
+// AppendTime appends what Time renders.
+func AppendTime(b []byte, t time.Time) []byte { return t.UTC().AppendFormat(b, timeFormat) }
+
 // MarshalJSON renders the envelope of docs/spec/runs.md, "The timeline".
 func (e Event) MarshalJSON() ([]byte, error) {
 	return json.Marshal(envelope{

@@ -12,10 +12,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/export"
+	"github.com/sluicehost/sluice/store"
 )
 
 // A recordFile is a file of records that is written under another name and
@@ -106,6 +108,10 @@ func (f *recordFile) write(ctx context.Context, src served, s export.Selection) 
 		return f.writeParquet(ctx, src, s)
 	case ".sqlite":
 		return f.writeSQLite(ctx, src, s)
+	case ".jsonl":
+		if s.Match == nil && !slices.ContainsFunc(s.Streams, func(st export.From) bool { return st.After > 0 }) {
+			return f.writeLines(ctx, src, s)
+		}
 	}
 	from := src.exporting()
 	defer from.stop()
@@ -122,4 +128,19 @@ func (f *recordFile) write(ctx context.Context, src served, s export.Selection) 
 	}
 	f.records, err = s.WriteCSV(ctx, f.buffer, from, columns)
 	return err
+}
+
+// writeLines writes whole streams as the host sends them, which is how they are written.
+func (f *recordFile) writeLines(ctx context.Context, src served, s export.Selection) error {
+	for _, st := range s.Streams {
+		q := store.RecordQuery{Order: s.Order, Descending: s.Descending, Deleted: s.Deleted}
+		if err := src.ExportLines(ctx, s.Connection, st.Stream, queryOf(q), func(line []byte) error {
+			f.records++
+			_, err := f.buffer.Write(append(line, '\n'))
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -2,12 +2,10 @@ package export
 
 import (
 	"context"
-	"encoding/csv"
 	"io"
-	"slices"
 	"strconv"
+	"strings"
 
-	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/store"
 )
@@ -18,83 +16,66 @@ var envelope = []string{"connectionId", "stream", "key", "emittedAt", "ingestedA
 // WriteCSV writes the envelope columns, then columns, which Columns found: members
 // that stand in no column are left out. It returns how many records it wrote.
 func (s Selection) WriteCSV(ctx context.Context, w io.Writer, src Source, columns []string) (records int64, err error) {
-	out := csv.NewWriter(w)
-	head := slices.Clone(envelope)
-	for _, name := range columns {
-		head = append(head, Cell(name))
-	}
-	if err := out.Write(head); err != nil {
-		return 0, err
-	}
+	line := []byte(strings.Join(envelope, ","))
 	at := make(map[string]int, len(columns))
 	for i, name := range columns {
-		at[name] = len(envelope) + i
+		line = AppendCell(append(line, ','), Cell(name))
+		at[name] = i
 	}
-	row := make([]string, len(head))
+	if _, err := w.Write(append(line, '\n')); err != nil {
+		return 0, err
+	}
+	cells := make([]strictjson.Value, len(columns))
 	err = s.Each(ctx, src, func(r store.Record) error {
 		records++
-		clear(row)
-		copy(row, envelopeCells(s.Connection, r))
-		if err := fillCells(row, at, r); err != nil {
-			return err
+		clear(cells)
+		fillCells(cells, at, r.Data)
+		line = appendEnvelope(line[:0], s.Connection, r)
+		for _, v := range cells {
+			line = appendValue(append(line, ','), v)
 		}
-		return out.Write(row)
-	})
-	if err != nil {
-		return records, err
-	}
-	out.Flush()
-	return records, out.Error()
-}
-
-func envelopeCells(connection store.ConnectionID, r store.Record) []string {
-	l := LineOf(connection, r)
-	deleted := ""
-	if r.Deleted {
-		deleted = "true"
-	}
-	return []string{Cell(string(connection)), Cell(string(r.Stream)), Cell(r.Key), l.EmittedAt, l.IngestedAt,
-		strconv.FormatUint(r.Version, 10), string(r.RunID), deleted, l.DeletedAt}
-}
-
-func fillCells(row []string, column map[string]int, r store.Record) error {
-	if len(r.Data) == 0 {
-		return nil
-	}
-	v, err := parse(r)
-	if err != nil {
+		line = append(line, '\n')
+		_, err := w.Write(line)
 		return err
-	}
-	for name, m := range v.Members() {
-		if i, ok := column[name]; ok {
-			row[i] = value(m)
-		}
-	}
-	return nil
+	})
+	return records, err
 }
 
-// value is a member as a cell: texts as they are, null as nothing, numbers and
+func appendEnvelope(b []byte, connection store.ConnectionID, r store.Record) []byte {
+	b = append(AppendText(b, string(connection)), ',')
+	b = append(AppendText(b, string(r.Stream)), ',')
+	b = append(AppendText(b, r.Key), ',')
+	b = append(store.AppendTime(b, r.EmittedAt), ',')
+	b = append(store.AppendTime(b, r.IngestedAt), ',')
+	b = append(strconv.AppendUint(b, r.Version, 10), ',')
+	b = append(append(b, r.RunID...), ',')
+	if !r.Deleted {
+		return append(b, ',')
+	}
+	return store.AppendTime(append(b, "true,"...), r.IngestedAt)
+}
+
+// fillCells puts the members of a record's data, which was checked when it was stored,
+// where their columns are.
+func fillCells(cells []strictjson.Value, column map[string]int, data []byte) {
+	for name, m := range strictjson.ValueOf(data).Members() {
+		if i, ok := column[name]; ok {
+			cells[i] = m
+		}
+	}
+}
+
+// appendValue appends a member as a cell: texts as they are, null as nothing, numbers and
 // booleans as written, the rest as JSON.
-func value(m strictjson.Value) string {
+func appendValue(b []byte, m strictjson.Value) []byte {
 	switch {
 	case m.Absent():
-		return ""
+		return b
 	case m.Is(strictjson.KindString):
 		text, _ := m.Text()
-		return Cell(text)
+		return AppendText(b, text)
 	case m.Is(strictjson.KindNumber):
-		return string(m.Raw) // -1 is a number, not a formula
+		return append(b, m.Raw...) // -1 is a number, not a formula
 	}
-	return Cell(string(m.Raw))
-}
-
-// Cell makes text of a connector safe in a spreadsheet: cleaned, and with a
-// leading ' where it could be a formula.
-func Cell(s string) string {
-	formula := s != "" && (s[0] == '=' || s[0] == '+' || s[0] == '-' || s[0] == '@' || s[0] == '\t' || s[0] == '\r')
-	s = abi.CleanLines(s)
-	if formula || s != "" && (s[0] == '=' || s[0] == '+' || s[0] == '-' || s[0] == '@') {
-		return "'" + s
-	}
-	return s
+	return AppendText(b, string(m.Raw))
 }

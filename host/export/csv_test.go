@@ -1,6 +1,8 @@
 package export
 
 import (
+	"bytes"
+	"encoding/csv"
 	"strings"
 	"testing"
 
@@ -18,7 +20,11 @@ func TestCells(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := value(v); got != want {
+		cells, err := csv.NewReader(bytes.NewReader(append(appendValue(nil, v), ",\n"...))).Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := cells[0]; got != want {
 			t.Errorf("%s became %q, want %q", in, got, want)
 		}
 	}

@@ -39,5 +39,8 @@ func TestLineOf(t *testing.T) {
 		if b, err := json.Marshal(LineOf("c", r)); err != nil || string(b) != want {
 			t.Errorf("%s, %v, want %s", b, err, want)
 		}
+		if b := appendLine(nil, "c", r); string(b) != want {
+			t.Errorf("%s, want %s", b, want)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package client
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -99,6 +100,21 @@ func (c recordClient) Records(ctx context.Context, id store.ConnectionID, stream
 // Export calls do with the records of a stream that a query chooses, as they stood
 // at one version. The host writes the export down.
 func (c recordClient) Export(ctx context.Context, id store.ConnectionID, stream store.Stream, q url.Values, do func(Record) error) error {
+	return c.ExportLines(ctx, id, stream, q, func(line []byte) error {
+		var r Record
+		if err := json.Unmarshal(line, &r); err != nil {
+			return fmt.Errorf("read the export of %s: %w", stream, err)
+		}
+		return do(r)
+	})
+}
+
+// exportEnd begins the last line of an export.
+var exportEnd = []byte(`{"end":`)
+
+// ExportLines is Export for the lines as they come, each a JSON object. A line is valid
+// until do returns.
+func (c recordClient) ExportLines(ctx context.Context, id store.ConnectionID, stream store.Stream, q url.Values, do func(line []byte) error) error {
 	q = maps.Clone(q)
 	q.Set("format", "ndjson")
 	res, err := c.send(ctx, http.MethodGet, at("connections", string(id), "streams", string(stream), "export"), q, nil, nil)
@@ -115,22 +131,21 @@ func (c recordClient) Export(ctx context.Context, id store.ConnectionID, stream 
 		if err != nil {
 			return fmt.Errorf("the export of %s broke off: %w", stream, errors.Join(err, io.ErrUnexpectedEOF))
 		}
+		if !bytes.HasPrefix(line, exportEnd) {
+			if err := do(line); err != nil {
+				return err
+			}
+			continue
+		}
 		var last struct {
-			Record
-			End     bool `json:"end"`
-			Records int  `json:"records"`
+			Records int `json:"records"`
 		}
 		if err := json.Unmarshal(line, &last); err != nil {
 			return fmt.Errorf("read the export of %s: %w", stream, err)
 		}
-		if last.End {
-			if last.Records != n {
-				return fmt.Errorf("the export of %s has %d records of %d", stream, n, last.Records)
-			}
-			return nil
+		if last.Records != n {
+			return fmt.Errorf("the export of %s has %d records of %d", stream, n, last.Records)
 		}
-		if err := do(last.Record); err != nil {
-			return err
-		}
+		return nil
 	}
 }

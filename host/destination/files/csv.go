@@ -11,8 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/destination"
@@ -28,7 +26,7 @@ func (csvFormat) Name() string { return "csv" }
 // Key is a key as a cell. Where cleaning changes it, it ends with a digest of what it was,
 // for it may become what another is.
 func (csvFormat) Key(key string) string {
-	if key != "" && key[0] != '\'' && classOf(key)&unsafe == 0 {
+	if key != "" && key[0] != '\'' && export.IsPlain(key) {
 		return key // as most are
 	}
 	cell := export.Cell(key)
@@ -83,7 +81,7 @@ func (w *csvWriter) Close() error { return nil }
 func (w *csvWriter) Put(r *destination.Row) error {
 	b := w.line[:0]
 	if w.own > 0 {
-		b = append(appendCell(b, csvFormat{}.Key(r.Key)), ',')
+		b = append(export.AppendCell(b, csvFormat{}.Key(r.Key)), ',')
 		b = append(strconv.AppendUint(b, r.Version, 10), ',')
 		b = append(w.stamp.append(b, r.At), ',')
 		if w.table.Mode == destination.History || r.Deleted {
@@ -98,7 +96,7 @@ func (w *csvWriter) Put(r *destination.Row) error {
 		b = append(b, ',')
 	}
 	if w.own > 0 {
-		b = appendText(b, r.Rest)
+		b = export.AppendText(b, r.Rest)
 	} else {
 		b = b[:len(b)-1]
 	}
@@ -112,71 +110,7 @@ func appendValue(b []byte, v *destination.Value) []byte {
 	case destination.Integer, destination.Number, destination.Boolean:
 		return append(b, v.Text...) // -1 is a number, not a formula
 	}
-	return appendText(b, v.Text)
-}
-
-// What bytes mean for a text: most are printable and in no need of anything.
-const (
-	quoted = 1 << iota // the cell is quoted
-	unsafe             // export.Cell has to look at it
-)
-
-var bytesOf = func() (class [256]byte) {
-	for c := range class {
-		if c < 0x20 || c >= 0x7f {
-			class[c] = unsafe
-		}
-	}
-	class['"'], class[','] = quoted, quoted
-	return class
-}()
-
-// classOf is the class of a text that is not empty.
-func classOf(s string) (class byte) {
-	for i := range len(s) {
-		class |= bytesOf[s[i]]
-	}
-	switch s[0] {
-	case '=', '+', '-', '@':
-		class |= unsafe
-	case ' ', '\\':
-		class |= quoted
-	}
-	return class
-}
-
-// appendText appends a text as a cell.
-func appendText(b []byte, s string) []byte {
-	if s == "" {
-		return b
-	}
-	switch classOf(s) {
-	case 0:
-		return append(b, s...)
-	case quoted:
-		return appendQuoted(b, s)
-	}
-	return appendCell(b, export.Cell(s))
-}
-
-// appendCell appends what a cell holds.
-func appendCell(b []byte, s string) []byte {
-	first, _ := utf8.DecodeRuneInString(s)
-	if strings.ContainsAny(s, "\",\r\n") || unicode.IsSpace(first) || first == '\\' {
-		return appendQuoted(b, s)
-	}
-	return append(b, s...)
-}
-
-func appendQuoted(b []byte, s string) []byte {
-	b = append(b, '"')
-	for {
-		before, after, more := strings.Cut(s, `"`)
-		if b = append(b, before...); !more {
-			return append(b, '"')
-		}
-		b, s = append(b, `""`...), after
-	}
+	return export.AppendText(b, v.Text)
 }
 
 // copied writes row.
@@ -186,7 +120,7 @@ func (w *csvWriter) copied() error {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendCell(b, cell)
+		b = export.AppendCell(b, cell)
 	}
 	w.line = append(b, '\n')
 	_, err := w.out.Write(w.line)
