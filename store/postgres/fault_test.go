@@ -1,0 +1,301 @@
+//go:build unix
+
+package postgres_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/store/postgres"
+	server "github.com/sluicehost/sluice/tests/postgres"
+)
+
+// start begins a run of a connection.
+func start(t *testing.T, s store.Store, c string) store.Lease {
+	t.Helper()
+	l, err := s.Acquire(t.Context(), store.Run{ID: store.RunID("run_" + c), ConnectionID: store.ConnectionID(c), Status: "active"}, "host", "boot", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// flush submits one record and the event that announces it.
+func flush(t *testing.T, s store.Store, l store.Lease, i int) *store.Receipt {
+	t.Helper()
+	b := &store.Batch{Stream: "s"}
+	b.Append(store.Change{Key: fmt.Appendf(nil, "k%d", i), Data: []byte(`{}`)})
+	r, err := s.Submit(t.Context(), &store.Commit{Lease: l, Batches: []*store.Batch{b},
+		Events: []store.Event{{ID: store.EventID(fmt.Sprint("evt_", i)), Type: "run.batch_ingested", RunID: l.RunID, Data: json.RawMessage(`{}`)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// all waits for receipts, and checks that each commit is there, once.
+func all(t *testing.T, s store.Store, l store.Lease, receipts []*store.Receipt) {
+	t.Helper()
+	for i, r := range receipts {
+		ack, err := r.Result()
+		if err != nil {
+			t.Fatalf("commit %d: %v", i, err)
+		}
+		if ack.FirstSequence != uint64(i) || ack.Changed != 1 {
+			t.Fatalf("commit %d: %+v", i, ack)
+		}
+	}
+	head, err := s.RunHead(t.Context(), l.RunID)
+	if err != nil || head.Next != uint64(len(receipts)) {
+		t.Fatalf("%d events, %v; want %d", head.Next, err, len(receipts))
+	}
+	if err := s.Verify(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A said is what a store logs.
+type said chan string
+
+func (s said) options() postgres.Options {
+	return postgres.Options{Logger: slog.New(slog.NewTextHandler(s, nil))}
+}
+
+func (s said) Write(b []byte) (int, error) {
+	select {
+	case s <- string(b):
+	default:
+	}
+	return len(b), nil
+}
+
+// wait waits until the store has logged text.
+func (s said) wait(t *testing.T, text string) {
+	t.Helper()
+	late := time.After(time.Minute)
+	for {
+		select {
+		case line := <-s:
+			if strings.Contains(line, text) {
+				return
+			}
+		case <-late:
+			t.Fatalf("the store does not say %q", text)
+		}
+	}
+}
+
+func opened(t *testing.T, url string, o postgres.Options) store.Store {
+	t.Helper()
+	s, err := postgres.OpenURL(url, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// TestServerKilled kills the server again and again under a run.
+func TestServerKilled(t *testing.T) {
+	pg := server.Start(t)
+	log := make(said, 100)
+	s := opened(t, pg.Database(t), log.options())
+	l := start(t, s, "a")
+	var receipts []*store.Receipt
+	for range 3 {
+		for range 40 {
+			receipts = append(receipts, flush(t, s, l, len(receipts)))
+		}
+		if err := pg.Crash(); err != nil {
+			t.Fatal(err)
+		}
+		receipts = append(receipts, flush(t, s, l, len(receipts)))
+		log.wait(t, "database_unavailable")
+		if err := pg.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := receipts[len(receipts)-1].Result(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all(t, s, l, receipts)
+}
+
+// TestAnswerLost cuts the connection around COMMIT.
+func TestAnswerLost(t *testing.T) {
+	for _, how := range []string{before, after} {
+		t.Run(how, func(t *testing.T) {
+			pg := server.Shared(t)
+			p := newProxy(t, pg)
+			s := opened(t, p.through(t, pg.Database(t))+weak, postgres.Options{})
+			l := start(t, s, "a")
+			var receipts []*store.Receipt
+			for i := range 10 {
+				p.cutNext(how)
+				receipts = append(receipts, flush(t, s, l, i))
+				if _, err := receipts[i].Result(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			p.cutNext(how)
+			if err := s.Write(t.Context(), store.Write{Kind: store.Webhooks, ID: "x", Data: json.RawMessage(`1`), If: store.Absent()}); err != nil {
+				t.Fatal(err)
+			}
+			p.cutNext(how)
+			start(t, s, "b")
+			all(t, s, l, receipts)
+			if p.count() != 12 {
+				t.Errorf("%d connections were cut", p.count())
+			}
+		})
+	}
+}
+
+// TestOutage is longer than the store waits: the commit fails, and what comes later does not.
+func TestOutage(t *testing.T) {
+	pg := server.Start(t)
+	s := opened(t, pg.Database(t)+"&outage_wait=50ms", postgres.Options{})
+	l := start(t, s, "a")
+	if err := pg.Crash(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := flush(t, s, l, 0).Result(); err == nil || !strings.Contains(err.Error(), "gave up after 50ms") {
+		t.Fatalf("a commit without a server: %v", err)
+	}
+	if err := pg.Start(); err != nil {
+		t.Fatal(err)
+	}
+	all(t, s, l, []*store.Receipt{flush(t, s, l, 0)})
+}
+
+// TestDiskFull has the server say so, and then not any more.
+func TestDiskFull(t *testing.T) {
+	url := server.New(t)
+	s := opened(t, url+weak, postgres.Options{})
+	l := start(t, s, "a")
+	admin := connect(t, url)
+	run(t, admin, `set search_path to sluice_store;
+		create function full_disk() returns trigger language plpgsql as $$ begin raise exception 'no space left on device' using errcode = 'disk_full'; end $$;
+		create trigger full_disk before update on lease for each row execute function full_disk()`)
+	r := flush(t, s, l, 0)
+	for store.Stalled(s) == nil {
+		select {
+		case <-r.Done():
+			_, err := r.Result()
+			t.Fatalf("a commit on a full disk: %v", err)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	if err := store.Stalled(s); !errors.Is(err, store.ErrNoSpace) {
+		t.Fatalf("stalled: %v", err)
+	}
+	run(t, admin, "drop trigger full_disk on lease")
+	all(t, s, l, []*store.Receipt{r})
+	if err := store.Stalled(s); err != nil {
+		t.Fatalf("stalled: %v", err)
+	}
+}
+
+// TestLocked has another program hold the row of a lease for longer than a statement may wait.
+func TestLocked(t *testing.T) {
+	for _, bound := range []string{"&lock_timeout=50ms", "&statement_timeout=200ms"} {
+		url, log := server.New(t), make(said, 100)
+		s := opened(t, url+weak+bound, log.options())
+		l := start(t, s, "a")
+		admin := connect(t, url)
+		run(t, admin, "begin; select from sluice_store.lease for update")
+		r := flush(t, s, l, 0)
+		log.wait(t, "database_unavailable")
+		run(t, admin, "commit")
+		all(t, s, l, []*store.Receipt{r})
+	}
+}
+
+// TestTaken has another host open the database: the first one writes nothing any more.
+func TestTaken(t *testing.T) {
+	url := server.New(t)
+	s := opened(t, url+weak, postgres.Options{})
+	l := start(t, s, "a")
+	var busy *store.BusyError
+	if other, err := postgres.OpenURL(url+weak, postgres.Options{}); !errors.As(err, &busy) || !strings.Contains(err.Error(), "several hosts") {
+		t.Fatalf("a second host: %v %v", other, err)
+	}
+	admin := connect(t, url)
+	run(t, admin, "update sluice_store.installation set epoch = epoch + 1")
+	for i := range 2 {
+		r, err := s.Submit(t.Context(), &store.Commit{Lease: l, Events: []store.Event{{ID: "evt_1"}}})
+		if err == nil {
+			_, err = r.Result()
+		}
+		if err == nil || !strings.Contains(err.Error(), "another host has opened the database") {
+			t.Fatalf("commit %d of a host that was replaced: %v", i, err)
+		}
+	}
+	if err := s.Write(t.Context(), store.Write{Kind: store.Webhooks, ID: "x", Data: json.RawMessage(`1`)}); err == nil {
+		t.Fatal("a host that was replaced wrote a document")
+	}
+	if head, err := s.RunHead(t.Context(), l.RunID); err != nil || head.Next != 0 {
+		t.Fatalf("%+v %v", head, err)
+	}
+}
+
+// TestRolledBack has the server forget a commit, as a standby that took over may.
+func TestRolledBack(t *testing.T) {
+	url := server.New(t)
+	s := opened(t, url+weak, postgres.Options{})
+	l := start(t, s, "a")
+	all(t, s, l, []*store.Receipt{flush(t, s, l, 0)})
+	run(t, connect(t, url), "update sluice_store.lease set commits = 0, next = 0")
+	var sink *store.SinkError
+	if _, err := flush(t, s, l, 1).Result(); !errors.As(err, &sink) || sink.Code != "engine_rolled_back" || !errors.Is(err, postgres.ErrRolledBack) {
+		t.Fatalf("a commit behind one that is lost: %v", err)
+	}
+}
+
+// TestDamage has somebody change a record behind the store's back.
+func TestDamage(t *testing.T) {
+	for _, sql := range []string{
+		"update sluice_store.records_1 set data = '[]'", "delete from sluice_store.records_1", "update sluice_store.stream set live = 7",
+		"delete from sluice_store.timeline_%d where seq = 0",
+	} {
+		url := server.New(t)
+		s := opened(t, url+weak, postgres.Options{})
+		l := start(t, s, "a")
+		all(t, s, l, []*store.Receipt{flush(t, s, l, 0), flush(t, s, l, 1)})
+		if strings.Contains(sql, "%d") {
+			sql = fmt.Sprintf(sql, time.Now().Unix()/(7*24*3600))
+		}
+		run(t, connect(t, url), sql)
+		var damage *store.DamageError
+		if err := s.Verify(t.Context()); !errors.As(err, &damage) {
+			t.Errorf("%s: %v", sql, err)
+		}
+	}
+}
+
+// connect is a connection of somebody else.
+func connect(t *testing.T, url string) *pgx.Conn {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close(context.Background()) })
+	return c
+}
+
+func run(t *testing.T, c *pgx.Conn, sql string) {
+	t.Helper()
+	if _, err := c.PgConn().Exec(t.Context(), sql).ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+}
