@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -108,20 +109,23 @@ func (s *Store) Document(ctx context.Context, kind store.Kind, id string) (d sto
 
 // Documents implements store.Store.
 func (s *Store) Documents(ctx context.Context, q store.DocumentQuery) (all []store.Document, err error) {
-	sql := `select id, revision, data, expires from document
-		where kind = $1 and id >= $2 and ($3::bytea is null or id < $3) and ($4::bytea is null or id > $4) and (expires is null or expires > clock_timestamp())
-		order by id limit $5`
-	from, to, after := []byte(q.Prefix), behind(q.Prefix), []byte(nil)
-	if q.After != "" {
-		after = []byte(q.After)
+	order, from, to := "", []byte(q.Prefix), behind(q.Prefix)
+	switch {
+	case q.Descending:
+		order = "desc"
+		if after := []byte(q.After); q.After != "" && (to == nil || bytes.Compare(after, to) < 0) {
+			to = after
+		}
+	case q.After >= q.Prefix && q.After != "":
+		from = append([]byte(q.After), 0) // the least id behind it
 	}
-	if q.Descending {
-		sql = `select id, revision, data, expires from document
-			where kind = $1 and id >= $2 and ($3::bytea is null or id < $3) and ($4::bytea is null or id < $4) and (expires is null or expires > clock_timestamp())
-			order by id desc limit $5`
+	sql, args := "select id, revision, data, expires from document where kind = $1 and id >= $2", []any{string(q.Kind), from, bounded(q.Limit)}
+	if to != nil {
+		sql, args = sql+" and id < $4", append(args, to)
 	}
+	sql += " and (expires is null or expires > clock_timestamp()) order by id " + order + " limit $3"
 	err = s.read(ctx, func(ctx context.Context, c *conn) error {
-		rows, err := c.Query(ctx, sql, string(q.Kind), from, to, after, bounded(q.Limit))
+		rows, err := c.Query(ctx, sql, args...)
 		if err != nil {
 			return err
 		}

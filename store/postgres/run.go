@@ -18,11 +18,16 @@ func (s *Store) Run(ctx context.Context, id store.RunID) (store.Run, error) {
 
 // Runs implements store.Store. A limit of 0 means 100; 1000 is the most.
 func (s *Store) Runs(ctx context.Context, connection store.ConnectionID, before store.RunID, limit int) ([]store.Run, error) {
-	sql, args := "select body from run where ($2 = '' or id < $2) order by id desc limit $1", []any{bounded(limit), string(before)}
+	sql, args := "select body from run where true", []any{bounded(limit)}
 	if connection != "" {
-		sql = "select body from run where connection = $3 and ($2 = '' or id < $2) order by id desc limit $1"
 		args = append(args, string(connection))
+		sql += fmt.Sprintf(" and connection = $%d", len(args))
 	}
+	if before != "" {
+		args = append(args, string(before))
+		sql += fmt.Sprintf(" and id < $%d", len(args))
+	}
+	sql += " order by id desc limit $1"
 	return list[store.Run](ctx, s, sql, args...)
 }
 
