@@ -8,10 +8,14 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A finding is a key, and how well its record fits; lower is better.
+// A finding is a record that may be a hit. The lower its rank, the better it fits.
 type finding struct {
-	key  string
-	rank float64
+	connection store.ConnectionID
+	stream     store.Stream
+	key        string
+	rank       float64
+	at         int64 // microseconds since 1970, when it was committed
+	row        int64 // grows with each change of a stream
 }
 
 // find finds the best records of a stream. Counting all records that have a frequent word is
@@ -31,9 +35,9 @@ func (x *index) find(stream store.Stream, t terms, most int) ([]finding, error) 
 	}
 	switch {
 	case len(telling) == 0:
-		return x.list(fmt.Sprintf("SELECT k.key, 0 FROM w%[1]d w JOIN k%[1]d k ON k.id = w.rowid WHERE w%[1]d MATCH ? ORDER BY w.rowid DESC LIMIT ?", id), t.match(), int64(most))
+		return x.list(fmt.Sprintf("SELECT k.key, 0, k.at, k.id FROM w%[1]d w JOIN k%[1]d k ON k.id = w.rowid WHERE w%[1]d MATCH ? ORDER BY w.rowid DESC LIMIT ?", id), t.match(), int64(most))
 	case len(telling) == len(t.want) && len(t.without) == 0:
-		return x.list(fmt.Sprintf("SELECT k.key, f.rank FROM (SELECT rowid, rank FROM w%[1]d WHERE w%[1]d MATCH ? ORDER BY rank LIMIT ?) f JOIN k%[1]d k ON k.id = f.rowid", id), t.match(), int64(most))
+		return x.list(fmt.Sprintf("SELECT k.key, f.rank, k.at, k.id FROM (SELECT rowid, rank FROM w%[1]d WHERE w%[1]d MATCH ? ORDER BY rank LIMIT ?) f JOIN k%[1]d k ON k.id = f.rowid", id), t.match(), int64(most))
 	}
 	fits := map[int64]bool{}
 	if err := x.rows(fmt.Sprintf("SELECT rowid FROM w%[1]d WHERE w%[1]d MATCH ?", id), func(st *sqlite3.Stmt) { fits[st.ColumnInt64(0)] = true }, t.match()); err != nil || len(fits) == 0 {
@@ -56,7 +60,9 @@ func (x *index) ranked(id int64, telling []phrase, fits map[int64]bool, most int
 		if err != nil {
 			break
 		}
-		err = x.rows(fmt.Sprintf("SELECT key FROM k%d WHERE id = ?", id), func(st *sqlite3.Stmt) { out = append(out, finding{st.ColumnText(0), ranks[row]}) }, row)
+		err = x.rows(fmt.Sprintf("SELECT key, at, id FROM k%d WHERE id = ?", id), func(st *sqlite3.Stmt) {
+			out = append(out, finding{key: st.ColumnText(0), rank: ranks[row], at: st.ColumnInt64(1), row: st.ColumnInt64(2)})
+		}, row)
 	}
 	return out, err
 }
@@ -69,6 +75,8 @@ func (x *index) count(id int64, p phrase) (n int64, err error) {
 }
 
 func (x *index) list(sql, match string, most int64) (out []finding, err error) {
-	err = x.rows(sql, func(st *sqlite3.Stmt) { out = append(out, finding{st.ColumnText(0), st.ColumnFloat(1)}) }, match, most)
+	err = x.rows(sql, func(st *sqlite3.Stmt) {
+		out = append(out, finding{key: st.ColumnText(0), rank: st.ColumnFloat(1), at: st.ColumnInt64(2), row: st.ColumnInt64(3)})
+	}, match, most)
 	return out, err
 }

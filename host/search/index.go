@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -82,7 +83,7 @@ func (x *index) begin() error {
 	}
 	switch version {
 	case 0:
-		if err := x.db.Exec(fmt.Sprintf("CREATE TABLE parts (id INTEGER PRIMARY KEY, stream TEXT NOT NULL UNIQUE, since INTEGER NOT NULL, mark INTEGER NOT NULL); PRAGMA user_version=%d", layout)); err != nil {
+		if err := x.db.Exec(fmt.Sprintf("CREATE TABLE parts (id INTEGER PRIMARY KEY AUTOINCREMENT, stream TEXT NOT NULL UNIQUE, since INTEGER NOT NULL, mark INTEGER NOT NULL); PRAGMA user_version=%d", layout)); err != nil {
 			return err
 		}
 	case layout:
@@ -206,7 +207,7 @@ func (x *index) create(stream store.Stream, since time.Time) (p part, err error)
 		}
 		p.id = x.db.LastInsertRowID()
 		return x.db.Exec(fmt.Sprintf(`CREATE VIRTUAL TABLE w%[1]d USING fts5(words, content='', contentless_delete=1, tokenize='ascii', prefix=%[2]d);
-			CREATE TABLE k%[1]d (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE)`, p.id, minPrefix))
+			CREATE TABLE k%[1]d (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, at INTEGER NOT NULL)`, p.id, minPrefix))
 	})
 	if err == nil {
 		x.parts[stream] = p
@@ -217,6 +218,7 @@ func (x *index) create(stream store.Stream, since time.Time) (p part, err error)
 // A change is a record as the index has it.
 type change struct {
 	key, words string
+	at         int64 // microseconds since 1970, when it was committed
 }
 
 // A reading is what is brought in by one step.
@@ -276,7 +278,7 @@ func read(ctx context.Context, src Store, c store.ConnectionID, stream store.Str
 			if !record.Deleted {
 				indexed(&text, record.Data)
 			}
-			r.changes = append(r.changes, change{record.Key, text.String()})
+			r.changes = append(r.changes, change{record.Key, text.String(), record.IngestedAt.UnixMicro()})
 			size += text.Len() + len(record.Key)
 		}
 		r.mark = max(r.mark, page.After)
@@ -304,9 +306,15 @@ func (x *index) write(stream store.Stream, r reading) error {
 	return err
 }
 
+// change takes all out that changed, and then brings in what there is now: FTS5 begins a new
+// segment each time that its numbers do not grow.
 func (x *index) change(id int64, changes []change) error {
-	var all [4]*sqlite3.Stmt
-	for i, sql := range []string{"DELETE FROM k%d WHERE key = ? RETURNING id", "DELETE FROM w%d WHERE rowid = ?", "INSERT INTO k%d (key) VALUES (?)", "INSERT INTO w%d (rowid, words) VALUES (?, ?)"} {
+	gone, err := x.forget(id, changes)
+	if err != nil {
+		return err
+	}
+	var all [3]*sqlite3.Stmt
+	for i, sql := range []string{"DELETE FROM w%d WHERE rowid = ?", "INSERT INTO k%d (key, at) VALUES (?, ?)", "INSERT INTO w%d (rowid, words) VALUES (?, ?)"} {
 		st, _, err := x.db.PrepareFlags(fmt.Sprintf(sql, id), sqlite3.PREPARE_PERSISTENT)
 		if err != nil {
 			return err
@@ -314,34 +322,45 @@ func (x *index) change(id int64, changes []change) error {
 		defer st.Close()
 		all[i] = st
 	}
-	forget, unword, key, word := all[0], all[1], all[2], all[3]
+	slices.Sort(gone)
+	for _, row := range gone {
+		if err := once(all[0], row); err != nil {
+			return err
+		}
+	}
 	for _, c := range changes {
-		if err := bind(forget, c.key); err != nil {
-			return err
-		}
-		was, had := int64(0), forget.Step()
-		if had {
-			was = forget.ColumnInt64(0)
-		}
-		if err := forget.Reset(); err != nil {
-			return err
-		}
-		if had {
-			if err := once(unword, was); err != nil {
-				return err
-			}
-		}
 		if c.words == "" {
 			continue
 		}
-		if err := once(key, c.key); err != nil {
+		if err := once(all[1], c.key, c.at); err != nil {
 			return err
 		}
-		if err := once(word, x.db.LastInsertRowID(), c.words); err != nil {
+		if err := once(all[2], x.db.LastInsertRowID(), c.words); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// forget takes keys out, and returns the numbers that they had.
+func (x *index) forget(id int64, changes []change) (gone []int64, err error) {
+	st, _, err := x.db.PrepareFlags(fmt.Sprintf("DELETE FROM k%d WHERE key = ? RETURNING id", id), sqlite3.PREPARE_PERSISTENT)
+	if err != nil {
+		return nil, err
+	}
+	defer st.Close()
+	for _, c := range changes {
+		if err := bind(st, c.key); err != nil {
+			return nil, err
+		}
+		if st.Step() {
+			gone = append(gone, st.ColumnInt64(0))
+		}
+		if err := st.Reset(); err != nil {
+			return nil, err
+		}
+	}
+	return gone, nil
 }
 
 // once runs a statement that has no rows.

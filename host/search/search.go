@@ -35,7 +35,7 @@ const (
 	maxOpen     = 8 // files
 	// rare is how many records have a word at most that says how well a record fits. Where
 	// all words are in more, the newest records are the best.
-	rare = 20_000
+	rare = 10_000
 )
 
 // Store is what is searched.
@@ -187,7 +187,7 @@ func (xs *Indexes) Search(ctx context.Context, q host.SearchQuery) (host.SearchR
 	if err != nil {
 		return none, err
 	}
-	var all []candidate
+	var all []finding
 	for _, c := range connections {
 		found, err := xs.searchConnection(ctx, c, q, t)
 		if err != nil {
@@ -195,12 +195,27 @@ func (xs *Indexes) Search(ctx context.Context, q host.SearchQuery) (host.SearchR
 		}
 		all = append(all, found...)
 	}
-	slices.SortFunc(all, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(a.rank, b.rank), b.record.IngestedAt.Compare(a.record.IngestedAt), cmp.Compare(b.record.Version, a.record.Version), cmp.Compare(a.record.Key, b.record.Key))
+	slices.SortFunc(all, func(a, b finding) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(b.at, a.at), cmp.Compare(b.row, a.row))
 	})
-	out := host.SearchResult{Hits: []host.Hit{}, More: len(all) > q.Limit}
-	for _, c := range all[:min(len(all), q.Limit)] {
-		out.Hits = append(out.Hits, c.hit(t))
+	return xs.hits(ctx, t, all, q.Limit)
+}
+
+// hits reads the best records. One that was deleted meanwhile is none.
+func (xs *Indexes) hits(ctx context.Context, t terms, all []finding, most int) (host.SearchResult, error) {
+	out := host.SearchResult{Hits: []host.Hit{}}
+	for _, f := range all {
+		if out.More = len(out.Hits) == most; out.More {
+			break
+		}
+		r, err := xs.o.Store.Record(ctx, f.connection, f.stream, f.key)
+		if errors.Is(err, store.ErrNotFound) || err == nil && r.Deleted {
+			continue
+		}
+		if err != nil {
+			return out, fmt.Errorf("read a record of %s: %w", f.connection, err)
+		}
+		out.Hits = append(out.Hits, hit(f.connection, r, t))
 	}
 	return out, nil
 }
@@ -219,23 +234,16 @@ func (xs *Indexes) seen(ctx context.Context, q host.SearchQuery) (out []store.Co
 	return out, nil
 }
 
-// A candidate is a record that may be a hit. The lower its rank, the better it fits.
-type candidate struct {
-	connection store.ConnectionID
-	record     store.Record
-	rank       float64
-}
-
-func (c candidate) hit(t terms) host.Hit {
-	connection, stream, key := string(c.connection), string(c.record.Stream), c.record.Key
-	return host.Hit{ConnectionID: connection, Stream: stream, Key: key, IngestedAt: c.record.IngestedAt, Snippets: t.snippets(c.record.Data), Links: host.HitLinks{
+func hit(c store.ConnectionID, r store.Record, t terms) host.Hit {
+	connection, stream, key := string(c), string(r.Stream), r.Key
+	return host.Hit{ConnectionID: connection, Stream: stream, Key: key, IngestedAt: r.IngestedAt, Snippets: t.snippets(r.Data), Links: host.HitLinks{
 		Record: "/v1/connections/" + url.PathEscape(connection) + "/streams/" + url.PathEscape(stream) + "/records/" + url.PathEscape(key),
 		Page:   "/ui/record?" + url.Values{"connection": {connection}, "stream": {stream}, "key": {key}}.Encode(),
 	}}
 }
 
 // searchConnection searches one connection. An index that is damaged is made anew, once.
-func (xs *Indexes) searchConnection(ctx context.Context, c store.Connection, q host.SearchQuery, t terms) (out []candidate, err error) {
+func (xs *Indexes) searchConnection(ctx context.Context, c store.Connection, q host.SearchQuery, t terms) (out []finding, err error) {
 	dir, err := xs.dir()
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for search: %w", err)
@@ -260,7 +268,7 @@ func damaged(err error) bool {
 	return errors.Is(err, sqlite3.CORRUPT) || errors.Is(err, sqlite3.NOTADB) || errors.Is(err, errLayout) || errors.Is(err, sqlite3.ERROR)
 }
 
-func (xs *Indexes) tryConnection(ctx context.Context, p *place, path string, c store.Connection, q host.SearchQuery, t terms) (out []candidate, err error) {
+func (xs *Indexes) tryConnection(ctx context.Context, p *place, path string, c store.Connection, q host.SearchQuery, t terms) (out []finding, err error) {
 	defer func() { // the library panics where SQLite has no more memory, and its connection is lost
 		if r := recover(); r != nil {
 			if e, ok := r.(error); !ok || e.Error() != "sqlite3: out of memory" {
@@ -297,14 +305,8 @@ func (xs *Indexes) tryConnection(ctx context.Context, p *place, path string, c s
 			return nil, err
 		}
 		for _, f := range found {
-			r, err := xs.o.Store.Record(ctx, c.ID, stream, f.key)
-			if errors.Is(err, store.ErrNotFound) || err == nil && r.Deleted { // since
-				continue
-			}
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, candidate{c.ID, r, f.rank})
+			f.connection, f.stream = c.ID, stream
+			out = append(out, f)
 		}
 	}
 	return out, nil
