@@ -59,7 +59,7 @@ func TestNothingInline(t *testing.T) {
 			t.Errorf("%s has %q", name, m)
 		}
 	}
-	for _, name := range []string{"sluice.js", "chart.js", "theme.js", "view.js"} {
+	for _, name := range []string{"sluice.js", "chart.js", "theme.js", "view.js", "palette.js"} {
 		text, err := os.ReadFile("assets/" + name)
 		if err != nil {
 			t.Fatal(err)

@@ -156,7 +156,7 @@ var elements = map[string]bool{}
 
 func init() {
 	for name := range strings.FieldsSeq(`html head meta title link script body a header svg path rect nav span div main section article aside h1 h2 h3 p ul ol li dl dt dd table thead tbody tr th td
-		form label input select option button textarea fieldset legend details summary time bdi code pre strong figure figcaption blockquote progress br hr template canvas dialog`) {
+		form label input select option button textarea fieldset legend details summary time bdi code pre strong figure figcaption blockquote progress br hr template canvas dialog kbd mark`) {
 		elements[name] = true
 	}
 }

@@ -65,6 +65,7 @@ func New(o Options) (*UI, error) {
 		&recordUI{f, h, s, h},
 		&sqlUI{f, h, s, h},
 		&destinationUI{f, h},
+		&paletteUI{f, h, h, s},
 		&connectorUI{f, h},
 		keys,
 		&auditUI{f, h},

@@ -21,6 +21,7 @@ const (
 	pageRows  = 1000
 	stepRows  = 20_000
 	stepBytes = 16 << 20
+	segment   = 16 << 20 // bytes that FTS5 gathers before it writes
 )
 
 // An index is the file of one connection. A stream has a table of words, without the texts
@@ -207,7 +208,8 @@ func (x *index) create(stream store.Stream, since time.Time) (p part, err error)
 		}
 		p.id = x.db.LastInsertRowID()
 		return x.db.Exec(fmt.Sprintf(`CREATE VIRTUAL TABLE w%[1]d USING fts5(words, content='', contentless_delete=1, tokenize='ascii', prefix=%[2]d);
-			CREATE TABLE k%[1]d (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, at INTEGER NOT NULL)`, p.id, minPrefix))
+			INSERT INTO w%[1]d (w%[1]d, rank) VALUES ('hashsize', %[3]d);
+			CREATE TABLE k%[1]d (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, at INTEGER NOT NULL)`, p.id, minPrefix, segment))
 	})
 	if err == nil {
 		x.parts[stream] = p
