@@ -29,7 +29,7 @@ type place struct{ Name, Path, also string }
 
 // places are the pages that need no name of anything.
 var places = []place{
-	{"Overview", "/ui/", "home start"}, {"Needs me", "/ui/inbox", "inbox questions"}, {"Runs", "/ui/runs", "history"}, {"Records", "/ui/records", "data streams"},
+	{"Overview", "/ui/", "home start"}, {"Needs me", "/ui/inbox", "inbox questions"}, {"Runs", "/ui/runs", "history"}, {"Data", "/ui/data", "streams"}, {"Records", "/ui/records", "data streams"},
 	{"Connectors", "/ui/connectors", "install modules"}, {"New connection", "/ui/connections/new", "add connect"}, {"Schedules", "/ui/schedules", "cron times"},
 	{"Keys", "/ui/keys", "api tokens"}, {"Audit", "/ui/audit", "log"}, {"Settings", "/ui/settings", "webhooks backups host"},
 }
