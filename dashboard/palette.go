@@ -24,12 +24,12 @@ const (
 	paletteWait  = 3 * time.Second
 )
 
-// A place is a page that the palette leads to.
-type place struct{ Name, Path, also string }
+// A shortcut is a page that the palette leads to.
+type shortcut struct{ Name, Path, also string }
 
 // places are the pages that need no name of anything.
-var places = []place{
-	{"Overview", "/ui/", "home start"}, {"Needs me", "/ui/inbox", "inbox questions"}, {"Runs", "/ui/runs", "history"}, {"Data", "/ui/data", "streams"}, {"Records", "/ui/records", "data streams"},
+var places = []shortcut{
+	{"Overview", "/ui/", "home start"}, {"Needs me", "/ui/inbox", "inbox questions"}, {"Runs", "/ui/runs", "history"}, {"Data", "/ui/data", "streams"}, {"Records", "/ui/records", "streams"}, {"SQL", "/ui/data/sql", "query"}, {"Destinations", "/ui/data/destinations", "export sync"},
 	{"Connectors", "/ui/connectors", "install modules"}, {"New connection", "/ui/connections/new", "add connect"}, {"Schedules", "/ui/schedules", "cron times"},
 	{"Keys", "/ui/keys", "api tokens"}, {"Audit", "/ui/audit", "log"}, {"Settings", "/ui/settings", "webhooks backups host"},
 }
@@ -40,10 +40,10 @@ type foundRun struct {
 	Status string
 }
 
-// found is what the palette shows.
-type found struct {
+// findings are what the palette shows.
+type findings struct {
 	Words       string
-	Places      []place
+	Places      []shortcut
 	Connections []host.Connection
 	Runs        []foundRun
 	Hits        []host.Hit
@@ -52,7 +52,7 @@ type found struct {
 }
 
 // Count is how many lines there are, for whoever does not see them.
-func (f found) Count() int {
+func (f findings) Count() int {
 	return len(f.Places) + len(f.Connections) + len(f.Runs) + len(f.Hits)
 }
 
@@ -70,7 +70,7 @@ func (u *paletteUI) routes() []web.Route {
 
 func (u *paletteUI) find(c *fiber.Ctx) error {
 	p := web.QueryOf(c)
-	f := found{Words: strings.TrimSpace(p.Text("q", 1000))}
+	f := findings{Words: strings.TrimSpace(p.Text("q", 1000))}
 	if err := p.Err(); err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (u *paletteUI) find(c *fiber.Ctx) error {
 		return err
 	}
 	c.Set(fiber.HeaderCacheControl, "no-store")
-	return u.write(c, "overview", "found", f)
+	return u.write(c, "overview", "palette-found", f)
 }
 
 // has reports whether all words are in a text, whatever the case.
@@ -104,7 +104,7 @@ func has(words, text string) bool {
 	return true
 }
 
-func (u *paletteUI) findConnections(ctx context.Context, f *found) error {
+func (u *paletteUI) findConnections(ctx context.Context, f *findings) error {
 	if f.Words == "" {
 		return nil
 	}
@@ -122,7 +122,7 @@ func (u *paletteUI) findConnections(ctx context.Context, f *found) error {
 	return nil
 }
 
-func (u *paletteUI) findRuns(ctx context.Context, f *found) error {
+func (u *paletteUI) findRuns(ctx context.Context, f *findings) error {
 	rows, err := u.rows.Runs(ctx, "", "", paletteRuns)
 	if err != nil {
 		return err
@@ -137,7 +137,7 @@ func (u *paletteUI) findRuns(ctx context.Context, f *found) error {
 }
 
 // findRecords looks for records with the words, of which the last may not be whole yet.
-func (u *paletteUI) findRecords(ctx context.Context, f *found) error {
+func (u *paletteUI) findRecords(ctx context.Context, f *findings) error {
 	if f.Words == "" {
 		return nil
 	}

@@ -31,7 +31,7 @@
   });
 
   const move = (dialog, by) => {
-    const stops = [$('#palette-words'), ...all('#found a', dialog)];
+    const stops = [$('#palette-words'), ...all('#palette-found a', dialog)];
     const at = stops.indexOf(document.activeElement);
     stops[(at + by + stops.length) % stops.length].focus();
   };
@@ -45,7 +45,7 @@
     });
     $('[data-palette-form]').addEventListener('submit', (e) => {
       e.preventDefault();
-      $('#found a')?.click();
+      $('#palette-found a')?.click();
     });
     for (const d of all('dialog.palette')) {
       d.addEventListener('click', (e) => { if (e.target === d || e.target.closest('[data-palette-close]')) d.close(); });

@@ -21,7 +21,7 @@ func TestPalette(t *testing.T) {
 	key := func(k string, with ...chromedp.KeyOption) { b.do(chromedp.KeyEvent(k, with...)) }
 	finds := func(selector string) {
 		t.Helper()
-		b.until(`document.querySelector("#palette[open] #found a[href` + selector + `]")`)
+		b.until(`document.querySelector("#palette[open] #palette-found a[href` + selector + `]")`)
 	}
 	key("k", chromedp.KeyModifiers(2)) // Ctrl
 	finds(`='/ui/runs'`)
@@ -30,7 +30,7 @@ func TestPalette(t *testing.T) {
 	}
 	key("elan")
 	finds(`^='/ui/record?connection=one'`)
-	if got := eval[string](b, `document.querySelector("#found mark").textContent + document.querySelectorAll("#found b").length`); got != "élan0" {
+	if got := eval[string](b, `document.querySelector("#palette-found mark").textContent + document.querySelectorAll("#palette-found b").length`); got != "élan0" {
 		t.Errorf("%s", got)
 	}
 	b.shot("found")
