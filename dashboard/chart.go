@@ -47,7 +47,7 @@ func barsOf(label string, width, height int, of []amount) plot {
 	for _, a := range of {
 		top = max(top, a.Value)
 	}
-	step := float64(width) / float64(max(len(of), 1))
+	step := float64(width) / float64(max(len(of), 12)) // a few are no walls
 	for i, a := range of {
 		h := 0.0
 		if top > 0 {

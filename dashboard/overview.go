@@ -24,6 +24,8 @@ type overviewBody struct {
 	Connectors  int
 	Info        host.Info
 	Failing     []string // readiness checks
+	Today       today
+	Day         *plot // when connections run next
 }
 
 // recentRuns and nextRuns are how many of each a page lists.
@@ -61,7 +63,15 @@ func (u *overviewUI) lookOverview(ctx context.Context) (b overviewBody, err erro
 		waits[string(i.ConnectionID)] = true
 	}
 	for _, c := range connections {
-		b.Connections = append(b.Connections, connectionRow{c, waits[c.ConnectionID]})
+		row := connectionRow{Connection: c, Waits: waits[c.ConnectionID]}
+		if len(b.Connections) < barsFor {
+			p, err := u.lastRuns(ctx, store.ConnectionID(c.ConnectionID))
+			if err != nil {
+				return b, err
+			}
+			row.Runs = &p
+		}
+		b.Connections = append(b.Connections, row)
 		if s := c.Schedule; s != nil && s.NextDueAt != nil {
 			b.Next = append(b.Next, *s)
 		}
@@ -70,7 +80,11 @@ func (u *overviewUI) lookOverview(ctx context.Context) (b overviewBody, err erro
 		return cmp.Or(cmp.Compare(rank(x), rank(y)), byName(x.Connection, y.Connection))
 	})
 	slices.SortFunc(b.Next, func(x, y host.Schedule) int { return x.NextDueAt.Compare(*y.NextDueAt) })
+	b.nextDay(u.now())
 	b.Next = b.Next[:min(len(b.Next), nextRuns)]
+	if b.Today, err = u.today(ctx); err != nil {
+		return b, err
+	}
 	if len(b.Connections) == 0 {
 		all, err := u.connectors.Connectors(ctx)
 		if err != nil {
@@ -104,11 +118,12 @@ func healthOf(c host.Connection) string {
 	return "ready"
 }
 
-// A connectionRow is a connection in the list, and whether its run waits for the
-// owner.
+// A connectionRow is a connection in the list, whether its run waits for the owner, and
+// how it did of late.
 type connectionRow struct {
 	host.Connection
 	Waits bool
+	Runs  *plot // its last runs, nil where there are too many connections
 }
 
 // rank puts first what an owner should look at.
@@ -131,7 +146,7 @@ func (u *overviewUI) showOverview(c *fiber.Ctx) error {
 
 func (u *overviewUI) overviewLive(c *fiber.Ctx) error {
 	return u.follow(c, "overview", func(ctx context.Context) (any, error) { return u.lookOverview(ctx) },
-		"asks", "connections", "beside")
+		"asks", "today", "connections", "beside")
 }
 
 // freshness says how old the newest data is, as a tone.

@@ -38,6 +38,9 @@ type runBody struct {
 	Budgets    []fact
 	Browser    *browserCard // nil: the run has none
 	Left       []left
+	Stages     []stage
+	Speed      *plot // records a second
+	Cut        bool  // the stages are those of the first events alone
 	Events     []eventRow
 	Newest     uint64 // sequence after the newest event shown
 	More       bool   // there are older events
@@ -122,6 +125,9 @@ func (u *runUI) lookRun(ctx context.Context, id store.RunID) (runBody, error) {
 	}
 	b.Streams = streamRows(s, u.now())
 	b.explain()
+	if b.Stages, b.Speed, b.Cut, err = u.stagesOf(ctx, b.Row); err != nil {
+		return b, err
+	}
 	b.Used = usedOf(b.Row.Result)
 	b.Budgets = budgets(u.system.Info(ctx).Limits)
 	return b, nil
@@ -262,7 +268,7 @@ func (f *runFeed) write(ctx context.Context, out *stream.Out) (time.Duration, er
 	if err != nil {
 		return 0, err
 	}
-	if err := f.send(ctx, out, b, "head", "asks", "streams", "usage", "outcome"); err != nil {
+	if err := f.send(ctx, out, b, "head", "asks", "streams", "stages", "usage", "outcome"); err != nil {
 		return 0, err
 	}
 	if b.Live != nil && !b.Over() {

@@ -31,6 +31,7 @@ type runsBody struct {
 	Connections []host.Connection
 	Connection  string
 	Status      string
+	Find        string // text in a run's id, connection, trigger, reason or failure
 	Before      string // id that the list begins behind, "" at the newest
 	Next        string // id to continue behind, "" at the end
 }
@@ -55,7 +56,7 @@ func recent(ctx context.Context, list store.Runs, streams *stream.Hub, connectio
 // runsOf reads what a page of runs is asked to list.
 func runsOf(c *fiber.Ctx) (runsBody, error) {
 	q := web.QueryOf(c)
-	b := runsBody{Connection: q.Text("connection", 64), Status: q.Text("status", 16), Before: q.Text("before", 64)}
+	b := runsBody{Connection: q.Text("connection", 64), Status: q.Text("status", 16), Before: q.Text("before", 64), Find: q.Text("find", maxFind)}
 	if err := q.Err(); err != nil {
 		return b, err
 	}
@@ -119,6 +120,9 @@ func (u *runUI) lookRuns(ctx context.Context, b runsBody) (runsBody, error) {
 			if b.Status == timeline.Partial && s.Sluice.Outcome != timeline.Partial {
 				continue
 			}
+			if !b.finds(s) {
+				continue
+			}
 			b.Runs = append(b.Runs, s)
 		}
 		b.Next = string(before)
@@ -130,6 +134,24 @@ func (u *runUI) lookRuns(ctx context.Context, b runsBody) (runsBody, error) {
 	return b, nil
 }
 
+// finds reports whether a run has the text that is looked for.
+func (b runsBody) finds(s timeline.Snapshot) bool {
+	said := ""
+	if s.Error != nil {
+		said = s.Error.Code + " " + s.Error.Message
+	}
+	all := strings.Join([]string{string(s.RunID), string(s.Sluice.ConnectionID), statusWord(s.Sluice.TriggerKind), s.Sluice.TerminalReason, reasonWord(s.Sluice.TerminalReason), said}, " ")
+	return b.Find == "" || strings.Contains(strings.ToLower(all), strings.ToLower(b.Find))
+}
+
+// Chip is the address of the list with another state.
+func (b runsBody) Chip(status string) string {
+	return "/ui/runs?" + url.Values{"connection": {b.Connection}, "status": {status}, "find": {b.Find}}.Encode()
+}
+
+// Older is the address of the list behind its end.
+func (b runsBody) Older() string { return b.Chip(b.Status) + "&before=" + url.QueryEscape(b.Next) }
+
 func (u *runUI) listRuns(c *fiber.Ctx) error {
 	b, err := runsOf(c)
 	if err == nil {
@@ -139,9 +161,9 @@ func (u *runUI) listRuns(c *fiber.Ctx) error {
 		return err
 	}
 	known := b.Connection == "" || slices.ContainsFunc(b.Connections, func(x host.Connection) bool { return x.ConnectionID == b.Connection })
-	at := url.Values{"connection": {b.Connection}, "status": {b.Status}, "before": {b.Before}}
+	at := url.Values{"connection": {b.Connection}, "status": {b.Status}, "before": {b.Before}, "find": {b.Find}}
 	return u.show(c, "runs", content{Title: "Runs", Nav: "runs", Live: "/ui/live/runs?" + at.Encode(),
-		Known: known && b.Before == "", Body: b})
+		Known: known && b.Before == "" && b.Find == "", Body: b})
 }
 
 // runsLive streams the list, as it was asked for.

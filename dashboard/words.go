@@ -45,6 +45,8 @@ func (u *frame) words() template.FuncMap {
 		"when":     scheduleWords,
 		"every":    intervalCount,
 		"unit":     intervalUnit,
+		"longest":  longest,
+		"share":    share,
 	}
 }
 

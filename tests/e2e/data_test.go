@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"github.com/chromedp/cdproto/emulation"
+
 	"github.com/chromedp/chromedp"
+	"github.com/sluicehost/sluice/tests/e2e/served"
 )
 
 // wide gives a tab the size of a screen again.
@@ -129,4 +131,39 @@ func TestDataPages(t *testing.T) {
 	b.click(`#destinations [hx-post$="/out/remove"]`)
 	b.sees("Data goes nowhere yet")
 	b.clean("data")
+}
+
+// TestRunPages looks at the overview, the runs and one of each kind of run.
+func TestRunPages(t *testing.T) {
+	h, _ := open(t, tempDir(t))
+	install(t, h.Client, "tests/e2e/guest")
+	connect(t, h.Client, "one", step{"do": "emit", "n": 3000}, step{"do": "otp", "text": "Code?"})
+	connect(t, h.Client, "two", step{"do": "emit", "n": 3}, step{"do": "fail", "text": "The service said no"})
+	for range 3 {
+		ended(t, h.Client, "two")
+	}
+	asking := start(t, h.Client, "one")
+	if _, err := h.Wait(soon(t), asking, served.Asks); err != nil {
+		t.Fatal(err)
+	}
+	b := signIn(t, h, false)
+	b.open("/ui/")
+	b.sees("Runs today")
+	if n := eval[int](b, `document.querySelectorAll("td .plot a").length`); n != 4 {
+		t.Errorf("%d bars lead to runs", n)
+	}
+	looked(t, b, "overview")
+	b.click(`td .plot a[href]`)
+	b.until(`location.pathname.startsWith("/ui/runs/run_") && document.querySelector(".verdict") !== null`)
+	b.open("/ui/runs/" + string(asking))
+	b.until(`document.querySelectorAll(".gantt li").length >= 2`)
+	looked(t, b, "asking")
+	b.click(`nav a[href="/ui/runs"]`)
+	b.click(`.chips a[href*="status=failed"]`)
+	b.until(`location.search.includes("status=failed") && document.querySelectorAll("#runs tbody tr").length === 3`)
+	looked(t, b, "runs")
+	b.click(`#runs tbody th a`)
+	b.sees("It failed: ")
+	looked(t, b, "failed")
+	b.clean("runs")
 }

@@ -227,9 +227,10 @@ func TestFoldedBatches(t *testing.T) {
 }
 
 // small returns the visible controls of a page that are less than 44 px high or wide;
-// links within a sentence count as text.
+// links within a sentence count as text, and what the bars of a plot lead to is in a list
+// or a form as well.
 const small = `Array.from(document.querySelectorAll("a, button, input, select, textarea, summary, label.check")).filter((x) => {
-  if (!x.checkVisibility() || x.closest("label.check") && x.tagName !== "LABEL" || x.closest(".sr, .skip") || x.type === "hidden") return false;
+  if (!x.checkVisibility() || x.closest("label.check") && x.tagName !== "LABEL" || x.closest(".sr, .skip, svg") || x.type === "hidden") return false;
   const r = x.getBoundingClientRect();
   if (r.width <= 2 || r.height <= 2) return false; // out of sight
   if (x.tagName === "A" && !x.matches(".button") && x.closest("p, .empty")) return false;
