@@ -205,6 +205,55 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
+// TestCloseFull closes a store whose server has no room: it ends, and so does what waits.
+func TestCloseFull(t *testing.T) {
+	url := server.New(t)
+	s := opened(t, url+weak, postgres.Options{})
+	l := start(t, s, "a")
+	run(t, connect(t, url), `set search_path to sluice_store;
+		create function full_disk() returns trigger language plpgsql as $$ begin raise exception 'no space left on device' using errcode = 'disk_full'; end $$;
+		create trigger full_disk before update on lease for each row execute function full_disk()`)
+	r := flush(t, s, l, 0)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Result(); !errors.Is(err, store.ErrNoSpace) {
+		t.Fatalf("a commit on a full disk: %v", err)
+	}
+}
+
+// TestRefusedInGroup has one of several commits that go into one transaction be refused: those
+// before it are there, it and those behind it are not.
+func TestRefusedInGroup(t *testing.T) {
+	url, log := server.New(t), make(said, 100)
+	s := opened(t, url+weak+"&lock_timeout=100ms&fail_state=u", log.options())
+	l := start(t, s, "a")
+	admin := connect(t, url)
+	run(t, admin, "begin; select from sluice_store.lease for update")
+	var receipts []*store.Receipt
+	for i := range 9 {
+		if i == 6 {
+			r, err := s.Submit(t.Context(), &store.Commit{Lease: l, Advance: []store.State{{Stream: "u", Cursor: json.RawMessage(`1`)}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			receipts = append(receipts, r)
+			continue
+		}
+		receipts = append(receipts, flush(t, s, l, i))
+	}
+	log.wait(t, "database_unavailable")
+	run(t, admin, "commit")
+	for i, r := range receipts[6:] {
+		var refused *store.StateError
+		if _, err := r.Result(); !errors.As(err, &refused) || refused.Stream != "u" {
+			t.Fatalf("commit %d: %v", 6+i, err)
+		}
+	}
+	all(t, s, l, receipts[:6])
+	all(t, s, l, append(receipts[:6], flush(t, s, l, 6)))
+}
+
 // TestLocked has another program hold the row of a lease for longer than a statement may wait.
 func TestLocked(t *testing.T) {
 	for _, bound := range []string{"&lock_timeout=50ms", "&statement_timeout=200ms"} {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -23,6 +24,7 @@ func OpenURL(text string, o Options) (*Store, error) {
 		return nil, fmt.Errorf("store postgres: %w", err)
 	}
 	s := &Store{address: a, opts: a.opts, ending: make(chan struct{}), questions: store.NewSealer()}
+	s.finish = sync.OnceFunc(func() { close(s.ending) })
 	s.pool = newPool(a.config, a.opts.Pool)
 	s.submitted.init(s)
 	s.views.init()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/sluicehost/sluice/store"
 )
@@ -22,6 +23,7 @@ type Store struct {
 	failure atomic.Pointer[error] // why nothing is written any more
 	outage  atomic.Pointer[error] // why writes wait
 	ending  chan struct{}         // closed when nothing is waited for any more
+	finish  func()                // closes it
 	keeper  keeper
 	jobs    sync.WaitGroup
 
@@ -32,7 +34,6 @@ type Store struct {
 	questions store.Sealer
 
 	closeOnce sync.Once
-	closeErr  error
 }
 
 // PerStream says that runs should submit one commit per stream at their end.
@@ -67,17 +68,23 @@ func (s *Store) isClosed() bool {
 	return s.submitted.closed
 }
 
-// Close waits for what was submitted, then ends all connections. It is idempotent.
+// closeWait is how long Close waits for a server that is not there, or whose disk is full.
+const closeWait = 5 * time.Second
+
+// Close waits for what was submitted, then ends all connections. What the server does not take
+// meanwhile fails. It is idempotent.
 func (s *Store) Close() error {
 	s.closeOnce.Do(func() {
+		late := time.AfterFunc(closeWait, s.finish)
+		defer late.Stop()
 		s.submitted.close()
-		close(s.ending)
+		s.finish()
 		s.jobs.Wait()
 		s.views.close()
 		s.keeper.release()
 		s.pool.drain()
 	})
-	return s.closeErr
+	return nil
 }
 
 // Verify implements store.Store.

@@ -114,12 +114,8 @@ func (q *submitted) enqueue(it *item) {
 func (q *submitted) work(l *lane) {
 	for group := q.next(l); len(group) > 0; group = q.next(l) {
 		err := q.s.commitAll(l, group)
-		for i := 0; err != nil && !passes(err) && len(group) > 1 && i < len(group); i++ { // one of them is refused: which?
-			if err = q.s.commitAll(l, group[i:i+1]); err != nil {
-				q.finish(group[:i], nil)
-				group = group[i:]
-				break
-			}
+		if err != nil && len(group) > 1 && !passes(err) {
+			group, err = q.single(l, group)
 		}
 		if err != nil {
 			q.fail(l, group, err)
@@ -127,6 +123,18 @@ func (q *submitted) work(l *lane) {
 		}
 		q.finish(group, nil)
 	}
+}
+
+// single does commits one by one, since one of them is refused. It returns those that are not
+// settled: that one and what is behind it.
+func (q *submitted) single(l *lane, group []*item) ([]*item, error) {
+	for i := range group {
+		if err := q.s.commitAll(l, group[i:i+1]); err != nil {
+			return group[i:], err
+		}
+		q.finish(group[i:i+1], nil)
+	}
+	return nil, nil
 }
 
 // next takes what goes into one transaction: commits under one lease, none behind an end.
