@@ -58,36 +58,36 @@ func (c answerCommands) doAnswer(ctx context.Context, arg string, f *runFlags) e
 	if err != nil {
 		return err
 	}
-	q, err := question(ctx, k, r.ID, "")
+	q, err := question(ctx, k, r.RunID, "")
 	if err != nil {
 		return err
 	}
 	if q == nil {
-		return usagef("run %s waits for no answer", r.ID)
+		return usagef("run %s waits for no answer", r.RunID)
 	}
 	if s, ok := owner.(*scripted); ok && s.answers[0].kind != q.Kind && s.next == nil {
-		return usagef("run %s asks for %s; want --answer %s=VALUE", r.ID, q.Kind, q.Kind)
+		return usagef("run %s asks for %s; want --answer %s=VALUE", r.RunID, q.Kind, q.Kind)
 	}
 	a, err := c.give(ctx, k, owner, *q)
 	if err != nil {
 		return err
 	}
 	if c.json {
-		return printJSON(c.out, answered{r.ID, q.InteractionID, q.Kind, a.Status})
+		return printJSON(c.out, answered{r.RunID, q.InteractionID, q.Kind, a.Status})
 	}
-	c.warnf("%s: %s", r.ID, a.Status)
+	c.warnf("%s: %s", r.RunID, a.Status)
 	return nil
 }
 
 // asking is the run that is meant; last is the newest one that waits, not one that
 // was started since.
-func (c answerCommands) asking(ctx context.Context, k *client.Client, arg string) (store.Run, error) {
+func (c answerCommands) asking(ctx context.Context, k *client.Client, arg string) (timeline.Snapshot, error) {
 	if arg != "last" {
 		return findRun(ctx, served{k}, arg)
 	}
 	items, err := k.Waiting(ctx, "")
 	if err != nil {
-		return store.Run{}, err
+		return timeline.Snapshot{}, err
 	}
 	var newest store.RunID
 	for _, i := range items {
@@ -96,7 +96,7 @@ func (c answerCommands) asking(ctx context.Context, k *client.Client, arg string
 		}
 	}
 	if newest == "" {
-		return store.Run{}, usagef("no run waits for an answer")
+		return timeline.Snapshot{}, usagef("no run waits for an answer")
 	}
 	return served{k}.Run(ctx, newest)
 }

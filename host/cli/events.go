@@ -64,9 +64,9 @@ func (c eventCommands) doEvents(ctx context.Context, arg string, f *eventFlags) 
 			return err
 		}
 		if f.follow {
-			return c.followEvents(ctx, src.Client, r.ID, f)
+			return c.followEvents(ctx, src.Client, r.RunID, f)
 		}
-		return src.eachEvent(ctx, r.ID, f.from, func(d timeline.Doc) error {
+		return src.eachEvent(ctx, r.RunID, f.from, func(d timeline.Doc) error {
 			if row, _ := timeline.Lookup(d.Type); row.Modes&modes == 0 {
 				return nil
 			}

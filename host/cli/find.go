@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sluicehost/sluice/host/timeline"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -14,18 +15,18 @@ import (
 const page = 100
 
 // findRun finds a run by id, by the beginning of one, or as "last".
-func findRun(ctx context.Context, src served, arg string) (store.Run, error) {
+func findRun(ctx context.Context, src served, arg string) (timeline.Snapshot, error) {
 	if arg == "last" {
 		var last store.RunID
-		err := src.eachRun(ctx, "", func(r store.Run) (bool, error) {
-			last = r.ID
+		err := src.Runs(ctx, "", func(r timeline.Snapshot) (bool, error) {
+			last = r.RunID
 			return false, nil
 		})
 		if err != nil {
-			return store.Run{}, err
+			return timeline.Snapshot{}, err
 		}
 		if last == "" {
-			return store.Run{}, usagef("there are no runs yet")
+			return timeline.Snapshot{}, usagef("there are no runs yet")
 		}
 		return src.Run(ctx, last)
 	}
@@ -37,22 +38,22 @@ func findRun(ctx context.Context, src served, arg string) (store.Run, error) {
 }
 
 // prefixedRun finds the one run whose id begins so, with or without run_.
-func prefixedRun(ctx context.Context, src served, arg string) (store.Run, error) {
+func prefixedRun(ctx context.Context, src served, arg string) (timeline.Snapshot, error) {
 	prefix := strings.ToUpper(strings.TrimPrefix(arg, "run_"))
 	var found []store.RunID
-	err := src.eachRun(ctx, "", func(r store.Run) (bool, error) {
-		if strings.HasPrefix(strings.TrimPrefix(string(r.ID), "run_"), prefix) {
-			found = append(found, r.ID)
+	err := src.Runs(ctx, "", func(r timeline.Snapshot) (bool, error) {
+		if strings.HasPrefix(strings.TrimPrefix(string(r.RunID), "run_"), prefix) {
+			found = append(found, r.RunID)
 		}
 		return len(found) < 2, nil
 	})
 	switch {
 	case err != nil:
-		return store.Run{}, err
+		return timeline.Snapshot{}, err
 	case prefix == "" || len(found) == 0:
-		return store.Run{}, missingf("not_found", "no run %q; sluice runs lists them, last is the newest", arg)
+		return timeline.Snapshot{}, missingf("not_found", "no run %q; sluice runs lists them, last is the newest", arg)
 	case len(found) > 1:
-		return store.Run{}, usagef("more than one run begins with %q, such as %s and %s", arg, found[0], found[1])
+		return timeline.Snapshot{}, usagef("more than one run begins with %q, such as %s and %s", arg, found[0], found[1])
 	}
 	return src.Run(ctx, found[0])
 }

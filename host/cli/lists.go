@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/host/timeline"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -161,9 +161,9 @@ func (c listCommands) listConnections(ctx context.Context, src served) error {
 			l.Records += s.Live
 		}
 		state, last := "", ""
-		err = src.eachRun(ctx, k.ID, func(r store.Run) (bool, error) {
+		err = src.Runs(ctx, k.ID, func(r timeline.Snapshot) (bool, error) {
 			l.LastRun = lineOfRun(r)
-			state, last = l.LastRun.ended(), c.when(r.StartedAt)
+			state, last = l.LastRun.ended(), c.when(timeOf(r.StartedAt))
 			return false, nil
 		})
 		if err != nil {
@@ -290,22 +290,31 @@ func (l *runLine) ended() string {
 	return l.Status
 }
 
-func lineOfRun(r store.Run) *runLine {
-	l := &runLine{ID: r.ID, ConnectionID: r.ConnectionID, ConnectorID: r.ConnectorID, Digest: r.Digest, Status: r.Status, Phase: r.Phase,
-		StartedAt: store.Time(r.StartedAt), TriggerKind: r.TriggerKind, Attempt: r.Attempt}
-	if r.FinishedAt != nil {
-		at := store.Time(*r.FinishedAt)
-		l.FinishedAt = &at
+func lineOfRun(r timeline.Snapshot) *runLine {
+	x := r.Sluice
+	l := &runLine{ID: r.RunID, ConnectionID: x.ConnectionID, ConnectorID: x.ConnectorID, Digest: x.ModuleDigest, Status: "active",
+		StartedAt: r.StartedAt, TriggerKind: x.TriggerKind, Attempt: x.Attempt}
+	if !r.Status.Terminal() {
+		l.Phase = text(x.Phase)
+		return l
 	}
-	var result struct {
-		Reason  *string `json:"terminal_reason"`
-		Outcome string  `json:"outcome"`
-		Records int64   `json:"records_flushed"`
+	l.Status, l.Outcome = x.Result, x.Outcome
+	if r.CompletedAt != "" {
+		l.FinishedAt = &r.CompletedAt
 	}
-	if json.Unmarshal(r.Result, &result) == nil { // a run that is not over has none
-		l.Reason, l.Outcome, l.Records = result.Reason, result.Outcome, result.Records
+	if x.TerminalReason != "" {
+		l.Reason = &x.TerminalReason
+	}
+	if r.Metrics != nil {
+		l.Records = r.Metrics.RecordsFlushed
 	}
 	return l
+}
+
+// timeOf is a time that the host told; the zero Time for none.
+func timeOf(text string) time.Time {
+	at, _ := time.Parse(time.RFC3339Nano, text)
+	return at
 }
 
 func (c listCommands) listRuns(ctx context.Context, src served, connection string, limit int) error {
@@ -316,10 +325,10 @@ func (c listCommands) listRuns(ctx context.Context, src served, connection strin
 	}
 	lines := []*runLine{}
 	var rows [][]string
-	err := src.eachRun(ctx, store.ConnectionID(connection), func(r store.Run) (bool, error) {
+	err := src.Runs(ctx, store.ConnectionID(connection), func(r timeline.Snapshot) (bool, error) {
 		l := lineOfRun(r)
 		lines = append(lines, l)
-		rows = append(rows, []string{string(r.ID), string(r.ConnectionID), l.ended(), fmt.Sprint(l.Records), c.when(r.StartedAt), duration(r), text(l.Reason)})
+		rows = append(rows, []string{string(l.ID), string(l.ConnectionID), l.ended(), fmt.Sprint(l.Records), c.when(timeOf(l.StartedAt)), l.took(), text(l.Reason)})
 		return len(lines) < limit, nil
 	})
 	if err != nil {
@@ -331,13 +340,12 @@ func (c listCommands) listRuns(ctx context.Context, src served, connection strin
 	return c.table([]string{"run", "connection", "status", "records", "started", "took", "reason"}, rows)
 }
 
-// duration is how long a run took, between the moments as the API tells them: in
-// whole milliseconds.
-func duration(r store.Run) string {
-	if r.FinishedAt == nil {
+// took is how long a run took, between the moments as the API tells them.
+func (l *runLine) took() string {
+	if l.FinishedAt == nil {
 		return ""
 	}
-	return clock(r.FinishedAt.Truncate(time.Millisecond).Sub(r.StartedAt.Truncate(time.Millisecond)))
+	return clock(timeOf(*l.FinishedAt).Sub(timeOf(l.StartedAt)))
 }
 
 func text(s *string) string {

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
@@ -128,72 +127,12 @@ func (s served) Streams(ctx context.Context, id store.ConnectionID) ([]store.Str
 	return out, nil
 }
 
-func (s served) eachRun(ctx context.Context, of store.ConnectionID, do func(store.Run) (bool, error)) error {
-	return s.Runs(ctx, of, func(shot timeline.Snapshot) (bool, error) {
-		r, err := runFrom(shot)
-		if err != nil {
-			return false, err
-		}
-		return do(r)
-	})
-}
-
-// Run has the whole result once the run is over.
-func (s served) Run(ctx context.Context, id store.RunID) (store.Run, error) {
+// Run is a run as the host tells it.
+func (s served) Run(ctx context.Context, id store.RunID) (timeline.Snapshot, error) {
 	if !isID(string(id)) {
-		return store.Run{}, store.ErrNotFound
+		return timeline.Snapshot{}, store.ErrNotFound
 	}
-	shot, err := s.Client.Run(ctx, id)
-	if err != nil {
-		return store.Run{}, err
-	}
-	r, err := runFrom(shot)
-	if err == nil && shot.Status.Terminal() {
-		r.Result, err = s.Result(ctx, id)
-	}
-	return r, err
-}
-
-// runFrom is a run as the store has it; of its result there is what a list shows.
-func runFrom(s timeline.Snapshot) (store.Run, error) {
-	x := s.Sluice
-	r := store.Run{
-		ID: s.RunID, TraceID: x.TraceID, ConnectorID: x.ConnectorID, ConnectionID: x.ConnectionID, Digest: x.ModuleDigest, Status: "active",
-		TriggerKind: x.TriggerKind, Attempt: x.Attempt, RetryOf: x.RetryOf,
-	}
-	if x.Phase != nil {
-		r.Phase = *x.Phase
-	}
-	var err error
-	if s.StartedAt != "" {
-		if r.StartedAt, err = time.Parse(time.RFC3339Nano, s.StartedAt); err != nil {
-			return r, fmt.Errorf("read run %s: %w", s.RunID, err)
-		}
-	}
-	if !s.Status.Terminal() {
-		return r, nil
-	}
-	r.Status, r.Phase = x.Result, ""
-	if s.CompletedAt != "" {
-		ended, err := time.Parse(time.RFC3339Nano, s.CompletedAt)
-		if err != nil {
-			return r, fmt.Errorf("read run %s: %w", s.RunID, err)
-		}
-		r.FinishedAt = &ended
-	}
-	result := struct {
-		Reason  *string `json:"terminal_reason"`
-		Outcome string  `json:"outcome,omitempty"`
-		Records int64   `json:"records_flushed"`
-	}{Outcome: x.Outcome}
-	if x.TerminalReason != "" {
-		result.Reason = &x.TerminalReason
-	}
-	if s.Metrics != nil {
-		result.Records = s.Metrics.RecordsFlushed
-	}
-	r.Result, err = json.Marshal(result)
-	return r, err
+	return s.Client.Run(ctx, id)
 }
 
 // Records is a page by version: what changed behind one, without the deletions

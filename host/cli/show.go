@@ -14,7 +14,7 @@ import (
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/audit"
 	"github.com/sluicehost/sluice/host/run"
-	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/host/timeline"
 )
 
 // showCommands are sluice show and trace.
@@ -46,29 +46,34 @@ func (c showCommands) doShow(ctx context.Context, src served, arg string, reques
 	if requests {
 		return c.printRequests(ctx, src, r)
 	}
-	if len(r.Result) == 0 {
+	l := lineOfRun(r)
+	if !r.Status.Terminal() {
 		if c.json {
-			return printJSON(c.out, lineOfRun(r))
+			return printJSON(c.out, l)
 		}
 		return c.table([]string{"run", "connection", "status", "phase", "started"},
-			[][]string{{string(r.ID), string(r.ConnectionID), r.Status, r.Phase, c.when(r.StartedAt)}})
+			[][]string{{string(l.ID), string(l.ConnectionID), l.Status, l.Phase, c.when(timeOf(l.StartedAt))}})
+	}
+	told, err := src.Result(ctx, l.ID)
+	if err != nil {
+		return err
 	}
 	if c.json {
-		_, err := fmt.Fprintf(c.out, "%s\n", r.Result)
+		_, err := fmt.Fprintf(c.out, "%s\n", told)
 		return err
 	}
 	var result run.Result
-	if err := json.Unmarshal(r.Result, &result); err != nil {
-		return fmt.Errorf("read result of %s: %w", r.ID, err)
+	if err := json.Unmarshal(told, &result); err != nil {
+		return fmt.Errorf("read result of %s: %w", l.ID, err)
 	}
 	s := c.screenOut()
-	s.line(string(r.ID) + " of " + string(r.ConnectionID) + ", started " + c.when(r.StartedAt) + ", " + r.TriggerKind)
+	s.line(string(l.ID) + " of " + string(l.ConnectionID) + ", started " + c.when(timeOf(l.StartedAt)) + ", " + l.TriggerKind)
 	if err := c.printResult(&finished{result: &result}); err != nil {
 		return err
 	}
-	a, err := traceOf(ctx, src, r.ID)
+	a, err := traceOf(ctx, src, l.ID)
 	if a != nil {
-		s.line("  " + summaryOf(*a) + "; sluice trace " + string(r.ID) + " saves it")
+		s.line("  " + summaryOf(*a) + "; sluice trace " + string(l.ID) + " saves it")
 	}
 	if errors.Is(err, errMayNot) {
 		return nil
@@ -84,10 +89,10 @@ type traffic struct {
 
 // printRequests prints the request log of a run, and for people the sums
 // of each server.
-func (c showCommands) printRequests(ctx context.Context, src served, of store.Run) error {
+func (c showCommands) printRequests(ctx context.Context, src served, of timeline.Snapshot) error {
 	var rows [][]string
 	servers := map[string]*traffic{}
-	err := src.Requests(ctx, of.ID, func(q host.Request) (bool, error) {
+	err := src.Requests(ctx, of.RunID, func(q host.Request) (bool, error) {
 		r := requestOf(of, q)
 		if c.json {
 			return true, printJSON(c.out, r)
@@ -105,7 +110,7 @@ func (c showCommands) printRequests(ctx context.Context, src served, of store.Ru
 		return err
 	}
 	if len(rows) == 0 {
-		c.warnf("No request of %s is logged; the log keeps the newest 128 MiB.", of.ID)
+		c.warnf("No request of %s is logged; the log keeps the newest 128 MiB.", of.RunID)
 		return nil
 	}
 	if err := c.table([]string{"at", "method", "origin", "path", "status", "sent", "received", "took", "family"}, rows); err != nil {
@@ -119,8 +124,8 @@ func (c showCommands) printRequests(ctx context.Context, src served, of store.Ru
 }
 
 // requestOf is a request of a run as the log has it.
-func requestOf(of store.Run, q host.Request) audit.Request {
-	return audit.Request{At: audit.Time{Time: q.At}, Run: string(of.ID), Connection: string(of.ConnectionID), Method: q.Method, Origin: q.Origin, Path: q.Path,
+func requestOf(of timeline.Snapshot, q host.Request) audit.Request {
+	return audit.Request{At: audit.Time{Time: q.At}, Run: string(of.RunID), Connection: string(of.Sluice.ConnectionID), Method: q.Method, Origin: q.Origin, Path: q.Path,
 		Status: q.Status, Refused: q.Refused, Sent: q.Sent, Received: q.Received, Millis: q.DurationMS, Family: q.Family}
 }
 

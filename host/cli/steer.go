@@ -86,13 +86,13 @@ func (c steerCommands) steer(ctx context.Context, arg string, do func(context.Co
 	if err != nil {
 		return err
 	}
-	status, err := do(ctx, k, r.ID)
+	status, err := do(ctx, k, r.RunID)
 	if err != nil {
 		return err
 	}
 	if c.json {
-		return printJSON(c.out, steered{r.ID, status})
+		return printJSON(c.out, steered{r.RunID, status})
 	}
-	c.warnf("%s: %s", r.ID, status)
+	c.warnf("%s: %s", r.RunID, status)
 	return nil
 }

@@ -39,15 +39,15 @@ func (c showCommands) doTrace(ctx context.Context, src served, arg, to string) e
 	if err != nil {
 		return err
 	}
-	a, err := traceOf(ctx, src, r.ID)
+	a, err := traceOf(ctx, src, r.RunID)
 	if err != nil {
 		return err
 	}
 	if a == nil {
-		return usagef("run %s left no browser trace, or has it no more; sluice run --trace records one", r.ID)
+		return usagef("run %s left no browser trace, or has it no more; sluice run --trace records one", r.RunID)
 	}
 	if to == "" {
-		to = "browser-trace-" + string(r.ID) + ".zip"
+		to = "browser-trace-" + string(r.RunID) + ".zip"
 	}
 	f, err := createFile("--to", to)
 	if err != nil {
@@ -66,7 +66,7 @@ func (c showCommands) doTrace(ctx context.Context, src served, arg, to string) e
 			File   string      `json:"file"`
 			Size   int64       `json:"size"`
 			Digest string      `json:"digest"`
-		}{r.ID, to, a.Size, a.Digest})
+		}{r.RunID, to, a.Size, a.Digest})
 	}
 	_, err = fmt.Fprintf(c.out, "%s: %s; open the index.html in it\n", abi.Clean(to), summaryOf(*a))
 	return err
