@@ -17,6 +17,8 @@ type Batch struct {
 	Stream Stream
 	count  int
 	packed []byte
+	held   map[int][]Held // files, by number of the change; nil in a stream without
+	holds  int
 }
 
 // ChangeHeader is the length of a packed change without key and data.
@@ -50,7 +52,7 @@ func (b *Batch) Packed() []byte { return b.packed }
 
 // Reset empties the batch and keeps its memory.
 func (b *Batch) Reset(s Stream) {
-	b.Stream, b.count, b.packed = s, 0, b.packed[:0]
+	b.Stream, b.count, b.packed, b.held, b.holds = s, 0, b.packed[:0], nil, 0
 }
 
 // Changes iterates over the batch. The offset is that of the change in Packed;

@@ -12,6 +12,10 @@ type Commit struct {
 	Grant GrantID // namespace of Staged, Advance and Gaps
 
 	Batches []*Batch
+	// Files are contents that records of Batches hold; those that are kept already are
+	// dropped. They belong to the store from Submit on. A content that is held and is
+	// neither here nor kept refuses the commit: *SinkError with unknown_file.
+	Files   []StagedFile
 	Staged  []State     // cursors accepted during the run; dropped when it ends
 	Advance []State     // cursors that become the connection's state, in order
 	Gaps    []DetailGap // created or replaced

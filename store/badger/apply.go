@@ -22,13 +22,17 @@ func (c *committer) apply(g *group, it *item) error {
 		return err
 	}
 	it.ack = store.Ack{FirstSequence: head.Next, RecordedAt: now}
+	held := c.holding(g, cm)
 	for _, b := range cm.Batches {
-		changed, unchanged, err := c.ingest(g, cm.Lease, b, now)
+		changed, unchanged, err := c.ingest(g, cm.Lease, b, held, now)
 		if err != nil {
 			return err
 		}
 		it.ack.Changed += changed
 		it.ack.Unchanged += unchanged
+	}
+	if err := held.end(); err != nil {
+		return err
 	}
 	if err := c.applyState(g, cm); err != nil {
 		return err

@@ -73,7 +73,7 @@ func (s *Store) DeleteConnection(ctx context.Context, id store.ConnectionID, era
 
 // remains says that something of a connection is left beside its runs.
 func (r reader) remains(id string) bool {
-	for _, kind := range []byte{kindCounters, kindState, kindGap} {
+	for _, kind := range []byte{kindCounters, kindState, kindGap, kindHeld, kindFileOf} {
 		if prefix := key(kind, id, ""); len(r.some(prefix, nil, false, 1)) > 0 {
 			return true
 		}
@@ -99,10 +99,13 @@ func (e *eraser) connection(ctx context.Context, id string) error {
 	if err != nil || !noted {
 		return err
 	}
-	for _, kind := range []byte{kindState, kindGap} {
+	for _, kind := range []byte{kindState, kindGap, kindHeld, kindFileOf, kindContent} {
 		if err := e.drop(ctx, key(kind, id, "")); err != nil {
 			return err
 		}
+	}
+	if err := e.places(ctx, id); err != nil {
+		return err
 	}
 	for {
 		number, err := e.disownStream(ctx, id)
@@ -112,6 +115,9 @@ func (e *eraser) connection(ctx context.Context, id string) error {
 		if number == 0 {
 			return e.s.queue.do(ctx, false, func(g *group) error {
 				g.freeBulk()
+				if err := g.remove(key(kindUsage, id)); err != nil {
+					return err
+				}
 				return g.remove(eraseNote(erasedConnection, id))
 			})
 		}
@@ -119,6 +125,25 @@ func (e *eraser) connection(ctx context.Context, id string) error {
 			return err
 		}
 	}
+}
+
+// places erases the files of long contents of a connection.
+func (e *eraser) places(ctx context.Context, id string) error {
+	prefix := key(kindPlace, id, "")
+	return e.inSteps(ctx, func(r reader, after []byte, most int) [][]byte {
+		return r.some(prefix, after, false, most)
+	}, func(g *group, k []byte) error {
+		b, ok, err := g.get(k)
+		if err != nil || !ok {
+			return err
+		}
+		p, err := decodePlace(b)
+		if err != nil {
+			return err
+		}
+		g.doom(p.Name)
+		return g.remove(k)
+	})
 }
 
 // disownStream takes the counters of a connection's first stream and notes that
@@ -258,6 +283,9 @@ func (e *eraser) tidy() {
 	e.partial.RLock()
 	err := e.finish(ctx)
 	e.partial.RUnlock()
+	if err == nil {
+		err = e.s.sweepPlaces(ctx)
+	}
 	if err == nil {
 		err = e.s.Sweep(ctx)
 	}

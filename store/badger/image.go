@@ -18,6 +18,7 @@ import (
 //
 //	"sluice store image\n"  format u32
 //	frame  key_len u16  value_len u32  key  value        key by key, ascending
+//	piece  of a file: its key and u64 number of the piece, as above
 //	end    0 u16        0 u32          frames u64        little-endian
 //
 // Values are whole, wherever the engine has them. What only this directory
@@ -36,7 +37,7 @@ func local(kind byte) bool { return kind == kindChain || kind == kindFile || kin
 
 // moved kinds are those that an image may have.
 func moved(kind byte) bool {
-	return (kind >= kindChain && kind <= kindErase || kind == kindDue) && !local(kind)
+	return (kind >= kindChain && kind <= kindErase || kind >= kindDue && kind <= kindUsage) && !local(kind)
 }
 
 var (
@@ -75,7 +76,12 @@ func (s *Store) Image(ctx context.Context) (store.Image, error) {
 }
 
 // Close implements store.Image.
-func (i *image) Close() { i.once.Do(func() { i.s.visible.unpin(i.ts) }) }
+func (i *image) Close() {
+	i.once.Do(func() {
+		i.s.visible.unpin(i.ts)
+		i.s.reapPlaces()
+	})
+}
 
 func (i *image) snapshot(ctx context.Context) (*snapshot, error) {
 	return i.s.snapshotOf(ctx, func() uint64 { return i.s.visible.repin(i.ts) })
@@ -129,6 +135,17 @@ func (i *image) Copy(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	frames := uint64(0)
+	frame := func(k, payload []byte) error {
+		frames++
+		head = binary.LittleEndian.AppendUint16(head[:0], uint16(len(k)))
+		head = binary.LittleEndian.AppendUint32(head, uint32(len(payload)))
+		for _, part := range [][]byte{head, k, payload} {
+			if _, err := b.Write(part); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	err = r.scan(nil, nil, false, func(k, payload []byte) (bool, error) {
 		if local(k[0]) {
 			return true, ctx.Err()
@@ -136,13 +153,11 @@ func (i *image) Copy(ctx context.Context, w io.Writer) error {
 		if l, _ := i.s.space.state(); l == halted {
 			return false, store.ErrNoSpace // the engine closes when this ends
 		}
-		frames++
-		head = binary.LittleEndian.AppendUint16(head[:0], uint16(len(k)))
-		head = binary.LittleEndian.AppendUint32(head, uint32(len(payload)))
-		for _, part := range [][]byte{head, k, payload} {
-			if _, err := b.Write(part); err != nil {
-				return false, err
-			}
+		if k[0] == kindPlace {
+			return true, i.s.copyPieces(ctx, k, payload, frame)
+		}
+		if err := frame(k, payload); err != nil {
+			return false, err
 		}
 		return true, ctx.Err()
 	})
@@ -185,6 +200,7 @@ type loader struct {
 	engine   int64   // bytes of them that go into the transaction
 	bulk     int64
 	inflight []*store.Receipt
+	piece    *pieces // of the file that is being read; nil for none
 }
 
 func (l *loader) load() error {
@@ -196,8 +212,20 @@ func (l *loader) load() error {
 		if err != nil {
 			return err
 		}
+		if k != nil && k[0] == kindPlace {
+			if err := l.addPiece(k, v[1:]); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := l.endPieces(); err != nil {
+			return err
+		}
 		if k == nil {
 			return l.flush()
+		}
+		if err := wholeContent(k, v); err != nil {
+			return err
 		}
 		l.writes = append(l.writes, write{k, v})
 		if n := int64(len(k) + len(v)); isBulk(k[0]) || len(v) >= bulkValue {
@@ -255,7 +283,7 @@ func (g *group) load(k, value []byte) {
 	switch k[0] {
 	case kindSegment, kindPage, kindFilter:
 		g.putBulk(k, value)
-	case kindNumber, kindFence, kindRunHead, kindRunOf, kindCounters, kindDeadChunk, kindErase, kindDue:
+	case kindNumber, kindFence, kindRunHead, kindRunOf, kindCounters, kindDeadChunk, kindErase, kindDue, kindUsage:
 		g.put(k, value)
 	default:
 		g.store(k, value)

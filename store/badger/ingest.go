@@ -20,7 +20,7 @@ type candidate struct {
 
 // ingest lays one batch into g. It reads first, and only then changes
 // the stream's memory, in a way that g.undo takes back.
-func (c *committer) ingest(g *group, lease store.Lease, b *store.Batch, now time.Time) (changed, unchanged int, err error) {
+func (c *committer) ingest(g *group, lease store.Lease, b *store.Batch, held *holding, now time.Time) (changed, unchanged int, err error) {
 	st, err := c.stream(g, lease.ConnectionID, b.Stream)
 	if err != nil {
 		return 0, 0, err
@@ -30,6 +30,9 @@ func (c *committer) ingest(g *group, lease store.Lease, b *store.Batch, now time
 		return 0, 0, damaged(err, st.name)
 	}
 	changed = c.place(g, st, lease.RunID, b, cands, now)
+	if err := held.batch(st, b, c.keep); err != nil {
+		return 0, 0, damaged(err, st.name)
+	}
 	g.records += b.Len()
 	return changed, b.Len() - changed, c.maintain(g, st)
 }

@@ -38,6 +38,11 @@ const (
 	kindErase      = 'Y' // what is being erased: connection, stream or run, its id
 	kindChunk      = 'Z' // commit sequence, part of a long value
 	kindDue        = 'a' // when a document expires, its kind, its id
+	kindHeld       = 'b' // connection, stream, record key: files of a record
+	kindFileOf     = 'c' // connection, digest: how many records hold a content
+	kindContent    = 'd' // connection, digest: a short content
+	kindPlace      = 'e' // connection, digest: where a long content is; in an image its pieces
+	kindUsage      = 'f' // connection: contents and their bytes
 )
 
 // key joins a kind and parts. Every part but the last is length-prefixed, so

@@ -229,8 +229,13 @@ func (s *Store) Submit(ctx context.Context, c *store.Commit) (*store.Receipt, er
 		}
 	}
 	receipt, settle := store.NewReceipt()
+	settle, err := s.submit(c, settle)
+	if err != nil {
+		return nil, err
+	}
 	it := &item{commit: c, settle: settle, bytes: commitBytes(c), barrier: c.End}
 	if err := s.queue.push(ctx, it); err != nil {
+		settle(store.Ack{}, err) // drops its files
 		return nil, err
 	}
 	return receipt, nil
@@ -240,11 +245,15 @@ func gapSize(g store.DetailGap) int64 {
 	return int64(len(g.Locator)+len(g.ListCursor)+2*len(g.RecordKey)) + 1024
 }
 
+// heldBytes is about what a file of a record costs in the engine: three keys and their values.
+const heldBytes = 1200
+
 // commitBytes estimates what c costs in the engine.
 func commitBytes(c *store.Commit) int64 {
 	n := int64(1024)
 	for _, b := range c.Batches {
-		n += int64(b.Size()) + 256
+		files, _ := b.Holds()
+		n += int64(b.Size()) + 256 + int64(files)*heldBytes
 	}
 	for _, e := range c.Events {
 		n += int64(len(e.Data)) + 1024

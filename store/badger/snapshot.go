@@ -77,6 +77,7 @@ func (s *Store) show(g *group) {
 		s.visible.commit = g.seq
 	})
 	s.watchers.Wake(g.wake)
+	s.reapPlaces()
 }
 
 // discardBefore lets the engine drop what no open snapshot can see.
@@ -116,6 +117,7 @@ func (r *snapshot) close() {
 	r.txn.Discard()
 	r.s.visible.unpin(r.ts)
 	r.s.gate.RUnlock()
+	r.s.reapPlaces()
 }
 
 // A view pins one commit. It holds no snapshot between two pages, so a slow reader
@@ -139,7 +141,10 @@ func (s *Store) View(ctx context.Context) (store.View, error) {
 
 // Close implements store.View.
 func (v *view) Close() {
-	v.once.Do(func() { v.s.visible.unpin(v.ts) })
+	v.once.Do(func() {
+		v.s.visible.unpin(v.ts)
+		v.s.reapPlaces()
+	})
 }
 
 // Records implements store.View. No call follows Close.

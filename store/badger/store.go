@@ -35,8 +35,9 @@ type Store struct {
 	jobs      sync.WaitGroup // maintenance beside the committer
 	eraser    *eraser
 
-	bulk  *bulk.Dir
-	space space
+	bulk   *bulk.Dir
+	places *places
+	space  space
 
 	gate sync.RWMutex // held for reading while db is in use outside the committer
 	db   *engine.DB
@@ -62,6 +63,7 @@ func newStore(dir string, opts Options) *Store {
 	}
 	s.queue = newQueue(opts.QueueBytes, s.writable)
 	s.writer = newWriter(s)
+	s.places = newPlaces(dir)
 	s.space.init(s)
 	s.eraser = &eraser{s: s, connectionLock: make(chan struct{}, 1)}
 	return s

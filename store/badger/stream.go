@@ -79,6 +79,7 @@ type stream struct {
 	fresh    int64           // bytes of segments above lay.Indexed
 	used     uint64          // last group that touched the stream
 	sequence sequential
+	holds    bool // records of it may hold files
 
 	measured  int64        // size of mem when footprint was last set
 	flushing  bool         // a flush is queued
@@ -116,6 +117,7 @@ func (c *committer) stream(g *group, conn store.ConnectionID, name store.Stream)
 	}
 	if ok {
 		err = st.load(c.base, b)
+		st.holds = len(c.base.some(heldKey(conn, name, ""), nil, false, 1)) > 0
 	} else {
 		st.counters.number, err = nextNumber(g, key(kindNumber))
 		g.undo = append(g.undo, func() { c.forget(id) })

@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
-// Verify implements store.Store: it checks every value's checksum, recounts
+// Verify implements store.Store: it checks every value's checksum, reads every file, recounts
 // every stream from its segments and again from its index, and compares the
 // chain with all of the witness.
 func (s *Store) Verify(ctx context.Context) error {
@@ -20,6 +20,9 @@ func (s *Store) Verify(ctx context.Context) error {
 	}
 	defer r.close()
 	if err := r.verifyValues(ctx); err != nil {
+		return err
+	}
+	if err := s.verifyFiles(ctx, r.reader); err != nil {
 		return err
 	}
 	err = r.scan([]byte{kindCounters}, nil, false, func(k, payload []byte) (bool, error) {

@@ -46,6 +46,7 @@ func Exercise(t *testing.T, d Driver) {
 	t.Run("sorted", func(t *testing.T) { exerciseSorted(t, d) })
 	t.Run("order", func(t *testing.T) { exerciseOrder(t, d) })
 	t.Run("erase", func(t *testing.T) { exerciseErase(t, d) })
+	t.Run("files", func(t *testing.T) { exerciseFiles(t, d) })
 	t.Run("prune", func(t *testing.T) { exercisePrune(t, d) })
 	t.Run("model", func(t *testing.T) { exerciseModel(t, d) })
 	if d.Reopen == nil {

@@ -1,0 +1,232 @@
+package badger
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// A holding keeps count of the contents that one commit touches. Those that no record holds
+// at its end go with it.
+type holding struct {
+	c          *committer
+	g          *group
+	connection store.ConnectionID
+	files      []store.StagedFile
+	staged     map[store.Digest]*staged
+	taken      map[*staged]bool
+	loose      map[store.Digest]bool // no record held it at some time of the commit
+	usage      store.FileUsage
+	counted    bool // usage was read
+}
+
+func (c *committer) holding(g *group, cm *store.Commit) *holding {
+	h := &holding{c: c, g: g, connection: cm.Lease.ConnectionID, files: cm.Files, loose: map[store.Digest]bool{}, taken: map[*staged]bool{}}
+	if len(cm.Files) > 0 {
+		h.staged = make(map[store.Digest]*staged, len(cm.Files))
+		for _, f := range cm.Files {
+			x := f.(*staged)
+			if h.staged[x.digest] == nil {
+				h.staged[x.digest] = x
+			}
+		}
+	}
+	return h
+}
+
+// batch takes what the changes of a batch that are kept hold, and lets go what those before
+// them held.
+func (h *holding) batch(st *stream, b *store.Batch, kept []int) error {
+	if _, holds := b.Holds(); !holds && !st.holds {
+		return nil
+	}
+	st.holds = true
+	next := 0
+	n := -1
+	for _, change := range b.Changes() {
+		n++
+		if next == len(kept) || kept[next] != n {
+			continue
+		}
+		next++
+		if err := h.change(st.name, string(change.Key), b.Held(n)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (h *holding) change(s store.Stream, k string, files []store.Held) error {
+	at := heldKey(h.connection, s, k)
+	before, _, err := h.g.get(at)
+	if err != nil {
+		return err
+	}
+	var held []store.Held
+	if len(before) > 0 {
+		if held, err = decodeHeld(at, before); err != nil {
+			return err
+		}
+	}
+	was, is := digests(held), digests(files)
+	for _, f := range is {
+		if !slices.ContainsFunc(was, func(o store.Held) bool { return o.Digest == f.Digest }) {
+			if err := h.add(f.File); err != nil {
+				return err
+			}
+		}
+	}
+	for _, f := range was {
+		if !slices.ContainsFunc(is, func(o store.Held) bool { return o.Digest == f.Digest }) {
+			if err := h.drop(f.Digest); err != nil {
+				return err
+			}
+		}
+	}
+	switch {
+	case len(files) > 0:
+		text, err := json.Marshal(files)
+		if err != nil {
+			return err
+		}
+		return h.g.replace(at, append(newValue(len(text)), text...))
+	case len(held) > 0:
+		return h.g.remove(at)
+	}
+	return nil
+}
+
+// digests are files without those that come twice.
+func digests(files []store.Held) []store.Held {
+	var out []store.Held
+	for _, f := range files {
+		if !slices.ContainsFunc(out, func(o store.Held) bool { return o.Digest == f.Digest }) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func (h *holding) count(files, bytes int64) error {
+	k := key(kindUsage, string(h.connection))
+	if !h.counted {
+		b, ok, err := h.g.get(k)
+		if err == nil && ok {
+			h.usage, err = fileUsage(b)
+		}
+		if err != nil {
+			return err
+		}
+		h.counted = true
+	}
+	h.usage.Files += uint64(files)
+	h.usage.Bytes += uint64(bytes)
+	h.g.put(k, usageValue(h.usage))
+	return nil
+}
+
+func (h *holding) add(f store.File) error {
+	k := fileKey(kindFileOf, h.connection, f.Digest)
+	var kept fileOf
+	known, err := h.g.getJSON(k, &kept)
+	if err != nil {
+		return err
+	}
+	if !known {
+		x := h.staged[f.Digest]
+		if x == nil || x.size != f.Size {
+			return &store.SinkError{Code: "unknown_file", Err: fmt.Errorf("file %s is neither kept nor part of the commit", f.Digest)}
+		}
+		if err := h.keep(x); err != nil {
+			return err
+		}
+		if err := h.count(1, f.Size); err != nil {
+			return err
+		}
+		kept = fileOf{File: f}
+	}
+	delete(h.loose, f.Digest)
+	kept.Refs++
+	return h.g.putJSON(k, kept)
+}
+
+// keep puts a content where it stays.
+func (h *holding) keep(x *staged) error {
+	h.taken[x] = true
+	if x.long == nil {
+		h.g.store(fileKey(kindContent, h.connection, x.digest), append(newValue(len(x.short)), x.short...))
+		return nil
+	}
+	return h.g.putJSON(fileKey(kindPlace, h.connection, x.digest), x.at)
+}
+
+func (h *holding) drop(d store.Digest) error {
+	k := fileKey(kindFileOf, h.connection, d)
+	var kept fileOf
+	if known, err := h.g.getJSON(k, &kept); err != nil || !known {
+		return err
+	}
+	if kept.Refs--; kept.Refs == 0 {
+		h.loose[d] = true
+	}
+	return h.g.putJSON(k, kept)
+}
+
+// end erases what no record holds any more, and the files that were not needed.
+func (h *holding) end() error {
+	var doomed []string
+	for d := range h.loose {
+		k := fileKey(kindFileOf, h.connection, d)
+		var kept fileOf
+		if _, err := h.g.getJSON(k, &kept); err != nil {
+			return err
+		}
+		name, err := h.g.removeFile(h.connection, d)
+		if err != nil {
+			return err
+		}
+		if name != "" {
+			doomed = append(doomed, name)
+		}
+		if err := h.g.remove(k); err != nil {
+			return err
+		}
+		if err := h.count(-1, -kept.Size); err != nil {
+			return err
+		}
+	}
+	for _, f := range h.files {
+		if x := f.(*staged); !h.taken[x] && x.long != nil {
+			doomed = append(doomed, x.at.Name)
+		}
+	}
+	h.g.doom(doomed...)
+	return nil
+}
+
+// removeFile deletes a content. A file that it is in is named: it goes once the group is
+// durable and nobody looks at an older one.
+func (g *group) removeFile(c store.ConnectionID, d store.Digest) (name string, err error) {
+	k := fileKey(kindPlace, c, d)
+	b, ok, err := g.get(k)
+	if err != nil {
+		return "", err
+	}
+	if !ok {
+		return "", g.remove(fileKey(kindContent, c, d))
+	}
+	p, err := decodePlace(b)
+	if err != nil {
+		return "", err
+	}
+	return p.Name, g.remove(k)
+}
+
+// doom has files removed once the group is shown.
+func (g *group) doom(names ...string) {
+	if len(names) > 0 {
+		g.publish = append(g.publish, func() { g.c.s.places.doom(g.seq, names...) })
+	}
+}

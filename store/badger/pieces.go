@@ -1,0 +1,176 @@
+package badger
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"hash"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// fileNamed is the connection and digest in a key of fileKey.
+func fileNamed(k []byte) (c store.ConnectionID, d store.Digest, ok bool) {
+	connection, digest, ok := cutPart(k[1:])
+	d, err := store.ParseDigest(string(digest))
+	return store.ConnectionID(connection), d, ok && err == nil
+}
+
+// copyPieces writes a long content as frames, and proves that it is what it was.
+func (s *Store) copyPieces(ctx context.Context, k, payload []byte, frame func(k, v []byte) error) error {
+	p, err := decodePlace(payload)
+	if err != nil {
+		return err
+	}
+	_, d, ok := fileNamed(k)
+	if !ok {
+		return store.Corrupt("key %.40q names no file", k)
+	}
+	at, err := s.places.open(p.Name)
+	if err != nil {
+		return store.Corrupt("file %s: %v", d, err)
+	}
+	c := &longContent{at: at, place: p, digest: d, block: -1}
+	defer c.Close()
+	n := uint64(0)
+	return checkContent(ctx, c, d, func(b []byte) error {
+		n++
+		return frame(binary.BigEndian.AppendUint64(k[:len(k):len(k)], n-1), b)
+	})
+}
+
+// pieces are those of one file of an image that is loaded.
+type pieces struct {
+	key    []byte // of the file
+	digest store.Digest
+	hash   hash.Hash
+	n      uint64
+	to     *placing
+}
+
+// addPiece takes the next piece of a file. What it claims to be is proved at its end.
+func (l *loader) addPiece(k, b []byte) error {
+	if len(k) < 8 {
+		return store.Corrupt("image frame %d is no piece of a file", l.in.frames)
+	}
+	of, n := k[:len(k)-8], lastNumber(k)
+	if l.piece == nil || string(l.piece.key) != string(of) {
+		if err := l.endPieces(); err != nil {
+			return err
+		}
+		_, d, ok := fileNamed(of)
+		if !ok {
+			return store.Corrupt("image frame %d is no piece of a file", l.in.frames)
+		}
+		to, err := l.s.places.create()
+		if err != nil {
+			return err
+		}
+		l.piece = &pieces{key: of, digest: d, hash: sha256.New(), to: to}
+	}
+	p := l.piece
+	if n != p.n || len(b) == 0 || len(b) > blockBytes {
+		p.to.abandon()
+		return store.Corrupt("image frame %d: piece %d of file %s comes as piece %d", l.in.frames, n, p.digest, p.n)
+	}
+	p.n++
+	p.hash.Write(b)
+	_, err := p.to.Write(b)
+	return err
+}
+
+// endPieces makes the file whose pieces came one of the store.
+func (l *loader) endPieces() error {
+	p := l.piece
+	if p == nil {
+		return nil
+	}
+	l.piece = nil
+	if store.DigestOf(p.hash.Sum(nil)) != p.digest {
+		p.to.abandon()
+		return store.Corrupt("the image has another content for file %s", p.digest)
+	}
+	at, err := p.to.finish()
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(at)
+	if err != nil {
+		return err
+	}
+	l.writes = append(l.writes, write{p.key, append(newValue(len(text)), text...)})
+	l.engine += int64(len(p.key)+len(text)) + writeOverhead
+	return nil
+}
+
+// wholeContent proves that a short content of an image is what its key says.
+func wholeContent(k, v []byte) error {
+	if k[0] != kindContent {
+		return nil
+	}
+	if _, d, ok := fileNamed(k); !ok || sumOf(v[1:]) != d {
+		return store.Corrupt("the image has another content for the file of key %.40q", k)
+	}
+	return nil
+}
+
+// verifyFiles reads every content, and counts who holds it: the sum over all holders of a
+// number for each file is that over all files of their counts.
+func (s *Store) verifyFiles(ctx context.Context, r reader) error {
+	var sum uint64
+	usage := map[store.ConnectionID]store.FileUsage{}
+	err := r.scan([]byte{kindFileOf}, nil, false, func(k, payload []byte) (bool, error) {
+		var f fileOf
+		c, d, ok := fileNamed(k)
+		if err := json.Unmarshal(payload, &f); err != nil || !ok || f.Digest != d {
+			return false, store.Corrupt("key %.40q holds no file", k)
+		}
+		if erased, err := r.erased(c); err != nil || erased {
+			return true, err
+		}
+		content, err := s.content(r, c, f)
+		if err != nil {
+			return false, err
+		}
+		defer content.Close()
+		sum += uint64(f.Refs) * fileNumber(c, d)
+		u := usage[c]
+		usage[c] = store.FileUsage{Files: u.Files + 1, Bytes: u.Bytes + uint64(f.Size)}
+		return true, checkContent(ctx, content, d, nil)
+	})
+	if err != nil {
+		return err
+	}
+	err = r.scan([]byte{kindHeld}, nil, false, func(k, payload []byte) (bool, error) {
+		connection, _ := firstPart(k)
+		c := store.ConnectionID(connection)
+		if erased, err := r.erased(c); err != nil || erased {
+			return true, err
+		}
+		held, err := decodeHeld(k, payload)
+		for _, h := range digests(held) {
+			sum -= fileNumber(c, h.Digest)
+		}
+		return true, err
+	})
+	if err == nil && sum != 0 {
+		err = store.Corrupt("records hold other files than are counted")
+	}
+	for c, u := range usage {
+		if err != nil {
+			break
+		}
+		b, ok, bad := r.get(key(kindUsage, string(c)))
+		if err = bad; err == nil && (!ok || string(b) != string(usageValue(u)[1:])) {
+			err = store.Corrupt("connection %s has %d files of %d bytes, and counts others", c, u.Files, u.Bytes)
+		}
+	}
+	return err
+}
+
+// fileNumber is a number that no two files are likely to share.
+func fileNumber(c store.ConnectionID, d store.Digest) uint64 {
+	sum := sha256.Sum256(fileKey(kindFileOf, c, d))
+	return binary.BigEndian.Uint64(sum[:])
+}

@@ -1,0 +1,260 @@
+package badger
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/store/badger/bulk"
+)
+
+// blockBytes is how much of a long content one checksum covers.
+const blockBytes = 256 << 10
+
+// A place is where a long content is: a file that is written once, under a name that no
+// other content ever has, so that erasing one and keeping the same again do not meet.
+type place struct {
+	Name string   `json:"name"`
+	Size int64    `json:"size"`
+	Sums []uint32 `json:"sums"` // of blocks
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func blockSum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
+
+func decodePlace(payload []byte) (p place, err error) {
+	if err := json.Unmarshal(payload, &p); err != nil {
+		return p, store.Corrupt("place of a file: %v", err)
+	}
+	if p.Size < 0 || int64(len(p.Sums)) != (p.Size+blockBytes-1)/blockBytes || p.Name == "" || p.Name != filepath.Base(p.Name) {
+		return p, store.Corrupt("place of a file: it cannot be")
+	}
+	return p, nil
+}
+
+// places are the files of long contents: a directory, or with dir "" memory.
+type places struct {
+	dir  string
+	boot string // begins the names of this process
+	next atomic.Uint64
+
+	mu     sync.Mutex // guards what follows
+	memory map[string][]byte
+	doomed []doomedPlace
+	some   atomic.Bool // doomed has some
+}
+
+// A doomedPlace goes once nobody can look at a commit before the one that dropped it.
+type doomedPlace struct {
+	name string
+	seq  uint64
+}
+
+func newPlaces(dir string) *places {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // it cannot fail
+	p := &places{boot: hex.EncodeToString(b[:]), memory: map[string][]byte{}}
+	if dir != "" {
+		p.dir = filepath.Join(dir, "files")
+	}
+	return p
+}
+
+// A placed is a file that is open for reading.
+type placed interface {
+	io.ReaderAt
+	io.Closer
+}
+
+type placedInMemory struct{ *bytes.Reader }
+
+func (placedInMemory) Close() error { return nil }
+
+func (p *places) open(name string) (placed, error) {
+	if p.dir != "" {
+		return os.Open(filepath.Join(p.dir, name))
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	b, ok := p.memory[name]
+	if !ok {
+		return nil, os.ErrNotExist
+	}
+	return placedInMemory{bytes.NewReader(b)}, nil
+}
+
+// A placing is a file that is being written.
+type placing struct {
+	p     *places
+	place place
+	f     *os.File
+	mem   []byte
+	block int // bytes of the last block that are in sum
+	sum   uint32
+}
+
+func (p *places) create() (*placing, error) {
+	w := &placing{p: p, place: place{Name: fmt.Sprintf("%s-%x", p.boot, p.next.Add(1))}}
+	if p.dir == "" {
+		return w, nil
+	}
+	path := filepath.Join(p.dir, w.place.Name)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, os.ErrNotExist) {
+		if err = os.MkdirAll(p.dir, 0o700); err == nil {
+			err = bulk.SyncDir(filepath.Dir(p.dir))
+		}
+		if err == nil {
+			f, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		}
+	}
+	w.f = f
+	return w, err
+}
+
+func (w *placing) Write(b []byte) (int, error) {
+	if w.f != nil {
+		if n, err := w.f.Write(b); err != nil {
+			return n, err
+		}
+	} else {
+		w.mem = append(w.mem, b...)
+	}
+	w.place.Size += int64(len(b))
+	for rest := b; len(rest) > 0; {
+		n := min(len(rest), blockBytes-w.block)
+		w.sum = crc32.Update(w.sum, castagnoli, rest[:n])
+		if rest, w.block = rest[n:], w.block+n; w.block == blockBytes {
+			w.place.Sums, w.sum, w.block = append(w.place.Sums, w.sum), 0, 0
+		}
+	}
+	return len(b), nil
+}
+
+// finish makes the file and its name durable.
+func (w *placing) finish() (place, error) {
+	if w.block > 0 {
+		w.place.Sums, w.block = append(w.place.Sums, w.sum), 0
+	}
+	if w.f == nil {
+		w.p.mu.Lock()
+		defer w.p.mu.Unlock()
+		w.p.memory[w.place.Name] = w.mem
+		return w.place, nil
+	}
+	err := errors.Join(w.f.Sync(), w.f.Close())
+	if err == nil {
+		err = bulk.SyncDir(w.p.dir)
+	}
+	return w.place, err
+}
+
+// abandon removes a file that was not finished.
+func (w *placing) abandon() {
+	if w.f != nil {
+		_ = w.f.Close()
+	}
+	_ = w.p.remove(w.place.Name)
+}
+
+func (p *places) remove(name string) error {
+	if p.dir != "" {
+		return os.Remove(filepath.Join(p.dir, name))
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.memory, name)
+	return nil
+}
+
+// doom has files removed that nothing refers to from the commit seq on.
+func (p *places) doom(seq uint64, names ...string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, name := range names {
+		p.doomed = append(p.doomed, doomedPlace{name, seq})
+	}
+	p.some.Store(len(p.doomed) > 0)
+}
+
+// reap removes what nobody can look at any more. What cannot be removed goes when the
+// store is opened again.
+func (s *Store) reapPlaces() {
+	p := s.places
+	if !p.some.Load() {
+		return
+	}
+	oldest := s.visible.oldest()
+	var gone, kept []doomedPlace
+	p.mu.Lock()
+	for _, d := range p.doomed {
+		if d.seq <= oldest {
+			gone = append(gone, d)
+		} else {
+			kept = append(kept, d)
+		}
+	}
+	p.doomed = kept
+	p.some.Store(len(kept) > 0)
+	p.mu.Unlock()
+	for _, d := range gone {
+		if err := p.remove(d.name); err != nil && !errors.Is(err, os.ErrNotExist) {
+			s.opts.Logger.Warn("remove file", "err", err)
+		}
+	}
+}
+
+// sweepPlaces removes files that no commit took before an earlier process ended.
+func (s *Store) sweepPlaces(ctx context.Context) error {
+	if s.places.dir == "" {
+		return nil
+	}
+	entries, err := os.ReadDir(s.places.dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("list files: %w", err)
+	}
+	left := map[string]bool{}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), s.places.boot) {
+			left[e.Name()] = true
+		}
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	r, err := s.snapshot(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	err = r.scan([]byte{kindPlace}, nil, false, func(_, payload []byte) (bool, error) {
+		p, err := decodePlace(payload)
+		delete(left, p.Name)
+		return true, err
+	})
+	if err != nil {
+		return err
+	}
+	for name := range left {
+		if err := os.Remove(filepath.Join(s.places.dir, name)); err != nil {
+			s.opts.Logger.Warn("remove file", "err", err)
+		}
+	}
+	return nil
+}
