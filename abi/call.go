@@ -26,6 +26,8 @@ const (
 	CallRead         Call = 15
 	CallClose        Call = 16
 	CallReply        Call = 17 // answered inside the worker, never relayed
+	CallAttach       Call = 18 // since minor 2
+	CallAttachPart   Call = 19 // since minor 2
 
 	CallNetworkRequest  Call = 32
 	CallNetworkExchange Call = 33 // since minor 1
@@ -72,7 +74,7 @@ const (
 // Major and Minor are the version that START announces.
 const (
 	Major = 1
-	Minor = 1
+	Minor = 2
 )
 
 // ManifestSection names the custom section that carries the manifest.
@@ -107,6 +109,8 @@ var Functions = []Function{
 	{ModuleCore, "reply", CallReply, false},
 	{ModuleCore, "read", CallRead, false},
 	{ModuleCore, "close", CallClose, false},
+	{ModuleCore, "attach", CallAttach, false},
+	{ModuleCore, "attach_part", CallAttachPart, false},
 	{ModuleNetwork, "request", CallNetworkRequest, false},
 	{ModuleNetwork, "exchange", CallNetworkExchange, false},
 	{ModuleBrowser, "call", CallBrowser, false},

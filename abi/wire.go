@@ -108,6 +108,8 @@ func (l WireLimits) FromWorker(c Call) (most uint32, ok bool) {
 		return 0, true
 	case CallNetworkRequest, CallNetworkExchange:
 		return l.Request + WireSlack, true
+	case CallAttach, CallAttachPart:
+		return MaxReadChunk + WireSlack, true
 	case CallRead:
 		return 8, true
 	case CallClose, CallStdin:

@@ -41,6 +41,9 @@ func (p port) done(m []byte) ([]byte, error)         { return p.h.Call(abi.CallD
 func (p port) exchange(m []byte) ([]byte, error)     { return p.h.Call(abi.CallNetworkExchange, m) }
 func (p port) browser(m []byte) ([]byte, error)      { return p.h.Call(abi.CallBrowser, m) }
 
+func (p port) attach(m []byte) ([]byte, error)     { return p.h.Call(abi.CallAttach, m) }
+func (p port) attachPart(m []byte) ([]byte, error) { return p.h.Call(abi.CallAttachPart, m) }
+
 func (p port) emit(frame []byte) error {
 	_, err := p.h.Call(abi.CallEmit, frame)
 	return err

@@ -28,6 +28,9 @@ func (port) done(m []byte) ([]byte, error)         { return replyTo(importDone(s
 func (port) exchange(m []byte) ([]byte, error)     { return replyTo(importNetworkExchange(span(m))) }
 func (port) browser(m []byte) ([]byte, error)      { return replyTo(importBrowserCall(span(m))) }
 
+func (port) attach(m []byte) ([]byte, error)     { return replyTo(importAttach(span(m))) }
+func (port) attachPart(m []byte) ([]byte, error) { return replyTo(importAttachPart(span(m))) }
+
 func (port) emit(frame []byte) error {
 	if n := importEmit(span(frame)); n < 0 {
 		return failure(n)
@@ -161,6 +164,14 @@ func importRead(handle int32, dst unsafe.Pointer, size uint32) int64
 //go:wasmimport sluice_v1 close
 //go:noescape
 func importClose(handle int32) int64
+
+//go:wasmimport sluice_v1 attach
+//go:noescape
+func importAttach(ptr unsafe.Pointer, size uint32) int64
+
+//go:wasmimport sluice_v1 attach_part
+//go:noescape
+func importAttachPart(ptr unsafe.Pointer, size uint32) int64
 
 //go:wasmimport sluice_v1_network exchange
 //go:noescape

@@ -14,6 +14,7 @@ package host
 type Host interface {
 	Runs         // start, branch, cancel, pause and resume runs
 	Artifacts    // files that runs left
+	Files        // files that records hold
 	Questions    // answer what runs ask
 	Connectors   // install, inspect and remove connectors
 	Connections  // configure connectors

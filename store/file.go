@@ -104,8 +104,11 @@ var ErrNoFiles = errors.New("this store keeps no files; the embedded one does")
 
 // FilesOf returns what s keeps beside records; ErrNoFiles where its driver keeps none.
 func FilesOf(s any) (Files, error) {
-	if f, ok := s.(Files); ok {
-		return f, nil
+	switch s := s.(type) {
+	case Files:
+		return s, nil
+	case interface{ FilesBeneath() (Files, error) }: // around another
+		return s.FilesBeneath()
 	}
 	return nil, ErrNoFiles
 }

@@ -70,6 +70,10 @@ SLUICE_IMPORT("sluice_v1", "reply") int32_t sluice_reply(void *dst, size_t cap);
 SLUICE_IMPORT("sluice_v1", "read") int64_t sluice_read(int32_t handle, void *dst, size_t cap);   /* -> bytes, 0 at the end */
 SLUICE_IMPORT("sluice_v1", "close") int64_t sluice_close(int32_t handle);
 
+/* Files for records, since minor 2: u32 n, n bytes of JSON, content; u32 handle, u32 flags, content. */
+SLUICE_IMPORT("sluice_v1", "attach") int64_t sluice_attach(const void *frame, size_t len);
+SLUICE_IMPORT("sluice_v1", "attach_part") int64_t sluice_attach_part(const void *frame, size_t len);
+
 /* Binding "network": a frame of u32 n, n bytes of JSON, body; several of them. */
 SLUICE_IMPORT("sluice_v1_network", "request") int64_t sluice_request(const void *frame, size_t len);
 SLUICE_IMPORT("sluice_v1_network", "exchange") int64_t sluice_exchange(const void *frame, size_t len); /* since minor 1 */

@@ -21,6 +21,7 @@ type body struct {
 	mu     sync.Mutex // guards all below, and is held during a call
 	buffer *bufio.Reader
 	err    error // of every further Read; the handle is open while nil
+	begun  bool  // something of it was read
 }
 
 // newBody has a buffer no larger than the body, length bytes if that is known.
@@ -30,6 +31,7 @@ func newBody(ctx context.Context, h host, number int32, length int64, begun []by
 		size = min(size, length)
 	}
 	b := &body{handle: handle{ctx, h, number}}
+	b.begun = len(begun) > 0
 	b.buffer = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(begun), b.handle), int(size))
 	return b
 }
@@ -41,6 +43,7 @@ func (b *body) Read(p []byte) (int, error) {
 	if err := b.usable(); err != nil {
 		return 0, err
 	}
+	b.begun = true
 	n, err := b.buffer.Read(p)
 	b.fail(err)
 	return n, err
@@ -78,6 +81,7 @@ func (b *body) fetched() ([]byte, error) {
 	if err := b.usable(); err != nil {
 		return nil, err
 	}
+	b.begun = true
 	if _, err := b.buffer.Peek(1); err != nil {
 		b.fail(err)
 		return nil, err
@@ -107,6 +111,18 @@ func (b *body) fail(err error) {
 		b.err, b.buffer = err, nil
 		_ = b.handle.close() // the error is what the reader gets
 	}
+}
+
+// TakeHandle gives away the handle of a body of which nothing was read: Run.Attach has it
+// stored within the host.
+func (b *body) TakeHandle() (number int32, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.begun || b.usable() != nil {
+		return 0, false
+	}
+	b.err, b.buffer = http.ErrBodyReadAfterClose, nil
+	return b.handle.number, true
 }
 
 // Close closes the handle if it is still open.

@@ -25,6 +25,9 @@ type host struct {
 	hosts      []string
 	cancelled  bool
 	assistance int // numbered so far
+	manifest   *abi.Manifest
+	writing    map[uint32]*attachment // files in parts
+	written    uint32                 // numbered so far
 }
 
 var _ guest.Host = (*host)(nil)
@@ -35,8 +38,8 @@ func open(t testing.TB, o Options) (*host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &host{t: t, options: o, hosts: m.Bindings[abi.BindingNetwork].Hosts}
-	h.result = &Result{Records: map[string][]Record{}, States: map[string]json.RawMessage{}}
+	h := &host{t: t, options: o, manifest: m, writing: map[uint32]*attachment{}, hosts: m.Bindings[abi.BindingNetwork].Hosts}
+	h.result = &Result{Records: map[string][]Record{}, States: map[string]json.RawMessage{}, Files: map[string][]byte{}}
 	start, err := h.start(m)
 	if err != nil {
 		return nil, err
@@ -73,6 +76,8 @@ func (h *host) Call(call abi.Call, request []byte) ([]byte, error) {
 		return nil, nil // a violation shows at the next call
 	case abi.CallMessage, abi.CallLog:
 		return nil, h.side(call, request)
+	case abi.CallAttach, abi.CallAttachPart:
+		return h.attach(call, request)
 	case abi.CallNetworkExchange:
 		return h.exchange(request)
 	case abi.CallBrowser:

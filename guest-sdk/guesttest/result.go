@@ -32,6 +32,8 @@ type Result struct {
 	Assistances  []Assistance
 	Text         []string // chunks of Run.Message
 	Logs         []Log
+	// Files are the contents of what was attached, by digest. A record holds the digest.
+	Files map[string][]byte
 	// Violation is what ended the run; nil when nothing did.
 	Violation *abi.Violation
 	// Transcript has one line per message, without the values of answers. It is

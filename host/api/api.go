@@ -79,6 +79,7 @@ func New(o Options) (*API, error) {
 		&authorizationAPI{h},
 		&scheduleAPI{find, h},
 		&recordAPI{find, o.Store, o.Store, h, places, o.Log},
+		&fileAPI{find, h, o.Log},
 		&stateAPI{find, h, o.Store},
 		&destinationAPI{h},
 		&assistantAPI{h, o.Door, base},

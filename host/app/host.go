@@ -24,6 +24,7 @@ type Host struct {
 	*authorizer
 	*starter
 	*artifacts
+	*recordFiles
 	*backups
 	*snapshots
 	*checks
@@ -46,6 +47,7 @@ func newHost(d *directory) *Host {
 	h.authorizer = &authorizer{d, h.connections, h.grantStore, h.secretStore, h.bindings}
 	h.starter = &starter{d, h.connections, h.publishers, h.grantStore, h.secretStore, h.authorizer, h.bindings, h.guests, h.active}
 	h.artifacts = &artifacts{d}
+	h.recordFiles = &recordFiles{d}
 	h.backups = &backups{directory: d}
 	h.snapshots = &snapshots{d, h.modules, h.secretStore, h.bindings}
 	return h

@@ -28,6 +28,7 @@ type Options struct {
 	Limits  abi.Limits
 	Budgets run.Budgets
 	Quotas  filesystem.Quotas
+	Files   run.FileQuotas // of files that records hold
 	Module  sandbox.ModuleLimits
 	// Pace is how fast each server is asked; the zero value is the default.
 	Pace network.Pace
@@ -58,6 +59,9 @@ func (o Options) settled() Options {
 	}
 	if o.Quotas == (filesystem.Quotas{}) {
 		o.Quotas = filesystem.DefaultQuotas()
+	}
+	if o.Files == (run.FileQuotas{}) {
+		o.Files = run.DefaultFileQuotas()
 	}
 	if o.Module == (sandbox.ModuleLimits{}) {
 		o.Module = sandbox.DefaultModuleLimits()

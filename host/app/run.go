@@ -101,7 +101,7 @@ func (st *starter) prepare(ctx context.Context, q RunRequest) (*prepared, error)
 		Mode: q.Mode, Scope: q.Scope, Narrow: q.Narrow, State: q.State, ResetState: q.ResetState, NoPersist: q.NoPersist,
 		Secrets: secrets, Tokens: obtained.sources, Interactive: q.Owner != nil && !conn.Approved.NoInteractive,
 		Kinds: Kinds, Absent: st.bindings.absentFor(ctx, l.Manifest, q.Replay != nil), Supplied: supplied, Trigger: cmp.Or(q.Trigger, "manual"), Attempt: max(1, q.Attempt), RetryOf: q.RetryOf, StateFrom: q.StateFrom,
-		AutomationMode: q.AutomationMode, Request: q.Request, Limits: st.Options.Limits, Budgets: budgets,
+		AutomationMode: q.AutomationMode, Request: q.Request, Limits: st.Options.Limits, Budgets: budgets, Files: st.Options.Files,
 	})
 	if err != nil {
 		return nil, err

@@ -50,6 +50,7 @@ type Service struct {
 	*runs
 	*forks
 	*artifacts
+	*recordFiles
 	*questions
 	*connectors
 	*connectorNames
@@ -103,7 +104,7 @@ func (h *Host) Service(ctx context.Context, o ServiceOptions) (*Service, error) 
 func newService(h *Host, o ServiceOptions) *Service {
 	d, desk := h.directory, interaction.New(h.Store)
 	t := &temporaries{directory: d, modules: h.modules, temporary: map[store.ConnectionID]struct{}{}}
-	s := &Service{artifacts: h.artifacts, questions: &questions{d, desk}, connectorNames: &connectorNames{directory: d}, backups: h.backups}
+	s := &Service{artifacts: h.artifacts, recordFiles: h.recordFiles, questions: &questions{d, desk}, connectorNames: &connectorNames{directory: d}, backups: h.backups}
 	s.runs = &runs{
 		directory: d, starter: h.starter, bindings: h.bindings, temporaries: t, desk: desk, spans: o.Spans, commitTo: o.Store,
 		workflows: &workflows{d, h.modules, h.connections, t},

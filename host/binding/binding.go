@@ -12,6 +12,7 @@ package binding
 
 import (
 	"context"
+	"io"
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
@@ -56,6 +57,20 @@ type Keeper interface {
 	SealTokens(places []abi.SessionToken, mint func(field string, n int, value string) (handle string, forms [][]byte))
 	// Uses yields, once each, where values have been sent since the last call.
 	Uses(yield func(field, origin, placement string))
+}
+
+// A Giver hands what a stream handle stands for to the host.
+type Giver interface {
+	// Give ends a handle: the guest has it no more. What is read is what the guest would
+	// read, with handles for sealed values, and ends with ctx; its errors are a Fault or
+	// io.EOF. Like a call, it comes while no other is served. The caller closes it.
+	Give(ctx context.Context, handle uint32) (io.ReadCloser, error)
+}
+
+// A Fault is an error that has a reply for the guest.
+type Fault interface {
+	error
+	Reply() (text []byte, errno abi.Errno)
 }
 
 // A Requester makes requests for the guest that take their time.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"sync"
 	"time"
 
@@ -33,6 +34,25 @@ func (s *Session) Handle(ctx context.Context, call abi.Call, payload []byte) ([]
 		return nil, s.streams.drop(payload)
 	}
 	return nil, abi.ENOTSUP
+}
+
+// Give implements binding.Giver: a download or picture is the host's from now on.
+func (s *Session) Give(_ context.Context, handle uint32) (io.ReadCloser, error) {
+	from, refused := s.streams.take(handle)
+	if refused != nil {
+		return nil, gone{}
+	}
+	return from, nil
+}
+
+// gone is the error of a handle that stands for nothing.
+type gone struct{}
+
+func (gone) Error() string { return "there is no such handle" }
+
+// Reply implements binding.Fault.
+func (gone) Reply() ([]byte, abi.Errno) {
+	return []byte(`{"code":"unknown_handle","message":"there is no such handle"}`), abi.ENOENT
 }
 
 // verb serves one verb. Nothing that a page said leaves without its sealed values

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,7 +26,7 @@ import (
 // TestScripts runs testdata/script. Modules are built once, compiled code is
 // shared by all scripts.
 func TestScripts(t *testing.T) {
-	testscript.Run(t, scripts(t, "testdata/script", "host/cli/testdata/fixture", "host/cli/testdata/sealed", "host/cli/testdata/bearer",
+	testscript.Run(t, scripts(t, "testdata/script", "host/cli/testdata/fixture", "host/cli/testdata/sealed", "host/cli/testdata/bearer", "host/cli/testdata/filer",
 		"examples/git", "examples/stdio", "examples/feed", "examples/ical", "examples/ask"))
 }
 
@@ -66,7 +67,7 @@ func scripts(t *testing.T, dir string, connectors ...string) testscript.Params {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code": exitCode, "hold": hold, "interrupt": interrupt, "ended": ended, "members": members, "lines": lines, "expand": expand,
 			"serve": serve, "up": up, "down": down, "answers": answers, "blocks": blocks, "same": same, "consent": consent, "auth": auth.command, "unseen": auth.unseen,
-			"traced": traced, "spoil": spoil,
+			"traced": traced, "holds": holds, "spoil": spoil,
 		},
 	}
 }
@@ -110,6 +111,21 @@ func codeOf(ts *testscript.TestScript, err error) int {
 	}
 	ts.Check(err)
 	return 0
+}
+
+// holds is "holds DIR PATTERN": a file of the directory has it; with ! none has.
+func holds(ts *testscript.TestScript, not bool, args []string) {
+	names, err := filepath.Glob(filepath.Join(ts.MkAbs(args[0]), "*"))
+	ts.Check(err)
+	found := ""
+	for _, name := range names {
+		if regexp.MustCompile(args[1]).MatchString(ts.ReadFile(name)) {
+			found = name
+		}
+	}
+	if len(names) == 0 || (found != "") == not {
+		ts.Fatalf("%q in the %d files of %s: found in %q", args[1], len(names), args[0], found)
+	}
 }
 
 // A held process goes on while the script does.

@@ -19,6 +19,9 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
 
+// Reply implements binding.Fault.
+func (e *Error) Reply() ([]byte, abi.Errno) { return e.text(), e.Errno }
+
 func failf(errno abi.Errno, code, format string, args ...any) *Error {
 	return &Error{Errno: errno, Code: code, Message: fmt.Sprintf(format, args...)}
 }

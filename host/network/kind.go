@@ -315,6 +315,7 @@ var _ interface {
 	binding.Binding
 	binding.Sealer
 	binding.Keeper
+	binding.Giver
 	binding.Requester
 } = Lent{}
 

@@ -86,6 +86,32 @@ func (s *Session) Take(handle uint32) (io.ReadCloser, error) {
 	return b, nil
 }
 
+// Give takes the body that a handle stands for from the guest, for the host to read. It ends
+// with ctx.
+func (s *Session) Give(ctx context.Context, handle uint32) (io.ReadCloser, error) {
+	s.serving.Lock()
+	defer s.serving.Unlock()
+	b, err := s.of(handle)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	delete(s.handles, handle)
+	s.mu.Unlock()
+	return given{b, context.AfterFunc(ctx, b.Abort)}, nil
+}
+
+// A given body is aborted with a context until it is closed.
+type given struct {
+	Stream
+	stop func() bool
+}
+
+func (g given) Close() error {
+	g.stop()
+	return g.Stream.Close()
+}
+
 // Seal lets a handle stand for a value in the requests of the guest.
 func (s *Session) Seal(field, handle, value string, forms [][]byte, to []abi.Destination) {
 	s.seals.Add(field, handle, value, forms, to)

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"maps"
 	"slices"
@@ -88,6 +89,21 @@ func (bs *bindings) taking(call abi.Call, payload []byte) binding.Binding {
 		}
 	}
 	return nil
+}
+
+// give takes what a stream handle stands for from the binding whose it is.
+func give(ctx context.Context, lent []binding.Binding, handle uint32) (io.ReadCloser, error) {
+	read := abi.AppendRead(nil, handle, 1)
+	for _, b := range lent {
+		if !b.Takes(abi.CallRead, read) {
+			continue
+		}
+		if g, ok := b.(binding.Giver); ok {
+			return g.Give(ctx, handle)
+		}
+		break
+	}
+	return nil, refuseFile(abi.ENOENT, "unknown_handle", "there is no such handle")
 }
 
 // screen is what the owner can look at, nil for nothing.

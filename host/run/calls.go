@@ -68,6 +68,13 @@ func (cl *calls) dispatch(in sandbox.Inbound) (kept bool) {
 		cl.credit(1, len(in.Payload))
 	case abi.CallMessage, abi.CallLog:
 		cl.sideMessage(c, in)
+	case abi.CallAttach, abi.CallAttachPart:
+		if v := cl.proto.Step(abi.StepSide); v != nil {
+			cl.outcome.violate(v)
+			break
+		}
+		cl.outside(in, cl.files.attach(cl.canary.Watch(), cl.bindings.open()))
+		kept = true
 	case abi.CallRead, abi.CallClose:
 		kept = cl.sideCall(in)
 	case abi.CallStdout:
@@ -340,7 +347,7 @@ func (cl *calls) finishCall(f finishedCall) {
 	cl.beside = false
 	cl.bindings.served()
 	cl.bindings.listen() // what a binding said in a call comes before its reply
-	if f.in.Call.Binding() != "" {
+	if f.in.Call.Binding() != "" || f.in.Call == abi.CallAttach {
 		cl.taped(false)
 		cl.secrets.learn()
 		cl.secrets.sealedUses()

@@ -44,6 +44,9 @@ func (cs *commits) pend(c *store.Commit, done func(store.Ack, error)) *pendingCo
 	for _, b := range c.Batches {
 		p.bytes += b.Size()
 	}
+	for _, f := range c.Files {
+		p.bytes += f.Memory()
+	}
 	cs.bytes += p.bytes
 	return p
 }

@@ -35,6 +35,7 @@ type parts struct {
 	assistances *assistances // to the owner, that do not
 	bindings    *bindings    // what the run was lent
 	secrets     *secrets     // handles and protected values
+	files       *files       // attached, for records to hold
 	output      *output      // log, messages and progress
 	pause       *pause
 	control     *control // what other goroutines see of the run and ask of it
@@ -73,6 +74,7 @@ func newRun(p *Plan, d Deps) *run {
 	all.output = newOutput(all, now)
 	all.pause, all.control = &pause{parts: all}, newControl()
 	all.secrets = &secrets{parts: all}
+	all.files = newFiles(all)
 	all.bindings = newBindings(all)
 	all.secrets.deliver()
 	all.proto = abi.NewProtocol(abi.Contract{

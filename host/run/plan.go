@@ -56,6 +56,7 @@ type Input struct {
 
 	Limits  abi.Limits
 	Budgets Budgets
+	Files   FileQuotas
 }
 
 // A Plan is a start that passed every check but the lock

@@ -45,12 +45,17 @@ type buffer struct {
 	refused  rejections         // those of all flushes
 	emitted  int64
 	flushed  int64
+	files    map[string]bool // fields that hold files; nil for none
+	held     int             // files of the records in batch
+	staged   []*attached     // contents that these hold and no commit has
+	staging  int             // their bytes in memory
 }
 
 func newRecords(all *parts) *records {
 	rs := &records{parts: all}
 	for _, s := range all.plan.scope.Streams {
-		rs.buffers = append(rs.buffers, buffer{stream: s.Name, spec: all.plan.manifest.Stream(s.Name)})
+		spec := all.plan.manifest.Stream(s.Name)
+		rs.buffers = append(rs.buffers, buffer{stream: s.Name, spec: spec, files: spec.FileFields()})
 	}
 	return rs
 }
@@ -76,7 +81,11 @@ func (rs *records) admit(m *abi.RecordMessage) {
 		rs.order = append(rs.order, m.Stream)
 	}
 	b.emitted++
-	if bad := b.reject(m); bad != nil {
+	bad, held := b.reject(m), holding{}
+	if bad == nil && b.files != nil && !m.Delete {
+		held, bad = rs.files.resolve(b.files, m)
+	}
+	if bad != nil {
 		if len(b.rejected.first) < maxRejections {
 			bad.Key = redact.Gap(rs.canary.Text(string(m.Key)), maxGapText)
 		}
@@ -84,9 +93,10 @@ func (rs *records) admit(m *abi.RecordMessage) {
 	} else {
 		b.met = append(b.met, rs.gaps.seen(b.stream, m.Key)...)
 		rs.buffer(b, m)
+		b.hold(held)
 	}
 	switch {
-	case b.len() >= rs.plan.Limits.FlushRecords || b.size() >= rs.plan.Limits.FlushBytes:
+	case b.len() >= rs.plan.Limits.FlushRecords || b.size()+b.staging >= rs.plan.Limits.FlushBytes || b.held >= maxHeldPerFlush:
 		rs.flush(m.Stream)
 	case rs.buffered >= 2*rs.plan.Limits.FlushBytes: // of many streams
 		rs.flush(rs.fullest())
@@ -112,6 +122,19 @@ func (rs *records) buffer(b *buffer, m *abi.RecordMessage) {
 	rs.buffered -= b.batch.Size()
 	b.batch.Append(c)
 	rs.buffered += b.batch.Size()
+}
+
+// hold says what the record that was buffered last holds.
+func (b *buffer) hold(h holding) {
+	if b.files == nil {
+		return
+	}
+	b.batch.Hold(h.held)
+	b.held += len(h.held)
+	b.staged = append(b.staged, h.staged...)
+	for _, x := range h.staged {
+		b.staging += x.memory
+	}
 }
 
 func (rs *records) newBatch(stream string) *store.Batch {
@@ -229,6 +252,9 @@ func (rs *records) taken(stream int) (c *store.Commit, done func(store.Ack, erro
 		d["rejection_codes"], d["rejections"] = refused.codes, refused.first
 	}
 	c = &store.Commit{Events: []store.Event{rs.journal.streamEvent("run.batch_ingested", abi.Succeeded, b.stream, d)}}
+	held := b.staged
+	c.Files = rs.files.taken(held)
+	b.staged, b.held, b.staging = nil, 0, 0
 	if batch != nil {
 		c.Batches = []*store.Batch{batch}
 	}
@@ -244,6 +270,7 @@ func (rs *records) taken(stream int) (c *store.Commit, done func(store.Ack, erro
 			rs.outcome.latchStore(ingestCause(err, &ingestFailure{b.stream, n, phase}))
 			return
 		}
+		rs.files.durable(held)
 		rs.gaps.stored(met)
 		p.accepted += int64(accepted)
 		p.rejected += int64(rejected)
@@ -328,7 +355,7 @@ func (rs *records) dropBuffers() (dropped map[string]bool) {
 		if n := b.len(); n > 0 {
 			rs.perRun.dropped += int64(n)
 			dropped[b.stream] = true
-			b.batch, b.rejected = nil, rejections{}
+			b.batch, b.rejected, b.staged, b.held, b.staging = nil, rejections{}, nil, 0, 0
 		}
 	}
 	rs.order, rs.buffered = nil, 0

@@ -46,17 +46,21 @@ func reasonText(code string) string {
 
 // The codes of records that are rejected alone.
 const (
-	rejectIdentity = "invalid_record_identity"
-	rejectSchema   = "invalid_record_schema"
-	rejectText     = abi.RejectedText
-	rejectKeyForm  = "ambiguous_record_key"
+	rejectIdentity    = "invalid_record_identity"
+	rejectSchema      = "invalid_record_schema"
+	rejectText        = abi.RejectedText
+	rejectKeyForm     = "ambiguous_record_key"
+	rejectFile        = "invalid_record_file"
+	rejectUnknownFile = "unknown_file"
 )
 
 var rejectionTexts = map[string]string{
-	rejectIdentity: "differs from its part of the key",
-	rejectSchema:   "does not fit the schema",
-	rejectText:     "it holds NUL or half a surrogate pair, which no text may",
-	rejectKeyForm:  "its key is a text that spells an array, and so the key of another record",
+	rejectIdentity:    "differs from its part of the key",
+	rejectSchema:      "does not fit the schema",
+	rejectText:        "it holds NUL or half a surrogate pair, which no text may",
+	rejectFile:        "holds something that is no reference to a file",
+	rejectUnknownFile: "names a file that this run did not attach and the connection does not hold",
+	rejectKeyForm:     "its key is a text that spells an array, and so the key of another record",
 }
 
 // maxRejections is how many rejected records of a stream are named; all are

@@ -282,6 +282,7 @@ func (r *run) finish() *Result {
 	r.journal.endNode(result.err())
 	r.control.over(statusOf(result))
 	r.bindings.close()
+	r.files.forget()
 	return result
 }
 

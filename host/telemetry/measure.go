@@ -28,6 +28,9 @@ func (s *Measured) PerStream() bool {
 	return ok && p.PerStream()
 }
 
+// FilesBeneath are those of the store below.
+func (s *Measured) FilesBeneath() (store.Files, error) { return store.FilesOf(s.Store) }
+
 // Stalled reports what the store below says.
 func (s *Measured) Stalled() error { return store.Stalled(s.Store) }
 

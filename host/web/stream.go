@@ -74,7 +74,9 @@ func answer(c *fiber.Ctx, contentType string, write func(ctx context.Context, w 
 		return NewProblem(0, "unavailable", "The host is stopping.")
 	}
 	conn, res := c.Context().Conn(), &c.Context().Response
-	c.Status(fiber.StatusOK)
+	if res.StatusCode() != fiber.StatusPartialContent {
+		c.Status(fiber.StatusOK)
+	}
 	c.Set(fiber.HeaderContentType, contentType)
 	c.Set(fiber.HeaderCacheControl, "no-cache, no-store, no-transform")
 	c.Set("X-Accel-Buffering", "no")

@@ -40,6 +40,7 @@ type Client struct {
 	connectorClient
 	destinationClient
 	eventClient
+	fileClient
 	grantClient
 	keyClient
 	queryClient
@@ -56,7 +57,7 @@ type Client struct {
 func newClient(t *transport) *Client {
 	return &Client{
 		t, artifactClient{t}, assistanceClient{t}, assistantClient{t}, auditClient{t}, authorizationClient{t}, connectionClient{t}, connectorClient{t}, destinationClient{t},
-		eventClient{t}, grantClient{t}, keyClient{t}, queryClient{t}, recordClient{t}, runClient{t}, scheduleClient{t}, searchClient{t}, secretClient{t}, stateClient{t},
+		eventClient{t}, fileClient{t}, grantClient{t}, keyClient{t}, queryClient{t}, recordClient{t}, runClient{t}, scheduleClient{t}, searchClient{t}, secretClient{t}, stateClient{t},
 		systemClient{t}, webhookClient{t},
 	}
 }
@@ -71,6 +72,7 @@ type (
 	connectorClient   struct{ *transport }
 	destinationClient struct{ *transport }
 	eventClient       struct{ *transport }
+	fileClient        struct{ *transport }
 	grantClient       struct{ *transport }
 	keyClient         struct{ *transport }
 	queryClient       struct{ *transport }

@@ -1,0 +1,180 @@
+package api
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/access"
+	"github.com/sluicehost/sluice/host/export"
+	"github.com/sluicehost/sluice/host/web"
+	"github.com/sluicehost/sluice/store"
+)
+
+// fileAPI has the routes of the files that records hold. A connector and its servers chose
+// all of a file: it is an attachment that no page may run, whatever it says that it is.
+type fileAPI struct {
+	find  lookup
+	files host.Files
+	log   *slog.Logger
+}
+
+func (a *fileAPI) routes() []route {
+	of := "/v1/connections/:connectionId/files"
+	return documented("api.md#files", []route{
+		{Route: web.Route{Method: "GET", Path: of, Scope: access.RecordsRead, Handle: a.list},
+			summary: "The files that records of a connection hold", answer: web.List[host.File]{},
+			query: append([]parameter{
+				{name: "stream", typ: "string", text: "Only those of one stream."},
+				{name: "key", typ: "string", text: "Only those of one record of it; a compound key as its JSON array."},
+			}, paging...), codes: []string{"invalid_cursor", "cursor_expired"}},
+		{Route: web.Route{Method: "GET", Path: of + "/:digest", Scope: access.RecordsRead, Handle: a.content},
+			summary: "A file by the digits of its digest, or a range of it, as an attachment", media: "*/*", also: []int{206, 304}, codes: []string{"range_not_satisfiable"}},
+	})
+}
+
+func (a *fileAPI) list(c *fiber.Ctx) error {
+	id, err := a.find.connectionID(c)
+	if err != nil {
+		return err
+	}
+	page, err := web.PageOf(c, recordsPage, recordsMost)
+	if err != nil {
+		return err
+	}
+	args := c.Context().QueryArgs()
+	q := store.FileQuery{Connection: id, Stream: store.Stream(args.Peek("stream")), Key: string(args.Peek("key")), After: page.After, Limit: page.Limit}
+	if q.Key != "" && q.Stream == "" {
+		return host.Invalid("key", "stream_missing", "want a stream with it")
+	}
+	found, err := a.files.Files(web.Context(c), q)
+	if err != nil {
+		return err
+	}
+	var out []host.File
+	for _, f := range found.Files {
+		out = append(out, host.File{
+			Stream: string(f.Stream), Key: f.Key, Field: f.Field, Digest: string(f.Digest), Size: f.Size, MediaType: f.MediaType, Name: f.Name,
+			ContentURL: "/v1/connections/" + url.PathEscape(string(id)) + "/files/" + strings.TrimPrefix(string(f.Digest), "sha256:"),
+		})
+	}
+	if !found.More {
+		found.After = ""
+	}
+	return web.Listed(c, out, found.After)
+}
+
+// content streams a file, or the range of it that was asked for.
+func (a *fileAPI) content(c *fiber.Ctx) (err error) {
+	id, err := a.find.connectionID(c)
+	if err != nil {
+		return err
+	}
+	text, err := web.ID(c, "digest")
+	if err != nil {
+		return err
+	}
+	d, err := store.ParseDigest("sha256:" + text)
+	if err != nil {
+		return web.NotFound()
+	}
+	content, info, err := a.files.OpenFile(web.Context(c), id, d)
+	if err != nil {
+		return err
+	}
+	streaming := false
+	defer func() {
+		if !streaming {
+			_ = content.Close() // read only
+		}
+	}()
+	etag := `"` + string(d) + `"`
+	c.Set(fiber.HeaderETag, etag)
+	c.Set(fiber.HeaderAcceptRanges, "bytes")
+	if strings.Contains(c.Get(fiber.HeaderIfNoneMatch), etag) {
+		return c.SendStatus(fiber.StatusNotModified)
+	}
+	asked := c.Get(fiber.HeaderRange)
+	if r := c.Get(fiber.HeaderIfRange); r != "" && r != etag {
+		asked = ""
+	}
+	from, n, ok := rangeOf(asked, content.Size())
+	if !ok {
+		c.Set(fiber.HeaderContentRange, fmt.Sprintf("bytes */%d", content.Size()))
+		return web.NewProblem(0, "range_not_satisfiable", "The file has %d bytes.", content.Size())
+	}
+	if n != content.Size() {
+		c.Status(fiber.StatusPartialContent)
+		c.Set(fiber.HeaderContentRange, fmt.Sprintf("bytes %d-%d/%d", from, from+n-1, content.Size()))
+	}
+	if _, err := content.Seek(from, io.SeekStart); err != nil {
+		return err
+	}
+	fileHeaders(c, info)
+	streaming = true
+	return a.stream(c, content, info.MediaType, n)
+}
+
+func (a *fileAPI) stream(c *fiber.Ctx, content io.ReadCloser, mediaType string, n int64) error {
+	id, recheck := web.RequestID(c), web.Recheck(c)
+	err := web.Stream(c, mediaType, func(ctx context.Context, w *bufio.Writer, conn net.Conn) {
+		defer content.Close()
+		from := &lasting{Reader: content, ctx: ctx, check: recheck, next: time.Now().Add(recheckEvery)}
+		if _, err := io.CopyN(&paced{w: w, conn: conn}, from, n); err != nil {
+			// Without the last chunk the reader sees that this is not all of it.
+			_ = conn.Close()
+			if ctx.Err() == nil {
+				a.log.Warn("file_broken_off", slog.String("request", id), slog.String("error", err.Error()))
+			}
+		}
+	})
+	if err != nil {
+		_ = content.Close() // it was never streamed
+	}
+	return err
+}
+
+// fileHeaders say what a file is, and that it is to be saved and not run.
+func fileHeaders(c *fiber.Ctx, f store.File) {
+	name := f.Name
+	if name == "" {
+		name = strings.TrimPrefix(string(f.Digest), "sha256:")
+	}
+	web.Attachment(c, f.MediaType, export.FileName(name))
+	c.Set(fiber.HeaderContentDisposition, fmt.Sprintf("attachment; filename=%q; filename*=UTF-8''%s", export.FileName(name), url.PathEscape(name)))
+	c.Set(fiber.HeaderContentSecurityPolicy, "default-src 'none'; sandbox")
+}
+
+// rangeOf reads a header Range of one range of bytes; all of it for any other. ok is false
+// where nothing of the file is in it.
+func rangeOf(header string, size int64) (from, n int64, ok bool) {
+	spec, found := strings.CutPrefix(header, "bytes=")
+	first, last, dash := strings.Cut(spec, "-")
+	if !found || !dash || strings.Contains(spec, ",") {
+		return 0, size, true
+	}
+	a, errA := strconv.ParseUint(first, 10, 62)
+	b, errB := strconv.ParseUint(last, 10, 62)
+	switch {
+	case first == "" && errB == nil:
+		n = min(int64(b), size)
+		return size - n, n, n > 0
+	case errA != nil || last != "" && (errB != nil || b < a):
+		return 0, size, true
+	case int64(a) >= size:
+		return 0, 0, false
+	case last == "":
+		return int64(a), size - int64(a), true
+	}
+	return int64(a), min(int64(b), size-1) - int64(a) + 1, true
+}

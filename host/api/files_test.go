@@ -1,0 +1,95 @@
+package api_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluicehost/sluice/host/access"
+	"github.com/sluicehost/sluice/store"
+)
+
+// attach has a record of a connection hold a file.
+func attach(t *testing.T, id store.ConnectionID, key string, content []byte, f store.File) store.File {
+	t.Helper()
+	kept, err := store.FilesOf(theStore())
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := kept.StageFile(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.Write(content); err != nil {
+		t.Fatal(err)
+	}
+	if f.Digest, f.Size, err = x.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	row := store.Run{ID: store.RunID("run_" + string(id) + key), ConnectionID: id, Status: "active", StartedAt: time.Now(), TriggerKind: "manual"}
+	lease, err := theStore().Acquire(t.Context(), row, shared.d.Host.ID, shared.d.Host.Epoch, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	batch := &store.Batch{Stream: "mails"}
+	batch.Append(store.Change{Key: []byte(key), Data: []byte(`{"id":"` + key + `"}`), EmittedAt: 1})
+	batch.Hold([]store.Held{{Field: "attachment", File: f}})
+	now := time.Now()
+	row.Status, row.FinishedAt = "succeeded", &now
+	receipt, err := theStore().Submit(t.Context(), &store.Commit{Lease: lease, Batches: []*store.Batch{batch}, Files: []store.StagedFile{x}, Run: &row, End: true,
+		Events: []store.Event{{ID: "evt_0000000000000001", Type: "run.completed", OccurredAt: now, RunID: row.ID, ConnectionID: id, Data: json.RawMessage(`{}`)}}})
+	if err == nil {
+		_, err = receipt.Result()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// TestFiles: files are listed, and come whole or in ranges as attachments that no page may
+// run; one of another connection is none.
+func TestFiles(t *testing.T) {
+	c := served(t)
+	id, other := connection(t, "filed", access.Live), connection(t, "filed-not", access.Live)
+	content := bytes.Repeat([]byte("<script>alert(1)</script>"), 20_000)
+	f := attach(t, id, "m1", content, store.File{MediaType: "text/html", Name: "ev\"il\r\n.html"})
+	attach(t, id, "m2", []byte("two"), store.File{MediaType: "image/png"})
+	list := "/v1/connections/" + string(id) + "/files"
+	all := c.do("GET", list+"?limit=1", nil).want(200)
+	if got := all.member("data").([]any); len(got) != 1 || got[0].(map[string]any)["digest"] != string(f.Digest) || all.member("nextCursor") == nil {
+		t.Fatalf("list %s", all.body)
+	}
+	if got := c.do("GET", list+"?stream=mails&key=m2", nil).want(200).member("data").([]any); len(got) != 1 {
+		t.Errorf("of one record: %v", got)
+	}
+	c.do("GET", list+"?key=m2", nil).want(400, "validation_error")
+	at := list + "/" + strings.TrimPrefix(string(f.Digest), "sha256:")
+	whole := c.do("GET", at, nil).want(200)
+	if !bytes.Equal([]byte(whole.body), content) {
+		t.Errorf("%d bytes of %d", len(whole.body), len(content))
+	}
+	for name, want := range map[string]string{
+		"Content-Type": "text/html", "X-Content-Type-Options": "nosniff", "Content-Security-Policy": "default-src 'none'; sandbox",
+		"Content-Disposition": `attachment; filename="ev_il__.html"; filename*=UTF-8''ev%22il%0D%0A.html`, "Etag": `"` + string(f.Digest) + `"`,
+	} {
+		if got := whole.header.Get(name); got != want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	for asked, want := range map[string]string{"bytes=300000-300009": string(content[300000:300010]), "bytes=-3": "pt>", "bytes=499999-900000": ">"} {
+		part := c.do("GET", at, nil, header("Range", asked)).want(206)
+		if string(part.body) != want || !strings.HasSuffix(part.header.Get("Content-Range"), "/500000") {
+			t.Errorf("%s: %q, %s", asked, part.body, part.header.Get("Content-Range"))
+		}
+	}
+	if got := c.do("GET", at, nil, header("Range", "bytes=0-1"), header("If-Range", `"old"`)).want(200); len(got.body) != len(content) {
+		t.Errorf("a range of another content: %d bytes", len(got.body))
+	}
+	c.do("GET", at, nil, header("Range", "bytes=500000-")).want(416, "range_not_satisfiable")
+	c.do("GET", at, nil, header("If-None-Match", `"`+string(f.Digest)+`"`)).want(304)
+	c.do("GET", strings.Replace(at, string(id), string(other), 1), nil).want(404, "not_found")
+	c.do("GET", list+"/..%2f..%2fetc%2fpasswd", nil).want(404, "not_found")
+}

@@ -1,0 +1,140 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"mime"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/export"
+	"github.com/sluicehost/sluice/store"
+)
+
+// fileCommands are sluice files.
+type fileCommands struct{ *command }
+
+func (c fileCommands) files() *cobra.Command {
+	to := ""
+	cmd := &cobra.Command{
+		Use: "files CONNECTION [STREAM]", Short: "List or save the files that records hold",
+		Long: `Lists the files that current records of a connection hold: statements, attachments,
+pictures. With --to they are written to DIR/STREAM/, each under its name with the
+beginning of its digest, which the record has; one that is there already is left.
+Each is checked against its digest.`,
+		Example: "  sluice files portal\n  sluice files portal statements --to statements/",
+		Args:    args(1, 2, "a connection and perhaps a stream"),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			stream := ""
+			if len(a) == 2 {
+				stream = a[1]
+			}
+			return c.reading(cmd.Context(), func(src served) error { return c.doFiles(cmd.Context(), src, a[0], stream, to) })
+		},
+	}
+	cmd.Flags().StringVar(&to, "to", "", "save them in `DIR`")
+	return cmd
+}
+
+// savedFile is what sluice files prints of a file.
+type savedFile struct {
+	host.File
+	SavedAs string `json:"savedAs,omitempty"`
+}
+
+func (c fileCommands) doFiles(ctx context.Context, src served, connection, stream, to string) error {
+	conn, err := findConnection(ctx, src, connection)
+	if err != nil {
+		return err
+	}
+	if stream != "" {
+		if _, err := findStreams(ctx, src, conn.ID, stream); err != nil {
+			return err
+		}
+	}
+	if to != "" {
+		if err := os.MkdirAll(to, 0o700); err != nil {
+			return usagef("--to %s: %w", to, err)
+		}
+	}
+	var rows [][]string
+	saved, present := 0, 0
+	dirs, names := map[string]string{}, map[string]bool{}
+	err = src.EachFile(ctx, conn.ID, store.Stream(stream), func(f host.File) error {
+		out := savedFile{File: f}
+		if to != "" {
+			dir := dirs[f.Stream]
+			if dir == "" {
+				dir = fileOf(f.Stream, names)
+				dirs[f.Stream] = dir
+			}
+			out.SavedAs = filepath.Join(to, dir, nameOf(f))
+			fresh, err := c.save(ctx, src, conn.ID, f, out.SavedAs)
+			if err != nil {
+				return err
+			}
+			if saved++; !fresh {
+				present++
+			}
+		}
+		if c.json {
+			return printJSON(c.out, out)
+		}
+		if to == "" {
+			rows = append(rows, []string{f.Stream, f.Key, abi.Clean(f.Name), f.MediaType, bytesText(f.Size), f.Digest[:15]})
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case c.json:
+		return nil
+	case to != "":
+		c.warnf("%s: %d files, %d of them were there", abi.Clean(to), saved, present)
+		return nil
+	}
+	return c.table([]string{"stream", "key", "name", "type", "size", "digest"}, rows)
+}
+
+// save writes one file, unless it is there, and reports whether it did.
+func (c fileCommands) save(ctx context.Context, src served, id store.ConnectionID, f host.File, path string) (bool, error) {
+	if fi, err := os.Lstat(path); err == nil && fi.Mode().IsRegular() && fi.Size() == f.Size {
+		return false, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return false, err
+	}
+	to, err := createFile("--to", path)
+	if err != nil {
+		return false, err
+	}
+	if err := src.File(ctx, id, store.Digest(f.Digest), to.buffer); err != nil {
+		to.abandon()
+		return false, fmt.Errorf("save %s: %w", path, err)
+	}
+	return true, to.commit()
+}
+
+// nameOf is the name that a file is saved under: a connector chose its own, so nothing of it
+// leads elsewhere, hides it or means something to a shell.
+func nameOf(f host.File) string {
+	name := strings.TrimLeft(export.FileName(f.Name), ".-")
+	if len(name) > 100 {
+		ext := filepath.Ext(name)
+		name = name[:100-min(len(ext), 20)] + ext[:min(len(ext), 20)]
+	}
+	short := strings.TrimPrefix(f.Digest, "sha256:")[:12]
+	if name == "" {
+		if ext, err := mime.ExtensionsByType(f.MediaType); err == nil && len(ext) > 0 {
+			short += ext[0]
+		}
+		return short
+	}
+	return short + "-" + name
+}
