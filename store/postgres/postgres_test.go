@@ -5,6 +5,9 @@ package postgres_test
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"flag"
+	"os"
+	"strconv"
 	"testing"
 
 	"github.com/sluicehost/sluice/store"
@@ -17,6 +20,7 @@ import (
 const weak = "&durability=weak"
 
 func TestStore(t *testing.T) {
+	fewer(t, 4)
 	storetest.Exercise(t, storetest.Driver{
 		Open: func(t *testing.T, dir string) store.Store { return open(t, databaseOf(t, dir)) },
 		OpenFailing: func(t *testing.T, stream store.Stream, perStream bool) store.Store {
@@ -53,4 +57,18 @@ func open(t *testing.T, url string) store.Store {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// fewer makes rapid draw n cases, unless its flag says how many or a campaign runs: a case
+// opens its database again and again.
+func fewer(t *testing.T, n int) {
+	t.Helper()
+	f := flag.Lookup("rapid.checks")
+	if f == nil || f.Value.String() != f.DefValue || os.Getenv("SLUICE_CYCLES") != "" {
+		return
+	}
+	if err := flag.Set(f.Name, strconv.Itoa(n)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = flag.Set(f.Name, f.DefValue) })
 }
