@@ -327,6 +327,9 @@ func (s *session) open() (err error) {
 	if err := s.db.Exec("PRAGMA query_only = ON; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF"); err != nil {
 		return err
 	}
+	if err := bounded(s.db); err != nil {
+		return err
+	}
 	return s.db.SetAuthorizer(s.authorize)
 }
 
@@ -365,8 +368,9 @@ func (s *session) authorize(action sqlite3.AuthorizerActionCode, name3, name4, s
 	return sqlite3.AUTH_DENY
 }
 
-// forbidden are functions that reach out of a statement.
-var forbidden = map[string]bool{"load_extension": true, "readfile": true, "writefile": true, "edit": true, "fts3_tokenizer": true}
+// forbidden are functions that reach out of a statement, or cannot be bounded.
+var forbidden = map[string]bool{"load_extension": true, "readfile": true, "writefile": true, "edit": true, "fts3_tokenizer": true,
+	"json_patch": true, "jsonb_patch": true, "unhex": true} // these by their time: see bounded
 
 var unknown = regexp.MustCompile(`(?:no such table: ([a-z0-9][a-z0-9_-]{0,63})\.|unknown database "?([a-z0-9][a-z0-9_-]{0,63})"?$)`)
 

@@ -155,6 +155,9 @@ func TestHostile(t *testing.T) {
 		`SELECT * FROM pragma_database_list`, `SELECT load_extension('x')`, `SELECT writefile('` + out + `', 'x')`, `SELECT readfile('/etc/passwd')`,
 		`BEGIN`, `EXPLAIN DELETE FROM mail.messages`, `SELECT * FROM mail._sluice_meta`, `REINDEX`, `ANALYZE`, `CREATE VIEW v AS SELECT 1`,
 		`INSERT INTO mail.messages (_key) SELECT 'x' RETURNING *`, `WITH x AS (SELECT 1) DELETE FROM mail.messages RETURNING *`,
+		`WITH x AS (INSERT INTO mail.messages (_key) VALUES (1) RETURNING _key) SELECT * FROM x`, `SELECT * FROM (DELETE FROM mail.messages RETURNING *)`,
+		`ATTACH ':memory:' AS 'mail2'`, `PRAGMA writable_schema = ON`, `PRAGMA query_only = OFF`, `SELECT * FROM pragma_table_info('messages')`, `SELECT load_extension('/tmp/x.so', 'f')`,
+		`EXPLAIN ATTACH 'x' AS y`, `SELECT * FROM mail.sqlite_schema, (SELECT writefile('` + out + `', sql))`, `SELECT json_patch('{}', '{}')`, `SAVEPOINT x`, `REPLACE INTO mail.messages (_key) VALUES (1)`,
 		`SELECT * FROM fsdir('/')`, `CREATE VIRTUAL TABLE v USING csv(filename='/etc/passwd')`,
 	} {
 		if code := w.refused(host.Query{SQL: sql}); code != "query_denied" && code != "query_invalid" {
@@ -169,6 +172,11 @@ func TestHostile(t *testing.T) {
 		`SELECT nothing FROM mail.messages`: "query_invalid", `SELECT * FROM "../etc".passwd`: "query_invalid",
 		`SELECT zeroblob(1000000000)`:    "query_limit",
 		`SELECT hex(zeroblob(30000000))`: "query_limit",
+		`SELECT randomblob(1000000000)`:  "query_limit", `SELECT printf('%*c', 1000000000, 'x')`: "query_limit", `SELECT format('%.*c', 40000000, 'x')`: "query_limit",
+		`SELECT replace(hex(zeroblob(10000000)), '0', 'xxxx')`: "query_limit", `SELECT group_concat(hex(zeroblob(1000000)), '') FROM (WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 100) SELECT x FROM n)`: "query_limit",
+		`SELECT 'a' LIKE '` + strings.Repeat("%a", 1000) + `'`: "query_invalid", `SELECT 'a' GLOB '` + strings.Repeat("*a", 1000) + `'`: "query_invalid",
+		`SELECT trim('a', hex(zeroblob(10000)))`: "query_invalid", `SELECT ` + strings.Repeat("NOT ", 300) + "1": "query_invalid",
+		`SELECT 1` + strings.Repeat(" UNION SELECT 1", 60): "query_invalid",
 	} {
 		if code := w.refused(host.Query{SQL: sql}); code != want {
 			t.Errorf("%s: %s, want %s", sql, code, want)
@@ -197,4 +205,15 @@ func TestEndless(t *testing.T) {
 	if code := w.refused(host.Query{SQL: `WITH RECURSIVE n(x) AS (SELECT zeroblob(1000000) UNION ALL SELECT zeroblob(1000000) FROM n) SELECT count(*) FROM (SELECT * FROM n ORDER BY 1)`}); code != "query_limit" {
 		t.Errorf("memory: %s", code)
 	}
+}
+
+// TestQuadratic: what would take hours within one call, where nothing can interrupt it, is
+// done at once, and does what SQLite does.
+func TestQuadratic(t *testing.T) {
+	w := newWorld(t)
+	w.equal(`SELECT instr(hex(zeroblob(10000000)), hex(zeroblob(4000000)) || '1')`, `[[0]]`)
+	w.equal(`SELECT length(replace(hex(zeroblob(10000000)), hex(zeroblob(4000000)) || '1', ''))`, `[[20000000]]`)
+	w.equal(`SELECT instr('größer', 'ß'), instr('a', ''), instr(NULL, 'a'), instr(1234, 3), instr(x'c3b61f', x'1f'), instr('a', 'b')`, `[[4,1,null,3,3,0]]`)
+	w.equal(`SELECT replace('aXbX', 'X', '--'), replace('a', '', 'b'), replace('a', NULL, 'b'), replace(1221, 2, 'x')`, `[["a--b--","a",null,"1xx1"]]`)
+	w.equal(`SELECT trim('xyaxy', 'yx'), ltrim('ßßa', 'ß'), rtrim('a..', '.'), trim('  a '), trim(NULL, 'x')`, `[["a","a","a","a",null]]`)
 }

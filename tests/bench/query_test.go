@@ -186,7 +186,7 @@ func bareAsk(b *testing.B, path, sql string) time.Duration {
 
 // BenchmarkSearch makes the index of a store and searches: words as frequent as they are in
 // texts, two of them, phrases, beginnings, and without a word. Goals for a million records:
-// p50 under 10 ms, p99 under 200 ms; 10,000 changes within 1 s beyond those of the copy.
+// p50 under 10 ms, p99 under 200 ms; 10,000 changes within 1 s.
 func BenchmarkSearch(b *testing.B) {
 	n, c := records(), newCorpus()
 	st, err := badger.Open(b.TempDir(), badger.Options{})
