@@ -77,5 +77,5 @@ func (o Options) settled() Options {
 
 // DefaultOptions are Options with the defaults written out, for who changes one of them.
 func DefaultOptions() Options {
-	return Options{Budgets: run.DefaultBudgets(), Pace: network.DefaultPace()}
+	return Options{Budgets: run.DefaultBudgets(), Files: run.DefaultFileQuotas(), Pace: network.DefaultPace()}
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/browser"
 	"github.com/sluicehost/sluice/host/daemon"
+	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/web"
 )
 
@@ -41,6 +43,7 @@ type configFile struct {
 	Browser browserConfig `yaml:"browser"`
 	Budgets budgetsConfig `yaml:"budgets"`
 	Pace    paceConfig    `yaml:"pace"`
+	Files   filesConfig   `yaml:"files"`
 }
 
 type tlsFiles struct {
@@ -137,6 +140,27 @@ type budgetsConfig struct {
 	Pause     *span `yaml:"pause"`
 }
 
+// filesConfig bounds the files that records hold, in bytes; absent ones have their defaults.
+type filesConfig struct {
+	Bytes           int64 `yaml:"bytes"`
+	RunBytes        int64 `yaml:"run_bytes"`
+	ConnectionBytes int64 `yaml:"connection_bytes"`
+}
+
+func (c filesConfig) check() error {
+	for name, n := range map[string]int64{"bytes": c.Bytes, "run_bytes": c.RunBytes, "connection_bytes": c.ConnectionBytes} {
+		if n < 0 || n > 1<<50 {
+			return fmt.Errorf("files.%s: want 1 to %d", name, int64(1)<<50)
+		}
+	}
+	return nil
+}
+
+// apply puts what is given into the quotas; the rest keep their defaults.
+func (c filesConfig) apply(q *run.FileQuotas) {
+	q.File, q.Run, q.Connection = cmp.Or(c.Bytes, q.File), cmp.Or(c.RunBytes, q.Run), cmp.Or(c.ConnectionBytes, q.Connection)
+}
+
 type paceConfig struct {
 	PerSecond   *float64 `yaml:"per_second"`
 	Burst       *int     `yaml:"burst"`
@@ -231,7 +255,7 @@ func (c *configFile) check() error {
 			return fmt.Errorf("%s: want %d to %d", n.name, n.least, n.most)
 		}
 	}
-	if err := c.Browser.check(); err != nil {
+	if err := errors.Join(c.Browser.check(), c.Files.check()); err != nil {
 		return err
 	}
 	if d := c.ShortestInterval; d != nil && (time.Duration(*d) < time.Second || time.Duration(*d) > 24*time.Hour) {
@@ -254,6 +278,7 @@ func given(n *int) int {
 func (c *configFile) options() daemon.Options {
 	h := app.DefaultOptions()
 	h.Browser = c.Browser.options()
+	c.Files.apply(&h.Files)
 	h.Store, h.Require, h.AllowNetworkFS, h.RequireSignature, h.Prespawn = c.Store, c.RequireIsolation, c.AllowNetworkFS, c.RequireSignature, prespawned
 	if c.Runs.Prespawn != nil {
 		h.Prespawn = *c.Runs.Prespawn
