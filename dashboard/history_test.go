@@ -63,6 +63,7 @@ func TestOverviewOfToday(t *testing.T) {
 // The page of a run says how it is in a sentence, and when it did what.
 func TestRunStages(t *testing.T) {
 	s := open(t)
+	s.host.info.Limits = map[string]int64{"budget.compute": 1000, "budget.total": 60_000, "budget.stall": 5000}
 	lease := s.run("run_1", "bank", store.Event{Type: "run.started", Data: data(map[string]string{"workflowId": "bank"})},
 		store.Event{Type: "run.batch_ingested", Stream: "notes", Data: data(map[string]any{"stream": "notes", "records_attempted": 500, "records_accepted": 500, "records_flushed": 500})},
 		store.Event{Type: "run.interaction_required", InteractionID: "q", Data: data(map[string]any{"kind": "otp"})})
@@ -72,9 +73,14 @@ func TestRunStages(t *testing.T) {
 			t.Errorf("a run that waits lacks %s", want)
 		}
 	}
-	s.over(lease, "failed", "run.failed", map[string]any{"error": map[string]string{"code": "x", "message": "no"}, "terminal_reason": "connector_reported_failed"})
+	s.over(lease, "failed", "run.failed", map[string]any{"error": map[string]string{"code": "x", "message": "no"}, "terminal_reason": "connector_reported_failed", "usage": map[string]int{"cpu_ms": 850, "wall_ms": 3000}})
 	if page := s.page("/ui/runs/run_1"); !strings.Contains(page, "It failed: no. What") {
 		_, said, _ := strings.Cut(page, `class="verdict"`)
 		t.Errorf("no verdict on a failure: %.300s", said)
+	}
+	for _, want := range []string{"850 ms of 1.0 s", `class="warn" width="85"`, "3.0 s of 1 min 00 s", `class="accent" width="5"`, "<dd>5.0 s</dd>"} {
+		if page := s.page("/ui/runs/run_1"); !strings.Contains(page, want) {
+			t.Errorf("the budgets lack %s", want)
+		}
 	}
 }

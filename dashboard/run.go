@@ -35,7 +35,7 @@ type runBody struct {
 	Helps      timeline.Remedy // what to do after a failure
 	Start      startFacts
 	Used       []fact // of a run that is over
-	Budgets    []fact
+	Budgets    []budget
 	Browser    *browserCard // nil: the run has none
 	Left       []left
 	Stages     []stage
@@ -129,7 +129,7 @@ func (u *runUI) lookRun(ctx context.Context, id store.RunID) (runBody, error) {
 		return b, err
 	}
 	b.Used = usedOf(b.Row.Result)
-	b.Budgets = budgets(u.system.Info(ctx).Limits)
+	b.Budgets = budgets(u.system.Info(ctx).Limits, spent(b.Row, b.Live, u.now()))
 	return b, nil
 }
 

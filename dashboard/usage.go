@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/store"
 )
 
 // A fact is a name and a value of a list.
@@ -29,14 +32,45 @@ func usedOf(result json.RawMessage) []fact {
 	return out
 }
 
+// A budget is a limit on the time of a run, and how much of it is used.
+type budget struct {
+	fact
+	Used  string  // "" where that is not known
+	Share float64 // in percent
+}
+
+// spent is what a run has used of its budgets, by their names in the limits, in ms.
+func spent(r store.Run, live *host.LiveRun, now time.Time) map[string]int64 {
+	var result struct {
+		Usage map[string]int64
+	}
+	if live != nil && r.FinishedAt == nil {
+		return map[string]int64{"budget.compute": live.Usage.CPU.Milliseconds(), "budget.total": now.Sub(r.StartedAt).Milliseconds()}
+	}
+	if json.Unmarshal(r.Result, &result) != nil {
+		return nil
+	}
+	out := map[string]int64{}
+	for name, used := range map[string]string{"budget.compute": "cpu_ms", "budget.total": "wall_ms", "budget.owner_wait": "owner_wait_ms", "budget.pause": "paused_ms"} {
+		if n, ok := result.Usage[used]; ok {
+			out[name] = n
+		}
+	}
+	return out
+}
+
 // budgets are the limits of the host that are about the time of a run.
-func budgets(limits map[string]int64) []fact {
-	var out []fact
+func budgets(limits, used map[string]int64) []budget {
+	var out []budget
 	for _, name := range slices.Sorted(maps.Keys(limits)) {
 		if strings.Contains(name, "budget") || strings.HasPrefix(name, "run.") {
-			f := measured(name, limits[name])
-			f.Value = lasted(time.Duration(limits[name]) * time.Millisecond)
-			out = append(out, f)
+			b := budget{fact: measured(name, limits[name])}
+			b.Value = lasted(time.Duration(limits[name]) * time.Millisecond)
+			if n, ok := used[name]; ok && limits[name] > 0 {
+				b.Used = lasted(time.Duration(n) * time.Millisecond)
+				b.Share = min(round(float64(n)*100/float64(limits[name])), 100)
+			}
+			out = append(out, b)
 		}
 	}
 	return out
