@@ -122,6 +122,8 @@ func TestJourney(t *testing.T) {
 	b.sees("1-otp")
 	b.shot("records")
 	b.click(`table.records tbody a`)
+	b.until(`document.querySelector("#drawer").open && document.querySelector("#drawer a.button") !== null`)
+	b.click(`#drawer a.button`)
 	b.until(`location.pathname === "/ui/record"`)
 	b.sees("clarification")
 	for _, path := range []string{"/ui/", "/ui/inbox", "/ui/runs", "/ui/schedules", "/ui/keys", "/ui/audit", "/ui/settings", "/ui/connectors/ask"} {
