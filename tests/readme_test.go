@@ -74,6 +74,9 @@ func demo(t *testing.T, dir string, env []string, binary string) {
 	if link == "" {
 		t.Fatalf("demo ended without a link: %v\n%s", cmd.Wait(), said.String())
 	}
+	if !strings.Contains(said.String(), "FROM git.commits GROUP BY 1") {
+		t.Errorf("demo asked nothing about what it collected:\n%s", said.String())
+	}
 	at, err := url.Parse(link)
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -186,6 +187,23 @@ func (c exampleCommands) demoCollects(ctx context.Context, k *client.Client, roo
 		return fmt.Errorf("schedule %s: %w", id, err)
 	}
 	c.warnf("From now on it runs every hour.")
+	if connector != "git" || c.json {
+		return nil
+	}
+	return c.demoQuery(ctx, k, id)
+}
+
+// demoQuery asks for something that was collected.
+func (c exampleCommands) demoQuery(ctx context.Context, k *client.Client, id store.ConnectionID) error {
+	sql := fmt.Sprintf("SELECT author_name, count(*) FROM %s.commits GROUP BY 1 ORDER BY 2 DESC LIMIT 3", id)
+	found, err := k.Query(ctx, host.Query{SQL: sql, Rows: 3})
+	if err != nil {
+		return fmt.Errorf("query what was collected: %w", err)
+	}
+	c.warnf("sluice query '%s'", sql)
+	for _, row := range cells(found) {
+		c.warnf("  %s", strings.Join(cleaned(row), "  "))
+	}
 	return nil
 }
 
