@@ -171,7 +171,7 @@ func TestPacked(t *testing.T) {
 // them.
 func TestHeadersOfPages(t *testing.T) {
 	s := open(t)
-	for _, path := range []string{"/ui/", "/ui/login", "/ui/inbox", "/ui/runs", "/ui/data", "/ui/data/sql", "/ui/data/destinations", "/ui/records", "/ui/connectors", "/ui/schedules", "/ui/keys",
+	for _, path := range []string{"/ui/", "/ui/login", "/ui/inbox", "/ui/runs", "/ui/data", "/ui/data/sql", "/ui/data/destinations", "/ui/assistants", "/ui/records", "/ui/connectors", "/ui/schedules", "/ui/keys",
 		"/ui/audit", "/ui/settings", "/ui/connections/new", "/ui/runs/nothing", "/ui/connections/nothing"} {
 		a := s.get(path)
 		if strings.HasSuffix(path, "nothing") != (a.status == 404) {

@@ -66,6 +66,7 @@ func New(o Options) (*UI, error) {
 		&sqlUI{f, h, s, h},
 		&destinationUI{f, h},
 		&paletteUI{f, h, h, s},
+		&assistantUI{f, h, h},
 		&connectorUI{f, h},
 		keys,
 		&auditUI{f, h},

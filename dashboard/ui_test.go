@@ -227,6 +227,7 @@ type fake struct {
 	result       host.QueryResult
 	destinations []host.Destination
 	added        host.NewDestination
+	assistants   assistants
 }
 
 func (f *fake) Tables(context.Context, []store.ConnectionID) ([]host.Table, error) {

@@ -1,0 +1,204 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/web"
+)
+
+// callsShown is how many calls a page shows.
+const callsShown = 100
+
+// assistantUI has the pages of assistants: what each may see, and what it called.
+type assistantUI struct {
+	*frame
+	assistants  host.Assistants
+	connections host.Connections
+}
+
+func (u *assistantUI) routes() []web.Route {
+	one := "/ui/assistants/:name"
+	return []web.Route{
+		page("/ui/assistants", u.listAssistants),
+		action("/ui/assistants", u.addAssistant),
+		page(one, u.showAssistant),
+		part(one+"/calls", u.showCalls),
+		action(one+"/revoke", u.revokeAssistant),
+		action(one+"/calls/:callId/approve", u.approveCall),
+		action(one+"/calls/:callId/deny", u.denyCall),
+	}
+}
+
+func (u *assistantUI) listAssistants(c *fiber.Ctx) error {
+	ctx := web.Context(c)
+	all, err := u.assistants.Assistants(ctx)
+	if err != nil {
+		return err
+	}
+	connections, err := u.connections.Connections(ctx)
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(connections, byName)
+	return u.show(c, "assistants", content{Title: "Assistants", Nav: "data", Body: struct {
+		Assistants  []host.Assistant
+		Connections []host.Connection
+	}{all, connections}})
+}
+
+// addAssistant shows the token once, in its answer, with what to paste into a client.
+func (u *assistantUI) addAssistant(c *fiber.Ctx) error {
+	f, err := formOf(c)
+	if err != nil {
+		return err
+	}
+	q := host.NewAssistant{Name: f.text("name", 64), AssistantTerms: host.AssistantTerms{Run: f.on("run"), Ask: f.on("ask"), ExpiresAt: f.date("expiresAt")}}
+	scope := narrowed(f)
+	for _, id := range f.all("connections") {
+		q.Connections = append(q.Connections, host.AssistantGrant{ConnectionID: id, Scope: scope})
+	}
+	switch {
+	case len(q.Connections) == 0:
+		f.fail("connections", "at least one")
+	case scope != nil && len(q.Connections) > 1:
+		f.fail("streams", "for one connection; make an assistant for each, or use sluice assistants add --grant")
+	}
+	if err := f.err(); err != nil {
+		return err
+	}
+	made, err := u.assistants.AddAssistant(web.Context(c), q)
+	if err != nil {
+		return placed(err, map[string]string{"name": "name", "connections": "connections", "connections[0].scope": "streams", "expiresAt": "expiresAt"})
+	}
+	scheme := "http://"
+	if web.Secure(c) {
+		scheme = "https://"
+	}
+	return u.write(c, "assistants", "once", struct {
+		host.Assistant
+		URL string
+	}{made, scheme + string(c.Request().Host()) + "/mcp"})
+}
+
+// narrowed is the scope that a form names, nil for everything.
+func narrowed(f *form) json.RawMessage {
+	words := func(name string) []string {
+		return strings.FieldsFunc(f.text(name, 16<<10), func(r rune) bool { return r == ',' || r == '\n' || r == ' ' })
+	}
+	fields, resources, times := words("fields"), words("resources"), map[string]string{}
+	for _, bound := range []string{"since", "until"} {
+		if v := f.text(bound, 64); v != "" {
+			times[bound] = v
+		}
+	}
+	var streams []map[string]any
+	for _, name := range words("streams") {
+		s := map[string]any{"name": name}
+		if len(fields) > 0 {
+			s["fields"] = fields
+		}
+		if len(resources) > 0 {
+			s["resources"] = resources
+		}
+		if len(times) > 0 {
+			s["time_range"] = times
+		}
+		streams = append(streams, s)
+	}
+	if streams == nil {
+		if len(fields)+len(resources)+len(times) > 0 {
+			f.fail("streams", "named, for these to be of")
+		}
+		return nil
+	}
+	scope, _ := json.Marshal(map[string]any{"streams": streams}) // of texts alone
+	return scope
+}
+
+// assistantOf is the name in the path.
+func assistantOf(c *fiber.Ctx) (string, error) {
+	name, err := web.Param(c, "name")
+	if err != nil || !abi.IsSlug(name) {
+		return "", web.NotFound()
+	}
+	return name, nil
+}
+
+type assistantPage struct {
+	host.Assistant
+	Calls []host.AssistantCall
+}
+
+// Scope is a grant's scope as text, "" for everything.
+func (assistantPage) Scope(g host.AssistantGrant) string {
+	if string(g.Scope) == "null" {
+		return ""
+	}
+	return string(g.Scope)
+}
+
+func (u *assistantUI) load(c *fiber.Ctx) (p assistantPage, err error) {
+	name, err := assistantOf(c)
+	if err != nil {
+		return p, err
+	}
+	ctx := web.Context(c)
+	if p.Assistant, err = u.assistants.Assistant(ctx, name); err != nil {
+		return p, err
+	}
+	p.Calls, err = u.assistants.AssistantCalls(ctx, name, 0, callsShown)
+	return p, err
+}
+
+func (u *assistantUI) showAssistant(c *fiber.Ctx) error {
+	p, err := u.load(c)
+	if err != nil {
+		return err
+	}
+	return u.show(c, "assistant", content{Title: p.Name, Nav: "data", Body: p})
+}
+
+func (u *assistantUI) showCalls(c *fiber.Ctx) error {
+	p, err := u.load(c)
+	if err != nil {
+		return err
+	}
+	return u.write(c, "assistant", "calls", p)
+}
+
+func (u *assistantUI) revokeAssistant(c *fiber.Ctx) error {
+	name, err := assistantOf(c)
+	if err != nil {
+		return err
+	}
+	if _, err := formOf(c); err != nil {
+		return err
+	}
+	_, err = u.assistants.RevokeAssistant(web.Context(c), name)
+	return reload(c, err)
+}
+
+func (u *assistantUI) approveCall(c *fiber.Ctx) error { return u.decide(c, true) }
+
+func (u *assistantUI) denyCall(c *fiber.Ctx) error { return u.decide(c, false) }
+
+func (u *assistantUI) decide(c *fiber.Ctx, yes bool) error {
+	name, err := assistantOf(c)
+	if err != nil {
+		return err
+	}
+	call, err := web.ID(c, "callId")
+	if err != nil {
+		return err
+	}
+	if _, err := formOf(c); err != nil {
+		return err
+	}
+	return reload(c, u.assistants.DecideCall(web.Context(c), name, call, yes))
+}
