@@ -160,12 +160,10 @@ func (s *seat) schemaOf(ctx context.Context, uri string) ([]byte, error) {
 // updated.
 func (s *seat) listSchemas(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
-		if method != "resources/list" {
-			return next(ctx, method, r)
-		}
-		out := &mcp.ListResourcesResult{Resources: []*mcp.Resource{}}
-		if s.may() != nil || s.def.Terms.Ask {
-			return out, nil
+		result, err := next(ctx, method, r)
+		out, ok := result.(*mcp.ListResourcesResult)
+		if err != nil || !ok || s.may() != nil || s.def.Terms.Ask {
+			return result, err
 		}
 		all, err := s.window.Connections(ctx)
 		if err != nil {

@@ -77,6 +77,7 @@ var versions = []string{"2026-07-28", "2025-11-25", "2025-06-18"}
 func (s *seat) serve() *mcp.Server {
 	server := mcp.NewServer(&mcp.Implementation{Name: "sluice", Title: "Sluice", Version: s.door.o.Version}, &mcp.ServerOptions{
 		Instructions: instructions, SupportedProtocolVersions: versions,
+		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}},
 	})
 	for _, t := range tools {
