@@ -46,14 +46,26 @@ func newBook(d *Door) *book {
 	return b
 }
 
-// ready refuses calls that could not be written down.
-func (b *book) ready() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.failed != nil || b.closed || len(b.calls) >= unwritten {
-		return errNotWritten
+// ready refuses calls that could not be written down, and has them wait while too many are.
+func (b *book) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, writeWithin)
+	defer cancel()
+	for {
+		b.mu.Lock()
+		left, written, no := len(b.calls), b.written, b.failed != nil || b.closed
+		b.mu.Unlock()
+		switch {
+		case no:
+			return errNotWritten
+		case left < unwritten:
+			return nil
+		}
+		select {
+		case <-written:
+		case <-ctx.Done():
+			return errNotWritten
+		}
 	}
-	return nil
 }
 
 // add takes a call that is over.

@@ -138,7 +138,7 @@ func (s *seat) readSchema(ctx context.Context, r *mcp.ReadResourceRequest) (*mcp
 }
 
 func (s *seat) schemaOf(ctx context.Context, uri string) ([]byte, error) {
-	if err := s.may(); err != nil {
+	if err := s.may(ctx); err != nil {
 		return nil, err
 	}
 	if s.def.Terms.Ask {
@@ -162,7 +162,7 @@ func (s *seat) listSchemas(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
 		result, err := next(ctx, method, r)
 		out, ok := result.(*mcp.ListResourcesResult)
-		if err != nil || !ok || s.may() != nil || s.def.Terms.Ask {
+		if err != nil || !ok || s.may(ctx) != nil || s.def.Terms.Ask {
 			return result, err
 		}
 		all, err := s.window.Connections(ctx)

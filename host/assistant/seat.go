@@ -172,7 +172,7 @@ func (s *seat) entry(ctx context.Context, tool string, arguments json.RawMessage
 
 // may refuses calls of an assistant that is over, that come too often, or that nobody could
 // write down.
-func (s *seat) may() error {
+func (s *seat) may(ctx context.Context) error {
 	def := s.door.definition(s)
 	now := s.door.o.Now()
 	switch def.status(now) {
@@ -181,7 +181,7 @@ func (s *seat) may() error {
 	case access.Expired:
 		return refuse("expired", "This token has expired. The owner can make another.")
 	}
-	if err := s.door.book.ready(); err != nil {
+	if err := s.door.book.ready(ctx); err != nil {
 		return refuse("not_written", "Calls cannot be written down at present, so none is answered. Try again later.")
 	}
 	s.mu.Lock()
@@ -196,7 +196,7 @@ func (s *seat) may() error {
 }
 
 func (s *seat) perform(ctx context.Context, t *tool, r *mcp.CallToolRequest, c host.AssistantCall) (answer, int, error) {
-	if err := s.may(); err != nil {
+	if err := s.may(ctx); err != nil {
 		return nil, 0, err
 	}
 	if len(r.Params.Arguments) > maxArguments {
@@ -206,7 +206,7 @@ func (s *seat) perform(ctx context.Context, t *tool, r *mcp.CallToolRequest, c h
 		if yes, code := s.door.asks.wait(ctx, s.def.ID, c, s.door.o.AskFor); !yes {
 			return nil, 0, refuse(code, s.unasked(ctx, code))
 		}
-		if err := s.may(); err != nil { // it may have been a while
+		if err := s.may(ctx); err != nil { // it may have been a while
 			return nil, 0, err
 		}
 	}

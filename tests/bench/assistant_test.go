@@ -42,7 +42,7 @@ func BenchmarkAssistant(b *testing.B) {
 			calls int
 			text  func(int) string
 		}{
-			"get_record": {url, 2000, get}, "query-100": {url, 500, query}, "plain": {"http://" + l.Addr().String(), 2000, get},
+			"get_record": {url, 500, get}, "query-100": {url, 300, query}, "plain": {"http://" + l.Addr().String(), 2000, get},
 		} {
 			all := make([]time.Duration, c.calls)
 			for i := range all {
