@@ -117,21 +117,23 @@ func (b *book) close() {
 
 func (b *book) loop() {
 	defer close(b.done)
-	for {
+	for ending := false; !ending; {
 		select {
 		case <-b.wake:
 		case <-b.quit:
-			for b.batch() && b.broken() == nil {
-			}
-			return
+			ending = true
 		}
 		for b.batch() {
-			if b.broken() == nil {
+			switch {
+			case b.broken() == nil:
 				continue
+			case ending: // the disk refuses, and nobody waits for it any more
+				return
 			}
 			select {
 			case <-time.After(againAfter):
 			case <-b.quit:
+				ending = true
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -233,5 +234,50 @@ func TestSchemas(t *testing.T) {
 	w.must(err)
 	if text := r.Contents[0].Text; !strings.Contains(text, "subject") || strings.Contains(text, "salary") {
 		t.Error(text)
+	}
+}
+
+// A host ends also where its disk refuses to the last.
+func TestCloseOnAFullDisk(t *testing.T) {
+	w := newWorld(t)
+	w.add("notes")
+	tried := make(chan struct{}, 1000)
+	w.mu.Lock()
+	w.refuse, w.tried = errors.New("the disk is full"), tried
+	w.mu.Unlock()
+	s := w.connect("notes")
+	w.call(s, "data", object{})
+	<-tried
+	closed := make(chan struct{})
+	go func() { w.door.CloseAssistants(); close(closed) }()
+	select {
+	case <-closed:
+	case <-time.After(20 * time.Second):
+		t.Fatal("it does not end")
+	}
+}
+
+// What an assistant could see that expired goes when its name is given again.
+func TestGivenAgain(t *testing.T) {
+	w := newWorld(t)
+	ends := w.clock().Add(time.Hour)
+	w.add("notes", func(q *host.NewAssistant) { q.ExpiresAt = &ends })
+	if _, ok := w.call(w.connect("notes"), "data", object{}); !ok {
+		t.Fatal("no data")
+	}
+	copies := func() []string {
+		found, err := filepath.Glob(filepath.Join(w.dir, "*"))
+		w.must(err)
+		return found
+	}
+	if len(copies()) != 1 {
+		t.Fatal(copies())
+	}
+	w.mu.Lock()
+	w.now = ends
+	w.mu.Unlock()
+	w.add("notes")
+	if left := copies(); len(left) != 0 {
+		t.Errorf("left are %s", left)
 	}
 }

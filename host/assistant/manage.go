@@ -43,8 +43,12 @@ func (d *Door) add(ctx context.Context, q host.NewAssistant) (host.Assistant, er
 		return host.Assistant{}, err
 	}
 	d.mu.Lock()
+	before := d.seats[q.Name]
 	d.seats[q.Name] = newSeat(d, def)
 	d.mu.Unlock()
+	if before != nil { // it has expired, or was revoked
+		before.leave(true)
+	}
 	a := d.shown(def)
 	a.Token = token
 	return a, nil

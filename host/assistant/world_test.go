@@ -47,6 +47,7 @@ type world struct {
 	now    time.Time
 	called []assistant.Call
 	refuse error
+	tried  chan struct{} // is told of each refusal; nil: nobody
 	starts []host.StartRun
 }
 
@@ -99,6 +100,10 @@ func (w *world) open() (err error) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			if w.refuse != nil {
+				select {
+				case w.tried <- struct{}{}:
+				default:
+				}
 				return w.refuse
 			}
 			w.called = append(w.called, calls...)
