@@ -9,13 +9,9 @@ import (
 )
 
 var (
-	months   = guest.ByLabel("Months")
-	currency = guest.ByRole("combobox", "Currency")
-	choices  = guest.ByRole("listbox", "Currencies")
-	state    = guest.ByTestID("state")
-	more     = guest.ByTestID("more")
-	next     = guest.ByTestID("next")
-	pageNo   = guest.ByTestID("page")
+	more   = guest.ByTestID("more")
+	next   = guest.ByTestID("next")
+	pageNo = guest.ByTestID("page")
 )
 
 // What a statement can have at most: 24 months of some hundred bookings.
@@ -24,15 +20,9 @@ const (
 	maxScrolls = 100
 )
 
-// bookings orders a statement and reads all of it.
+// bookings reads all pages of the statement.
 func (t *teller) bookings(ctx context.Context) error {
 	b := t.browser
-	if _, err := b.Navigate(ctx, t.settings.site+"/statement"); err != nil {
-		return err
-	}
-	if err := t.order(ctx); err != nil {
-		return err
-	}
 	for page := range maxPages {
 		if err := t.run.Progress("Reading the statement", guest.OnStream("bookings"), guest.Count(page+1)); err != nil {
 			return err
@@ -55,31 +45,6 @@ func (t *teller) bookings(ctx context.Context) error {
 		}
 	}
 	return guest.Fail("page_changed", false, guest.NotRetriable, "the statement does not end")
-}
-
-// order says which statement is wanted, and orders it. That costs a fee each time,
-// so it is not tried again: not here, and not by the host.
-func (t *teller) order(ctx context.Context) error {
-	b, want := t.browser, t.settings
-	if _, err := b.Adjust(ctx, months, want.months, 0); err != nil {
-		return changed("the slider of months", err)
-	}
-	if err := b.Expect(ctx, guest.TextIs(currency, want.currency), 0); errors.Is(err, guest.ErrPage) {
-		if _, err := b.Click(ctx, currency, guest.Expecting(guest.IsVisible(choices))); err != nil {
-			return changed("the list of currencies", err)
-		}
-		chosen := guest.TextIs(currency, want.currency)
-		if _, err := b.Click(ctx, guest.ByRole("option", want.currency), guest.Expecting(chosen)); err != nil {
-			return changed("the choice of a currency", err)
-		}
-	} else if err != nil {
-		return err
-	}
-	ready := guest.TextIs(state, "Statement ready")
-	if _, err := b.Click(ctx, guest.ByID("prepare"), guest.Declared("prepare-statement"), guest.Intent("order the statement"), guest.Expecting(ready)); err != nil {
-		return changed("the order of the statement", err)
-	}
-	return nil
 }
 
 // unroll scrolls until the page says that all of its rows are there.

@@ -1,7 +1,7 @@
 // Command portal collects accounts and bookings from a bank that has no API, only
 // web pages: it signs in, asks its owner for the code that the bank sends, sets a
-// slider and a list box, orders a statement exactly once and reads it page by
-// page. The browser belongs to the host; the connector says what is to be done and
+// slider and a list box, orders a statement exactly once, reads it page by page and
+// keeps it as PDF. The browser belongs to the host; the connector says what is to be done and
 // what must come of it.
 package main
 
@@ -40,8 +40,8 @@ func collect(ctx context.Context, run *guest.Run) error {
 			return err
 		}
 	}
-	if run.InScope("bookings") {
-		if err := t.bookings(ctx); err != nil {
+	if run.InScope("bookings") || run.InScope("statements") {
+		if err := t.statement(ctx); err != nil {
 			return err
 		}
 	}

@@ -111,7 +111,10 @@ func (b *bank) statement() *guesttest.Page {
 		state.Text = "Statement ready"
 		turn(p)
 	}}
-	page.Add(slider, box, prepare, state, number, table, more, next)
+	document := &guesttest.Element{TestID: "document", Role: "link", Text: "Statement as PDF", Offers: &guesttest.Offer{
+		Name: "statement-7.pdf", MIME: "application/pdf", Content: []byte("%PDF-1.4 seven"),
+	}}
+	page.Add(slider, box, prepare, state, number, table, more, next, document)
 	b.scrolls(page, more, next, table)
 	return page
 }
@@ -131,7 +134,7 @@ func (b *bank) scrolls(page *guesttest.Page, more, next *guesttest.Element, tabl
 func collected(t *testing.T, b *bank, password string, answers ...guesttest.Answer) *guesttest.Result {
 	return guesttest.Run(t, connector, guesttest.Options{
 		Manifest: manifest, Config: map[string]any{"site": "https://bank.test/", "user": "ada", "currency": "EUR"},
-		Secrets: map[string]string{"password": password}, Answers: answers, Browser: b.pages.Call,
+		Secrets: map[string]string{"password": password}, Answers: answers, Pages: b.pages,
 	})
 }
 
@@ -145,6 +148,9 @@ func TestStatement(t *testing.T) {
 	}
 	if b.prepared != 1 {
 		t.Errorf("%d statements were ordered", b.prepared)
+	}
+	if n := len(res.Records["statements"]); n != 1 || len(res.Files) != 1 || !strings.Contains(res.Transcript, "ATTACH statements.document application/pdf 14 bytes") {
+		t.Errorf("%d statements, files %v\n%s", n, res.Files, res.Transcript)
 	}
 	if strings.Contains(res.Transcript, "271828") || strings.Contains(res.Transcript, handle) {
 		t.Error("a secret is in the transcript")

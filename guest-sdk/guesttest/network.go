@@ -124,6 +124,10 @@ func (h *host) browser(request []byte) ([]byte, error) {
 	if v := h.protocol.Step(abi.StepSide); v != nil {
 		return nil, h.violate(v)
 	}
+	if p := h.options.Pages; p != nil {
+		p.handles = &h.handles
+		return p.Call(request)
+	}
 	if h.options.Browser == nil {
 		return nil, guest.NewError(abi.EDENIED, "browser_not_approved", "the test offers no browser")
 	}

@@ -3,6 +3,7 @@
 package guesttest
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -13,8 +14,8 @@ import (
 	guest "github.com/sluicehost/sluice/guest-sdk"
 )
 
-// Pages are what a connector finds in the browser of a test: give Pages.Call to
-// Options.Browser. They know elements and what becomes of them, no markup and no
+// Pages are what a connector finds in the browser of a test: give them to Options.Pages,
+// or Pages.Call to Options.Browser. They know elements and what becomes of them, no markup and no
 // time: an action is verified when what was expected of it is true once its
 // element has reacted, and fails otherwise. For everything beyond that, try the
 // connector on a real page (sluice run).
@@ -31,6 +32,9 @@ type Pages struct {
 	action int
 	last   *action // the latest action that waits for an Expect
 	tab    string  // that the latest action opened
+
+	handles    *handles         // nil where downloads are denied: without Options.Pages
+	downloaded []guest.Download // that the latest action brought
 }
 
 // A Page is one document.
@@ -62,6 +66,13 @@ type Element struct {
 	OnClick, OnChanged func(p *Pages)
 	OnScroll           func(p *Pages) // it was scrolled to
 	Opens              string         // the tab that a click on it opens, such as tab_2
+	Offers             *Offer         // the file that a click on it offers
+}
+
+// An Offer is a file that a page offers for download.
+type Offer struct {
+	Name, MIME string
+	Content    []byte
 }
 
 // Find returns the element that a test wants to look at, by test id, id, name,
@@ -222,7 +233,7 @@ func (p *Pages) act(q *pageRequest) *action {
 	}
 	p.last = nil
 	before := p.Page
-	p.tab = ""
+	p.tab, p.downloaded = "", nil
 	held := q.Expect != nil && p.Page != nil && p.holds(q.Expect)
 	if !p.dispatch(q, a) {
 		return a
@@ -230,6 +241,9 @@ func (p *Pages) act(q *pageRequest) *action {
 	a.Sent = true
 	if p.tab != "" {
 		a.Details = map[string]any{"popups": []map[string]string{{"tab_id": p.tab}}}
+	}
+	if p.downloaded != nil {
+		a.Details = map[string]any{"downloads": p.downloaded}
 	}
 	switch {
 	case q.Expect == nil && (q.Verb == "click" || q.Verb == "press"):
@@ -283,6 +297,7 @@ func (p *Pages) work(q *pageRequest, a *action, e *Element) bool {
 		}
 		if q.Verb == "click" {
 			p.tab = e.Opens
+			p.offered(e.Offers)
 		}
 		return true
 	case "type", "fill", "clear":
@@ -333,6 +348,19 @@ func (p *Pages) work(q *pageRequest, a *action, e *Element) bool {
 		e.OnChanged(p)
 	}
 	return true
+}
+
+// offered takes a file that a click brought.
+func (p *Pages) offered(o *Offer) {
+	if o == nil {
+		return
+	}
+	d := guest.Download{Name: o.Name, MIME: o.MIME, Bytes: int64(len(o.Content)), Denied: p.handles == nil}
+	if p.handles != nil {
+		handle, err := p.handles.open(bytes.NewReader(o.Content))
+		d.Handle, d.Denied = handle, err != nil
+	}
+	p.downloaded = []guest.Download{d}
 }
 
 func (e *Element) option(q pageOption) (string, bool) {

@@ -95,6 +95,7 @@ type pageCondition struct {
 	All, Any  []*pageCondition
 	Not       *pageCondition
 	Kind      string
+	Pattern   string `json:"name_matches"`
 	Target    *pageTarget
 	Op        string
 	Name      string
@@ -119,6 +120,8 @@ func (p *Pages) holds(c *pageCondition) bool {
 		return compare(c.Op, p.Page.Title, c.Value)
 	case "tab":
 		return p.tab != ""
+	case "download":
+		return slices.ContainsFunc(p.downloaded, func(d guest.Download) bool { return !d.Denied && matches(c.Pattern, d.Name) })
 	case "navigation", "any_change", "in_viewport", "scrolled", "hovered":
 		return true // the fake has neither time nor place
 	}
@@ -173,10 +176,14 @@ func compare(op, have string, want any) bool {
 	case "contains":
 		return strings.Contains(folded(have), folded(w))
 	case "matches":
-		re, err := regexp.Compile(w)
-		return err == nil && re.MatchString(have)
+		return matches(w, have)
 	}
 	return false
+}
+
+func matches(pattern, text string) bool {
+	re, err := regexp.Compile(pattern)
+	return err == nil && re.MatchString(text)
 }
 
 // expect also proves the action before it.

@@ -100,6 +100,8 @@ type Options struct {
 	Network http.Handler
 	// Browser answers calls of the browser binding. Nil: every call is refused.
 	Browser func(request []byte) (reply []byte, err error)
+	// Pages answer them instead. What they offer for download has a handle.
+	Pages *Pages
 
 	// Cancel is asked before every call but start; true cancels the run there,
 	// as its owner could.

@@ -15,12 +15,15 @@ import (
 // is ordered once, and the second run finds the profile signed in and asks nothing.
 func TestCollect(t *testing.T) {
 	o := newOwner(t)
-	o.do(o.portal("--trace")...).want(t, 0, "Signed in", "accounts: 2 collected", "bookings: 60 collected, 60 new or changed", "traces/browser-trace-run_")
-	if got, want := o.bank.Truth(), (site.Truth{Logins: 1, Codes: 1, Prepared: 1, Pages: 3}); got != want {
+	o.do(o.portal("--trace")...).want(t, 0, "Signed in", "accounts: 2 collected", "bookings: 60 collected, 60 new or changed",
+		"statements: 1 collected", "traces/browser-trace-run_")
+	if got, want := o.bank.Truth(), (site.Truth{Logins: 1, Codes: 1, Prepared: 1, Pages: 3, Printed: 1}); got != want {
 		t.Errorf("the bank counted %+v, want %+v", got, want)
 	}
 	o.traced()
-	o.do(o.portal()...).want(t, 0, "Signed in already", "bookings: 60 collected, 0 new or changed", "--answer otp was not used")
+	o.printed()
+	o.do(o.portal()...).want(t, 0, "Signed in already", "bookings: 60 collected, 0 new or changed",
+		"statements: 1 collected, 0 new or changed", "--answer otp was not used")
 	if got := o.bank.Truth(); got.Logins != 1 || got.Codes != 1 || got.Prepared != 2 {
 		t.Errorf("the second run: the bank counted %+v", got)
 	}

@@ -28,6 +28,7 @@ type Truth struct {
 	Codes    int `json:"codes"`    // right codes
 	Prepared int `json:"prepared"` // statements that were ordered; each costs
 	Pages    int `json:"pages"`    // of statements that were fetched
+	Printed  int `json:"printed"`  // statements that were fetched as PDF
 }
 
 // A Site is the bank, an http.Handler. It is safe for concurrent use.
@@ -64,6 +65,7 @@ func New(o Options) *Site {
 	s.mux.HandleFunc("GET /statement", s.signedIn(s.statement))
 	s.mux.HandleFunc("POST /statement/prepare", s.signedIn(s.prepare))
 	s.mux.HandleFunc("GET /statement/rows", s.signedIn(s.rows))
+	s.mux.HandleFunc("GET /statement/document", s.signedIn(s.document))
 	s.mux.HandleFunc("POST /logout", s.logout)
 	s.mux.HandleFunc("GET /truth", func(w http.ResponseWriter, _ *http.Request) { answer(w, s.Truth()) })
 	return s
