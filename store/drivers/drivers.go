@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"strings"
 	"time"
 
@@ -113,15 +114,28 @@ func (a Address) String() string {
 	return address
 }
 
-// Shown is an address without the password that may be in it, also one that no driver has.
+// Shown is an address without the passwords that may be in it, also one that no driver has.
 func Shown(address string) string {
-	scheme, rest, ok := strings.Cut(address, "://")
-	at := strings.LastIndex(rest, "@")
-	if !ok || at < 0 {
+	scheme, rest, ok := strings.Cut(address, ":")
+	if !ok || strings.Contains(scheme, "/") || scheme == "badger" || scheme == "memory" {
 		return address
 	}
-	user, _, _ := strings.Cut(rest[:at], ":")
-	return scheme + "://" + user + rest[at:]
+	if at := strings.LastIndex(rest, "@"); at >= 0 {
+		user, _, _ := strings.Cut(rest[:at], ":")
+		rest = user + rest[at:]
+	}
+	server, query, asked := strings.Cut(rest, "?")
+	if !asked {
+		return scheme + ":" + rest
+	}
+	parameters := strings.FieldsFunc(query, func(r rune) bool { return r == '&' || r == ';' })
+	for i, p := range parameters {
+		name, _, _ := strings.Cut(p, "=")
+		if plain, err := url.QueryUnescape(name); err != nil || strings.HasSuffix(strings.ToLower(plain), "password") {
+			parameters[i] = name + "=…"
+		}
+	}
+	return scheme + ":" + server + "?" + strings.Join(parameters, "&")
 }
 
 func openBadger(address string, o Options) (store.Store, error) {
