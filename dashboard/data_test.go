@@ -130,7 +130,7 @@ func TestDestinationForm(t *testing.T) {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	s.host.destinations = []host.Destination{{Name: "dwh", Kind: "postgres", URL: "postgres://db/x", Behind: 1234, Error: "the server <b> is away"}}
-	if page := s.page("/ui/data/destinations"); !strings.Contains(page, "1\u202f234 changes") || !strings.Contains(page, "&lt;b&gt; is away") {
+	if page := s.page("/ui/data/destinations"); !strings.Contains(page, "1\u202f234 changes") || !strings.Contains(page, "&lt;b&gt; is away") || !strings.Contains(page, "webhook:https://") {
 		t.Error("lag or error are not shown")
 	}
 }
