@@ -64,7 +64,9 @@ type FileUsage struct {
 }
 
 // Files are what records hold beside their data: contents by digest, each kept once a
-// connection, for as long as a current record of it holds them. A record and what it holds
+// connection, for as long as a current record of it holds them, and after the last one until
+// its run ends: a later record of the run may name them again (up to 1,000 of them). A record
+// and what it holds
 // are one commit (Batch.Hold, Commit.Files). A driver may be without them: FilesOf.
 type Files interface {
 	// StageFile begins a content for a record of a connection. ErrNoSpace.

@@ -30,6 +30,7 @@ type committer struct {
 	next      uint64   // sequence of the next group
 	maxBytes  int64    // of one group: half the engine's transaction limit
 	grants    map[store.ConnectionID]*store.Grant
+	loose     map[store.ConnectionID]int // files that a run let go, at most: some are held again
 	streams   map[streamKey]*stream
 	tail      bulk.Tail         // of the bulk files
 	buffers   [][]byte          // of bulk, to use again
@@ -50,6 +51,7 @@ func newCommitter(s *Store, seq uint64, t bulk.Tail) *committer {
 	return &committer{
 		s: s, base: s.reader(seq), next: seq + 1, maxBytes: s.db.MaxBatchSize() / 2,
 		grants:  make(map[store.ConnectionID]*store.Grant),
+		loose:   make(map[store.ConnectionID]int),
 		streams: make(map[streamKey]*stream), hash: bulk.NewHasher(),
 		pages: newPageCache(s.opts.profile().pages),
 		tail:  t, reaping: make(map[uint32]uint64),

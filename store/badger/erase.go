@@ -99,7 +99,7 @@ func (e *eraser) connection(ctx context.Context, id string) error {
 	if err != nil || !noted {
 		return err
 	}
-	for _, kind := range []byte{kindState, kindGap, kindHeld, kindFileOf, kindContent} {
+	for _, kind := range []byte{kindState, kindGap, kindHeld, kindLoose, kindFileOf, kindContent} {
 		if err := e.drop(ctx, key(kind, id, "")); err != nil {
 			return err
 		}

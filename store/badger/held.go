@@ -1,6 +1,7 @@
 package badger
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -14,6 +15,7 @@ type holding struct {
 	c          *committer
 	g          *group
 	connection store.ConnectionID
+	ends       bool // the run
 	files      []store.StagedFile
 	staged     map[store.Digest]*staged
 	taken      map[*staged]bool
@@ -23,7 +25,7 @@ type holding struct {
 }
 
 func (c *committer) holding(g *group, cm *store.Commit) *holding {
-	h := &holding{c: c, g: g, connection: cm.Lease.ConnectionID, files: cm.Files, loose: map[store.Digest]bool{}, taken: map[*staged]bool{}}
+	h := &holding{c: c, g: g, connection: cm.Lease.ConnectionID, ends: cm.End, files: cm.Files, loose: map[store.Digest]bool{}, taken: map[*staged]bool{}}
 	if len(cm.Files) > 0 {
 		h.staged = make(map[store.Digest]*staged, len(cm.Files))
 		for _, f := range cm.Files {
@@ -147,6 +149,11 @@ func (h *holding) add(f store.File) error {
 		}
 		kept = fileOf{File: f}
 	}
+	if kept.Refs == 0 && known && !h.loose[f.Digest] {
+		if err := h.g.remove(fileKey(kindLoose, h.connection, f.Digest)); err != nil {
+			return err
+		}
+	}
 	delete(h.loose, f.Digest)
 	kept.Refs++
 	return h.g.putJSON(k, kept)
@@ -174,26 +181,27 @@ func (h *holding) drop(d store.Digest) error {
 	return h.g.putJSON(k, kept)
 }
 
-// end erases what no record holds any more, and the files that were not needed.
+// maxLoose bounds what the last commit of a run has to erase. Of a run that lets more go, the
+// rest is erased at once.
+const maxLoose = 1000
+
+// end keeps what no record holds any more for as long as the run goes on, for a later record
+// of it may name it again; its last commit erases that. Files that were not needed go.
 func (h *holding) end() error {
 	var doomed []string
 	for d := range h.loose {
-		k := fileKey(kindFileOf, h.connection, d)
-		var kept fileOf
-		if _, err := h.g.getJSON(k, &kept); err != nil {
+		if !h.ends && h.c.loose[h.connection] < maxLoose {
+			h.c.loose[h.connection]++
+			h.g.put(fileKey(kindLoose, h.connection, d), newValue(0))
+			continue
+		}
+		if err := h.erase(d, &doomed); err != nil {
 			return err
 		}
-		name, err := h.g.removeFile(h.connection, d)
-		if err != nil {
-			return err
-		}
-		if name != "" {
-			doomed = append(doomed, name)
-		}
-		if err := h.g.remove(k); err != nil {
-			return err
-		}
-		if err := h.count(-1, -kept.Size); err != nil {
+	}
+	if h.ends {
+		delete(h.c.loose, h.connection)
+		if err := h.eraseLoose(&doomed); err != nil {
 			return err
 		}
 	}
@@ -204,6 +212,52 @@ func (h *holding) end() error {
 	}
 	h.g.doom(doomed...)
 	return nil
+}
+
+// eraseLoose erases what earlier commits of the run let go, or those of one that was killed.
+func (h *holding) eraseLoose(doomed *[]string) error {
+	prefix := key(kindLoose, string(h.connection), "")
+	keys := slices.Collect(h.c.base.keys(prefix, nil, false))
+	for _, w := range h.g.writes {
+		if bytes.HasPrefix(w.key, prefix) {
+			keys = append(keys, w.key)
+		}
+	}
+	for _, k := range keys {
+		switch _, ok, err := h.g.get(k); {
+		case err != nil:
+			return err
+		case !ok: // held again
+			continue
+		}
+		if err := h.g.remove(k); err != nil {
+			return err
+		}
+		if err := h.erase(store.Digest(lastPart(k)), doomed); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// erase deletes a content that no record holds.
+func (h *holding) erase(d store.Digest, doomed *[]string) error {
+	k := fileKey(kindFileOf, h.connection, d)
+	var kept fileOf
+	if known, err := h.g.getJSON(k, &kept); err != nil || !known || kept.Refs != 0 {
+		return err
+	}
+	name, err := h.g.removeFile(h.connection, d)
+	if err != nil {
+		return err
+	}
+	if name != "" {
+		*doomed = append(*doomed, name)
+	}
+	if err := h.g.remove(k); err != nil {
+		return err
+	}
+	return h.count(-1, -kept.Size)
 }
 
 // removeFile deletes a content. A file that it is in is named: it goes once the group is

@@ -43,6 +43,7 @@ const (
 	kindContent    = 'd' // connection, digest: a short content
 	kindPlace      = 'e' // connection, digest: where a long content is; in an image its pieces
 	kindUsage      = 'f' // connection: contents and their bytes
+	kindLoose      = 'g' // connection, digest: no record holds it, and the run that saw to it goes on
 )
 
 // key joins a kind and parts. Every part but the last is length-prefixed, so

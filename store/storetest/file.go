@@ -101,6 +101,7 @@ func exerciseFiles(t *testing.T, d Driver) {
 				t.Fatalf("reopened: %d bytes became %d", len(want), len(got))
 			}
 		}
+		b.end(l)
 		equal(t, "usage", b.usage("a"), store.FileUsage{Files: 1})
 	})
 	t.Run("a content is kept once, and goes with the last record that holds it", func(t *testing.T) {
@@ -120,6 +121,34 @@ func exerciseFiles(t *testing.T, d Driver) {
 			b.verify()
 			b.reopen()
 			b.ingest(l, batch("s", del("j"))) // a batch that says nothing of files
+			b.verify()
+			b.end(l)
+			equal(t, "left", b.fileText("a", f), "")
+			equal(t, "usage", b.usage("a"), store.FileUsage{})
+			b.verify()
+		}
+	})
+	t.Run("what its last record let go may be named again until the run ends", func(t *testing.T) {
+		for _, want := range [][]byte{small, large} {
+			b := open(t, d)
+			l := b.run("a")
+			x, f := b.stage("a", want)
+			of := map[string][]store.File{"k": {f}}
+			b.put(&store.Commit{Lease: l, Files: []store.StagedFile{x}, Batches: []*store.Batch{holding("s", of, up("k", `{"n":1}`))}})
+			b.ingest(l, holding("s", nil, del("k")))
+			b.ingest(l, holding("t", of, up("k", `{"n":2}`)))
+			b.ingest(l, holding("t", nil, up("k", `{"n":3}`)))
+			b.reopen()
+			b.ingest(l, holding("u", of, up("k", `{"n":4}`)))
+			b.end(l)
+			equal(t, "kept", b.fileText("a", f) == string(want), true)
+			equal(t, "usage", b.usage("a"), store.FileUsage{Files: 1, Bytes: uint64(len(want))})
+			b.verify()
+			l = b.run("a")
+			b.ingest(l, holding("u", nil, del("k")))
+			b.reopen()
+			b.verify()
+			b.end(l)
 			equal(t, "left", b.fileText("a", f), "")
 			equal(t, "usage", b.usage("a"), store.FileUsage{})
 			b.verify()
@@ -207,6 +236,7 @@ func exerciseFiles(t *testing.T, d Driver) {
 			equal(t, "range", bytes.Equal(got, large[at:at+300_000]), true)
 		}
 		b.ingest(l, batch("s", del("k")))
+		b.end(l)
 		_, err = r.Seek(0, io.SeekStart)
 		b.must(err)
 		all, err := io.ReadAll(r)
