@@ -31,7 +31,7 @@ const planted = "planted-client-secret-51b7"
 
 func newAuthority(t *testing.T) *authority {
 	t.Helper()
-	a := &authority{Server: &oauthtest.Server{ClientID: "the-client", ClientSecret: planted, Rotate: true, Lifetime: 4 * time.Second, Pending: 3}}
+	a := &authority{Server: &oauthtest.Server{ClientID: "the-client", ClientSecret: planted, Rotate: true, Lifetime: 4 * time.Second, Entered: true}}
 	a.tokens, a.api = httptest.NewServer(a), httptest.NewServer(a)
 	t.Cleanup(a.tokens.Close)
 	t.Cleanup(a.api.Close)
@@ -91,7 +91,7 @@ func consent(ts *testscript.TestScript, _ bool, args []string) {
 	for lines := bufio.NewReader(pipe); ; {
 		line, err := lines.ReadString('\n')
 		said.WriteString(line)
-		if strings.Contains(line, "/authorize?") {
+		if strings.Contains(line, "/authorize?") || strings.Contains(line, "/enter") {
 			page = strings.TrimSpace(line)
 			status, err := open(page)
 			if err != nil || status != http.StatusOK {

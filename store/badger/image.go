@@ -37,7 +37,7 @@ func local(kind byte) bool { return kind == kindChain || kind == kindFile || kin
 
 // moved kinds are those that an image may have.
 func moved(kind byte) bool {
-	return (kind >= kindChain && kind <= kindErase || kind >= kindDue && kind <= kindUsage) && !local(kind)
+	return (kind >= kindChain && kind <= kindErase || kind >= kindDue && kind <= kindLoose) && !local(kind)
 }
 
 var (

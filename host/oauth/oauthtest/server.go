@@ -26,6 +26,7 @@ type Server struct {
 	Lifetime     time.Duration // of access tokens, in whole seconds; 0: they do not say
 	Rotate       bool          // each refresh gives a new refresh token, and the old one ends
 	Pending      int           // polls before a device code is approved
+	Entered      bool          // a device code is approved only once somebody opened the page /enter
 	Refusal      string        // of the page of /authorize and of the polls, instead of consent
 	// Token is asked first at /token; true: it has answered.
 	Token func(w http.ResponseWriter, r *http.Request) bool
@@ -37,6 +38,7 @@ type Server struct {
 	refresh map[string]bool
 	codes   map[string]url.Values
 	devices map[string]int
+	entered bool // /enter was opened since the last device code
 	issued  []string
 	asked   []url.Values
 	calls   []string
@@ -119,6 +121,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case "GET /authorize":
 		s.authorize(w, r)
+		return
+	case "GET /enter":
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.entered = true
 		return
 	}
 	if strings.HasPrefix(r.URL.Path, "/api/") {
@@ -226,6 +233,8 @@ func (s *Server) polled(device string) (refresh, code string) {
 		return "", "authorization_pending"
 	case s.Refusal != "":
 		return "", s.Refusal
+	case s.Entered && !s.entered:
+		return "", "authorization_pending"
 	}
 	delete(s.devices, device)
 	return s.newRefresh(), ""
@@ -242,7 +251,7 @@ func (s *Server) device(w http.ResponseWriter, r *http.Request) {
 	if s.devices == nil {
 		s.devices = map[string]int{}
 	}
-	s.devices[code] = s.Pending
+	s.devices[code], s.entered = s.Pending, false
 	answer(w, http.StatusOK, map[string]any{
 		"device_code": code, "user_code": "WDJB-MJHT", "verification_uri": "http://" + r.Host + "/enter", "expires_in": 600, "interval": 1,
 	})
