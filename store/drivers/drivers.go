@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -124,6 +125,7 @@ func Shown(address string) string {
 		user, _, _ := strings.Cut(rest[:at], ":")
 		rest = user + rest[at:]
 	}
+	rest = untilPassword(rest)
 	server, query, asked := strings.Cut(rest, "?")
 	if !asked {
 		return scheme + ":" + rest
@@ -136,6 +138,20 @@ func Shown(address string) string {
 		}
 	}
 	return scheme + ":" + server + "?" + strings.Join(parameters, "&")
+}
+
+// untilPassword ends at what stands in the place of a port and is none: a password whose @ was
+// forgotten, with whatever follows.
+func untilPassword(rest string) string {
+	start := strings.LastIndexAny(rest, "@]") + 1
+	host, port, ok := strings.Cut(rest[start:], ":")
+	if end := strings.IndexAny(port, "/?"); end >= 0 {
+		port = port[:end]
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); !ok || err == nil || port == "" || strings.ContainsRune(host, '?') {
+		return rest
+	}
+	return rest[:start] + host + ":…"
 }
 
 func openBadger(address string, o Options) (store.Store, error) {

@@ -31,6 +31,8 @@ func TestOpen(t *testing.T) {
 		"postgres://u:secret@h:7/d?x=1": "postgres://u@h:7/d?x=1", "postgrs://u:se@cret@h/d": "postgrs://u@h/d", "postgres://h/d": "postgres://h/d", "badger:/a@b": "badger:/a@b",
 		"postgres://h/d?password=secret&x=1": "postgres://h/d?password=…&x=1", "postgres://u@h/d?x=1;ssl%70assword=secret": "postgres://u@h/d?x=1&ssl%70assword=…",
 		"postgres://u:se?cret@h/d?%zz=secret": "postgres://u@h/d?%zz=…", "postgres:/u:secret@h/d": "postgres:/u@h/d", "/a:b@c": "/a:b@c",
+		"postgres://u:secret/d": "postgres://u:…", "postgres://u:se/cret?ret": "postgres://u:…", "postgres://[::1]:5432/d": "postgres://[::1]:5432/d", "postgres://h:5432/d?x=a:b": "postgres://h:5432/d?x=a:b",
+		"postgres://h/d?x=a:b": "postgres://h/d?x=a:b",
 	} {
 		if got := drivers.Shown(address); got != want {
 			t.Errorf("%s is shown as %s", address, got)
