@@ -55,8 +55,19 @@ func (k Sealer) Seal(q Interaction) (*SealedInteraction, error) {
 	return s, nil
 }
 
-// Open leaves a question without words that another process sealed.
-func (k Sealer) Open(s *SealedInteraction) (Interaction, error) {
+// OpenAll leaves a question without words that another process sealed. Of none there is nil.
+func (k Sealer) OpenAll(all []SealedInteraction) (out []Interaction, err error) {
+	for i := range all {
+		q, err := k.open(&all[i])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, q)
+	}
+	return out, nil
+}
+
+func (k Sealer) open(s *SealedInteraction) (Interaction, error) {
 	if len(s.Sealed) == 0 {
 		return s.Interaction, nil
 	}

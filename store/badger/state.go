@@ -76,14 +76,8 @@ func (s *Store) Pending(ctx context.Context, id store.RunID) ([]store.Interactio
 		prefix = key(kindPending, string(id), "")
 	}
 	all, err := listJSON[store.SealedInteraction](ctx, s, prefix)
-	if err != nil || len(all) == 0 {
+	if err != nil {
 		return nil, err
 	}
-	out := make([]store.Interaction, len(all))
-	for i := range all {
-		if out[i], err = s.questions.Open(&all[i]); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
+	return s.questions.OpenAll(all)
 }

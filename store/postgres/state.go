@@ -61,14 +61,8 @@ func (s *Store) Gaps(ctx context.Context, connection store.ConnectionID, grant s
 // Pending implements store.Store.
 func (s *Store) Pending(ctx context.Context, id store.RunID) ([]store.Interaction, error) {
 	all, err := list[store.SealedInteraction](ctx, s, "select body from question where ($1 = '' or run = $1) order by run, id", string(id))
-	if err != nil || len(all) == 0 {
+	if err != nil {
 		return nil, err
 	}
-	out := make([]store.Interaction, len(all))
-	for i := range all {
-		if out[i], err = s.questions.Open(&all[i]); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
+	return s.questions.OpenAll(all)
 }
