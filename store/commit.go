@@ -22,6 +22,8 @@ type Commit struct {
 	// Ask stores a pending question, Answered erases one.
 	Ask      *Interaction
 	Answered string
+	// Journal are pieces of what the run was answered, sealed by the run (Leases.Journal).
+	Journal []JournalPiece
 	// ConsumeGrant marks the connection's single_use grant consumed.
 	ConsumeGrant bool
 	// Run replaces the run record. With End it is the final one: the lease and
@@ -33,6 +35,17 @@ type Commit struct {
 	// last of them is the terminal event.
 	Events []Event
 }
+
+// A JournalPiece is a part of a run's journal. The run numbers them from 0; one that is
+// there already is replaced. Data has at most MaxJournalPiece bytes. All of them go with
+// the end of the run.
+type JournalPiece struct {
+	N    uint64
+	Data []byte
+}
+
+// MaxJournalPiece bounds a piece of a journal, in bytes.
+const MaxJournalPiece = 512 << 10
 
 // A Receipt reports the fate of a submitted commit. Commits of one run are
 // applied in the order submitted; when one fails, the ones behind it fail too

@@ -84,4 +84,8 @@ type Interaction struct {
 	Schema    json.RawMessage `json:"schema,omitempty"`
 	OpenedAt  time.Time       `json:"opened_at"`
 	ExpiresAt *time.Time      `json:"expires_at,omitempty"`
+	// Journal is how many pieces of the run's journal lead to this question; with them it
+	// outlives the host that asks. With 0 HostBound says why it does not.
+	Journal   uint64 `json:"journal,omitempty"`
+	HostBound string `json:"host_bound,omitempty"`
 }

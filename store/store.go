@@ -80,6 +80,12 @@ type Leases interface {
 	Acquire(ctx context.Context, r Run, hostID, bootEpoch string, ttl time.Duration, with ...Write) (Lease, error)
 	// Renew moves the expiry of a lease to now + ttl; ErrFenced.
 	Renew(ctx context.Context, l Lease, ttl time.Duration) (Lease, error)
+	// TakeOver gives the lease of a run that is active to another holder, with the next
+	// fence: the one before commits and renews nothing any more. ErrFenced when l is not
+	// current.
+	TakeOver(ctx context.Context, l Lease, hostID, bootEpoch string, ttl time.Duration) (Lease, error)
+	// Journal returns a piece of an active run's journal; ErrNotFound. Backups have none.
+	Journal(ctx context.Context, id RunID, n uint64) ([]byte, error)
 	// Leases lists those of all active runs.
 	Leases(ctx context.Context) ([]Lease, error)
 	// Submit queues c and returns at once unless more than a bounded amount is

@@ -40,6 +40,11 @@ func (c *committer) apply(g *group, it *item) error {
 	if err := c.applyQuestions(g, cm); err != nil {
 		return err
 	}
+	for _, p := range cm.Journal {
+		if err := g.replace(journalKey(cm.Lease.RunID, p.N), append(newValue(len(p.Data)), p.Data...)); err != nil {
+			return err
+		}
+	}
 	if cm.ConsumeGrant {
 		if err := c.consumeGrant(g, cm, now); err != nil {
 			return err
@@ -176,7 +181,7 @@ func (c *committer) end(g *group, cm *store.Commit) error {
 	g.terminal = true
 	g.set(key(kindLease, string(cm.Lease.ConnectionID)), nil)
 	run := string(cm.Lease.RunID)
-	for _, kind := range []byte{kindPending, kindStaged} {
+	for _, kind := range []byte{kindPending, kindStaged, kindJournal} {
 		prefix := key(kind, run, "")
 		doomed := slices.Collect(c.base.keys(prefix, nil, false))
 		for _, w := range g.writes {

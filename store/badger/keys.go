@@ -44,6 +44,7 @@ const (
 	kindPlace      = 'e' // connection, digest: where a long content is; in an image its pieces
 	kindUsage      = 'f' // connection: contents and their bytes
 	kindLoose      = 'g' // connection, digest: no record holds it, and the run that saw to it goes on
+	kindJournal    = 'h' // run id, number: a piece of its journal; in no image
 )
 
 // key joins a kind and parts. Every part but the last is length-prefixed, so
@@ -90,6 +91,10 @@ func lastPart(k []byte) string {
 
 func eventKey(id store.RunID, sequence uint64) []byte {
 	return binary.BigEndian.AppendUint64(key(kindEvent, string(id), ""), sequence)
+}
+
+func journalKey(id store.RunID, n uint64) []byte {
+	return binary.BigEndian.AppendUint64(key(kindJournal, string(id), ""), n)
 }
 
 func connectorKey(id store.ConnectorID, bundled bool) []byte {

@@ -1,6 +1,7 @@
 package badger
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -117,6 +118,42 @@ func (s *Store) Renew(ctx context.Context, l store.Lease, ttl time.Duration) (st
 		return store.Lease{}, err
 	}
 	return renewed, nil
+}
+
+// TakeOver implements store.Store.
+func (s *Store) TakeOver(ctx context.Context, l store.Lease, hostID, bootEpoch string, ttl time.Duration) (store.Lease, error) {
+	var taken store.Lease
+	err := s.queue.do(ctx, false, func(g *group) error {
+		held, err := currentLease(g, l)
+		if err != nil {
+			return err
+		}
+		conn := string(l.ConnectionID)
+		if held.Fence, err = nextNumber(g, key(kindFence, conn)); err != nil {
+			return err
+		}
+		held.HostID, held.BootEpoch, held.ExpiresAt = hostID, bootEpoch, s.opts.Now().UTC().Add(ttl)
+		taken = held
+		return g.putJSON(key(kindLease, conn), held)
+	})
+	if err != nil {
+		return store.Lease{}, err
+	}
+	return taken, nil
+}
+
+// Journal implements store.Store.
+func (s *Store) Journal(ctx context.Context, id store.RunID, n uint64) ([]byte, error) {
+	r, err := s.snapshot(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	b, ok, err := r.get(journalKey(id, n))
+	if err != nil || !ok {
+		return nil, missing(err, "piece %d of the journal of run %s", n, id)
+	}
+	return bytes.Clone(b), nil
 }
 
 // Leases implements store.Store.

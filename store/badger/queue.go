@@ -269,6 +269,9 @@ func commitBytes(c *store.Commit) int64 {
 	if c.Ask != nil {
 		n += int64(len(c.Ask.Message)+len(c.Ask.Schema)) + 512
 	}
+	for _, p := range c.Journal {
+		n += int64(len(p.Data)) + 256
+	}
 	if c.Run != nil {
 		n += int64(len(c.Run.Result)) + 1024
 	}

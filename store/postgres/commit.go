@@ -213,6 +213,9 @@ func (g *group) queueRun(b *pgx.Batch, cm *store.Commit) error {
 		}
 		b.Queue("insert into question (run, id, body) values ($1, $2, $3) on conflict (run, id) do update set body = excluded.body", run, cm.Ask.ID, body)
 	}
+	for _, p := range cm.Journal {
+		b.Queue("insert into journal (run, n, body) values ($1, $2, $3) on conflict (run, n) do update set body = excluded.body", run, int64(p.N), p.Data) // #nosec G115 -- it counts up from 0
+	}
 	if cm.Run != nil {
 		body, err := json.Marshal(cm.Run)
 		if err != nil {
@@ -268,5 +271,6 @@ func (g *group) end(ctx context.Context, t *tx, next int64) error {
 	b.Queue("delete from lease where run = $1", run)
 	b.Queue("delete from question where run = $1", run)
 	b.Queue("delete from staged where run = $1", run)
+	b.Queue("delete from journal where run = $1", run)
 	return t.SendBatch(ctx, b).Close()
 }

@@ -82,6 +82,42 @@ func (s *Store) Renew(ctx context.Context, l store.Lease, ttl time.Duration) (re
 	return renewed, err
 }
 
+// TakeOver implements store.Store.
+func (s *Store) TakeOver(ctx context.Context, l store.Lease, hostID, bootEpoch string, ttl time.Duration) (taken store.Lease, err error) {
+	err = s.write(ctx, s.owning(l.ConnectionID), func(ctx context.Context, t *tx) error {
+		taken, err = scanLease(t.QueryRow(ctx, "select expires, body from lease where connection = $1 and run = $2 and fence = $3 for update",
+			string(l.ConnectionID), string(l.RunID), l.Fence))
+		if errors.Is(err, pgx.ErrNoRows) {
+			return store.ErrFenced
+		}
+		if err != nil {
+			return err
+		}
+		if err = t.QueryRow(ctx, "update fence set fence = fence + 1 where connection = $1 returning fence", string(l.ConnectionID)).Scan(&taken.Fence); err != nil {
+			return err
+		}
+		taken.HostID, taken.BootEpoch, taken.ExpiresAt = hostID, bootEpoch, t.now.Add(ttl)
+		body, err := json.Marshal(taken)
+		if err != nil {
+			return err
+		}
+		_, err = t.exec(ctx, "update lease set fence = $2, expires = $3, body = $4 where run = $1", string(l.RunID), taken.Fence, taken.ExpiresAt, body)
+		return err
+	})
+	return taken, err
+}
+
+// Journal implements store.Store.
+func (s *Store) Journal(ctx context.Context, id store.RunID, n uint64) (b []byte, err error) {
+	err = s.read(ctx, func(ctx context.Context, c *conn) error {
+		return c.QueryRow(ctx, "select body from journal where run = $1 and n = $2", string(id), int64(n)).Scan(&b) // #nosec G115 -- it counts up from 0
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = missing(nil, "piece %d of the journal of run %s", n, id)
+	}
+	return b, err
+}
+
 func scanLease(r pgx.Row) (l store.Lease, err error) {
 	var body []byte
 	var expires time.Time

@@ -214,6 +214,9 @@ func commitBytes(c *store.Commit) int64 {
 	for _, g := range c.Gaps {
 		n += int64(len(g.Locator)+len(g.ListCursor)+2*len(g.RecordKey)) + 1024
 	}
+	for _, p := range c.Journal {
+		n += int64(len(p.Data)) + 256
+	}
 	if c.Run != nil {
 		n += int64(len(c.Run.Result)) + 1024
 	}

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"sync"
@@ -105,6 +106,69 @@ func exerciseLeases(t *testing.T, d Driver) {
 		b.must(err)
 		equal(t, "leases", len(all), 0)
 		b.run("a")
+	})
+}
+
+func exerciseJournals(t *testing.T, d Driver) {
+	t.Run("a journal is kept until its run ends, and is no other's", func(t *testing.T) {
+		b := open(t, d)
+		l, other := b.run("a"), b.run("b")
+		long := bytes.Repeat([]byte{0, 0xff, 7}, store.MaxJournalPiece/3)
+		b.put(&store.Commit{Lease: l, Journal: []store.JournalPiece{{N: 0, Data: []byte("x")}, {N: 1, Data: []byte("first")}}})
+		b.put(&store.Commit{Lease: l, Journal: []store.JournalPiece{{N: 1, Data: long}}, Events: []store.Event{b.event(l, "run.log")}})
+		b.put(&store.Commit{Lease: other, Journal: []store.JournalPiece{{N: 0, Data: []byte("y")}}})
+		b.reopen()
+		for _, c := range []struct {
+			run  store.RunID
+			n    uint64
+			want []byte
+		}{{l.RunID, 0, []byte("x")}, {l.RunID, 1, long}, {l.RunID, 2, nil}, {other.RunID, 0, []byte("y")}, {other.RunID, 1, nil}} {
+			got, err := b.s.Journal(t.Context(), c.run, c.n)
+			if c.want == nil && !errors.Is(err, store.ErrNotFound) || c.want != nil && err != nil {
+				t.Fatalf("piece %d of %s: %v", c.n, c.run, err)
+			}
+			if !bytes.Equal(got, c.want) {
+				t.Fatalf("piece %d of %s: %d bytes, want %d", c.n, c.run, len(got), len(c.want))
+			}
+		}
+		b.end(l)
+		b.reopen()
+		for n := range uint64(2) {
+			if _, err := b.s.Journal(t.Context(), l.RunID, n); !errors.Is(err, store.ErrNotFound) {
+				t.Fatalf("piece %d of a run that is over: %v", n, err)
+			}
+		}
+		_, err := b.s.Journal(t.Context(), other.RunID, 0)
+		b.must(err)
+	})
+	t.Run("a run that is taken over is its former holder's no more", func(t *testing.T) {
+		b := open(t, d)
+		l := b.run("a")
+		b.put(&store.Commit{Lease: l, Events: []store.Event{b.event(l, "run.started")}})
+		b.reopen()
+		taken, err := b.s.TakeOver(t.Context(), l, "host-2", "boot-2", time.Minute)
+		b.must(err)
+		if taken.Fence <= l.Fence || taken.HostID != "host-2" || taken.BootEpoch != "boot-2" || taken.RunID != l.RunID || taken.TraceID != l.TraceID {
+			t.Fatalf("taken over: %+v", taken)
+		}
+		all, err := b.s.Leases(t.Context())
+		b.must(err)
+		equal(t, "leases", all, []store.Lease{taken})
+		if _, err := b.commit(&store.Commit{Lease: l, Events: []store.Event{b.event(l, "run.log")}}); !errors.Is(err, store.ErrFenced) {
+			t.Fatalf("commit of the former holder: %v", err)
+		}
+		if _, err := b.s.TakeOver(t.Context(), l, "host-3", "boot-3", time.Minute); !errors.Is(err, store.ErrFenced) {
+			t.Fatalf("taken over twice: %v", err)
+		}
+		ack := b.put(&store.Commit{Lease: taken, Events: []store.Event{b.event(l, "run.resumed")}})
+		equal(t, "sequence", ack.FirstSequence, uint64(1))
+		b.end(taken)
+		if _, err := b.s.TakeOver(t.Context(), taken, "host-3", "boot-3", time.Minute); !errors.Is(err, store.ErrFenced) {
+			t.Fatalf("taken over after its end: %v", err)
+		}
+		if next := b.run("a"); next.Fence <= taken.Fence {
+			t.Fatalf("fence %d after %d", next.Fence, taken.Fence)
+		}
 	})
 }
 

@@ -38,6 +38,7 @@ func Exercise(t *testing.T, d Driver) {
 	t.Run("events", func(t *testing.T) { exerciseEvents(t, d) })
 	t.Run("terminal", func(t *testing.T) { exerciseTerminal(t, d) })
 	t.Run("states", func(t *testing.T) { exerciseStates(t, d) })
+	t.Run("journals", func(t *testing.T) { exerciseJournals(t, d) })
 	t.Run("questions", func(t *testing.T) { exerciseQuestions(t, d) })
 	t.Run("gaps", func(t *testing.T) { exerciseGaps(t, d) })
 	t.Run("grants", func(t *testing.T) { exerciseGrants(t, d) })
