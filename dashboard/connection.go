@@ -57,9 +57,9 @@ type connectionUI struct {
 func (u *connectionUI) routes() []web.Route {
 	one := "/ui/connections/:connectionId"
 	return []web.Route{
-		page("/ui/connections/new", u.newConnection),
 		action("/ui/connections", u.createConnection),
 		page(one, u.showConnection),
+		page(one+"/start", u.start),
 		live(one+"/live", u.connectionLive),
 		part(one+"/history", u.history),
 		action(one+"/change", u.changeConnection),
@@ -178,30 +178,6 @@ func (u *connectionUI) history(c *fiber.Ctx) error {
 		out.Failed = append(out.Failed, timeline.RowStatus(r) == timeline.Failed)
 	}
 	return web.JSON(c, 200, out)
-}
-
-// newConnection asks for what a connection needs to begin with.
-func (u *connectionUI) newConnection(c *fiber.Ctx) error {
-	q := web.QueryOf(c)
-	name := q.Text("connector", 128)
-	if err := q.Err(); err != nil {
-		return err
-	}
-	all, err := u.connectors.Connectors(web.Context(c))
-	if err != nil {
-		return err
-	}
-	body := struct {
-		Connectors []host.Connector
-		Chosen     string
-		Settings   []setting
-	}{Connectors: all}
-	for _, x := range all {
-		if x.Name == name {
-			body.Chosen, body.Settings = name, settingsOf(x.Manifest, nil)
-		}
-	}
-	return u.show(c, "new", content{Title: "New connection", Nav: "connectors", Known: body.Chosen != "", Body: body})
 }
 
 func (u *connectionUI) createConnection(c *fiber.Ctx) error {

@@ -22,6 +22,7 @@ func (u *connectorUI) routes() []web.Route {
 		upload("/ui/connectors/inspect", u.inspect),
 		upload("/ui/connectors", u.install),
 		page("/ui/connectors/:connectorName", u.showConnector),
+		page("/ui/connectors/:connectorName/connect", u.review),
 		action("/ui/connectors/:connectorName/uninstall", u.uninstall),
 	}
 }
@@ -32,11 +33,14 @@ func (u *connectorUI) listConnectors(c *fiber.Ctx) error {
 		return err
 	}
 	return u.show(c, "connectors", content{Title: "Connectors", Nav: "connectors", Live: "/ui/live/connectors",
-		Body: all})
+		Body: galleryOf(all)})
 }
 
 func (u *connectorUI) connectorsLive(c *fiber.Ctx) error {
-	return u.follow(c, "connectors", func(ctx context.Context) (any, error) { return u.connectors.Connectors(ctx) }, "list")
+	return u.follow(c, "connectors", func(ctx context.Context) (any, error) {
+		all, err := u.connectors.Connectors(ctx)
+		return galleryOf(all), err
+	}, "list")
 }
 
 func (u *connectorUI) showConnector(c *fiber.Ctx) error {
@@ -74,7 +78,7 @@ func (u *connectorUI) install(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	return leave(c, "/ui/connectors/"+x.Name)
+	return leave(c, "/ui/connectors/"+x.Name+"/connect")
 }
 
 func (u *connectorUI) uninstall(c *fiber.Ctx) error {

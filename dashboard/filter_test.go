@@ -2,7 +2,9 @@ package dashboard_test
 
 import (
 	"encoding/json"
+	"html"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -69,5 +71,20 @@ func TestHistogram(t *testing.T) {
 	}
 	if n := strings.Count(part, `class="accent"`); n != 3 {
 		t.Errorf("%d bars", n)
+	}
+}
+
+// TestDrawerOfAnyKey: a key that an address would be cut at leads to its record.
+func TestDrawerOfAnyKey(t *testing.T) {
+	s := open(t)
+	s.host.connections = []host.Connection{{ConnectionID: "bank"}}
+	key := `a&b=c#d?e+f%41 <">`
+	s.collect(s.run("run_1", "bank"), "notes", map[string]any{key: map[string]int{"n": 4711}})
+	m := regexp.MustCompile(`data-drawer="([^"]+)"`).FindStringSubmatch(s.page("/ui/records?connection=bank&stream=notes"))
+	if m == nil {
+		t.Fatal("there is no drawer")
+	}
+	if a := s.get(html.UnescapeString(m[1])); a.status != 200 || !strings.Contains(a.body, "4711") {
+		t.Errorf("%s: %d", m[1], a.status)
 	}
 }

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"strconv"
@@ -32,6 +33,7 @@ type grantBody struct {
 	Others    []otherBinding
 	Secrets   []grantSecret
 	Settings  []setting
+	Steps     []step // of its first run
 }
 
 // A choice is something that is given or not.
@@ -84,6 +86,7 @@ type grantUI struct {
 	*frame
 	grants      host.Grants
 	connections host.Connections
+	directories host.Folders
 }
 
 func (u *grantUI) routes() []web.Route {
@@ -92,6 +95,7 @@ func (u *grantUI) routes() []web.Route {
 		page(one+"/grant", u.showGrant),
 		action(one+"/grant", u.grant),
 		action(one+"/revoke", u.revoke),
+		part("/ui/folders", u.folders),
 	}
 }
 
@@ -109,13 +113,13 @@ func (u *grantUI) showGrant(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	b := grantBody{Connection: conn, Requested: asked}
+	b := grantBody{Connection: conn, Requested: asked, Steps: stepsOf(stepAllow, conn)}
 	b.streams()
 	b.bindings()
 	for _, s := range asked.Secrets {
 		b.Secrets = append(b.Secrets, b.secret(s))
 	}
-	return u.show(c, "grant", content{Title: "Permission for " + nameOf(conn), Nav: "overview", Body: b})
+	return u.show(c, "grant", content{Title: "Permission for " + nameOf(conn), Nav: navOf(b.Steps), Body: b})
 }
 
 func (b *grantBody) streams() {
@@ -217,6 +221,13 @@ func (u *grantUI) grant(c *fiber.Ctx) error {
 	}
 	if _, err := u.grants.GrantConnection(ctx, id, terms); err != nil {
 		return placed(err, map[string]string{"expiresAt": "expires"})
+	}
+	conn, err := u.connections.Connection(ctx, id)
+	if err != nil {
+		return err
+	}
+	if conn.LastRun == nil {
+		return leave(c, "/ui/connections/"+string(id)+"/start")
 	}
 	return leave(c, "/ui/connections/"+string(id))
 }
@@ -334,11 +345,14 @@ func (f *form) bindings(asked host.Requested) host.Bindings {
 
 // directory is a path as people type it: a slash at its end says nothing.
 func (f *form) directory(name string) string {
-	p := f.text(name, 4096)
-	if short := strings.TrimRight(p, "/"); short != "" {
+	return asDirectory(f.text(name, 4096))
+}
+
+func asDirectory(typed string) string {
+	if short := strings.TrimRight(typed, "/"); short != "" {
 		return short
 	}
-	return p
+	return typed
 }
 
 // destinations names the server that a manifest left to the owner.
@@ -380,4 +394,23 @@ func (u *grantUI) revoke(c *fiber.Ctx) error {
 		return err
 	}
 	return reload(c, u.grants.RevokeGrant(web.Context(c), id, ""))
+}
+
+// folders is the list of directories in one, for a field of the form.
+func (u *grantUI) folders(c *fiber.Ctx) error {
+	q := web.QueryOf(c)
+	at := asDirectory(q.Text("at", 4096))
+	if err := q.Err(); err != nil {
+		return err
+	}
+	f, err := u.directories.Folder(web.Context(c), at)
+	var refusal *host.Refusal
+	if errors.As(err, &refusal) { // what was typed is nothing to list; the home is
+		f, err = u.directories.Folder(web.Context(c), "")
+	}
+	if err != nil {
+		return err
+	}
+	c.Set(fiber.HeaderCacheControl, "no-store")
+	return u.write(c, "grant", "folders", f)
 }

@@ -76,7 +76,7 @@ func (f *fake) poison(payload string) {
 	f.connections, f.connectors, f.entries = make([]host.Connection, 1), make([]host.Connector, 1), make([]host.AuditEntry, 1)
 	f.assistants.all, f.assistants.calls = make([]host.Assistant, 1), make([]host.AssistantCall, 1)
 	f.tables, f.destinations = make([]host.Table, 1), make([]host.Destination, 1)
-	for _, v := range []any{&f.connections[0], &f.connectors[0], &f.requested, &f.inspection, &f.entries[0], &f.info, &f.tables[0], &f.destinations[0], &f.assistants.all[0], &f.assistants.calls[0]} {
+	for _, v := range []any{&f.connections[0], &f.connectors[0], &f.requested, &f.inspection, &f.entries[0], &f.info, &f.tables[0], &f.destinations[0], &f.assistants.all[0], &f.assistants.calls[0], &f.folder} {
 		fill(reflect.ValueOf(v).Elem(), payload, 0)
 	}
 	binding := f.requested.Bindings[payload]
@@ -142,7 +142,7 @@ func TestHostileStrings(t *testing.T) {
 		s.host.tables[0].Stream = "notes"
 		at := "?connection=" + string(connection) + "&stream=notes"
 		for _, path := range []string{"/ui/", "/ui/inbox", "/ui/runs", "/ui/runs/" + string(run), "/ui/runs/" + string(run) + "/older?before=9", "/ui/connections/" + string(connection),
-			"/ui/connections/" + string(connection) + "/grant", "/ui/connections/new?connector=" + url.QueryEscape(abi.Cut(clean, 40)), "/ui/records" + at + "&find=" + url.QueryEscape(abi.Cut(clean, 60)), "/ui/records" + at,
+			"/ui/connections/" + string(connection) + "/grant", "/ui/connectors/x/connect", "/ui/connections/" + string(connection) + "/start", "/ui/folders?at=" + url.QueryEscape(abi.Cut(clean, 40)), "/ui/records" + at + "&find=" + url.QueryEscape(abi.Cut(clean, 60)), "/ui/records" + at,
 			"/ui/record" + at + "&key=" + url.QueryEscape("k"+clean), "/ui/data", "/ui/data/sql?sql=" + url.QueryEscape(abi.Cut(clean, 60)), "/ui/data/sql/tables", "/ui/data/filters" + at + "&is." + url.QueryEscape(abi.Cut(clean, 30)) + "=x", "/ui/data/record" + at + "&key=" + url.QueryEscape("k"+clean), "/ui/data/destinations", "/ui/assistants", "/ui/assistants/x", "/ui/assistants/x/calls", "/ui/connectors", "/ui/connectors/x", "/ui/schedules", "/ui/keys", "/ui/audit?action=" + url.QueryEscape(abi.Cut(clean, 40)), "/ui/settings"} {
 			harmless(t, path, payload, s.page(path))
 		}

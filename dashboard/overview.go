@@ -126,6 +126,9 @@ type connectionRow struct {
 	Runs  *plot // its last runs, nil where there are too many connections
 }
 
+// Todo is where it gets what it lacks.
+func (c connectionRow) Todo() string { return nextStep(c.Connection) }
+
 // rank puts first what an owner should look at.
 func rank(c connectionRow) int {
 	if c.Waits {

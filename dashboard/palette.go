@@ -30,7 +30,7 @@ type shortcut struct{ Name, Path, also string }
 // places are the pages that need no name of anything.
 var places = []shortcut{
 	{"Overview", "/ui/", "home start"}, {"Needs me", "/ui/inbox", "inbox questions"}, {"Runs", "/ui/runs", "history"}, {"Data", "/ui/data", "streams"}, {"Records", "/ui/records", "streams"}, {"SQL", "/ui/data/sql", "query"}, {"Destinations", "/ui/data/destinations", "export sync"},
-	{"Connectors", "/ui/connectors", "install modules"}, {"New connection", "/ui/connections/new", "add connect"}, {"Schedules", "/ui/schedules", "cron times"},
+	{"Connectors", "/ui/connectors", "install modules new connection add connect"}, {"Schedules", "/ui/schedules", "cron times"},
 	{"Keys", "/ui/keys", "api tokens"}, {"Audit", "/ui/audit", "log"}, {"Settings", "/ui/settings", "webhooks backups host"},
 }
 

@@ -44,6 +44,7 @@ type runBody struct {
 	Events     []eventRow
 	Newest     uint64 // sequence after the newest event shown
 	More       bool   // there are older events
+	Steps      []step // to a first run
 }
 
 // Over reports whether the run has ended.
@@ -229,6 +230,9 @@ func (u *runUI) showRun(c *fiber.Ctx) error {
 	}
 	if len(b.Events) > 0 {
 		b.Newest = b.Events[0].Sequence + 1
+	}
+	if b.Steps, err = u.firstRun(c, r); err != nil {
+		return err
 	}
 	return u.show(c, "run", content{Title: "Run of " + string(r.ConnectionID), Nav: "runs",
 		Live: "/ui/runs/" + string(r.ID) + "/live", Body: b})

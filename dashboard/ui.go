@@ -59,7 +59,7 @@ func New(o Options) (*UI, error) {
 		&inboxUI{f, h},
 		&runUI{f, h, s, h, h, h},
 		&connectionUI{f, h, h, h, h, h, h, s, s},
-		&grantUI{f, h, h},
+		&grantUI{f, h, h, h},
 		&scheduleUI{f, h, h},
 		&dataUI{f, h, s},
 		&recordUI{f, h, s, h},

@@ -228,6 +228,16 @@ type fake struct {
 	destinations []host.Destination
 	added        host.NewDestination
 	assistants   assistants
+	folder       host.Folder
+	listed       string // that was asked for
+}
+
+func (f *fake) Folder(_ context.Context, path string) (host.Folder, error) {
+	f.listed = path
+	if path == "/refused" {
+		return host.Folder{}, host.Invalid("at", "directory_refused", "no connector may see this directory")
+	}
+	return f.folder, nil
 }
 
 func (f *fake) Tables(context.Context, []store.ConnectionID) ([]host.Table, error) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -46,6 +47,8 @@ func (u *frame) words() template.FuncMap {
 		"every":    intervalCount,
 		"unit":     intervalUnit,
 		"longest":  longest,
+		"asks":     asksOf,
+		"below":    filepath.Join,
 		"share":    share,
 	}
 }

@@ -46,6 +46,7 @@ type Connector struct {
 	Description  string          `json:"description,omitempty"`
 	Manifest     json.RawMessage `json:"manifest"`
 	Requested    RequestedByAll  `json:"requested"`
+	Words        []string        `json:"words"` // what it asks for, in sentences
 	ABI          ABI             `json:"abi"`
 	Source       Source          `json:"source"`
 	Signature    Signature       `json:"signature"`

@@ -19,6 +19,7 @@ type Host interface {
 	Connectors   // install, inspect and remove connectors
 	Connections  // configure connectors
 	Grants       // approve what connections may do
+	Folders      // look for a directory to approve
 	State        // cursors and marks that runs leave behind
 	Secrets      // set and remove secrets
 	Schedules    // run connections automatically

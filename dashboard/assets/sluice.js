@@ -198,9 +198,28 @@
     first?.focus();
     if (!fields.length || placed < fields.length) failed(form, problem.message || 'The host did not answer as expected.');
   };
+  // How far an upload is, and what is done with it then.
+  const sending = (xhr, elt) => {
+    const then = elt.closest('[data-progress]')?.dataset.progress;
+    const box = then && $('.sending', formOf(elt));
+    if (!box) return;
+    const [bar, text] = [$('progress', box), $('span', box)];
+    xhr.upload.addEventListener('progress', (p) => {
+      if (p.total) bar.value = Math.floor(100 * p.loaded / p.total);
+      text.textContent = 'It is being sent…';
+      box.hidden = false;
+    });
+    xhr.upload.addEventListener('load', () => {
+      bar.removeAttribute('value');
+      text.textContent = `${then}…`;
+      box.hidden = false;
+    });
+    xhr.addEventListener('loadend', () => { box.hidden = true; });
+  };
   // The form may be gone when the answer comes: then no event of it gets here.
   document.addEventListener('htmx:beforeSend', (e) => {
     const { xhr, elt } = e.detail;
+    sending(xhr, elt);
     xhr.addEventListener('load', () => { if (xhr.status >= 400) refused(xhr, elt); });
   });
   document.addEventListener('htmx:sendError', (e) => failed(formOf(e.detail.elt), 'Sluice cannot be reached. Nothing was changed; try again.'));
@@ -443,6 +462,20 @@
     if (!link || !drawer?.showModal || !window.htmx || e.ctrlKey || e.metaKey || e.shiftKey || e.button) return;
     e.preventDefault();
     htmx.ajax('GET', link.dataset.drawer, { target: '#drawer' }).then(() => { if (!drawer.open) drawer.showModal(); });
+  });
+  // A folder of the host's machine, for the field beside the button.
+  let field = null;
+  document.addEventListener('click', (e) => {
+    const dialog = $('#folders');
+    const [choose, take] = [e.target.closest?.('[data-folder]'), e.target.closest?.('[data-folder-take]')];
+    if (choose && dialog && window.htmx) {
+      field = all('input', choose.form).find((x) => x.name === choose.dataset.folder);
+      htmx.ajax('GET', `/ui/folders?at=${encodeURIComponent(field.value.trim())}`, { target: '#folders' }).then(() => { if (!dialog.open) dialog.showModal(); });
+    } else if (take && field) {
+      field.value = take.dataset.folderTake;
+      dialog.close();
+      field.focus();
+    }
   });
   document.addEventListener('change', (e) => {
     const most = Number(e.target.dataset?.most);

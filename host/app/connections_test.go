@@ -491,7 +491,7 @@ func TestServerOfTheOwner(t *testing.T) {
 	if _, err := s.GrantConnection(host.As(t.Context(), somebody), "dav", host.GrantTerms{}); err != nil {
 		t.Fatal(err)
 	}
-	send := "have password sent to owner (header:authorization)"
+	send := "have password sent to the server that you name (header:authorization)"
 	if asked, err := s.Requested(t.Context(), "dav"); err != nil || !slices.Contains(asked.Missing, send) || asked.Secrets[0].Destinations[0].Origin != "owner" {
 		t.Errorf("%+v, %v", asked, err)
 	}

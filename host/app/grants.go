@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/filesystem"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -21,7 +22,22 @@ type grants struct {
 	workflows   *workflows
 }
 
-var _ host.Grants = (*grants)(nil)
+var (
+	_ host.Grants  = (*grants)(nil)
+	_ host.Folders = (*grants)(nil)
+)
+
+// Folder implements host.Folders.
+func (gs *grants) Folder(_ context.Context, path string) (host.Folder, error) {
+	f, err := filesystem.Folder(path, gs.DataDir)
+	switch {
+	case errors.Is(err, filesystem.ErrRefused):
+		return f, invalid("at", "directory_refused", "no connector may see this directory, nor anything in it")
+	case err != nil:
+		return f, invalid("at", "directory_missing", "want the absolute path of a directory that exists and can be read")
+	}
+	return f, nil
+}
 
 // GrantConnection implements host.Grants. It also records that the owner approved the installed
 // version of the connector.

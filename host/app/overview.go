@@ -66,7 +66,7 @@ func (v *overview) connector(ctx context.Context, k store.Connector) (host.Conne
 		ConnectorID: string(k.ID), Name: k.Name, Version: k.Version, ModuleDigest: string(k.Digest), DisplayName: k.DisplayName,
 		Manifest: k.Manifest, ABI: abiOf(k), Source: host.Source{Type: k.Source}, Signature: host.Signature{Status: "unsigned"},
 		Size: k.Size, InstalledAt: k.InstalledAt, InstalledBy: k.InstalledBy, IsDefault: true, Revision: max(k.Revision, 1),
-		Warnings: warnings(k), Conformance: k.Conformance, Connections: []host.ConnectionRef{},
+		Warnings: warnings(k), Conformance: k.Conformance, Connections: []host.ConnectionRef{}, Words: []string{},
 		Requested: host.RequestedByAll{Bindings: map[string]host.RequestedBinding{}, Secrets: []string{}, Streams: []string{}, InteractionKinds: []string{}},
 	}
 	if k.Source == "" {
@@ -82,7 +82,7 @@ func (v *overview) connector(ctx context.Context, k store.Connector) (host.Conne
 		out.Signature = host.Signature{Status: "verified", Signer: k.Signer.Key}
 	}
 	if m := v.manifest(k); m != nil {
-		out.Requested, out.Description = requestedBy(m), described(m)
+		out.Requested, out.Description, out.Words = requestedBy(m), described(m), words(Wants(m))
 	}
 	for _, c := range v.connections {
 		if of, ok := v.connectorOf(c); !ok || of.ID != k.ID || of.Bundled != k.Bundled {

@@ -85,8 +85,11 @@ func refusal(real, dataDir string) string {
 		}
 	}
 	for _, d := range homes() {
-		if within(d, real) {
-			return "is or contains the home " + d
+		switch {
+		case same(d, real):
+			return "is the home " + d
+		case within(d, real):
+			return "contains the home " + d
 		}
 	}
 	if dataDir == "" {

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
@@ -168,7 +166,7 @@ func checkMount(asked []abi.MountRequest, w host.Mount, path string) error {
 		return host.Invalid(path+".mode", "value_unknown", "want ro or rw")
 	case w.Mode == "rw" && !asked[i].Writable:
 		return host.NotRequested(path + ".mode")
-	case len(p) > maxHostPath || !filepath.IsAbs(p) || filepath.Clean(w.HostPath) != w.HostPath || strings.ContainsRune(p, 0) || !utf8.ValidString(p):
+	case !plainPath(p) || filepath.Clean(w.HostPath) != w.HostPath:
 		return host.Invalid(path+".hostPath", "path", "want the absolute path of a directory, or one that begins with ~/, without dots and doubled slashes")
 	}
 	return nil

@@ -33,6 +33,9 @@ func Of(kind, name, to string) Want {
 	case Secret:
 		w.Words = strings.TrimSpace("use the secret " + name + " " + to)
 	case Send:
+		if rest, left := strings.CutPrefix(to, abi.OwnerOrigin); left {
+			to = "the server that you name" + rest
+		}
 		w.Words = "have " + name + " sent to " + to
 	case Obtain:
 		w.Words = "have " + name + " obtained " + to

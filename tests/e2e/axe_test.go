@@ -40,7 +40,7 @@ func TestAccessible(t *testing.T) {
 			}
 		}
 	}
-	for _, path := range []string{"/ui/", "/ui/inbox", "/ui/records", "/ui/connections/new"} { // nothing there yet
+	for _, path := range []string{"/ui/", "/ui/inbox", "/ui/records", "/ui/connectors"} { // nothing there yet
 		check(path, "light")
 	}
 	install(t, h.Client, "tests/e2e/guest")
@@ -56,7 +56,7 @@ func TestAccessible(t *testing.T) {
 	if _, err := h.TCP(t.Context()); err != nil { // a key, to be listed
 		t.Fatal(err)
 	}
-	pages := []string{"/ui/", "/ui/inbox", "/ui/runs", "/ui/runs/" + string(asking), "/ui/runs/" + string(failed), "/ui/connections/new?connector=steps",
+	pages := []string{"/ui/", "/ui/inbox", "/ui/runs", "/ui/runs/" + string(asking), "/ui/runs/" + string(failed), "/ui/connectors/steps/connect",
 		"/ui/connections/one", "/ui/connections/one/grant", "/ui/records?connection=one&stream=items", "/ui/record?connection=one&stream=items&key=0-000000001",
 		"/ui/connectors", "/ui/connectors/steps", "/ui/schedules", "/ui/keys", "/ui/audit", "/ui/settings", "/ui/login", "/ui/runs/run_none"}
 	for scheme, rules := range map[string][]string{"light": nil, "dark": {"color-contrast"}} { // a scheme changes colours only

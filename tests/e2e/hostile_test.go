@@ -63,7 +63,7 @@ func TestPayloads(t *testing.T) {
 	if _, err := h.Do(t.Context(), "GET", "/v1/connections/hostile/streams/items/records?limit=200", nil, &page); err != nil || len(page.Data) != len(payload.All()) {
 		t.Fatalf("%d records, %v", len(page.Data), err)
 	}
-	pages := []string{"/ui/", "/ui/inbox", "/ui/runs", "/ui/connectors", "/ui/connectors/hostile", "/ui/connections/new?connector=hostile", "/ui/connections/hostile",
+	pages := []string{"/ui/", "/ui/inbox", "/ui/runs", "/ui/connectors", "/ui/connectors/hostile", "/ui/connectors/hostile/connect", "/ui/connections/hostile",
 		"/ui/connections/hostile/grant", "/ui/schedules", "/ui/audit", "/ui/settings", "/ui/runs/" + string(id), "/ui/records?connection=hostile&stream=items&limit=200"}
 	for i := 0; i < len(page.Data); i += 9 {
 		pages = append(pages, "/ui/record?connection=hostile&stream=items&key="+escaped(page.Data[i].Key), "/ui/records?connection=hostile&stream=items&find="+escaped(page.Data[i].Key))

@@ -46,9 +46,7 @@ func TestJourney(t *testing.T) {
 	b.sees("What this is")
 	b.shot("inspected")
 	b.click(`#inspection button.primary`)
-	b.until(`location.pathname === "/ui/connectors/ask" || document.body.innerText.includes("Ask me anything")`)
-
-	b.open("/ui/connections/new?connector=ask")
+	b.until(`location.pathname === "/ui/connectors/ask/connect" && document.querySelector("input[name=connectionId]") !== null`)
 	eval[any](b, `document.querySelector("input[name=connectionId]").closest("details").open = true`)
 	b.do(chromedp.SendKeys(chromedp.CSS(`input[name=connectionId]`), "mine"))
 	b.click(`form[hx-post="/ui/connections"] button.primary`)
@@ -57,16 +55,18 @@ func TestJourney(t *testing.T) {
 	eval[any](b, `document.querySelectorAll("form.fields input[type=checkbox]:not([name=single])").forEach((x) => { if (!x.checked) x.click() })`)
 	b.shot("grant")
 	b.click(`form[hx-post="/ui/connections/mine/grant"] button.primary`)
-	b.until(`location.pathname === "/ui/connections/mine"`)
+	b.until(`location.pathname === "/ui/connections/mine/start"`)
+	b.sees("Run it for the first time")
+	b.shot("start")
 	ask := `{"ask":[{"kind":"otp","message":"Enter the code"},{"kind":"clarification","message":"Which?","choices":["spring","autumn"]}]}`
 	if _, err := h.Do(t.Context(), "PATCH", "/v1/connections/mine", host.ChangeConnection{Settings: []byte(ask)}, nil); err != nil {
 		t.Fatal(err)
 	}
 
 	// A run and its question; the page is reloaded in between.
-	b.open("/ui/connections/mine")
 	b.click(`form[hx-post="/ui/runs"] button.primary`)
 	id := b.runOf()
+	b.sees("First run")
 	b.until(`document.querySelector("#asks input[name='f.code']") !== null`)
 	b.do(chromedp.Reload())
 	b.until(`document.querySelector("#asks input[name='f.code']") !== null`)
@@ -177,4 +177,59 @@ func TestScheduleEdit(t *testing.T) {
 	}
 	b.shot("paused")
 	b.clean("the schedule")
+}
+
+// TestFirstFolder gives a connector a directory that is chosen, not typed, and goes back on
+// the way: each step shows what there is.
+func TestFirstFolder(t *testing.T) {
+	h, _ := open(t, tempDir(t))
+	install(t, h.Client, "examples/ical")
+	home := tempDir(t)
+	t.Setenv("HOME", home)
+	folder := filepath.Join(home, "my <b>calendars & more")
+	if err := os.MkdirAll(filepath.Join(folder, "old"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	event := "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:x\r\nBEGIN:VEVENT\r\nUID:1\r\nDTSTAMP:20260101T000000Z\r\nDTSTART:20260101T100000Z\r\nSUMMARY:Tea\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n"
+	if err := os.WriteFile(filepath.Join(folder, "a.ics"), []byte(event), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b := signIn(t, h, false)
+	b.open("/ui/")
+	b.click(`nav a[href="/ui/connectors"]`)
+	b.sees("Read the directory calendars")
+	looked(t, b, "gallery")
+	b.click(`a[href="/ui/connectors/ical/connect"]`)
+	b.until(`document.querySelector("input[name=displayName]") !== null`)
+	looked(t, b, "review")
+	b.do(chromedp.SendKeys(chromedp.CSS(`input[name=displayName]`), "Mine"))
+	b.click(`form[hx-post="/ui/connections"] button.primary`)
+	b.until(`location.pathname === "/ui/connections/ical/grant"`)
+	b.do(chromedp.NavigateBack())
+	b.until(`location.pathname === "/ui/connectors/ical/connect"`)
+	b.click(`a[href="/ui/connections/ical/start"]`) // nothing is made twice
+	b.sees("Decide what it may do")
+	b.click(`a.primary[href="/ui/connections/ical/grant"]`)
+	b.click(`[data-folder]`)
+	b.until(`document.querySelector("#folders").open`)
+	b.sees("my <b>calendars & more")
+	looked(t, b, "folders")
+	if eval[bool](b, `document.querySelector("[data-folder-take]").disabled`) != true {
+		t.Error("the home can be chosen")
+	}
+	b.click(`.folders button`)
+	b.until(`document.querySelector("[data-folder-take]").dataset.folderTake.endsWith("& more")`)
+	b.click(`[data-folder-take]`)
+	b.until(`!document.querySelector("#folders").open`)
+	looked(t, b, "grant")
+	b.click(`form[hx-post$="/grant"] button.primary`)
+	b.until(`location.pathname === "/ui/connections/ical/start"`)
+	looked(t, b, "start")
+	b.click(`form[hx-post="/ui/runs"] button.primary`)
+	id := b.runOf()
+	if s, err := h.Wait(soon(t), id, served.Over); err != nil || s.Status != timeline.Completed {
+		t.Errorf("%+v %v", s.Status, err)
+	}
+	b.sees("and has all that there was")
+	b.clean("the first folder")
 }

@@ -66,14 +66,14 @@ func TestSignedOut(t *testing.T) {
 		return l.PlainURL
 	}
 	shown := `!document.querySelector("#signedout").hidden`
-	b.open("/ui/connections/new?connector=steps")
+	b.open("/ui/connectors/steps/connect")
 	b.do(chromedp.SendKeys(chromedp.CSS(form+` input[name=displayName]`), "My steps"))
 	eval[any](b, `document.querySelector('[name="s.steps"]').value = '[{"do":"emit"}]'`)
 	out()
 	b.click(form + ` button.primary`)
 	b.until(shown)
 	b.shot("signed-out")
-	if got := eval[string](b, `location.pathname + " " + document.querySelector("[name=displayName]").value`); got != "/ui/connections/new My steps" {
+	if got := eval[string](b, `location.pathname + " " + document.querySelector("[name=displayName]").value`); got != "/ui/connectors/steps/connect My steps" {
 		t.Errorf("the page is %s", got)
 	}
 	other := b.beside()
@@ -251,7 +251,7 @@ func TestTouch(t *testing.T) {
 	over := ended(t, h.Client, "two")
 	b := signIn(t, h, false)
 	b.phone()
-	for i, path := range []string{"/ui/", "/ui/inbox", "/ui/runs", "/ui/runs/" + string(asking), "/ui/runs/" + string(over), "/ui/connections/new?connector=steps", "/ui/connections/one",
+	for i, path := range []string{"/ui/", "/ui/inbox", "/ui/runs", "/ui/runs/" + string(asking), "/ui/runs/" + string(over), "/ui/connectors/steps/connect", "/ui/connections/one",
 		"/ui/connections/one/grant", "/ui/data", "/ui/data/sql?sql=SELECT+1", "/ui/data/destinations", "/ui/records?connection=two&stream=items", "/ui/record?connection=two&stream=items&key=0-000000001", "/ui/connectors",
 		"/ui/connectors/steps", "/ui/schedules", "/ui/keys", "/ui/audit", "/ui/settings", "/ui/nope"} {
 		b.media([]string{"light", "dark"}[i%2])
