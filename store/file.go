@@ -69,7 +69,8 @@ type FileUsage struct {
 // and what it holds
 // are one commit (Batch.Hold, Commit.Files). A driver may be without them: FilesOf.
 type Files interface {
-	// StageFile begins a content for a record of a connection. ErrNoSpace.
+	// StageFile begins a content for a record of a connection; ctx is that of all its writes.
+	// ErrNoSpace.
 	StageFile(ctx context.Context, connection ConnectionID) (StagedFile, error)
 	// OpenFile opens a content; ErrNotFound. What is read is checked before it is handed
 	// out: *DamageError. The caller closes it; one that is erased meanwhile may be read to
@@ -102,7 +103,7 @@ type FileContent interface {
 }
 
 // ErrNoFiles is the error of a store whose driver keeps no files.
-var ErrNoFiles = errors.New("this store keeps no files; the embedded one does")
+var ErrNoFiles = errors.New("this store keeps no files")
 
 // FilesOf returns what s keeps beside records; ErrNoFiles where its driver keeps none.
 func FilesOf(s any) (Files, error) {

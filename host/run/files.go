@@ -197,7 +197,7 @@ func (f *files) begin(ctx context.Context, q abi.Attach, protected *redact.Watch
 		}
 		f.before = int64(u.Bytes)
 	}
-	to, err := f.kept.StageFile(ctx, f.plan.Connection.ID)
+	to, err := f.kept.StageFile(f.ctx, f.plan.Connection.ID)
 	if err != nil {
 		return nil, err
 	}

@@ -22,6 +22,7 @@ type group struct {
 	next, commits int64 // of the run, before the group
 	number, week  int64
 	permit        []byte // the grant of the connection
+	removes       bool   // contents were erased, perhaps
 	known
 	lane *lane
 }
@@ -36,6 +37,9 @@ func (s *Store) commitAll(l *lane, items []*item) error {
 	}
 	l.commits, l.known = g.commits+int64(len(items)), g.known
 	l.ended = l.ended || items[len(items)-1].commit.End
+	if g.removes {
+		s.contents.changed()
+	}
 	if g.events() > 0 {
 		s.Wake(map[store.RunID]bool{g.lease.RunID: true})
 	}
@@ -51,7 +55,7 @@ func (g *group) events() (n int) {
 
 // fence queues what begins every commit: the lease moves on, if it is the current one.
 func (g *group) fence(b *pgx.Batch) {
-	g.number, g.permit = 0, nil
+	g.number, g.permit, g.removes = 0, nil, false
 	g.s.lock("connection", string(g.lease.ConnectionID)).shared(b)
 	b.Queue(`update lease set commits = commits + $4, next = next + $5 where connection = $1 and run = $2 and fence = $3
 		returning next - $5, commits - $4, number, week`,
@@ -79,7 +83,7 @@ func (g *group) apply(ctx context.Context, t *tx) error {
 	if g.lane.commits >= 0 && g.lane.commits != g.commits {
 		return &store.SinkError{Code: "engine_rolled_back", Err: ErrRolledBack}
 	}
-	g.known = known{g.lane.heap, maps.Clone(g.lane.streams)}
+	g.known = known{g.lane.heap, maps.Clone(g.lane.streams), g.lane.loose}
 	next := g.next
 	for _, it := range g.items {
 		if err := g.one(ctx, t, it, next); err != nil {
@@ -117,14 +121,18 @@ func (g *group) one(ctx context.Context, t *tx, it *item, next int64) error {
 	if err := g.admit(t, cm); err != nil {
 		return err
 	}
+	h := g.holding(t, cm)
 	it.ack = store.Ack{FirstSequence: uint64(next), RecordedAt: t.now} // #nosec G115 -- it counts up from 0
 	for _, b := range cm.Batches {
-		changed, err := g.ingest(ctx, t, b)
+		changed, err := g.ingest(ctx, t, b, h)
 		if err != nil {
 			return err
 		}
 		it.ack.Changed += changed
 		it.ack.Unchanged += b.Len() - changed
+	}
+	if err := h.settle(ctx); err != nil {
+		return err
 	}
 	b := &pgx.Batch{}
 	if err := g.queueState(b, cm); err != nil {
@@ -272,5 +280,6 @@ func (g *group) end(ctx context.Context, t *tx, next int64) error {
 	b.Queue("delete from question where run = $1", run)
 	b.Queue("delete from staged where run = $1", run)
 	b.Queue("delete from journal where run = $1", run)
+	g.erase(b, nil)
 	return t.SendBatch(ctx, b).Close()
 }

@@ -89,6 +89,7 @@ func (s *Store) DeleteConnection(ctx context.Context, id store.ConnectionID, era
 	})
 	if err == nil && erased {
 		s.drop(ctx)
+		s.contents.changed()
 	}
 	return err
 }

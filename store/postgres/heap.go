@@ -27,7 +27,7 @@ func (g *group) findHeap(ctx context.Context, t *tx) error {
 	if g.heap != 0 {
 		return nil
 	}
-	g.streams = make(map[store.Stream]int64)
+	g.streams = make(map[store.Stream]stream)
 	id := string(g.lease.ConnectionID)
 	err := t.QueryRow(ctx, "select number from heap where connection = $1 and not erased", id).Scan(&g.heap)
 	if !errors.Is(err, pgx.ErrNoRows) {
@@ -40,38 +40,52 @@ func (g *group) findHeap(ctx context.Context, t *tx) error {
 	return err
 }
 
-// findStream finds the number of a stream, and begins its counters where there are none.
-func (g *group) findStream(ctx context.Context, t *tx, name store.Stream) (number int64, err error) {
-	if number = g.streams[name]; number != 0 {
-		return number, nil
+// A stream is what a lane knows of one.
+type stream struct {
+	number int64
+	holds  bool // its records may hold files
+}
+
+// findStream finds a stream, and begins its counters where there are none. One that holds
+// files is marked for good.
+func (g *group) findStream(ctx context.Context, t *tx, name store.Stream, holds bool) (st stream, err error) {
+	if st = g.streams[name]; st.number != 0 && (st.holds || !holds) {
+		return st, nil
 	}
-	err = t.QueryRow(ctx, "select number from stream where heap = $1 and name = $2", g.heap, string(name)).Scan(&number)
+	err = t.QueryRow(ctx, "select number, holds from stream where heap = $1 and name = $2", g.heap, string(name)).Scan(&st.number, &st.holds)
 	if errors.Is(err, pgx.ErrNoRows) {
-		err = t.QueryRow(ctx, "insert into stream (heap, name) values ($1, $2) returning number", g.heap, string(name)).Scan(&number)
+		err = t.QueryRow(ctx, "insert into stream (heap, name) values ($1, $2) returning number", g.heap, string(name)).Scan(&st.number)
 	}
-	g.streams[name] = number
-	return number, err
+	if err == nil && holds && !st.holds {
+		st.holds = true
+		_, err = t.exec(ctx, "update stream set holds = true where number = $1", st.number)
+	}
+	g.streams[name] = st
+	return st, err
 }
 
 // tidyEvery is how often tables are dropped that could not be dropped at once.
 const tidyEvery = time.Minute
 
-// tidy drops the tables of what was erased: those that an earlier host left, and those that
-// views read.
+// tidy drops the tables and contents of what was erased: those that an earlier host left, and
+// those that were read.
 func (s *Store) tidy() {
 	again := time.NewTicker(tidyEvery)
 	defer again.Stop()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	s.drop(ctx)
+	s.remove(ctx)
 	for {
 		select {
 		case <-s.ending:
 			return
 		case <-again.C:
 		case <-s.views.left:
+		case <-s.contents.wake:
 		}
 		s.drop(ctx)
+		s.remove(ctx)
 	}
 }
 
@@ -88,6 +102,11 @@ func (s *Store) drop(ctx context.Context) {
 			}
 			if _, err = t.exec(ctx, fmt.Sprintf("drop table if exists records_%d", heap)); err == nil {
 				_, err = t.exec(ctx, "delete from stream where heap = $1", heap)
+			}
+			for _, sql := range []string{"delete from held where heap = $1", "delete from file where heap = $1", "update content set erased = true where heap = $1"} {
+				if err == nil {
+					_, err = t.exec(ctx, sql, heap)
+				}
 			}
 			if err == nil {
 				_, err = t.exec(ctx, "delete from heap where number = $1", heap)

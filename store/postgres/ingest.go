@@ -47,17 +47,18 @@ with input as (
   update TABLE r set version = base + n, emitted = c.emitted, ingested = $9, run = $7, sum = c.sum, flags = c.flags, data = c.data
   from changed c, counted where r.ctid = c.place
 )
-select count(*) from changed`
+select count(*), case when $10 then array_agg(at - 1 order by at) end from changed`
 
 // ingest lays one batch into the records of the connection.
-func (g *group) ingest(ctx context.Context, t *tx, b *store.Batch) (changed int, err error) {
+func (g *group) ingest(ctx context.Context, t *tx, b *store.Batch, h *holding) (changed int, err error) {
 	if b.Len() == 0 {
 		return 0, nil
 	}
 	if err := g.findHeap(ctx, t); err != nil {
 		return 0, err
 	}
-	stream, err := g.findStream(ctx, t, b.Stream)
+	_, holds := b.Holds()
+	stream, err := g.findStream(ctx, t, b.Stream, holds)
 	if err != nil {
 		return 0, err
 	}
@@ -65,12 +66,17 @@ func (g *group) ingest(ctx context.Context, t *tx, b *store.Batch) (changed int,
 	if err != nil {
 		return 0, err
 	}
+	base := 0
 	for _, part := range parts(b) {
-		n, err := g.lay(ctx, t, statement, stream, part)
+		n, kept, err := g.lay(ctx, t, statement, stream, part)
+		if err == nil && stream.holds {
+			err = h.part(ctx, b, part, base, kept)
+		}
 		if err != nil {
 			return 0, err
 		}
 		changed += n
+		base += len(part)
 	}
 	return changed, nil
 }
@@ -115,8 +121,9 @@ func (c *conn) prepareIngest(ctx context.Context, heap int64) (string, error) {
 }
 
 // lay runs the statement. Its arguments are laid out here, in one pass and without an
-// allocation for each record.
-func (g *group) lay(ctx context.Context, t *tx, statement string, stream int64, part []store.Change) (int, error) {
+// allocation for each record. Of a stream that holds files it says which changes changed
+// something.
+func (g *group) lay(ctx context.Context, t *tx, statement string, in stream, part []store.Change) (int, []int64, error) {
 	size := 0
 	for _, c := range part {
 		size += len(c.Key) + len(c.Data)
@@ -133,16 +140,23 @@ func (g *group) lay(ctx context.Context, t *tx, statement string, stream int64, 
 		flags = binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint32(flags, 2), flagsOf(c))
 	}
 	at := t.now.UnixMicro()
-	args := [][]byte{int8Arg(stream), keys, data, emitted, flags, sums, int8Arg(g.number), int8Arg(at - epoch2000), int8Arg(at)}
+	args := [][]byte{int8Arg(in.number), keys, data, emitted, flags, sums, int8Arg(g.number), int8Arg(at - epoch2000), int8Arg(at), {0}}
+	if in.holds {
+		args[len(args)-1][0] = 1
+	}
 	binaries := slices.Repeat([]int16{1}, len(args))
-	r := t.PgConn().ExecPrepared(ctx, statement, args, binaries, binaries[:1]).Read()
+	r := t.PgConn().ExecPrepared(ctx, statement, args, binaries, binaries[:2]).Read()
 	if r.Err != nil {
-		return 0, r.Err
+		return 0, nil, r.Err
 	}
 	if len(r.Rows) != 1 || len(r.Rows[0][0]) != 8 {
-		return 0, store.Corrupt("the database counted no changes")
+		return 0, nil, store.Corrupt("the database counted no changes")
 	}
-	return int(binary.BigEndian.Uint64(r.Rows[0][0])), nil // #nosec G115 -- at most len(part)
+	var kept []int64
+	if err := t.TypeMap().Scan(pgtype.Int8ArrayOID, pgtype.BinaryFormatCode, r.Rows[0][1], &kept); err != nil {
+		return 0, nil, err
+	}
+	return int(binary.BigEndian.Uint64(r.Rows[0][0])), kept, nil // #nosec G115 -- at most len(part)
 }
 
 // epoch2000 is where the server's times begin, in microseconds since 1970.

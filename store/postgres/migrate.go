@@ -13,7 +13,7 @@ var migrations embed.FS
 
 // newest is the version of the schema that this build makes. Migration N is
 // migrations/N.sql; a migration is never changed once it was released.
-const newest = 2
+const newest = 3
 
 // migrate brings the schema up to date, one transaction for each step. Whoever calls it holds
 // the lock of the host, so no other host is about it.

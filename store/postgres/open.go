@@ -28,6 +28,7 @@ func OpenURL(text string, o Options) (*Store, error) {
 	s.pool = newPool(a.config, a.opts.Pool)
 	s.submitted.init(s)
 	s.views.init()
+	s.contents.init()
 	ctx, cancel := context.WithTimeout(context.Background(), openTime)
 	defer cancel()
 	if err := s.open(ctx); err != nil {

@@ -29,6 +29,7 @@ type Store struct {
 
 	submitted submitted
 	views     views
+	contents  contents
 	weeks     sync.Map // week → true: its timeline has a table
 	store.Watchers
 	questions store.Sealer

@@ -52,7 +52,8 @@ type lane struct {
 // nothing is erased while the run is active.
 type known struct {
 	heap    int64 // 0 is not known
-	streams map[store.Stream]int64
+	streams map[store.Stream]stream
+	loose   int // files that the run let go, at most: some are held again
 }
 
 func (q *submitted) init(s *Store) {
@@ -65,6 +66,10 @@ func (s *Store) Submit(ctx context.Context, c *store.Commit) (*store.Receipt, er
 		return nil, err
 	}
 	receipt, settle := store.NewReceipt()
+	settle, err := s.stageable(c, settle)
+	if err != nil {
+		return nil, err
+	}
 	if err := s.submitted.push(ctx, &item{commit: c, settle: settle, bytes: commitBytes(c)}); err != nil {
 		return nil, err
 	}
@@ -216,6 +221,9 @@ func commitBytes(c *store.Commit) int64 {
 	}
 	for _, p := range c.Journal {
 		n += int64(len(p.Data)) + 256
+	}
+	for _, f := range c.Files {
+		n += int64(f.Memory()) + 512
 	}
 	if c.Run != nil {
 		n += int64(len(c.Run.Result)) + 1024

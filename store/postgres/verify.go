@@ -38,6 +38,9 @@ func (s *Store) recount(ctx context.Context, c *conn) error {
 			return err
 		}
 	}
+	if err := verifyFiles(ctx, c.Conn); err != nil {
+		return err
+	}
 	return verifyTimelines(ctx, c.Conn)
 }
 

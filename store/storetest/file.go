@@ -70,10 +70,6 @@ func (b *bench) usage(c store.ConnectionID) store.FileUsage {
 }
 
 func exerciseFiles(t *testing.T, d Driver) {
-	b := open(t, d)
-	if _, err := store.FilesOf(b.s); err != nil {
-		t.Skip(err)
-	}
 	small, large := []byte("short"), bytes.Repeat([]byte("0123456789abcdef"), 40_000)
 	t.Run("a record and what it holds are one commit", func(t *testing.T) {
 		b := open(t, d)
