@@ -200,7 +200,7 @@ func (cs *connections) ChangeConnection(ctx context.Context, id store.Connection
 				return host.Refuse("precondition_failed", "the connection was changed meanwhile").With("revision", now)
 			}
 			applyChange(c, q)
-			if q.Version != nil && len(Added(*c, &Loaded{Manifest: m})) == 0 {
+			if q.Version != nil && len(added(*c, m)) == 0 {
 				c.Manifest, c.Digest = k.Manifest, k.Digest
 			}
 			return nil

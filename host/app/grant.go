@@ -170,21 +170,29 @@ func takeAll(c *store.Connection) {
 // ErrNotApproved: nothing of that name is approved.
 var ErrNotApproved = errors.New("not approved")
 
-// Added is what a version of a connector asks for beyond the one that the owner of a
-// connection approved.
-func Added(c store.Connection, l *Loaded) []grant.Want {
-	if len(c.Manifest) == 0 {
+// Added is what a manifest asks for beyond the one that the owner of a connection
+// approved, which is empty where there is none, within the scope that was granted.
+func Added(approved, scope json.RawMessage, asked *abi.Manifest) []grant.Want {
+	if len(approved) == 0 {
 		return nil
 	}
-	approved, err := abi.ReadManifest(c.Manifest)
+	before, err := abi.ReadManifest(approved)
 	if err != nil { // it was valid when it was approved, by other rules
-		return Wants(l.Manifest)
+		return Wants(asked)
 	}
-	added := grant.Added(Kinds, approved, l.Manifest)
-	if c.Grant != nil && len(c.Grant.Scope) > 0 {
-		added = append(added, looser(c.Grant.Scope, approved, l.Manifest)...)
+	added := grant.Added(Kinds, before, asked)
+	if len(scope) > 0 {
+		added = append(added, looser(scope, before, asked)...)
 	}
 	return added
+}
+
+// added is Added for a connection as it is stored.
+func added(c store.Connection, asked *abi.Manifest) []grant.Want {
+	if c.Grant == nil {
+		return Added(c.Manifest, nil, asked)
+	}
+	return Added(c.Manifest, c.Grant.Scope, asked)
 }
 
 // looser is what a grant's scope would let through under another manifest: the fields that are
@@ -219,7 +227,7 @@ func (gs *grantStore) pin(ctx context.Context, c store.Connection, l *Loaded, ac
 		return c, nil // a grant that cannot be used refuses the start before anything else does
 	}
 	adopt := func(c *store.Connection) error {
-		if added := Added(*c, l); len(added) > 0 && !accepted {
+		if added := added(*c, l.Manifest); len(added) > 0 && !accepted {
 			return asksMore(c.ID, l, added)
 		}
 		c.Manifest, c.Digest = l.Manifest.Raw, l.Connector.Digest

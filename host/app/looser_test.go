@@ -40,7 +40,7 @@ func TestLooser(t *testing.T) {
 		}
 		conn := store.Connection{Manifest: []byte(v1), Grant: &store.Grant{Scope: []byte(c.scope)}}
 		var got []string
-		for _, w := range Added(conn, &Loaded{Manifest: m}) {
+		for _, w := range added(conn, m) {
 			got = append(got, w.String())
 		}
 		if want := []string{c.want}; c.want != "" && !slices.Equal(got, want) || c.want == "" && got != nil {

@@ -104,7 +104,7 @@ func requestedStream(m *abi.Manifest, st abi.StreamSpec) host.RequestedStream {
 
 // missing are the wants of a manifest that the connection was not given.
 func (v *snapshot) missing(c store.Connection, m *abi.Manifest) []grant.Want {
-	added := Added(c, &Loaded{Manifest: m})
+	added := added(c, m)
 	usable := c.Grant.Fault(time.Now()) == ""
 	lacking := map[grant.Want]bool{}
 	for _, a := range Kinds.Asks(m, c.Approved) {

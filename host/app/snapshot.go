@@ -127,7 +127,7 @@ func (v *snapshot) notReady(ctx context.Context, c store.Connection) []string {
 		}
 	}
 	if m != nil {
-		if !sameJSON(c.Manifest, k.Manifest) && len(Added(c, &Loaded{Manifest: m})) > 0 {
+		if !sameJSON(c.Manifest, k.Manifest) && len(added(c, m)) > 0 {
 			add("binding_not_approved")
 		}
 		for _, r := range run.Faults(ctx, v.from.Store, v.input(c, k, m)) {

@@ -81,11 +81,8 @@ func goesTo(d abi.FieldDelivery) string {
 }
 
 // requests are the bindings, in name order, then the secrets, in plain words.
-// conn is the connection that they are for, nil for none.
-func requests(m *abi.Manifest, conn *store.Connection) []request {
-	if conn == nil {
-		conn = &store.Connection{}
-	}
+// a is what is approved of them.
+func requests(m *abi.Manifest, a store.Approved) []request {
 	var out []request
 	for _, name := range sortedNames(m.Bindings) {
 		b := m.Bindings[name]
@@ -95,8 +92,8 @@ func requests(m *abi.Manifest, conn *store.Connection) []request {
 		k, known := app.Kinds.Of(name)
 		switch {
 		case known:
-			for _, a := range k.Asks(m, conn.Approved) {
-				one(a.Words, a.Granted, a.Flag)
+			for _, ask := range k.Asks(m, a) {
+				one(ask.Words, ask.Granted, ask.Flag)
 			}
 		case name == abi.BindingInteractive:
 			one("ask you "+orNone(m.HumanKinds), "when somebody is there to ask; you decide each answer", "")
@@ -105,8 +102,8 @@ func requests(m *abi.Manifest, conn *store.Connection) []request {
 		}
 	}
 	for _, s := range run.SecretFields(m) {
-		out = append(out, tokenRequests(m, s, conn.Approved)...)
-		out = append(out, secretRequest(m, s, conn.Approved))
+		out = append(out, tokenRequests(m, s, a)...)
+		out = append(out, secretRequest(m, s, a))
 	}
 	if m.Sluice != nil {
 		for _, t := range m.Sluice.SessionTokens {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -83,7 +84,7 @@ func (c answerCommands) doAnswer(ctx context.Context, arg string, f *runFlags) e
 // was started since.
 func (c answerCommands) asking(ctx context.Context, k *client.Client, arg string) (timeline.Snapshot, error) {
 	if arg != "last" {
-		return findRun(ctx, served{k}, arg)
+		return findRun(ctx, k, arg)
 	}
 	items, err := k.Waiting(ctx, "")
 	if err != nil {
@@ -98,7 +99,7 @@ func (c answerCommands) asking(ctx context.Context, k *client.Client, arg string
 	if newest == "" {
 		return timeline.Snapshot{}, usagef("no run waits for an answer")
 	}
-	return served{k}.Run(ctx, newest)
+	return k.Run(ctx, newest)
 }
 
 // question is what a run waits with: the one of that id, or the only one there is
@@ -115,7 +116,7 @@ func question(ctx context.Context, k *client.Client, id store.RunID, interaction
 		return nil, nil
 	}
 	a, err := k.Assistance(ctx, items[i].AssistanceID)
-	if client.IsNotFound(err) || err == nil && a.Status != timeline.ItemOpen {
+	if errors.Is(err, store.ErrNotFound) || err == nil && a.Status != timeline.ItemOpen {
 		return nil, nil // it was closed meanwhile
 	}
 	if err != nil {

@@ -22,9 +22,9 @@ func (c *command) approval() approval { return approval{c} }
 
 // approve fills in what the owner gives a run: by flags, by --yes, and by answers on
 // the terminal. known is the connection, the zero Connection if there is none.
-func (c approval) approve(ctx context.Context, to served, known store.Connection, q *app.RunRequest, f *runFlags) error {
+func (c approval) approve(ctx context.Context, to *client.Client, known host.Connection, q *app.RunRequest, f *runFlags) error {
 	var doubts []string
-	if l := q.Connector; l.Wasm != nil && known.Digest != l.Connector.Digest {
+	if l := q.Connector; l.Wasm != nil && known.ModuleDigest != string(l.Connector.Digest) {
 		q := host.InstallConnector{Module: l.Wasm}
 		if l.Module.Manifest == nil {
 			q.Manifest = l.Manifest.Raw
@@ -44,14 +44,14 @@ func (c approval) approve(ctx context.Context, to served, known store.Connection
 		}
 	}
 	q.Accepted = c.accept(known, q.Connector, doubts, f)
-	_, err := c.bindings(to.Client, bindingsOf(known), q, f)
+	_, err := c.bindings(to, known, q, f)
 	return err
 }
 
 // approveKinds adds what the owner approves of bindings: what flags give, what --yes or an
 // answer on the terminal agrees to, and what is named there. A replay reaches no server
 // and asks for nothing.
-func (c approval) approveKinds(known store.Connection, q *app.RunRequest, f *runFlags, dataDir string, remote bool) (err error) {
+func (c approval) approveKinds(known host.Connection, q *app.RunRequest, f *runFlags, dataDir string, remote bool) (err error) {
 	for _, k := range app.Kinds {
 		if err := c.approveKind(k, known, q, f, dataDir, remote); err != nil {
 			return err
@@ -61,14 +61,14 @@ func (c approval) approveKinds(known store.Connection, q *app.RunRequest, f *run
 	return err
 }
 
-func (c approval) approveKind(k binding.Kind, known store.Connection, q *app.RunRequest, f *runFlags, dataDir string, remote bool) error {
+func (c approval) approveKind(k binding.Kind, known host.Connection, q *app.RunRequest, f *runFlags, dataDir string, remote bool) error {
 	m := q.Connector.Manifest
 	given, err := k.Given(binding.Given{Manifest: m, Values: f.bindings.of(k), DataDir: dataDir, Remote: remote})
 	if err != nil {
 		return usage{err}
 	}
 	k.Merge(&q.Approved, given)
-	have := known.Approved
+	have := app.ApprovedBy(known.Bindings)
 	k.Merge(&have, q.Approved)
 	t, ok := c.terminal()
 	ask := ok && !f.yes && !f.noInteractive
@@ -124,9 +124,9 @@ func shownName(m *abi.Manifest) string {
 
 // accept asks about a version that wants more than the one that was approved, or
 // that the publisher did not sign.
-func (c approval) accept(known store.Connection, l *app.Loaded, doubts []string, f *runFlags) bool {
-	added := app.Added(known, l)
-	if known.Digest == l.Connector.Digest {
+func (c approval) accept(known host.Connection, l *app.Loaded, doubts []string, f *runFlags) bool {
+	added := app.Added(known.Manifest, scopeOf(known), l.Manifest)
+	if known.ModuleDigest == string(l.Connector.Digest) {
 		doubts = nil // it ran before
 	}
 	t, ok := c.terminal()
@@ -169,7 +169,7 @@ func (c approval) narrows(err error) bool {
 
 // plain are the secrets that the connector may see itself: those of --plain, and
 // those that the owner agrees to when asked. --yes does not agree.
-func (c approval) plain(known store.Connection, q *app.RunRequest, f *runFlags) ([]string, error) {
+func (c approval) plain(known host.Connection, q *app.RunRequest, f *runFlags) ([]string, error) {
 	m := q.Connector.Manifest
 	var open []string // secrets that the connector would see
 	for _, s := range run.SecretFields(m) {
@@ -188,7 +188,7 @@ func (c approval) plain(known store.Connection, q *app.RunRequest, f *runFlags) 
 	}
 	agreed := slices.Clone(f.plain)
 	for _, name := range open {
-		if slices.Contains(known.Approved.Plain, name) || slices.Contains(agreed, name) {
+		if slices.Contains(known.Bindings.PlainAcknowledged, name) || slices.Contains(agreed, name) {
 			continue
 		}
 		t.say("── %s would see the secret %s itself, and could pass it on to whatever it may reach", shownName(m), abi.Clean(name))

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/api/client"
+	"github.com/sluicehost/sluice/store"
 )
 
 // assistantCommands are sluice assistants and those below it.
@@ -176,8 +178,8 @@ func (c assistantCommands) list() *cobra.Command {
 		Use: "list", Short: "List assistants", Long: "Lists assistants, those that were revoked too, never a token. With --json: one array.",
 		Example: "  sluice assistants list", Args: args(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.reading(cmd.Context(), func(s served) error {
-				all, err := s.Client.Assistants(cmd.Context())
+			return c.reading(cmd.Context(), func(s *client.Client) error {
+				all, err := s.Assistants(cmd.Context())
 				if err != nil {
 					return err
 				}
@@ -214,8 +216,8 @@ func (c assistantCommands) one(verb, short, long string, do func(context.Context
 	return &cobra.Command{
 		Use: verb + " NAME", Short: short, Long: long, Example: "  sluice assistants " + verb + " notes", Args: args(1, 1, "the name of an assistant"),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			return c.reading(cmd.Context(), func(s served) error {
-				x, err := do(cmd.Context(), s.Client, a[0])
+			return c.reading(cmd.Context(), func(s *client.Client) error {
+				x, err := do(cmd.Context(), s, a[0])
 				if err != nil {
 					return noAssistant(err, a[0])
 				}
@@ -242,7 +244,7 @@ func (c assistantCommands) one(verb, short, long string, do func(context.Context
 }
 
 func noAssistant(err error, name string) error {
-	if client.IsNotFound(err) {
+	if errors.Is(err, store.ErrNotFound) {
 		return missingf("not_found", "there is no assistant %q; sluice assistants list lists them", abi.Clean(name))
 	}
 	return err
@@ -271,8 +273,8 @@ func (c assistantCommands) calls() *cobra.Command {
 			if limit < 1 || limit > 10_000 {
 				return usagef("--limit: want 1 to 10000")
 			}
-			return c.reading(cmd.Context(), func(s served) error {
-				calls, err := s.Client.AssistantCalls(cmd.Context(), a[0], 0, limit)
+			return c.reading(cmd.Context(), func(s *client.Client) error {
+				calls, err := s.AssistantCalls(cmd.Context(), a[0], 0, limit)
 				if err != nil {
 					return noAssistant(err, a[0])
 				}
@@ -302,9 +304,9 @@ func (c assistantCommands) decide(verb string, yes bool) *cobra.Command {
 		Long:    "Says " + word + " to a call of an assistant with --ask. sluice assistants calls lists those that\nwait. Nobody's yes is a no.",
 		Example: "  sluice assistants " + verb + " notes call_01J9ZKM3", Args: args(2, 2, "the name of an assistant and a call"),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			return c.reading(cmd.Context(), func(s served) error {
-				err := s.Client.DecideCall(cmd.Context(), a[0], a[1], yes)
-				if client.IsNotFound(err) {
+			return c.reading(cmd.Context(), func(s *client.Client) error {
+				err := s.DecideCall(cmd.Context(), a[0], a[1], yes)
+				if errors.Is(err, store.ErrNotFound) {
 					return missingf("not_found", "no such call waits; sluice assistants calls %s lists those that do", abi.Clean(a[0]))
 				}
 				if err == nil {

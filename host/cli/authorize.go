@@ -68,18 +68,18 @@ func (c secretCommands) doAuthorize(ctx context.Context, connector, name string,
 		q.Config = json.RawMessage(config)
 	}
 	return c.through(ctx, app.Options{NoSandbox: true}, func(k *client.Client) error {
-		return c.authorizeThrough(ctx, served{k}, connector, name, q, f)
+		return c.authorizeThrough(ctx, k, connector, name, q, f)
 	})
 }
 
 // authorizeThrough asks for what is missing, and has a host do it.
-func (c secretCommands) authorizeThrough(ctx context.Context, to served, connector, name string, q app.RunRequest, f *authorizeFlags) (err error) {
+func (c secretCommands) authorizeThrough(ctx context.Context, to *client.Client, connector, name string, q app.RunRequest, f *authorizeFlags) (err error) {
 	of := &runFlags{manifest: f.manifest}
 	if q.Connector, err = c.toRun(ctx, to, connector, of); err != nil {
 		return err
 	}
 	if q.Connector.Wasm == nil {
-		if _, err := to.connectorNamed(ctx, connector); err != nil {
+		if _, err := connectorNamed(ctx, to, connector); err != nil {
 			return err // the name of a connection would do for its connector, and not be meant
 		}
 	}
@@ -145,17 +145,17 @@ func (c secretCommands) explainAuthorization(m *abi.Manifest, o *abi.OAuth, name
 }
 
 // tokenHosts are those that the owner lets the tokens come from, as hosts are.
-func (c secretCommands) tokenHosts(ctx context.Context, to served, q app.RunRequest, o *abi.OAuth, f *authorizeFlags) ([]string, error) {
+func (c secretCommands) tokenHosts(ctx context.Context, to *client.Client, q app.RunRequest, o *abi.OAuth, f *authorizeFlags) ([]string, error) {
 	for _, text := range f.hosts {
 		if err := app.CheckHost(text); err != nil {
 			return nil, usagef("--allow-host: %w", err)
 		}
 	}
-	known, err := to.known(ctx, connectionOf(q))
+	known, err := known(ctx, to, connectionOf(q))
 	if err != nil {
 		return nil, err
 	}
-	wanted, err := app.WantedTokenHosts(o, slices.Concat(known.Approved.Hosts, f.hosts))
+	wanted, err := app.WantedTokenHosts(o, slices.Concat(app.ApprovedBy(known.Bindings).Hosts, f.hosts))
 	if err != nil || len(wanted) == 0 {
 		return f.hosts, err
 	}
@@ -173,7 +173,7 @@ func (c secretCommands) tokenHosts(ctx context.Context, to served, q app.RunRequ
 }
 
 // authorize shows what the owner has to do, and waits for it.
-func (c secretCommands) authorize(ctx context.Context, to served, a host.Authorization) (err error) {
+func (c secretCommands) authorize(ctx context.Context, to *client.Client, a host.Authorization) (err error) {
 	c.warnf("  as the client %s", abi.Clean(a.ClientID))
 	for shown := false; ; {
 		if a, err = to.Authorization(ctx, a.AuthorizationID, a.Status); err != nil {
@@ -208,7 +208,7 @@ func (c secretCommands) showPage(a host.Authorization) {
 }
 
 // giveUp ends an authorization. One that it does not reach ends by itself, a while later.
-func giveUp(ctx context.Context, to served, a host.Authorization) {
+func giveUp(ctx context.Context, to *client.Client, a host.Authorization) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	_ = to.CancelAuthorization(ctx, a.AuthorizationID)

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/api/client"
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/run"
@@ -109,12 +110,12 @@ func (r *checkReport) static(l *app.Loaded) {
 func (c checkCommands) try(ctx context.Context, report *checkReport, q app.RunRequest, f *runFlags) error {
 	c.store, c.url, c.keyFile, c.found = "memory:", "", "", nil
 	return c.alone(ctx, app.Options{Require: f.require}, func(_ *app.Host, k *client.Client) error {
-		return c.tryTwice(ctx, served{k}, report, q, f)
+		return c.tryTwice(ctx, k, report, q, f)
 	})
 }
 
-func (c checkCommands) tryTwice(ctx context.Context, to served, report *checkReport, q app.RunRequest, f *runFlags) error {
-	if err := c.approval().approve(ctx, to, store.Connection{}, &q, f); err != nil {
+func (c checkCommands) tryTwice(ctx context.Context, to *client.Client, report *checkReport, q app.RunRequest, f *runFlags) error {
+	if err := c.approval().approve(ctx, to, host.Connection{}, &q, f); err != nil {
 		return err
 	}
 	first, err := c.tryOnce(ctx, to, q, f, report, "first run")
@@ -135,7 +136,7 @@ func (c checkCommands) tryTwice(ctx context.Context, to served, report *checkRep
 
 // tryOnce does one run, all of whose records are checked against the manifest, and
 // reports on it.
-func (c checkCommands) tryOnce(ctx context.Context, to served, q app.RunRequest, f *runFlags, report *checkReport, name string) (*run.Result, error) {
+func (c checkCommands) tryOnce(ctx context.Context, to *client.Client, q app.RunRequest, f *runFlags, report *checkReport, name string) (*run.Result, error) {
 	start, err := c.start("", q, &tape{}, f)
 	if err != nil {
 		return nil, err
@@ -147,7 +148,7 @@ func (c checkCommands) tryOnce(ctx context.Context, to served, q app.RunRequest,
 	}
 	watch := &oddities{}
 	quiet := newProgress(newScreen(io.Discard), q.Connector.Manifest)
-	w := &watched{c: c.command, k: to.Client, run: started.RunID, owner: q.Owner, progress: quiet, also: watch.event}
+	w := &watched{c: c.command, k: to, run: started.RunID, owner: q.Owner, progress: quiet, also: watch.event}
 	result, err := w.toTheEnd(ctx)
 	if err != nil {
 		return nil, err

@@ -56,18 +56,18 @@ func (c connectCommands) doConnect(ctx context.Context, connector, name string, 
 	if err != nil {
 		return err
 	}
-	return c.reading(ctx, func(src served) error { return c.makeConnection(ctx, src.Client, connector, name, q, terms, f) })
+	return c.reading(ctx, func(src *client.Client) error { return c.makeConnection(ctx, src, connector, name, q, terms, f) })
 }
 
 func (c connectCommands) makeConnection(ctx context.Context, k *client.Client, connector, name string, q app.RunRequest, terms *host.GrantTerms, f *grantFlags) (err error) {
-	if q.Connector, err = (served{k}).loaded(ctx, connector); err != nil {
+	if q.Connector, err = loaded(ctx, k, connector); err != nil {
 		return err
 	}
 	if err := declared(q.Connector.Manifest, q.Secrets); err != nil {
 		return err
 	}
 	// What can be wrong with it is looked at before there is a connection.
-	wanted, err := c.approval().bindings(k, host.Bindings{}, &q, &f.runFlags)
+	wanted, err := c.approval().bindings(k, host.Connection{}, &q, &f.runFlags)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (c approval) showConnection(conn host.Connection, m *abi.Manifest) error {
 	if c.json {
 		return printJSON(c.out, conn)
 	}
-	c.showGrant(connectionFrom(conn), m)
+	c.showGrant(conn, m)
 	for _, code := range conn.NotReady {
 		c.warnf("It cannot run yet: %s.", abi.Clean(strings.ReplaceAll(code, "_", " ")))
 	}
@@ -107,9 +107,8 @@ func (c approval) showConnection(conn host.Connection, m *abi.Manifest) error {
 }
 
 // bindings are what a connection has, and what flags and the owner add.
-func (c approval) bindings(k *client.Client, have host.Bindings, q *app.RunRequest, f *runFlags) (host.Bindings, error) {
-	known := store.Connection{Approved: app.ApprovedBy(have)}
-	m := q.Connector.Manifest
+func (c approval) bindings(k *client.Client, known host.Connection, q *app.RunRequest, f *runFlags) (host.Bindings, error) {
+	have, m := known.Bindings, q.Connector.Manifest
 	var err error
 	if q.Approved.Destinations, err = destinations(m, f.secretsTo); err != nil {
 		return have, err

@@ -162,7 +162,7 @@ func (c exampleCommands) demoCollects(ctx context.Context, k *client.Client, roo
 	if err != nil {
 		return err
 	}
-	installed, err := (served{k}).loaded(ctx, connector)
+	installed, err := loaded(ctx, k, connector)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strconv"
@@ -131,8 +132,8 @@ func (c destinationCommands) list() *cobra.Command {
 		Use: "list", Short: "List destinations", Long: "Lists destinations, how they stand and what failed. With --json: one array.",
 		Example: "  sluice destination list", Args: args(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.reading(cmd.Context(), func(s served) error {
-				all, err := s.Client.Destinations(cmd.Context())
+			return c.reading(cmd.Context(), func(s *client.Client) error {
+				all, err := s.Destinations(cmd.Context())
 				if err != nil {
 					return err
 				}
@@ -165,8 +166,8 @@ func (c destinationCommands) one(verb, short, long string, do func(context.Conte
 	return &cobra.Command{
 		Use: verb + " NAME", Short: short, Long: long, Example: "  sluice destination " + verb + " here", Args: args(1, 1, "the name of a destination"),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			return c.reading(cmd.Context(), func(s served) error {
-				d, err := do(cmd.Context(), s.Client, a[0])
+			return c.reading(cmd.Context(), func(s *client.Client) error {
+				d, err := do(cmd.Context(), s, a[0])
 				if err != nil {
 					return missing(err, a[0])
 				}
@@ -181,7 +182,7 @@ func (c destinationCommands) one(verb, short, long string, do func(context.Conte
 
 // missing names a destination that there is not.
 func missing(err error, name string) error {
-	if client.IsNotFound(err) {
+	if errors.Is(err, store.ErrNotFound) {
 		return missingf("not_found", "there is no destination %q; sluice destination list lists them", abi.Clean(name))
 	}
 	return err
@@ -199,8 +200,8 @@ in anew. Versions that only a history has are lost.`,
 			if stream != "" && (!ok || connection == "" || name == "") {
 				return usagef("--stream %s: want CONNECTION/STREAM", abi.Clean(stream))
 			}
-			return c.reading(cmd.Context(), func(s served) error {
-				d, err := s.Client.RebuildDestination(cmd.Context(), a[0], store.ConnectionID(connection), store.Stream(name))
+			return c.reading(cmd.Context(), func(s *client.Client) error {
+				d, err := s.RebuildDestination(cmd.Context(), a[0], store.ConnectionID(connection), store.Stream(name))
 				if err != nil {
 					return missing(err, a[0])
 				}
@@ -217,8 +218,8 @@ func (c destinationCommands) remove() *cobra.Command {
 		Use: "remove NAME", Short: "Forget a destination; its tables stay", Long: "Forgets a destination. Its tables and files stay as they are.",
 		Example: "  sluice destination remove here", Args: args(1, 1, "the name of a destination"),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			return c.reading(cmd.Context(), func(s served) error {
-				if err := s.Client.RemoveDestination(cmd.Context(), a[0]); err != nil {
+			return c.reading(cmd.Context(), func(s *client.Client) error {
+				if err := s.RemoveDestination(cmd.Context(), a[0]); err != nil {
 					return missing(err, a[0])
 				}
 				c.warnf("Destination %s is forgotten. Its tables stay as they are.", a[0])

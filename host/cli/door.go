@@ -55,7 +55,7 @@ func (c *command) alone(ctx context.Context, o app.Options, do func(*app.Host, *
 }
 
 // reading gives a command what is stored. It makes no data directory.
-func (c *command) reading(ctx context.Context, do func(served) error) error {
+func (c *command) reading(ctx context.Context, do func(*client.Client) error) error {
 	k, err := c.running(ctx)
 	if err != nil {
 		return err
@@ -65,7 +65,7 @@ func (c *command) reading(ctx context.Context, do func(served) error) error {
 			return err
 		}
 	}
-	return c.through(ctx, app.Options{NoSandbox: true}, func(k *client.Client) error { return do(served{k}) })
+	return c.through(ctx, app.Options{NoSandbox: true}, do)
 }
 
 // storing gives a command a store to change. It makes the data directory.

@@ -58,15 +58,15 @@ func (c eventCommands) doEvents(ctx context.Context, arg string, f *eventFlags) 
 	case modes.Has(timeline.Values) && !f.follow:
 		return usagef("--mode values shows changes: it needs --follow")
 	}
-	return c.reading(ctx, func(src served) error {
+	return c.reading(ctx, func(src *client.Client) error {
 		r, err := findRun(ctx, src, arg)
 		if err != nil {
 			return err
 		}
 		if f.follow {
-			return c.followEvents(ctx, src.Client, r.RunID, f)
+			return c.followEvents(ctx, src, r.RunID, f)
 		}
-		return src.eachEvent(ctx, r.RunID, f.from, func(d timeline.Doc) error {
+		return src.Events(ctx, r.RunID, f.from, func(d timeline.Doc) error {
 			if row, _ := timeline.Lookup(d.Type); row.Modes&modes == 0 {
 				return nil
 			}

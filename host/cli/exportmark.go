@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/export"
 	"github.com/sluicehost/sluice/store"
@@ -23,11 +24,12 @@ type exportMark struct {
 }
 
 // readMark reads a mark, which is none yet where there is no file.
-func (c recordCommands) readMark(path string, conn store.Connection) (*exportMark, error) {
+func (c recordCommands) readMark(path string, conn host.Connection) (*exportMark, error) {
 	if path == "" {
 		return nil, nil
 	}
-	none := &exportMark{Connection: conn.ID, Since: conn.CreatedAt, Streams: map[store.Stream]uint64{}}
+	id := store.ConnectionID(conn.ConnectionID)
+	none := &exportMark{Connection: id, Since: conn.CreatedAt, Streams: map[store.Stream]uint64{}}
 	data, err := os.ReadFile(app.Home(path))
 	if errors.Is(err, fs.ErrNotExist) {
 		return none, nil
@@ -39,10 +41,10 @@ func (c recordCommands) readMark(path string, conn store.Connection) (*exportMar
 	switch {
 	case err != nil:
 		return nil, usagef("--since-mark %s: %w; remove it to export everything", path, err)
-	case m.Connection != conn.ID:
+	case m.Connection != id:
 		return nil, usagef("--since-mark %s: it is the mark of another connection, %q", path, m.Connection)
 	case !m.Since.Equal(conn.CreatedAt):
-		c.warnf("Connection %s was made anew since; everything is exported.", conn.ID)
+		c.warnf("Connection %s was made anew since; everything is exported.", id)
 		return none, nil
 	}
 	if m.Streams == nil {

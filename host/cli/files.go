@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/api/client"
 	"github.com/sluicehost/sluice/host/export"
 	"github.com/sluicehost/sluice/store"
 )
@@ -34,7 +35,7 @@ Each is checked against its digest.`,
 			if len(a) == 2 {
 				stream = a[1]
 			}
-			return c.reading(cmd.Context(), func(src served) error { return c.doFiles(cmd.Context(), src, a[0], stream, to) })
+			return c.reading(cmd.Context(), func(src *client.Client) error { return c.doFiles(cmd.Context(), src, a[0], stream, to) })
 		},
 	}
 	cmd.Flags().StringVar(&to, "to", "", "save them in `DIR`")
@@ -47,13 +48,14 @@ type savedFile struct {
 	SavedAs string `json:"savedAs,omitempty"`
 }
 
-func (c fileCommands) doFiles(ctx context.Context, src served, connection, stream, to string) error {
+func (c fileCommands) doFiles(ctx context.Context, src *client.Client, connection, stream, to string) error {
 	conn, err := findConnection(ctx, src, connection)
 	if err != nil {
 		return err
 	}
+	id := store.ConnectionID(conn.ConnectionID)
 	if stream != "" {
-		if _, err := findStreams(ctx, src, conn.ID, stream); err != nil {
+		if _, err := findStreams(ctx, src, id, stream); err != nil {
 			return err
 		}
 	}
@@ -65,7 +67,7 @@ func (c fileCommands) doFiles(ctx context.Context, src served, connection, strea
 	var rows [][]string
 	saved, present := 0, 0
 	dirs, names := map[string]string{}, map[string]bool{}
-	err = src.EachFile(ctx, conn.ID, store.Stream(stream), func(f host.File) error {
+	err = src.EachFile(ctx, id, store.Stream(stream), func(f host.File) error {
 		out := savedFile{File: f}
 		if to != "" {
 			dir := dirs[f.Stream]
@@ -74,7 +76,7 @@ func (c fileCommands) doFiles(ctx context.Context, src served, connection, strea
 				dirs[f.Stream] = dir
 			}
 			out.SavedAs = filepath.Join(to, dir, nameOf(f))
-			fresh, err := c.save(ctx, src, conn.ID, f, out.SavedAs)
+			fresh, err := c.save(ctx, src, id, f, out.SavedAs)
 			if err != nil {
 				return err
 			}
@@ -103,7 +105,7 @@ func (c fileCommands) doFiles(ctx context.Context, src served, connection, strea
 }
 
 // save writes one file, unless it is there, and reports whether it did.
-func (c fileCommands) save(ctx context.Context, src served, id store.ConnectionID, f host.File, path string) (bool, error) {
+func (c fileCommands) save(ctx context.Context, src *client.Client, id store.ConnectionID, f host.File, path string) (bool, error) {
 	if fi, err := os.Lstat(path); err == nil && fi.Mode().IsRegular() && fi.Size() == f.Size {
 		return false, nil
 	}

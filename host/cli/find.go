@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/api/client"
 	"github.com/sluicehost/sluice/host/timeline"
 	"github.com/sluicehost/sluice/store"
 )
@@ -15,7 +17,7 @@ import (
 const page = 100
 
 // findRun finds a run by id, by the beginning of one, or as "last".
-func findRun(ctx context.Context, src served, arg string) (timeline.Snapshot, error) {
+func findRun(ctx context.Context, src *client.Client, arg string) (timeline.Snapshot, error) {
 	if arg == "last" {
 		var last store.RunID
 		err := src.Runs(ctx, "", func(r timeline.Snapshot) (bool, error) {
@@ -38,7 +40,7 @@ func findRun(ctx context.Context, src served, arg string) (timeline.Snapshot, er
 }
 
 // prefixedRun finds the one run whose id begins so, with or without run_.
-func prefixedRun(ctx context.Context, src served, arg string) (timeline.Snapshot, error) {
+func prefixedRun(ctx context.Context, src *client.Client, arg string) (timeline.Snapshot, error) {
 	prefix := strings.ToUpper(strings.TrimPrefix(arg, "run_"))
 	var found []store.RunID
 	err := src.Runs(ctx, "", func(r timeline.Snapshot) (bool, error) {
@@ -58,9 +60,31 @@ func prefixedRun(ctx context.Context, src served, arg string) (timeline.Snapshot
 	return src.Run(ctx, found[0])
 }
 
+// connectionNamed is a connection with the manifest that was approved for it, also where
+// that is the installed one.
+func connectionNamed(ctx context.Context, src *client.Client, id store.ConnectionID) (host.Connection, error) {
+	conn, err := src.Connection(ctx, id)
+	if err != nil || len(conn.Manifest) > 0 {
+		return conn, err
+	}
+	if of, err := src.Connector(ctx, conn.ConnectorName); err == nil && of.ModuleDigest == conn.ModuleDigest {
+		conn.Manifest = of.Manifest
+	}
+	return conn, nil
+}
+
+// known is a connection as far as approvals go, the zero Connection if there is none.
+func known(ctx context.Context, src *client.Client, id store.ConnectionID) (host.Connection, error) {
+	conn, err := connectionNamed(ctx, src, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return host.Connection{}, nil
+	}
+	return conn, err
+}
+
 // findConnection finds a connection, or says which there are.
-func findConnection(ctx context.Context, src served, arg string) (store.Connection, error) {
-	conn, err := src.Connection(ctx, store.ConnectionID(arg))
+func findConnection(ctx context.Context, src *client.Client, arg string) (host.Connection, error) {
+	conn, err := connectionNamed(ctx, src, store.ConnectionID(arg))
 	if !errors.Is(err, store.ErrNotFound) {
 		return conn, err
 	}
@@ -70,21 +94,13 @@ func findConnection(ctx context.Context, src served, arg string) (store.Connecti
 	}
 	var names []string
 	for _, c := range all {
-		names = append(names, string(c.ID))
+		names = append(names, c.ConnectionID)
 	}
 	return conn, missingf("connection_not_found", "no connection %q; there are: %s", arg, orNone(names))
 }
 
-// namespace is the grant namespace of a connection's state.
-func namespace(c store.Connection) store.GrantID {
-	if c.Grant == nil {
-		return ""
-	}
-	return c.Grant.ID
-}
-
 // findStreams returns the counters of one stream, or of all when name is "".
-func findStreams(ctx context.Context, src served, id store.ConnectionID, name string) ([]store.StreamStats, error) {
+func findStreams(ctx context.Context, src *client.Client, id store.ConnectionID, name string) ([]store.StreamStats, error) {
 	all, err := src.Streams(ctx, id)
 	if err != nil {
 		return nil, fmt.Errorf("list streams of %s: %w", id, err)

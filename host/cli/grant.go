@@ -64,17 +64,17 @@ func (c grantCommands) doGrant(ctx context.Context, connector string, f *grantFl
 		return err
 	}
 	return c.through(ctx, app.Options{NoSandbox: true}, func(k *client.Client) error {
-		return c.grantThrough(ctx, served{k}, connector, f, terms)
+		return c.grantThrough(ctx, k, connector, f, terms)
 	})
 }
 
 // grantThrough asks for what is missing, and has the host store what was given.
-func (c grantCommands) grantThrough(ctx context.Context, to served, connector string, f *grantFlags, terms *host.GrantTerms) (err error) {
+func (c grantCommands) grantThrough(ctx context.Context, to *client.Client, connector string, f *grantFlags, terms *host.GrantTerms) (err error) {
 	q := app.RunRequest{Connection: store.ConnectionID(f.connection)}
 	if q.Connector, err = c.toRun(ctx, to, connector, &f.runFlags); err != nil {
 		return err
 	}
-	known, err := to.known(ctx, connectionOf(q))
+	known, err := known(ctx, to, connectionOf(q))
 	if err != nil {
 		return err
 	}
@@ -157,14 +157,14 @@ func spanOfDays(text string) (int, bool) {
 
 // showGrant prints what a connection has, and what its connector asks for
 // beyond that.
-func (c approval) showGrant(conn store.Connection, m *abi.Manifest) {
+func (c approval) showGrant(conn host.Connection, m *abi.Manifest) {
 	s := c.screenOut()
-	s.line(abi.Clean(fmt.Sprintf("%s may, for connection %s:", shownName(m), conn.ID)))
+	s.line(abi.Clean(fmt.Sprintf("%s may, for connection %s:", shownName(m), conn.ConnectionID)))
 	for _, line := range granted(conn, m) {
 		s.line("  " + abi.Clean(line))
 	}
 	var missing []request
-	for _, r := range requests(m, &conn) {
+	for _, r := range requests(m, app.ApprovedBy(conn.Bindings)) {
 		if r.Flag != "" {
 			missing = append(missing, r)
 		}
@@ -179,33 +179,35 @@ func (c approval) showGrant(conn store.Connection, m *abi.Manifest) {
 }
 
 // granted is what a connection has, in plain words.
-func granted(conn store.Connection, m *abi.Manifest) []string {
+func granted(conn host.Connection, m *abi.Manifest) []string {
 	var names []string
 	for _, s := range m.Streams {
 		names = append(names, s.Name)
 	}
 	lines := []string{"collect everything it declares: " + strings.Join(names, ", ")}
-	if g := conn.Grant; g != nil {
-		if len(g.Scope) > 0 {
-			lines[0] = "collect within this scope: " + string(strictjson.AppendCompact(nil, g.Scope))
-		}
+	if scope := scopeOf(conn); len(scope) > 0 {
+		lines[0] = "collect within this scope: " + string(strictjson.AppendCompact(nil, scope))
+	}
+	switch g := conn.Grant; {
+	case g == nil: // nobody approved anything yet
+		lines = []string{"do nothing: the grant is invalid"}
+	case g.Status != "active":
+		lines = []string{"do nothing: the grant is " + abi.Clean(g.Status)}
+	default:
 		if g.AccessMode == "single_use" {
 			lines = append(lines, "succeed once")
 		}
 		if g.ExpiresAt != nil {
 			lines = append(lines, "do so until "+g.ExpiresAt.Local().Format("2006-01-02 15:04 MST"))
 		}
-		if code := g.Fault(time.Now()); code != "" {
-			lines = []string{"do nothing: the grant is " + strings.TrimPrefix(code, "grant_")}
-		}
 	}
-	lines = append(lines, app.Kinds.Granted(m, conn.Approved)...)
-	for _, name := range sortedNames(conn.Approved.Destinations) {
-		for _, d := range conn.Approved.Destinations[name] {
+	lines = append(lines, app.Kinds.Granted(m, app.ApprovedBy(conn.Bindings))...)
+	for _, name := range sortedNames(conn.Bindings.Destinations) {
+		for _, d := range conn.Bindings.Destinations[name] {
 			lines = append(lines, "have the secret "+name+" sent to "+d.Origin+d.PathPrefix)
 		}
 	}
-	for _, name := range conn.Approved.Plain {
+	for _, name := range conn.Bindings.PlainAcknowledged {
 		lines = append(lines, "see the secret "+name+" itself")
 	}
 	return lines
@@ -227,11 +229,12 @@ and stored secrets. sluice grant gives it anew.`,
 			if len(of)+len(plain) == 0 {
 				return c.revokeAll(cmd.Context(), id)
 			}
-			return c.reading(cmd.Context(), func(src served) error {
-				if _, err := findConnection(cmd.Context(), src, a[0]); err != nil {
+			return c.reading(cmd.Context(), func(src *client.Client) error {
+				conn, err := findConnection(cmd.Context(), src, a[0])
+				if err != nil {
 					return err
 				}
-				conn, err := src.narrow(cmd.Context(), id, of, plain)
+				conn, err = c.takeBack(cmd.Context(), src, conn, of, plain)
 				if err == nil {
 					c.revoked(conn)
 				}
@@ -245,15 +248,37 @@ and stored secrets. sluice grant gives it anew.`,
 	return cmd
 }
 
+// takeBack replaces the bindings of a connection by what is left of them without what is
+// named of each, and without the sight of secrets.
+func (c grantCommands) takeBack(ctx context.Context, k *client.Client, conn host.Connection, of map[string][]string, plain []string) (host.Connection, error) {
+	id := store.ConnectionID(conn.ConnectionID)
+	left := store.Connection{Approved: app.ApprovedBy(conn.Bindings)}
+	missing := app.Kinds.Withdraw(&left.Approved, of)
+	b := host.Bindings{Interactive: conn.Bindings.Interactive, Destinations: conn.Bindings.Destinations}
+	var gone []string
+	b.PlainAcknowledged, gone = binding.Without(conn.Bindings.PlainAcknowledged, plain)
+	if missing = append(missing, gone...); len(missing) > 0 {
+		return conn, fmt.Errorf("%w for connection %s: %s", app.ErrNotApproved, id, abi.Clean(strings.Join(missing, ", ")))
+	}
+	app.Kinds.Show(left, nil, &b)
+	if _, err := k.ApproveBindings(ctx, id, b); err != nil {
+		return conn, err
+	}
+	return k.Connection(ctx, id)
+}
+
 // revokeAll revokes a grant also while another process, perhaps a run of that
 // connection, has the store.
 func (c grantCommands) revokeAll(ctx context.Context, id store.ConnectionID) error {
-	var conn store.Connection
-	err := c.reading(ctx, func(src served) (err error) {
+	var conn host.Connection
+	err := c.reading(ctx, func(src *client.Client) (err error) {
 		if conn, err = findConnection(ctx, src, string(id)); err != nil {
 			return err
 		}
-		conn, err = src.revoke(ctx, id)
+		if err := src.RevokeGrant(ctx, id, ""); err != nil {
+			return err
+		}
+		conn, err = src.Connection(ctx, id)
 		return err
 	})
 	var busy *store.BusyError
@@ -304,10 +329,10 @@ func (c grantCommands) leaveRevocation(ctx context.Context, id store.ConnectionI
 	return nil
 }
 
-func (c grantCommands) revoked(conn store.Connection) {
-	if conn.Grant.Fault(time.Now()) == "grant_revoked" {
-		c.warnf("Revoked the grant of %s. What it collected stays, and so do its stored secrets, if it has any: sluice secret list %s", conn.ID, conn.ID)
+func (c grantCommands) revoked(conn host.Connection) {
+	if conn.Grant != nil && conn.Grant.Status == "revoked" {
+		c.warnf("Revoked the grant of %s. What it collected stays, and so do its stored secrets, if it has any: sluice secret list %s", conn.ConnectionID, conn.ConnectionID)
 		return
 	}
-	c.warnf("Taken back. Connection %s keeps the rest of what it was given.", conn.ID)
+	c.warnf("Taken back. Connection %s keeps the rest of what it was given.", conn.ConnectionID)
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/api/client"
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/export"
 	"github.com/sluicehost/sluice/host/sandbox"
@@ -52,7 +53,7 @@ func (c installCommands) inspect() *cobra.Command {
 // load reads a connector without starting anything, and the connection that it
 // is looked at for, if there is one. A name and a connection need the store, a
 // file does not.
-func (c *command) load(ctx context.Context, arg, manifest, connection string) (l *app.Loaded, conn *store.Connection, err error) {
+func (c *command) load(ctx context.Context, arg, manifest, connection string) (l *app.Loaded, conn *host.Connection, err error) {
 	if !app.IsName(arg) && connection == "" {
 		h, err := app.Open(ctx, app.Options{Store: "memory:", NoSandbox: true})
 		if err != nil {
@@ -62,7 +63,7 @@ func (c *command) load(ctx context.Context, arg, manifest, connection string) (l
 		l, err = h.Load(ctx, arg, manifest)
 		return l, nil, err
 	}
-	err = c.reading(ctx, func(src served) error {
+	err = c.reading(ctx, func(src *client.Client) error {
 		if l, err = loadFrom(ctx, src, arg, manifest); err != nil {
 			return err
 		}
@@ -71,7 +72,7 @@ func (c *command) load(ctx context.Context, arg, manifest, connection string) (l
 			conn = &found
 			return err
 		}
-		found, err := src.Connection(ctx, store.ConnectionID(l.Manifest.Name()))
+		found, err := connectionNamed(ctx, src, store.ConnectionID(l.Manifest.Name()))
 		if err == nil {
 			conn = &found
 		}
@@ -84,7 +85,7 @@ func (c *command) load(ctx context.Context, arg, manifest, connection string) (l
 }
 
 // loadFrom loads an installed connector, or a file to look at beside a connection.
-func loadFrom(ctx context.Context, src served, arg, manifest string) (*app.Loaded, error) {
+func loadFrom(ctx context.Context, src *client.Client, arg, manifest string) (*app.Loaded, error) {
 	if !app.IsName(arg) {
 		h, err := app.Open(ctx, app.Options{Store: "memory:", NoSandbox: true})
 		if err != nil {
@@ -96,23 +97,32 @@ func loadFrom(ctx context.Context, src served, arg, manifest string) (*app.Loade
 	if manifest != "" {
 		return nil, usagef("--manifest is for files: a running host has %s with the manifest it was installed with", abi.Clean(arg))
 	}
-	return src.loaded(ctx, arg)
+	return loaded(ctx, src, arg)
 }
 
 // connectorOf is an installed connector, or that of a connection, without its bytes.
-func (s served) connectorOf(ctx context.Context, name string) (*app.Loaded, error) {
-	if conn, err := s.Client.Connection(ctx, store.ConnectionID(name)); isID(name) && err == nil {
+func connectorOf(ctx context.Context, src *client.Client, name string) (*app.Loaded, error) {
+	if conn, err := src.Connection(ctx, store.ConnectionID(name)); err == nil {
 		name = conn.ConnectorName
 	}
-	k, err := s.connectorNamed(ctx, name)
+	k, err := connectorNamed(ctx, src, name)
 	if err != nil {
 		return nil, err
 	}
-	l := &app.Loaded{Connector: connectorFrom(k)}
-	if l.Manifest, err = abi.ReadManifest(k.Manifest); err != nil {
+	return loadedOf(k)
+}
+
+// loadedOf is a connector as far as its document says what it is.
+func loadedOf(k host.Connector) (*app.Loaded, error) {
+	m, err := abi.ReadManifest(k.Manifest)
+	if err != nil {
 		return nil, fmt.Errorf("read manifest of %s: %w", k.Name, err)
 	}
-	l.Module = sandbox.Module{Digest: k.ModuleDigest, Size: k.Size, Transport: sandbox.Transport(l.Connector.Transport)}
+	l := &app.Loaded{
+		Manifest:  m,
+		Connector: store.Connector{ID: store.ConnectorID(k.ConnectorID), Name: k.Name, Version: k.Version, Digest: store.Digest(k.ModuleDigest), Signer: signerOf(k)},
+		Module:    sandbox.Module{Digest: k.ModuleDigest, Size: k.Size, Transport: sandbox.Transport(transportOf(k))},
+	}
 	for _, w := range k.Warnings {
 		l.Warnings = append(l.Warnings, sandbox.Warning{Code: w.Code, Detail: w.Message})
 	}
@@ -121,16 +131,16 @@ func (s served) connectorOf(ctx context.Context, name string) (*app.Loaded, erro
 
 // loaded is an installed connector as far as it can be looked at without its
 // bytes.
-func (s served) loaded(ctx context.Context, name string) (*app.Loaded, error) {
-	k, err := s.connectorNamed(ctx, name)
+func loaded(ctx context.Context, src *client.Client, name string) (*app.Loaded, error) {
+	k, err := connectorNamed(ctx, src, name)
 	if err != nil {
 		return nil, err
 	}
-	l, err := s.connectorOf(ctx, k.Name)
+	l, err := loadedOf(k)
 	if err != nil {
 		return nil, err
 	}
-	found, err := s.InspectConnector(ctx, host.InstallConnector{Digest: k.ModuleDigest})
+	found, err := src.InspectConnector(ctx, host.InstallConnector{Digest: k.ModuleDigest})
 	if err != nil {
 		return nil, err
 	}
@@ -142,8 +152,8 @@ func (s served) loaded(ctx context.Context, name string) (*app.Loaded, error) {
 }
 
 // connectorNamed finds an installed connector by its name or its id.
-func (s served) connectorNamed(ctx context.Context, name string) (host.Connector, error) {
-	all, err := s.Client.Connectors(ctx)
+func connectorNamed(ctx context.Context, src *client.Client, name string) (host.Connector, error) {
+	all, err := src.Connectors(ctx)
 	if err != nil {
 		return host.Connector{}, err
 	}
@@ -152,7 +162,7 @@ func (s served) connectorNamed(ctx context.Context, name string) (host.Connector
 			return k, nil
 		}
 	}
-	if conn, err := s.Client.Connection(ctx, store.ConnectionID(name)); err == nil {
+	if conn, err := src.Connection(ctx, store.ConnectionID(name)); err == nil {
 		for _, k := range all {
 			if k.ConnectorID == conn.ConnectorID {
 				return k, refused("connector_not_runnable", abi.Clean(name)+" is a connection, and a connector is wanted here; say "+k.Name+", and --connection "+abi.Clean(name)+" where a connection is meant")
@@ -202,12 +212,16 @@ type warningLine struct {
 	Detail string `json:"detail"`
 }
 
-func inspectionOf(l *app.Loaded, conn *store.Connection) inspection {
+func inspectionOf(l *app.Loaded, conn *host.Connection) inspection {
 	m := l.Manifest
+	var approved store.Approved
+	if conn != nil {
+		approved = app.ApprovedBy(conn.Bindings)
+	}
 	out := inspection{
 		ConnectorID: m.ConnectorID, Name: m.Name(), Version: m.Version, DisplayName: m.DisplayName,
 		Digest: l.Module.Digest, Bytes: l.Module.Size, Transport: string(l.Module.Transport),
-		Imports: []string{}, Able: able(l), Requests: requests(m, conn), Streams: []streamInspection{}, Settings: []settingLine{},
+		Imports: []string{}, Able: able(l), Requests: requests(m, approved), Streams: []streamInspection{}, Settings: []settingLine{},
 		Budgets: map[string]int64{}, Warnings: warningsOf(l), Manifest: m.Raw,
 	}
 	for _, i := range l.Module.Imports {
@@ -237,7 +251,7 @@ func warningsOf(l *app.Loaded) []warningLine {
 }
 
 // describe prints an inspection for people.
-func (c installCommands) describe(l *app.Loaded, conn *store.Connection) {
+func (c installCommands) describe(l *app.Loaded, conn *host.Connection) {
 	s, i := c.screenOut(), inspectionOf(l, conn)
 	say := func(format string, args ...any) { s.line(abi.Clean(fmt.Sprintf(format, args...))) }
 	say("%s %s  (%s)", shownName(l.Manifest), i.Version, i.ConnectorID)
@@ -254,8 +268,8 @@ func (c installCommands) describe(l *app.Loaded, conn *store.Connection) {
 		say("  nothing")
 	}
 	if conn != nil {
-		for _, w := range app.Added(*conn, l) {
-			say("This version asks for more than connection %s was granted: to %s", conn.ID, w)
+		for _, w := range app.Added(conn.Manifest, scopeOf(*conn), l.Manifest) {
+			say("This version asks for more than connection %s was granted: to %s", conn.ConnectionID, w)
 		}
 	}
 	say("It collects:")

@@ -82,13 +82,12 @@ func (c installCommands) doInstall(ctx context.Context, k *client.Client, path s
 	if err != nil {
 		return doubted(err, doubts, f)
 	}
-	installed := connectorFrom(done)
-	c.sayTrust(installed, found.Pinned, f.key != "")
+	c.sayTrust(done.ConnectorID, signerOf(done), found.Pinned, f.key != "")
 	if c.json {
-		return printJSON(c.out, lineOfConnector(installed))
+		return printJSON(c.out, lineOfConnector(done))
 	}
 	c.describe(l, nil)
-	c.warnf("Installed %s %s. Run it with: sluice run %s, or set it up with: sluice connect %[1]s", installed.Name, abi.Clean(installed.Version), installed.Name)
+	c.warnf("Installed %s %s. Run it with: sluice run %s, or set it up with: sluice connect %[1]s", done.Name, abi.Clean(done.Version), done.Name)
 	return nil
 }
 
@@ -163,22 +162,22 @@ func doubted(err error, doubts string, f installFlags) error {
 
 // sayTrust says in words what a signature is worth. pinned is the key that was pinned
 // for the connector before, "" for none.
-func (c installCommands) sayTrust(k store.Connector, pinned string, named bool) {
+func (c installCommands) sayTrust(connector string, signer *store.Signer, pinned string, named bool) {
 	was, err := signature.ParseKey(pinned)
 	switch {
-	case k.Signer == nil:
+	case signer == nil:
 		c.warnf("It is unsigned: nothing says who made it, and nothing will tell you if another makes the next one.")
-	case pinned == k.Signer.Key:
-		c.warnf("It is signed with key %s, which is pinned for it.", k.Signer.KeyID)
+	case pinned == signer.Key:
+		c.warnf("It is signed with key %s, which is pinned for it.", signer.KeyID)
 	case pinned != "" && err == nil:
 		c.warnf("It is signed with key %s, which takes the place of key %s, as you said: modules of %s must be signed with it from now on.",
-			k.Signer.KeyID, was.ID(), abi.Clean(string(k.ID)))
+			signer.KeyID, was.ID(), abi.Clean(connector))
 	case named:
-		c.warnf("It is signed with the key you named, %s. From now on modules of %s must be signed with it.", k.Signer.KeyID, abi.Clean(string(k.ID)))
+		c.warnf("It is signed with the key you named, %s. From now on modules of %s must be signed with it.", signer.KeyID, abi.Clean(connector))
 	default:
-		c.warnf("It is signed with key %s, which is trusted from now on because it came first: nobody has said yet whose it is.", k.Signer.KeyID)
-		c.warnf("Compare it with what the publisher announces: %s", k.Signer.Key)
-		c.warnf("From now on modules of %s must be signed with it.", abi.Clean(string(k.ID)))
+		c.warnf("It is signed with key %s, which is trusted from now on because it came first: nobody has said yet whose it is.", signer.KeyID)
+		c.warnf("Compare it with what the publisher announces: %s", signer.Key)
+		c.warnf("From now on modules of %s must be signed with it.", abi.Clean(connector))
 	}
 }
 

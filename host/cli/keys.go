@@ -135,7 +135,7 @@ func (c keyCommands) listKeys() *cobra.Command {
 		Args:    args(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var all []client.Key
-			err := c.reading(cmd.Context(), func(k served) (err error) {
+			err := c.reading(cmd.Context(), func(k *client.Client) (err error) {
 				all, err = k.Keys(cmd.Context())
 				return err
 			})
@@ -165,7 +165,7 @@ func (c keyCommands) revokeKey() *cobra.Command {
 		Example: "  sluice keys revoke key_01J9ZKM3",
 		Args:    args(1, 1, "one key id"),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			err := c.reading(cmd.Context(), func(k served) error { return k.RevokeKey(cmd.Context(), a[0]) })
+			err := c.reading(cmd.Context(), func(k *client.Client) error { return k.RevokeKey(cmd.Context(), a[0]) })
 			if errors.Is(err, store.ErrNotFound) {
 				return usagef("no key %q; sluice keys list lists them", abi.Clean(a[0]))
 			}

@@ -2,14 +2,18 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/api/client"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/timeline"
 	"github.com/sluicehost/sluice/store"
@@ -27,7 +31,7 @@ is installed and what it was granted, as a JSON file to keep and compare.`,
 		Example: "  sluice connectors\n  sluice connectors --lock > connectors.lock",
 		Args:    args(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.reading(cmd.Context(), func(src served) error {
+			return c.reading(cmd.Context(), func(src *client.Client) error {
 				if lock {
 					return c.lockConnectors(cmd.Context(), src)
 				}
@@ -41,23 +45,32 @@ is installed and what it was granted, as a JSON file to keep and compare.`,
 
 // connectorLine is a connector without its manifest.
 type connectorLine struct {
-	ID          store.ConnectorID `json:"connector_id"`
-	Name        string            `json:"connector_name"`
-	Version     string            `json:"version"`
-	DisplayName string            `json:"display_name"`
-	Digest      store.Digest      `json:"digest"`
-	Transport   string            `json:"transport"`
-	Bundled     bool              `json:"bundled"`
-	InstalledAt string            `json:"installed_at"`
-	Signature   string            `json:"signature"` // verified or unsigned
-	Signer      *store.Signer     `json:"signer"`
+	ID          string        `json:"connector_id"`
+	Name        string        `json:"connector_name"`
+	Version     string        `json:"version"`
+	DisplayName string        `json:"display_name"`
+	Digest      string        `json:"digest"`
+	Transport   string        `json:"transport"`
+	Bundled     bool          `json:"bundled"`
+	InstalledAt string        `json:"installed_at"`
+	Signature   string        `json:"signature"` // verified or unsigned
+	Signer      *store.Signer `json:"signer"`
 }
 
-func lineOfConnector(k store.Connector) connectorLine {
-	return connectorLine{k.ID, k.Name, k.Version, k.DisplayName, k.Digest, k.Transport, k.Bundled, store.Time(k.InstalledAt), signatureOf(k).Status, k.Signer}
+func lineOfConnector(k host.Connector) connectorLine {
+	sig := signatureOf(signerOf(k))
+	return connectorLine{k.ConnectorID, k.Name, k.Version, k.DisplayName, k.ModuleDigest, transportOf(k), k.Source.Type == "bundled", store.Time(k.InstalledAt), sig.Status, sig.Signer}
 }
 
-func (c listCommands) listConnectors(ctx context.Context, src served) error {
+// transportOf is how a connector speaks: abi or stdio.
+func transportOf(k host.Connector) string {
+	if k.ABI.Family == "stdio" {
+		return "stdio"
+	}
+	return "abi"
+}
+
+func (c listCommands) listConnectors(ctx context.Context, src *client.Client) error {
 	all, err := src.Connectors(ctx)
 	if err != nil {
 		return fmt.Errorf("list connectors: %w", err)
@@ -67,10 +80,10 @@ func (c listCommands) listConnectors(ctx context.Context, src served) error {
 	for _, k := range all {
 		lines = append(lines, lineOfConnector(k))
 		signed := "unsigned"
-		if k.Signer != nil {
-			signed = k.Signer.KeyID
+		if s := signerOf(k); s != nil {
+			signed = s.KeyID
 		}
-		rows = append(rows, []string{k.Name, k.Version, k.Transport, string(k.Digest), c.when(k.InstalledAt), signed, k.DisplayName})
+		rows = append(rows, []string{k.Name, k.Version, transportOf(k), k.ModuleDigest, c.when(k.InstalledAt), signed, k.DisplayName})
 	}
 	if c.json {
 		return printJSON(c.out, lines)
@@ -88,7 +101,7 @@ func (c listCommands) connections() *cobra.Command {
 		Example: "  sluice connections",
 		Args:    args(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.reading(cmd.Context(), func(src served) error { return c.listConnections(cmd.Context(), src) })
+			return c.reading(cmd.Context(), func(src *client.Client) error { return c.listConnections(cmd.Context(), src) })
 		},
 	}
 	cmd.AddCommand(c.deleteConnection())
@@ -106,18 +119,18 @@ unless --yes is given. Timelines of its runs stay.`,
 		Args:    args(1, 1, "one connection"),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			ctx := cmd.Context()
-			return c.reading(ctx, func(src served) error {
+			return c.reading(ctx, func(src *client.Client) error {
 				conn, err := findConnection(ctx, src, a[0])
 				if err != nil {
 					return err
 				}
-				if erase && !yes && !c.confirm(fmt.Sprintf("Erase connection %s with everything it collected? [yes/no] ", conn.ID)) {
+				if erase && !yes && !c.confirm(fmt.Sprintf("Erase connection %s with everything it collected? [yes/no] ", conn.ConnectionID)) {
 					return usagef("nothing was erased; --yes erases without asking")
 				}
-				if err := src.DeleteConnection(ctx, conn.ID, erase); err != nil {
+				if err := src.DeleteConnection(ctx, store.ConnectionID(conn.ConnectionID), erase); err != nil {
 					return err
 				}
-				c.warnf("Deleted connection %s.", conn.ID)
+				c.warnf("Deleted connection %s.", conn.ConnectionID)
 				return nil
 			})
 		},
@@ -129,18 +142,18 @@ unless --yes is given. Timelines of its runs stay.`,
 
 // connectionLine is a connection as a list shows it.
 type connectionLine struct {
-	ID          store.ConnectionID `json:"connection_id"`
-	ConnectorID store.ConnectorID  `json:"connector_id"`
-	DisplayName string             `json:"display_name,omitempty"`
-	Enabled     bool               `json:"enabled"`
-	Grant       *store.Grant       `json:"grant"`
-	Approved    store.Approved     `json:"approved_bindings"`
-	Records     uint64             `json:"records"`
-	LastRun     *runLine           `json:"last_run"`
-	CreatedAt   string             `json:"created_at"`
+	ID          string         `json:"connection_id"`
+	ConnectorID string         `json:"connector_id"`
+	DisplayName string         `json:"display_name,omitempty"`
+	Enabled     bool           `json:"enabled"`
+	Grant       *store.Grant   `json:"grant"`
+	Approved    store.Approved `json:"approved_bindings"`
+	Records     uint64         `json:"records"`
+	LastRun     *runLine       `json:"last_run"`
+	CreatedAt   string         `json:"created_at"`
 }
 
-func (c listCommands) listConnections(ctx context.Context, src served) error {
+func (c listCommands) listConnections(ctx context.Context, src *client.Client) error {
 	all, err := src.Connections(ctx)
 	if err != nil {
 		return err
@@ -152,16 +165,18 @@ func (c listCommands) listConnections(ctx context.Context, src served) error {
 	lines := []connectionLine{}
 	var rows [][]string
 	for _, k := range all {
-		l := connectionLine{ID: k.ID, ConnectorID: k.ConnectorID, DisplayName: shownAs(k, named), Enabled: k.Enabled, Grant: shownGrant(k), Approved: shownApproved(k), CreatedAt: store.Time(k.CreatedAt)}
-		streams, err := src.Streams(ctx, k.ID)
+		l := connectionLine{ID: k.ConnectionID, ConnectorID: k.ConnectorID, DisplayName: shownAs(k, named), Enabled: k.Enabled,
+			Grant: grantOf(k), Approved: app.ApprovedBy(k.Bindings), CreatedAt: store.Time(k.CreatedAt)}
+		id := store.ConnectionID(k.ConnectionID)
+		streams, err := src.Streams(ctx, id)
 		if err != nil {
-			return fmt.Errorf("list streams of %s: %w", k.ID, err)
+			return fmt.Errorf("list streams of %s: %w", id, err)
 		}
 		for _, s := range streams {
 			l.Records += s.Live
 		}
 		state, last := "", ""
-		err = src.Runs(ctx, k.ID, func(r timeline.Snapshot) (bool, error) {
+		err = src.Runs(ctx, id, func(r timeline.Snapshot) (bool, error) {
 			l.LastRun = lineOfRun(r)
 			state, last = l.LastRun.ended(), c.when(timeOf(r.StartedAt))
 			return false, nil
@@ -170,7 +185,7 @@ func (c listCommands) listConnections(ctx context.Context, src served) error {
 			return err
 		}
 		lines = append(lines, l)
-		rows = append(rows, []string{string(k.ID), string(k.ConnectorID), fmt.Sprint(l.Records), state, last, c.grantText(l.Grant), onOff(k.Enabled)})
+		rows = append(rows, []string{k.ConnectionID, k.ConnectorID, fmt.Sprint(l.Records), state, last, c.grantText(l.Grant), onOff(k.Enabled)})
 	}
 	if c.json {
 		return printJSON(c.out, lines)
@@ -179,44 +194,44 @@ func (c listCommands) listConnections(ctx context.Context, src served) error {
 }
 
 // shownAs is what people call a connection.
-func shownAs(k store.Connection, installed []store.Connector) string {
+func shownAs(k host.Connection, installed []host.Connector) string {
 	if k.DisplayName != "" {
 		return k.DisplayName
 	}
 	for _, n := range installed {
-		if n.ID == k.ConnectorID && string(k.ID) == n.Name && n.DisplayName != "" {
+		if n.ConnectorID == k.ConnectorID && k.ConnectionID == n.Name && n.DisplayName != "" {
 			return n.DisplayName
 		}
 	}
-	return string(k.ID)
+	return k.ConnectionID
 }
 
-// shownGrant is a grant as it stands now, with what is implied said.
-func shownGrant(k store.Connection) *store.Grant {
-	if k.Grant == nil {
+// ownGrant is how the API names a grant that was given by itself, without a name.
+const ownGrant = "gra_own"
+
+// grantOf is a grant as a list shows it: nil for one without bounds that has no name, and
+// one that is not valid where nobody approved anything yet.
+func grantOf(k host.Connection) *store.Grant {
+	g := k.Grant
+	if g == nil {
+		return &store.Grant{AccessMode: "continuous", Status: "invalid", ApprovedBy: "owner", ApprovedAt: k.CreatedAt}
+	}
+	out := &store.Grant{AccessMode: g.AccessMode, Scope: scopeOf(k), ExpiresAt: g.ExpiresAt, Status: g.Status, Ref: g.GrantID, ApprovedBy: g.ApprovedBy, ApprovedAt: g.ApprovedAt}
+	if out.Ref != ownGrant {
+		return out
+	}
+	if out.Ref = ""; g.Status == "active" && g.AccessMode == "continuous" && g.ExpiresAt == nil && out.Scope == nil {
 		return nil
 	}
-	g := *k.Grant
-	if code := g.Fault(time.Now()); code != "" {
-		g.Status = strings.TrimPrefix(code, "grant_")
-	}
-	if g.ApprovedBy == "" {
-		g.ApprovedBy = "owner"
-	}
-	if g.ApprovedAt.IsZero() {
-		g.ApprovedAt = k.CreatedAt
-	}
-	return &g
+	return out
 }
 
-// shownApproved leaves out by what a directory is known again.
-func shownApproved(k store.Connection) store.Approved {
-	a := k.Approved
-	a.Mounts = slices.Clone(a.Mounts)
-	for i := range a.Mounts {
-		a.Mounts[i].Device, a.Mounts[i].Inode = 0, 0
+// scopeOf is the scope of a connection's grant, nil for none.
+func scopeOf(k host.Connection) json.RawMessage {
+	if k.Grant == nil || string(k.Grant.Scope) == "null" {
+		return nil
 	}
-	return a
+	return k.Grant.Scope
 }
 
 // grantText says in a word how a grant stands.
@@ -252,7 +267,7 @@ func (c listCommands) runs() *cobra.Command {
 			if limit < 1 {
 				return usagef("--limit %d: want 1 or more", limit)
 			}
-			return c.reading(cmd.Context(), func(src served) error {
+			return c.reading(cmd.Context(), func(src *client.Client) error {
 				connection := ""
 				if len(a) == 1 {
 					connection = a[0]
@@ -317,7 +332,7 @@ func timeOf(text string) time.Time {
 	return at
 }
 
-func (c listCommands) listRuns(ctx context.Context, src served, connection string, limit int) error {
+func (c listCommands) listRuns(ctx context.Context, src *client.Client, connection string, limit int) error {
 	if connection != "" {
 		if _, err := findConnection(ctx, src, connection); err != nil {
 			return err
@@ -362,8 +377,10 @@ func (c listCommands) uninstall() *cobra.Command {
 		Example: "  sluice uninstall git",
 		Args:    args(1, 1, "one connector"),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			return c.reading(cmd.Context(), func(src served) error {
-				if err := src.uninstall(cmd.Context(), a[0]); err != nil {
+			return c.reading(cmd.Context(), func(src *client.Client) error {
+				if err := src.UninstallConnector(cmd.Context(), a[0], ""); errors.Is(err, store.ErrNotFound) {
+					return usagef("no connector %q is installed; sluice connectors lists them", abi.Clean(a[0]))
+				} else if err != nil {
 					return err
 				}
 				c.warnf("%s is no longer installed; what it collected stays.", abi.Clean(a[0]))

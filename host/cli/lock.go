@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/api/client"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -26,14 +29,14 @@ type lockedConnector struct {
 }
 
 type lockedConnection struct {
-	ID         store.ConnectionID `json:"connection_id"`
-	Digest     store.Digest       `json:"digest,omitempty"` // that the owner approved
-	AccessMode string             `json:"access_mode,omitempty"`
-	Status     string             `json:"grant_status,omitempty"`
-	Scope      json.RawMessage    `json:"scope"` // null: all that the manifest declares
-	Hosts      []string           `json:"hosts"`
-	Mounts     []lockedMount      `json:"mounts"`
-	Browser    bool               `json:"browser"`
+	ID         string          `json:"connection_id"`
+	Digest     string          `json:"digest,omitempty"` // that the owner approved
+	AccessMode string          `json:"access_mode,omitempty"`
+	Status     string          `json:"grant_status,omitempty"`
+	Scope      json.RawMessage `json:"scope"` // null: all that the manifest declares
+	Hosts      []string        `json:"hosts"`
+	Mounts     []lockedMount   `json:"mounts"`
+	Browser    bool            `json:"browser"`
 }
 
 type lockedMount struct {
@@ -46,7 +49,7 @@ type lockedPin struct {
 	Signer      store.Signer      `json:"signer"`
 }
 
-func (c listCommands) lockConnectors(ctx context.Context, src served) error {
+func (c listCommands) lockConnectors(ctx context.Context, src *client.Client) error {
 	all, err := src.Connectors(ctx)
 	if err != nil {
 		return fmt.Errorf("list connectors: %w", err)
@@ -61,9 +64,9 @@ func (c listCommands) lockConnectors(ctx context.Context, src served) error {
 	}
 	lock := connectorsLock{Version: 1, Connectors: []lockedConnector{}, Pins: []lockedPin{}}
 	for _, k := range all {
-		line := lockedConnector{claimLine{string(k.ID), k.Version, string(k.Digest)}, k.Bundled, k.Signer, []lockedConnection{}}
+		line := lockedConnector{claimLine{k.ConnectorID, k.Version, k.ModuleDigest}, k.Source.Type == "bundled", signerOf(k), []lockedConnection{}}
 		for _, n := range connections {
-			if n.ConnectorID == k.ID {
+			if n.ConnectorID == k.ConnectorID {
 				line.Granted = append(line.Granted, lockOf(n))
 			}
 		}
@@ -78,13 +81,14 @@ func (c listCommands) lockConnectors(ctx context.Context, src served) error {
 	return e.Encode(lock)
 }
 
-func lockOf(n store.Connection) lockedConnection {
-	l := lockedConnection{ID: n.ID, Digest: n.Digest, Hosts: append([]string{}, n.Approved.Hosts...), Mounts: []lockedMount{}, Browser: n.Approved.Browser}
-	for _, m := range n.Approved.Mounts {
+func lockOf(n host.Connection) lockedConnection {
+	a := app.ApprovedBy(n.Bindings)
+	l := lockedConnection{ID: n.ConnectionID, Digest: n.ModuleDigest, Hosts: append([]string{}, a.Hosts...), Mounts: []lockedMount{}, Browser: a.Browser}
+	for _, m := range a.Mounts {
 		l.Mounts = append(l.Mounts, lockedMount{m.Name, m.Writable})
 	}
-	if n.Grant != nil {
-		l.AccessMode, l.Status, l.Scope = n.Grant.AccessMode, n.Grant.Status, n.Grant.Scope
+	if g := grantOf(n); g != nil {
+		l.AccessMode, l.Status, l.Scope = g.AccessMode, g.Status, g.Scope
 	}
 	return l
 }

@@ -46,18 +46,18 @@ reads one from standard input. With --json: one object, as --format json but on 
 			if !slices.Contains(queryFormats, f.format) {
 				return usagef("--format %s: want one of %s", abi.Clean(f.format), strings.Join(queryFormats, ", "))
 			}
-			return c.reading(cmd.Context(), func(s served) error {
+			return c.reading(cmd.Context(), func(s *client.Client) error {
 				switch {
 				case len(a) == 1:
-					return c.ask(cmd.Context(), s.Client, a[0], f)
+					return c.ask(cmd.Context(), s, a[0], f)
 				case c.interactive():
-					return c.converse(cmd.Context(), s.Client, f)
+					return c.converse(cmd.Context(), s, f)
 				}
 				b, err := io.ReadAll(io.LimitReader(c.in, 1<<20))
 				if err != nil {
 					return usagef("read the statement from standard input: %w", err)
 				}
-				return c.ask(cmd.Context(), s.Client, string(b), f)
+				return c.ask(cmd.Context(), s, string(b), f)
 			})
 		},
 	}
@@ -73,8 +73,8 @@ func (c queryCommands) tables() *cobra.Command {
 		Use: "tables", Short: "List what queries may ask about", Long: "Lists the tables of sluice query with their columns, how many records they have, and when\nthe newest came. With --json: one array.",
 		Example: "  sluice tables", Args: args(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.reading(cmd.Context(), func(s served) error {
-				all, err := s.Client.Tables(cmd.Context(), nil)
+			return c.reading(cmd.Context(), func(s *client.Client) error {
+				all, err := s.Tables(cmd.Context(), nil)
 				if err != nil {
 					return err
 				}

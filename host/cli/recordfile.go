@@ -15,6 +15,7 @@ import (
 	"slices"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/api/client"
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/export"
 	"github.com/sluicehost/sluice/store"
@@ -102,7 +103,7 @@ func (f *recordFile) abandon() {
 func (f *recordFile) digest() string { return "sha256:" + hex.EncodeToString(f.sum.Sum(nil)) }
 
 // write writes the selected records.
-func (f *recordFile) write(ctx context.Context, src served, s export.Selection) (err error) {
+func (f *recordFile) write(ctx context.Context, src *client.Client, s export.Selection) (err error) {
 	switch f.format {
 	case ".parquet":
 		return f.writeParquet(ctx, src, s)
@@ -113,8 +114,8 @@ func (f *recordFile) write(ctx context.Context, src served, s export.Selection) 
 			return f.writeLines(ctx, src, s)
 		}
 	}
-	from := src.exporting()
-	defer from.stop()
+	from := src.Exporter()
+	defer from.Close()
 	if f.format != ".csv" {
 		f.records, err = s.WriteNDJSON(ctx, f.buffer, from)
 		return err
@@ -131,10 +132,10 @@ func (f *recordFile) write(ctx context.Context, src served, s export.Selection) 
 }
 
 // writeLines writes whole streams as the host sends them, which is how they are written.
-func (f *recordFile) writeLines(ctx context.Context, src served, s export.Selection) error {
+func (f *recordFile) writeLines(ctx context.Context, src *client.Client, s export.Selection) error {
 	for _, st := range s.Streams {
-		q := store.RecordQuery{Order: s.Order, Descending: s.Descending, Deleted: s.Deleted}
-		if err := src.ExportLines(ctx, s.Connection, st.Stream, queryOf(q), func(line []byte) error {
+		q := store.RecordQuery{Connection: s.Connection, Stream: st.Stream, Order: s.Order, Descending: s.Descending, Deleted: s.Deleted}
+		if err := src.ExportLines(ctx, q, func(line []byte) error {
 			f.records++
 			_, err := f.buffer.Write(append(line, '\n'))
 			return err

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/api/client"
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/store"
@@ -53,7 +54,7 @@ func (c runCommands) warnOther(t *tape, l *app.Loaded) {
 }
 
 // keep writes the recording of a run and says what to look at in it.
-func (c runCommands) keep(ctx context.Context, to served, t *tape, result *run.Result) error {
+func (c runCommands) keep(ctx context.Context, to *client.Client, t *tape, result *run.Result) error {
 	if t.file == nil {
 		return nil
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/api/client"
 	"github.com/sluicehost/sluice/host/export"
 	"github.com/sluicehost/sluice/store"
 )
@@ -72,7 +73,7 @@ one is where to go on from.`,
 			if len(a) == 2 {
 				stream = a[1]
 			}
-			return c.reading(cmd.Context(), func(src served) error { return c.doRecords(cmd.Context(), src, a[0], stream, f) })
+			return c.reading(cmd.Context(), func(src *client.Client) error { return c.doRecords(cmd.Context(), src, a[0], stream, f) })
 		},
 	}
 	cmd.Flags().Uint64Var(&f.since, "changes-since", 0, "only what changed after version `V` of the stream")
@@ -84,7 +85,7 @@ one is where to go on from.`,
 // errEnough ends a listing at its limit.
 var errEnough = errors.New("enough")
 
-func (c recordCommands) doRecords(ctx context.Context, src served, connection, stream string, f *recordFlags) error {
+func (c recordCommands) doRecords(ctx context.Context, src *client.Client, connection, stream string, f *recordFlags) error {
 	if f.limit < 0 {
 		return usagef("--limit %d: want 0 or more", f.limit)
 	}
@@ -92,14 +93,14 @@ func (c recordCommands) doRecords(ctx context.Context, src served, connection, s
 	if err != nil {
 		return err
 	}
-	streams, err := findStreams(ctx, src, conn.ID, stream)
+	streams, err := findStreams(ctx, src, store.ConnectionID(conn.ConnectionID), stream)
 	if err != nil {
 		return err
 	}
 	if f.changes && len(streams) > 1 {
 		return usagef("--changes-since needs a STREAM: versions are counted per stream")
 	}
-	s := export.Selection{Connection: conn.ID, Deleted: f.changes}
+	s := export.Selection{Connection: store.ConnectionID(conn.ConnectionID), Deleted: f.changes}
 	if err := f.choose(&s); err != nil {
 		return err
 	}
@@ -117,7 +118,7 @@ func (c recordCommands) doRecords(ctx context.Context, src served, connection, s
 		}
 		n++
 		if c.json {
-			return printJSON(c.out, export.LineOf(conn.ID, r))
+			return printJSON(c.out, export.LineOf(s.Connection, r))
 		}
 		rows = append(rows, recordRow(r))
 		if len(rows) < page || c.screenOut().live {
@@ -181,7 +182,7 @@ How far that is stands in FILE, which is replaced when everything else is writte
 			if err := f.check(); err != nil {
 				return err
 			}
-			return c.reading(cmd.Context(), func(src served) error { return c.doExport(cmd.Context(), src, a[0], f) })
+			return c.reading(cmd.Context(), func(src *client.Client) error { return c.doExport(cmd.Context(), src, a[0], f) })
 		},
 	}
 	cmd.Flags().StringVar(&f.sinceMark, "since-mark", "", "only what changed since the mark in `FILE`, which is moved afterwards")
@@ -230,16 +231,16 @@ type exported struct {
 	Digest  string `json:"digest"`
 }
 
-func (c recordCommands) doExport(ctx context.Context, src served, connection string, f *exportFlags) error {
+func (c recordCommands) doExport(ctx context.Context, src *client.Client, connection string, f *exportFlags) error {
 	conn, err := findConnection(ctx, src, connection)
 	if err != nil {
 		return err
 	}
-	streams, err := findStreams(ctx, src, conn.ID, f.stream)
+	streams, err := findStreams(ctx, src, store.ConnectionID(conn.ConnectionID), f.stream)
 	if err != nil {
 		return err
 	}
-	s := export.Selection{Connection: conn.ID}
+	s := export.Selection{Connection: store.ConnectionID(conn.ConnectionID)}
 	if err := f.choose(&s); err != nil {
 		return err
 	}
@@ -263,7 +264,7 @@ func (c recordCommands) doExport(ctx context.Context, src served, connection str
 }
 
 // exportFiles writes one file, or one for each stream.
-func (c recordCommands) exportFiles(ctx context.Context, src served, s export.Selection, f *exportFlags) error {
+func (c recordCommands) exportFiles(ctx context.Context, src *client.Client, s export.Selection, f *exportFlags) error {
 	if !f.eachStream() || f.to == "-" {
 		return c.exportFile(ctx, src, s, f, f.to, f.stream)
 	}
@@ -295,7 +296,7 @@ func fileOf(stream string, names map[string]bool) string {
 }
 
 // exportFile writes one file of records, or the standard output.
-func (c recordCommands) exportFile(ctx context.Context, src served, s export.Selection, flags *exportFlags, path, stream string) error {
+func (c recordCommands) exportFile(ctx context.Context, src *client.Client, s export.Selection, flags *exportFlags, path, stream string) error {
 	var f *recordFile
 	var err error
 	if path == "-" {

@@ -127,7 +127,7 @@ func (c runCommands) doRun(ctx context.Context, connector string, f *runFlags) e
 	}
 	defer out.abandon()
 	o := app.Options{Require: f.require, Prespawn: 1}
-	do := func(k *client.Client) error { return c.runThrough(ctx, served{k}, connector, request, tape, out, f) }
+	do := func(k *client.Client) error { return c.runThrough(ctx, k, connector, request, tape, out, f) }
 	if tape.replay == nil || f.keeps {
 		return c.through(ctx, o, do)
 	}
@@ -139,7 +139,7 @@ func (c runCommands) doRun(ctx context.Context, connector string, f *runFlags) e
 }
 
 // runThrough starts a run on a host, and shows it until its end.
-func (c runCommands) runThrough(ctx context.Context, to served, connector string, q app.RunRequest, t *tape, out *sinks, f *runFlags) (err error) {
+func (c runCommands) runThrough(ctx context.Context, to *client.Client, connector string, q app.RunRequest, t *tape, out *sinks, f *runFlags) (err error) {
 	if err := c.isolated(ctx, to, f.require); err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func (c runCommands) runThrough(ctx context.Context, to served, connector string
 	if q.Connection == "" && app.IsName(connector) && t.replay == nil {
 		id = store.ConnectionID(connector)
 	}
-	known, err := to.known(ctx, id)
+	known, err := known(ctx, to, id)
 	if err != nil {
 		return err
 	}
@@ -194,7 +194,7 @@ func (c runCommands) runThrough(ctx context.Context, to served, connector string
 }
 
 // isolated refuses a host whose jail is weaker than what is required.
-func (c runCommands) isolated(ctx context.Context, to served, require string) error {
+func (c runCommands) isolated(ctx context.Context, to *client.Client, require string) error {
 	if require == "" || c.own {
 		return nil // a host of its own was opened with it
 	}
@@ -216,20 +216,20 @@ func (c runCommands) isolated(ctx context.Context, to served, require string) er
 
 // toRun is a connector as a run is given it: a file with its bytes, an installed one
 // as far as it is known.
-func (c *command) toRun(ctx context.Context, to served, connector string, f *runFlags) (*app.Loaded, error) {
+func (c *command) toRun(ctx context.Context, to *client.Client, connector string, f *runFlags) (*app.Loaded, error) {
 	if !app.IsName(connector) {
 		l, _, err := c.load(ctx, connector, f.manifest, "")
 		return l, err
 	}
 	if fi, err := os.Stat(connector); err == nil && fi.IsDir() {
 		if l, _, err := c.load(ctx, "./"+connector, f.manifest, ""); err == nil {
-			if _, err := to.connectorOf(ctx, connector); err == nil {
+			if _, err := connectorOf(ctx, to, connector); err == nil {
 				return nil, usagef("%s is an installed connector and a directory here; say ./%[1]s for the directory, or run it from elsewhere", connector)
 			}
 			return l, nil
 		}
 	}
-	l, err := to.connectorOf(ctx, connector)
+	l, err := connectorOf(ctx, to, connector)
 	var no *run.Refusal
 	if errors.As(err, &no) && c.url == "" && strings.HasPrefix(no.Message, "no connector ") {
 		no.Message = "no connector " + abi.Clean(connector) + " is installed, and there is no file or directory of that name; sluice connectors lists what is installed"
@@ -342,7 +342,7 @@ type finished struct {
 }
 
 // follow starts a run and shows it while it lasts.
-func (c runCommands) follow(ctx context.Context, to served, id store.ConnectionID, q app.RunRequest, start client.NewRun, out *sinks) (*finished, error) {
+func (c runCommands) follow(ctx context.Context, to *client.Client, id store.ConnectionID, q app.RunRequest, start client.NewRun, out *sinks) (*finished, error) {
 	before, err := streamStats(ctx, to, id)
 	if err != nil {
 		return nil, err
@@ -358,7 +358,7 @@ func (c runCommands) follow(ctx context.Context, to served, id store.ConnectionI
 	if err != nil {
 		return nil, err
 	}
-	w := &watched{c: c.command, k: to.Client, run: started.RunID, owner: q.Owner, progress: newProgress(c.screen, q.Connector.Manifest), out: out}
+	w := &watched{c: c.command, k: to, run: started.RunID, owner: q.Owner, progress: newProgress(c.screen, q.Connector.Manifest), out: out}
 	result, err := w.toTheEnd(ctx)
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -124,14 +125,14 @@ func wholeSeconds(text string) (int64, error) {
 
 // onSchedule does something to the schedule of a connection.
 func (c scheduleCommands) onSchedule(ctx context.Context, connection string, do func(context.Context, *client.Client, store.ConnectionID) error) error {
-	return c.reading(ctx, func(src served) error {
+	return c.reading(ctx, func(src *client.Client) error {
 		conn, err := findConnection(ctx, src, connection)
 		if err != nil {
 			return err
 		}
-		err = do(ctx, src.Client, conn.ID)
-		if client.IsNotFound(err) {
-			return usagef("connection %s has no schedule; sluice schedule set %s --every SPAN gives it one", conn.ID, conn.ID)
+		err = do(ctx, src, store.ConnectionID(conn.ConnectionID))
+		if errors.Is(err, store.ErrNotFound) {
+			return usagef("connection %s has no schedule; sluice schedule set %s --every SPAN gives it one", conn.ConnectionID, conn.ConnectionID)
 		}
 		return err
 	})
@@ -168,7 +169,7 @@ func (c scheduleCommands) listSchedules() *cobra.Command {
 		Example: "  sluice schedule list",
 		Args:    args(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.reading(cmd.Context(), func(src served) error {
+			return c.reading(cmd.Context(), func(src *client.Client) error {
 				all, err := src.Schedules(cmd.Context())
 				if err != nil {
 					return err

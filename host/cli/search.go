@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/api/client"
 )
 
 // searchCommand is sluice search.
@@ -23,8 +24,8 @@ search of a connection makes its index. With --json: one object, as GET /v1/sear
 		Args:    args(1, 100, "words to look for"),
 		RunE: func(cmd *cobra.Command, words []string) error {
 			q.Words = strings.Join(words, " ")
-			return c.reading(cmd.Context(), func(s served) error {
-				found, err := s.Client.Search(cmd.Context(), q)
+			return c.reading(cmd.Context(), func(s *client.Client) error {
+				found, err := s.Search(cmd.Context(), q)
 				if err != nil {
 					return err
 				}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/api/client"
 	"github.com/sluicehost/sluice/host/audit"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/timeline"
@@ -31,14 +32,14 @@ queries, headers and bodies; with --json one object per line.`,
 		Example: "  sluice show last\n  sluice show run_01J9ZK --json\n  sluice show last --requests",
 		Args:    args(1, 1, "one run"),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			return c.reading(cmd.Context(), func(src served) error { return c.doShow(cmd.Context(), src, a[0], requests) })
+			return c.reading(cmd.Context(), func(src *client.Client) error { return c.doShow(cmd.Context(), src, a[0], requests) })
 		},
 	}
 	cmd.Flags().BoolVar(&requests, "requests", false, "show the requests that it made")
 	return cmd
 }
 
-func (c showCommands) doShow(ctx context.Context, src served, arg string, requests bool) error {
+func (c showCommands) doShow(ctx context.Context, src *client.Client, arg string, requests bool) error {
 	r, err := findRun(ctx, src, arg)
 	if err != nil {
 		return err
@@ -89,7 +90,7 @@ type traffic struct {
 
 // printRequests prints the request log of a run, and for people the sums
 // of each server.
-func (c showCommands) printRequests(ctx context.Context, src served, of timeline.Snapshot) error {
+func (c showCommands) printRequests(ctx context.Context, src *client.Client, of timeline.Snapshot) error {
 	var rows [][]string
 	servers := map[string]*traffic{}
 	err := src.Requests(ctx, of.RunID, func(q host.Request) (bool, error) {

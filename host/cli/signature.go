@@ -3,6 +3,7 @@ package cli
 import (
 	"os"
 
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/signature"
 	"github.com/sluicehost/sluice/store"
@@ -32,19 +33,28 @@ func (s signatureLine) text() string {
 	return "It is unsigned: nothing says who made it."
 }
 
-// signatureOf is what the store says of an installed connector.
-func signatureOf(k store.Connector) signatureLine {
-	if k.Signer == nil {
+// signatureOf is what is known of an installed connector, by who signed it.
+func signatureOf(signer *store.Signer) signatureLine {
+	if signer == nil {
 		return signatureLine{Status: "unsigned"}
 	}
-	return signatureLine{Status: "verified", Signer: k.Signer}
+	return signatureLine{Status: "verified", Signer: signer}
+}
+
+// signerOf is who signed an installed connector, nil for nobody.
+func signerOf(k host.Connector) *store.Signer {
+	key, err := signature.ParseKey(k.Signature.Signer)
+	if err != nil || k.Signature.Status != "verified" {
+		return nil
+	}
+	return &store.Signer{KeyID: key.ID(), Key: key.String()}
 }
 
 // signatureAt looks at the signature beside a file, or at what was checked when
 // a connector was installed. It trusts nothing and refuses nothing.
 func signatureAt(l *app.Loaded, arg string) signatureLine {
 	if app.IsName(arg) {
-		return signatureOf(l.Connector)
+		return signatureOf(l.Connector.Signer)
 	}
 	s, err := app.ReadSignature(arg, "")
 	switch {

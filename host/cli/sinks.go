@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/sluicehost/sluice/host/api/client"
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/export"
 	"github.com/sluicehost/sluice/host/run"
@@ -53,7 +54,7 @@ func (s *sinks) event(e store.Event) error {
 func (s *sinks) wantsEvents() bool { return s != nil && s.timeline != nil && s.err == nil }
 
 // finish completes the files of a run.
-func (s *sinks) finish(ctx context.Context, src served, r *run.Result, stored export.Selection) error {
+func (s *sinks) finish(ctx context.Context, src *client.Client, r *run.Result, stored export.Selection) error {
 	s.finished = true
 	err := s.err
 	if s.timeline != nil {
@@ -68,7 +69,7 @@ func (s *sinks) finish(ctx context.Context, src served, r *run.Result, stored ex
 	return nil
 }
 
-func (s *sinks) export(ctx context.Context, src served, stored export.Selection) error {
+func (s *sinks) export(ctx context.Context, src *client.Client, stored export.Selection) error {
 	if err := s.records.write(ctx, src, stored); err != nil {
 		s.records.abandon()
 		return fmt.Errorf("write %s: %w", s.records.path, err)

@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/api/client"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -33,7 +35,7 @@ func (c stateCommands) state() *cobra.Command {
 		Example: "  sluice state show git --json",
 		Args:    args(1, 1, "one connection"),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			return c.reading(cmd.Context(), func(src served) error { return c.showState(cmd.Context(), src, a[0]) })
+			return c.reading(cmd.Context(), func(src *client.Client) error { return c.showState(cmd.Context(), src, a[0]) })
 		},
 	}, &cobra.Command{
 		Use: "reset CONNECTION [STREAM]", Short: "Forget cursors, so that the next run starts afresh",
@@ -41,16 +43,16 @@ func (c stateCommands) state() *cobra.Command {
 		Example: "  sluice state reset git commits",
 		Args:    args(1, 2, "a connection and perhaps a stream"),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			return c.reading(cmd.Context(), func(src served) error { return c.resetState(cmd.Context(), src, a) })
+			return c.reading(cmd.Context(), func(src *client.Client) error { return c.resetState(cmd.Context(), src, a) })
 		},
 	})
 	return cmd
 }
 
-// stateOf is the state of one namespace.
+// stateOf are the cursors of a connection.
 type stateOf struct {
-	ConnectionID store.ConnectionID     `json:"connectionId"`
-	GrantID      *store.GrantID         `json:"grantId"`
+	ConnectionID string                 `json:"connectionId"`
+	GrantID      *store.GrantID         `json:"grantId"` // null: the global namespace
 	Streams      map[store.Stream]state `json:"streams"`
 }
 
@@ -61,15 +63,12 @@ type state struct {
 	RunID       store.RunID     `json:"runId"`
 }
 
-func (c stateCommands) showState(ctx context.Context, src served, connection string) error {
+func (c stateCommands) showState(ctx context.Context, src *client.Client, connection string) error {
 	conn, states, err := states(ctx, src, connection)
 	if err != nil {
 		return err
 	}
-	out := stateOf{ConnectionID: conn.ID, Streams: map[store.Stream]state{}}
-	if g := namespace(conn); g != "" {
-		out.GrantID = &g
-	}
+	out := stateOf{ConnectionID: conn.ConnectionID, Streams: map[store.Stream]state{}}
 	var rows [][]string
 	for _, s := range states {
 		sum := sha256.Sum256(s.Cursor)
@@ -84,24 +83,24 @@ func (c stateCommands) showState(ctx context.Context, src served, connection str
 		return printJSON(c.out, out)
 	}
 	if len(rows) == 0 {
-		c.warnf("%s has no cursors; its next run starts afresh.", conn.ID)
+		c.warnf("%s has no cursors; its next run starts afresh.", conn.ConnectionID)
 	}
 	return c.table([]string{"stream", "committed", "run", "cursor"}, rows)
 }
 
-func states(ctx context.Context, src served, connection string) (store.Connection, []store.State, error) {
+func states(ctx context.Context, src *client.Client, connection string) (host.Connection, []store.State, error) {
 	conn, err := findConnection(ctx, src, connection)
 	if err != nil {
 		return conn, nil, err
 	}
-	list, err := src.States(ctx, conn.ID, namespace(conn))
+	list, err := src.States(ctx, store.ConnectionID(conn.ConnectionID))
 	if err != nil {
-		return conn, nil, fmt.Errorf("read state of %s: %w", conn.ID, err)
+		return conn, nil, fmt.Errorf("read state of %s: %w", conn.ConnectionID, err)
 	}
 	return conn, list, nil
 }
 
-func (c stateCommands) resetState(ctx context.Context, src served, a []string) error {
+func (c stateCommands) resetState(ctx context.Context, src *client.Client, a []string) error {
 	conn, list, err := states(ctx, src, a[0])
 	if err != nil {
 		return err
@@ -114,21 +113,21 @@ func (c stateCommands) resetState(ctx context.Context, src served, a []string) e
 			names = append(names, string(s.Stream))
 		}
 		if !slices.Contains(names, a[1]) {
-			return usagef("%s has no cursor for stream %q; it has: %s", conn.ID, a[1], orNone(names))
+			return usagef("%s has no cursor for stream %q; it has: %s", conn.ConnectionID, a[1], orNone(names))
 		}
 		list = list[:1]
 	}
-	err = src.ResetState(ctx, conn.ID, namespace(conn), stream)
+	err = src.ResetState(ctx, store.ConnectionID(conn.ConnectionID), "", stream)
 	var active *store.ActiveError
 	if errors.As(err, &active) {
-		return usagef("run %s of %s is not over; wait for it, or cancel it", active.RunID, conn.ID)
+		return usagef("run %s of %s is not over; wait for it, or cancel it", active.RunID, conn.ConnectionID)
 	}
 	if err != nil {
-		return fmt.Errorf("reset state of %s: %w", conn.ID, err)
+		return fmt.Errorf("reset state of %s: %w", conn.ConnectionID, err)
 	}
 	if c.json {
-		return printJSON(c.out, map[string]any{"connectionId": conn.ID, "reset": len(list)})
+		return printJSON(c.out, map[string]any{"connectionId": conn.ConnectionID, "reset": len(list)})
 	}
-	c.warnf("Forgot %d cursors of %s.", len(list), conn.ID)
+	c.warnf("Forgot %d cursors of %s.", len(list), conn.ConnectionID)
 	return nil
 }

@@ -82,7 +82,7 @@ func (c steerCommands) steer(ctx context.Context, arg string, do func(context.Co
 	if err != nil {
 		return err
 	}
-	r, err := findRun(ctx, served{k}, arg)
+	r, err := findRun(ctx, k, arg)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -27,14 +26,14 @@ the account.`,
 		Example: "  sluice trace last\n  sluice trace run_01J9ZK --to trace.zip",
 		Args:    args(1, 1, "one run"),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			return c.reading(cmd.Context(), func(src served) error { return c.doTrace(cmd.Context(), src, a[0], to) })
+			return c.reading(cmd.Context(), func(src *client.Client) error { return c.doTrace(cmd.Context(), src, a[0], to) })
 		},
 	}
 	cmd.Flags().StringVar(&to, "to", "", "write to `FILE`; browser-trace-RUN.zip without")
 	return cmd
 }
 
-func (c showCommands) doTrace(ctx context.Context, src served, arg, to string) error {
+func (c showCommands) doTrace(ctx context.Context, src *client.Client, arg, to string) error {
 	r, err := findRun(ctx, src, arg)
 	if err != nil {
 		return err
@@ -53,7 +52,7 @@ func (c showCommands) doTrace(ctx context.Context, src served, arg, to string) e
 	if err != nil {
 		return err
 	}
-	if err := src.artifact(ctx, *a, f.buffer); err != nil {
+	if err := src.Artifact(ctx, *a, f.buffer); err != nil {
 		f.abandon()
 		return err
 	}
@@ -72,9 +71,14 @@ func (c showCommands) doTrace(ctx context.Context, src served, arg, to string) e
 	return err
 }
 
-// traceOf is the newest browser trace of a run, nil for none.
-func traceOf(ctx context.Context, src served, id store.RunID) (found *timeline.Artifact, err error) {
-	all, err := src.artifacts(ctx, id)
+// traceOf is the newest browser trace of a run, nil for none. The error is errMayNot for
+// a key that may not read what runs left.
+func traceOf(ctx context.Context, src *client.Client, id store.RunID) (found *timeline.Artifact, err error) {
+	all, err := src.Artifacts(ctx, id)
+	var refused *client.Error
+	if errors.As(err, &refused) && refused.Code == "forbidden" {
+		err = errMayNot
+	}
 	for _, a := range all {
 		if a.ArtifactType == traceType {
 			found = &a
@@ -90,19 +94,4 @@ func summaryOf(a timeline.Artifact) string {
 // traceType is the type of browser traces among artifacts.
 const traceType = "browser-trace"
 
-// artifacts of a host that does not know them are none, and so are those of a key
-// that may not read them.
-func (s served) artifacts(ctx context.Context, id store.RunID) ([]timeline.Artifact, error) {
-	all, err := s.Artifacts(ctx, id)
-	var refused *client.Error
-	if errors.As(err, &refused) && refused.Code == "forbidden" {
-		return nil, errMayNot
-	}
-	return all, err
-}
-
 var errMayNot = errors.New("the key may not read what runs left: it lacks artifacts:read")
-
-func (s served) artifact(ctx context.Context, a timeline.Artifact, to io.Writer) error {
-	return s.Artifact(ctx, a, to)
-}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/api/client"
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/signature"
@@ -94,7 +95,7 @@ func (c signCommands) doVerify(ctx context.Context, path, file, keyFile string) 
 func (c signCommands) pinnedKey(ctx context.Context, l *app.Loaded, s *signature.Signature) (key signature.PublicKey, err error) {
 	if c.url != "" || c.hasData() == nil {
 		var pins []host.Pin
-		err := c.reading(ctx, func(src served) error {
+		err := c.reading(ctx, func(src *client.Client) error {
 			pins, err = src.Pins(ctx)
 			return err
 		})

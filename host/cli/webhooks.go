@@ -2,14 +2,15 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/api/client"
+	"github.com/sluicehost/sluice/store"
 )
 
 // webhookCommands are sluice webhooks and those below it.
@@ -53,13 +54,8 @@ func (c webhookCommands) webhookCommand(use string, n int, short, long, example 
 	return &cobra.Command{
 		Use: use, Short: short, Long: long, Example: "  " + example, Args: args(n, n, want),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			for _, id := range a {
-				if !isID(id) {
-					return usagef("%q is no id; sluice webhooks list lists them", abi.Clean(id))
-				}
-			}
-			err := c.reading(cmd.Context(), func(src served) error { return do(cmd.Context(), src.Client, a) })
-			if client.IsNotFound(err) {
+			err := c.reading(cmd.Context(), func(src *client.Client) error { return do(cmd.Context(), src, a) })
+			if errors.Is(err, store.ErrNotFound) {
 				return usagef("there is no such webhook, or what it delivered is not kept any more; sluice webhooks list and deliveries list what there is")
 			}
 			return err

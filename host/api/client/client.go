@@ -25,6 +25,7 @@ import (
 
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/patience"
+	"github.com/sluicehost/sluice/store"
 )
 
 // A Client speaks to one host. Each resource of the API is a type that Client
@@ -225,8 +226,12 @@ func (e *UnreachableError) Error() string {
 }
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// send makes a request. The caller closes the body.
+// send makes a request. The caller closes the body. The error is store.ErrNotFound for
+// what at found to be no path.
 func (c *transport) send(ctx context.Context, method, path string, query url.Values, header http.Header, body io.Reader) (*http.Response, error) {
+	if !strings.HasPrefix(path, "/") {
+		return nil, store.ErrNotFound
+	}
 	address := c.base + path
 	if len(query) > 0 {
 		address += "?" + query.Encode()
@@ -338,11 +343,15 @@ func (c *transport) get(ctx context.Context, path string, query url.Values, out 
 	return c.call(ctx, http.MethodGet, path, query, nil, out)
 }
 
-// at builds a path of segments, each escaped.
+// at builds a path of segments, each escaped. Where one cannot name anything, such as an
+// id that was typed as "..", it is no path, and send finds nothing there.
 func at(segments ...string) string {
 	var b strings.Builder
 	b.WriteString("/v1")
 	for _, s := range segments {
+		if s == "" || s == "." || s == ".." {
+			return ""
+		}
 		b.WriteByte('/')
 		b.WriteString(url.PathEscape(s))
 	}

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/host/api/client"
+	"github.com/sluicehost/sluice/store"
 )
 
 // serve answers as h says; the client has a key.
@@ -96,6 +96,17 @@ func TestPaths(t *testing.T) {
 	})
 	if _, err := c.Connection(context.Background(), "a/b?c#d"); err != nil {
 		t.Fatal(err)
+	}
+	for _, typed := range []string{"", ".", ".."} {
+		if _, err := c.Connection(context.Background(), store.ConnectionID(typed)); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("connection %q: %v", typed, err)
+		}
+		if _, err := c.Run(context.Background(), store.RunID(typed)); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("run %q: %v", typed, err)
+		}
+		if _, err := c.TestWebhook(context.Background(), typed); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("webhook %q: %v", typed, err)
+		}
 	}
 	if err := c.PauseRun(context.Background(), "run_1", "", ""); err != nil {
 		t.Fatal(err)
@@ -208,6 +219,19 @@ func TestFrameBound(t *testing.T) {
 	}
 }
 
+// readExport reads all of an export.
+func readExport(c *client.Client) error {
+	x := c.Exporter()
+	defer x.Close()
+	for q := (store.RecordQuery{Connection: "c", Stream: "s", Limit: 1}); ; {
+		page, err := x.Records(context.Background(), q)
+		if err != nil || !page.More {
+			return err
+		}
+		q.After = page.After
+	}
+}
+
 // An export that breaks off is told from one that ended.
 func TestExport(t *testing.T) {
 	body := ""
@@ -218,7 +242,7 @@ func TestExport(t *testing.T) {
 		record: false, record + `{"end":true,"records":2}` + "\n": false, "": false, "nonsense\n": false,
 	} {
 		body = text
-		if err := c.Export(context.Background(), "c", "s", url.Values{}, func(client.Record) error { return nil }); (err == nil) != whole {
+		if err := readExport(c); (err == nil) != whole {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/sluicehost/sluice/host"
@@ -109,24 +111,21 @@ func (c secretClient) RemoveSecret(ctx context.Context, id store.ConnectionID, n
 	return c.call(ctx, http.MethodDelete, at("connections", string(id), "secrets", name), nil, nil, nil)
 }
 
-// State are the cursors of a connection in the global namespace.
-type State struct {
-	ConnectionID string                 `json:"connectionId"`
-	GrantID      string                 `json:"grantId"`
-	Streams      map[string]StreamState `json:"streams"`
-}
-
-// A StreamState is one cursor.
-type StreamState struct {
-	Cursor      json.RawMessage `json:"cursor"`
-	SHA256      string          `json:"sha256"`
-	CommittedAt time.Time       `json:"committedAt"`
-	RunID       store.RunID     `json:"runId"`
-}
-
-// State is the cursors of a connection.
-func (c stateClient) State(ctx context.Context, id store.ConnectionID) (out State, err error) {
-	return out, c.get(ctx, at("connections", string(id), "state"), nil, &out)
+// States are the cursors of a connection in the global namespace, by stream.
+func (c stateClient) States(ctx context.Context, id store.ConnectionID) (out []store.State, err error) {
+	var got struct {
+		Streams map[store.Stream]struct {
+			Cursor      json.RawMessage `json:"cursor"`
+			CommittedAt time.Time       `json:"committedAt"`
+			RunID       store.RunID     `json:"runId"`
+		} `json:"streams"`
+	}
+	err = c.get(ctx, at("connections", string(id), "state"), nil, &got)
+	for _, name := range slices.Sorted(maps.Keys(got.Streams)) {
+		s := got.Streams[name]
+		out = append(out, store.State{Stream: name, Cursor: s.Cursor, CommittedAt: s.CommittedAt, RunID: s.RunID})
+	}
+	return out, err
 }
 
 // ResetState forgets the cursor of one stream, or all with "".

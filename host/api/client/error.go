@@ -2,7 +2,6 @@ package client
 
 import (
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 
@@ -41,12 +40,6 @@ func (e *Error) As(target any) bool {
 		*r = &host.Refusal{Code: e.Code, Message: e.Message, Details: e.Details}
 	}
 	return ok
-}
-
-// IsNotFound reports whether the host knows no such thing, or does not say.
-func IsNotFound(err error) bool {
-	var e *Error
-	return errors.As(err, &e) && e.Status == http.StatusNotFound
 }
 
 // errorOf reads an answer that is no success.
