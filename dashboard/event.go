@@ -178,11 +178,21 @@ func rowOf(e store.Event) eventRow {
 			r.Tone = tone
 		}
 	}
-	if e.Type == string(timeline.RunBatchIngested) && d.Flushed != nil && (d.Attempted == nil || *d.Attempted == *d.Flushed) {
-		r.Fold, r.Records = e.Type+" "+r.Stream, *d.Flushed // one that lost records stands by itself
-	}
+	r.fold(e.Type, &d)
 	r.Detail = abi.Cut(r.Detail, maxDetail)
 	return r
+}
+
+// fold says which lines in a row are shown as one. A batch that lost records stands by
+// itself.
+func (r *eventRow) fold(kind string, d *eventText) {
+	switch {
+	case r.Inner || timeline.Type(kind).Terminal():
+	case kind != string(timeline.RunBatchIngested):
+		r.Fold = strings.Join([]string{kind, r.Title, r.Tone, r.Stream}, " ")
+	case d.Flushed != nil && (d.Attempted == nil || *d.Attempted == *d.Flushed):
+		r.Fold, r.Records = kind+" "+r.Stream, *d.Flushed
+	}
 }
 
 // words are the detail of a line: the first of what there is, and its numbers.

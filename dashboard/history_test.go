@@ -73,12 +73,13 @@ func TestRunStages(t *testing.T) {
 			t.Errorf("a run that waits lacks %s", want)
 		}
 	}
-	s.over(lease, "failed", "run.failed", map[string]any{"error": map[string]string{"code": "x", "message": "no"}, "terminal_reason": "connector_reported_failed", "usage": map[string]int{"cpu_ms": 850, "wall_ms": 3000}})
+	s.over(lease, "failed", "run.failed", map[string]any{"error": map[string]string{"code": "x", "message": "no"}, "terminal_reason": "connector_reported_failed", "usage": map[string]int{"cpu_ms": 850, "wall_ms": 3000},
+		"memory": map[string]any{"every_ms": 1, "bytes": []int{1 << 20, 3 << 20, 2 << 20}}})
 	if page := s.page("/ui/runs/run_1"); !strings.Contains(page, "It failed: no. What") {
 		_, said, _ := strings.Cut(page, `class="verdict"`)
 		t.Errorf("no verdict on a failure: %.300s", said)
 	}
-	for _, want := range []string{"850 ms of 1.0 s", `class="warn" width="85"`, "3.0 s of 1 min 00 s", `class="accent" width="5"`, "<dd>5.0 s</dd>"} {
+	for _, want := range []string{"3.0 MiB of memory", "MiB after ", "850 ms of 1.0 s", `class="warn" width="85"`, "3.0 s of 1 min 00 s", `class="accent" width="5"`, "<dd>5.0 s</dd>"} {
 		if page := s.page("/ui/runs/run_1"); !strings.Contains(page, want) {
 			t.Errorf("the budgets lack %s", want)
 		}

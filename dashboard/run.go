@@ -40,6 +40,7 @@ type runBody struct {
 	Left       []left
 	Stages     []stage
 	Speed      *plot // records a second
+	Memory     *plot // of the connector, over the same time
 	Cut        bool  // the stages are those of the first events alone
 	Events     []eventRow
 	Newest     uint64 // sequence after the newest event shown
@@ -129,6 +130,7 @@ func (u *runUI) lookRun(ctx context.Context, id store.RunID) (runBody, error) {
 	if b.Stages, b.Speed, b.Cut, err = u.stagesOf(ctx, b.Row); err != nil {
 		return b, err
 	}
+	b.Memory = memoryOf(b.Row, b.Live, u.now())
 	b.Used = usedOf(b.Row.Result)
 	b.Budgets = budgets(u.system.Info(ctx).Limits, spent(b.Row, b.Live, u.now()))
 	return b, nil

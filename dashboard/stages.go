@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/timeline"
 	"github.com/sluicehost/sluice/store"
 )
@@ -119,6 +120,37 @@ func speedOf(events []store.Event, from time.Time, all time.Duration) *plot {
 	}
 	p := barsOf("Records stored in a second, over the time of the run", plotWidth, plotHeight, of)
 	p.Top, p.First, p.Last = p.Top+" a second", "0 s", lasted(all)
+	return &p
+}
+
+// memoryOf draws what a connector had of memory, by the same parts of a run's time as its
+// speed. nil is not known.
+func memoryOf(r store.Run, live *host.LiveRun, now time.Time) *plot {
+	var result struct{ Memory *host.Memory }
+	end := now
+	switch {
+	case r.FinishedAt != nil:
+		_ = json.Unmarshal(r.Result, &result) // without it there is nothing to draw
+		end = *r.FinishedAt
+	case live != nil:
+		result.Memory = live.Memory
+	}
+	m, all := result.Memory, end.Sub(r.StartedAt)
+	if m == nil || m.EveryMS <= 0 || len(m.Bytes) < 2 || all <= 0 {
+		return nil
+	}
+	each := all / rateBars
+	of := make([]amount, rateBars)
+	for i := range of {
+		from := int(each * time.Duration(i) / time.Millisecond / time.Duration(m.EveryMS))
+		to := int(each * time.Duration(i+1) / time.Millisecond / time.Duration(m.EveryMS))
+		for at := from; at <= to && at < len(m.Bytes); at++ {
+			of[i].Value = max(of[i].Value, float64(m.Bytes[at]))
+		}
+		of[i].Tone, of[i].Text = "live", size(of[i].Value)+" after "+lasted(each*time.Duration(i))
+	}
+	p := barsOf("Memory of the connector, over the time of the run", plotWidth, plotHeight, of)
+	p.Top, p.First, p.Last = size(float64(slices.Max(m.Bytes)))+" of memory", "0 s", lasted(all)
 	return &p
 }
 

@@ -73,6 +73,14 @@ type LiveRun struct {
 	CancelRequested bool
 	HeldUp          string // what keeps it from going on, as a sentence; "" for nothing
 	Usage           Usage
+	Memory          *Memory // nil: not known yet
+}
+
+// Memory is the resident memory of a worker over the time of its run: the most in each of
+// equal parts from the run's start, at most 60.
+type Memory struct {
+	EveryMS int64    `json:"every_ms"`
+	Bytes   []uint64 `json:"bytes"`
 }
 
 // Usage is what a guest has used so far.

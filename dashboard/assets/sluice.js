@@ -326,14 +326,14 @@
     if (!document.hidden && source?.readyState === EventSource.CLOSED) source.dispatchEvent(new Event('error'));
   });
 
-  // Lines in a row that say the same of a stream, such as stored batches, are one line
-  // that opens.
+  // Lines of one kind in a row, such as stored batches of a stream, are one line that opens.
   const folding = 3; // as many are worth it
   const number = new Intl.NumberFormat('en');
   const join = (lines) => {
     const told = lines.filter((x) => x.dataset.fold);
-    const total = (name) => told.reduce((sum, x) => sum + Number(x.dataset[name] ?? 1), 0);
-    const [records, batches] = [total('records'), total('batches')];
+    const total = (name, one) => told.reduce((sum, x) => sum + Number(x.dataset[name] ?? one), 0);
+    const [records, times] = [total('records', 0), total('times', 1)];
+    const shown = (n) => number.format(n).replaceAll(',', '\u202f');
     let group = lines.find((x) => x.matches('.fold'));
     const rows = lines.flatMap((x) => (x.matches('.fold') ? all(':scope > details > ol > li', x) : [x]));
     if (!group) {
@@ -342,18 +342,25 @@
       group.classList.add('fold');
       group.dataset.fold = lines[0].dataset.fold;
       const details = document.createElement('details');
-      const summary = $('summary', lines[0]).cloneNode(true);
       const list = document.createElement('ol');
       list.className = 'events';
       list.reversed = true;
-      details.append(summary, list);
+      details.append(document.createElement('summary'), list);
       group.append(details);
     }
     lines[0].before(group);
-    $('time', group).replaceWith($('time', told[0] === group ? group : told[0]).cloneNode(true));
-    $(':scope > details > summary .detail', group).textContent = `${number.format(records).replaceAll(',', '\u202f')} records in ${number.format(batches).replaceAll(',', '\u202f')} batches`;
-    group.dataset.records = String(records);
-    group.dataset.batches = String(batches);
+    if (told[0] !== group) $(':scope > details > summary', group).replaceWith($('summary', told[0]).cloneNode(true)); // the newest speaks
+    const summary = $(':scope > details > summary', group);
+    if (records) {
+      $('.detail', summary).textContent = `${shown(records)} records in ${shown(times)} batches`;
+      group.dataset.records = String(records);
+    } else {
+      const mark = $('.times', summary) ?? document.createElement('span');
+      mark.className = 'times';
+      mark.textContent = ` × ${shown(times)}`;
+      $('.what', summary).append(mark);
+    }
+    group.dataset.times = String(times);
     $(':scope > details > ol', group).replaceChildren(...rows);
     lines.filter((x) => x !== group).forEach((x) => { if (!rows.includes(x)) x.remove(); });
   };

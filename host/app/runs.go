@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -191,10 +192,14 @@ func (rs *runs) LiveRun(id store.RunID) (host.LiveRun, bool) {
 		n := rs.controller.Stats()
 		l.Stalled = fmt.Sprintf("Waits for a place: %d of %d runs execute, and %d wait.", n.Running, n.Runs, n.Queued)
 	}
+	memory := (*host.Memory)(nil)
+	if l.Memory != nil {
+		memory = &host.Memory{EveryMS: l.Memory.Every, Bytes: l.Memory.Bytes}
+	}
 	return host.LiveRun{
 		Phase: l.Phase, Queued: l.Queued, PauseRequested: l.PauseRequested, Paused: l.Paused, CancelRequested: l.CancelRequested,
-		HeldUp: l.Stalled,
-		Usage:  host.Usage{CPU: l.Usage.CPU, MemoryBytes: l.Usage.PeakMemoryBytes, HostCalls: l.Usage.HostCalls, BytesIn: l.Usage.BytesIn},
+		HeldUp: l.Stalled, Memory: memory,
+		Usage: host.Usage{CPU: l.Usage.CPU, MemoryBytes: cmp.Or(l.Usage.MemoryBytes, l.Usage.PeakMemoryBytes), HostCalls: l.Usage.HostCalls, BytesIn: l.Usage.BytesIn},
 	}, ok
 }
 

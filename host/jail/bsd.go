@@ -172,7 +172,7 @@ func (p *Process) await() (*os.ProcessState, error) {
 // processCPU needs cgo here; the worker's own CPU limit is the backstop.
 func processCPU(int) (time.Duration, error) { return 0, ErrUnsupported }
 
-func processPeak(int) (uint64, error) { return 0, ErrUnsupported }
+func processMemory(int) (resident, peak uint64, err error) { return 0, 0, ErrUnsupported }
 
 // setLimit sets a limit as soft and hard limit.
 func setLimit(resource int, value uint64) error {

@@ -74,9 +74,9 @@ func burn(t testing.TB, w *worker, much time.Duration) time.Duration {
 func TestUsage(t *testing.T) {
 	w, _ := run(t, launcher(t, jail.Options{}), order{Seal: true, Do: "spin"}, nil)
 	sampled := burn(t, w, 30*time.Millisecond)
-	peak, err := w.PeakMemory()
-	if err != nil || peak < 1<<20 {
-		t.Errorf("peak memory %d %v", peak, err)
+	resident, peak, err := w.Memory()
+	if err != nil || peak < 1<<20 || resident > peak || resident < 1<<20 {
+		t.Errorf("memory %d, peak %d %v", resident, peak, err)
 	}
 	if err := w.Kill(); err != nil {
 		t.Fatal(err)

@@ -69,7 +69,7 @@ func (p *Process) Kill() error {
 		return nil
 	}
 	p.killed = true
-	_, _ = p.samplePeak() // the last chance; without it earlier samples count
+	_, _, _ = p.sampleMemory() // the last chance; without it earlier samples count
 	return ignoreDone(p.handle.Kill(), "kill")
 }
 
@@ -128,23 +128,23 @@ func (p *Process) CPU() (time.Duration, error) {
 	return processCPU(p.handle.Pid)
 }
 
-// PeakMemory is the largest resident set so far, or in all, in bytes. What
-// a worker that ends by itself used is exact only if it was more than the host
-// ever had, or was sampled shortly before; so sample it.
-func (p *Process) PeakMemory() (uint64, error) {
+// Memory is the resident set, 0 for a worker that is gone, and the largest so far, or in
+// all, in bytes. What a worker that ends by itself used is exact only if it was more than
+// the host ever had, or was sampled shortly before; so sample it.
+func (p *Process) Memory() (resident, peak uint64, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.reaped {
-		return p.exit.PeakMemory, p.err
+		return 0, p.exit.PeakMemory, p.err
 	}
-	return p.samplePeak()
+	return p.sampleMemory()
 }
 
-// samplePeak is called with the lock held, before the worker was reaped.
-func (p *Process) samplePeak() (uint64, error) {
-	now, err := processPeak(p.handle.Pid)
-	p.peak = max(p.peak, now)
-	return p.peak, err
+// sampleMemory is called with the lock held, before the worker was reaped.
+func (p *Process) sampleMemory() (resident, peak uint64, err error) {
+	resident, peak, err = processMemory(p.handle.Pid)
+	p.peak = max(p.peak, peak)
+	return resident, p.peak, err
 }
 
 // settlePeak corrects the system's figure. Between fork and exec a child has its

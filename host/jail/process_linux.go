@@ -61,20 +61,29 @@ func processCPU(pid int) (time.Duration, error) {
 	return time.Duration(spec.Nano()), nil
 }
 
-// processPeak reads the high-water mark of a process that was not reaped yet.
-func processPeak(pid int) (uint64, error) {
+// processMemory reads the resident set and its high-water mark of a process that was not
+// reaped yet. One that is just ending has none.
+func processMemory(pid int) (resident, peak uint64, err error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
-		return 0, fmt.Errorf("read memory of worker: %w", err)
+		return 0, 0, fmt.Errorf("read memory of worker: %w", err)
 	}
-	_, after, ok := bytes.Cut(status, []byte("\nVmHWM:"))
-	fields := bytes.Fields(after)
-	if !ok || len(fields) == 0 {
-		return 0, nil // it is just ending and has no memory any more
+	if peak, err = statusBytes(status, "\nVmHWM:"); err == nil {
+		resident, err = statusBytes(status, "\nVmRSS:")
 	}
-	kib, err := strconv.ParseUint(string(fields[0]), 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("read memory of worker: %w", err)
+		return 0, 0, fmt.Errorf("read memory of worker: %w", err)
 	}
-	return kib * 1024, nil
+	return resident, peak, nil
+}
+
+// statusBytes is the value of a line that begins with name, 0 if there is none.
+func statusBytes(status []byte, name string) (uint64, error) {
+	_, after, _ := bytes.Cut(status, []byte(name))
+	number, _, _ := bytes.Cut(bytes.TrimSpace(after), []byte(" "))
+	if len(number) == 0 {
+		return 0, nil
+	}
+	kib, err := strconv.ParseUint(string(number), 10, 64)
+	return kib * 1024, err
 }

@@ -84,7 +84,7 @@ func ownPeak() uint64 { return 0 }
 
 func processCPU(int) (time.Duration, error) { return 0, ErrUnsupported }
 
-func processPeak(int) (uint64, error) { return 0, ErrUnsupported }
+func processMemory(int) (resident, peak uint64, err error) { return 0, 0, ErrUnsupported }
 
 // yieldPriority does nothing here: a priority belongs to the whole process.
 func yieldPriority() {}

@@ -18,6 +18,7 @@ type Live struct {
 	CancelRequested bool
 	Stalled         string // why the store keeps it waiting; "" while it does not
 	Usage           sandbox.Usage
+	Memory          *Memory // nil: not known yet
 }
 
 // The drain policies of a pause.
@@ -53,6 +54,7 @@ type control struct {
 	guest    Guest
 	pausing  *pauseAsked
 	resuming *resumeAsked
+	memory   Memory
 }
 
 func newControl() *control {
@@ -97,12 +99,26 @@ func (r *Run) Live() Live {
 	c := r.r.control
 	c.mu.Lock()
 	live, guest := c.live, c.guest
-	live.PauseRequested = c.pausing != nil
+	live.PauseRequested, live.Memory = c.pausing != nil, c.memory.copied()
 	c.mu.Unlock()
 	if guest != nil {
 		live.Usage = guest.Usage()
 	}
 	return live
+}
+
+// measured notes the memory of the worker at a time after the run's start.
+func (c *control) measured(since time.Duration, bytes uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.memory.add(since, bytes)
+}
+
+// remembered is the memory of the worker so far, nil for none.
+func (c *control) remembered() *Memory {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.memory.copied()
 }
 
 func (c *control) pause(q PauseRequest) (time.Time, error) {

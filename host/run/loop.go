@@ -194,7 +194,9 @@ var interruption = CancelRequest{Cause: "owner", Reason: "interrupted"}
 
 // tick looks at everything that time can end.
 func (r *run) tick(now time.Time) {
-	r.clocks.sample(now, r.guest.Usage().CPU)
+	used := r.guest.Usage()
+	r.clocks.sample(now, used.CPU)
+	r.control.measured(now.Sub(r.rec.StartedAt), used.MemoryBytes)
 	r.commits.stalls(now)
 	if r.outcome.over() {
 		return

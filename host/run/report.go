@@ -75,7 +75,7 @@ func (rp *report) result(end ending, now time.Time) *Result {
 		ConnectorDigest: rp.plan.Connector.Digest, Status: end.status,
 		RecordsEmitted: rp.proto.Records(), RecordCounts: countsOf(n.attempted, n.accepted, n.rejected),
 		State: rp.states.staged(), KnownGaps: rp.gaps.all(), DetailGaps: rp.gaps.gapNotes(), ConnectorError: rp.connectorError(end),
-		TriggerKind: rp.plan.Trigger, AutomationMode: rp.plan.AutomationMode, Usage: rp.usage(now),
+		TriggerKind: rp.plan.Trigger, AutomationMode: rp.plan.AutomationMode, Usage: rp.usage(now), Memory: rp.control.remembered(),
 	}
 	if out.KnownGaps == nil {
 		out.KnownGaps = []KnownGap{}

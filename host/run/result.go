@@ -40,6 +40,7 @@ type Result struct {
 	TriggerKind          string            `json:"trigger_kind"`
 	AutomationMode       string            `json:"automation_mode,omitempty"`
 	Usage                Usage             `json:"usage"`
+	Memory               *Memory           `json:"memory,omitempty"`
 	Isolation            sandbox.Isolation `json:"isolation"`
 }
 

@@ -34,7 +34,8 @@ const (
 // Usage is what a guest has used so far, or in all.
 type Usage struct {
 	CPU              time.Duration // user and system, without what bringing it up took
-	PeakMemoryBytes  uint64        // of the whole worker
+	MemoryBytes      uint64        // resident, of the whole worker; 0 where that is not known, and at the end
+	PeakMemoryBytes  uint64        // the most of it
 	GuestMemoryBytes uint64        // peak linear memory; known at the end, 0 if the worker was killed
 	HostCalls        uint64
 	BytesIn          uint64 // payloads from the guest
@@ -66,11 +67,11 @@ func (g *Guest) Usage() Usage {
 	if cpu, err := g.process.CPU(); err == nil {
 		u.CPU = max(0, cpu-g.readyCPU)
 	}
-	peak, _ := g.process.PeakMemory() // it is gone, or was seen before
+	resident, peak, _ := g.process.Memory() // it is gone, or was seen before
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.peak = max(g.peak, peak)
-	u.PeakMemoryBytes = g.peak
+	u.MemoryBytes, u.PeakMemoryBytes = resident, g.peak
 	u.HostCalls, u.BytesIn = g.hostCalls, g.bytesIn
 	if g.last != nil {
 		u.GuestMemoryBytes = g.last.GuestMemoryBytes

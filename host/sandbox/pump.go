@@ -124,7 +124,7 @@ func (g *Guest) account(id uint32, payload []byte) error {
 	if err != nil {
 		return err
 	}
-	peak, _ := g.process.PeakMemory() // it is gone, or was seen before
+	_, peak, _ := g.process.Memory() // it is gone, or was seen before
 	g.mu.Lock()
 	g.peak = max(g.peak, peak)
 	if g.waiting != 0 {

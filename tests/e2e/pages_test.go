@@ -187,11 +187,12 @@ func TestPagesLive(t *testing.T) {
 	history.clean("live history")
 }
 
-// TestFoldedBatches: lines about stored batches fold into one that opens; none is lost.
-func TestFoldedBatches(t *testing.T) {
+// TestFoldedLines: lines of one kind, such as stored batches, fold into one that opens;
+// none is lost.
+func TestFoldedLines(t *testing.T) {
 	h, _ := open(t, tempDir(t))
 	install(t, h.Client, "tests/e2e/guest")
-	connect(t, h.Client, "one", step{"do": "emit", "n": 5000}, step{"do": "otp", "text": "Code?"}, step{"do": "emit", "n": 2000})
+	connect(t, h.Client, "one", step{"do": "emit", "n": 5000}, step{"do": "otp", "text": "Code?"}, step{"do": "emit", "n": 2000}, step{"do": "stamp", "n": 5, "ms": 100})
 	id := start(t, h.Client, "one")
 	s, err := h.Wait(soon(t), id, served.Asks)
 	if err != nil {
@@ -210,7 +211,11 @@ func TestFoldedBatches(t *testing.T) {
 	if _, err := h.Wait(soon(t), id, served.Over); err != nil {
 		t.Fatal(err)
 	}
-	b.until(folded(2)) // they came while the page was open
+	b.until(folded(3)) // they came while the page was open
+	said := `document.querySelector("#events > .fold[data-fold^='output.chunk']")`
+	if n := eval[string](b, said+`.dataset.times`); n != eval[string](b, `String(`+said+`.querySelectorAll("li[data-seq]").length)`) || !strings.Contains(eval[string](b, said+`.querySelector("summary .what").textContent`), "Message × "+n) {
+		t.Errorf("%s messages are not what is folded", n)
+	}
 	b.shot("live")
 	sum := `Array.from(document.querySelectorAll("#events li:not(.fold)[data-records]")).reduce((n, x) => n + Number(x.dataset.records), 0)`
 	if got := eval[int](b, sum); got != 7000 {
