@@ -34,7 +34,7 @@ func newMirror(d *directory) *query.Mirror {
 	if d.DataDir != "" {
 		dir = filepath.Join(d.DataDir, "mirror")
 	}
-	return query.New(query.Options{Store: d.Store, Dir: dir, Room: d.checkSpace})
+	return query.New(query.Options{Store: d.Store, Dir: dir, Most: d.Options.Copies.Query, Setting: "copies.query_bytes", Room: d.checkSpace})
 }
 
 // newIndexes prepares the search over what a host collected.
@@ -43,7 +43,7 @@ func newIndexes(d *directory) *search.Indexes {
 	if d.DataDir != "" {
 		dir = filepath.Join(d.DataDir, "search")
 	}
-	return search.New(search.Options{Store: d.Store, Dir: dir, Room: d.checkSpace})
+	return search.New(search.Options{Store: d.Store, Dir: dir, Most: d.Options.Copies.Search, Setting: "copies.search_bytes", Room: d.checkSpace})
 }
 
 // openDestinations feeds the destinations of a host.

@@ -29,6 +29,7 @@ type Options struct {
 	Budgets run.Budgets
 	Quotas  filesystem.Quotas
 	Files   run.FileQuotas // of files that records hold
+	Copies  CopyQuotas
 	Module  sandbox.ModuleLimits
 	// Pace is how fast each server is asked; the zero value is the default.
 	Pace network.Pace
@@ -50,6 +51,19 @@ type Options struct {
 	RequireSignature bool
 }
 
+// CopyQuotas bound what may be made anew and is kept beside the store, in bytes on the disk.
+// The zero value is the default.
+type CopyQuotas struct {
+	Query     int64 // copies for queries, of all connections
+	Search    int64 // indexes for search
+	Assistant int64 // copies for one assistant, and as much for its indexes
+}
+
+// DefaultCopyQuotas are those of a host that was not told otherwise.
+func DefaultCopyQuotas() CopyQuotas {
+	return CopyQuotas{Query: 16 << 30, Search: 16 << 30, Assistant: 4 << 30}
+}
+
 func (o Options) settled() Options {
 	if o.Limits == (abi.Limits{}) {
 		o.Limits = abi.DefaultLimits()
@@ -62,6 +76,9 @@ func (o Options) settled() Options {
 	}
 	if o.Files == (run.FileQuotas{}) {
 		o.Files = run.DefaultFileQuotas()
+	}
+	if o.Copies == (CopyQuotas{}) {
+		o.Copies = DefaultCopyQuotas()
 	}
 	if o.Module == (sandbox.ModuleLimits{}) {
 		o.Module = sandbox.DefaultModuleLimits()
@@ -77,5 +94,5 @@ func (o Options) settled() Options {
 
 // DefaultOptions are Options with the defaults written out, for who changes one of them.
 func DefaultOptions() Options {
-	return Options{Budgets: run.DefaultBudgets(), Files: run.DefaultFileQuotas(), Pace: network.DefaultPace()}
+	return Options{Budgets: run.DefaultBudgets(), Files: run.DefaultFileQuotas(), Copies: DefaultCopyQuotas(), Pace: network.DefaultPace()}
 }

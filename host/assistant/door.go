@@ -44,7 +44,9 @@ type Options struct {
 	// Dir is where copies for queries are, one directory an assistant; "" makes temporary
 	// ones.
 	Dir     string
-	Room    func() error // nil: there is always room
+	Most    int64        // bytes of the copies of one assistant, and of its indexes; 0 is no bound
+	Setting string       // that an owner changes Most by
+	Room    func() error // refuses while the disk is nearly full; nil: it never is
 	Version string
 	// Audited does something that an owner asked for, and writes it down: an action and
 	// the name of an assistant. nil only does it.
@@ -119,9 +121,6 @@ func Open(ctx context.Context, o Options) (*Door, error) {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
-	}
-	if o.Room == nil {
-		o.Room = func() error { return nil }
 	}
 	if o.Audited == nil {
 		o.Audited = func(_ context.Context, _, _ string, do func() error) error { return do() }

@@ -318,7 +318,7 @@ func (s *seat) open(of string) error {
 		}
 		dir = filepath.Join(root, of)
 	}
-	s.mirror, s.of = query.New(query.Options{Store: s.window, Dir: dir, Room: s.door.o.Room}), of
+	s.mirror, s.of = query.New(query.Options{Store: s.window, Dir: dir, Most: s.door.o.Most, Setting: s.door.o.Setting, Room: s.door.o.Room}), of
 	return nil
 }
 

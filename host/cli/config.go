@@ -44,6 +44,7 @@ type configFile struct {
 	Budgets budgetsConfig `yaml:"budgets"`
 	Pace    paceConfig    `yaml:"pace"`
 	Files   filesConfig   `yaml:"files"`
+	Copies  copiesConfig  `yaml:"copies"`
 }
 
 type tlsFiles struct {
@@ -161,6 +162,27 @@ func (c filesConfig) apply(q *run.FileQuotas) {
 	q.File, q.Run, q.Connection = cmp.Or(c.Bytes, q.File), cmp.Or(c.RunBytes, q.Run), cmp.Or(c.ConnectionBytes, q.Connection)
 }
 
+// copiesConfig bounds what is kept beside the store, in bytes; absent ones have their defaults.
+type copiesConfig struct {
+	QueryBytes     int64 `yaml:"query_bytes"`
+	SearchBytes    int64 `yaml:"search_bytes"`
+	AssistantBytes int64 `yaml:"assistant_bytes"`
+}
+
+func (c copiesConfig) check() error {
+	for name, n := range map[string]int64{"query_bytes": c.QueryBytes, "search_bytes": c.SearchBytes, "assistant_bytes": c.AssistantBytes} {
+		if n < 0 || n > 1<<50 {
+			return fmt.Errorf("copies.%s: want 1 to %d", name, int64(1)<<50)
+		}
+	}
+	return nil
+}
+
+// apply puts what is given into the quotas; the rest keep their defaults.
+func (c copiesConfig) apply(q *app.CopyQuotas) {
+	q.Query, q.Search, q.Assistant = cmp.Or(c.QueryBytes, q.Query), cmp.Or(c.SearchBytes, q.Search), cmp.Or(c.AssistantBytes, q.Assistant)
+}
+
 type paceConfig struct {
 	PerSecond   *float64 `yaml:"per_second"`
 	Burst       *int     `yaml:"burst"`
@@ -255,7 +277,7 @@ func (c *configFile) check() error {
 			return fmt.Errorf("%s: want %d to %d", n.name, n.least, n.most)
 		}
 	}
-	if err := errors.Join(c.Browser.check(), c.Files.check()); err != nil {
+	if err := errors.Join(c.Browser.check(), c.Files.check(), c.Copies.check()); err != nil {
 		return err
 	}
 	if d := c.ShortestInterval; d != nil && (time.Duration(*d) < time.Second || time.Duration(*d) > 24*time.Hour) {
@@ -279,6 +301,7 @@ func (c *configFile) options() daemon.Options {
 	h := app.DefaultOptions()
 	h.Browser = c.Browser.options()
 	c.Files.apply(&h.Files)
+	c.Copies.apply(&h.Copies)
 	h.Store, h.Require, h.AllowNetworkFS, h.RequireSignature, h.Prespawn = c.Store, c.RequireIsolation, c.AllowNetworkFS, c.RequireSignature, prespawned
 	if c.Runs.Prespawn != nil {
 		h.Prespawn = *c.Runs.Prespawn

@@ -13,18 +13,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
+	"syscall"
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/cache"
 	"github.com/sluicehost/sluice/host/destination"
 	"github.com/sluicehost/sluice/host/destination/sqlite"
 	"github.com/sluicehost/sluice/store"
@@ -34,6 +33,7 @@ import (
 const (
 	within      = 30 * time.Second
 	maxMemory   = 256 << 20 // bytes, of SQLite
+	maxScratch  = 1 << 30   // bytes on the disk, of what is sorted
 	maxSQL      = 100_000   // bytes
 	defaultRows = 1000
 	maxRows     = 100_000
@@ -51,89 +51,44 @@ type Store interface {
 
 // Options are what the wiring gives.
 type Options struct {
-	Store Store
-	Dir   string // where the copies are; "" makes a temporary one
-	Room  func() error
+	Store   Store
+	Dir     string       // where the copies are; "" makes a temporary one
+	Most    int64        // bytes of all copies; 0 is no bound
+	Setting string       // that an owner changes Most by
+	Room    func() error // refuses while the disk is nearly full; nil: it never is
 }
 
 // A Mirror is the copies of all connections. Its methods may be called concurrently. It
 // implements host.Queries.
 type Mirror struct {
-	o      Options
-	temp   bool
+	store  Store
+	copies *cache.Dir[struct{}]
 	busy   chan struct{}
-	within time.Duration // for one query
 
-	mu    sync.Mutex // guards copies
-	locks map[store.ConnectionID]*sync.Mutex
+	within  time.Duration // for one query
+	scratch int64         // bytes of one query's scratch files
 }
+
+// A duplicate is the copy of one connection.
+type duplicate = cache.File[struct{}]
 
 var _ host.Queries = (*Mirror)(nil)
 
 // New makes a mirror. Nothing is copied before it is asked for.
 func New(o Options) *Mirror {
-	m := &Mirror{o: o, busy: make(chan struct{}, atOnce), within: within, locks: map[store.ConnectionID]*sync.Mutex{}}
-	if o.Room == nil {
-		m.o.Room = func() error { return nil }
-	}
-	return m
+	return &Mirror{store: o.Store, busy: make(chan struct{}, atOnce), within: within, scratch: maxScratch,
+		copies: cache.New[struct{}](cache.Options{Dir: o.Dir, Most: o.Most, Setting: o.Setting, Code: "query_limit", Room: o.Room}, nil)}
 }
 
 // Close removes what is temporary. No query runs any more.
-func (m *Mirror) Close() error {
-	if m.temp {
-		return os.RemoveAll(m.o.Dir)
-	}
-	return nil
-}
-
-// dir is the directory of the copies.
-func (m *Mirror) dir() (string, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.o.Dir == "" {
-		dir, err := os.MkdirTemp("", "sluice-query-")
-		if err != nil {
-			return "", err
-		}
-		m.o.Dir, m.temp = dir, true
-	}
-	return m.o.Dir, os.MkdirAll(m.o.Dir, 0o700)
-}
-
-func (m *Mirror) lock(id store.ConnectionID) *sync.Mutex {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.locks[id] == nil {
-		m.locks[id] = &sync.Mutex{}
-	}
-	return m.locks[id]
-}
+func (m *Mirror) Close() error { return m.copies.Close() }
 
 // Forget removes the copy of a connection.
-func (m *Mirror) Forget(id store.ConnectionID) error {
-	if m.o.Dir == "" {
-		return nil
-	}
-	l := m.lock(id)
-	l.Lock()
-	defer l.Unlock()
-	return remove(filepath.Join(m.o.Dir, string(id)+".db"))
-}
-
-func remove(path string) error {
-	var err error
-	for _, suffix := range []string{"", "-wal", "-shm"} {
-		if e := os.Remove(path + suffix); e != nil && !errors.Is(e, os.ErrNotExist) {
-			err = errors.Join(err, e)
-		}
-	}
-	return err
-}
+func (m *Mirror) Forget(id store.ConnectionID) error { return m.copies.Forget(id) }
 
 // Tables implements host.Queries.
 func (m *Mirror) Tables(ctx context.Context, only []store.ConnectionID) ([]host.Table, error) {
-	connections, err := m.o.Store.Connections(ctx)
+	connections, err := m.store.Connections(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list connections: %w", err)
 	}
@@ -142,15 +97,11 @@ func (m *Mirror) Tables(ctx context.Context, only []store.ConnectionID) ([]host.
 		if c.Temporary || only != nil && !slices.Contains(only, c.ID) {
 			continue
 		}
-		path, err := m.refresh(ctx, c)
-		if err != nil {
-			return nil, err
-		}
-		streams, err := m.o.Store.Streams(ctx, c.ID)
+		streams, err := m.store.Streams(ctx, c.ID)
 		if err != nil {
 			return nil, fmt.Errorf("list streams of %s: %w", c.ID, err)
 		}
-		shapes, err := shapesOf(path)
+		shapes, err := m.shapes(ctx, c)
 		if err != nil {
 			return nil, err
 		}
@@ -186,13 +137,19 @@ var keyword = map[string]bool{"ALL": true, "AND": true, "AS": true, "BETWEEN": t
 	"REFERENCES": true, "SELECT": true, "SET": true, "TABLE": true, "THEN": true, "TO": true, "TRANSACTION": true, "UNION": true, "UNIQUE": true, "UPDATE": true,
 	"USING": true, "VALUES": true, "WHEN": true, "WHERE": true, "MAIN": true, "TEMP": true}
 
-func shapesOf(path string) (map[store.Stream]*destination.Shape, error) {
-	db, err := sqlite.Read(path)
+// shapes are the columns of a connection's tables.
+func (m *Mirror) shapes(ctx context.Context, c store.Connection) (map[store.Stream]*destination.Shape, error) {
+	f, err := m.refresh(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Release()
+	db, err := sqlite.Read(f.Path)
 	if err != nil {
 		return nil, err
 	}
 	defer db.Close()
-	have, err := db.Holdings(context.Background())
+	have, err := db.Holdings(ctx)
 	out := map[store.Stream]*destination.Shape{}
 	for id, h := range have {
 		out[id.Stream] = h.Shape
@@ -200,35 +157,48 @@ func shapesOf(path string) (map[store.Stream]*destination.Shape, error) {
 	return out, err
 }
 
-// refresh brings the copy of a connection up to date, and returns its file. One that is
-// damaged is made anew.
-func (m *Mirror) refresh(ctx context.Context, c store.Connection) (path string, err error) {
-	dir, err := m.dir()
+// refresh brings the copy of a connection up to date. One that is damaged is made anew. Who
+// gets it releases it.
+func (m *Mirror) refresh(ctx context.Context, c store.Connection) (_ *duplicate, err error) {
+	f, err := m.copies.Use(c.ID)
 	if err != nil {
-		return "", fmt.Errorf("make a directory for queries: %w", err)
+		return nil, err
 	}
-	l := m.lock(c.ID)
-	l.Lock()
-	defer l.Unlock()
-	path = filepath.Join(dir, string(c.ID)+".db")
-	err = m.copy(ctx, path, c)
+	f.Lock()
+	defer f.Unlock()
+	err = m.copy(ctx, f, c)
 	if errors.Is(err, sqlite3.CORRUPT) || errors.Is(err, sqlite3.NOTADB) || errors.Is(err, destination.ErrForeign) {
-		if err = remove(path); err == nil {
-			err = m.copy(ctx, path, c)
+		if err = f.Remove(); err == nil {
+			err = m.copy(ctx, f, c)
 		}
 	}
-	if err != nil && ctx.Err() == nil {
-		err = fmt.Errorf("copy connection %s for queries: %w", c.ID, err)
+	if err == nil {
+		return f, nil
 	}
-	return path, err
+	f.Release()
+	var r *host.Refusal
+	switch {
+	case errors.As(err, &r):
+		return nil, r
+	case ctx.Err() != nil:
+		return nil, err
+	case full(err):
+		return nil, host.Refuse("store_no_space", "the disk is full, so connection %s cannot be copied for queries; free some space and ask again", c.ID)
+	}
+	return nil, fmt.Errorf("copy connection %s for queries: %w", c.ID, err)
 }
 
-func (m *Mirror) copy(ctx context.Context, path string, c store.Connection) (err error) {
-	streams, err := m.o.Store.Streams(ctx, c.ID)
+// full reports whether an error is that of a full disk.
+func full(err error) bool {
+	return errors.Is(err, sqlite3.FULL) || errors.Is(err, sqlite3.IOERR_WRITE) || errors.Is(err, syscall.ENOSPC)
+}
+
+func (m *Mirror) copy(ctx context.Context, f *duplicate, c store.Connection) (err error) {
+	streams, err := m.store.Streams(ctx, c.ID)
 	if err != nil {
 		return err
 	}
-	sink, err := sqlite.Open(ctx, path, destination.Owner{Host: "mirror", Destination: "mirror"}, sqlite.Options{
+	sink, err := sqlite.Open(ctx, f.Path, destination.Owner{Host: "mirror", Destination: "mirror"}, sqlite.Options{
 		Table: func(id destination.StreamID) string { return string(id.Stream) }, Volatile: true})
 	if err != nil {
 		return err
@@ -252,11 +222,8 @@ func (m *Mirror) copy(ctx context.Context, path string, c store.Connection) (err
 				continue
 			}
 		}
-		if err := m.o.Room(); err != nil {
-			return err
-		}
 		w := destination.Wanted{StreamID: id, Since: c.CreatedAt, Spec: manifest.Stream(string(s.Stream)), Mode: destination.Current, Last: s.LastVersion}
-		if err := destination.Bring(ctx, m.o.Store, sink, w, holding, func(int) {}); err != nil {
+		if err := destination.Bring(ctx, m.store, fitting{sink, f}, w, holding, func(int) {}); err != nil {
 			return err
 		}
 	}
@@ -265,7 +232,21 @@ func (m *Mirror) copy(ctx context.Context, path string, c store.Connection) (err
 			return err
 		}
 	}
-	return nil
+	return f.Fit()
+}
+
+// fitting is a sink that makes room for each batch.
+type fitting struct {
+	*sqlite.Sink
+	file *duplicate
+}
+
+// Apply implements destination.Sink.
+func (s fitting) Apply(ctx context.Context, b *destination.Batch) error {
+	if err := s.file.Grow(); err != nil {
+		return err
+	}
+	return s.Sink.Apply(ctx, b)
 }
 
 // Query implements host.Queries.
@@ -312,19 +293,22 @@ type session struct {
 	ctx      context.Context
 	db       *sqlite3.Conn
 	attached map[string]bool
+	files    []*duplicate // that are attached
+	scratch  *scratch
 	only     []store.ConnectionID
 	denied   string // what the authorizer refused
 }
 
 func (s *session) open() (err error) {
-	s.db, err = sqlite3.OpenContext(sqlite3.WithMaxMemory(s.ctx, maxMemory), ":memory:")
+	s.scratch = newScratch(s.mirror.scratch)
+	s.db, err = sqlite3.OpenContext(sqlite3.WithMaxMemory(s.ctx, maxMemory), "file::memory:?vfs="+s.scratch.name)
 	if err != nil {
 		return err
 	}
 	s.db.Limit(sqlite3.LIMIT_EXPR_DEPTH, 200)
 	s.db.Limit(sqlite3.LIMIT_COMPOUND_SELECT, 50)
 	s.db.Limit(sqlite3.LIMIT_LENGTH, maxAnswer)
-	if err := s.db.Exec("PRAGMA query_only = ON; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF"); err != nil {
+	if err := s.db.Exec("PRAGMA query_only = ON; PRAGMA temp_store = FILE; PRAGMA trusted_schema = OFF"); err != nil {
 		return err
 	}
 	if err := bounded(s.db); err != nil {
@@ -336,6 +320,10 @@ func (s *session) open() (err error) {
 func (s *session) close() {
 	if s.db != nil {
 		_ = s.db.Close() // it was in memory
+	}
+	s.scratch.end()
+	for _, f := range s.files {
+		f.Release()
 	}
 }
 
@@ -418,6 +406,10 @@ func (s *session) wrong(err error) error {
 		return s.ctx.Err()
 	case errors.Is(err, sqlite3.INTERRUPT):
 		return host.Refuse("query_limit", "the query took longer than %s; narrow it with WHERE", s.mirror.within)
+	case errors.Is(err, sqlite3.FULL) && s.scratch.over():
+		return host.Refuse("query_limit", "the query sorts more than %d MiB; narrow it with WHERE, or order by less", s.scratch.most>>20)
+	case full(err):
+		return host.Refuse("store_no_space", "the disk is full, and the query has to sort on it; free some space and ask again")
 	case errors.Is(err, sqlite3.NOMEM), errors.Is(err, sqlite3.TOOBIG):
 		return host.Refuse("query_limit", "%s", tooLarge)
 	}
@@ -432,7 +424,7 @@ func (s *session) wrong(err error) error {
 // there is not.
 func (s *session) attach(name string) error {
 	id := store.ConnectionID(name)
-	c, err := s.mirror.o.Store.Connection(s.ctx, id)
+	c, err := s.mirror.store.Connection(s.ctx, id)
 	if errors.Is(err, store.ErrNotFound) || err == nil && (c.Temporary || s.only != nil && !slices.Contains(s.only, id)) {
 		return host.Refuse("query_invalid", "there is no connection %s; tables are named CONNECTION.STREAM, and sluice tables lists them", abi.Clean(name))
 	}
@@ -442,14 +434,15 @@ func (s *session) attach(name string) error {
 	if len(s.attached) == maxJoined {
 		return host.Refuse("query_limit", "a query sees at most %d connections", maxJoined)
 	}
-	path, err := s.mirror.refresh(s.ctx, c)
+	f, err := s.mirror.refresh(s.ctx, c)
 	if err != nil {
 		return err
 	}
+	s.files = append(s.files, f)
 	s.attached[name] = true
 	s.denied = attaching
 	defer func() { s.denied = "" }()
-	return s.db.Exec("ATTACH " + sqlite3.Quote(sqlite.ReadOnlyURI(path)) + " AS " + sqlite3.QuoteIdentifier(name))
+	return s.db.Exec("ATTACH " + sqlite3.Quote(sqlite.ReadOnlyURI(f.Path)+"&vfs=os") + " AS " + sqlite3.QuoteIdentifier(name))
 }
 
 // run collects the answer.

@@ -217,3 +217,55 @@ func TestQuadratic(t *testing.T) {
 	w.equal(`SELECT replace('aXbX', 'X', '--'), replace('a', '', 'b'), replace('a', NULL, 'b'), replace(1221, 2, 'x')`, `[["a--b--","a",null,"1xx1"]]`)
 	w.equal(`SELECT trim('xyaxy', 'yx'), ltrim('ßßa', 'ß'), rtrim('a..', '.'), trim('  a '), trim(NULL, 'x')`, `[["a","a","a","a",null]]`)
 }
+
+// TestScratch: what does not fit into memory is sorted on the disk, within bounds, and leaves
+// nothing there.
+func TestScratch(t *testing.T) {
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	w := newWorld(t)
+	w.mirror.Scratch(8 << 20)
+	const rows = `(WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < %d) SELECT hex(randomblob(5000)) b FROM n)`
+	w.equal(fmt.Sprintf(`SELECT count(*), count(DISTINCT b) FROM (SELECT b FROM `+rows+` ORDER BY b)`, 400), `[[400,400]]`)
+	_, err := w.mirror.Query(t.Context(), host.Query{SQL: fmt.Sprintf(`SELECT length(max(b)) FROM (SELECT b FROM `+rows+` ORDER BY b LIMIT -1 OFFSET 1)`, 10_000)})
+	var r *host.Refusal
+	if !errors.As(err, &r) || r.Code != "query_limit" || !strings.Contains(r.Message, "8 MiB") {
+		t.Errorf("%v", err)
+	}
+	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
+		t.Errorf("%v %v", left, err)
+	}
+}
+
+// TestBound: copies take no more of the disk than they may, and what is too large says what to
+// do, also again, and is brought in when there is more room.
+func TestBound(t *testing.T) {
+	w := newWorld(t)
+	text := strings.Repeat("x", 100_000)
+	for _, c := range []store.ConnectionID{"a", "b", "c"} {
+		w.collect(c, "s", `1 {"t":"`+text+`"}`)
+	}
+	w.collect("large", "s", `1 {"t":"`+strings.Repeat(text, 5)+`"}`)
+	open := func(most int64) {
+		w.mirror = query.New(query.Options{Store: w.store, Dir: w.dir, Most: most, Setting: "copies.query_bytes"})
+	}
+	open(400_000)
+	for _, c := range []string{"a", "b", "a", "c"} {
+		w.equal(`SELECT count(*) FROM `+c+`.s`, `[[1]]`)
+	}
+	for name, want := range map[string]bool{"a.db": true, "b.db": false, "c.db": true} {
+		if _, err := os.Stat(filepath.Join(w.dir, name)); (err == nil) != want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	w.equal(`SELECT count(*) FROM b.s, c.s`, `[[1]]`)
+	for range 2 {
+		_, err := w.mirror.Query(t.Context(), host.Query{SQL: `SELECT count(*) FROM large.s`})
+		var r *host.Refusal
+		if !errors.As(err, &r) || r.Code != "query_limit" || !strings.Contains(r.Message, "copies.query_bytes") {
+			t.Errorf("%v", err)
+		}
+	}
+	open(4_000_000)
+	w.equal(`SELECT length(t) FROM large.s`, `[[500000]]`)
+}

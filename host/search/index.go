@@ -146,8 +146,8 @@ func (x *index) step(do func() error) (err error) {
 	return do()
 }
 
-// refresh brings the index of a connection up to date.
-func (x *index) refresh(ctx context.Context, src Store, c store.Connection, room func() error) error {
+// refresh brings the index of a connection up to date; grow makes room for each step.
+func (x *index) refresh(ctx context.Context, src Store, c store.Connection, grow func() error) error {
 	streams, err := src.Streams(ctx, c.ID)
 	if err != nil {
 		return err
@@ -167,10 +167,7 @@ func (x *index) refresh(ctx context.Context, src Store, c store.Connection, room
 		if ok && p.mark == s.LastVersion {
 			continue
 		}
-		if err := room(); err != nil {
-			return err
-		}
-		if err := x.bring(ctx, src, c, s); err != nil {
+		if err := x.bring(ctx, src, c, s, grow); err != nil {
 			return err
 		}
 	}
@@ -232,7 +229,7 @@ type reading struct {
 }
 
 // bring brings in what changed in a stream. The next step is read while one is written.
-func (x *index) bring(ctx context.Context, src Store, c store.Connection, s store.StreamStats) error {
+func (x *index) bring(ctx context.Context, src Store, c store.Connection, s store.StreamStats, grow func() error) error {
 	p, ok := x.parts[s.Stream]
 	if !ok {
 		var err error
@@ -255,7 +252,11 @@ func (x *index) bring(ctx context.Context, src Store, c store.Connection, s stor
 		if r.more {
 			next = ahead(r.mark)
 		}
-		if err := x.write(s.Stream, r); err != nil {
+		err := grow()
+		if err == nil {
+			err = x.write(s.Stream, r)
+		}
+		if err != nil {
 			cancel()
 			if next != nil {
 				<-next

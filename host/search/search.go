@@ -13,15 +13,14 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
-	"sync"
+	"syscall"
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
 
 	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/cache"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -47,49 +46,37 @@ type Store interface {
 
 // Options are what the wiring gives.
 type Options struct {
-	Store Store
-	Dir   string // where the indexes are; "" makes a temporary one
-	Room  func() error
+	Store   Store
+	Dir     string       // where the indexes are; "" makes a temporary one
+	Most    int64        // bytes of all indexes; 0 is no bound
+	Setting string       // that an owner changes Most by
+	Room    func() error // refuses while the disk is nearly full; nil: it never is
 }
 
 // An Indexes is the indexes of all connections. Its methods may be called concurrently. It
 // implements host.Searcher.
 type Indexes struct {
-	o    Options
-	temp bool
-	busy chan struct{}
-
-	mu   sync.Mutex // guards what follows, and o.Dir
-	open map[store.ConnectionID]*place
+	store Store
+	files *cache.Dir[place]
+	busy  chan struct{}
 }
 
 // A place is where the index of a connection is.
-type place struct {
-	mu    sync.Mutex // held while the index is used
-	index *index     // nil while it is not open
-	used  time.Time  // guarded by Indexes.mu
-}
+type place struct{ index *index } // nil while it is not open
 
 var _ host.Searcher = (*Indexes)(nil)
 
 // New makes the indexes. None is made before it is asked for.
 func New(o Options) *Indexes {
-	if o.Room == nil {
-		o.Room = func() error { return nil }
-	}
-	return &Indexes{o: o, busy: make(chan struct{}, atOnce), open: map[store.ConnectionID]*place{}}
+	return &Indexes{store: o.Store, busy: make(chan struct{}, atOnce),
+		files: cache.New(cache.Options{Dir: o.Dir, Most: o.Most, Setting: o.Setting, Code: "search_limit", Room: o.Room}, (*place).close)}
 }
 
 // Close lets go of all files, and removes what is temporary. Nobody searches any more.
-func (xs *Indexes) Close() (err error) {
-	for _, p := range xs.open {
-		err = errors.Join(err, p.close())
-	}
-	if xs.temp {
-		err = errors.Join(err, os.RemoveAll(xs.o.Dir))
-	}
-	return err
-}
+func (xs *Indexes) Close() error { return xs.files.Close() }
+
+// Forget removes the index of a connection.
+func (xs *Indexes) Forget(id store.ConnectionID) error { return xs.files.Forget(id) }
 
 func (p *place) close() (err error) {
 	if p.index != nil {
@@ -97,72 +84,6 @@ func (p *place) close() (err error) {
 		p.index = nil
 	}
 	return err
-}
-
-// Forget removes the index of a connection.
-func (xs *Indexes) Forget(id store.ConnectionID) error {
-	xs.mu.Lock()
-	dir := xs.o.Dir
-	xs.mu.Unlock()
-	if dir == "" {
-		return nil
-	}
-	p := xs.place(id)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return errors.Join(p.close(), remove(filepath.Join(dir, string(id)+".db")))
-}
-
-func remove(path string) (err error) {
-	for _, suffix := range []string{"", "-wal", "-shm"} {
-		if e := os.Remove(path + suffix); e != nil && !errors.Is(e, os.ErrNotExist) {
-			err = errors.Join(err, e)
-		}
-	}
-	return err
-}
-
-// place is that of a connection. Of those that nobody used for longest the file is closed.
-func (xs *Indexes) place(id store.ConnectionID) *place {
-	xs.mu.Lock()
-	defer xs.mu.Unlock()
-	p := xs.open[id]
-	if p == nil {
-		p = &place{}
-		xs.open[id] = p
-	}
-	p.used = time.Now()
-	var idle []*place
-	for _, other := range xs.open {
-		if other != p && other.mu.TryLock() {
-			if other.index != nil {
-				idle = append(idle, other)
-			} else {
-				other.mu.Unlock()
-			}
-		}
-	}
-	slices.SortFunc(idle, func(a, b *place) int { return b.used.Compare(a.used) })
-	for i, other := range idle {
-		if i >= maxOpen-1 {
-			_ = other.close() // all that it held is written
-		}
-		other.mu.Unlock()
-	}
-	return p
-}
-
-func (xs *Indexes) dir() (string, error) {
-	xs.mu.Lock()
-	defer xs.mu.Unlock()
-	if xs.o.Dir == "" {
-		dir, err := os.MkdirTemp("", "sluice-search-")
-		if err != nil {
-			return "", err
-		}
-		xs.o.Dir, xs.temp = dir, true
-	}
-	return xs.o.Dir, nil
 }
 
 // Search implements host.Searcher.
@@ -208,7 +129,7 @@ func (xs *Indexes) hits(ctx context.Context, t terms, all []finding, most int) (
 		if out.More = len(out.Hits) == most; out.More {
 			break
 		}
-		r, err := xs.o.Store.Record(ctx, f.connection, f.stream, f.key)
+		r, err := xs.store.Record(ctx, f.connection, f.stream, f.key)
 		if errors.Is(err, store.ErrNotFound) || err == nil && r.Deleted {
 			continue
 		}
@@ -222,7 +143,7 @@ func (xs *Indexes) hits(ctx context.Context, t terms, all []finding, most int) (
 
 // seen are the connections to search.
 func (xs *Indexes) seen(ctx context.Context, q host.SearchQuery) (out []store.Connection, err error) {
-	all, err := xs.o.Store.Connections(ctx)
+	all, err := xs.store.Connections(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list connections: %w", err)
 	}
@@ -244,31 +165,40 @@ func hit(c store.ConnectionID, r store.Record, t terms) host.Hit {
 
 // searchConnection searches one connection. An index that is damaged is made anew, once.
 func (xs *Indexes) searchConnection(ctx context.Context, c store.Connection, q host.SearchQuery, t terms) (out []finding, err error) {
-	dir, err := xs.dir()
-	if err != nil {
-		return nil, fmt.Errorf("make a directory for search: %w", err)
+	if err := xs.files.Idle(maxOpen - 1); err != nil {
+		return nil, fmt.Errorf("close an index: %w", err)
 	}
-	p, path := xs.place(c.ID), filepath.Join(dir, string(c.ID)+".db")
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	out, err = xs.tryConnection(ctx, p, path, c, q, t)
+	f, err := xs.files.Use(c.ID)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Release()
+	f.Lock()
+	defer f.Unlock()
+	out, err = xs.tryConnection(ctx, f, c, q, t)
 	if damaged(err) {
-		if err = errors.Join(p.close(), remove(path)); err == nil {
-			out, err = xs.tryConnection(ctx, p, path, c, q, t)
+		if err = f.Remove(); err == nil {
+			out, err = xs.tryConnection(ctx, f, c, q, t)
 		}
 	}
 	var r *host.Refusal
-	if err != nil && ctx.Err() == nil && !errors.As(err, &r) {
-		err = fmt.Errorf("search connection %s: %w", c.ID, err)
+	switch {
+	case errors.As(err, &r):
+		return nil, r
+	case err == nil, ctx.Err() != nil:
+		return out, err
+	case errors.Is(err, sqlite3.FULL), errors.Is(err, sqlite3.IOERR_WRITE), errors.Is(err, syscall.ENOSPC):
+		return nil, host.Refuse("store_no_space", "the disk is full, so connection %s cannot be indexed for search; free some space and search again", c.ID)
 	}
-	return out, err
+	return nil, fmt.Errorf("search connection %s: %w", c.ID, err)
 }
 
 func damaged(err error) bool {
 	return errors.Is(err, sqlite3.CORRUPT) || errors.Is(err, sqlite3.NOTADB) || errors.Is(err, errLayout) || errors.Is(err, sqlite3.ERROR)
 }
 
-func (xs *Indexes) tryConnection(ctx context.Context, p *place, path string, c store.Connection, q host.SearchQuery, t terms) (out []finding, err error) {
+func (xs *Indexes) tryConnection(ctx context.Context, f *cache.File[place], c store.Connection, q host.SearchQuery, t terms) (out []finding, err error) {
+	p := &f.Value
 	defer func() { // the library panics where SQLite has no more memory, and its connection is lost
 		if r := recover(); r != nil {
 			if e, ok := r.(error); !ok || e.Error() != "sqlite3: out of memory" {
@@ -281,12 +211,15 @@ func (xs *Indexes) tryConnection(ctx context.Context, p *place, path string, c s
 		_ = p.close() // the file is gone
 	}
 	if p.index == nil {
-		if p.index, err = open(path); err != nil {
+		if p.index, err = open(f.Path); err != nil {
 			p.index = nil
 			return nil, err
 		}
 	}
-	if err := p.index.refresh(ctx, xs.o.Store, c, xs.o.Room); err != nil {
+	if err := p.index.refresh(ctx, xs.store, c, f.Grow); err != nil {
+		return nil, err
+	}
+	if err := f.Fit(); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, within)

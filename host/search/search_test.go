@@ -314,3 +314,43 @@ func TestFrequent(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// TestBound: indexes take no more of the disk than they may; those go that nobody used for
+// longest, and what is too large says what to do.
+func TestBound(t *testing.T) {
+	w := newWorld(t)
+	for _, c := range []store.ConnectionID{"a", "b", "c"} {
+		w.collect(c, "s", `1 {"t":"word"}`)
+	}
+	var long strings.Builder
+	for n := range 50_000 {
+		fmt.Fprintf(&long, "w%d ", n)
+	}
+	w.collect("large", "s", `1 {"t":"word `+long.String()+`"}`)
+	w.must(w.indexes.Close())
+	w.indexes = search.New(search.Options{Store: w.store, Dir: w.dir, Most: 400_000, Setting: "copies.search_bytes"})
+	for _, c := range []string{"a", "b", "c", "a", "b", "c", "a"} {
+		r, err := w.indexes.Search(t.Context(), host.SearchQuery{Words: "word", ConnectionID: c})
+		if err != nil || len(r.Hits) != 1 {
+			t.Errorf("%s: %+v %v", c, r, err)
+		}
+	}
+	sum := int64(0)
+	entries, err := os.ReadDir(w.dir)
+	w.must(err)
+	for _, e := range entries {
+		info, err := e.Info()
+		w.must(err)
+		sum += info.Size()
+	}
+	if len(entries) == 0 || sum > 400_000 {
+		t.Errorf("%d bytes in %d files", sum, len(entries))
+	}
+	for range 2 {
+		_, err := w.indexes.Search(t.Context(), host.SearchQuery{Words: "word", ConnectionID: "large"})
+		var r *host.Refusal
+		if !errors.As(err, &r) || r.Code != "search_limit" || !strings.Contains(r.Message, "copies.search_bytes") {
+			t.Errorf("%v", err)
+		}
+	}
+}
