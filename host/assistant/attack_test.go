@@ -135,7 +135,8 @@ func TestOutOfScope(t *testing.T) {
 		{"run_connection", object{"connection": "mail"}},
 		{"waiting", object{}},
 		{"search", object{"words": ""}},
-		{"search", object{"words": strings.Repeat("a ", 9)}},
+		{"search", object{"words": "%"}},
+		{"search", object{"words": strings.Repeat("a ", 21)}},
 	} {
 		text, ok := w.call(s, c.tool, c.args)
 		if ok {
@@ -150,7 +151,7 @@ func TestOutOfScope(t *testing.T) {
 		tool string
 		args object
 	}{
-		{"search", object{"words": "budget"}}, {"search", object{"words": secret}}, {"search", object{"words": "%"}}, {"search", object{"words": "') OR 1=1 --"}},
+		{"search", object{"words": "budget"}}, {"search", object{"words": secret}}, {"search", object{"words": "') OR 1=1 --"}},
 		{"search", object{"words": "budget", "connection": "bank"}}, {"list_records", object{"connection": "mail", "stream": "messages", "limit": 100}},
 		{"changes_since", object{"connection": "mail", "stream": "messages"}}, {"data", object{}}, {"runs", object{}}, {"runs", object{"connection": "bank"}},
 		{"query", object{"sql": "SELECT * FROM mail.messages"}}, {"query", object{"sql": "SELECT sql FROM mail.sqlite_master WHERE mail.sqlite_master.sql NOT NULL AND EXISTS (SELECT 1 FROM mail.messages)"}},

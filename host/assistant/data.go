@@ -36,7 +36,7 @@ func (s *seat) dataCall(ctx context.Context, r *mcp.CallToolRequest) (answer, in
 	if err := read(r, &struct{}{}); err != nil {
 		return nil, 0, err
 	}
-	m, done, err := s.copies(ctx)
+	m, done, err := s.borrow(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -69,18 +69,19 @@ func (s *seat) dataCall(ctx context.Context, r *mcp.CallToolRequest) (answer, in
 
 func (s *seat) dataStream(ctx context.Context, m host.Queries, t host.Table) (dataStream, error) {
 	out := dataStream{Stream: t.Stream, Table: t.Name, Records: json.RawMessage("0"), Columns: map[string]string{}, Schema: schemaURI(t.ConnectionID, t.Stream)}
-	if !t.UpdatedAt.IsZero() {
-		out.UpdatedAt = t.UpdatedAt.UTC().Format(time.RFC3339)
-	}
 	for _, c := range t.Columns {
 		out.Columns[c.Name] = c.Type
 	}
-	counted, err := m.Query(ctx, host.Query{SQL: "SELECT count(*) FROM " + tableOf(t), Rows: 1})
+	counted, err := m.Query(ctx, host.Query{SQL: "SELECT count(*), max(_committed_at) FROM " + tableOf(t), Rows: 1})
 	if err != nil {
 		return out, err
 	}
 	if len(counted.Rows) == 1 {
 		out.Records = counted.Rows[0][0]
+		var newest time.Time // of what can be seen
+		if json.Unmarshal(counted.Rows[0][1], &newest) == nil && !newest.IsZero() {
+			out.UpdatedAt = newest.UTC().Format(time.RFC3339)
+		}
 	}
 	out.Gaps, err = s.gaps(ctx, store.ConnectionID(t.ConnectionID), store.Stream(t.Stream))
 	return out, err

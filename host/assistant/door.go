@@ -95,6 +95,7 @@ type definition struct {
 	ID        string              `json:"id"` // of its token, its calls and its copies
 	Name      string              `json:"name"`
 	Digest    []byte              `json:"digest"` // SHA-256 of the secret
+	Key       []byte              `json:"key"`    // of its cursors
 	Terms     host.AssistantTerms `json:"terms"`
 	Made      []time.Time         `json:"made"` // when the connections were, by their place in Terms
 	CreatedAt time.Time           `json:"created_at"`

@@ -36,7 +36,7 @@ func (d *Door) add(ctx context.Context, q host.NewAssistant) (host.Assistant, er
 	if err := d.free(q.Name, now); err != nil {
 		return host.Assistant{}, err
 	}
-	def := definition{ID: access.NewID("", now), Name: q.Name, Terms: q.AssistantTerms, Made: made, CreatedAt: now}
+	def := definition{ID: access.NewID("", now), Name: q.Name, Terms: q.AssistantTerms, Made: made, CreatedAt: now, Key: newKey()}
 	token, digest := newToken(def.ID)
 	def.Digest = digest
 	if err := d.write(ctx, def); err != nil {

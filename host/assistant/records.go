@@ -3,7 +3,6 @@ package assistant
 import (
 	"context"
 	"encoding/json"
-	"strconv"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -16,7 +15,6 @@ type shownRecord struct {
 	Connection string          `json:"connection,omitempty"`
 	Stream     string          `json:"stream,omitempty"`
 	Key        string          `json:"key"`
-	Version    uint64          `json:"version,omitempty"`
 	ChangedAt  string          `json:"changedAt,omitempty"`
 	Deleted    bool            `json:"deleted,omitempty"`
 	Data       json.RawMessage `json:"data,omitempty"`
@@ -24,12 +22,15 @@ type shownRecord struct {
 }
 
 func shown(r store.Record, most int) shownRecord {
-	out := shownRecord{Key: r.Key, Version: r.Version, ChangedAt: r.IngestedAt.UTC().Format(time.RFC3339), Deleted: r.Deleted}
+	out := shownRecord{Key: r.Key, ChangedAt: r.IngestedAt.UTC().Format(time.RFC3339), Deleted: r.Deleted}
 	if len(r.Data) > 0 {
 		out.Data = bound(r.Data, most)
 	}
 	return out
 }
+
+// size is about what it takes in an answer, in bytes.
+func (r shownRecord) size() int { return len(r.Data) + len(r.Key) + len(r.Snippet) + 100 }
 
 // recordList is the answer with several records.
 type recordList struct {
@@ -47,12 +48,14 @@ type listing struct {
 	Cursor     string `json:"cursor"`
 }
 
-// of reads the arguments of a list as a query of the store.
-func (l *listing) of(r *mcp.CallToolRequest) (store.RecordQuery, error) {
-	if err := read(r, l); err != nil {
+// query reads the arguments of a list as a query of the store: what changed last first, or
+// changes in their order.
+func (s *seat) query(r *mcp.CallToolRequest, changes bool) (store.RecordQuery, error) {
+	var l listing
+	if err := read(r, &l); err != nil {
 		return store.RecordQuery{}, err
 	}
-	q := store.RecordQuery{Connection: store.ConnectionID(l.Connection), Stream: store.Stream(l.Stream), Limit: l.Limit}
+	q := store.RecordQuery{Connection: store.ConnectionID(l.Connection), Stream: store.Stream(l.Stream), Limit: l.Limit, Descending: !changes, Deleted: changes}
 	switch {
 	case q.Limit == 0:
 		q.Limit = 20
@@ -60,17 +63,18 @@ func (l *listing) of(r *mcp.CallToolRequest) (store.RecordQuery, error) {
 		return q, refuse("arguments", "limit: want 1 to 100.")
 	}
 	if l.Cursor != "" {
-		n, err := strconv.ParseUint(l.Cursor, 10, 64)
-		if err != nil {
-			return q, refuse("arguments", "cursor: want one of an earlier answer.")
+		after, ok := s.openCursor(q, l.Cursor)
+		if !ok {
+			return q, refuse("arguments", "cursor: want one of an earlier answer, of the same tool about the same stream.")
 		}
-		q.After = n
+		q.After = after
 	}
 	return q, nil
 }
 
-// maxPages bounds how much of a stream one call looks at, a thousand records or so a page.
-const maxPages = 50
+// maxPages bounds how much of a stream one call looks at, a thousand records or so a page. An
+// answer without records that says there is more tells that so many cannot be seen.
+const maxPages = 1000
 
 // pages lists records until there are enough, or the answer is full. It returns where to go
 // on, and whether there is more.
@@ -85,7 +89,7 @@ func (s *seat) pages(ctx context.Context, q store.RecordQuery) (out []shownRecor
 		}
 		for _, r := range page.Records {
 			x := shown(r, textInList)
-			if size += len(x.Data) + len(x.Key) + 100; size > maxAnswer && len(out) > 0 {
+			if size += x.size(); size > maxAnswer && len(out) > 0 {
 				return out, q.After, true, nil
 			}
 			out = append(out, x)
@@ -103,35 +107,31 @@ func (s *seat) pages(ctx context.Context, q store.RecordQuery) (out []shownRecor
 }
 
 func (s *seat) listCall(ctx context.Context, r *mcp.CallToolRequest) (answer, int, error) {
-	var l listing
-	q, err := l.of(r)
+	q, err := s.query(r, false)
 	if err != nil {
 		return nil, 0, err
 	}
-	q.Descending = true
 	found, after, more, err := s.pages(ctx, q)
 	if err != nil {
 		return nil, 0, err
 	}
 	out := recordList{Notice: notice, Records: found}
 	if more {
-		out.Cursor = strconv.FormatUint(after, 10)
+		out.Cursor = s.cursor(q, after)
 	}
 	return out, len(found), nil
 }
 
 func (s *seat) changesCall(ctx context.Context, r *mcp.CallToolRequest) (answer, int, error) {
-	var l listing
-	q, err := l.of(r)
+	q, err := s.query(r, true)
 	if err != nil {
 		return nil, 0, err
 	}
-	q.Deleted = true
 	found, after, more, err := s.pages(ctx, q)
 	if err != nil {
 		return nil, 0, err
 	}
-	return recordList{Notice: notice, Records: found, Cursor: strconv.FormatUint(max(after, q.After), 10), More: &more}, len(found), nil
+	return recordList{Notice: notice, Records: found, Cursor: s.cursor(q, max(after, q.After)), More: &more}, len(found), nil
 }
 
 func (s *seat) getCall(ctx context.Context, r *mcp.CallToolRequest) (answer, int, error) {

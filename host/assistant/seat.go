@@ -20,6 +20,7 @@ import (
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/access"
 	"github.com/sluicehost/sluice/host/query"
+	"github.com/sluicehost/sluice/host/search"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -46,15 +47,18 @@ type seat struct {
 	def definition
 
 	mu     sync.Mutex // guards what follows
-	mirror *query.Mirror
-	of     string // what mirror was made of
-	users  int    // calls that use mirror
-	gone   bool   // there is no further mirror
+	copies *copies    // nil while there are none
+	of     string     // what they were made of
+	users  int        // calls that use them
+	gone   bool       // there are no further ones
 	day    string
 	today  int // calls of day
 }
 
 func newSeat(d *Door, def definition) *seat {
+	if len(def.Key) != keyBytes { // of a host before there were keys: its cursors end with this process
+		def.Key = newKey()
+	}
 	s := &seat{door: d, def: def, window: newWindow(d.o.Store, def.Terms, def.Made), busy: make(chan struct{}, callsAtOnce)}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.server = s.serve()
@@ -264,9 +268,18 @@ func known(err error) (code, text string) {
 	return "internal", "Something failed in the host, which has the details in its log."
 }
 
-// copies gives a call the copy that SQL and search run over, brought up to what may be seen
-// under the manifests of today. done is called when the call is over.
-func (s *seat) copies(ctx context.Context) (m *query.Mirror, done func(), err error) {
+// copies are what SQL and search run over: files of this assistant alone, which hold what it
+// may see.
+type copies struct {
+	*query.Mirror
+	indexes *search.Indexes
+}
+
+func (c *copies) close() error { return errors.Join(c.Close(), c.indexes.Close()) }
+
+// borrow gives a call the copies, made of what may be seen under the manifests of today. done
+// is called when the call is over.
+func (s *seat) borrow(ctx context.Context) (c *copies, done func(), err error) {
 	of, err := s.window.version(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -276,7 +289,7 @@ func (s *seat) copies(ctx context.Context) (m *query.Mirror, done func(), err er
 	if s.gone {
 		return nil, nil, refuse("revoked", "The owner revoked this token.")
 	}
-	if s.mirror != nil && s.of != of {
+	if s.copies != nil && s.of != of {
 		if s.users > 0 {
 			return nil, nil, refuse("busy", "What you may see is just changing. Try again.")
 		}
@@ -284,13 +297,13 @@ func (s *seat) copies(ctx context.Context) (m *query.Mirror, done func(), err er
 			return nil, nil, err
 		}
 	}
-	if s.mirror == nil {
+	if s.copies == nil {
 		if err := s.open(of); err != nil {
 			return nil, nil, err
 		}
 	}
 	s.users++
-	return s.mirror, s.release, nil
+	return s.copies, s.release, nil
 }
 
 func (s *seat) release() {
@@ -301,9 +314,9 @@ func (s *seat) release() {
 	}
 }
 
-// open makes the mirror; what an earlier one left under other manifests goes.
+// open makes the copies; what earlier ones left under other manifests goes.
 func (s *seat) open(of string) error {
-	dir := ""
+	tables, words := "", ""
 	if root := s.root(); root != "" {
 		entries, err := os.ReadDir(root)
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -316,9 +329,13 @@ func (s *seat) open(of string) error {
 				}
 			}
 		}
-		dir = filepath.Join(root, of)
+		tables, words = filepath.Join(root, of, "query"), filepath.Join(root, of, "search")
 	}
-	s.mirror, s.of = query.New(query.Options{Store: s.window, Dir: dir, Most: s.door.o.Most, Setting: s.door.o.Setting, Room: s.door.o.Room}), of
+	o := s.door.o
+	s.of, s.copies = of, &copies{
+		query.New(query.Options{Store: s.window, Dir: tables, Most: o.Most, Setting: o.Setting, Room: o.Room}),
+		search.New(search.Options{Store: s.window, Dir: words, Most: o.Most, Setting: o.Setting, Room: o.Room}),
+	}
 	return nil
 }
 
@@ -329,13 +346,13 @@ func (s *seat) root() string {
 	return filepath.Join(s.door.o.Dir, s.def.ID)
 }
 
-// drop removes the mirror with its files. s.mu is held.
+// drop removes the copies with their files. s.mu is held.
 func (s *seat) drop() error {
 	var err error
-	if s.mirror != nil {
-		err = s.mirror.Close()
+	if s.copies != nil {
+		err = s.copies.close()
 	}
-	s.mirror, s.of = nil, ""
+	s.copies, s.of = nil, ""
 	if root := s.root(); root != "" {
 		err = errors.Join(err, os.RemoveAll(root))
 	}
@@ -348,7 +365,7 @@ func (s *seat) dropLogged() {
 	}
 }
 
-// leave closes the mirror when the last call is over; with erase its files go as well.
+// leave closes the copies when the last call is over; with erase their files go as well.
 func (s *seat) leave(erase bool) {
 	s.end()
 	s.mu.Lock()
@@ -358,8 +375,8 @@ func (s *seat) leave(erase bool) {
 		if s.gone = true; s.users == 0 {
 			s.dropLogged()
 		}
-	case s.mirror != nil:
-		if err := s.mirror.Close(); err != nil {
+	case s.copies != nil:
+		if err := s.copies.close(); err != nil {
 			s.door.o.Log.Error("assistant_copies_not_closed", "assistant", s.def.Name, "error", err)
 		}
 	}

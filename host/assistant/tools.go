@@ -25,7 +25,7 @@ type tool struct {
 
 const (
 	ofStream  = `"connection":{"type":"string","description":"id of a connection"},"stream":{"type":"string"}`
-	record    = `{"type":"object","properties":{"connection":{"type":"string"},"stream":{"type":"string"},"key":{"type":"string"},"version":{"type":"integer"},"changedAt":{"type":"string"},"deleted":{"type":"boolean"},"data":{"type":"object"},"snippet":{"type":"string"}},"required":["key"]}`
+	record    = `{"type":"object","properties":{"connection":{"type":"string"},"stream":{"type":"string"},"key":{"type":"string"},"changedAt":{"type":"string"},"deleted":{"type":"boolean"},"data":{"type":"object"},"snippet":{"type":"string"}},"required":["key"]}`
 	records   = `"notice":{"type":"string"},"records":{"type":"array","items":` + record + `},"cursor":{"type":"string","description":"give it again for what follows; absent at the end"}`
 	limit     = `"limit":{"type":"integer","minimum":1,"maximum":100}`
 	anyObject = `{"type":"array","items":{"type":"object"}}`
@@ -37,7 +37,7 @@ var tools = []tool{
 		text: "Lists the connections and streams that you may see, with tables for SQL, fields, counts, when each last changed, and how many details are missing.",
 		out:  `"notice":{"type":"string"},"connections":` + anyObject},
 	{name: "search", title: "Search records", do: (*seat).searchCall, need: `["words"]`,
-		text: "Finds records in which all words occur, in any field that you may see.",
+		text: "Finds records in which all words occur, in any field that you may see, the best first. \"Words in a row\" stand in quotes, begin* is for beginnings, -word is for what must not be there.",
 		in:   `"words":{"type":"string","minLength":1,"maxLength":500},` + ofStream + `,` + limit, out: records},
 	{name: "list_records", title: "List records", do: (*seat).listCall, need: `["connection","stream"]`,
 		text: "Lists the current records of a stream, what changed last first.",

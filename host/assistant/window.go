@@ -157,8 +157,8 @@ func (w *window) Connections(ctx context.Context) ([]store.Connection, error) {
 	return out, nil
 }
 
-// Streams are those that can be seen. Counts of what is in them are not told: they count
-// what cannot be seen too.
+// Streams are those that can be seen, also where nothing was collected: that would tell
+// whether there is something that cannot be seen. Nor are counts and times told.
 func (w *window) Streams(ctx context.Context, id store.ConnectionID) ([]store.StreamStats, error) {
 	s, err := w.sight(ctx, id)
 	if err != nil {
@@ -168,10 +168,14 @@ func (w *window) Streams(ctx context.Context, id store.ConnectionID) ([]store.St
 	if err != nil {
 		return nil, err
 	}
-	var out []store.StreamStats
+	last := map[store.Stream]uint64{}
 	for _, st := range all {
-		if s.streams[string(st.Stream)] != nil {
-			out = append(out, store.StreamStats{Stream: st.Stream, LastVersion: st.LastVersion, UpdatedAt: st.UpdatedAt})
+		last[st.Stream] = st.LastVersion
+	}
+	var out []store.StreamStats
+	for _, spec := range s.manifest.Streams {
+		if name := store.Stream(spec.Name); s.streams[spec.Name] != nil {
+			out = append(out, store.StreamStats{Stream: name, LastVersion: last[name]})
 		}
 	}
 	return out, nil
@@ -218,7 +222,8 @@ func show(p *scope.Projection, r store.Record) (store.Record, bool) {
 }
 
 // Records lists what can be seen. With q.Deleted, which only a copy asks for, every other
-// record is a tombstone: one that was seen before and left the grant goes from the copy.
+// record is a tombstone: one that was seen before and left the grant goes from the copy. A
+// copy has no versions: they count changes that cannot be seen too.
 func (w *window) Records(ctx context.Context, q store.RecordQuery) (store.RecordPage, error) {
 	p, err := w.stream(ctx, q.Connection, q.Stream)
 	if err != nil {
@@ -237,6 +242,9 @@ func (w *window) Records(ctx context.Context, q store.RecordQuery) (store.Record
 			r.Data, r.Deleted = nil, true
 			kept = append(kept, r)
 		}
+	}
+	for i := range kept {
+		kept[i].Version = 0
 	}
 	page.Records = kept
 	return page, nil

@@ -66,6 +66,20 @@ func (w *world) clock() time.Time {
 }
 
 func newWorld(t *testing.T) *world {
+	w := emptyWorld(t)
+	w.collect("mail", "messages",
+		`a {"id":"a","folder":"work","subject":"quarterly budget","salary":"`+secret+`","at":"2026-03-01T00:00:00Z"}`,
+		`b {"id":"b","folder":"home","subject":"`+secret+` budget","at":"2026-03-02T00:00:00Z"}`,
+		`c {"id":"c","folder":"work","subject":"`+secret+` budget","at":"2025-03-02T00:00:00Z"}`,
+		`d {"id":"d","folder":"work","subject":"lunch","salary":"`+secret+`","at":"2026-03-03T00:00:00Z"}`,
+		secret+` {"id":"`+secret+`","folder":"home","subject":"lunch","at":"2026-03-03T00:00:00Z"}`)
+	w.collect("mail", "private", `p {"id":"p","text":"`+secret+` budget"}`)
+	w.collect("bank", "messages", `z {"id":"z","folder":"work","subject":"`+secret+` budget","at":"2026-03-01T00:00:00Z"}`)
+	return w
+}
+
+// emptyWorld has nothing in its store.
+func emptyWorld(t *testing.T) *world {
 	st, err := badger.Open(t.TempDir(), badger.Options{Small: true})
 	if err != nil {
 		t.Fatal(err)
@@ -83,14 +97,6 @@ func newWorld(t *testing.T) *world {
 			t.Error(err)
 		}
 	})
-	w.collect("mail", "messages",
-		`a {"id":"a","folder":"work","subject":"quarterly budget","salary":"`+secret+`","at":"2026-03-01T00:00:00Z"}`,
-		`b {"id":"b","folder":"home","subject":"`+secret+` budget","at":"2026-03-02T00:00:00Z"}`,
-		`c {"id":"c","folder":"work","subject":"`+secret+` budget","at":"2025-03-02T00:00:00Z"}`,
-		`d {"id":"d","folder":"work","subject":"lunch","salary":"`+secret+`","at":"2026-03-03T00:00:00Z"}`,
-		secret+` {"id":"`+secret+`","folder":"home","subject":"lunch","at":"2026-03-03T00:00:00Z"}`)
-	w.collect("mail", "private", `p {"id":"p","text":"`+secret+` budget"}`)
-	w.collect("bank", "messages", `z {"id":"z","folder":"work","subject":"`+secret+` budget","at":"2026-03-01T00:00:00Z"}`)
 	return w
 }
 
