@@ -1,6 +1,7 @@
 package store
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"time"
 )
@@ -31,4 +32,11 @@ type DetailGap struct {
 	CreatedAt    time.Time       `json:"created_at"`
 	UpdatedAt    time.Time       `json:"updated_at"`
 	RunID        RunID           `json:"run_id"` // run that last touched it
+}
+
+// Identity names a gap in its namespace by its stream, its parent and its Ref, hashed: Ref may
+// be a record key of any length.
+func (g DetailGap) Identity() string {
+	sum := sha256.Sum256(append([]byte{'N'}, ItemKey(string(g.Stream), string(g.ParentStream), g.Ref)...))
+	return string(sum[:])
 }

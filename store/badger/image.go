@@ -122,7 +122,7 @@ func firstPart(k []byte) (string, bool) {
 	return string(k[3 : 3+n]), true
 }
 
-// Copy implements store.Image.
+// Copy implements store.Copier.
 func (i *image) Copy(ctx context.Context, w io.Writer) error {
 	r, err := i.snapshot(ctx)
 	if err != nil {
@@ -178,7 +178,7 @@ const (
 	loadInflight = 16
 )
 
-// Load implements store.Imager.
+// Load implements store.Loader.
 func (s *Store) Load(ctx context.Context, r io.Reader) error {
 	if s.visible.newest() != 0 {
 		return store.ErrNotEmpty

@@ -3,7 +3,6 @@ package badger
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"slices"
 
 	"github.com/sluicehost/sluice/store"
@@ -37,30 +36,20 @@ func (s *Store) ResetState(ctx context.Context, connection store.ConnectionID, g
 	})
 }
 
-// A keptGap is a DetailGap with its identity, which its JSON form leaves out.
-type keptGap struct {
-	store.DetailGap
-	Ref string `json:"ref"`
-}
-
-// gapKey names a gap by its stream, its parent and its Ref, hashed: Ref may be a record key of
-// any length.
 func gapKey(c store.ConnectionID, g store.GrantID, gap store.DetailGap) []byte {
-	id := sha256.Sum256(key(kindGap, string(gap.Stream), string(gap.ParentStream), gap.Ref))
-	return key(kindGap, string(c), string(g), string(id[:]))
+	return key(kindGap, string(c), string(g), gap.Identity())
 }
 
 // Gaps implements store.Store: oldest first.
 func (s *Store) Gaps(ctx context.Context, connection store.ConnectionID, grant store.GrantID, status string) ([]store.DetailGap, error) {
-	kept, err := listJSON[keptGap](ctx, s, key(kindGap, string(connection), string(grant), ""), eraseNote(erasedConnection, string(connection)))
+	kept, err := listJSON[store.KeptGap](ctx, s, key(kindGap, string(connection), string(grant), ""), eraseNote(erasedConnection, string(connection)))
 	if err != nil {
 		return nil, err
 	}
 	var gaps []store.DetailGap
 	for _, k := range kept {
 		if status == "" || k.Status == status {
-			k.DetailGap.Ref = k.Ref
-			gaps = append(gaps, k.DetailGap)
+			gaps = append(gaps, k.Gap())
 		}
 	}
 	slices.SortFunc(gaps, func(a, b store.DetailGap) int {

@@ -203,7 +203,8 @@ func (st *stream) loadDead(r reader) error {
 	return err
 }
 
-// replay puts the rows of all versions above lay.Indexed into mem.
+// replay puts the rows of all versions above lay.Indexed into mem. Those that are missing were
+// left out of a copy.
 func (st *stream) replay(r reader) error {
 	e, next := bulk.NewHasher(), st.layout.Indexed+1
 	err := r.scan(numbered(kindSegment, st.counters.number), numbered(kindSegment, st.counters.number, next), false, func(k, payload []byte) (bool, error) {
@@ -212,8 +213,16 @@ func (st *stream) replay(r reader) error {
 			if err != nil {
 				return false, err
 			}
-			if en.Version != next {
-				return false, store.Corrupt("version %d is missing", next)
+			for ; next < en.Version; next++ {
+				if !st.dead.has(next) {
+					return false, store.Corrupt("version %d is missing", next)
+				}
+				if st.dead[next>>chunkShift] == gone {
+					next |= chunkVersions - 1
+				}
+			}
+			if en.Version < next {
+				return false, store.Corrupt("version %d comes twice", en.Version)
 			}
 			next++
 			st.mem.Put(e.Row(en.Change, en.Version))

@@ -110,7 +110,10 @@ func (r reader) verifyIndex(n counters) error {
 	if err != nil {
 		return err
 	}
-	st := &stream{counters: n, layout: lay, mem: bulk.NewTable()}
+	st := &stream{counters: n, layout: lay, mem: bulk.NewTable(), dead: make(deadSet), heavy: make(map[uint64]bool)}
+	if err := st.loadDead(r); err != nil {
+		return err
+	}
 	if err := st.replay(r); err != nil {
 		return err
 	}

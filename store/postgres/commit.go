@@ -193,13 +193,13 @@ func (g *group) queueState(b *pgx.Batch, cm *store.Commit) error {
 			string(g.lease.ConnectionID), string(cm.Grant), string(st.Stream), body)
 	}
 	for _, gap := range cm.Gaps {
-		body, err := json.Marshal(keptGap{gap, gap.Ref})
+		body, err := json.Marshal(store.KeptGap{DetailGap: gap, Ref: gap.Ref})
 		if err != nil {
 			return err
 		}
 		b.Queue(`insert into gap (connection, permit, id, body) values ($1, $2, $3, $4)
 			on conflict (connection, permit, id) do update set body = excluded.body`,
-			string(g.lease.ConnectionID), string(cm.Grant), gapID(gap), body)
+			string(g.lease.ConnectionID), string(cm.Grant), []byte(gap.Identity()), body)
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package postgres
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"slices"
 
 	"github.com/sluicehost/sluice/store"
@@ -30,26 +29,13 @@ func (s *Store) ResetState(ctx context.Context, connection store.ConnectionID, g
 	})
 }
 
-// A keptGap is a DetailGap with its identity, which its JSON form leaves out.
-type keptGap struct {
-	store.DetailGap
-	Ref string `json:"ref"`
-}
-
-// gapID names a gap by its stream, its parent and its Ref, hashed: Ref may be a record key.
-func gapID(g store.DetailGap) []byte {
-	id := sha256.Sum256([]byte(string(g.Stream) + "\x00" + string(g.ParentStream) + "\x00" + g.Ref))
-	return id[:]
-}
-
 // Gaps implements store.Store: oldest first.
 func (s *Store) Gaps(ctx context.Context, connection store.ConnectionID, grant store.GrantID, status string) ([]store.DetailGap, error) {
-	kept, err := list[keptGap](ctx, s, "select body from gap where connection = $1 and permit = $2", string(connection), string(grant))
+	kept, err := list[store.KeptGap](ctx, s, "select body from gap where connection = $1 and permit = $2", string(connection), string(grant))
 	var gaps []store.DetailGap
 	for _, k := range kept {
 		if status == "" || k.Status == status {
-			k.DetailGap.Ref = k.Ref
-			gaps = append(gaps, k.DetailGap)
+			gaps = append(gaps, k.Gap())
 		}
 	}
 	slices.SortFunc(gaps, func(a, b store.DetailGap) int {

@@ -1,0 +1,176 @@
+package badger
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"time"
+
+	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/store/badger/bulk"
+)
+
+// plain are the kinds of items whose keys and values are those of a kind here.
+var plain = map[store.ItemKind]byte{
+	store.ConnectorItem: kindConnector, store.PinItem: kindPin, store.ConnectionItem: kindConnection, store.EventItem: kindEvent,
+	store.StagedItem: kindStaged, store.QuestionItem: kindPending, store.StateItem: kindState, store.GapItem: kindGap, store.HeldItem: kindHeld,
+}
+
+// keyed are those whose keys are.
+var keyed = map[store.ItemKind]byte{
+	store.DocumentItem: kindDocument, store.FenceItem: kindFence, store.RunItem: kindRun, store.LeaseItem: kindLease,
+	store.StreamItem: kindCounters, store.FileItem: kindFileOf,
+}
+
+// Items implements store.Image.
+func (i *image) Items(ctx context.Context, kind store.ItemKind, after []byte, fn func(store.Item) error) error {
+	r, err := i.snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	switch kind {
+	case store.RecordItem:
+		return r.recordItems(ctx, after, fn)
+	case store.PieceItem:
+		return r.pieceItems(ctx, after, fn)
+	}
+	prefix, ok := plain[kind]
+	if !ok {
+		prefix = keyed[kind]
+	}
+	return r.itemsOf(ctx, prefix, after, func(k, payload []byte) error {
+		if string(k) == string(documentKey(store.Copying, store.CopyNote)) {
+			return nil
+		}
+		value, err := r.itemValue(kind, k[1:], payload)
+		if err != nil {
+			return err
+		}
+		item, err := store.NewItem(kind, value, k[1:])
+		if err != nil {
+			return err
+		}
+		return fn(item)
+	})
+}
+
+// itemsOf scans what is behind the rest of a key.
+func (r *snapshot) itemsOf(ctx context.Context, kind byte, after []byte, fn func(k, payload []byte) error) error {
+	return r.scan([]byte{kind}, append([]byte{kind}, after...), false, func(k, payload []byte) (bool, error) {
+		if len(after) > 0 && string(k[1:]) == string(after) {
+			return true, nil
+		}
+		if err := r.interrupted(ctx); err != nil {
+			return false, err
+		}
+		return true, fn(k, payload)
+	})
+}
+
+// itemValue is what is drawn as JSON of a value.
+func (r *snapshot) itemValue(kind store.ItemKind, k, payload []byte) (any, error) {
+	read := func(v any) error { return store.Item{Kind: kind, Key: k, Value: payload}.Decode(v) }
+	switch kind {
+	case store.DocumentItem:
+		var d storedDocument
+		if err := read(&d); err != nil {
+			return nil, err
+		}
+		v := store.DocumentValue{Revision: d.Revision, Data: d.Data}
+		if d.ExpiresAt != nil {
+			v.Expires = d.ExpiresAt.UnixMicro()
+		}
+		return v, nil
+	case store.FenceItem:
+		if len(payload) != 8 {
+			return nil, store.Corrupt("fence %.40q has %d bytes", k, len(payload))
+		}
+		return binary.LittleEndian.Uint64(payload), nil
+	case store.RunItem:
+		head, _, err := getHead(r.get, store.RunID(k))
+		return store.RunValue{Next: head.Next, Ended: head.Ended, Run: payload}, err
+	case store.LeaseItem:
+		var l store.Lease
+		err := read(&l)
+		l.ExpiresAt = l.ExpiresAt.UTC().Truncate(time.Microsecond)
+		return l, err
+	case store.StreamItem:
+		n, err := decodeCounters(payload)
+		return store.StreamValue{Live: n.live, Tombstones: n.tombstones, Last: n.last, Bytes: n.bytes, Updated: n.updated}, err
+	case store.FileItem:
+		var v store.FileValue
+		return v, read(&v)
+	}
+	return json.RawMessage(payload), nil
+}
+
+// recordItems are the current records and tombstones of all streams, by version.
+func (r *snapshot) recordItems(ctx context.Context, after []byte, fn func(store.Item) error) error {
+	from, version := []byte(nil), uint64(0)
+	if after != nil {
+		names, n, err := store.Item{Kind: store.RecordItem, Key: after}.Numbered(3)
+		if err != nil {
+			return err
+		}
+		from, version = store.ItemKey(names...), n
+	}
+	return r.scan([]byte{kindCounters}, append([]byte{kindCounters}, from...), false, func(k, payload []byte) (bool, error) {
+		connection, ok := firstPart(k)
+		n, err := decodeCounters(payload)
+		if err == nil && !ok {
+			err = store.Corrupt("key %.40q names no stream", k)
+		}
+		if err != nil {
+			return false, err
+		}
+		behind := uint64(0)
+		if from != nil && string(k[1:]) == string(from) {
+			behind = version
+		}
+		err = r.walk(n, behind, false, func(e bulk.Entry) (bool, error) {
+			if err := r.interrupted(ctx); err != nil {
+				return false, err
+			}
+			return true, fn(store.Item{
+				Kind: store.RecordItem, Key: store.ItemKey(connection, lastPart(k), store.ItemNumber(e.Version)),
+				Value: store.RecordValue(e.Ingested, e.Run, e.Raw),
+			})
+		})
+		return true, damaged(err, store.Stream(lastPart(k)))
+	})
+}
+
+// pieceItems are the contents of all files, each proved at its end.
+func (r *snapshot) pieceItems(ctx context.Context, after []byte, fn func(store.Item) error) error {
+	from, next := []byte(nil), uint64(0)
+	if after != nil {
+		names, n, err := store.Item{Kind: store.PieceItem, Key: after}.Numbered(3)
+		if err != nil {
+			return err
+		}
+		from, next = store.ItemKey(names...), n+1
+	}
+	return r.scan([]byte{kindFileOf}, append([]byte{kindFileOf}, from...), false, func(k, payload []byte) (bool, error) {
+		c, d, ok := fileNamed(k)
+		var f fileOf
+		if err := json.Unmarshal(payload, &f); err != nil || !ok || f.Digest != d {
+			return false, store.Corrupt("key %.40q holds no file", k)
+		}
+		content, err := r.s.content(r.reader, c, f)
+		if err != nil {
+			return false, err
+		}
+		defer content.Close()
+		n, skip := uint64(0), uint64(0)
+		if from != nil && string(k[1:]) == string(from) {
+			skip = next
+		}
+		return true, checkContent(ctx, content, d, func(b []byte) error {
+			if n++; n <= skip {
+				return nil
+			}
+			return fn(store.Item{Kind: store.PieceItem, Key: store.ItemKey(string(c), string(d), store.ItemNumber(n-1)), Value: b})
+		})
+	})
+}

@@ -1,0 +1,245 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"iter"
+)
+
+// A CopyStage says what a copy is about.
+type CopyStage string
+
+// The stages of a copy, in their order.
+const (
+	CopySurvey  CopyStage = "survey"  // reads what the source has
+	CopyItems   CopyStage = "copy"    // items are copied
+	CopyVerify  CopyStage = "verify"  // the target recounts everything
+	CopyCompare CopyStage = "compare" // item by item
+)
+
+// CopyTotals count what is copied.
+type CopyTotals struct {
+	Records uint64 `json:"records"` // tombstones among them
+	Events  uint64 `json:"events"`
+	Files   uint64 `json:"files"`
+	Bytes   uint64 `json:"bytes"` // of items
+}
+
+// CopyProgress is how far a copy is.
+type CopyProgress struct {
+	Stage CopyStage
+	Kind  ItemKind // being copied or compared
+	// Of is what there is, without Bytes; Done what this call has done of the stage.
+	Of, Done CopyTotals
+	Resumed  bool
+}
+
+// CopyStore fills to with everything that from holds, proves that it did, and returns what that
+// is. It changes nothing in from, which nobody writes to meanwhile. When it ends early, a
+// call with the same stores goes on where it ended; *OtherCopyError when from has changed
+// since. Errors as of Imager.Fill; *DamageError names what is wrong in from, or differs.
+// tell is called now and then.
+func CopyStore(ctx context.Context, from, to interface {
+	Store
+	Imager
+}, tell func(CopyProgress)) (CopyTotals, error) {
+	c := copying{ctx: ctx, tell: tell, p: CopyProgress{Stage: CopySurvey}}
+	tell(c.p)
+	if err := from.Verify(ctx); err != nil {
+		return CopyTotals{}, fmt.Errorf("verify the source: %w", err)
+	}
+	image, err := from.Image(ctx)
+	if err != nil {
+		return CopyTotals{}, err
+	}
+	defer image.Close()
+	source, err := c.survey(image)
+	if err != nil {
+		return CopyTotals{}, err
+	}
+	f, at, err := to.Fill(ctx, source)
+	if err != nil {
+		return CopyTotals{}, err
+	}
+	defer f.Close()
+	if err := c.items(image, f, at); err != nil {
+		return CopyTotals{}, err
+	}
+	c.stage(CopyVerify)
+	if err := to.Verify(ctx); err != nil {
+		return CopyTotals{}, fmt.Errorf("verify the target: %w", err)
+	}
+	c.stage(CopyCompare)
+	filled, err := to.Image(ctx)
+	if err != nil {
+		return CopyTotals{}, err
+	}
+	defer filled.Close()
+	if err := c.compare(image, filled); err != nil {
+		return CopyTotals{}, err
+	}
+	return c.p.Done, f.Finish(ctx)
+}
+
+// LoadItems fills a store from what WriteItems wrote. What it reads is not trusted:
+// *DamageError. Errors as of Imager.Fill.
+func LoadItems(ctx context.Context, r io.Reader, to Imager) error {
+	f, at, err := to.Fill(ctx, "items")
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if at.Kind != 0 {
+		return ErrNotEmpty
+	}
+	if err := readItems(r, func(i Item) error { return f.Put(ctx, i) }); err != nil {
+		return err
+	}
+	return f.Finish(ctx)
+}
+
+type copying struct {
+	ctx  context.Context
+	tell func(CopyProgress)
+	p    CopyProgress
+	n    int
+}
+
+func (c *copying) stage(s CopyStage) {
+	c.p.Stage, c.p.Done = s, CopyTotals{}
+	c.tell(c.p)
+}
+
+// many items are of these kinds; what they add up to is said by others.
+func many(k ItemKind) bool { return k == EventItem || k == RecordItem || k == PieceItem }
+
+// survey names the content of an image, and counts it.
+func (c *copying) survey(image Image) (source string, err error) {
+	h := sha256.New()
+	for _, kind := range ItemKinds() {
+		if many(kind) {
+			continue
+		}
+		err := image.Items(c.ctx, kind, nil, func(i Item) error {
+			fmt.Fprintf(h, "%d %d %d\n%s%s", kind, len(i.Key), len(i.Value), i.Key, i.Value)
+			return c.p.Of.count(i)
+		})
+		if err != nil {
+			return "", err
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// count counts by what is said of items, not by them.
+func (t *CopyTotals) count(i Item) error {
+	switch i.Kind {
+	case RunItem:
+		var v RunValue
+		var r Run
+		err := i.Decode(&v)
+		if err == nil {
+			err = Item{i.Kind, i.Key, v.Run}.Decode(&r)
+		}
+		if err == nil && !r.Pruned {
+			t.Events += v.Next
+		}
+		return err
+	case StreamItem:
+		var v StreamValue
+		err := i.Decode(&v)
+		t.Records += v.Live + v.Tombstones
+		return err
+	case FileItem:
+		t.Files++
+	}
+	return nil
+}
+
+// done counts an item.
+func (c *copying) done(i Item) {
+	c.p.Kind = i.Kind
+	c.p.Done.Bytes += uint64(len(i.Key) + len(i.Value))
+	switch i.Kind {
+	case EventItem:
+		c.p.Done.Events++
+	case RecordItem:
+		c.p.Done.Records++
+	case FileItem:
+		c.p.Done.Files++
+	}
+	if c.n++; c.n%500 == 0 {
+		c.tell(c.p)
+	}
+}
+
+func (c *copying) items(image Image, f Filler, at Place) error {
+	c.p.Resumed = at.Kind != 0
+	c.stage(CopyItems)
+	for _, kind := range ItemKinds() {
+		if kind < at.Kind {
+			continue
+		}
+		var after []byte
+		if kind == at.Kind {
+			after = at.Key
+		}
+		err := image.Items(c.ctx, kind, after, func(i Item) error {
+			c.done(i)
+			return f.Put(c.ctx, i)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return f.Flush(c.ctx)
+}
+
+// compare names the first item that differs.
+func (c *copying) compare(a, b Image) error {
+	for _, kind := range ItemKinds() {
+		next, stop := iter.Pull2(itemsOf(c.ctx, b, kind))
+		err := a.Items(c.ctx, kind, nil, func(i Item) error {
+			c.done(i)
+			got, err, more := next()
+			switch {
+			case err != nil:
+				return err
+			case !more || !bytes.Equal(got.Key, i.Key) || !bytes.Equal(got.Value, i.Value):
+				return Corrupt("the copy differs from its source in the %s, at key %.80q", kind, i.Key)
+			}
+			return nil
+		})
+		if err == nil {
+			var extra Item
+			var more bool
+			if extra, err, more = next(); more && err == nil {
+				err = Corrupt("the copy has more %s than its source: key %.80q", kind, extra.Key)
+			}
+		}
+		stop()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func itemsOf(ctx context.Context, image Image, kind ItemKind) iter.Seq2[Item, error] {
+	return func(yield func(Item, error) bool) {
+		ended := fmt.Errorf("ended")
+		err := image.Items(ctx, kind, nil, func(i Item) error {
+			if !yield(i, nil) {
+				return ended
+			}
+			return nil
+		})
+		if err != nil && err != ended {
+			yield(Item{}, err)
+		}
+	}
+}
