@@ -43,7 +43,7 @@ const (
 	StreamItem                         // connection, stream: a StreamValue
 	RecordItem                         // connection, stream, version: made by RecordValue
 	FileItem                           // connection, digest: a FileValue
-	PieceItem                          // connection, digest, number: PieceBytes of it, or the rest
+	PieceItem                          // connection, digest, number: PieceBytes of it, or the rest; of an empty one nothing
 	HeldItem                           // connection, stream, record key: a list of Held
 	itemKinds
 )

@@ -137,7 +137,7 @@ func TestDrillComparesAll(t *testing.T) {
 	}
 	defer i.Close()
 	var less bytes.Buffer
-	if err := i.Copy(t.Context(), &less); err != nil {
+	if err := i.(store.Copier).Copy(t.Context(), &less); err != nil {
 		t.Fatal(err)
 	}
 	o := opener

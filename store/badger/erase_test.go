@@ -308,7 +308,7 @@ func image(t *testing.T, s *badger.Store) {
 	}
 	defer i.Close()
 	var b bytes.Buffer
-	if err := i.Copy(t.Context(), &b); err != nil {
+	if err := i.(store.Copier).Copy(t.Context(), &b); err != nil {
 		t.Fatal(err)
 	}
 	again, err := badger.OpenMemory(crashOptions)

@@ -88,7 +88,7 @@ func TestFileDamage(t *testing.T) {
 	i, err := s.Image(t.Context())
 	check(t, err)
 	defer i.Close()
-	if err := i.Copy(t.Context(), io.Discard); !errors.As(err, &damage) {
+	if err := i.(store.Copier).Copy(t.Context(), io.Discard); !errors.As(err, &damage) {
 		t.Errorf("image: %v", err)
 	}
 	check(t, os.Truncate(name, 100))
@@ -141,7 +141,7 @@ func TestFileImage(t *testing.T) {
 		check(t, err)
 		defer i.Close()
 		var b bytes.Buffer
-		check(t, i.Copy(t.Context(), &b))
+		check(t, i.(store.Copier).Copy(t.Context(), &b))
 		return b.Bytes()
 	}
 	all := image(s)

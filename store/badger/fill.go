@@ -458,4 +458,3 @@ func (st *stream) leaveOut(g *group, a, b uint64, holes map[uint64]bool) {
 		}
 	}
 }
-

@@ -29,7 +29,7 @@ func imageOf(t *testing.T, s *badger.Store) ([]byte, []store.Counters) {
 	}
 	defer i.Close()
 	var b bytes.Buffer
-	if err := i.Copy(t.Context(), &b); err != nil {
+	if err := i.(store.Copier).Copy(t.Context(), &b); err != nil {
 		t.Fatal(err)
 	}
 	n, err := i.Counters(t.Context())
@@ -163,11 +163,11 @@ func TestImageWhileWriting(t *testing.T) {
 	}
 	defer i.Close()
 	var first, second bytes.Buffer
-	if err := i.Copy(t.Context(), &first); err != nil {
+	if err := i.(store.Copier).Copy(t.Context(), &first); err != nil {
 		t.Fatal(err)
 	}
 	slow := &yielding{w: &second, every: 16 << 10, do: func(n int) { churn(n) }}
-	if err := i.Copy(t.Context(), slow); err != nil {
+	if err := i.(store.Copier).Copy(t.Context(), slow); err != nil {
 		t.Fatal(err)
 	}
 	if slow.n < 3 {
@@ -220,7 +220,7 @@ func TestImageOfDamaged(t *testing.T) {
 	defer s.Close()
 	i, err := s.Image(t.Context())
 	if err == nil {
-		err = i.Copy(t.Context(), io.Discard)
+		err = i.(store.Copier).Copy(t.Context(), io.Discard)
 		i.Close()
 	}
 	var damage *store.DamageError
@@ -246,7 +246,7 @@ func TestImageWithoutSpace(t *testing.T) {
 	defer i.Close()
 	free.Store(1)
 	s.MeasureSpace()
-	if err := i.Copy(t.Context(), io.Discard); !errors.Is(err, store.ErrNoSpace) {
+	if err := i.(store.Copier).Copy(t.Context(), io.Discard); !errors.Is(err, store.ErrNoSpace) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -166,11 +166,16 @@ func (r *snapshot) pieceItems(ctx context.Context, after []byte, fn func(store.I
 		if from != nil && string(k[1:]) == string(from) {
 			skip = next
 		}
-		return true, checkContent(ctx, content, d, func(b []byte) error {
+		piece := func(b []byte) error {
 			if n++; n <= skip {
 				return nil
 			}
 			return fn(store.Item{Kind: store.PieceItem, Key: store.ItemKey(string(c), string(d), store.ItemNumber(n-1)), Value: b})
-		})
+		}
+		err = checkContent(ctx, content, d, piece)
+		if err == nil && n == 0 { // it is empty
+			err = piece(nil)
+		}
+		return true, err
 	})
 }

@@ -27,15 +27,21 @@ func (t *tx) putConnection(ctx context.Context, c store.Connection) error {
 	if err != nil {
 		return err
 	}
-	var permit []byte // which commits look at, without the rest
-	if c.Grant != nil {
-		if permit, err = json.Marshal(c.Grant); err != nil {
-			return err
-		}
+	permit, err := permitOf(c)
+	if err != nil {
+		return err
 	}
 	_, err = t.exec(ctx, `insert into connection (id, permit, body) values ($1, $2, $3)
 		on conflict (id) do update set permit = excluded.permit, body = excluded.body`, string(c.ID), permit, body)
 	return err
+}
+
+// permitOf is the grant of a connection, which commits look at without the rest; nil is none.
+func permitOf(c store.Connection) ([]byte, error) {
+	if c.Grant == nil {
+		return nil, nil
+	}
+	return json.Marshal(c.Grant)
 }
 
 // ChangeConnection implements store.Store.

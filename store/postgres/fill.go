@@ -23,13 +23,12 @@ const (
 
 // A filler writes items, some at a time, each time with the note of how far it is.
 type filler struct {
-	s       *Store
-	source  string
-	at      store.Place // that is durable
-	items   []store.Item
-	bytes   int
-	runs    map[string]timed   // of what was looked up last
-	streams map[string]location // by what keys of records begin with
+	s      *Store
+	source string
+	at     store.Place // that is durable
+	items  []store.Item
+	bytes  int
+	runs   map[string]timed // of what was looked up last
 }
 
 // Fill implements store.Imager.
@@ -54,7 +53,7 @@ func (s *Store) Fill(ctx context.Context, source string) (store.Filler, store.Pl
 	return f, f.at, nil
 }
 
-func (f *filler) forget() { f.runs, f.streams = map[string]timed{}, map[string]location{} }
+func (f *filler) forget() { f.runs = map[string]timed{} }
 
 // empty is store.ErrNotEmpty unless nothing was ever written.
 func (s *Store) empty(ctx context.Context) error {
@@ -345,7 +344,7 @@ func (f *filler) fillStream(ctx context.Context, t *tx, items []store.Item) (n i
 	if err != nil {
 		return 0, err
 	}
-	at, err := find(ctx, t.Conn.Conn, store.ConnectionID(names[0]), store.Stream(names[1]))
+	at, err := find(ctx, t.conn.Conn, store.ConnectionID(names[0]), store.Stream(names[1]))
 	if err == nil && at.stream == 0 {
 		err = store.Corrupt("records of stream %s of %s come without their counters", names[1], names[0])
 	}

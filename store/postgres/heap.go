@@ -23,21 +23,26 @@ create unique index on records_%[1]d (stream, version);
 create index on records_%[1]d (stream, emitted, key)`
 
 // findHeap finds the table of the connection's records, and makes it where there is none.
-func (g *group) findHeap(ctx context.Context, t *tx) error {
+func (g *group) findHeap(ctx context.Context, t *tx) (err error) {
 	if g.heap != 0 {
 		return nil
 	}
 	g.streams = make(map[store.Stream]stream)
-	id := string(g.lease.ConnectionID)
-	err := t.QueryRow(ctx, "select number from heap where connection = $1 and not erased", id).Scan(&g.heap)
-	if !errors.Is(err, pgx.ErrNoRows) {
-		return err
-	}
-	if err := t.QueryRow(ctx, "insert into heap (connection) values ($1) returning number", id).Scan(&g.heap); err != nil {
-		return err
-	}
-	_, err = t.PgConn().Exec(ctx, fmt.Sprintf(heapSQL, g.heap)).ReadAll()
+	g.heap, err = t.findHeap(ctx, string(g.lease.ConnectionID))
 	return err
+}
+
+// findHeap is the number of the table of a connection's records.
+func (t *tx) findHeap(ctx context.Context, id string) (heap int64, err error) {
+	err = t.QueryRow(ctx, "select number from heap where connection = $1 and not erased", id).Scan(&heap)
+	if !errors.Is(err, pgx.ErrNoRows) {
+		return heap, err
+	}
+	if err := t.QueryRow(ctx, "insert into heap (connection) values ($1) returning number", id).Scan(&heap); err != nil {
+		return 0, err
+	}
+	_, err = t.PgConn().Exec(ctx, fmt.Sprintf(heapSQL, heap)).ReadAll()
+	return heap, err
 }
 
 // A stream is what a lane knows of one.
