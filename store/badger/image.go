@@ -33,7 +33,9 @@ const (
 )
 
 // local says that a key means nothing in another directory.
-func local(kind byte) bool { return kind == kindChain || kind == kindFile || kind == kindChunk }
+func local(kind byte) bool {
+	return kind == kindChain || kind == kindFile || kind == kindChunk || kind == kindJournal
+}
 
 // moved kinds are those that an image may have.
 func moved(kind byte) bool {

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 
 	"github.com/sluicehost/sluice/store"
@@ -126,7 +125,7 @@ func TestCopyGoesOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			address := target()
 			ended, resumed := 0, false
-			for after := 1; ; after += 3001 {
+			for after := 1; ; after += 1501 {
 				c := open(t, address)
 				_, err := store.CopyStore(t.Context(), dying{s, after}, c, func(p store.CopyProgress) { resumed = resumed || p.Resumed })
 				if err := c.Close(); err != nil {
@@ -162,36 +161,46 @@ func TestCopyGoesOn(t *testing.T) {
 	}
 }
 
-// What is loaded is not trusted: a bit that is turned over is refused, by the reader or by whoever compares.
+// What is loaded is not trusted: where a bit is turned over or the end is missing, it is refused, or
+// what comes of it is told from what was there.
 func TestHostileItems(t *testing.T) {
 	s := open(t, "memory:")
 	storetest.Populate(t, s)
 	good := drawn(t, s)
-	into := func(b []byte) error {
+	loaded := func(b []byte) ([]byte, error) {
 		c, err := drivers.Open("memory:", drivers.Options{})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		defer c.Close()
 		if err := store.LoadItems(t.Context(), bytes.NewReader(b), c.(movable)); err != nil {
-			return err
+			return nil, err
 		}
 		if err := c.Verify(t.Context()); err != nil {
-			return err
+			return nil, err
 		}
-		if got := drawn(t, c.(movable)); !bytes.Equal(got, b) {
-			return fmt.Errorf("other items")
-		}
-		return nil
+		return drawn(t, c.(movable)), nil
 	}
-	if err := into(good); err != nil {
-		t.Fatal(err)
+	if got, err := loaded(good); err != nil || !bytes.Equal(got, good) {
+		t.Fatalf("%d bytes of %d, %v", len(got), len(good), err)
 	}
+	refused := 0
 	for at := 0; at < len(good); at += len(good) / 40 {
 		bad := bytes.Clone(good)
 		bad[at] ^= 1 << (at % 8)
-		if err := into(bad[:len(bad)-at%2]); err == nil {
-			t.Errorf("byte %d was turned over", at)
+		if got, err := loaded(bad); err != nil {
+			refused++
+		} else if bytes.Equal(got, good) {
+			t.Errorf("byte %d was turned over, and nothing came of it", at)
 		}
+		if _, err := loaded(good[:at]); err == nil {
+			t.Errorf("it was cut at byte %d", at)
+		}
+	}
+	if refused < 10 {
+		t.Errorf("only %d were refused", refused)
+	}
+	if _, err := loaded(append(bytes.Clone(good), 0)); err == nil {
+		t.Error("something follows the end")
 	}
 }

@@ -50,6 +50,14 @@ func (b *bench) reopen() {
 	}
 }
 
+// restart is reopen for what no image has.
+func (b *bench) restart() {
+	b.t.Helper()
+	if b.d.Reopen == nil {
+		b.reopen()
+	}
+}
+
 var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // run accepts a run of a connection and returns its lease.

@@ -117,7 +117,7 @@ func exerciseJournals(t *testing.T, d Driver) {
 		b.put(&store.Commit{Lease: l, Journal: []store.JournalPiece{{N: 0, Data: []byte("x")}, {N: 1, Data: []byte("first")}}})
 		b.put(&store.Commit{Lease: l, Journal: []store.JournalPiece{{N: 1, Data: long}}, Events: []store.Event{b.event(l, "run.log")}})
 		b.put(&store.Commit{Lease: other, Journal: []store.JournalPiece{{N: 0, Data: []byte("y")}}})
-		b.reopen()
+		b.restart()
 		for _, c := range []struct {
 			run  store.RunID
 			n    uint64
@@ -132,7 +132,7 @@ func exerciseJournals(t *testing.T, d Driver) {
 			}
 		}
 		b.end(l)
-		b.reopen()
+		b.restart()
 		for n := range uint64(2) {
 			if _, err := b.s.Journal(t.Context(), l.RunID, n); !errors.Is(err, store.ErrNotFound) {
 				t.Fatalf("piece %d of a run that is over: %v", n, err)
