@@ -28,7 +28,8 @@ const formatVersion = 1
 // Names and bounds of what is in an archive.
 const (
 	manifestName = "manifest.json"
-	imageName    = "store.image"
+	imageName    = "store.image" // in the form of its driver
+	itemsName    = "store.items" // of a driver that has none; one of the two is there
 	sumsName     = "SHA256SUMS"
 
 	maxManifest = 32 * abi.MiB
@@ -104,22 +105,24 @@ func (m Manifest) check() error {
 		if p.Name <= last {
 			return refuse("%s lists %s twice or out of order", manifestName, p.Name)
 		}
-		if last = p.Name; p.Name == imageName {
+		if last = p.Name; isImage(p.Name) {
 			images++
 		}
 	}
-	if images == 0 {
-		return refuse("%s lists no %s", manifestName, imageName)
+	if images != 1 {
+		return refuse("%s lists %d stores; want one, %s or %s", manifestName, images, imageName, itemsName)
 	}
 	return nil
 }
+
+func isImage(name string) bool { return name == imageName || name == itemsName }
 
 // check accepts only names of files that belong in an archive.
 func (p Part) check() error {
 	most, ok := int64(0), false
 	dir, rest, _ := strings.Cut(p.Name, "/")
 	switch dir {
-	case imageName:
+	case imageName, itemsName:
 		most, ok = maxImage, rest == ""
 	case "modules":
 		most, ok = maxModule, rest == p.SHA256+".wasm"
