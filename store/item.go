@@ -49,7 +49,7 @@ const (
 )
 
 // PieceBytes is how much of a file is one item.
-const PieceBytes = 256 << 10
+const PieceBytes = 512 << 10
 
 var itemNames = [itemKinds]string{
 	"", "connectors", "pins", "connections", "documents", "fences", "runs", "leases", "events", "staged cursors", "questions", "cursors",

@@ -162,20 +162,43 @@ func (r *snapshot) pieceItems(ctx context.Context, after []byte, fn func(store.I
 			return false, err
 		}
 		defer content.Close()
-		n, skip := uint64(0), uint64(0)
+		p := piecing{key: k[1:], fn: fn}
 		if from != nil && string(k[1:]) == string(from) {
-			skip = next
+			p.skip = next
 		}
-		piece := func(b []byte) error {
-			if n++; n <= skip {
-				return nil
-			}
-			return fn(store.Item{Kind: store.PieceItem, Key: store.ItemKey(string(c), string(d), store.ItemNumber(n-1)), Value: b})
-		}
-		err = checkContent(ctx, content, d, piece)
-		if err == nil && n == 0 { // it is empty
-			err = piece(nil)
+		err = checkContent(ctx, content, d, p.add)
+		if err == nil && (p.n == 0 || len(p.piece) > 0) { // an empty one is a piece too
+			err = p.end()
 		}
 		return true, err
 	})
+}
+
+// A piecing makes items of a content.
+type piecing struct {
+	key     []byte // connection and digest
+	fn      func(store.Item) error
+	piece   []byte
+	n, skip uint64 // pieces, and how many of them nobody wants
+}
+
+// add takes blocks, of which several are a piece.
+func (p *piecing) add(b []byte) error {
+	if p.piece = append(p.piece, b...); len(p.piece) < store.PieceBytes {
+		return nil
+	}
+	return p.end()
+}
+
+func (p *piecing) end() error {
+	b, n := p.piece, p.n
+	p.piece, p.n = p.piece[:0], n+1
+	if n < p.skip {
+		return nil
+	}
+	names, err := store.Item{Kind: store.PieceItem, Key: p.key}.Parts(2)
+	if err != nil {
+		return err
+	}
+	return p.fn(store.Item{Kind: store.PieceItem, Key: store.ItemKey(append(names, store.ItemNumber(n))...), Value: b})
 }

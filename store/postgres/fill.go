@@ -70,7 +70,7 @@ func (s *Store) empty(ctx context.Context) error {
 
 // Put implements store.Filler.
 func (f *filler) Put(ctx context.Context, i store.Item) error {
-	i.Value = append([]byte(nil), i.Value...)
+	i.Value = append([]byte{}, i.Value...)
 	f.items = append(f.items, i)
 	if f.bytes += len(i.Key) + len(i.Value); len(f.items) < fillItems && f.bytes < fillBytes {
 		return nil

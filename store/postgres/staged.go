@@ -17,7 +17,7 @@ import (
 // is in pieces of pieceBytes, each a transaction of its own before.
 const (
 	smallFile  = 64 << 10
-	pieceBytes = 512 << 10
+	pieceBytes = store.PieceBytes
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
