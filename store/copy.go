@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -39,9 +40,9 @@ type CopyProgress struct {
 }
 
 // CopyStore fills to with everything that from holds, proves that it did, and returns what that
-// is. It changes nothing in from, which nobody writes to meanwhile. When it ends early, a
-// call with the same stores goes on where it ended; *OtherCopyError when from has changed
-// since. Errors as of Imager.Fill; *DamageError names what is wrong in from, or differs.
+// is. It changes nothing in from, which nobody writes to meanwhile: ErrSourceChanged. When it
+// ends early, a call with the same stores goes on where it ended; *OtherCopyError when from has
+// changed since. Errors as of Imager.Fill; *DamageError names what is wrong in from, or differs.
 // tell is called now and then.
 func CopyStore(ctx context.Context, from, to interface {
 	Store
@@ -82,7 +83,25 @@ func CopyStore(ctx context.Context, from, to interface {
 	if err := c.compare(image, filled); err != nil {
 		return CopyTotals{}, err
 	}
-	return c.p.Done, f.Finish(ctx)
+	done := c.p.Done
+	if err := c.unchanged(from, source); err != nil {
+		return CopyTotals{}, err
+	}
+	return done, f.Finish(ctx)
+}
+
+// unchanged proves that a store is as it was.
+func (c *copying) unchanged(from Imager, source string) error {
+	image, err := from.Image(c.ctx)
+	if err != nil {
+		return err
+	}
+	defer image.Close()
+	again := copying{ctx: c.ctx}
+	if now, err := again.survey(image); err != nil || now != source {
+		return errors.Join(err, ErrSourceChanged)
+	}
+	return nil
 }
 
 // LoadItems fills a store from what WriteItems wrote. What it reads is not trusted:
@@ -231,14 +250,14 @@ func (c *copying) compare(a, b Image) error {
 
 func itemsOf(ctx context.Context, image Image, kind ItemKind) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
-		ended := fmt.Errorf("ended")
+		ended := errors.New("ended")
 		err := image.Items(ctx, kind, nil, func(i Item) error {
 			if !yield(i, nil) {
 				return ended
 			}
 			return nil
 		})
-		if err != nil && err != ended {
+		if err != nil && !errors.Is(err, ended) {
 			yield(Item{}, err)
 		}
 	}

@@ -19,6 +19,8 @@ var (
 	ErrReadOnly = errors.New("store is read-only")
 	// ErrNotEmpty: only a store that nothing was written to can be loaded.
 	ErrNotEmpty = errors.New("store is not empty")
+	// ErrSourceChanged: a store was written to while it was copied.
+	ErrSourceChanged = errors.New("the source changed meanwhile")
 	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("store is closed")
 	// ErrCursorExpired: a page or changes-since cursor is unreadable or older than

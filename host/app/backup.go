@@ -29,8 +29,6 @@ var _ host.Backups = (*backups)(nil)
 var (
 	// ErrNoBackup: a store in memory has nothing to back up.
 	ErrNoBackup = errors.New("a memory: store keeps nothing; name another with --store badger:DIR")
-	// ErrRemoteBackup: a server has the store.
-	ErrRemoteBackup = errors.New("a store in PostgreSQL is backed up with pg_dump, and the data directory beside it by copying; see docs/operating.md")
 	// ErrBackupChoice: what was asked for does not go together.
 	ErrBackupChoice = errors.New("cannot make this backup")
 	// ErrBackupBusy: another one is being made.
@@ -48,7 +46,7 @@ func (bs *backups) Backup(ctx context.Context, q host.NewBackup) (host.Backup, e
 	switch {
 	case errors.Is(err, ErrBackupBusy):
 		return host.Backup{}, host.Refuse("conflict", "%v", err)
-	case errors.Is(err, ErrNoBackup), errors.Is(err, ErrRemoteBackup), errors.Is(err, ErrBackupChoice), errors.Is(err, backup.ErrRecipient), errors.Is(err, backup.ErrExists):
+	case errors.Is(err, ErrNoBackup), errors.Is(err, ErrBackupChoice), errors.Is(err, backup.ErrRecipient), errors.Is(err, backup.ErrExists):
 		return host.Backup{}, host.Refuse("validation_error", "%v", err)
 	case err != nil:
 		return host.Backup{}, asRefusal(err)
@@ -62,9 +60,6 @@ func (bs *backups) Backup(ctx context.Context, q host.NewBackup) (host.Backup, e
 func (bs *backups) makeBackup(ctx context.Context, q host.NewBackup) (host.Backup, error) {
 	if bs.DataDir == "" {
 		return host.Backup{}, ErrNoBackup
-	}
-	if bs.Remote {
-		return host.Backup{}, ErrRemoteBackup
 	}
 	if !bs.backing.TryLock() {
 		return host.Backup{}, ErrBackupBusy

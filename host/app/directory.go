@@ -33,6 +33,8 @@ type directory struct {
 	Epoch   string // of this start of it
 	started time.Time
 	temp    string // scratch space of a host in memory
+	copied  bool   // the store is copied, and nothing in it changes
+	filling bool   // it is the target of a copy
 
 	refusals *audit.Limited  // nil for memory:
 	requests *audit.Requests // nil for memory:
@@ -154,10 +156,25 @@ func (d *directory) openURL(url string) error {
 		return err
 	}
 	d.Store = s
+	if err := d.fits(context.Background()); err != nil {
+		d.Store = nil
+		return errors.Join(err, s.Close())
+	}
 	if limit := store.MemoryLimit(s); limit > 0 && os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(limit) // of the process, as the umask is
 	}
 	return nil
+}
+
+// fits refuses a store that is not this directory's, or is not all there.
+func (d *directory) fits(ctx context.Context) error {
+	if d.filling || store.Damage(d.Store) != nil {
+		return nil
+	}
+	if err := d.finished(ctx); err != nil || !d.Remote {
+		return err
+	}
+	return d.bind(ctx)
 }
 
 // reconcile closes the runs that an earlier start left active, so that whoever looks sees how

@@ -9,6 +9,7 @@ import (
 	"github.com/sluicehost/sluice/host/assistant"
 	"github.com/sluicehost/sluice/host/destination"
 	"github.com/sluicehost/sluice/host/schedule"
+	"github.com/sluicehost/sluice/store"
 	"github.com/sluicehost/sluice/store/drivers"
 )
 
@@ -36,6 +37,9 @@ func disarm(ctx context.Context, dir string, o RestoreOptions) (d Disarmed, err 
 		return d, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
+	if err := s.Write(ctx, store.Write{Kind: store.Installation, ID: boundName}); err != nil { // it is another store
+		return d, err
+	}
 	if d.DestinationsPaused, err = destination.PauseAll(ctx, s); err != nil {
 		return d, err
 	}

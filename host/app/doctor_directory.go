@@ -27,10 +27,6 @@ func (c *checkup) backup(d *directory) {
 	if dir == "" {
 		return
 	}
-	if d.Remote {
-		c.add("backup", StateOK, "", "%v", ErrRemoteBackup)
-		return
-	}
 	all, err := backup.List(dir)
 	if err != nil {
 		c.add("backup", StateWeak, "see the message", "%v", err)

@@ -37,8 +37,14 @@ func Restore(ctx context.Context, url string, o RestoreOptions) (r RestoreResult
 		return r, err
 	case dir == "":
 		return r, ErrNoBackup
-	case d.Remote:
-		return r, ErrRemoteBackup
+	}
+	var target imager
+	if d.Remote {
+		d.filling = true
+		if target, err = d.openEmpty(ctx); err != nil {
+			return r, err
+		}
+		defer func() { err = errors.Join(err, target.Close()) }()
 	}
 	var ids backup.Identities
 	if o.Identity != "" {
@@ -59,9 +65,62 @@ func Restore(ctx context.Context, url string, o RestoreOptions) (r RestoreResult
 		if r.ID = d.ID; err != nil {
 			return err
 		}
-		return d.Audit(audit.Event{Action: audit.BackupRestored, Target: filepath.Base(o.File), Outcome: audit.Done})
+		if err := d.Audit(audit.Event{Action: audit.BackupRestored, Target: filepath.Base(o.File), Outcome: audit.Done}); err != nil || target == nil {
+			return err
+		}
+		return handOver(ctx, dir, target)
 	})
 	return r, err
+}
+
+// openEmpty opens the database that a backup is restored to.
+func (d *directory) openEmpty(ctx context.Context) (imager, error) {
+	if names, err := os.ReadDir(d.DataDir); err == nil && len(names) > 0 {
+		return nil, fmt.Errorf("restore to %s: %w; name another data directory with data=DIR in the URL", d.DataDir, backup.ErrNotEmpty)
+	}
+	url, err := d.locate()
+	if err != nil {
+		return nil, err
+	}
+	s, err := drivers.Open(url, drivers.Options{})
+	if err != nil {
+		return nil, err
+	}
+	target, ok := s.(imager)
+	if !ok {
+		return nil, errors.Join(ErrNoBackup, s.Close())
+	}
+	f, at, err := target.Fill(ctx, "")
+	if err == nil {
+		f.Close()
+	}
+	var other *store.OtherCopyError
+	if errors.Is(err, store.ErrNotEmpty) || errors.As(err, &other) || at.Kind != 0 {
+		err = fmt.Errorf("restore to %s: %w: there is something in the database, and a backup is never merged; name another schema with schema=NAME, or empty this one with DROP SCHEMA … CASCADE", drivers.Shown(url), backup.ErrNotEmpty)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return target, nil
+}
+
+// handOver copies the store of a directory that was just unpacked to a server, and leaves what is
+// not the store's.
+func handOver(ctx context.Context, dir string, target imager) error {
+	s, err := unpackOpener.Open(dir)
+	if err != nil {
+		return err
+	}
+	_, err = store.CopyStore(ctx, s, target, func(store.CopyProgress) {})
+	if err := errors.Join(err, s.Close()); err != nil {
+		return fmt.Errorf("copy the restored store: %w", err)
+	}
+	for _, name := range storesOwn {
+		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Backups lists the backups made of a store, oldest first.

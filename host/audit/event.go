@@ -26,6 +26,7 @@ const (
 	RecordsDeleted       Action = "records.deleted"
 	BackupMade           Action = "backup.made"
 	BackupRestored       Action = "backup.restored"
+	StoreCopied          Action = "store.copied"
 	LossAccepted         Action = "store.loss_accepted"
 	SettingsChanged      Action = "settings.changed"
 	PolicyRefused        Action = "policy.refused"
@@ -74,7 +75,7 @@ const (
 // Actions are all of them.
 var Actions = []Action{
 	ConnectionCreated, ConnectorInstalled, ConnectorUninstalled, GrantApproved, GrantRevoked, SecretSet, SecretRemoved, VaultRotated,
-	RecordsExported, RecordsDeleted, BackupMade, BackupRestored, LossAccepted, SettingsChanged, PolicyRefused, ModuleQuarantined,
+	RecordsExported, RecordsDeleted, BackupMade, BackupRestored, StoreCopied, LossAccepted, SettingsChanged, PolicyRefused, ModuleQuarantined,
 	TailCut, Damaged,
 	LoginCreated, LoginFailed, SessionCreated, SessionEnded, KeyCreated, KeyRevoked, WebhookCreated, WebhookDeleted, WebhookDisabled, ScopeDenied,
 	ScheduleChanged, ScheduleDeleted, ConnectionChanged, ConnectionDeleted, StateReset, InteractionAnswered, RunSteered, ViewOpened,

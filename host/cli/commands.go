@@ -37,7 +37,7 @@ func (c *command) addCommands(root *cobra.Command) {
 		checkCommands{c}.check(), signCommands{c}.sign(), exampleCommands{c}.conformance(),
 	)
 	group("upkeep", "Upkeep:",
-		doctorCommands{c}.doctor(), backupCommands{c}.backup(), backupCommands{c}.restore(),
+		doctorCommands{c}.doctor(), backupCommands{c}.backup(), backupCommands{c}.restore(), storeCommands{c}.store(),
 		versionCommands{c}.version(),
 	)
 	root.SetHelpCommandGroupID("upkeep")
@@ -68,6 +68,7 @@ var habits = map[string][]string{
 	"keys":        {"key", "token", "tokens", "apikey"},
 	"connect":     {"setup", "link"},
 	"assistants":  {"assistant", "ai", "llm", "agent"},
+	"store":       {"migrate", "move", "copy", "database"},
 	"webhooks":    {"webhook", "hooks", "notify"},
 }
 

@@ -66,7 +66,7 @@ func (c *command) exit(err error) int {
 	switch {
 	case errors.Is(err, backup.ErrRefused):
 		code, name = exitUsage, "backup_invalid"
-	case errors.Is(err, app.ErrNoBackup), errors.Is(err, app.ErrRemoteBackup), errors.Is(err, backup.ErrNotEmpty), errors.Is(err, backup.ErrEncrypted), errors.Is(err, backup.ErrKey):
+	case errors.Is(err, app.ErrNoBackup), errors.Is(err, app.ErrCopyChoice), errors.Is(err, app.ErrUnfinishedCopy), errors.Is(err, backup.ErrNotEmpty), errors.Is(err, backup.ErrEncrypted), errors.Is(err, backup.ErrKey):
 		code, name = exitUsage, "invalid_request"
 	case isUsage(err), errors.Is(err, app.ErrStoreURL), errors.Is(err, sandbox.ErrNoCache),
 		errors.Is(err, app.ErrNoVault), errors.Is(err, app.ErrNotApproved), errors.Is(err, app.ErrNotAuthorized), errors.Is(err, app.ErrNoAudit), errors.Is(err, vault.ErrInvalid):
