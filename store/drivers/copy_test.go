@@ -6,6 +6,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/sluicehost/sluice/store"
@@ -156,6 +162,74 @@ func TestCopyGoesOn(t *testing.T) {
 			var refused *store.OtherCopyError
 			if _, err := store.CopyStore(t.Context(), other, c, func(store.CopyProgress) {}); !errors.As(err, &refused) {
 				t.Errorf("another source: %v", err)
+			}
+		})
+	}
+}
+
+// suicidal is an image that ends its process at an item.
+type suicidal struct {
+	store.Image
+	left *int
+}
+
+func (k suicidal) Items(ctx context.Context, kind store.ItemKind, after []byte, fn func(store.Item) error) error {
+	return k.Image.Items(ctx, kind, after, func(i store.Item) error {
+		if *k.left--; *k.left == 0 {
+			_ = syscall.Kill(syscall.Getpid(), syscall.SIGKILL)
+		}
+		return fn(i)
+	})
+}
+
+type doomed struct {
+	movable
+	after *int
+}
+
+func (d doomed) Image(ctx context.Context) (store.Image, error) {
+	i, err := d.movable.Image(ctx)
+	return suicidal{i, d.after}, err
+}
+
+// TestKilledCopy kills the process of a copy again and again, each time a little later: while it
+// surveys, copies, verifies or compares.
+func TestKilledCopy(t *testing.T) {
+	if child := os.Getenv("SLUICE_COPY"); child != "" {
+		words := strings.Fields(child)
+		after, err := strconv.Atoi(words[2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.CopyStore(t.Context(), doomed{open(t, words[0]), &after}, open(t, words[1]), func(store.CopyProgress) {}); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	source := "badger:" + t.TempDir()
+	s := open(t, source)
+	storetest.Populate(t, s)
+	before := drawn(t, s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, target := range places(t) {
+		t.Run(name, func(t *testing.T) {
+			address := target()
+			kills := 0
+			for after := 40; ; after += 5003 {
+				cmd := exec.Command(os.Args[0], "-test.run=^TestKilledCopy$")
+				cmd.Env = append(os.Environ(), fmt.Sprintf("SLUICE_COPY=%s %s %d", source, address, after))
+				out, err := cmd.CombinedOutput()
+				if err == nil {
+					break
+				}
+				if kills++; !strings.Contains(err.Error(), "killed") {
+					t.Fatalf("%v: %s", err, out)
+				}
+			}
+			if got := drawn(t, open(t, address)); !bytes.Equal(got, before) || kills < 3 {
+				t.Errorf("after %d kills the copy has %d bytes of items, the source %d", kills, len(got), len(before))
 			}
 		})
 	}

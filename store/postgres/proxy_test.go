@@ -16,11 +16,11 @@ import (
 
 // A proxy stands between a store and its server.
 type proxy struct {
-	server *server.Server
-	dir    string
-	open   sync.WaitGroup
+	dir  string
+	open sync.WaitGroup
 
-	mu sync.Mutex // guards all below
+	mu     sync.Mutex // guards all below
+	server *server.Server
 	// cut ends the connection that sends the next COMMIT: before the server has it, or
 	// after it has answered.
 	cut   string
@@ -67,9 +67,19 @@ func (p *proxy) through(t *testing.T, database string) string {
 	return u.String()
 }
 
+// redirect leads new connections to another server.
+func (p *proxy) redirect(s *server.Server) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.server = s
+}
+
 func (p *proxy) serve(t *testing.T, client net.Conn) {
 	defer client.Close()
-	up, err := p.server.Dial(t.Context())
+	p.mu.Lock()
+	s := p.server
+	p.mu.Unlock()
+	up, err := s.Dial(t.Context())
 	if err != nil {
 		return
 	}

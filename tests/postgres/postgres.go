@@ -245,6 +245,34 @@ func (s *Server) Exec(t testing.TB, database, sql string) string {
 	return strings.TrimSuffix(string(out), "\n")
 }
 
+// Standby starts a hot standby that follows s, for one test.
+func (s *Server) Standby(t testing.TB) *Server {
+	t.Helper()
+	b := &Server{Password: s.Password, bin: s.bin, as: s.as, conf: s.conf}
+	uid, gid, err := ordinary()
+	if err == nil {
+		b.Dir, err = os.MkdirTemp("", "sluice-postgres-")
+	}
+	if err == nil {
+		err = os.Chown(b.Dir, uid, gid)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(filepath.Join(s.bin, "pg_basebackup"), "--write-recovery-conf", "--wal-method=stream", "--checkpoint=fast", "--no-sync",
+		"--pgdata="+filepath.Join(b.Dir, "data"), "--dbname=host="+s.Dir+" port="+port+" user="+User+" password="+s.Password)
+	cmd.Dir, cmd.SysProcAttr = b.Dir, s.as
+	out, err := cmd.CombinedOutput()
+	if err == nil {
+		err = b.Start()
+	}
+	if err != nil {
+		t.Fatal(errors.Join(fmt.Errorf("%w: %s", err, out), os.RemoveAll(b.Dir)))
+	}
+	t.Cleanup(b.Stop)
+	return b
+}
+
 // Dial connects to the server's socket.
 func (s *Server) Dial(ctx context.Context) (net.Conn, error) {
 	return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(s.Dir, ".s.PGSQL."+port))
