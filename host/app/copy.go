@@ -27,6 +27,7 @@ type CopyOptions struct {
 // CopyResult is what was copied.
 type CopyResult struct {
 	store.CopyTotals
+	To      string   `json:"to"`
 	DataDir string   `json:"data_dir"` // of the copy
 	Along   []string `json:"along"`    // what of the data directory is there too
 	Left    []string `json:"left"`     // what stayed
@@ -68,7 +69,7 @@ func CopyStore(ctx context.Context, o CopyOptions) (r CopyResult, err error) {
 		return r, fmt.Errorf("target: %w", err)
 	}
 	defer func() { err = errors.Join(err, target.Close()) }()
-	r.DataDir = to.DataDir
+	r.To, r.DataDir = drivers.Shown(o.To), to.DataDir
 	copied := &accompanied{imager: target, along: func() error { r.Along, r.Left, err = takeAlong(from.DataDir, to.DataDir); return err }}
 	if r.CopyTotals, err = store.CopyStore(ctx, source, copied, o.Tell); err != nil {
 		return r, explainCopy(err, o)

@@ -11,7 +11,6 @@ import (
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/store"
-	"github.com/sluicehost/sluice/store/drivers"
 )
 
 // storeCommands are those below sluice store.
@@ -75,7 +74,7 @@ func (c storeCommands) doCopy(ctx context.Context, o app.CopyOptions) error {
 		return printJSON(c.out, r)
 	}
 	s := c.screenOut()
-	s.line(abi.Clean(drivers.Shown(o.To)))
+	s.line(abi.Clean(r.To))
 	s.line(fmt.Sprintf("  %s, %s, %s, verified: both stores hold the same", recordCount(int64(r.Records)), counted(r.Events, "event"), counted(r.Files, "file"))) // #nosec G115 -- counted
 	c.warnf("In %s now: %s.", abi.Clean(r.DataDir), listed(r.Along))
 	if len(r.Left) > 0 {
