@@ -20,6 +20,7 @@ type plot struct {
 	Height      int
 	Bars        []bar
 	Line        string // path of a line through the points
+	Area        string // path around what is below them
 	Dots        string // path of the points
 	First, Last string // below its left and right end
 	Top, Bottom string // values of the upper and lower edge

@@ -142,13 +142,19 @@ func (u *connectorUI) review(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
+	all, err := u.connections.Connections(web.Context(c))
+	if err != nil {
+		return err
+	}
 	return u.show(c, "connect", content{Title: "Connect " + x.DisplayName, Nav: "connectors", Body: struct {
 		host.Connector
 		Steps    []step
 		Settings []setting
-		Begun    []host.ConnectionRef // of it, that are not ready
+		Begun    []host.Connection // of it, that never ran
 	}{x, stepsAt(stepReview, x.Name, ""), settingsOf(x.Manifest, nil),
-		slices.DeleteFunc(slices.Clone(x.Connections), func(r host.ConnectionRef) bool { return r.Ready })}})
+		slices.DeleteFunc(slices.Clone(all), func(o host.Connection) bool {
+			return o.ConnectorName != x.Name || o.LastRun != nil || o.ActiveRunID != ""
+		})}})
 }
 
 // start is where a connection gets its secrets and its first run.

@@ -12,7 +12,8 @@ import (
 // connectorUI has the pages of connectors, and installs and removes them.
 type connectorUI struct {
 	*frame
-	connectors host.Connectors
+	connectors  host.Connectors
+	connections host.Connections
 }
 
 func (u *connectorUI) routes() []web.Route {

@@ -123,8 +123,7 @@ func speedOf(events []store.Event, from time.Time, all time.Duration) *plot {
 	return &p
 }
 
-// memoryOf draws what a connector had of memory, by the same parts of a run's time as its
-// speed. nil is not known.
+// memoryOf draws what a connector had of memory over the time of its run. nil is not known.
 func memoryOf(r store.Run, live *host.LiveRun, now time.Time) *plot {
 	var result struct{ Memory *host.Memory }
 	end := now
@@ -139,18 +138,21 @@ func memoryOf(r store.Run, live *host.LiveRun, now time.Time) *plot {
 	if m == nil || m.EveryMS <= 0 || len(m.Bytes) < 2 || all <= 0 {
 		return nil
 	}
-	each := all / rateBars
-	of := make([]amount, rateBars)
-	for i := range of {
-		from := int(each * time.Duration(i) / time.Millisecond / time.Duration(m.EveryMS))
-		to := int(each * time.Duration(i+1) / time.Millisecond / time.Duration(m.EveryMS))
-		for at := from; at <= to && at < len(m.Bytes); at++ {
-			of[i].Value = max(of[i].Value, float64(m.Bytes[at]))
+	top := float64(max(slices.Max(m.Bytes), 1))
+	p := plot{Label: "Memory of the connector, at most " + size(top) + ", over the time of the run", Width: plotWidth, Height: plotHeight,
+		Top: size(top) + " of memory", First: "0 s", Last: lasted(all)}
+	path := strings.Builder{}
+	path.WriteString("M0 " + number(plotHeight))
+	for i, bytes := range m.Bytes { // steps, each from its part's beginning to its end
+		from := time.Duration(i) * time.Duration(m.EveryMS) * time.Millisecond
+		until := min(from+time.Duration(m.EveryMS)*time.Millisecond, all)
+		if until > from {
+			y := number(plotHeight * (1 - float64(bytes)/top))
+			path.WriteString("L" + number(float64(from)/float64(all)*plotWidth) + " " + y + "H" + number(float64(until)/float64(all)*plotWidth))
 		}
-		of[i].Tone, of[i].Text = "live", size(of[i].Value)+" after "+lasted(each*time.Duration(i))
 	}
-	p := barsOf("Memory of the connector, over the time of the run", plotWidth, plotHeight, of)
-	p.Top, p.First, p.Last = size(float64(slices.Max(m.Bytes)))+" of memory", "0 s", lasted(all)
+	path.WriteString("V" + number(plotHeight) + "Z")
+	p.Area = path.String()
 	return &p
 }
 

@@ -67,7 +67,7 @@ func New(o Options) (*UI, error) {
 		&destinationUI{f, h},
 		&paletteUI{f, h, h, s},
 		&assistantUI{f, h, h},
-		&connectorUI{f, h},
+		&connectorUI{f, h, h},
 		keys,
 		&auditUI{f, h},
 		&settingUI{f, h, o.Webhooks, h},

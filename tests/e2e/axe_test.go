@@ -8,6 +8,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/tests/e2e/served"
 	"github.com/sluicehost/sluice/tests/npm"
 )
@@ -21,19 +22,21 @@ type finding struct {
 	Nodes            []struct{ HTML, FailureSummary string }
 }
 
-// TestAccessible: every page, in light and dark, with content and without, has no
-// serious or critical finding.
+// TestAccessible: every page, light and wide, dark and on a phone, with content and
+// without, has no serious or critical finding, and is no wider than the phone.
 func TestAccessible(t *testing.T) {
 	h, _ := open(t, tempDir(t))
 	b := signIn(t, h, false)
 	if found := violations(t, b, "document.body.append(new Image())"); !slices.ContainsFunc(found, func(f finding) bool { return f.ID == "image-alt" && f.Impact == "critical" }) {
 		t.Fatalf("axe does not find an image without a text: %+v", found)
 	}
-	check := func(path, scheme string, rules ...string) {
+	check := func(path, scheme string) {
 		t.Helper()
-		b.media(scheme)
 		b.open(path)
-		for _, f := range accessible(t, b, rules...) {
+		if w := eval[int](b, `document.documentElement.scrollWidth`); scheme == "dark" && w > 390 {
+			t.Errorf("%s is %d wide on a phone", path, w)
+		}
+		for _, f := range accessible(t, b) {
 			t.Errorf("%s, %s: %s (%s): %s, %d times", path, scheme, f.ID, f.Impact, f.Help, len(f.Nodes))
 			for _, n := range f.Nodes[:min(len(f.Nodes), 3)] {
 				t.Logf("%.300s\n%.400s", n.HTML, n.FailureSummary)
@@ -56,12 +59,18 @@ func TestAccessible(t *testing.T) {
 	if _, err := h.TCP(t.Context()); err != nil { // a key, to be listed
 		t.Fatal(err)
 	}
+	long := strings.Repeat("Donaudampfschifffahrt", 4)[:80]
+	if _, err := h.Do(t.Context(), "PATCH", "/v1/connections/two", host.ChangeConnection{DisplayName: &long}, nil); err != nil {
+		t.Fatal(err)
+	}
 	pages := []string{"/ui/", "/ui/inbox", "/ui/runs", "/ui/runs/" + string(asking), "/ui/runs/" + string(failed), "/ui/connectors/steps/connect",
-		"/ui/connections/one", "/ui/connections/one/grant", "/ui/records?connection=one&stream=items", "/ui/record?connection=one&stream=items&key=0-000000001",
+		"/ui/connections/one", "/ui/connections/one/grant", "/ui/connections/one/start", "/ui/data", "/ui/data/sql", "/ui/data/destinations", "/ui/assistants", "/ui/records?connection=one&stream=items", "/ui/record?connection=one&stream=items&key=0-000000001",
 		"/ui/connectors", "/ui/connectors/steps", "/ui/schedules", "/ui/keys", "/ui/audit", "/ui/settings", "/ui/login", "/ui/runs/run_none"}
-	for scheme, rules := range map[string][]string{"light": nil, "dark": {"color-contrast"}} { // a scheme changes colours only
+	for scheme, size := range map[string]func(){"light": b.wide, "dark": b.phone} {
+		size()
+		b.media(scheme)
 		for _, path := range pages {
-			check(path, scheme, rules...)
+			check(path, scheme)
 		}
 		b.open("/ui/runs/" + string(asking))
 		b.shot(scheme)

@@ -7,56 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chromedp/cdproto/emulation"
-
 	"github.com/chromedp/chromedp"
 	"github.com/sluicehost/sluice/tests/e2e/served"
 )
-
-// wide gives a tab the size of a screen again.
-func (b *tab) wide() {
-	b.t.Helper()
-	for _, err := range []error{
-		call(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: 1280, Height: 900, DeviceScaleFactor: 1}),
-		call(b, emulation.SetTouchEmulationEnabled, emulation.SetTouchEmulationEnabledParams{}),
-	} {
-		if err != nil {
-			b.t.Fatal(err)
-		}
-	}
-}
-
-// looked takes pictures of a page at both sizes, light and dark, and fails for what axe
-// finds and for a page that is wider than the phone.
-func looked(t *testing.T, b *tab, name string) {
-	t.Helper()
-	for _, size := range []string{"phone", "wide"} {
-		if size == "phone" {
-			b.phone()
-		} else {
-			b.wide()
-		}
-		for _, scheme := range []string{"light", "dark"} {
-			b.media(scheme)
-			var rules []string
-			if scheme == "dark" { // which changes colours only
-				rules = []string{"color-contrast"}
-			}
-			for _, f := range accessible(t, b, rules...) {
-				t.Errorf("%s, %s, %s: %s: %s, %d times", name, size, scheme, f.ID, f.Help, len(f.Nodes))
-				for _, n := range f.Nodes[:min(len(f.Nodes), 2)] {
-					t.Logf("%.300s\n%.400s", n.HTML, n.FailureSummary)
-				}
-			}
-			b.shot(name + "-" + size + "-" + scheme)
-		}
-		if size == "phone" {
-			if w := eval[int](b, `document.documentElement.scrollWidth`); w > 390 {
-				t.Errorf("%s is %d wide", name, w)
-			}
-		}
-	}
-}
 
 // TestDataPages goes the way of data: what there is, a query with a plot that is saved and
 // downloaded, a destination that is added, synced and forgotten.

@@ -17,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
@@ -175,12 +174,6 @@ func (b *tab) at(x, y, width float64) {
 	b.t.Helper()
 	p := eval[[]float64](b, fmt.Sprintf(`(() => { const c = document.querySelector("[data-view] canvas"); c.scrollIntoView({block: "center"}); const r = c.getBoundingClientRect(); return [r.left, r.top, r.width / %v] })()`, width))
 	b.do(chromedp.MouseClickXY(p[0]+x*p[2], p[1]+y*p[2]))
-}
-
-// call makes a DevTools call that returns nothing.
-func call[P any](b *tab, c cdp.Command[P, cdp.Empty], p P) error {
-	_, err := chromedp.Call(b.ctx, c, p)
-	return err
 }
 
 // pixel returns the brightness of the picture at a point of the page, 0 to 255.

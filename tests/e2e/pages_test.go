@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/chromedp/cdproto/cdp"
-	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 
@@ -18,19 +17,6 @@ import (
 	"github.com/sluicehost/sluice/tests/build"
 	"github.com/sluicehost/sluice/tests/e2e/served"
 )
-
-// phone gives a tab the size of an upright phone.
-func (b *tab) phone() {
-	b.t.Helper()
-	for _, err := range []error{
-		call(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: 390, Height: 844, DeviceScaleFactor: 2, Mobile: true}),
-		call(b, emulation.SetTouchEmulationEnabled, emulation.SetTouchEmulationEnabledParams{Enabled: true}),
-	} {
-		if err != nil {
-			b.t.Fatal(err)
-		}
-	}
-}
 
 // ended starts a run and waits for its end.
 func ended(t *testing.T, c *served.Client, connection string) store.RunID {
