@@ -163,6 +163,9 @@ func (fs *Feeds) add(ctx context.Context, q host.NewDestination) (host.Destinati
 	if err != nil {
 		return none, host.Invalid("url", "url", "%v", err)
 	}
+	if err := fs.known(ctx, q.DestinationTerms); err != nil {
+		return none, err
+	}
 	if err := fs.room(q.Name); err != nil {
 		return none, err
 	}
@@ -219,10 +222,71 @@ func refused(err error) error {
 		code = "destination_claimed"
 	case errors.Is(err, ErrForeign):
 		code = "destination_foreign"
-	case errors.Is(err, context.Canceled):
+	case errors.Is(err, context.Canceled), errors.As(err, new(*host.Refusal)):
 		return err
 	}
 	return host.Refuse(code, "%s", abi.Cut(abi.Clean(err.Error()), 500))
+}
+
+// known refuses names of connections and streams that there are not, for most are slips.
+func (fs *Feeds) known(ctx context.Context, q host.DestinationTerms) error {
+	connections, err := fs.o.Store.Connections(ctx)
+	if err != nil {
+		return fmt.Errorf("list connections: %w", err)
+	}
+	ids, streams := map[string]bool{}, map[string]bool{}
+	for _, c := range connections {
+		ids[string(c.ID)] = true
+		if len(q.Connections) > 0 && !slices.Contains(q.Connections, string(c.ID)) {
+			continue
+		}
+		names, err := streamsOf(ctx, fs.o.Store, c)
+		if err != nil {
+			return err
+		}
+		for _, s := range names {
+			streams[s], streams[StreamID{c.ID, store.Stream(s)}.String()] = true, true
+		}
+	}
+	for _, c := range q.Connections {
+		if !ids[c] {
+			return host.Invalid("connections", "unknown", "there is no connection %s; there are: %s", abi.Clean(c), listed(ids))
+		}
+	}
+	for _, s := range q.Streams {
+		if !streams[s] {
+			return host.Invalid("streams", "unknown", "none of these connections has a stream %s; there are: %s", abi.Clean(abi.Cut(s, 100)), listed(streams))
+		}
+	}
+	for s := range q.StreamModes {
+		if !streams[s] {
+			return host.Invalid("streamModes", "unknown", "none of these connections has a stream %s; there are: %s", abi.Clean(abi.Cut(s, 100)), listed(streams))
+		}
+	}
+	return nil
+}
+
+// streamsOf are the streams that a connection declares or has.
+func streamsOf(ctx context.Context, s Store, c store.Connection) (names []string, err error) {
+	if m, err := abi.ReadManifest(c.Manifest); err == nil {
+		for _, spec := range m.Streams {
+			names = append(names, spec.Name)
+		}
+	}
+	stored, err := s.Streams(ctx, c.ID)
+	for _, st := range stored {
+		names = append(names, string(st.Stream))
+	}
+	return names, err
+}
+
+// listed are names for a sentence, the first of them.
+func listed(names map[string]bool) string {
+	all := slices.Sorted(maps.Keys(names))
+	if len(all) == 0 {
+		return "none yet"
+	}
+	return abi.Clean(abi.Cut(strings.Join(all, ", "), 300))
 }
 
 func checkTerms(q host.DestinationTerms) error {

@@ -156,6 +156,12 @@ var (
 	ErrForeign = errors.New("there is something of that name that Sluice did not make")
 )
 
+// Blocked is an error of one table that the others of its destination do not share, as a
+// sentence for the owner.
+type Blocked string
+
+func (b Blocked) Error() string { return string(b) }
+
 // CheckPath is Kind.Check for a path of files.
 func CheckPath(path, dataDir string) error {
 	if path == "" || strings.ContainsAny(path, "?\x00") || !filepath.IsAbs(path) || filepath.Clean(path) != path {
@@ -175,8 +181,9 @@ func CheckPath(path, dataDir string) error {
 // Kinds are all kinds of a build.
 type Kinds []Kind
 
-// Of finds the kind of a URL.
+// Of finds the kind of a URL. postgresql:// is another spelling of postgres://.
 func (ks Kinds) Of(url string) (Kind, error) {
+	url = strings.Replace(url, "postgresql://", "postgres://", 1)
 	i := slices.IndexFunc(ks, func(k Kind) bool { return strings.HasPrefix(url, k.Scheme()) })
 	if i < 0 {
 		var schemes []string
