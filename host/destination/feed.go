@@ -153,9 +153,9 @@ func (f *feed) loop(ctx context.Context) {
 				waiting = append(waiting, q.done)
 			case changed:
 				halt()
+				f.closeSink()
 				f.set(func() { f.def = q.def })
 				if q.def.Paused {
-					f.closeSink()
 					f.set(func() { f.next = time.Time{} })
 				} else {
 					f.set(func() { f.status.Failures = 0 })
@@ -463,6 +463,9 @@ func (f *feed) shown() host.Destination {
 	d := host.Destination{Name: f.def.Name, Kind: f.def.Kind, URL: f.def.Shown, DestinationTerms: f.def.Terms, CreatedAt: f.def.CreatedAt, Paused: f.def.Paused,
 		State: "idle", Error: f.status.Error, Tables: slices.Clone(f.status.Tables)}
 	d.Mode = cmp.Or(d.Mode, string(Current))
+	if f.o.Now().Before(f.def.SecretUntil) {
+		d.PreviousSecretUntil = ptr(f.def.SecretUntil)
+	}
 	if d.Tables == nil {
 		d.Tables = []host.DestinationStream{}
 	}

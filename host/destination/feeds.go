@@ -78,6 +78,8 @@ type definition struct {
 	Shown     string    `json:"url"`
 	CreatedAt time.Time `json:"created_at"`
 	Paused    bool      `json:"paused,omitempty"`
+	// SecretUntil is when the secret before the last rotation ends.
+	SecretUntil time.Time `json:"secret_until,omitzero"`
 	// Anew: the marks there are of another host, whose versions mean something else, so
 	// everything is brought in anew.
 	Anew  bool                  `json:"anew,omitempty"`
@@ -408,6 +410,57 @@ func (fs *Feeds) PauseDestination(ctx context.Context, name string, paused bool)
 		return host.Destination{}, err
 	}
 	return fs.ask(ctx, name, request{what: changed, def: def})
+}
+
+// overlap is how long a secret that was replaced still signs.
+const overlap = 24 * time.Hour
+
+// RotateDestination implements host.Destinations.
+func (fs *Feeds) RotateDestination(ctx context.Context, name, secret string) (host.Destination, error) {
+	f, err := fs.find(name)
+	if err != nil {
+		return host.Destination{}, err
+	}
+	var def definition
+	err = fs.o.Audited(ctx, "destination.rotated", name, func() error {
+		fs.mu.Lock()
+		defer fs.mu.Unlock()
+		def = f.definition()
+		now := fs.o.Now().UTC()
+		def.SecretUntil = now.Add(overlap)
+		return fs.rotate(ctx, def, secret, now)
+	})
+	if err != nil {
+		return host.Destination{}, err
+	}
+	return fs.ask(ctx, name, request{what: changed, def: def})
+}
+
+func (fs *Feeds) rotate(ctx context.Context, def definition, secret string, now time.Time) error {
+	url, err := fs.o.Secrets.Get(secretID(def))
+	if err != nil {
+		return fmt.Errorf("read its address from the vault: %w", err)
+	}
+	defer clear(url)
+	kind, err := fs.o.Kinds.Of(string(url))
+	if err != nil {
+		return err
+	}
+	signer, ok := kind.(Signer)
+	if !ok {
+		return host.Refuse("conflict", "nothing is signed with a secret at %s; for another password remove it and add it again under its name, which goes on where it is", def.Shown)
+	}
+	next, err := signer.Rotate(string(url), secret, now, def.SecretUntil)
+	if err == nil {
+		_, err = kind.Check(next, fs.o.DataDir)
+	}
+	if err != nil {
+		return host.Invalid("secret", "secret", "%v", err)
+	}
+	if err := fs.o.Secrets.Set(secretID(def), []byte(next)); err != nil {
+		return err
+	}
+	return fs.write(ctx, def, nil)
 }
 
 // RebuildDestination implements host.Destinations.

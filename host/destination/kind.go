@@ -26,6 +26,14 @@ type Kind interface {
 	Open(ctx context.Context, url string, o Owner) (Sink, error)
 }
 
+// A Signer is a kind that signs what it sends with a secret of the URL.
+type Signer interface {
+	Kind
+	// Rotate is the URL with another secret. Until an instant those that it has now sign
+	// too. The error is for the owner.
+	Rotate(url, secret string, now, until time.Time) (string, error)
+}
+
 // An Owner is who feeds a destination. What an earlier start of the same host claimed,
 // a later one takes over; from then on the earlier one is ErrFenced.
 type Owner struct {
