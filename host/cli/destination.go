@@ -206,8 +206,8 @@ switch. With --json: one object, with the secret that was made.`,
 				}
 				secret, made = string(value), ""
 			}
-			return c.reading(cmd.Context(), func(s served) error {
-				d, err := s.Client.RotateDestination(cmd.Context(), a[0], secret)
+			return c.reading(cmd.Context(), func(s *client.Client) error {
+				d, err := s.RotateDestination(cmd.Context(), a[0], secret)
 				if err != nil {
 					return missing(err, a[0])
 				}
