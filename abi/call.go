@@ -61,6 +61,7 @@ const (
 	CallCredit Call = 131
 	CallFault  Call = 132 // a guest pointer was out of range, or a request over its limit
 	CallExit   Call = 133
+	CallClock  Call = 134 // u64 milliseconds since 1970, before a reply; see Fixed.Told
 )
 
 // The import modules of version 1.

@@ -146,6 +146,8 @@ func (l WireLimits) FromHost(c Call) (most uint32, ok bool) {
 		return MaxLoadBytes, true
 	case CallCredit:
 		return creditBytes, true
+	case CallClock:
+		return clockBytes, true
 	case CallReady, CallExit:
 		return 0, true
 	case CallHello, CallEmit, CallReply:

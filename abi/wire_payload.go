@@ -13,6 +13,7 @@ const (
 	maxWireMounts = 64       // directories
 	maxWireString = 64 * KiB // one name, variable or path
 	creditBytes   = 8
+	clockBytes    = 8
 	faultBytes    = 11
 )
 
@@ -68,14 +69,15 @@ type Load struct {
 }
 
 // Fixed makes what a guest sees of time and chance repeatable: in a run that is
-// recorded, and when it is replayed.
+// recorded or journalled, and when it is replayed.
 //
-// Invariant: a guest that is given the same Fixed and the same replies reads the
-// same times and the same random bytes, whatever Instant says.
+// Invariant: a guest that is given the same Fixed, the same replies and the same times
+// before them reads the same times and the same random bytes, whatever Instant says.
 type Fixed struct {
 	Start   uint64   // of the wall clock, milliseconds since 1970
 	Seed    [32]byte // of the random bytes
 	Instant bool     // sleeps pass at once
+	Told    bool     // the clock moves on to what the host tells before a reply (CallClock)
 }
 
 // maxFixedStart is about the year 2100.
@@ -87,13 +89,14 @@ const (
 	loadDirectory
 	loadFixed
 	loadInstant
+	loadTold
 	loadFlags = 1<<iota - 1
 )
 
 // Append appends the encoded form to b.
 func (l Load) Append(b []byte) []byte {
 	var flags byte
-	for i, set := range []bool{l.Interpreter, l.Stdio, l.Directory, l.Fixed != nil, l.Fixed != nil && l.Fixed.Instant} {
+	for i, set := range []bool{l.Interpreter, l.Stdio, l.Directory, l.Fixed != nil, l.Fixed != nil && l.Fixed.Instant, l.Fixed != nil && l.Fixed.Told} {
 		flags |= boolByte(set) << i
 	}
 	le := binary.LittleEndian
@@ -137,12 +140,12 @@ func ParseLoad(b []byte) (l Load, err error) {
 		}
 	}
 	if flags&loadFixed != 0 {
-		l.Fixed = &Fixed{Start: d.u64(), Instant: flags&loadInstant != 0}
+		l.Fixed = &Fixed{Start: d.u64(), Instant: flags&loadInstant != 0, Told: flags&loadTold != 0}
 		copy(l.Fixed.Seed[:], d.take(len(l.Fixed.Seed)))
 		d.check(l.Fixed.Start <= maxFixedStart, "clock")
 	}
 	d.check(l.Task >= TaskRun && l.Task <= TaskCompile, "task")
-	d.check(flags&^byte(loadFlags) == 0 && (flags&loadInstant == 0 || flags&loadFixed != 0), "flags")
+	d.check(flags&^byte(loadFlags) == 0 && (flags&(loadInstant|loadTold) == 0 || flags&loadFixed != 0), "flags")
 	d.check(l.MemoryPages <= 65536, "memory pages")
 	d.check(l.Limits.Valid(), "limits")
 	return l, d.endOf("load")
@@ -220,6 +223,17 @@ func ParseCredit(b []byte) (c Credit, err error) {
 	c.Frames, c.Bytes = d.u32(), d.u32()
 	d.check(c.Frames <= CreditFrames && c.Bytes <= CreditBytes+WireSlack, "credit")
 	return c, d.endOf("credit")
+}
+
+// AppendClock encodes the payload of CallClock, a time in milliseconds since 1970.
+func AppendClock(b []byte, ms uint64) []byte { return binary.LittleEndian.AppendUint64(b, ms) }
+
+// ParseClock decodes exactly the payload of CallClock.
+func ParseClock(b []byte) (ms uint64, err error) {
+	d := decoder{b: b, sentinel: ErrWire}
+	ms = d.u64()
+	d.check(ms <= maxFixedStart, "clock")
+	return ms, d.endOf("clock")
 }
 
 // FaultKind says why a request was refused before it was copied.

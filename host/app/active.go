@@ -9,6 +9,8 @@ import (
 
 // activeRuns are the runs of this host, by connection.
 type activeRuns struct {
+	asleep func(store.ConnectionID, run.CancelRequest) // cancels one that sleeps; nil where none does
+
 	mu   sync.Mutex // guards runs
 	runs map[store.ConnectionID]*run.Run
 }
@@ -36,6 +38,8 @@ func (a *activeRuns) cancel(id store.ConnectionID, c run.CancelRequest) {
 	defer a.mu.Unlock()
 	if r := a.runs[id]; r != nil {
 		r.Cancel(c)
+	} else if a.asleep != nil {
+		a.asleep(id, c)
 	}
 }
 

@@ -178,9 +178,10 @@ func (d *directory) fits(ctx context.Context) error {
 }
 
 // reconcile closes the runs that an earlier start left active, so that whoever looks sees how
-// they ended. The lock of the data directory says that nobody else has them.
-func (d *directory) reconcile(ctx context.Context) error {
-	if err := run.Reconcile(ctx, d.Store, "", d.Epoch); err != nil && !errors.Is(err, store.ErrReadOnly) {
+// they ended. The lock of the data directory says that nobody else has them. Those that outlive
+// their host go to waits; nil leaves them as they are.
+func (d *directory) reconcile(ctx context.Context, waits func(store.Lease)) error {
+	if err := run.Reconcile(ctx, d.Store, "", d.Epoch, waits); err != nil && !errors.Is(err, store.ErrReadOnly) {
 		return fmt.Errorf("close runs of an earlier start: %w", err)
 	}
 	return nil

@@ -45,7 +45,7 @@ func newHost(d *directory) *Host {
 	h.secretStore = &secretStore{d}
 	h.bindings = &bindings{d, network.NewGovernor(d.Options.Pace)}
 	h.authorizer = &authorizer{d, h.connections, h.grantStore, h.secretStore, h.bindings}
-	h.starter = &starter{d, h.connections, h.publishers, h.grantStore, h.secretStore, h.authorizer, h.bindings, h.guests, h.active}
+	h.starter = &starter{d, h.connections, h.publishers, h.grantStore, h.secretStore, h.authorizer, h.bindings, h.guests, h.active, &journalKey{}}
 	h.artifacts = &artifacts{d}
 	h.recordFiles = &recordFiles{d}
 	h.backups = &backups{directory: d}
@@ -82,7 +82,7 @@ func (h *Host) openRest(ctx context.Context) error {
 	if err := h.openLogs(); err != nil {
 		return err
 	}
-	if err := h.reconcile(ctx); err != nil {
+	if err := h.reconcile(ctx, nil); err != nil {
 		return err
 	}
 	if err := h.takeRevocations(ctx); err != nil && !errors.Is(err, store.ErrReadOnly) {

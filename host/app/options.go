@@ -31,6 +31,7 @@ type Options struct {
 	Files   run.FileQuotas // of files that records hold
 	Copies  CopyQuotas
 	Module  sandbox.ModuleLimits
+	Journal JournalOptions // of runs that wait for their owner
 	// Pace is how fast each server is asked; the zero value is the default.
 	Pace network.Pace
 	// MemoryBytes caps a guest's linear memory; 0 is 256 MiB.

@@ -82,7 +82,7 @@ func TestReconcileClockSetBack(t *testing.T) {
 		_, err = receipt.Result()
 	}
 	if err == nil {
-		err = run.Reconcile(t.Context(), h.Store, h.ID, h.Epoch)
+		err = run.Reconcile(t.Context(), h.Store, h.ID, h.Epoch, nil)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -56,8 +57,9 @@ func serve(dir string) int {
 	select {}
 }
 
-// A service that is killed while runs wait for their owner leaves nothing stuck: they say
-// controller_restarted and name the question, and their connections run again.
+// A run that waits for its owner outlives its host, whether that is killed or stopped: the
+// question is the same, what was answered is not asked again, and every record is there once. A
+// run that cannot outlive its host ends as it did, and says so.
 func TestKilled(t *testing.T) {
 	dir := t.TempDir()
 	h, err := app.Open(t.Context(), hostOptions(dir))
@@ -67,7 +69,7 @@ func TestKilled(t *testing.T) {
 	c := installAs(t, h, askModule(t), nil)
 	installAs(t, h, conformanceAsk(t), conformance)
 	connect(t, h, c, "one", oneCode)
-	connect(t, h, c, "two", oneCode)
+	connect(t, h, c, "two", twoQuestions)
 	if err := h.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -83,24 +85,89 @@ func TestKilled(t *testing.T) {
 		}
 	})
 	s := openService(t, h, app.ServiceOptions{})
-	for _, id := range ids {
-		rec := over(t, h, id)
-		failed := timeline(t, h, id, "run.failed")
-		if rec.Status != "failed" || len(failed) != 1 || failed[0]["reason"] != "controller_restarted" || failed[0]["open_interaction_id"] == nil {
-			t.Errorf("%s: %s %v", id, rec.Status, failed)
+	ended := over(t, h, ids[2])
+	failed := timeline(t, h, ids[2], "run.failed")
+	if ended.Status != "failed" || len(failed) != 1 || failed[0]["reason"] != "controller_restarted" || failed[0]["open_interaction_id"] == nil {
+		t.Errorf("%s: %s %v", ids[2], ended.Status, failed)
+	}
+	asked := timeline(t, h, ids[2], "run.interaction_required")
+	if asked[0]["outlives_host"] != false || asked[0]["host_bound"] == nil {
+		t.Errorf("what ends with its host says %v", asked[0])
+	}
+	late := host.Answer{RunID: ids[2], InteractionID: fmt.Sprint(failed[0]["open_interaction_id"]), Status: "cancelled"}
+	if code, details := refusalCode(s.Answer(host.As(t.Context(), owner), late)); code != "no_pending_interaction" || details["outcome"] != "still_open" {
+		t.Errorf("answered late: %s %v", code, details)
+	}
+
+	for _, id := range ids[:2] {
+		asked := timeline(t, h, id, "interrupt.requested")
+		if q := parked(t, h, id); q.Journal == 0 || q.HostBound != "" || len(asked) != 1 {
+			t.Fatalf("%s: %+v, asked %d times", id, q, len(asked))
 		}
-		a := host.Answer{RunID: id, InteractionID: fmt.Sprint(failed[0]["open_interaction_id"]), Status: "cancelled"}
-		if code, details := refusalCode(s.Answer(host.As(t.Context(), owner), a)); code != "no_pending_interaction" || details["outcome"] != "still_open" {
-			t.Errorf("answered late: %s %v", code, details)
+	}
+	answer(t, s, parked(t, h, ids[0]), "code", `"424242"`)
+	second := parkedAgain(t, h, ids[1], answer(t, s, parked(t, h, ids[1]), "answer", `"autumn"`))
+	s.Close(t.Context())
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if h, err = app.Open(t.Context(), hostOptions(dir)); err != nil {
+		t.Fatal(err)
+	}
+	if open := parked(t, h, ids[1]); open.Interrupt != second.Interrupt {
+		t.Errorf("after the stop: %+v", open)
+	}
+	if got := timeline(t, h, ids[1], "run.suspended"); len(got) != 1 || got[0]["cause"] != "host_stopped" {
+		t.Errorf("suspended: %v", got)
+	}
+	s = openService(t, h, app.ServiceOptions{})
+	answer(t, s, second, "code", `"171717"`)
+	for i, id := range ids[:2] {
+		if rec := over(t, h, id); rec.Status != "succeeded" {
+			t.Fatalf("%s: %s", id, rec.Result)
+		}
+		if n := len(timeline(t, h, id, "run.started")); n != 1 {
+			t.Errorf("started %d times", n)
+		}
+		if n := len(timeline(t, h, id, "interrupt.requested")); n != i+1 {
+			t.Errorf("run %d asked %d times", i, n)
+		}
+		if n := len(timeline(t, h, id, "run.resumed")); n != i+1 {
+			t.Errorf("run %d was resumed %d times", i, n)
+		}
+		page, err := h.Store.Records(t.Context(), store.RecordQuery{Connection: store.ConnectionID([]string{"one", "two"}[i]), Stream: "answers"})
+		if err != nil || len(page.Records) != i+1 {
+			t.Errorf("run %d: %d records %v", i, len(page.Records), err)
+		}
+		if _, err := h.Store.Journal(t.Context(), id, 0); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("a journal is left: %v", err)
 		}
 	}
-	if open, err := h.Store.Pending(t.Context(), ""); err != nil || len(open) > 0 {
-		t.Errorf("questions are left: %v %v", open, err)
+}
+
+const twoQuestions = `{"ask": [{"kind": "clarification", "message": "Which season?"}, {"kind": "otp", "message": "Code?"}]}`
+
+// answer answers a question, and returns it.
+func answer(t *testing.T, s *app.Service, q store.Interaction, field, value string) store.Interaction {
+	t.Helper()
+	a := host.Answer{RunID: q.RunID, InteractionID: q.ID, Status: "success", Data: map[string]json.RawMessage{field: json.RawMessage(value)}}
+	if err := s.Answer(host.As(t.Context(), owner), a); err != nil {
+		t.Fatal(err)
 	}
-	if all := connections(t, h); len(all) != 2 {
-		t.Errorf("connections: %+v", all)
+	return q
+}
+
+// parkedAgain waits until a run asks something else.
+func parkedAgain(t *testing.T, h *app.Host, id store.RunID, but store.Interaction) store.Interaction {
+	t.Helper()
+	wake, stop := h.Store.Watch(id)
+	defer stop()
+	for {
+		if q := parked(t, h, id); q.Interrupt != but.Interrupt {
+			return q
+		}
+		waitFor(t, wake, id)
 	}
-	parked(t, h, startRun(t, s, host.StartRun{WorkflowID: "one"}).ID)
 }
 
 // killed runs a service until its runs ask, and kills it.
@@ -132,7 +199,7 @@ func killed(t *testing.T, dir string) (ids []store.RunID) {
 	return ids
 }
 
-// A service that is closed stops what waits, and the host can be closed after it.
+// A service that is closed leaves waiting what waits, and the host can be closed after it.
 func TestClosed(t *testing.T) {
 	h := serviceHost(t)
 	s := openService(t, h, app.ServiceOptions{})
@@ -140,11 +207,11 @@ func TestClosed(t *testing.T) {
 	rec := startRun(t, s, host.StartRun{WorkflowID: "ask"})
 	q := parked(t, h, rec.ID)
 	s.Close(t.Context())
-	if got := over(t, h, rec.ID); got.Status != "failed" || !strings.Contains(string(got.Result), `"controller_restarted"`) {
-		t.Errorf("%s %s", got.Status, got.Result)
+	if got := parked(t, h, rec.ID); got.Interrupt != q.Interrupt {
+		t.Errorf("the question is %+v", got)
 	}
-	if failed := timeline(t, h, rec.ID, "run.failed"); len(failed) != 1 || failed[0]["reason"] != "controller_restarted" {
-		t.Errorf("%v", failed)
+	if got := timeline(t, h, rec.ID, "run.suspended"); len(got) != 1 || got[0]["cause"] != "host_stopped" {
+		t.Errorf("%v", got)
 	}
 	if _, err := s.StartRun(host.As(t.Context(), owner), host.StartRun{WorkflowID: "ask"}); true {
 		if code, _ := refusalCode(err); code != "unavailable" {
@@ -154,5 +221,148 @@ func TestClosed(t *testing.T) {
 	a := host.Answer{RunID: rec.ID, InteractionID: q.ID, Status: "cancelled"}
 	if code, _ := refusalCode(s.Answer(host.As(t.Context(), owner), a)); code != "no_pending_interaction" {
 		t.Error(code)
+	}
+}
+
+// A run that cannot be resumed ends and says why, its connection is free again, and nothing is
+// stored twice.
+func TestNotResumed(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(t *testing.T, h *app.Host, q store.Interaction)
+		reason string
+		text   string
+	}{
+		"other settings": {func(t *testing.T, h *app.Host, _ store.Interaction) {
+			if _, err := h.Store.ChangeConnection(t.Context(), "ask", func(c *store.Connection) error {
+				c.Settings = json.RawMessage(`{"ask": [{"kind": "otp", "message": "Another code?"}]}`)
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}, "replay_diverged", "what it is started with has changed"},
+		"a flipped bit": {func(t *testing.T, h *app.Host, q store.Interaction) { flip(t, h, q, 0) }, "replay_diverged", "is damaged"},
+		"a flipped bit of the mark": {func(t *testing.T, h *app.Host, q store.Interaction) { flip(t, h, q, q.Journal-1) },
+			"controller_restarted", "is damaged"},
+		"no module": {func(t *testing.T, h *app.Host, _ store.Interaction) {
+			if err := h.Store.DeleteConnector(t.Context(), "https://connectors.sluice.dev/ask", false); err != nil {
+				t.Fatal(err)
+			}
+		}, "controller_restarted", "cannot be resumed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			h, err := app.Open(t.Context(), hostOptions(dir))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := h.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+			s := openService(t, h, app.ServiceOptions{})
+			connector := installAs(t, h, askModule(t), nil)
+			connect(t, h, connector, "ask", oneCode)
+			rec := startRun(t, s, host.StartRun{WorkflowID: "ask"})
+			q := parked(t, h, rec.ID)
+			s.Close(t.Context())
+			c.change(t, h, q)
+			if err := h.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if h, err = app.Open(t.Context(), hostOptions(dir)); err != nil {
+				t.Fatal(err)
+			}
+			s = openService(t, h, app.ServiceOptions{})
+			a := host.Answer{RunID: rec.ID, InteractionID: q.ID, Status: "success", Data: map[string]json.RawMessage{"code": json.RawMessage(`"424242"`)}}
+			if code, _ := refusalCode(s.Answer(host.As(t.Context(), owner), a)); code != "no_pending_interaction" {
+				t.Errorf("the answer: %q", code)
+			}
+			over(t, h, rec.ID)
+			failed := timeline(t, h, rec.ID, "run.failed")
+			if len(failed) != 1 || failed[0]["reason"] != c.reason || !strings.Contains(fmt.Sprint(failed[0]["failure_message"]), c.text) {
+				t.Errorf("%v", failed)
+			}
+			if all, err := h.Store.Leases(t.Context()); err != nil || len(all) > 0 {
+				t.Errorf("leases are left: %v %v", all, err)
+			}
+			if open, err := h.Store.Pending(t.Context(), ""); err != nil || len(open) > 0 {
+				t.Errorf("questions are left: %v %v", open, err)
+			}
+		})
+	}
+}
+
+// flip changes a bit of a piece of a run's journal.
+func flip(t *testing.T, h *app.Host, q store.Interaction, n uint64) {
+	t.Helper()
+	piece, err := h.Store.Journal(t.Context(), q.RunID, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	piece[len(piece)/2] ^= 4
+	leases, err := h.Store.Leases(t.Context())
+	if err != nil || len(leases) != 1 {
+		t.Fatal(leases, err)
+	}
+	receipt, err := h.Store.Submit(t.Context(), &store.Commit{Lease: leases[0], Journal: []store.JournalPiece{{N: n, Data: piece}}})
+	if err == nil {
+		_, err = receipt.Result()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A run that has waited for long sleeps without a worker, and an answer, a cancel or the end of
+// its time wakes it.
+func TestAsleep(t *testing.T) {
+	o := hostOptions(t.TempDir())
+	o.Journal.Awake = time.Millisecond
+	h, err := app.Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	s := openService(t, h, app.ServiceOptions{})
+	c := installAs(t, h, askModule(t), nil)
+	asleep := func(id store.ConnectionID, settings string) store.Interaction {
+		connect(t, h, c, id, settings)
+		rec := startRun(t, s, host.StartRun{WorkflowID: string(id)})
+		q := parked(t, h, rec.ID)
+		eventually(t, "it sleeps", func() bool { return len(timeline(t, h, rec.ID, "run.suspended")) == 1 && s.RunStats().Accepted == 0 })
+		if _, live := s.LiveRun(rec.ID); live {
+			t.Error("it is performed")
+		}
+		return q
+	}
+	q := asleep("answered", oneCode)
+	answer(t, s, q, "code", `"424242"`)
+	if rec := over(t, h, q.RunID); rec.Status != "succeeded" {
+		t.Errorf("answered: %s", rec.Result)
+	}
+	q = asleep("cancelled", oneCode)
+	if _, err := s.PauseRun(host.As(t.Context(), owner), q.RunID, "", ""); true {
+		if code, _ := refusalCode(err); code != "conflict" {
+			t.Errorf("paused: %v", err)
+		}
+	}
+	if status, err := s.CancelRun(host.As(t.Context(), owner), q.RunID, "enough"); err != nil || status != "cancelled" {
+		t.Errorf("%s %v", status, err)
+	}
+	if rec := over(t, h, q.RunID); rec.Status != "cancelled" {
+		t.Errorf("cancelled: %s", rec.Result)
+	}
+	q = asleep("late", `{"ask": [{"kind": "otp", "message": "Code?", "timeout_seconds": 2}]}`)
+	if rec := over(t, h, q.RunID); rec.Status != "succeeded" {
+		t.Errorf("late: %s", rec.Result)
+	}
+	if got := timeline(t, h, q.RunID, "run.resumed"); len(got) != 1 || got[0]["cause"] != "timeout" {
+		t.Errorf("late: %v", got)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/abi/strictjson"
@@ -29,6 +30,7 @@ type starter struct {
 	bindings    *bindings
 	guests      *guests
 	active      *activeRuns
+	journals    *journalKey
 }
 
 // Start makes the checks before a start and returns a run that is ready to go. The error is a
@@ -120,6 +122,11 @@ func (st *starter) prepare(ctx context.Context, q RunRequest) (*prepared, error)
 		}
 		conn.CreatedAt = made.CreatedAt
 	}
+	id := run.NewRunID(time.Now())
+	if q.resume != nil {
+		id = q.resume.Run.ID
+	}
+	history := st.journal(&q, id)
 	o := &opening{bindings: st.bindings, request: q, plan: plan, reserved: policy, obtained: obtained, trace: trace}
 	lent, err := o.open()
 	if err != nil {
@@ -127,6 +134,7 @@ func (st *starter) prepare(ctx context.Context, q RunRequest) (*prepared, error)
 	}
 	p := &prepared{}
 	p.run = run.New(plan, run.Deps{
+		ID: id, History: history,
 		Store: cmp.Or(q.store, st.Store), Owner: q.Owner, HostID: st.ID, BootEpoch: st.Epoch, EngineVersion: ThisVersion().Version, Watch: q.Watch,
 		Bindings: lent, Handles: q.handles(), Slots: q.Slots, Spans: q.Spans,
 		Launch: func(ctx context.Context, n run.Launch) (run.Guest, binding.Binding, error) {
@@ -158,7 +166,7 @@ func (st *starter) readyConnection(ctx context.Context, q RunRequest) (store.Con
 		}
 	}
 	conn, err := st.connections.find(ctx, q)
-	if err == nil {
+	if err == nil && q.resume == nil { // that has the lease already
 		err = st.connections.idle(ctx, conn.ID)
 	}
 	if err == nil {

@@ -60,5 +60,7 @@ type RunRequest struct {
 	Record *Recorder
 	Replay *Recording
 
-	fixed *abi.Fixed
+	fixed    *abi.Fixed
+	serviced bool           // by a host that is left running
+	resume   *run.Suspended // from its journal; nil for a run that begins
 }

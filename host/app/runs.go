@@ -26,8 +26,10 @@ type runs struct {
 	workflows   *workflows
 	temporaries *temporaries
 	desk        *interaction.Desk
+	sleepers    *sleepers
 	spans       run.Spans
 	commitTo    store.Store // nil for the store of the directory
+	idle        bool        // the host is one of a command, and ends with it
 
 	correlations correlations // of active runs
 	recordings   recordings
@@ -98,9 +100,19 @@ func startedBy(who host.Principal) string {
 	return who.ID
 }
 
+// stored reports whether all that a run is given is stored, so that it can be given again.
+func stored(g *host.Given) bool {
+	if g == nil {
+		return true
+	}
+	own := *g
+	own.Accepted = false // of the version that runs
+	return own.Empty()
+}
+
 func (rs *runs) request(w workflow, q host.StartRun, b branch, slots run.Slots) RunRequest {
 	return RunRequest{
-		Connector: w.loaded, Connection: w.connection, Existing: !w.create, Owner: rs.desk, Slots: slots, Spans: rs.spans, store: rs.commitTo,
+		Connector: w.loaded, Connection: w.connection, Existing: !w.create, serviced: !rs.idle && !w.temporary && stored(q.Given), Owner: rs.desk, Slots: slots, Spans: rs.spans, store: rs.commitTo,
 		Mode: q.Mode, Scope: q.Scope, Narrow: q.Narrow, State: b.state, StateFrom: b.from, NoPersist: q.NoPersist, Trace: q.Trace, Lower: q.Budgets,
 		Trigger: q.Trigger, Attempt: q.Attempt, RetryOf: q.RetryOf, Request: q.Request, AutomationMode: b.automation,
 	}
@@ -111,6 +123,7 @@ func (rs *runs) request(w workflow, q host.StartRun, b branch, slots run.Slots) 
 func (rs *runs) ended(p *prepared, w workflow, r *run.Result) {
 	rs.desk.Forget(p.run.ID)
 	if r == nil {
+		defer rs.sleepers.put(p.run.ID, !p.run.WentOn())
 		if err := p.release(); err != nil {
 			rs.Options.Log.Error("network_not_closed", "run", p.run.ID, "error", err)
 		}
@@ -152,6 +165,10 @@ func (rs *runs) startError(ctx context.Context, w workflow, err error) error {
 // CancelRun implements host.Runs.
 func (rs *runs) CancelRun(ctx context.Context, id store.RunID, reason string) (string, error) {
 	live, active := rs.controller.Live(id)
+	if rs.sleepers.cancel(id, run.CancelRequest{Cause: "owner", Reason: strings.Clone(reason), By: host.Who(ctx).ID}) {
+		rs.steered(ctx, id, "cancel", nil)
+		return rs.cancelled(ctx, id)
+	}
 	status, err := rs.controller.Cancel(ctx, id, run.CancelRequest{Cause: "owner", Reason: strings.Clone(reason), By: host.Who(ctx).ID})
 	if active && !live.CancelRequested {
 		rs.steered(ctx, id, "cancel", err)
@@ -159,8 +176,38 @@ func (rs *runs) CancelRun(ctx context.Context, id store.RunID, reason string) (s
 	return status, asRefusal(err)
 }
 
+// wakes is how long a cancel waits for a run that is woken for it.
+const wakes = 10 * time.Second
+
+// cancelled waits for the end of a run that was woken to be cancelled.
+func (rs *runs) cancelled(ctx context.Context, id store.RunID) (string, error) {
+	wake, stop := rs.Store.Watch(id)
+	defer stop()
+	late := time.NewTimer(wakes)
+	defer late.Stop()
+	for {
+		rec, err := rs.Store.Run(ctx, id)
+		if err != nil {
+			return "", err
+		}
+		if status := controller.Status(rec); status != "" {
+			return status, nil
+		}
+		select {
+		case <-wake:
+		case <-late.C:
+			return "cancelling", nil
+		case <-ctx.Done():
+			return "cancelling", nil
+		}
+	}
+}
+
 // PauseRun implements host.Runs.
 func (rs *runs) PauseRun(ctx context.Context, id store.RunID, policy, reason string) (time.Time, error) {
+	if rs.sleepers.has(id) {
+		return time.Time{}, host.Refuse("conflict", "the run sleeps until its question is answered, so there is nothing to pause").With("runStatus", "waiting-input")
+	}
 	at, err := rs.controller.Pause(ctx, id, run.PauseRequest{Policy: strings.Clone(policy), Reason: strings.Clone(reason), By: host.Who(ctx).ID})
 	rs.steered(ctx, id, "pause", err)
 	return at, asRefusal(err)
@@ -168,6 +215,9 @@ func (rs *runs) PauseRun(ctx context.Context, id store.RunID, policy, reason str
 
 // ResumeRun implements host.Runs.
 func (rs *runs) ResumeRun(ctx context.Context, id store.RunID, reason string) (time.Time, error) {
+	if rs.sleepers.has(id) {
+		return time.Time{}, host.Refuse("conflict", "the run sleeps until its question is answered, and is not paused").With("runStatus", "waiting-input")
+	}
 	at, err := rs.controller.Resume(ctx, id, run.ResumeRequest{Reason: strings.Clone(reason), By: host.Who(ctx).ID})
 	rs.steered(ctx, id, "resume", err)
 	return at, asRefusal(err)

@@ -90,6 +90,10 @@ func (h *Host) Service(ctx context.Context, o ServiceOptions) (*Service, error) 
 	s.controller = controller.New(h.Store, controller.Options{
 		Runs: o.Runs, Accepted: o.Accepted, Share: o.Share, Grace: o.Grace, Reconcile: s.reconcile, Count: o.Count, Log: h.Options.Log,
 	})
+	if err := s.runs.wake(ctx); err != nil {
+		s.Close(ctx)
+		return nil, err
+	}
 	if o.Idle {
 		return s, nil
 	}
@@ -106,9 +110,11 @@ func newService(h *Host, o ServiceOptions) *Service {
 	t := &temporaries{directory: d, modules: h.modules, temporary: map[store.ConnectionID]struct{}{}}
 	s := &Service{artifacts: h.artifacts, recordFiles: h.recordFiles, questions: &questions{d, desk}, connectorNames: &connectorNames{directory: d}, backups: h.backups}
 	s.runs = &runs{
-		directory: d, starter: h.starter, bindings: h.bindings, temporaries: t, desk: desk, spans: o.Spans, commitTo: o.Store,
+		directory: d, starter: h.starter, bindings: h.bindings, temporaries: t, desk: desk, spans: o.Spans, commitTo: o.Store, idle: o.Idle,
 		workflows: &workflows{d, h.modules, h.connections, t},
 	}
+	s.runs.sleepers = newSleepers(s.runs)
+	h.active.asleep = s.runs.sleepers.cancelOf
 	s.forks = &forks{d, s.runs, h.connections}
 	s.schedules = &schedules{directory: d, runs: s.runs, connections: h.connections, snapshots: h.snapshots, checks: h.checks}
 	s.schedules.clock = schedule.New(schedule.Deps{
@@ -136,6 +142,7 @@ func (s *Service) Close(ctx context.Context) {
 		s.authorizations.close()
 		s.views.views.Quiesce()
 		s.Door.CloseAssistants()
+		s.sleepers.close()
 		s.controller.Shutdown(ctx)
 		s.Feeds.Close()
 		if err := s.Mirror.Close(); err != nil {
@@ -159,14 +166,17 @@ func (qs *questions) OpenQuestions() int { return qs.desk.Waiting() }
 // work any more.
 const unrenewed = 40 * time.Second
 
+// wake has the questions of runs that an earlier start left waiting asked by this one.
+func (rs *runs) wake(ctx context.Context) error { return rs.directory.reconcile(ctx, rs.sleepers.take) }
+
 // reconcile closes the runs that an earlier start left active, and those of this start that
 // nobody performs.
 func (rs *runs) reconcile(ctx context.Context, live func(store.RunID) bool) error {
-	err := rs.directory.reconcile(ctx)
+	err := rs.wake(ctx)
 	if err == nil {
 		err = run.CloseLost(ctx, rs.Store, rs.ID, rs.Epoch, func(l store.Lease) bool {
 			return !live(l.RunID) && !rs.starter.active.has(l.RunID) && time.Until(l.ExpiresAt) < unrenewed
-		})
+		}, rs.sleepers.take)
 	}
 	rs.temporaries.mu.Lock()
 	again := rs.temporaries.leftovers

@@ -51,7 +51,6 @@ const (
 	DestinationAdded    Action = "destination.added"
 	DestinationPaused   Action = "destination.paused"
 	DestinationResumed  Action = "destination.resumed"
-	DestinationRotated  Action = "destination.rotated"
 	DestinationRebuilt  Action = "destination.rebuilt"
 	DestinationRemoved  Action = "destination.removed"
 	AssistantAdded      Action = "assistant.added"
@@ -80,7 +79,7 @@ var Actions = []Action{
 	TailCut, Damaged,
 	LoginCreated, LoginFailed, SessionCreated, SessionEnded, KeyCreated, KeyRevoked, WebhookCreated, WebhookDeleted, WebhookDisabled, ScopeDenied,
 	ScheduleChanged, ScheduleDeleted, ConnectionChanged, ConnectionDeleted, StateReset, InteractionAnswered, RunSteered, ViewOpened,
-	DestinationAdded, DestinationPaused, DestinationResumed, DestinationRotated, DestinationRebuilt, DestinationRemoved,
+	DestinationAdded, DestinationPaused, DestinationResumed, DestinationRebuilt, DestinationRemoved,
 	AssistantAdded, AssistantRevoked, AssistantApproved, AssistantDenied, AssistantCalled,
 	ArtifactRead, WebhookRotated, WebhookTested, WebhookRedelivered,
 }

@@ -86,6 +86,16 @@ type Requester interface {
 	Abort()
 }
 
+// A Holder can give what it holds for a run on to the binding of another process, when the run
+// waits for its owner and is put down.
+type Holder interface {
+	// Held is what there is to give on, nil for nothing, or why it cannot be given on, in
+	// words after "The question does not outlive its host: ".
+	Held() (held []byte, why string)
+	// Hold takes what Held gave, before it serves a call.
+	Hold(held []byte) error
+}
+
 // A Pauser has clocks that stop while the run stands still.
 type Pauser interface {
 	Paused(on bool)

@@ -58,6 +58,11 @@ type runsConfig struct {
 	Share    int   `yaml:"share"`
 	Grace    *span `yaml:"grace"`
 	Prespawn *int  `yaml:"prespawn"`
+	Awake    *span `yaml:"awake"`
+	Journal  struct {
+		Bytes   int `yaml:"bytes"`
+		Entries int `yaml:"entries"`
+	} `yaml:"journal"`
 }
 
 // limitsConfig are the limits that clients meet.
@@ -265,6 +270,7 @@ func (c *configFile) check() error {
 		least, most int
 	}{
 		{"runs.at_once", c.Runs.AtOnce, 0, 64}, {"runs.accepted", c.Runs.Accepted, 0, 10_000}, {"runs.prespawn", given(c.Runs.Prespawn), -1, 64},
+		{"runs.journal.bytes", c.Runs.Journal.Bytes, 0, 1 << 30}, {"runs.journal.entries", c.Runs.Journal.Entries, 0, 100_000_000},
 		{"runs.share", c.Runs.Share, 0, 10_000}, {"limits.requests_per_second", c.Limits.RequestsPerSecond, 0, 100_000},
 		{"limits.request_burst", c.Limits.RequestBurst, 0, 100_000}, {"limits.logins_per_minute", c.Limits.LoginsPerMinute, 0, 1000},
 		{"limits.token_posts_per_minute", c.Limits.TokenPostsPerMinute, 0, 1000}, {"limits.subscribers.run", c.Limits.Subscribers.Run, 0, 100_000},
@@ -302,6 +308,12 @@ func (c *configFile) options() daemon.Options {
 	h.Browser = c.Browser.options()
 	c.Files.apply(&h.Files)
 	c.Copies.apply(&h.Copies)
+	h.Journal.Bytes, h.Journal.Entries = c.Runs.Journal.Bytes, c.Runs.Journal.Entries
+	if a := c.Runs.Awake; a != nil {
+		if h.Journal.Awake = time.Duration(*a); *a == 0 {
+			h.Journal.Awake = -1
+		}
+	}
 	h.Store, h.Require, h.AllowNetworkFS, h.RequireSignature, h.Prespawn = c.Store, c.RequireIsolation, c.AllowNetworkFS, c.RequireSignature, prespawned
 	if c.Runs.Prespawn != nil {
 		h.Prespawn = *c.Runs.Prespawn

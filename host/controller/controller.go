@@ -254,7 +254,7 @@ func (c *Controller) enter(e *entry) error {
 func (c *Controller) discharge(by string, e *entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e != nil {
+	if e != nil && c.active[e.Run.ID] == e { // one that was put down may be performed again
 		delete(c.active, e.Run.ID)
 	}
 	if c.by[by]--; c.by[by] == 0 {
@@ -269,7 +269,9 @@ func (c *Controller) discharge(by string, e *entry) {
 func (c *Controller) perform(e *entry) {
 	result, err := c.do(e)
 	e.place.Release() // by itself only when it came to its end
-	if err != nil {
+	if errors.Is(err, run.ErrSuspended) {
+		err = nil // it goes on elsewhere, or later
+	} else if err != nil {
 		c.options.Log.Error("run_came_to_no_end", "run", e.Run.ID, "error", err)
 	} else {
 		e.result = result

@@ -241,7 +241,7 @@ func TestPanic(t *testing.T) {
 	ready := make(chan struct{})
 	c = controller.New(s.store, controller.Options{Runs: 1, Every: time.Hour, Reconcile: func(ctx context.Context, live func(store.RunID) bool) error {
 		<-ready
-		err := run.CloseLost(ctx, s.store, "host_test", "boot_test", func(l store.Lease) bool { return !live(l.RunID) })
+		err := run.CloseLost(ctx, s.store, "host_test", "boot_test", func(l store.Lease) bool { return !live(l.RunID) }, nil)
 		closed <- struct{}{}
 		return err
 	}})

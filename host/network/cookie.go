@@ -22,14 +22,14 @@ const (
 type jar struct {
 	cookies *cookiejar.Jar
 
-	mu   sync.Mutex                 // guards seen
-	seen map[string]map[string]bool // names by host that set them
+	mu   sync.Mutex                       // guards seen and all
+	seen map[string]map[string]heldCookie // what was set last, by host that set it and name
 	all  int
 }
 
 func newJar() (*jar, error) {
 	c, err := cookiejar.New(&cookiejar.Options{PublicSuffixList: publicsuffix.List})
-	return &jar{cookies: c, seen: map[string]map[string]bool{}}, err
+	return &jar{cookies: c, seen: map[string]map[string]heldCookie{}}, err
 }
 
 // keep takes the cookies of a response.
@@ -41,7 +41,7 @@ func (j *jar) take(u *url.URL, cookies []*http.Cookie) int {
 	var kept []*http.Cookie
 	j.mu.Lock()
 	for _, c := range cookies {
-		if len(c.Name)+len(c.Value)+len(c.Domain)+len(c.Path) <= cookieBytes && prefixed(u, c) && j.room(u.Hostname(), c.Domain+";"+c.Path+";"+c.Name) {
+		if len(c.Name)+len(c.Value)+len(c.Domain)+len(c.Path) <= cookieBytes && prefixed(u, c) && j.room(u, c) {
 			kept = append(kept, c)
 		}
 	}
@@ -50,20 +50,20 @@ func (j *jar) take(u *url.URL, cookies []*http.Cookie) int {
 	return len(kept)
 }
 
-func (j *jar) room(host, name string) bool {
+// room notes a cookie that there is room for.
+func (j *jar) room(u *url.URL, c *http.Cookie) bool {
+	host, name := u.Hostname(), c.Domain+";"+c.Path+";"+c.Name
 	names := j.seen[host]
-	if names[name] {
-		return true
-	}
-	if len(names) >= cookiesPerHost || j.all >= cookiesInAll {
+	if _, known := names[name]; !known && (len(names) >= cookiesPerHost || j.all >= cookiesInAll) {
 		return false
+	} else if !known {
+		j.all++
 	}
 	if names == nil {
-		names = map[string]bool{}
+		names = map[string]heldCookie{}
 		j.seen[host] = names
 	}
-	names[name] = true
-	j.all++
+	names[name] = holdCookie(u, c)
 	return true
 }
 

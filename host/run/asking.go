@@ -24,8 +24,10 @@ type asking struct {
 	timed       bool
 	last        bool // the deadline is the end of the time that the run has for its owner
 	pending     *store.Interaction
+	since       time.Time // asked, by this process
 	cancel      context.CancelFunc
 	span        span
+	question    Question // as the owner's channel gets it
 	attachments []abi.Attachment
 	page        Page
 	host        *hostQuestion // who asks, when that is not the guest; nil else

@@ -118,7 +118,7 @@ func (as *assistances) escalate(stream string) []store.Event {
 // assistanceTimeouts stops a connector whose request for assistance ran out of
 // time.
 func (as *assistances) assistanceTimeouts(now time.Time) {
-	if as.outcome.proposal() != nil {
+	if as.outcome.proposal() != nil || as.history.replaying() {
 		return
 	}
 	for _, o := range as.proto.OpenAssistances() {

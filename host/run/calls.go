@@ -44,10 +44,15 @@ func (cl *calls) call(in sandbox.Inbound) {
 		in.Release()
 		return
 	}
-	cl.stated, cl.hold.on = false, cl.control.wanted()
+	if !cl.history.called(in) {
+		in.Release()
+		return
+	}
+	cl.stated, cl.hold.on = false, cl.control.wanted() && !cl.history.replaying()
 	if !cl.dispatch(in) {
 		in.Release()
 	}
+	cl.history.again()
 	if cl.hold.on && cl.outcome.ready() {
 		cl.pause.drain()
 	}
@@ -284,6 +289,10 @@ func (cl *calls) lend(in sandbox.Inbound) bool {
 // outside has a call handled beside the loop: it may wait for a disk or a
 // server. The payload is released when it is finished.
 func (cl *calls) outside(in sandbox.Inbound, handle func(context.Context, abi.Call, []byte) ([]byte, abi.Errno)) {
+	if cl.history.replaying() {
+		cl.playResult(in)
+		return
+	}
 	ctx, cancel := context.WithCancel(cl.ctx)
 	cl.abort, cl.beside = cancel, true
 	span := cl.journal.tracedActivity(in.Call)
@@ -295,6 +304,17 @@ func (cl *calls) outside(in sandbox.Inbound, handle func(context.Context, abi.Ca
 		case <-cl.ctx.Done():
 		}
 	}()
+}
+
+// playResult has a call come to what it came to before the run was put down.
+func (cl *calls) playResult(in sandbox.Inbound) {
+	errno, reply, ok := cl.history.resultPlayed()
+	if !ok {
+		in.Release()
+		return
+	}
+	cl.abort, cl.beside = func() {}, true
+	cl.finished <- finishedCall{in: in, reply: reply, errno: errno}
 }
 
 // deny is a denial: an errno for the guest and a line for the owner.
@@ -342,6 +362,7 @@ func (cl *calls) finishCall(f finishedCall) {
 		return
 	}
 	cl.assistances.takeTurn(&turn{})
+	cl.history.result(f.errno, f.reply)
 	f.in.Release()
 	cl.abort()
 	cl.beside = false

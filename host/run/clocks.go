@@ -175,3 +175,16 @@ func (c *clocks) ownerLeft(b Budgets) (left time.Duration, ok bool) {
 	}
 	return max(0, b.OwnerWait-c.owner), true
 }
+
+// spent is what was used up to now.
+func (c *clocks) spent(now time.Time) spent {
+	c.sample(now, 0)
+	return spent{c.started, c.work, c.owner, c.rate, c.compute, c.activity, c.pausedBy(now)}
+}
+
+// restore goes on from there, waiting for the owner since a time.
+func (c *clocks) restore(s spent, since time.Time) {
+	c.started, c.work, c.owner, c.rate, c.activity, c.paused = s.Started, s.Work, s.Owner, s.Rate, s.Activity, s.Pause
+	c.compute = max(c.compute, s.Compute)
+	c.since, c.span = since, &c.owner
+}

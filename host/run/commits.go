@@ -47,6 +47,9 @@ func (cs *commits) pend(c *store.Commit, done func(store.Ack, error)) *pendingCo
 	for _, f := range c.Files {
 		p.bytes += f.Memory()
 	}
+	for _, j := range c.Journal {
+		p.bytes += len(j.Data)
+	}
 	cs.bytes += p.bytes
 	return p
 }
@@ -67,6 +70,13 @@ func (cs *commits) submitNow(c *store.Commit, done func(store.Ack, error)) {
 	if n := len(c.Events); n > 0 {
 		cs.journal.note(c.Events[n-1])
 	}
+	if cs.history.replaying() { // it was made before
+		if done != nil {
+			done(store.Ack{}, nil)
+		}
+		return
+	}
+	c.Journal = cs.history.take()
 	cs.unsent = append(cs.unsent, cs.pend(c, done))
 	cs.sendNext()
 }
@@ -202,6 +212,9 @@ type stall struct {
 // stalls looks whether the store keeps the run waiting, and says when that
 // begins and when it is over.
 func (cs *commits) stalls(now time.Time) {
+	if cs.history.replaying() {
+		return
+	}
 	err := store.Stalled(cs.deps.Store)
 	if (err != nil) == (cs.stall != nil) {
 		return

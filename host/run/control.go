@@ -47,6 +47,7 @@ type control struct {
 	wants atomic.Bool   // a pause is asked for; spares the run a lock per call
 
 	stopping atomic.Bool // the host stops, and waits for the run's end
+	wentOn   atomic.Bool // it does what it did not do before; see Run.WentOn
 
 	mu       sync.Mutex // guards what follows
 	live     Live
@@ -63,6 +64,12 @@ func newControl() *control {
 
 // stop says that the host stops and waits for the run's end.
 func (c *control) stop() { c.stopping.Store(true) }
+
+// going reports whether it does.
+func (c *control) going() bool { return c.wentOn.Load() }
+
+// goesOn says that a run is not, or no more, answered from its journal.
+func (c *control) goesOn() { c.wentOn.Store(true) }
 
 func (c *control) stopped() bool { return c.stopping.Load() }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/rand"
 	"encoding/hex"
+	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -27,6 +28,15 @@ func hexID(prefix string, bytes int) string {
 	b := make([]byte, bytes)
 	rand.Read(b)
 	return prefix + hex.EncodeToString(b)
+}
+
+// randomOf reads n bytes of a source that does not fail.
+func randomOf(source io.Reader, n int) []byte {
+	b := make([]byte, n)
+	if _, err := io.ReadFull(source, b); err != nil {
+		panic("no random bytes: " + err.Error())
+	}
+	return b
 }
 
 func sortedKeys[M ~map[K]V, K cmp.Ordered, V any](m M) []K { return slices.Sorted(maps.Keys(m)) }

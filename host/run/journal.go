@@ -140,7 +140,7 @@ func (j *journal) bare(typ, status string, d data) store.Event {
 // the node that works.
 func ofRun(typ string) bool {
 	switch typ {
-	case "run.started", "run.paused", "run.resumed", "run.cancel_requested", "run.completed", "run.failed", "run.cancelled":
+	case "run.started", "run.paused", "run.resumed", "run.suspended", "run.cancel_requested", "run.completed", "run.failed", "run.cancelled":
 		return true
 	}
 	return strings.HasPrefix(typ, "lease.")

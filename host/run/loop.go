@@ -1,7 +1,9 @@
 package run
 
 import (
+	"cmp"
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"time"
 
@@ -40,6 +42,7 @@ type parts struct {
 	pause       *pause
 	control     *control // what other goroutines see of the run and ask of it
 	journal     *journal // events
+	history     *history // what the guest was answered
 	commits     *commits // on their way to the store
 	lease       *lease
 	outcome     *outcome  // how the run ends
@@ -61,9 +64,13 @@ type run struct {
 
 func newRun(p *Plan, d Deps) *run {
 	now := time.Now()
-	all := &parts{plan: p, deps: d, id: NewRunID(now), trace: store.TraceID(hexID("trc_", 8)), canary: &redact.Canary{Off: p.Connection.LeakCanary == "off"}, clocks: &clocks{}}
+	all := &parts{plan: p, deps: d, id: cmp.Or(d.ID, NewRunID(now)), trace: store.TraceID(hexID("trc_", 8)), canary: &redact.Canary{Off: p.Connection.LeakCanary == "off"}, clocks: &clocks{}}
 	r := &run{parts: all, cancels: make(chan CancelRequest, 1)}
 	all.loop = r
+	if h := d.History; h != nil && h.Resume != nil {
+		all.trace = h.Resume.Run.TraceID
+	}
+	all.history = newHistory(all, d.History)
 	all.journal, all.commits = &journal{parts: all}, &commits{parts: all, collected: func() {}}
 	all.lease = &lease{parts: all, renewed: make(chan renewal, 1)}
 	all.outcome, all.report, all.terminal = &outcome{parts: all}, &report{all}, &terminal{parts: all}
@@ -80,12 +87,17 @@ func newRun(p *Plan, d Deps) *run {
 	all.proto = abi.NewProtocol(abi.Contract{
 		Scope: p.scope, Manifest: p.manifest, Records: scope.NewFilter(p.scope, p.manifest), Protected: all.records.protected,
 		Interactive: p.Interactive, Stdio: p.Transport == "stdio", Limits: p.Limits,
-		NewID: func() string { return hexID("asst_", 8) },
+		NewID: func() string { return "asst_" + hex.EncodeToString(randomOf(d.Handles, 8)) }, // the same when it is resumed
 	})
 	r.rec = store.Run{
 		ID: r.id, TraceID: r.trace, ConnectorID: p.Connector.ID, ConnectionID: p.Connection.ID, GrantID: p.grant,
 		Digest: p.Connector.Digest, Status: "active", Phase: "preparing", StartedAt: now,
 		TriggerKind: p.Trigger, Attempt: max(1, p.Attempt), RetryOf: p.RetryOf, Request: p.Request,
+	}
+	if all.history.replaying() {
+		r.rec = d.History.Resume.Run
+	} else {
+		all.control.goesOn()
 	}
 	return r
 }
@@ -111,6 +123,11 @@ func (r *run) do(ctx context.Context) (*Result, error) {
 	each(r.bindings, func(b binding.Requester) { b.Waits(r.calls.waits) })
 	if r.pause.queue(ctx) && r.launch(ctx) {
 		r.loop()
+	}
+	if r.history.putDown() {
+		r.letGo()
+		whole.end(nil)
+		return nil, ErrSuspended
 	}
 	result := r.finish()
 	r.pause.release()
@@ -220,6 +237,7 @@ func (r *run) tick(now time.Time) {
 	r.assistances.assistanceTimeouts(now)
 	r.questions.interactionTimeout(now)
 	r.output.flushProgress(now, false)
+	r.history.idle(now)
 	if r.outcome.lingers(now) {
 		r.outcome.violate(&abi.Violation{Subtype: abi.VExitTimeoutAfterDone, MessageType: "DONE"})
 	}
@@ -353,9 +371,21 @@ func (r *run) meanwhile(ctx context.Context, f func(context.Context) error) erro
 	}
 }
 
+// letGo ends what a run that is put down has in this process. Whoever made it gives its
+// bindings back.
+func (r *run) letGo() {
+	r.bindings.abort()
+	r.stop()
+	r.settled()
+	r.journal.endNode(nil)
+	r.control.change(func(l *Live) { l.Phase = "" })
+	r.pause.release()
+}
+
 // left is the end of the worker.
 func (r *run) left() {
 	r.outcome.exited(r.guest.Exit())
+	r.history.left(r.guest.Exit())
 	r.bindings.listen()
 	r.clocks.resume(time.Now())
 	r.pause.end()
@@ -378,6 +408,9 @@ func (r *run) phase() string {
 // stage moves the run between running and waiting.
 func (r *run) stage(phase string) {
 	r.rec.Phase = phase
+	if r.history.replaying() {
+		phase = "waiting" // whatever its guest does again
+	}
 	r.control.phase(phase)
 }
 
@@ -399,10 +432,16 @@ func (r *run) cancelRequested(c CancelRequest) {
 		return
 	}
 	if c.Cause == CauseShutdown {
+		if r.history.suspends("host_stopped") {
+			return
+		}
 		r.outcome.latch(&cause{reason: reasonRestarted, origin: "runtime", message: "The host was stopped while the run was active."})
 		return
 	}
 	r.control.change(func(l *Live) { l.CancelRequested = true })
+	if r.history.postpones(c) {
+		return
+	}
 	d := data{"cancel_cause": c.Cause, "trigger_kind": r.plan.Trigger}
 	d.set("requested_by", c.By)
 	d.set("reason", redact.Gap(c.Reason, 200))

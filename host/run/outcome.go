@@ -52,6 +52,9 @@ func (o *outcome) ready() bool { return o.latched == nil && o.cancel == nil }
 // over reports whether the cause is decided.
 func (o *outcome) over() bool { return o.latched != nil }
 
+// cause is what was decided, nil before.
+func (o *outcome) cause() *cause { return o.latched }
+
 // cancelled reports whether the run was asked to end.
 func (o *outcome) cancelled() bool { return o.cancel != nil }
 

@@ -57,7 +57,7 @@ func (ps *pause) afterwards(f func()) {
 
 // steer looks at what was asked of the run: to pause or to go on.
 func (ps *pause) steer(now time.Time) {
-	if !ps.outcome.ready() {
+	if !ps.outcome.ready() || ps.history.replaying() {
 		return
 	}
 	if ps.paused != nil {

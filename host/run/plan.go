@@ -303,11 +303,16 @@ func (p *Plan) checkSecrets(context.Context, store.Store) error {
 
 // loadGaps reads the namespace's detail gaps and chooses those to serve.
 func (p *Plan) loadGaps(ctx context.Context, st store.Store) error {
-	const maxServed = 256 * abi.KiB
 	gaps, err := st.Gaps(ctx, p.Connection.ID, p.grant, "")
 	if err != nil {
 		return fmt.Errorf("load detail gaps of %s: %w", p.Connection.ID, err)
 	}
+	return p.serveGaps(gaps)
+}
+
+// serveGaps chooses those that START tells.
+func (p *Plan) serveGaps(gaps []store.DetailGap) error {
+	const maxServed = 256 * abi.KiB
 	p.gaps, p.served = gaps, []abi.ServedGap{}
 	used := 0
 	for _, g := range gaps {
@@ -383,4 +388,36 @@ func (p *Plan) grantFault() *cause {
 		return nil
 	}
 	return &cause{reason: code, origin: "storage", message: "The grant of this connection is no longer usable."}
+}
+
+// A frozen plan is what one was made of that the run itself changes.
+type frozen struct {
+	Mode   string                     `json:"mode"`
+	States map[string]json.RawMessage `json:"states,omitempty"`
+	From   map[string]store.RunID     `json:"from,omitempty"`
+	Gaps   []frozenGap                `json:"gaps,omitempty"`
+}
+
+type frozenGap struct {
+	store.DetailGap
+	Ref string `json:"ref"`
+}
+
+func (p *Plan) freeze() frozen {
+	f := frozen{Mode: p.mode, States: p.states, From: p.from}
+	for _, g := range p.gaps {
+		f.Gaps = append(f.Gaps, frozenGap{g, g.Ref})
+	}
+	return f
+}
+
+// thaw makes the plan what it was.
+func (p *Plan) thaw(f frozen) {
+	p.mode, p.states, p.from = f.Mode, f.States, f.From
+	gaps := make([]store.DetailGap, 0, len(f.Gaps))
+	for _, g := range f.Gaps {
+		g.DetailGap.Ref = g.Ref
+		gaps = append(gaps, g.DetailGap)
+	}
+	_ = p.serveGaps(gaps) // they were encoded before
 }

@@ -41,6 +41,10 @@ func (qs *questions) questionEvents(a *asking) []store.Event {
 	if a.host == nil && !slices.Contains(qs.plan.manifest.HumanKinds, m.Kind) {
 		required["undeclared_kind"] = true
 	}
+	for _, d := range []data{required, assist} {
+		d["outlives_host"] = a.pending.Journal > 0
+		d.set("host_bound", a.pending.HostBound)
+	}
 	events := []store.Event{qs.journal.bare("interrupt.requested", "started", requested)}
 	if kind == "clarification" {
 		events = append(events, qs.journal.nodeEvent("clarification.requested", "started", data{"interruptId": a.interruptID, "questions": payload["questions"]}))

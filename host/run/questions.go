@@ -29,6 +29,12 @@ type questions struct {
 // open reports whether a question waits for its owner.
 func (qs *questions) open() bool { return qs.asking != nil }
 
+// current is the open question, nil for none.
+func (qs *questions) current() *asking { return qs.asking }
+
+// drop forgets the open question of a run that was resumed: it is still the store's.
+func (qs *questions) drop() { qs.asking = nil }
+
 // openID names it, "" for none.
 func (qs *questions) openID() string {
 	if qs.asking == nil {
@@ -99,12 +105,15 @@ func (qs *questions) ask(m *abi.InteractionMessage, call uint32, host *hostQuest
 		return
 	}
 	a := qs.question(m, call)
-	a.attachments, a.page, a.host = attachments, at, host
+	a.attachments, a.page, a.host, a.since = attachments, at, host, time.Now()
+	if qs.history.replaying() {
+		qs.askAgain(a)
+		return
+	}
 	var escalated []store.Event
 	if host == nil {
 		escalated = qs.assistances.escalate(m.Stream)
 	}
-	events := slices.Concat(escalated, qs.questionEvents(a))
 	a.pending = &store.Interaction{
 		ID: a.id, RunID: qs.id, NodeID: qs.plan.manifest.Node(), Interrupt: a.interruptID, Kind: m.Kind, Stream: store.Stream(m.Stream),
 		Message: m.Message, Schema: m.Schema, OpenedAt: time.Now(),
@@ -112,6 +121,9 @@ func (qs *questions) ask(m *abi.InteractionMessage, call uint32, host *hostQuest
 	if a.timed {
 		a.pending.ExpiresAt = new(a.deadline)
 	}
+	a.question = qs.shown(a)
+	qs.history.asks(a)
+	events := slices.Concat(escalated, qs.questionEvents(a))
 	qs.asking = a
 	kind, _ := qs.interruptData(a, "")
 	_, a.span = qs.journal.traced("interrupt", "node_id", qs.plan.manifest.Node(), "interrupt_kind", kind, "interrupt_id", a.interruptID)
@@ -125,11 +137,32 @@ func (qs *questions) ask(m *abi.InteractionMessage, call uint32, host *hostQuest
 		return
 	}
 	qs.clocks.begin(time.Now(), true)
+	qs.put(a)
+}
+
+// askAgain asks what a run asked before it was put down: what was answered then is answered
+// the same, and the one that is open is asked on.
+func (qs *questions) askAgain(a *asking) {
+	qs.assistances.escalate(a.message.Stream)
+	qs.asking, a.question = a, qs.shown(a)
+	qs.loop.stage("waiting")
+	if qs.history.reasked(a) {
+		qs.put(a)
+		return
+	}
+	qs.history.again()
+}
+
+// put puts the open question to its owner.
+func (qs *questions) put(a *asking) {
 	qs.pause.place()
 	qs.bindings.browserAsked(a)
 	ctx, cancel := context.WithCancel(qs.ctx)
 	a.cancel = cancel
-	q := qs.shown(a)
+	q := a.question
+	if a.timed {
+		q.Timeout = time.Until(a.deadline)
+	}
 	qs.owner.Go(func() {
 		qs.turn.Lock() // a question that was closed may still be on its way back
 		got, err := qs.deps.Owner.Ask(ctx, q)
@@ -257,7 +290,7 @@ func (qs *questions) take(a answer) {
 
 // interactionTimeout closes a question whose time is over.
 func (qs *questions) interactionTimeout(now time.Time) {
-	if q := qs.asking; q != nil && q.timed && !now.Before(q.deadline) {
+	if q := qs.asking; q != nil && q.timed && !now.Before(q.deadline) && !qs.history.replaying() {
 		qs.spent = qs.spent || q.last // its clock may say less, as it started after the commit of the question
 		qs.closeQuestion(answerOf(q, abi.AnswerTimeout, byHost))
 	}
@@ -276,6 +309,7 @@ func (qs *questions) closeQuestion(a answer) {
 		a.Data = nil
 		qs.gaps.add(qs.interactionGap(q, a.Status))
 	}
+	qs.history.answered(q, a)
 	response := qs.response(q, a) // registers the canary before anything is recorded
 	qs.loop.stage("running")
 	events := append(a.lead, qs.answerEvents(q, a)...)

@@ -22,19 +22,27 @@ import (
 //
 // It is called before anything starts, and then now and again. Doing it twice, or
 // on two hosts at once, changes nothing.
-func Reconcile(ctx context.Context, st store.Store, hostID, bootEpoch string) error {
-	return closeRuns(ctx, st, hostID, func(l store.Lease) bool { return abandoned(l, hostID, bootEpoch, time.Now()) })
+//
+// A run that waits for its owner and outlives its host is left as it is, and handed to waits,
+// which does not wait; nil for nobody.
+func Reconcile(ctx context.Context, st store.Store, hostID, bootEpoch string, waits func(store.Lease)) error {
+	return closeRuns(ctx, st, hostID, func(l store.Lease) bool { return abandoned(l, hostID, bootEpoch, time.Now()) }, waits)
 }
 
 // CloseLost closes those runs of this boot that lost names: active in the store,
 // and performed by nobody since their goroutine is gone. It is Reconcile's
 // complement, for a host that knows which runs it performs.
-func CloseLost(ctx context.Context, st store.Store, hostID, bootEpoch string, lost func(store.Lease) bool) error {
-	return closeRuns(ctx, st, hostID, func(l store.Lease) bool { return l.BootEpoch == bootEpoch && lost(l) })
+func CloseLost(ctx context.Context, st store.Store, hostID, bootEpoch string, lost func(store.Lease) bool, waits func(store.Lease)) error {
+	return closeRuns(ctx, st, hostID, func(l store.Lease) bool { return l.BootEpoch == bootEpoch && lost(l) }, waits)
+}
+
+// EndSuspended ends a run that waits and cannot be resumed, as Reconcile would.
+func EndSuspended(ctx context.Context, st store.Store, l store.Lease, hostID, why string) error {
+	return endRun(ctx, st, l, hostID, reasonRestarted, why)
 }
 
 // closeRuns closes the runs of these leases, also when one of them cannot be closed.
-func closeRuns(ctx context.Context, st store.Store, hostID string, of func(store.Lease) bool) error {
+func closeRuns(ctx context.Context, st store.Store, hostID string, of func(store.Lease) bool, waits func(store.Lease)) error {
 	leases, err := st.Leases(ctx)
 	if err != nil {
 		return fmt.Errorf("list active runs: %w", err)
@@ -44,7 +52,16 @@ func closeRuns(ctx context.Context, st store.Store, hostID string, of func(store
 		if !of(l) {
 			continue
 		}
-		if err := reconcile(ctx, st, l, hostID); err != nil {
+		if leave, err := leaves(ctx, st, l); err != nil {
+			failed = errors.Join(failed, fmt.Errorf("look at run %s: %w", l.RunID, err))
+			continue
+		} else if leave {
+			if waits != nil {
+				waits(l)
+			}
+			continue
+		}
+		if err := endRun(ctx, st, l, hostID, reasonRestarted, "The host stopped while the run was active."); err != nil {
 			failed = errors.Join(failed, fmt.Errorf("close run %s: %w", l.RunID, err))
 		}
 	}
@@ -62,7 +79,18 @@ func abandoned(l store.Lease, hostID, bootEpoch string, now time.Time) bool {
 	return now.After(l.ExpiresAt)
 }
 
-func reconcile(ctx context.Context, st store.Store, l store.Lease, hostID string) error {
+// leaves decides what becomes of a run that nobody performs: one that outlives its host is left
+// waiting, any other is ended.
+func leaves(ctx context.Context, st store.Store, l store.Lease) (bool, error) {
+	rec, err := st.Run(ctx, l.RunID)
+	if err != nil {
+		return false, err
+	}
+	open, err := st.Pending(ctx, l.RunID)
+	return Outlives(rec, open), err
+}
+
+func endRun(ctx context.Context, st store.Store, l store.Lease, hostID, reason, message string) error {
 	rec, err := st.Run(ctx, l.RunID)
 	if err != nil {
 		return err
@@ -78,7 +106,6 @@ func reconcile(ctx context.Context, st store.Store, l store.Lease, hostID string
 	if err != nil {
 		return err
 	}
-	const reason = reasonRestarted
 	status := CommitNone
 	if !seen.persist {
 		status = CommitDisabled
@@ -88,7 +115,6 @@ func reconcile(ctx context.Context, st store.Store, l store.Lease, hostID string
 	if status == CommitNone {
 		gaps.add(KnownGap{Kind: gapCheckpoint, Reason: status, Severity: "actionable", RecoveryHint: Hint{"retry_by_runtime", true}})
 	}
-	const message = "The host stopped while the run was active."
 	d := data{
 		"reason": reason, "failure_origin": "runtime", "failure_message": message, "counts_source": "reconstructed",
 		"records_emitted":          nil,
@@ -132,7 +158,7 @@ func reconcile(ctx context.Context, st store.Store, l store.Lease, hostID string
 	}
 	c.Events = append(c.Events, e)
 	rec.Status, rec.Phase, rec.FinishedAt = abi.Failed, "", &now
-	if rec.Result, err = seen.result(rec, gaps, status, message); err != nil {
+	if rec.Result, err = seen.result(rec, gaps, status, reason, message); err != nil {
 		return err
 	}
 	c.Run = &rec
@@ -164,15 +190,15 @@ const reasonRestarted = "controller_restarted"
 
 // result is the result value of a run that was cut off. What its guest
 // had emitted, used and staged is not known any more.
-func (s rebuilt) result(rec store.Run, gaps gapList, status, message string) (json.RawMessage, error) {
+func (s rebuilt) result(rec store.Run, gaps gapList, status, reason, message string) (json.RawMessage, error) {
 	counts := countsOf(s.attempted, s.accepted, s.rejected)
 	return redact.Marshal(struct {
 		Result
 		RecordsEmitted *int64 `json:"records_emitted"` // null: only the host's memory had it
 	}{Result: Result{
 		RunID: rec.ID, TraceID: rec.TraceID, ConnectorID: rec.ConnectorID, ConnectionID: rec.ConnectionID, ConnectorDigest: rec.Digest,
-		Status: abi.Failed, Outcome: OutcomeFailed, TerminalReason: new(reasonRestarted),
-		Failure:      &Failure{Reason: reasonRestarted, Origin: "runtime", Message: message},
+		Status: abi.Failed, Outcome: OutcomeFailed, TerminalReason: new(reason),
+		Failure:      &Failure{Reason: reason, Origin: "runtime", Message: message},
 		RecordCounts: counts, State: cursors{},
 		CheckpointSummary: Checkpoints{
 			Mode: checkpointMode, CommitStatus: status, StateStreamsStaged: s.staged, StateStreamsWithheld: []string{},

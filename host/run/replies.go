@@ -55,6 +55,10 @@ func (cl *calls) sleep(in sandbox.Inbound) {
 	left, bounded := cl.clocks.ownerLeft(cl.plan.Budgets)
 	now := time.Now()
 	cl.clocks.begin(now, cl.assistances.ownerInvolved() && (!bounded || left > 0))
+	if cl.history.replaying() { // it was slept
+		cl.reply(in.ID, nil)
+		return
+	}
 	cl.sleeping = &sleeper{in.ID, now.Add(d), time.NewTimer(d)}
 }
 
@@ -110,9 +114,23 @@ func (cl *calls) send(id uint32, errno abi.Errno, payload []byte) {
 	cl.open = 0
 	cl.rest(time.Now())
 	cl.clocks.touch()
-	if err := cl.guest.Reply(id, errno, payload); reachable(err) {
+	at, ok := cl.history.replied(errno, payload)
+	if !ok {
+		return
+	}
+	if err := cl.replyAt(id, errno, payload, at); reachable(err) {
 		cl.outcome.latch(hostFault("answer the guest", err))
 	}
+}
+
+// replyAt replies with the time, to a guest that has no clock of its own.
+func (cl *calls) replyAt(id uint32, errno abi.Errno, payload []byte, at uint64) error {
+	if g, ok := cl.guest.(interface {
+		ReplyAt(id uint32, errno abi.Errno, payload []byte, at uint64) error
+	}); ok && at != 0 {
+		return g.ReplyAt(id, errno, payload, at)
+	}
+	return cl.guest.Reply(id, errno, payload)
 }
 
 // rest ends the span of a call. While a question is open the time is the

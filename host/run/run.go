@@ -63,6 +63,8 @@ type Launch struct {
 
 // Deps are the facilities a run uses.
 type Deps struct {
+	// ID is that of the run; "" is a new one.
+	ID    store.RunID
 	Store store.Store
 	// Launch starts a worker and returns when the guest is ready, with the binding of
 	// its files, nil for none. A *LaunchError
@@ -74,6 +76,9 @@ type Deps struct {
 	// Handles are the random bytes of handles; nil for fresh ones. In a run that is
 	// recorded or replayed they are those of its seed.
 	Handles io.Reader
+	// History is the journal of what the guest is answered; nil for none. Handles, and the
+	// clock and the random numbers of the guest, are then to be the same when it is resumed.
+	History *History
 	// Owner answers questions; nil when the run is not interactive.
 	Owner  Owner
 	HostID string
@@ -104,6 +109,9 @@ type Run struct {
 // New makes a run of a plan.
 func New(p *Plan, d Deps) *Run {
 	d.Handles = cmp.Or(d.Handles, rand.Reader)
+	if h := d.History; h != nil && h.Resume != nil {
+		p.thaw(h.Resume.mark.Plan)
+	}
 	if d.LeaseTTL == 0 {
 		d.LeaseTTL, d.LeaseRenew = time.Minute, 15*time.Second
 	}
@@ -137,7 +145,11 @@ func (r *Run) Cancel(c CancelRequest) {
 	}
 }
 
+// WentOn reports whether the run did what it had not done before: one that is being resumed has
+// not. Any goroutine may call it.
+func (r *Run) WentOn() bool { return r.r.control.going() }
+
 // Do performs the run to its end; it accepts one that nobody accepted. The error
-// is a *Refusal of Accept's: then nothing was recorded. Everything else is in the
-// result.
+// is a *Refusal of Accept's: then nothing was recorded; or ErrSuspended: then the run is not over.
+// Everything else is in the result.
 func (r *Run) Do(ctx context.Context) (*Result, error) { return r.r.do(ctx) }

@@ -122,11 +122,7 @@ func (p *Plan) environment() []string {
 
 // newHandle makes a handle: 128 random bits, no padding.
 func newHandle(random io.Reader) string {
-	var b [16]byte
-	if _, err := io.ReadFull(random, b[:]); err != nil {
-		panic("no random bytes: " + err.Error()) // neither source of them fails
-	}
-	return handleOf(b)
+	return handleOf([16]byte(randomOf(random, 16)))
 }
 
 // handleOf is a handle with these bits.
@@ -224,10 +220,7 @@ func (se *secrets) sealSessions() {
 			places = append(places, t)
 		}
 	}
-	var base [16]byte
-	if _, err := io.ReadFull(se.deps.Handles, base[:]); err != nil {
-		panic("no random bytes: " + err.Error()) // as in newHandle
-	}
+	base := [16]byte(randomOf(se.deps.Handles, 16))
 	mint := func(field string, n int, value string) (string, [][]byte) {
 		sum := sha256.Sum256(fmt.Appendf(base[:len(base):len(base)], "%s/%d", field, n))
 		handle := handleOf([16]byte(sum[:16]))

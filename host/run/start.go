@@ -32,9 +32,24 @@ func (r *run) accept(ctx context.Context, with func(store.Run) []store.Write) er
 		return asRefusal(err)
 	}
 	r.calls.begin(start)
+	if r.history.replaying() {
+		return r.takeOver(ctx)
+	}
 	if err := r.acquire(ctx, with); err != nil {
 		return err
 	}
+	r.clocks.start(time.Now())
+	r.accepted = true
+	return nil
+}
+
+// takeOver takes the lease of a run that was put down.
+func (r *run) takeOver(ctx context.Context) error {
+	held, err := r.deps.Store.TakeOver(ctx, r.deps.History.Resume.Lease, r.deps.HostID, r.deps.BootEpoch, r.deps.LeaseTTL)
+	if err != nil {
+		return asRefusal(fmt.Errorf("resume run: %w", err))
+	}
+	r.lease.took(held)
 	r.clocks.start(time.Now())
 	r.accepted = true
 	return nil

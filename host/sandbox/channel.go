@@ -107,12 +107,18 @@ func (c *channel) ended(err error, clean bool) error {
 	return err
 }
 
-// send writes one message within the deadline. payload is not kept.
-func (c *channel) send(h abi.WireHeader, payload []byte) error {
+// send writes one message within the deadline, behind the time unless that is 0. payload
+// is not kept.
+func (c *channel) send(h abi.WireHeader, payload []byte, at uint64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	h.Length = uint32(len(payload))
-	c.out = h.Append(c.out[:0])
+	c.out = c.out[:0]
+	if at != 0 {
+		told := abi.AppendClock(nil, at)
+		c.out = append(abi.WireHeader{Length: uint32(len(told)), Call: abi.CallClock}.Append(c.out), told...)
+	}
+	c.out = h.Append(c.out)
 	if err := c.socket.SetWriteDeadline(time.Now().Add(writeDeadline)); err != nil {
 		return fmt.Errorf("write to worker: %w", err)
 	}

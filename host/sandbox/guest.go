@@ -109,6 +109,12 @@ func (g *Guest) Calls() <-chan Inbound { return g.calls }
 // call, and is not kept. It waits while the guest is suspended. ErrNoCall: no such call
 // waits. ErrGone: the worker has ended, or did not read for 5 s and was killed.
 func (g *Guest) Reply(id uint32, errno abi.Errno, payload []byte) error {
+	return g.ReplyAt(id, errno, payload, 0)
+}
+
+// ReplyAt is Reply to a guest whose clock is told (abi.Fixed): it is at, in milliseconds
+// since 1970, when the guest has its reply. 0 tells nothing.
+func (g *Guest) ReplyAt(id uint32, errno abi.Errno, payload []byte, at uint64) error {
 	if err := g.awaitResume(); err != nil {
 		return err
 	}
@@ -128,7 +134,7 @@ func (g *Guest) Reply(id uint32, errno abi.Errno, payload []byte) error {
 	}
 	g.waiting, g.waitingID = 0, 0
 	g.mu.Unlock()
-	return g.write(abi.WireHeader{ID: id, Call: call, Errno: errno}, payload)
+	return g.writeAt(abi.WireHeader{ID: id, Call: call, Errno: errno}, payload, at)
 }
 
 // Credit gives emit room back for frames and bytes that were processed.
@@ -161,8 +167,10 @@ func (g *Guest) EndEmit(errno abi.Errno) error {
 }
 
 // write sends, and gives up a worker that does not read.
-func (g *Guest) write(h abi.WireHeader, payload []byte) error {
-	if err := g.channel.send(h, payload); err != nil {
+func (g *Guest) write(h abi.WireHeader, payload []byte) error { return g.writeAt(h, payload, 0) }
+
+func (g *Guest) writeAt(h abi.WireHeader, payload []byte, at uint64) error {
+	if err := g.channel.send(h, payload, at); err != nil {
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			g.giveUp(fmt.Errorf("%w: it does not read", abi.ErrWire))
 		}

@@ -46,6 +46,10 @@ type Item struct {
 	CreatedAt          string           `json:"createdAt"`
 	ExpiresAt          *time.Time       `json:"-"`
 	Expires            string           `json:"expiresAt,omitempty"`
+	// OutlivesHost says of a question that it stays open when the host is stopped; HostBound is
+	// why it does not.
+	OutlivesHost bool   `json:"outlivesHost,omitempty"`
+	HostBound    string `json:"hostBound,omitempty"`
 	// RequestID is the assistance_request_id, which is what the desk knows it by.
 	RequestID string `json:"-"`
 }
@@ -128,6 +132,7 @@ func (f *Fold) ask(id string, e store.Event, m members) {
 		ResponseObligation: m.text("response_obligation"), Sensitivity: m.text("sensitivity"),
 		Message: m.text("message"), Stream: string(e.Stream), Attachments: attachmentsOf(m),
 		Status: ItemOpen, CreatedAt: store.Time(e.OccurredAt),
+		OutlivesHost: m.yes("outlives_host"), HostBound: m.text("host_bound"),
 	}
 	i.Kind = cmp.Or(i.Kind, "assistance")
 	if m.object("input_schema") != nil {

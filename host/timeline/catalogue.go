@@ -54,6 +54,7 @@ var catalogue = []Entry{
 	openwop(RunCancelled, "reason", Updates, AtOnce),
 	openwop(RunPaused, "drainPolicy requestedBy", Updates, AtOnce),
 	openwop(RunResumed, "cause", Updates, AtOnce),
+	protocol(RunSuspended, "cause", NoSnapshot),
 	openwop(NodeStarted, "nodeId typeId attempt", 0, Coalesced),
 	openwop(NodeCompleted, "nodeId", Updates, AtOnce),
 	openwop(NodeFailed, "nodeId error", Updates, AtOnce),
@@ -146,6 +147,7 @@ const (
 	RunCancelled           Type = "run.cancelled"
 	RunPaused              Type = "run.paused"
 	RunResumed             Type = "run.resumed"
+	RunSuspended           Type = "run.suspended"
 	NodeStarted            Type = "node.started"
 	NodeCompleted          Type = "node.completed"
 	NodeFailed             Type = "node.failed"

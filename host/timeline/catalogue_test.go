@@ -22,7 +22,7 @@ R . ~ . d | run.stream_skipped run.interaction_required run.interaction_complete
 R . ~ . d | run.assistance_requested run.assistance_updated run.assistance_resolved run.assistance_cancelled run.assistance_timed_out run.assistance_escalated
 R . ~ . d | run.browser_surface_requested run.browser_surface_queued run.browser_surface_starting run.browser_surface_ready
 R . ~ . d | run.browser_surface_probe_failed run.browser_surface_failed run.browser_surface_released run.browser_surface_lost
-R . . . d | run.browser_action run.browser_egress_denied run.browser_cookie_handoff run.sealed_value_used
+R . . . d | run.browser_action run.browser_egress_denied run.browser_cookie_handoff run.sealed_value_used run.suspended
 R . . . d | run.stream_session_requested run.stream_session_opened run.stream_session_resolved run.stream_reach_failed
 `
 

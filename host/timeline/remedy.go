@@ -69,6 +69,8 @@ func (t Trouble) ofHost() (Remedy, bool) {
 		return t.again("Run it again; what was stored stays."), true
 	case t.Reason == "recording_mismatch":
 		return t.connector("If the connector was meant to change, record it again.", t.command()+" --record FILE"), true
+	case t.Reason == "replay_diverged":
+		return t.connector("Run it again: it goes on from its last checkpoint. Tell the connector's author that it does not do the same again when it is answered the same.", t.command()), true
 	case t.Reason == "connector_protocol_violation", t.Reason == "connector_trapped", t.Reason == "connector_exit_without_done", t.Reason == "connector_stdin_closed":
 		return t.fault(), true
 	case t.Reason == "connector_reported_failed":

@@ -19,6 +19,8 @@ type clock interface {
 	of(id uint32) (ns int64, ok bool)
 	// slept is told that the guest has slept.
 	slept(time.Duration)
+	// told is the time of the host, in milliseconds since 1970.
+	told(ms uint64)
 }
 
 func newClock() clock { return realClock{start: time.Now()} }
@@ -45,10 +47,12 @@ func (c realClock) of(id uint32) (ns int64, ok bool) {
 }
 
 func (c realClock) slept(time.Duration) {}
+func (c realClock) told(uint64)         {}
 
 // A fixedClock depends on nothing but what its guest does: time passes by
 // looking at the clock and by sleeping, so that a replay reads the same times.
-// It lags behind the world while the guest waits for the host.
+// It lags behind the world while the guest waits for the host, unless the host tells the
+// time with its replies; it never goes back.
 type fixedClock struct {
 	start  time.Duration // since 1970
 	passed time.Duration
@@ -87,3 +91,7 @@ func (c *fixedClock) of(id uint32) (ns int64, ok bool) {
 }
 
 func (c *fixedClock) slept(d time.Duration) { c.passed = min(c.passed+min(d, maxPassed), maxPassed) }
+
+func (c *fixedClock) told(ms uint64) {
+	c.passed = min(max(c.passed, time.Duration(ms)*time.Millisecond-c.start), maxPassed)
+}

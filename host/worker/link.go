@@ -86,7 +86,8 @@ var _ caller = (*relay)(nil)
 // credit. The goroutine that runs the guest owns it.
 type relay struct {
 	link  *link
-	lost  func(error) // the host is gone or speaks nonsense: does not return
+	lost  func(error)     // the host is gone or speaks nonsense: does not return
+	told  func(ms uint64) // takes the time of the host; nil where it tells none
 	id    uint32
 	ended abi.Errno // once EPROTO, every call fails and nothing is sent
 
@@ -113,7 +114,7 @@ func (r *relay) call(c abi.Call, request []byte) ([]byte, abi.Errno) {
 	r.send(c, request)
 	for {
 		h := r.receive()
-		if h.Call == abi.CallCredit {
+		if h.Call == abi.CallCredit || h.Call == abi.CallClock {
 			continue
 		}
 		if h.Call != c || h.ID != r.id {
@@ -137,7 +138,7 @@ func (r *relay) callInto(c abi.Call, request, dst []byte) ([]byte, abi.Errno) {
 // emit sends a frame as soon as there is credit for it.
 func (r *relay) emit(frame []byte) abi.Errno {
 	for r.ended == abi.OK && r.emitErrno == abi.OK && (r.frames == 0 || uint64(r.bytes) < uint64(len(frame))) {
-		if h := r.receive(); h.Call != abi.CallCredit {
+		if h := r.receive(); h.Call != abi.CallCredit { // a time comes before a reply
 			r.lost(fmt.Errorf("%w: reply to call %d while waiting for credit", abi.ErrWire, h.Call))
 		}
 	}
@@ -174,6 +175,10 @@ func (r *relay) receive() abi.WireHeader {
 		r.book(h, b[:h.Length])
 		return h
 	}
+	if h.Call == abi.CallClock {
+		r.clock(h)
+		return h
+	}
 	if h.Errno == abi.OK && r.into != nil && int(h.Length) <= len(r.into) {
 		r.reply = r.into[:h.Length]
 	} else {
@@ -186,6 +191,20 @@ func (r *relay) receive() abi.WireHeader {
 		r.lost(fmt.Errorf("read from host: %w", err))
 	}
 	return h
+}
+
+// clock takes the time of the host.
+func (r *relay) clock(h abi.WireHeader) {
+	var b [8]byte
+	if err := r.link.read(b[:h.Length]); err != nil {
+		r.lost(fmt.Errorf("read from host: %w", err))
+	}
+	ms, err := abi.ParseClock(b[:h.Length])
+	if err != nil || r.told == nil {
+		r.lost(fmt.Errorf("%w: a time that was not asked for", abi.ErrWire))
+		return
+	}
+	r.told(ms)
 }
 
 func (r *relay) book(h abi.WireHeader, payload []byte) {

@@ -34,7 +34,7 @@ func TestReconcile(t *testing.T) {
 			d.guest.does(question)
 			<-owner.asked
 			for range 2 {
-				if err := run.Reconcile(t.Context(), g.host.Store, c.host, c.epoch); err != nil {
+				if err := run.Reconcile(t.Context(), g.host.Store, c.host, c.epoch, nil); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -26,12 +26,9 @@ func place(t *testing.T) destinationtest.Place {
 	at := server.New(t)
 	return destinationtest.Place{
 		Kind: postgres.Kind{}, URL: at,
-		Rows: func(t *testing.T, table string) []map[string]string {
-			return read(t, at, "sluice", strings.ReplaceAll(table, `"`, `""`))
-		},
-		Erase: func(t *testing.T) { exec(t, at, "DROP SCHEMA sluice CASCADE") },
+		Rows: func(t *testing.T, table string) []map[string]string { return read(t, at, "sluice", table) },
 		Squat: func(t *testing.T, table string) {
-			exec(t, at, `CREATE SCHEMA IF NOT EXISTS sluice; CREATE TABLE sluice."`+table+`" (mine int)`)
+			exec(t, at, `CREATE SCHEMA sluice; CREATE TABLE sluice."`+table+`" (mine int)`)
 		},
 	}
 }

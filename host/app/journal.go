@@ -1,0 +1,154 @@
+package app
+
+import (
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/host/vault"
+	"github.com/sluicehost/sluice/store"
+)
+
+// JournalOptions bound the journals of runs that may wait for their owner.
+type JournalOptions struct {
+	Bytes   int           // that a run may be answered; 0 is run.DefaultHistoryBytes
+	Entries int           // calls and replies of a run; 0 is run.DefaultHistoryEntries
+	Awake   time.Duration // how long a run waits before it is put down; 0 is 10 min, less for ever
+}
+
+// DefaultAwake is JournalOptions.Awake.
+const DefaultAwake = 10 * time.Minute
+
+// journalSecret is the name of the secret that the keys of journals follow from.
+const journalSecret = "journal_key"
+
+// A journalKey is what the journals of this installation are sealed with. It is in the vault.
+type journalKey struct {
+	mu     sync.Mutex // guards secret, and is held while it is made
+	secret []byte
+}
+
+// of is a key of one run, for one purpose.
+func (k *journalKey) of(dir string, id store.RunID, purpose string) ([]byte, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.secret == nil {
+		secret, err := loadJournalSecret(dir)
+		if err != nil {
+			return nil, fmt.Errorf("key of journals: %w", err)
+		}
+		k.secret = secret
+	}
+	return hkdf.Key(sha256.New, k.secret, nil, "sluice "+purpose+" "+string(id), 32)
+}
+
+// loadJournalSecret reads the secret, and makes it where there is none.
+func loadJournalSecret(dir string) (secret []byte, err error) {
+	v, err := vault.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	kept, err := v.Get(vault.Host, journalSecret)
+	if errors.Is(err, vault.ErrNotFound) {
+		secret = make([]byte, 32)
+		rand.Read(secret)
+		return secret, v.Set(vault.Host, journalSecret, secret)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer kept.Wipe()
+	kept.Use(func(b []byte) { secret = append(secret, b...) })
+	return secret, nil
+}
+
+// A resumable is what is kept of a RunRequest with the journal of its run.
+type resumable struct {
+	Start          uint64                 `json:"start"` // of the guest's clock
+	Mode           string                 `json:"mode,omitempty"`
+	Scope          json.RawMessage        `json:"scope,omitempty"`
+	Narrow         bool                   `json:"narrow,omitempty"`
+	State          json.RawMessage        `json:"state,omitempty"`
+	ResetState     bool                   `json:"reset_state,omitempty"`
+	NoPersist      bool                   `json:"no_persist,omitempty"`
+	Lower          map[string]int64       `json:"lower,omitempty"`
+	StateFrom      map[string]store.RunID `json:"state_from,omitempty"`
+	AutomationMode string                 `json:"automation_mode,omitempty"`
+}
+
+func resumableOf(q RunRequest) resumable {
+	return resumable{q.fixed.Start, q.Mode, q.Scope, q.Narrow, q.State, q.ResetState, q.NoPersist, q.Lower, q.StateFrom, q.AutomationMode}
+}
+
+// request is the RunRequest again, with what the row of the run has of it.
+func (r resumable) request(s *run.Suspended) RunRequest {
+	return RunRequest{
+		Connection: s.Run.ConnectionID, Existing: true, Mode: r.Mode, Scope: r.Scope, Narrow: r.Narrow, State: r.State, ResetState: r.ResetState,
+		NoPersist: r.NoPersist, Lower: r.Lower, StateFrom: r.StateFrom, AutomationMode: r.AutomationMode,
+		Trigger: s.Run.TriggerKind, Attempt: s.Run.Attempt, RetryOf: s.Run.RetryOf, Request: s.Run.Request,
+		fixed: &abi.Fixed{Start: r.Start, Told: true}, resume: s,
+	}
+}
+
+// journal has a run that may wait keep what its guest is answered, and gives it the clock, the
+// random numbers and the handles that it has again when it is resumed. Nil is a run that ends
+// with its host without being told why: nobody expects it to outlive that.
+func (st *starter) journal(q *RunRequest, id store.RunID) *run.History {
+	h := &run.History{MaxBytes: st.Options.Journal.Bytes, MaxEntries: st.Options.Journal.Entries, Resume: q.resume}
+	switch h.Awake = st.Options.Journal.Awake; {
+	case h.Awake == 0:
+		h.Awake = DefaultAwake
+	case h.Awake < 0:
+		h.Awake = 0
+	}
+	if h.Bound = st.hostBound(q); h.Bound != "" {
+		return h
+	}
+	key, err := st.journals.of(st.DataDir, id, "journal")
+	var seed []byte
+	if err == nil {
+		seed, err = st.journals.of(st.DataDir, id, "guest")
+	}
+	if err != nil {
+		st.Options.Log.Error("journal_without_key", "run", id, "error", err)
+		h.Bound = "the vault, which has the key of journals, cannot be opened"
+		return h
+	}
+	if q.fixed == nil {
+		q.fixed = &abi.Fixed{Start: uint64(time.Now().UnixMilli()), Told: true} // #nosec G115 -- after 1970
+	}
+	q.fixed.Seed, h.Key = [32]byte(seed), key
+	if h.Request, err = json.Marshal(resumableOf(*q)); err != nil {
+		h.Bound = "what it was started with cannot be kept"
+	}
+	return h
+}
+
+// hostBound is why a run does not outlive its host, "" where it may.
+func (st *starter) hostBound(q *RunRequest) string {
+	m := q.Connector.Manifest
+	_, browser := m.Bindings[abi.BindingBrowser]
+	_, files := m.Bindings[abi.BindingFilesystem]
+	switch {
+	case st.DataDir == "":
+		return "its store is in memory"
+	case q.Record != nil || q.Replay != nil:
+		return "it is recorded or replayed"
+	case !q.serviced:
+		return "it was given what only this run has, or by a command that ends with it"
+	case browser:
+		return "it may hold a browser"
+	case files:
+		return "it was lent a directory"
+	case len(m.HumanKinds) == 0:
+		return "its manifest does not say that it asks"
+	}
+	return ""
+}

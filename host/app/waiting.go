@@ -1,0 +1,294 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/controller"
+	"github.com/sluicehost/sluice/host/interaction"
+	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/store"
+)
+
+// sleepers are the runs that wait for their owner and that nobody performs: their host was
+// stopped or killed, or they have waited for long. Each has its question on the desk and costs
+// nothing else. An answer, a request to cancel or the end of its time has it resumed from its
+// journal.
+type sleepers struct {
+	runs *runs
+	ctx  context.Context // ends with the service
+	stop context.CancelFunc
+	wait sync.WaitGroup
+
+	mu     sync.Mutex // guards what follows
+	closed bool
+	all    map[store.RunID]*sleeper
+	tries  map[store.RunID]int // resumptions that came to nothing, of runs that did not go on since
+}
+
+// A sleeper is one of them.
+type sleeper struct {
+	lease  store.Lease
+	cancel chan run.CancelRequest // capacity 1
+}
+
+func newSleepers(rs *runs) *sleepers {
+	ctx, stop := context.WithCancel(context.Background())
+	return &sleepers{runs: rs, ctx: ctx, stop: stop, all: map[store.RunID]*sleeper{}, tries: map[store.RunID]int{}}
+}
+
+// take has the question of a run asked by this process, unless it is already. It does not wait.
+func (ss *sleepers) take(l store.Lease) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if ss.closed || ss.all[l.RunID] != nil {
+		return
+	}
+	s := &sleeper{lease: l, cancel: make(chan run.CancelRequest, 1)}
+	ss.all[l.RunID] = s
+	ss.wait.Go(func() { ss.sleep(s) })
+}
+
+// put takes a run that was put down by this process. failed says that it had not gone on.
+func (ss *sleepers) put(id store.RunID, failed bool) {
+	ss.mu.Lock()
+	if ss.tries[id]++; !failed {
+		delete(ss.tries, id)
+	}
+	closed := ss.closed
+	ss.mu.Unlock()
+	if closed {
+		return
+	}
+	leases, err := ss.runs.Store.Leases(ss.ctx)
+	for _, l := range leases {
+		if l.RunID == id {
+			ss.take(l)
+		}
+	}
+	if err != nil && ss.ctx.Err() == nil { // it is found by the next look for runs that nobody performs
+		ss.runs.Options.Log.Error("sleeping_run_not_found", "run", id, "error", err)
+	}
+}
+
+// has reports whether a run sleeps here.
+func (ss *sleepers) has(id store.RunID) bool {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return ss.all[id] != nil
+}
+
+// cancel wakes a run to cancel it, and reports whether it sleeps here.
+func (ss *sleepers) cancel(id store.RunID, c run.CancelRequest) bool {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	s := ss.all[id]
+	if s == nil {
+		return false
+	}
+	select {
+	case s.cancel <- c:
+	default: // one is waiting already
+	}
+	return true
+}
+
+// cancelOf is cancel for whatever run of a connection sleeps here.
+func (ss *sleepers) cancelOf(connection store.ConnectionID, c run.CancelRequest) {
+	ss.mu.Lock()
+	var of store.RunID
+	for id, s := range ss.all {
+		if s.lease.ConnectionID == connection {
+			of = id
+		}
+	}
+	ss.mu.Unlock()
+	if of != "" {
+		ss.cancel(of, c)
+	}
+}
+
+// close leaves all as they are.
+func (ss *sleepers) close() {
+	ss.mu.Lock()
+	ss.closed = true
+	ss.mu.Unlock()
+	ss.stop()
+	ss.wait.Wait()
+}
+
+func (ss *sleepers) woken(id store.RunID) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	delete(ss.all, id)
+}
+
+func (ss *sleepers) failures(id store.RunID) int {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return ss.tries[id]
+}
+
+// Of a run that cannot be resumed.
+const (
+	mostTries  = 3               // before it is ended
+	againAfter = 2 * time.Second // the first, twice as long the next
+)
+
+// sleep is the goroutine of a sleeper.
+func (ss *sleepers) sleep(s *sleeper) {
+	defer ss.woken(s.lease.RunID)
+	sus, err := ss.suspension(s.lease)
+	if err != nil {
+		ss.end(s, "The run cannot be resumed: "+err.Error()+".")
+		return
+	}
+	if n := ss.failures(s.lease.RunID); n >= mostTries {
+		ss.end(s, fmt.Sprintf("The run could not be resumed %d times.", n))
+		return
+	} else if n > 0 && !ss.rest(againAfter<<(n-1)) {
+		return
+	}
+	call := ss.awaken(s, sus)
+	if ss.ctx.Err() != nil {
+		return
+	}
+	sus.Cause = call.cause
+	if err := ss.resume(sus, call); err != nil && ss.ctx.Err() == nil {
+		ss.runs.desk.Settled(s.lease.RunID, sus.Open.ID, run.ErrTooLate)
+		ss.end(s, "The run cannot be resumed: "+err.Error())
+	}
+}
+
+// suspension is what is known of a run; what may pass is tried again.
+func (ss *sleepers) suspension(l store.Lease) (*run.Suspended, error) {
+	key, err := ss.runs.starter.journals.of(ss.runs.DataDir, l.RunID, "journal")
+	if err != nil {
+		return nil, err
+	}
+	return run.Suspension(ss.ctx, ss.runs.Store, l, key)
+}
+
+// A call wakes a run.
+type call struct {
+	cause  string
+	answer *host.Answer       // nil for none
+	cancel *run.CancelRequest // nil for none
+}
+
+// awaken asks the question, and returns when there is a reason to go on.
+func (ss *sleepers) awaken(s *sleeper, sus *run.Suspended) call {
+	ctx, stop := context.WithCancel(ss.ctx)
+	defer stop()
+	if at := sus.Open.ExpiresAt; at != nil {
+		ctx, stop = context.WithDeadline(ctx, *at)
+		defer stop()
+		sus.Question.Timeout = time.Until(*at)
+	}
+	type asked struct {
+		answer host.Answer
+		err    error
+	}
+	answers := make(chan asked, 1)
+	go func() {
+		a, err := ss.runs.desk.Ask(ctx, sus.Question)
+		answers <- asked{a, err}
+	}()
+	select {
+	case a := <-answers:
+		if a.err != nil { // the time is over, or this process ends
+			return call{cause: "timeout"}
+		}
+		return call{cause: "answered", answer: &a.answer}
+	case c := <-s.cancel:
+		stop()
+		<-answers
+		return call{cause: "cancelled", cancel: &c}
+	}
+}
+
+// resume starts the run from its journal. Where this host has no place for it, it waits for one.
+func (ss *sleepers) resume(sus *run.Suspended, why call) error {
+	for wait := againAfter; ; wait = min(2*wait, 30*time.Second) {
+		err := ss.runs.resume(ss.ctx, sus, why)
+		var full *run.Refusal
+		if !errors.As(err, &full) || full.Code != "rate_limited" && full.Code != "store_no_space" || !ss.rest(wait) {
+			return err
+		}
+	}
+}
+
+// rest waits, and reports whether this process goes on.
+func (ss *sleepers) rest(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ss.ctx.Done():
+		return false
+	}
+}
+
+// end ends a run that cannot be resumed.
+func (ss *sleepers) end(s *sleeper, why string) {
+	ss.runs.desk.Forget(s.lease.RunID)
+	if ss.ctx.Err() != nil {
+		return
+	}
+	if err := run.EndSuspended(ss.ctx, ss.runs.Store, s.lease, ss.runs.ID, why); err != nil {
+		ss.runs.Options.Log.Error("sleeping_run_not_ended", "run", s.lease.RunID, "error", err)
+	}
+}
+
+// A heardOwner has heard the answer to the question with which a run is resumed.
+type heardOwner struct {
+	*interaction.Desk
+	answer *host.Answer
+}
+
+// Ask implements run.Owner.
+func (o *heardOwner) Ask(ctx context.Context, q run.Question) (host.Answer, error) {
+	if a := o.answer; a != nil && a.InteractionID == q.InteractionID {
+		o.answer = nil
+		return *a, nil
+	}
+	return o.Desk.Ask(ctx, q)
+}
+
+// resume has the controller perform a run again, from its journal.
+func (rs *runs) resume(ctx context.Context, sus *run.Suspended, why call) error {
+	var kept resumable
+	if err := json.Unmarshal(sus.Request, &kept); err != nil {
+		return fmt.Errorf("read the request of the run: %w", err)
+	}
+	rec, err := rs.controller.StartFor(ctx, sus.Run.Request.By, func(ctx context.Context, slots run.Slots) (controller.Job, error) {
+		q := kept.request(sus)
+		conn, err := rs.Store.Connection(ctx, q.Connection)
+		if err != nil {
+			return controller.Job{}, err
+		}
+		if q.Connector, err = rs.workflows.modules.LoadFor(ctx, conn); err != nil {
+			return controller.Job{}, err
+		}
+		if q.Connector.Connector.Digest != sus.Run.Digest {
+			return controller.Job{}, errors.New("another version of its connector is installed")
+		}
+		q.Owner, q.Slots, q.Spans, q.store, q.serviced = &heardOwner{rs.desk, why.answer}, slots, rs.spans, rs.commitTo, true
+		p, err := rs.starter.prepare(ctx, q)
+		if err != nil {
+			return controller.Job{}, err
+		}
+		w := workflow{connection: q.Connection}
+		return controller.Job{Run: p.run, Abandon: p.abandon, Ended: func(r *run.Result) { rs.ended(p, w, r) }}, nil
+	})
+	if err == nil && why.cancel != nil {
+		_, err = rs.controller.Cancel(ctx, rec.ID, *why.cancel)
+	}
+	return err
+}

@@ -1,0 +1,201 @@
+package run
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// A piece of a history is sealed with the key of its run: the tag of the piece before it,
+// then entries.
+//
+//	call    u8 1  u16 call  hash of the request
+//	result  u8 2  u16 errno  u32 len  bytes        of a call that was handled beside the loop
+//	reply   u8 3  u16 errno  u64 ms since 1970  hash of the reply
+//	answer  u8 4  u32 len  JSON                   how a question ended
+//	mark    u8 5  u32 len  JSON                   a question is open; the last of its piece
+//
+// Numbers are little-endian; a hash is the first 16 bytes of SHA-256.
+const (
+	entryCall = 1 + iota
+	entryResult
+	entryReply
+	entryAnswer
+	entryMark
+)
+
+const (
+	pieceBytes16 = 16 // of a hash, and of a tag
+	pieceEntries = 192 << 10
+)
+
+// errHistory: a history was changed, cut or is of another run.
+var errHistory = errors.New("the journal of the run is damaged")
+
+// errShort: an entry goes on in the next piece.
+var errShort = fmt.Errorf("%w: it ends in an entry", errHistory)
+
+type hash16 [pieceBytes16]byte
+
+func hashOf(b []byte) hash16 {
+	sum := sha256.Sum256(b)
+	return hash16(sum[:pieceBytes16])
+}
+
+// An entry is one fact of a history.
+type entry struct {
+	kind byte
+	code uint16 // call or errno
+	at   uint64
+	hash hash16
+	data []byte
+}
+
+func (e entry) append(b []byte) []byte {
+	le := binary.LittleEndian
+	b = append(b, e.kind)
+	if e.kind <= entryReply {
+		b = le.AppendUint16(b, e.code)
+	}
+	switch e.kind {
+	case entryCall:
+		return append(b, e.hash[:]...)
+	case entryReply:
+		return append(le.AppendUint64(b, e.at), e.hash[:]...)
+	}
+	return append(le.AppendUint32(b, uint32(len(e.data))), e.data...)
+}
+
+// parseEntry reads the first entry of b. Its data is a part of b.
+func parseEntry(b []byte) (e entry, rest []byte, err error) {
+	le, want := binary.LittleEndian, map[byte]int{entryCall: 3 + pieceBytes16, entryResult: 7, entryReply: 11 + pieceBytes16, entryAnswer: 5, entryMark: 5}
+	switch {
+	case len(b) > 0 && want[b[0]] == 0:
+		return e, nil, errHistory
+	case len(b) == 0 || len(b) < want[b[0]]:
+		return e, nil, errShort
+	}
+	e.kind, rest = b[0], b[want[b[0]]:]
+	if e.kind <= entryReply {
+		e.code = le.Uint16(b[1:])
+	}
+	switch e.kind {
+	case entryCall:
+		copy(e.hash[:], b[3:])
+		return e, rest, nil
+	case entryReply:
+		e.at = le.Uint64(b[3:])
+		copy(e.hash[:], b[11:])
+		return e, rest, nil
+	}
+	n := le.Uint32(b[want[e.kind]-4:])
+	if uint64(n) > uint64(len(rest)) {
+		return e, nil, errShort
+	}
+	e.data = rest[:n:n]
+	return e, rest[n:], nil
+}
+
+// A sealer seals and opens the pieces of one run's history.
+type sealer struct {
+	aead cipher.AEAD
+	id   store.RunID
+}
+
+func newSealer(key []byte, id store.RunID) (*sealer, error) {
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, fmt.Errorf("key of the journal: %w", err)
+	}
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+	return &sealer{aead, id}, err
+}
+
+// place binds a piece to its run and its number.
+func (s *sealer) place(n uint64) []byte {
+	return binary.BigEndian.AppendUint64([]byte("sluice journal 1 "+string(s.id)+" "), n)
+}
+
+// seal returns the nth piece, behind one with the tag before.
+func (s *sealer) seal(n uint64, before hash16, entries []byte) []byte {
+	return s.aead.Seal(nil, nil, append(before[:], entries...), s.place(n)) // #nosec G407 -- it makes the nonce itself
+}
+
+// open returns the tag of the piece before, and the entries.
+func (s *sealer) open(n uint64, piece []byte) (before hash16, entries []byte, err error) {
+	plain, err := s.aead.Open(nil, nil, piece, s.place(n))
+	if err != nil || len(plain) < pieceBytes16 {
+		return before, nil, errHistory
+	}
+	return hash16(plain), plain[pieceBytes16:], nil
+}
+
+// tagOf is the end of a sealed piece, which no other has.
+func tagOf(piece []byte) hash16 { return hash16(piece[len(piece)-pieceBytes16:]) }
+
+// A player reads a history that a store has, piece by piece.
+type player struct {
+	*sealer
+	load    func(ctx context.Context, n uint64) ([]byte, error)
+	pieces  uint64
+	next    uint64 // piece
+	last    hash16 // tag of the piece before it
+	entries []byte // left of it
+}
+
+// parse reads pieces until there is a whole entry; of kind 0 at the end.
+func (p *player) parse(ctx context.Context) (e entry, rest []byte, err error) {
+	for {
+		e, rest, err = parseEntry(p.entries)
+		if err == nil || !errors.Is(err, errShort) {
+			return e, rest, err
+		}
+		if p.next == p.pieces {
+			if len(p.entries) == 0 {
+				err = nil
+			}
+			return entry{}, nil, err
+		}
+		if err := p.read(ctx); err != nil {
+			return entry{}, nil, err
+		}
+	}
+}
+
+// read reads the next piece.
+func (p *player) read(ctx context.Context) error {
+	piece, err := p.load(ctx, p.next)
+	if err != nil {
+		return fmt.Errorf("read piece %d of the journal: %w", p.next, err)
+	}
+	before, entries, err := p.open(p.next, piece)
+	if err == nil && before != p.last {
+		err = errHistory
+	}
+	if err != nil {
+		return err
+	}
+	p.next, p.last, p.entries = p.next+1, tagOf(piece), append(p.entries, entries...)
+	return nil
+}
+
+// peek is the next entry, of kind 0 at the end.
+func (p *player) peek(ctx context.Context) (entry, error) {
+	e, _, err := p.parse(ctx)
+	return e, err
+}
+
+// take is peek, and goes on.
+func (p *player) take(ctx context.Context) (entry, error) {
+	e, rest, err := p.parse(ctx)
+	if err == nil {
+		p.entries = rest
+	}
+	return e, err
+}

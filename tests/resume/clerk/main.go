@@ -1,0 +1,106 @@
+// Clerk is a guest that does what a careful connector does: it logs in, keeps its session in a
+// cookie, asks twice, and collects before, between and after. Its records hold the time and
+// random numbers, which differ when anything is done differently.
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	guest "github.com/sluicehost/sluice/guest-sdk"
+	"github.com/sluicehost/sluice/guest-sdk/guesthttp"
+)
+
+type settings struct {
+	Server string `json:"server"`
+	Pages  int    `json:"pages"` // only these, and no question; 0 for all
+}
+
+type item struct {
+	ID    string `json:"id"`
+	Text  string `json:"text"`
+	Nonce string `json:"nonce"`
+	At    string `json:"at"`
+}
+
+func main() { guest.Main(guest.Connector{Collect: collect}) }
+
+type clerk struct {
+	run  *guest.Run
+	http *http.Client
+	settings
+}
+
+func collect(ctx context.Context, run *guest.Run) error {
+	c := &clerk{run: run, http: guesthttp.Client(run)}
+	if err := run.Config(&c.settings); err != nil {
+		return err
+	}
+	if err := c.ask("login", ""); err != nil {
+		return err
+	}
+	if c.Pages > 0 {
+		return c.pages("a", c.Pages)
+	}
+	if err := c.pages("a", 3); err != nil {
+		return err
+	}
+	time.Sleep(3 * time.Millisecond)
+	a, err := run.Clarify(ctx, "Which season?", guest.Form(guest.Field{Name: "answer"}))
+	if err != nil {
+		return err
+	}
+	if err := c.ask("season", a.Text("answer")); err != nil {
+		return err
+	}
+	if err := c.pages("b", 2); err != nil {
+		return err
+	}
+	code, err := run.OTP(ctx, "Code?", guest.Timeout(time.Hour))
+	if err != nil {
+		return err
+	}
+	if err := c.ask("code", code); err != nil {
+		return err
+	}
+	return c.pages("c", 2)
+}
+
+// pages collects n pages and keeps a cursor.
+func (c *clerk) pages(name string, n int) error {
+	for i := range n {
+		if err := c.ask(fmt.Sprintf("%s/%d", name, i), ""); err != nil {
+			return err
+		}
+	}
+	return c.run.Checkpoint("items", map[string]string{"behind": name})
+}
+
+// ask fetches a path, each with a new number, and emits what it got. The server is told word.
+func (c *clerk) ask(path, word string) error {
+	var nonce [8]byte
+	if _, err := rand.Read(nonce[:]); err != nil {
+		return err
+	}
+	id := hex.EncodeToString(nonce[:])
+	q, err := http.NewRequest(http.MethodGet, c.Server+"/"+path+"?nonce="+id, nil)
+	if err != nil {
+		return err
+	}
+	q.Header.Set("X-Word", word)
+	r, err := c.http.Do(q)
+	if err != nil {
+		return err
+	}
+	defer r.Body.Close()
+	body, err := io.ReadAll(r.Body)
+	if err != nil || r.StatusCode != http.StatusOK {
+		return guest.Fail("refused", false, guest.NotRetriable, "%s: %d %s %w", path, r.StatusCode, body, err)
+	}
+	return c.run.Emit("items", path, item{path, string(body), id, time.Now().UTC().Format(time.RFC3339Nano)})
+}

@@ -1,0 +1,261 @@
+// Package resume kills and stops hosts whose runs wait for their owner, or are being resumed, and
+// looks from outside: at the server that the connectors talk to, at what is stored, and at every
+// byte on the disk.
+package resume
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sluicehost/sluice/host/app"
+	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/tests/campaign"
+	"github.com/sluicehost/sluice/tests/postgres"
+)
+
+// What is nowhere on the disk.
+const (
+	plantedCookie = "zebra-cookie-41f7a0"
+	plantedCode   = "quagga-code-77b1e2"
+	plantedBody   = "okapi-body-90c3d5" // in an answer that the guest keeps to itself
+)
+
+// A witness is the server that connectors talk to: it counts.
+type witness struct {
+	*httptest.Server
+	mu   sync.Mutex
+	seen map[string][]string // nonces by run and path
+	n    int
+}
+
+func newWitness(t *testing.T) *witness {
+	w := &witness{seen: map[string][]string{}}
+	w.Server = httptest.NewServer(w)
+	t.Cleanup(w.Close)
+	return w
+}
+
+func (w *witness) ServeHTTP(out http.ResponseWriter, r *http.Request) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.seen[r.URL.Path] = append(w.seen[r.URL.Path], r.URL.Query().Get("nonce"))
+	w.n++
+	c, err := r.Cookie("sid")
+	switch last := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]; {
+	case last == "login":
+		http.SetCookie(out, &http.Cookie{Name: "sid", Value: plantedCookie, Path: "/", MaxAge: 3600})
+	case err != nil || c.Value != plantedCookie:
+		http.Error(out, "no session", http.StatusForbidden)
+		return
+	case last == "code" && r.Header.Get("X-Word") != plantedCode:
+		http.Error(out, "wrong code", http.StatusForbidden)
+		return
+	}
+	out.Header().Set("X-Private", plantedBody)
+	fmt.Fprintf(out, "answer %d", w.n)
+}
+
+// check compares what a run stored with what was asked of the server: everything once.
+func (w *witness) check(t *testing.T, st store.Store, connection string, paths []string) {
+	t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	page, err := st.Records(t.Context(), store.RecordQuery{Connection: store.ConnectionID(connection), Stream: "items", Limit: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(page.Records) != len(paths) {
+		t.Errorf("%s: %d records, want %d", connection, len(page.Records), len(paths))
+	}
+	for _, r := range page.Records {
+		var item struct{ ID, Nonce string }
+		if err := json.Unmarshal(r.Data, &item); err != nil {
+			t.Fatal(err)
+		}
+		if seen := w.seen["/"+connection+"/"+item.ID]; len(seen) != 1 || seen[0] != item.Nonce {
+			t.Errorf("%s: %s is stored with %s, and was asked for with %v", connection, item.ID, item.Nonce, seen)
+		}
+	}
+}
+
+var paths = map[string][]string{
+	"clerk":  {"login", "a/0", "a/1", "a/2", "season", "b/0", "b/1", "code", "c/0", "c/1"},
+	"teller": {"login", "a/0", "season", "b/0", "code", "c/0"},
+}
+
+// TestKill kills and stops a host while runs wait, while they are being resumed, and just after:
+// a run that waited goes on where it was, nothing is asked of its owner or of a server twice,
+// and no secret is on the disk.
+func TestKill(t *testing.T) {
+	stores := map[string]func(t *testing.T, dir string) string{
+		"badger":   func(_ *testing.T, dir string) string { return "badger:" + dir },
+		"postgres": func(t *testing.T, dir string) string { return withData(postgres.New(t), dir) },
+	}
+	for kind, open := range stores {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			c := campaign.New(t, "kill -9, a waiting run on "+kind)
+			dir := filepath.Join(t.TempDir(), "data")
+			v := &victim{t: t, c: c, dir: dir, url: open(t, dir), witness: newWitness(t)}
+			for round := range c.Length(1, 1) {
+				for name := range paths {
+					v.round(name, fmt.Sprintf("%s%d", name, round))
+				}
+			}
+			v.end()
+		})
+	}
+}
+
+func withData(url, dir string) string {
+	if strings.Contains(url, "?") {
+		return url + "&durability=weak&data=" + dir
+	}
+	return url + "?durability=weak&data=" + dir
+}
+
+// A victim is a host that is killed.
+type victim struct {
+	t       *testing.T
+	c       *campaign.Campaign
+	dir     string
+	url     string
+	witness *witness
+	done    []func(store.Store) // checks of what is stored
+}
+
+// next ends a host, one way or another, and begins the next.
+func (v *victim) next(p *process) *process {
+	if v.c.IntN(3) == 0 {
+		p.stop()
+	} else {
+		p.kill()
+	}
+	v.c.Cycle()
+	v.search()
+	return begin(v.t, v.url)
+}
+
+// round is one run, whose host ends at every question, and in between.
+func (v *victim) round(name, connection string) {
+	t := v.t
+	p := begin(t, v.url)
+	p.must(command{Install: connector(t, name)})
+	config, _ := json.Marshal(map[string]string{"server": v.witness.URL + "/" + connection})
+	p.must(command{Connect: connection, Config: string(config), Host: v.witness.URL})
+	id := p.must(command{Start: connection}).Run.ID
+	first := p.must(command{Await: id})
+	v.outlives(first)
+	p = v.next(p)
+	again := p.must(command{Await: id})
+	if again.Open == nil || again.Open.Interrupt != first.Open.Interrupt || !again.Open.OpenedAt.Equal(first.Open.OpenedAt) {
+		v.c.Lost(1, "question %+v became %+v", first.Open, again.Open)
+		return
+	}
+	p.must(command{Answer: id, Value: json.RawMessage(`{"answer": "autumn"}`)})
+	second := p.must(command{Await: id, Not: first.Open.Interrupt})
+	v.outlives(second)
+	p = v.next(p)
+	p = v.hurry(p, id)
+	last := p.must(command{Await: id, Not: second.Open.Interrupt})
+	v.c.Checked(2)
+	switch reason := reasonOf(last.Run); {
+	case last.Run.Status == "succeeded":
+		v.done = append(v.done, func(st store.Store) { v.witness.check(t, st, connection, paths[name]) })
+	case reason != "controller_restarted": // it had gone on when its host was killed
+		v.c.Torn("%s ended %s: %s", connection, last.Run.Status, last.Run.Result)
+	}
+	if n := last.Events["interrupt.requested"]; n != 2 {
+		v.c.Torn("%s asked %d times", connection, n)
+	}
+	p.stop()
+}
+
+func (v *victim) outlives(st state) {
+	v.t.Helper()
+	if st.Open == nil {
+		v.t.Fatalf("no question: %s %s", st.Run.Status, st.Run.Result)
+	}
+	if st.Open.Journal == 0 || st.Open.HostBound != "" {
+		v.t.Fatalf("the question ends with its host: %+v", st.Open)
+	}
+}
+
+// hurry answers the second question and kills the host meanwhile, until it was answered.
+func (v *victim) hurry(p *process, id store.RunID) *process {
+	for try := 0; ; try++ {
+		if try < 2 {
+			p.send(command{Answer: id, Value: json.RawMessage(`{"code": "` + plantedCode + `"}`)})
+			<-time.After(time.Duration(v.c.IntN(400)) * time.Millisecond)
+			p.kill()
+			v.c.Cycle()
+			p = begin(v.t, v.url)
+			continue
+		}
+		st := p.do(command{Answer: id, Value: json.RawMessage(`{"code": "` + plantedCode + `"}`)})
+		if st.Err == "" || strings.Contains(st.Err, "nothing is asked") {
+			return p
+		}
+		v.t.Fatalf("the answer is not taken: %s", st.Err)
+	}
+}
+
+func reasonOf(r store.Run) string {
+	var result struct {
+		Reason string `json:"terminal_reason"`
+	}
+	_ = json.Unmarshal(r.Result, &result) // none of a run that is not over
+	return result.Reason
+}
+
+// search looks for secrets in every file of the data directory.
+func (v *victim) search() {
+	err := filepath.WalkDir(v.dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() || strings.Contains(path, "cache") {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for _, secret := range []string{plantedCookie, plantedCode, plantedBody} {
+			if bytes.Contains(b, []byte(secret)) {
+				v.c.Torn("%s has %s", path, secret)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		v.t.Fatal(err)
+	}
+}
+
+// end looks at everything that is stored.
+func (v *victim) end() {
+	v.search()
+	h, err := app.Open(v.t.Context(), app.Options{Store: v.url, NoSandbox: true})
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	defer h.Close()
+	if err := h.Store.Verify(v.t.Context()); err != nil {
+		v.t.Error(err)
+	}
+	for _, check := range v.done {
+		check(h.Store)
+		v.c.Checked(1)
+	}
+	if len(v.done) == 0 {
+		v.t.Error("no run came to its end")
+	}
+}

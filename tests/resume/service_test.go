@@ -1,0 +1,276 @@
+package resume
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/app"
+	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/tests/build"
+)
+
+// servesIn makes this binary a service over a store, until its input ends or it is killed.
+const servesIn = "SLUICE_TEST_RESUMES_IN"
+
+// TestMain is also the worker and the service.
+func TestMain(m *testing.M) {
+	if code, worker := app.Worker(os.Args[1:]); worker {
+		os.Exit(code)
+	}
+	if url := os.Getenv(servesIn); url != "" {
+		if err := serve(url); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// A command is a line of the service's input; each is answered by one line.
+type command struct {
+	Install string // a module's file
+	Connect string // a connection, of the module that was installed last
+	Config  string
+	Host    string // that it is approved
+
+	Start  string          // a run of a connection
+	Await  store.RunID     // its question, another than Not, or its end
+	Not    string          // an interrupt
+	Answer store.RunID     // its question
+	Value  json.RawMessage // object of fields
+	Cancel store.RunID
+}
+
+// A state is what a command came to.
+type state struct {
+	Err    string
+	Run    store.Run
+	Open   *store.Interaction
+	Events map[string]int
+}
+
+func options(url string) app.Options {
+	return app.Options{Store: url, CacheDir: os.Getenv("SLUICE_CACHE"), Prespawn: -1}
+}
+
+// A service is what serve works on.
+type service struct {
+	*app.Service
+	host *app.Host
+	last store.Connector
+}
+
+func serve(url string) error {
+	ctx := host.As(context.Background(), host.Principal{ID: "owner", Transport: "ui"})
+	h, err := app.Open(ctx, options(url))
+	if err != nil {
+		return err
+	}
+	s, err := h.Service(ctx, app.ServiceOptions{Grace: time.Millisecond})
+	if err != nil {
+		return err
+	}
+	x := &service{Service: s, host: h}
+	in, out := json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout)
+	for {
+		var c command
+		if err := in.Decode(&c); errors.Is(err, io.EOF) {
+			s.Close(ctx)
+			return h.Close()
+		} else if err != nil {
+			return err
+		}
+		st, err := x.do(ctx, c)
+		if err != nil {
+			st.Err = err.Error()
+		}
+		if err := out.Encode(st); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *service) do(ctx context.Context, c command) (st state, err error) {
+	switch {
+	case c.Install != "":
+		return st, s.install(ctx, c.Install)
+	case c.Connect != "":
+		now := time.Now()
+		return st, s.host.Store.PutConnection(ctx, store.Connection{ID: store.ConnectionID(c.Connect), ConnectorID: s.last.ID, Enabled: true,
+			Settings: json.RawMessage(c.Config), Digest: s.last.Digest, Manifest: s.last.Manifest, Approved: store.Approved{Hosts: []string{c.Host}},
+			CreatedAt: now, UpdatedAt: now})
+	case c.Start != "":
+		st.Run, err = s.StartRun(ctx, host.StartRun{WorkflowID: c.Start})
+		return st, err
+	case c.Answer != "":
+		open, err := s.host.Store.Pending(ctx, c.Answer)
+		if err != nil || len(open) == 0 {
+			return st, fmt.Errorf("nothing is asked: %w", err)
+		}
+		a := host.Answer{RunID: c.Answer, InteractionID: open[0].ID, Status: "success", Data: map[string]json.RawMessage{}}
+		if err := json.Unmarshal(c.Value, &a.Data); err != nil {
+			return st, err
+		}
+		return st, s.Answer(ctx, a)
+	case c.Cancel != "":
+		_, err := s.CancelRun(ctx, c.Cancel, "")
+		return st, err
+	}
+	return s.await(ctx, c.Await, c.Not)
+}
+
+func (s *service) install(ctx context.Context, path string) error {
+	wasm, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(s.host.DataDir, "modules")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	path = filepath.Join(dir, fmt.Sprintf("%x.wasm", sha256.Sum256(wasm)))
+	if err := os.WriteFile(path, wasm, 0o600); err != nil {
+		return err
+	}
+	l, err := s.host.Load(ctx, path, "")
+	if err != nil {
+		return err
+	}
+	s.last = l.Connector
+	return s.host.Store.PutConnector(ctx, l.Connector)
+}
+
+// await waits until a run asks, or is over.
+func (s *service) await(ctx context.Context, id store.RunID, not string) (st state, err error) {
+	wake, stop := s.host.Store.Watch(id)
+	defer stop()
+	for {
+		if st.Run, err = s.host.Store.Run(ctx, id); err != nil {
+			return st, err
+		}
+		open, err := s.host.Store.Pending(ctx, id)
+		if err != nil {
+			return st, err
+		}
+		if len(open) > 0 && open[0].Interrupt != not {
+			st.Open = &open[0]
+		}
+		if st.Open != nil || st.Run.Status != "active" {
+			events, err := s.host.Store.Events(ctx, id, 0, 1000)
+			st.Events = map[string]int{}
+			for _, e := range events {
+				st.Events[e.Type]++
+			}
+			return st, err
+		}
+		select {
+		case <-wake:
+		case <-time.After(90 * time.Second):
+			return st, fmt.Errorf("run %s does not move", id)
+		}
+	}
+}
+
+// A process is a service in a process of its own.
+type process struct {
+	t    *testing.T
+	cmd  *exec.Cmd
+	in   io.WriteCloser
+	out  *bufio.Reader
+	errs bytes.Buffer
+}
+
+func begin(t *testing.T, url string) *process {
+	t.Helper()
+	p := &process{t: t, cmd: exec.Command(os.Args[0])}
+	p.cmd.Env = append(os.Environ(), servesIn+"="+url)
+	p.cmd.Stderr = &p.errs
+	in, err := p.cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.in, p.out = in, bufio.NewReader(out)
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.kill)
+	return p
+}
+
+// send sends a command and does not wait.
+func (p *process) send(c command) {
+	p.t.Helper()
+	if err := json.NewEncoder(p.in).Encode(c); err != nil {
+		p.t.Fatalf("%v\n%s", err, p.errs.String())
+	}
+}
+
+// do is what a command came to.
+func (p *process) do(c command) state {
+	p.t.Helper()
+	p.send(c)
+	line, err := p.out.ReadBytes('\n')
+	var st state
+	if err == nil {
+		err = json.Unmarshal(line, &st)
+	}
+	if err != nil {
+		p.t.Fatalf("%+v: %v\n%s", c, err, p.errs.String())
+	}
+	return st
+}
+
+// must is do, which succeeds.
+func (p *process) must(c command) state {
+	p.t.Helper()
+	st := p.do(c)
+	if st.Err != "" {
+		p.t.Fatalf("%+v: %s", c, st.Err)
+	}
+	return st
+}
+
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill() // it may be gone
+	_ = p.cmd.Wait()
+}
+
+// stop has the service end by itself.
+func (p *process) stop() {
+	p.t.Helper()
+	p.in.Close()
+	if err := p.cmd.Wait(); err != nil {
+		p.t.Fatalf("stop: %v\n%s", err, p.errs.String())
+	}
+}
+
+// connector builds a guest of this package.
+func connector(t *testing.T, name string) (file string) {
+	t.Helper()
+	wasm, err := build.Connector("tests/resume/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file = t.TempDir() + "/" + name + ".wasm"
+	if err := os.WriteFile(file, wasm, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
