@@ -59,7 +59,7 @@ func (u *destinationUI) addDestination(c *fiber.Ctx) error {
 	}
 	q := host.NewDestination{Name: f.text("name", 64), URL: f.text("url", maxURL), TakeOver: f.on("takeOver"),
 		DestinationTerms: host.DestinationTerms{Connections: words("connections"), Streams: words("streams"), Mode: f.text("mode", 32),
-			Flatten: f.on("flatten"), Cron: f.text("cron", 256)}}
+			Flatten: f.on("flatten"), Files: f.on("files"), Cron: f.text("cron", 256)}}
 	if q.Name == "" {
 		f.fail("name", "filled in")
 	}

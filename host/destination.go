@@ -42,6 +42,7 @@ type DestinationTerms struct {
 	// StreamModes are modes of single streams, by their name or by CONNECTION/STREAM.
 	StreamModes map[string]string `json:"streamModes,omitempty"`
 	Flatten     bool              `json:"flatten,omitempty"` // members of objects are columns
+	Files       bool              `json:"files,omitempty"`   // the files of records come along
 	// Cron says when it is fed, in UTC; "" is a second or two after each commit.
 	Cron string `json:"cron,omitempty"`
 }

@@ -76,7 +76,7 @@ var rooms = map[string]room{
 	"host/webhook":                     {imports: []string{"abi", "store", "host/timeline"}, owns: []string{"github.com/oklog/ulid/v2"}},
 	"host/destination":                 {imports: []string{"abi", "abi/strictjson", "store", "host"}, owns: []string{"github.com/robfig/cron/v3"}},
 	"host/destination/sqlite":          {imports: []string{"abi", "host/destination"}, owns: []string{"github.com/ncruces/go-sqlite3"}},
-	"host/destination/destinationtest": {imports: []string{"store", "host/destination"}, owns: []string{"github.com/google/go-cmp"}},
+	"host/destination/destinationtest": {imports: []string{"abi", "store", "host/destination"}, owns: []string{"github.com/google/go-cmp"}},
 	"host/cache":                       {imports: []string{"store", "host"}},
 	"host/search":                      {imports: []string{"abi", "abi/strictjson", "store", "host", "host/cache"}, owns: []string{"github.com/ncruces/go-sqlite3", "golang.org/x/text"}},
 	"host/query":                       {imports: []string{"abi", "store", "host", "host/cache", "host/destination", "host/destination/sqlite"}, owns: []string{"github.com/ncruces/go-sqlite3"}},

@@ -102,6 +102,7 @@ With --json: one object.`,
 	fl.StringSliceVar(&q.Streams, "streams", nil, "only these streams, `STREAM,…` or CONNECTION/STREAM")
 	fl.StringArrayVar(&modes, "mode", nil, "which versions tables have, current, current+deleted or history; `MODE` or STREAM=MODE, repeatable")
 	fl.BoolVar(&q.Flatten, "flatten", false, "members of objects become columns, one level deep")
+	fl.BoolVar(&q.Files, "files", false, "bring the files that records hold too")
 	fl.StringVar(&q.Cron, "cron", "", "feed it at these times instead of after each commit, five `FIELDS` in UTC")
 	fl.BoolVar(&q.TakeOver, "take-over", false, "also if another host feeds it")
 	return cmd

@@ -131,7 +131,7 @@ func nameOf(f host.File) string {
 		ext := filepath.Ext(name)
 		name = name[:100-min(len(ext), 20)] + ext[:min(len(ext), 20)]
 	}
-	short := strings.TrimPrefix(f.Digest, "sha256:")[:12]
+	short := strings.TrimPrefix(f.Digest, "sha256:")[:32]
 	if name == "" {
 		if ext, err := mime.ExtensionsByType(f.MediaType); err == nil && len(ext) > 0 {
 			short += ext[0]

@@ -30,6 +30,7 @@ type recordFile struct {
 	buffer  *bufio.Writer
 	sum     hash.Hash
 	records int64
+	files   *exportedFiles // that go beside it; nil for none
 }
 
 // recordFormat refuses what cannot be written, before anything is done.
@@ -110,12 +111,13 @@ func (f *recordFile) write(ctx context.Context, src *client.Client, s export.Sel
 	case ".sqlite":
 		return f.writeSQLite(ctx, src, s)
 	case ".jsonl":
-		if s.Match == nil && !slices.ContainsFunc(s.Streams, func(st export.From) bool { return st.After > 0 }) {
+		if f.files == nil && s.Match == nil && !slices.ContainsFunc(s.Streams, func(st export.From) bool { return st.After > 0 }) {
 			return f.writeLines(ctx, src, s)
 		}
 	}
-	from := src.Exporter()
-	defer from.Close()
+	reader := src.Exporter()
+	defer reader.Close()
+	from := f.files.from(reader, s)
 	if f.format != ".csv" {
 		f.records, err = s.WriteNDJSON(ctx, f.buffer, from)
 		return err

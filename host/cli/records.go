@@ -159,6 +159,7 @@ func recordRow(r store.Record) []string {
 type exportFlags struct {
 	shownFlags
 	to, stream, format, sinceMark string
+	files                         bool
 }
 
 func (c recordCommands) export() *cobra.Command {
@@ -175,7 +176,10 @@ destinations have them. A file that exists is complete: it gets its name at the 
 says there which. --find, --order and --deleted choose records as in sluice records.
 
 --since-mark FILE writes only what changed since the export before, deletions too.
-How far that is stands in FILE, which is replaced when everything else is written.`,
+How far that is stands in FILE, which is replaced when everything else is written.
+
+--files puts the files that records hold into the folder _files beside, each once and
+under its digest, and the path into their fields; FILE.sqlite has a table _files.`,
 		Example: "  sluice export git --to new.jsonl --since-mark git.mark\n  sluice export git --to commits.csv --stream commits\n  sluice export git --to - --find fix | wc -l",
 		Args:    args(1, 1, "one connection"),
 		RunE: func(cmd *cobra.Command, a []string) error {
@@ -187,6 +191,7 @@ How far that is stands in FILE, which is replaced when everything else is writte
 	}
 	cmd.Flags().StringVar(&f.sinceMark, "since-mark", "", "only what changed since the mark in `FILE`, which is moved afterwards")
 	cmd.Flags().StringVar(&f.to, "to", "", "`FILE`.{jsonl,csv,parquet,sqlite} to write, DIR/ for a file each stream, or - for the standard output")
+	cmd.Flags().BoolVar(&f.files, "files", false, "the files that records hold too")
 	cmd.Flags().StringVar(&f.stream, "stream", "", "only the stream `S`")
 	cmd.Flags().StringVar(&f.format, "format", "jsonl", "jsonl, csv or parquet, for DIR/ and -")
 	f.add(cmd)
@@ -204,6 +209,8 @@ func (f *exportFlags) check() error {
 		return usagef("--since-mark exports by version; leave --order out")
 	case (filepath.Ext(f.to) == ".sqlite" || f.as() == ".parquet") && f.order != "version":
 		return usagef("--order %s: tables have no order", abi.Clean(f.order))
+	case f.to == "-" && f.files:
+		return usagef("--files: want --to FILE or --to DIR/, for files go beside it")
 	case f.to == "-" || f.eachStream():
 		return nil
 	}
@@ -304,13 +311,20 @@ func (c recordCommands) exportFile(ctx context.Context, src *client.Client, s ex
 	} else if f, err = createRecords("--to", path); err != nil {
 		return err
 	}
+	if flags.files {
+		if f.files, err = besides(src, path); err != nil {
+			f.abandon()
+			return err
+		}
+	}
 	if err := f.write(ctx, src, s); err != nil {
 		f.abandon()
-		return fmt.Errorf("export %s: %w", s.Connection, err)
+		return fmt.Errorf("export %s: %w", s.Connection, errors.Join(err, f.files.close()))
 	}
-	if err := f.commit(); err != nil {
+	if err := errors.Join(f.commit(), f.files.close()); err != nil {
 		return err
 	}
+	f.files.said(c.command)
 	if c.json && path != "-" {
 		return printJSON(c.out, exported{path, f.records, f.digest()})
 	}

@@ -44,6 +44,15 @@ func wantedOf(s export.Selection, stream store.Stream) destination.Wanted {
 	return w
 }
 
+// wanted is wantedOf for a database, which has files in a table.
+func (f *recordFile) wanted(s export.Selection, stream store.Stream) destination.Wanted {
+	w := wantedOf(s, stream)
+	if f.files != nil {
+		w.Open = f.files.opener(s.Connection)
+	}
+	return w
+}
+
 // writeParquet writes the one selected stream.
 func (f *recordFile) writeParquet(ctx context.Context, src *client.Client, s export.Selection) (err error) {
 	if len(s.Streams) != 1 {
@@ -54,7 +63,7 @@ func (f *recordFile) writeParquet(ctx context.Context, src *client.Client, s exp
 	f.records, err = files.WriteFile(ctx, f.buffer, parquet.Kind.Format, func() destination.Source {
 		from.Close()
 		from = src.Exporter()
-		return selectedStream{from, s, s.Streams[0].After}
+		return selectedStream{f.files.from(from, s), s, s.Streams[0].After}
 	}, wantedOf(s, s.Streams[0].Stream))
 	return err
 }
@@ -69,7 +78,7 @@ func (f *recordFile) writeSQLite(ctx context.Context, src *client.Client, s expo
 	from := src.Exporter()
 	defer from.Close()
 	for _, st := range s.Streams {
-		if err = destination.Bring(ctx, selectedStream{from, s, st.After}, sink, wantedOf(s, st.Stream), nil, func(rows int) { f.records += int64(rows) }); err != nil {
+		if err = destination.Bring(ctx, selectedStream{from, s, st.After}, sink, f.wanted(s, st.Stream), nil, func(rows int) { f.records += int64(rows) }); err != nil {
 			break
 		}
 	}

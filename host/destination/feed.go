@@ -420,13 +420,14 @@ func (f *feed) wanted(ctx context.Context) (out []Wanted, about []Described, err
 		if err != nil {
 			return nil, nil, fmt.Errorf("find the last run of %s: %w", c.ID, err)
 		}
+		open := f.opener(c.ID)
 		for _, s := range streams {
 			id := StreamID{c.ID, s.Stream}
 			if len(terms.Streams) > 0 && !slices.Contains(terms.Streams, string(s.Stream)) && !slices.Contains(terms.Streams, id.String()) {
 				continue
 			}
 			mode := Mode(cmp.Or(terms.StreamModes[id.String()], terms.StreamModes[string(s.Stream)], terms.Mode, string(Current)))
-			out = append(out, Wanted{StreamID: id, Since: c.CreatedAt, Spec: m.Stream(string(s.Stream)), Mode: mode, Flatten: terms.Flatten, Last: s.LastVersion})
+			out = append(out, Wanted{StreamID: id, Since: c.CreatedAt, Spec: m.Stream(string(s.Stream)), Mode: mode, Flatten: terms.Flatten, Last: s.LastVersion, Open: open})
 			d := Described{StreamID: id, Connector: string(c.ConnectorID), Version: m.Version, Records: s.Live, Deleted: s.Tombstones}
 			if len(last) > 0 {
 				d.LastRun = string(last[0].ID)
@@ -440,6 +441,15 @@ func (f *feed) wanted(ctx context.Context) (out []Wanted, about []Described, err
 		}
 	}
 	return out, about, nil
+}
+
+// opener opens contents of a connection; nil where the destination is to have none.
+func (f *feed) opener(c store.ConnectionID) func(context.Context, store.Digest) (Content, error) {
+	kept, err := store.FilesOf(f.o.Store)
+	if !f.definition().Terms.Files || err != nil {
+		return nil
+	}
+	return func(ctx context.Context, d store.Digest) (Content, error) { return kept.OpenFile(ctx, c, d) }
 }
 
 // shown is the destination as far as that is known without looking at the store.

@@ -172,8 +172,12 @@ func (fs *Feeds) add(ctx context.Context, q host.NewDestination) (host.Destinati
 	if err != nil {
 		return none, refused(err)
 	}
+	_, keeps := sink.(FileKeeper)
 	if err := sink.Close(); err != nil {
 		return none, refused(err)
+	}
+	if q.Files && !keeps {
+		return none, host.Invalid("files", "kind", "this kind of destination is told the digests of files; leave files out")
 	}
 	fs.mu.Lock()
 	defer fs.mu.Unlock()

@@ -100,10 +100,11 @@ type Verbatim interface {
 
 // A Batch is what changed in one stream between two marks.
 type Batch struct {
-	ID   StreamID
-	To   Holding  // what the destination has afterwards; of a new table too
-	From *Holding // nil for a table that there is not yet
-	Rows []Row    // each key once, in the order of versions
+	ID    StreamID
+	To    Holding  // what the destination has afterwards; of a new table too
+	From  *Holding // nil for a table that there is not yet
+	Rows  []Row    // each key once, in the order of versions
+	Files []File   // that Rows name, kept already
 }
 
 // A Row is the newest version of a record, or that it was deleted.

@@ -3,6 +3,7 @@ package destination
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
@@ -21,7 +22,10 @@ type Wanted struct {
 	Spec    abi.StreamSpec
 	Mode    Mode
 	Flatten bool
-	Last    uint64 // its newest version
+	// Open opens a content that a record of the connection holds: store.ErrNotFound. nil: files
+	// are not brought along.
+	Open func(ctx context.Context, d store.Digest) (Content, error)
+	Last uint64 // its newest version
 }
 
 // How much one batch has at most, in rows and in bytes of memory. Two are there at a time:
@@ -55,7 +59,8 @@ func Bring(ctx context.Context, src Source, sink Sink, w Wanted, have *Holding, 
 	defer cancel()
 	table := to.Table
 	_, verbatim := sink.(Verbatim)
-	for next := readAhead(ctx, src, w, have, to, verbatim); next != nil; {
+	keeper, files := filer(sink, w)
+	for next := readAhead(ctx, src, w, have, to, verbatim, files); next != nil; {
 		r := <-next
 		if r.err != nil {
 			return fmt.Errorf("read %s: %w", w.StreamID, r.err)
@@ -65,9 +70,13 @@ func Bring(ctx context.Context, src Source, sink Sink, w Wanted, have *Holding, 
 			r.batch.From.Table, r.batch.To.Table = table, table
 		}
 		if kept := r.batch.To; r.more && kept.Mark < w.Last {
-			next = readAhead(ctx, src, w, &kept, kept, verbatim)
+			next = readAhead(ctx, src, w, &kept, kept, verbatim, files)
 		}
-		if err := sink.Apply(ctx, r.batch); err != nil {
+		err := keepFiles(ctx, keeper, r.batch)
+		if err == nil {
+			err = sink.Apply(ctx, r.batch)
+		}
+		if err != nil {
 			cancel()
 			if next != nil {
 				<-next
@@ -80,6 +89,25 @@ func Bring(ctx context.Context, src Source, sink Sink, w Wanted, have *Holding, 
 	return nil
 }
 
+// filer finds the files of a stream for a sink that keeps them; nil where none are wanted.
+func filer(sink Sink, w Wanted) (FileKeeper, *Filer) {
+	fields := w.Spec.FileFields()
+	keeper, ok := sink.(FileKeeper)
+	if !ok || w.Open == nil || len(fields) == 0 {
+		return nil, nil
+	}
+	return keeper, &Filer{Fields: fields, Open: w.Open, Path: keeper.FilePath}
+}
+
+func keepFiles(ctx context.Context, keeper FileKeeper, b *Batch) error {
+	for files := range slices.Chunk(b.Files, FilesAtOnce) {
+		if err := keeper.KeepFiles(ctx, files); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // A reading is a batch that was read. more says that there is another.
 type reading struct {
 	batch *Batch
@@ -88,17 +116,17 @@ type reading struct {
 }
 
 // readAhead reads the next batch of a stream while the sink writes another.
-func readAhead(ctx context.Context, src Source, w Wanted, have *Holding, to Holding, verbatim bool) <-chan reading {
+func readAhead(ctx context.Context, src Source, w Wanted, have *Holding, to Holding, verbatim bool, files *Filer) <-chan reading {
 	next := make(chan reading, 1)
 	go func() {
-		b, more, err := read(ctx, src, w, have, to, verbatim)
+		b, more, err := read(ctx, src, w, have, to, verbatim, files)
 		next <- reading{b, more, err}
 	}()
 	return next
 }
 
 // read makes the next batch of a stream. more says that there is another.
-func read(ctx context.Context, src Source, w Wanted, have *Holding, to Holding, verbatim bool) (b *Batch, more bool, err error) {
+func read(ctx context.Context, src Source, w Wanted, have *Holding, to Holding, verbatim bool, files *Filer) (b *Batch, more bool, err error) {
 	to.Shape = to.Shape.Clone()
 	b = &Batch{ID: w.StreamID, From: have, To: to}
 	for size := 0; len(b.Rows) < batchRows && size < batchBytes; {
@@ -112,6 +140,11 @@ func read(ctx context.Context, src Source, w Wanted, have *Holding, to Holding, 
 			case verbatim:
 				row.Data = r.Data
 			case len(r.Data) > 0:
+				if files != nil {
+					var fresh []File
+					r.Data, fresh = files.Of(r.Data)
+					b.Files = append(b.Files, fresh...)
+				}
 				row.Values, row.Rest = b.To.Shape.Row(r.Data, make([]Value, 0, len(b.To.Shape.Columns)))
 			}
 			size += len(r.Data) + len(r.Key) + cap(row.Values)*valueBytes

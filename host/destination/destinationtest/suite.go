@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/destination"
 	"github.com/sluicehost/sluice/store"
 )
@@ -33,6 +34,8 @@ type Place struct {
 	Squat func(t *testing.T, table string)
 	// Marks are those of a kind that keeps none; nil for others. Its rows may come twice.
 	Marks destination.Marks
+	// File reads a content that a path in a row or, with "", a digest names.
+	File func(t *testing.T, digest, path string) []byte
 }
 
 var owner = destination.Owner{Host: "host-1", Destination: "d"}
@@ -55,6 +58,7 @@ func Run(t *testing.T, place func(t *testing.T) Place) {
 	t.Run("names", func(t *testing.T) { names(t, place(t)) })
 	t.Run("wide", func(t *testing.T) { wide(t, place(t)) })
 	t.Run("again", func(t *testing.T) { again(t, place(t)) })
+	t.Run("files", func(t *testing.T) { keptFiles(t, place(t)) })
 	t.Run("squatter", func(t *testing.T) {
 		p := place(t)
 		if p.Squat == nil {
@@ -89,6 +93,7 @@ type source struct {
 	version uint64
 	now     map[string]store.Record
 	log     []store.Record // all versions that a reader could have seen
+	files   map[store.Digest][]byte
 }
 
 func newSource() *source {
@@ -131,7 +136,12 @@ func (s *source) bring(sink destination.Sink, mode destination.Mode) error {
 	if h, ok := holdings[s.id]; ok {
 		have = &h
 	}
-	err = destination.Bring(context.Background(), s, sink, destination.Wanted{StreamID: s.id, Since: s.since, Mode: mode, Last: s.version}, have, func(int) {})
+	w := destination.Wanted{StreamID: s.id, Since: s.since, Mode: mode, Last: s.version}
+	if s.files != nil {
+		w.Spec.Properties = map[string]abi.Property{"file": {Types: []string{"object"}, Format: "file"}, "files": {Types: []string{"array"}, Format: "file"}}
+		w.Open = s.open
+	}
+	err = destination.Bring(context.Background(), s, sink, w, have, func(int) {})
 	if err == nil {
 		for _, r := range s.now {
 			if !slices.ContainsFunc(s.log, func(l store.Record) bool { return l.Version == r.Version }) {

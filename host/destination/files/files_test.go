@@ -45,7 +45,7 @@ func TestKill(t *testing.T) {
 
 func (k format) place(t *testing.T) destinationtest.Place {
 	dir := filepath.Join(t.TempDir(), "out")
-	return destinationtest.Place{Kind: k, URL: k.Scheme() + dir, Text: k.text, Squat: squat(k, dir),
+	return destinationtest.Place{Kind: k, URL: k.Scheme() + dir, Text: k.text, Squat: squat(k, dir), File: destinationtest.FileIn(dir),
 		Rows: func(t *testing.T, table string) []map[string]string { return readTable(t, dir, table, k.rows) }}
 }
 

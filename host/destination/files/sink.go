@@ -203,7 +203,7 @@ func (s *Sink) tableOf(m *manifest, b *destination.Batch) (int, error) {
 		b.To.Table = m.Tables[i].Holding.Table
 		return i, nil
 	}
-	taken := map[string]bool{destination.StreamsTable: true, lockName: true, manifestName: true, manifestTmp: true}
+	taken := map[string]bool{destination.StreamsTable: true, destination.FilesTable: true, lockName: true, manifestName: true, manifestTmp: true}
 	for _, t := range m.Tables {
 		taken[strings.ToLower(t.Holding.Table)] = true
 	}

@@ -35,7 +35,7 @@ func TestKill(t *testing.T) { destinationtest.Kill(t, place(t), destinationtest.
 func place(t *testing.T) destinationtest.Place {
 	dir := filepath.Join(t.TempDir(), "out")
 	return destinationtest.Place{
-		Kind: parquet.Kind, URL: "parquet:" + dir,
+		Kind: parquet.Kind, URL: "parquet:" + dir, File: destinationtest.FileIn(dir),
 		Rows: func(t *testing.T, table string) []map[string]string { return read(t, filepath.Join(dir, table)) },
 		Squat: func(t *testing.T, table string) {
 			open(t, dir)

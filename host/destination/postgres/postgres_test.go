@@ -4,6 +4,7 @@ package postgres_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -26,6 +27,16 @@ func place(t *testing.T) destinationtest.Place {
 	at := server.New(t)
 	return destinationtest.Place{
 		Kind: postgres.Kind{}, URL: at,
+		File: func(t *testing.T, digest, _ string) (b []byte) {
+			t.Helper()
+			c := connect(t, at)
+			defer c.Close(t.Context())
+			err := c.QueryRow(t.Context(), "SELECT bytes FROM sluice._files WHERE digest = $1", digest).Scan(&b)
+			if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+				t.Fatal(err)
+			}
+			return b
+		},
 		Rows: func(t *testing.T, table string) []map[string]string { return read(t, at, "sluice", table) },
 		Squat: func(t *testing.T, table string) {
 			exec(t, at, `CREATE SCHEMA sluice; CREATE TABLE sluice."`+table+`" (mine int)`)

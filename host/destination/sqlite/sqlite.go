@@ -295,7 +295,7 @@ func (s *Sink) create(b *destination.Batch) error {
 	if err != nil {
 		return err
 	}
-	taken := map[string]bool{destination.MetaTable: true, destination.StreamsTable: true}
+	taken := map[string]bool{destination.FilesTable: true, destination.MetaTable: true, destination.StreamsTable: true}
 	for _, h := range have {
 		taken[strings.ToLower(h.Table)] = true
 	}

@@ -32,6 +32,20 @@ func place(t *testing.T) destinationtest.Place {
 	}
 	return destinationtest.Place{
 		Kind: sqlite.Kind{}, URL: "sqlite:" + path,
+		File: func(t *testing.T, digest, _ string) (b []byte) {
+			t.Helper()
+			c := db(t)
+			defer c.Close()
+			st, _, err := c.Prepare("SELECT bytes FROM _files WHERE digest = '" + digest + "'")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer st.Close()
+			if st.Step() {
+				b = append([]byte{}, st.ColumnBlob(0, nil)...)
+			}
+			return b
+		},
 		Rows: func(t *testing.T, table string) (out []map[string]string) {
 			c := db(t)
 			defer c.Close()
