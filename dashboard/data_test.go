@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -128,6 +129,15 @@ func TestDestinationForm(t *testing.T) {
 	}
 	if a := s.post("/ui/data/destinations", map[string][]string{"name": {"x"}}); a.status != 400 || !strings.Contains(a.body, `"url"`) {
 		t.Errorf("%d %s", a.status, a.body)
+	}
+	records := map[string]any{}
+	for i := range 30 {
+		records[strconv.Itoa(i)] = map[string]int{"n": i}
+	}
+	s.collect(s.run("run_1", "bank"), "notes", records)
+	s.host.destinations = []host.Destination{{Name: "half", Tables: []host.DestinationStream{{ConnectionID: "bank", Stream: "notes", Version: 14, Behind: 16}, {ConnectionID: "bank", Stream: "gone", Behind: 7}}}}
+	if page := s.page("/ui/data/destinations"); !strings.Contains(page, "<dt>Rows a day (7 days)</dt><dd>2<") {
+		t.Error("of 30 records of today, 14 of which are there, it has not 2 a day")
 	}
 	s.host.destinations = []host.Destination{{Name: "dwh", Kind: "postgres", URL: "postgres://db/x", Behind: 1234, Error: "the server <b> is away"}}
 	if page := s.page("/ui/data/destinations"); !strings.Contains(page, "1\u202f234 changes") || !strings.Contains(page, "&lt;b&gt; is away") || !strings.Contains(page, "webhook:https://") {

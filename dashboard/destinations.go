@@ -3,6 +3,7 @@ package dashboard
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -19,6 +20,50 @@ const maxURL = 4096
 type destinationUI struct {
 	*frame
 	destinations host.Destinations
+	stored       store.Records
+}
+
+// A destinationRow is a destination with what it was fed of late.
+type destinationRow struct {
+	host.Destination
+	Daily uint64 // changes a day, over grownOver
+}
+
+// lookDestinations lists them with what each has of the changes of the last days.
+func (u *destinationUI) lookDestinations(ctx context.Context) ([]destinationRow, error) {
+	all, err := u.destinations.Destinations(ctx)
+	if err != nil {
+		return nil, err
+	}
+	streams := map[store.ConnectionID][]store.StreamStats{}
+	out, looked, since := []destinationRow{}, 0, u.now().Add(-grownOver)
+	for _, d := range all {
+		row := destinationRow{Destination: d}
+		for _, t := range d.Tables {
+			id := store.ConnectionID(t.ConnectionID)
+			if looked++; looked > maxStreams {
+				break
+			}
+			if _, known := streams[id]; !known {
+				if streams[id], err = u.stored.Streams(ctx, id); err != nil {
+					return nil, err
+				}
+			}
+			for _, s := range streams[id] {
+				if string(s.Stream) != t.Stream {
+					continue
+				}
+				grown, err := changesSince(ctx, u.stored, id, s, since)
+				if err != nil {
+					return nil, err
+				}
+				row.Daily += grown - min(grown, t.Behind)
+			}
+		}
+		row.Daily /= uint64(grownOver / (24 * time.Hour))
+		out = append(out, row)
+	}
+	return out, nil
 }
 
 func (u *destinationUI) routes() []web.Route {
@@ -36,7 +81,7 @@ func (u *destinationUI) routes() []web.Route {
 }
 
 func (u *destinationUI) listDestinations(c *fiber.Ctx) error {
-	all, err := u.destinations.Destinations(web.Context(c))
+	all, err := u.lookDestinations(web.Context(c))
 	if err != nil {
 		return err
 	}
@@ -44,7 +89,7 @@ func (u *destinationUI) listDestinations(c *fiber.Ctx) error {
 }
 
 func (u *destinationUI) destinationsLive(c *fiber.Ctx) error {
-	return u.follow(c, "destinations", func(ctx context.Context) (any, error) { return u.destinations.Destinations(ctx) }, "destinations")
+	return u.follow(c, "destinations", func(ctx context.Context) (any, error) { return u.lookDestinations(ctx) }, "destinations")
 }
 
 // addDestination begins to feed one. The address may hold credentials: it is wiped.

@@ -64,7 +64,7 @@ func New(o Options) (*UI, error) {
 		&dataUI{f, h, s},
 		&recordUI{f, h, s, h},
 		&sqlUI{f, h, s, h},
-		&destinationUI{f, h},
+		&destinationUI{f, h, s},
 		&paletteUI{f, h, h, s},
 		&assistantUI{f, h, h},
 		&connectorUI{f, h, h},

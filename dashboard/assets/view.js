@@ -26,6 +26,7 @@
     document.documentElement.classList.toggle('covered', cover);
     const behind = [...document.body.children, ...box.parentElement.children].filter((x) => x !== box && !x.contains(box) && !['said', 'offline', 'signedout'].includes(x.id));
     for (const x of behind) x.inert = cover;
+    enlarge(1);
     sized();
   };
   // A keyboard on the screen leaves less of it.
@@ -343,9 +344,36 @@
     });
   };
   const flush = () => { if (move) tell(move); move = null; };
+  // Two fingers make the picture larger, here alone. The page gets one finger at a time.
+  const fingers = new Map();
+  let zoom = 1;
+  let pinch = null;
+  const enlarge = (times) => {
+    zoom = Math.min(4, Math.max(1, times));
+    canvas.style.width = zoom === 1 ? '' : `${Math.round(zoom * 100)}%`;
+  };
+  const spread = () => {
+    const [a, b] = fingers.values();
+    return { x: (a.x + b.x) / 2, y: (a.y + b.y) / 2, apart: Math.max(1, Math.hypot(a.x - b.x, a.y - b.y)) };
+  };
+  const grip = () => {
+    const [s, r] = [spread(), canvas.getBoundingClientRect()];
+    pinch = { apart: s.apart / zoom, x: (s.x - r.left) / r.width, y: (s.y - r.top) / r.height }; // what is held stays between the fingers
+  };
+  const stretch = () => {
+    const s = spread();
+    enlarge(s.apart / pinch.apart);
+    const r = canvas.getBoundingClientRect();
+    picture.scrollBy(r.left + pinch.x * r.width - s.x, r.top + pinch.y * r.height - s.y);
+  };
   let wheel = null;
   canvas.addEventListener('pointermove', (e) => {
     if (!drawn()) return;
+    if (fingers.has(e.pointerId)) fingers.set(e.pointerId, { x: e.clientX, y: e.clientY });
+    if (pinch) {
+      if (fingers.size === 2) stretch();
+      return;
+    }
     if (e.pointerType === 'touch') move = { type: 'touch', action: 'touchmove', id: e.pointerId & 15, ...at(e) };
     else move = { type: 'mouse', action: 'mousemove', modifiers: modifiers(e), ...at(e) };
     later();
@@ -374,6 +402,14 @@
     canvas.setPointerCapture(e.pointerId);
     flush();
     if (e.pointerType === 'touch') {
+      fingers.set(e.pointerId, { x: e.clientX, y: e.clientY });
+      if (pinch || fingers.size > 2) return;
+      if (fingers.size === 2 && box.classList.contains('full')) {
+        if (tapped) tell({ type: 'touch', action: 'touchcancel', id: tapped.id & 15, ...at(e) });
+        tapped = null;
+        grip();
+        return;
+      }
       tapped = { id: e.pointerId, x: e.clientX, y: e.clientY };
       tell({ type: 'touch', action: 'touchstart', id: e.pointerId & 15, ...at(e) });
       return;
@@ -382,6 +418,11 @@
     tell({ type: 'mouse', action: 'mousedown', button: e.button, modifiers: modifiers(e), ...at(e) });
   });
   const up = (e) => {
+    fingers.delete(e.pointerId);
+    if (pinch) {
+      if (!fingers.size) pinch = null;
+      return;
+    }
     if (!drawn()) return;
     flush();
     if (e.pointerType === 'touch') {

@@ -155,6 +155,8 @@ func (d *drawn) Input(_ context.Context, in page.Input) error {
 		return d.note("text %s", in.Text)
 	case "wheel":
 		return d.note("wheel %v", in.DY)
+	case "touchcancel":
+		return d.note("touchcancel")
 	}
 	return d.note("%s %.0f,%.0f %d", in.Kind, in.At.X, in.At.Y, in.Button)
 }
@@ -353,6 +355,32 @@ func TestLiveView(t *testing.T) {
 		t.Errorf("on a phone: %s (%s): %s", f.ID, f.Impact, f.Help)
 	}
 	b.shot("phone")
+
+	// Two fingers make the picture larger and leave the page alone; a tap points where it shows.
+	fingers := func(kind input.DispatchTouchEventType, apart float64) {
+		t.Helper()
+		p := input.DispatchTouchEventParams{Type: kind, TouchPoints: []*input.TouchPoint{}}
+		if kind != input.DispatchTouchEventTypeTouchEnd {
+			for i, x := range []float64{195 - apart, 195 + apart} {
+				id := float64(i)
+				p.TouchPoints = append(p.TouchPoints, &input.TouchPoint{X: x, Y: 300, ID: &id})
+			}
+		}
+		if err := call(b, input.DispatchTouchEvent, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fingers(input.DispatchTouchEventTypeTouchStart, 50)
+	screen.happened(t, "touchcancel")
+	fingers(input.DispatchTouchEventTypeTouchMove, 75)
+	fingers(input.DispatchTouchEventTypeTouchMove, 100)
+	b.until(`(() => { const c = document.querySelector("[data-view] canvas").getBoundingClientRect(); return Math.abs(c.width - 780) < 20 && Math.abs((195 - c.left) / c.width - .5) < .05 })()`)
+	fingers(input.DispatchTouchEventTypeTouchEnd, 0)
+	b.shot("larger")
+	fingers(input.DispatchTouchEventTypeTouchStart, 100)
+	fingers(input.DispatchTouchEventTypeTouchMove, 20)
+	b.until(`document.querySelector("[data-view] canvas").getBoundingClientRect().width === 390`)
+	fingers(input.DispatchTouchEventTypeTouchEnd, 0)
 
 	// A tap takes the keyboard. What is typed reaches the page, also when the focus was
 	// lost meanwhile, and closes no question.

@@ -27,7 +27,7 @@ func (s *Screen) Input(ctx context.Context, in page.Input) error {
 			return command(ctx, t.session, input.InsertText, input.InsertTextParams{Text: in.Text})
 		case "compose":
 			return t.compose(ctx, in)
-		case "touchstart", "touchmove", "touchend":
+		case "touchstart", "touchmove", "touchend", "touchcancel":
 			return t.pointed(ctx, in, t.touch)
 		}
 		return page.ErrKey
@@ -146,10 +146,12 @@ func (ui *userInput) touch(ctx context.Context, in page.Input) error {
 		p.Type = input.DispatchTouchEventTypeTouchStart
 	case "touchmove":
 		p.Type = input.DispatchTouchEventTypeTouchMove
+	case "touchcancel":
+		p.Type = input.DispatchTouchEventTypeTouchCancel
 	default:
 		p.Type = input.DispatchTouchEventTypeTouchEnd
 	}
-	if in.Kind != "touchend" {
+	if in.Kind == "touchstart" || in.Kind == "touchmove" {
 		id := float64(in.TouchID)
 		p.TouchPoints = append(p.TouchPoints, &input.TouchPoint{X: in.At.X, Y: in.At.Y, ID: &id})
 	}

@@ -38,7 +38,7 @@ const plate = `<div id=x style="width:300px;height:100px;background:#ccc;touch-a
 
 // An owner's fingers arrive as fingers, in their order and trusted.
 func TestOwnersFingers(t *testing.T) {
-	screen, tab, ctx := watched(t, heard(plate, "touchstart touchmove touchend mousedown"))
+	screen, tab, ctx := watched(t, heard(plate, "touchstart touchmove touchend touchcancel mousedown"))
 	at := nodeOf(t, ctx, tab, "#x").Bounds.Center()
 	for _, in := range []page.Input{
 		{Kind: "touchstart", At: at, TouchID: 1}, {Kind: "touchmove", At: page.Point{X: at.X + 40, Y: at.Y}, TouchID: 1}, {Kind: "touchend", TouchID: 1},
@@ -48,6 +48,14 @@ func TestOwnersFingers(t *testing.T) {
 		}
 	}
 	if got := logged(t, ctx, tab, "touchend0"); got != "touchstart1 touchmove1 touchend0" {
+		t.Errorf("%q", got)
+	}
+	for _, in := range []page.Input{{Kind: "touchstart", At: at, TouchID: 1}, {Kind: "touchcancel", TouchID: 1}} { // no tap
+		if err := screen.Input(ctx, in); err != nil {
+			t.Fatalf("%+v: %v", in, err)
+		}
+	}
+	if got := logged(t, ctx, tab, "touchcancel0"); !strings.HasSuffix(got, "touchend0 touchstart1 touchcancel0") {
 		t.Errorf("%q", got)
 	}
 }

@@ -94,7 +94,7 @@ type Frame struct {
 // Input is one thing that an owner did; Kind says which members count. At is a point
 // of the screen.
 type Input struct {
-	Kind      string // move, down, up, click, dblclick, wheel, keydown, keyup, text, compose, touchstart, touchmove, touchend
+	Kind      string // move, down, up, click, dblclick, wheel, keydown, keyup, text, compose, touchstart, touchmove, touchend, touchcancel
 	At        Point
 	Button    int // 0 left, 1 middle, 2 right
 	DX, DY    float64

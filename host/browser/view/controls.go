@@ -42,7 +42,7 @@ func (h *controls) point(ctx context.Context, w *viewer, screen page.Screen, in 
 				return nil
 			}
 		}
-	case "up", "touchend":
+	case "up", "touchend", "touchcancel":
 		if h.swallow {
 			h.swallow = false
 			return nil

@@ -53,6 +53,7 @@ func TestInput(t *testing.T) {
 			{`{"type":"touch","action":"touchstart","x":10,"y":20}`, "touchstart 1 20,40"},
 			{`{"type":"touch","action":"touchmove","x":11,"y":20,"id":3}`, "touchmove 3 22,40"},
 			{`{"type":"touch","action":"touchend","x":11,"y":20}`, "touchend 1 22,40"},
+			{`{"type":"touch","action":"touchcancel","x":11,"y":20}`, "touchcancel 1 22,40"},
 			{`{"type":"viewport","width":390,"height":844,"mobile":true}`, "viewport 390x844 1 true"},
 			{`{"type":"viewport","width":800,"height":600,"deviceScaleFactor":2}`, "viewport 800x600 2 false"},
 			{`{"type":"nav","action":"reload"}`, "nav reload"},

@@ -185,7 +185,7 @@ func composition(w *wire, m *message) bool {
 }
 
 func touch(w *wire, m *message) bool {
-	if !slices.Contains([]string{"touchstart", "touchmove", "touchend"}, w.Action) {
+	if !slices.Contains([]string{"touchstart", "touchmove", "touchend", "touchcancel"}, w.Action) {
 		return false
 	}
 	m.input.Kind, m.move = w.Action, w.Action == "touchmove"
