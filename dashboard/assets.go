@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"io/fs"
 	"path"
+	"sync"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -29,7 +30,8 @@ var mediaTypes = map[string]string{
 	".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml",
 }
 
-func loadAssets() (map[string]asset, error) {
+// loadAssets packs the assets, once in a process.
+var loadAssets = sync.OnceValues(func() (map[string]asset, error) {
 	found := map[string]asset{}
 	err := fs.WalkDir(assetFiles, "assets", func(name string, d fs.DirEntry, err error) error {
 		mediaType := mediaTypes[path.Ext(name)]
@@ -42,7 +44,7 @@ func loadAssets() (map[string]asset, error) {
 		return err
 	})
 	return found, err
-}
+})
 
 // assetURL is where a page finds an asset.
 func (u *frame) assetURL(name string) string {

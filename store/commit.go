@@ -1,6 +1,13 @@
 package store
 
-import "time"
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+)
 
 // A Commit is one atomic change made by one run: facts and the events that
 // announce them. Every member is optional but Lease. A store takes at least a
@@ -34,6 +41,51 @@ type Commit struct {
 	// Events are appended in this order after the run's last one. With End the
 	// last of them is the terminal event.
 	Events []Event
+}
+
+// Permits is for drivers: it checks what the connection's grant, nil for none, and the test
+// hook say of a commit whose lease is the current one. A grant that stopped being usable
+// refuses what was collected, and success: *SinkError. failState is a stream whose cursor
+// is refused, "" for none: *StateError.
+func (c *Commit) Permits(g *Grant, at time.Time, failState Stream) error {
+	for _, st := range c.Advance {
+		if st.Stream == failState && st.Stream != "" {
+			return &StateError{Stream: st.Stream, Err: errors.New("refused by the test hook")}
+		}
+	}
+	succeeds := c.End && c.Run != nil && c.Run.Status == abi.Succeeded
+	if !succeeds && len(c.Batches) == 0 && len(c.Advance) == 0 || g == nil || g.ID != c.Grant {
+		return nil
+	}
+	if code := g.Fault(at); code != "" {
+		return &SinkError{Code: code, Err: fmt.Errorf("grant %s of connection %s", g.ID, c.Lease.ConnectionID)}
+	}
+	return nil
+}
+
+// Consume is for drivers: it marks the grant of the connection consumed, and reports whether
+// it did. It does not if another grant has taken its place.
+func (c *Commit) Consume(conn *Connection, at time.Time) bool {
+	g := conn.Grant
+	if g == nil || g.ID != c.Grant || g.AccessMode != "single_use" {
+		return false
+	}
+	g.Status, conn.UpdatedAt = "consumed", at
+	return true
+}
+
+// EncodeEvent is for drivers: it is the commit's i-th event as it is stored.
+func (c *Commit) EncodeEvent(i int, sequence uint64, at time.Time) ([]byte, error) {
+	e := c.Events[i]
+	e.Sequence, e.RecordedAt, e.CausationID = sequence, at, ""
+	if i > 0 {
+		e.CausationID = c.Events[0].ID
+	}
+	text, err := json.Marshal(e)
+	if err != nil {
+		return nil, fmt.Errorf("encode event %s: %w", e.Type, err)
+	}
+	return text, nil
 }
 
 // A JournalPiece is a part of a run's journal. The run numbers them from 0; one that is

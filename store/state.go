@@ -1,8 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -39,4 +41,15 @@ type DetailGap struct {
 func (g DetailGap) Identity() string {
 	sum := sha256.Sum256(append([]byte{'N'}, ItemKey(string(g.Stream), string(g.ParentStream), g.Ref)...))
 	return string(sum[:])
+}
+
+// OldestGaps are those of a status, of any with "", oldest first.
+func OldestGaps(kept []KeptGap, status string) (gaps []DetailGap) {
+	for _, k := range kept {
+		if status == "" || k.Status == status {
+			gaps = append(gaps, k.Gap())
+		}
+	}
+	slices.SortFunc(gaps, func(a, b DetailGap) int { return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID)) })
+	return gaps
 }

@@ -10,6 +10,7 @@ package api
 import (
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/sluicehost/sluice/host"
@@ -44,7 +45,7 @@ type Options struct {
 type API struct{ routes []route }
 
 // New collects the tables of the resources, and describes them.
-func New(o Options) (*API, error) {
+func New(o Options) *API {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -92,12 +93,9 @@ func New(o Options) (*API, error) {
 		tables = append(tables, resource.routes())
 	}
 	a := &API{routes: slices.Concat(tables...)}
-	var err error
-	if descriptions.openapi, err = openAPI(a.routes, o.Version); err != nil {
-		return nil, err
-	}
-	descriptions.asyncapi, err = asyncAPI(o.Version)
-	return a, err
+	descriptions.openapi = sync.OnceValues(func() ([]byte, error) { return openAPI(a.routes, o.Version) })
+	descriptions.asyncapi = sync.OnceValues(func() ([]byte, error) { return asyncAPI(o.Version) })
+	return a
 }
 
 // Register adds the routes to an App.

@@ -27,7 +27,7 @@ type descriptionAPI struct {
 	connectors        host.Connectors
 	limits            map[string]int64
 	browser           bool
-	openapi, asyncapi []byte
+	openapi, asyncapi func() ([]byte, error) // made when one is first asked for
 }
 
 func (a *descriptionAPI) routes() []route {
@@ -41,11 +41,21 @@ func (a *descriptionAPI) routes() []route {
 	})
 }
 
-func (a *descriptionAPI) openAPIDocument(c *fiber.Ctx) error { return web.Bytes(c, 200, a.openapi) }
+func (a *descriptionAPI) openAPIDocument(c *fiber.Ctx) error {
+	text, err := a.openapi()
+	if err != nil {
+		return err
+	}
+	return web.Bytes(c, 200, text)
+}
 
 func (a *descriptionAPI) asyncAPIDocument(c *fiber.Ctx) error {
+	text, err := a.asyncapi()
+	if err != nil {
+		return err
+	}
 	c.Set(fiber.HeaderContentType, "application/yaml")
-	return c.Status(200).Send(a.asyncapi)
+	return c.Status(200).Send(text)
 }
 
 // discovery says what this host can do: what is in it works, and what does not work

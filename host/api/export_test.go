@@ -171,10 +171,7 @@ func TestExportBroken(t *testing.T) {
 		t.Fatal(err)
 	}
 	app := web.New(web.Options{Access: shared.d.Server.Access(), Hosts: []string{l.Addr().String()}})
-	a, err := api.New(api.Options{Host: shared.d.Service, Store: failingStore{theStore()}, Access: app.Access(), Version: "1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := api.New(api.Options{Host: shared.d.Service, Store: failingStore{theStore()}, Access: app.Access(), Version: "1"})
 	a.Register(app)
 	served := make(chan error, 1)
 	go func() { served <- app.Serve(l) }()

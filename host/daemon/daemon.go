@@ -52,7 +52,7 @@ type Daemon struct {
 	Service *app.Service
 	Server  *web.Server
 	API     *api.API
-	UI      *dashboard.UI
+	UI      *dashboard.UI // nil when alone
 
 	log     *slog.Logger
 	spans   *telemetry.Spans
@@ -167,13 +167,15 @@ func (d *Daemon) listen(ctx context.Context, o Options, version string, m *telem
 	so := o.Server
 	so.Store, so.Log, so.Observe, so.Metrics = d.Host.Store, o.Host.Log, m.Request, m.Write
 	so.Ready = d.ready
-	d.UI, err = dashboard.New(dashboard.Options{
-		Host: d.Service, Store: d.Host.Store, Streams: d.streams, Webhooks: d.hooks, Version: version,
-	})
-	if err != nil {
-		return err
+	if !o.Alone { // nobody looks at the pages of such a host
+		d.UI, err = dashboard.New(dashboard.Options{
+			Host: d.Service, Store: d.Host.Store, Streams: d.streams, Webhooks: d.hooks, Version: version,
+		})
+		if err != nil {
+			return err
+		}
+		so.ErrorPage = d.UI.ErrorPage
 	}
-	so.ErrorPage = d.UI.ErrorPage
 	so.Audit = func(action, outcome, requestID, address string) {
 		who := host.Principal{ID: access.Owner, Transport: access.UI, RequestID: requestID, Address: address}
 		if err := d.Service.Audit(host.As(context.Background(), who), action, "", outcome, nil); err != nil {
@@ -184,17 +186,12 @@ func (d *Daemon) listen(ctx context.Context, o Options, version string, m *telem
 	if d.Host.DataDir != "" && d.pipe == nil {
 		so.Socket = filepath.Join(d.Host.DataDir, SocketName)
 	}
-	so.Mount = append(so.Mount, func(app *web.App) {
-		if err == nil {
-			err = d.mount(ctx, app, o, version)
-		}
-	})
-	server, failed := web.OpenServer(ctx, so)
-	d.Server = server
-	return errors.Join(failed, err)
+	so.Mount = append(so.Mount, func(app *web.App) { d.mount(ctx, app, o, version) })
+	d.Server, err = web.OpenServer(ctx, so)
+	return err
 }
 
-func (d *Daemon) mount(ctx context.Context, app *web.App, o Options, version string) (err error) {
+func (d *Daemon) mount(ctx context.Context, app *web.App, o Options, version string) {
 	limits, browser := d.Service.Limits(), false
 	if !o.Alone { // what is found out here takes a second: whether the jail holds, and which browser there is
 		browser = d.Service.Info(ctx).Browser.Product != ""
@@ -207,16 +204,14 @@ func (d *Daemon) mount(ctx context.Context, app *web.App, o Options, version str
 		"connectionsPerAddress": int64(cmp.Or(o.Server.PerAddress, web.DefaultPerAddress)),
 		"connections":           int64(cmp.Or(o.Server.Connections, web.DefaultConnections)),
 	})
-	d.API, err = api.New(api.Options{
+	d.API = api.New(api.Options{
 		Host: d.Service, Store: d.Host.Store, Access: app.Access(), Streams: d.streams, Webhooks: d.hooks, Door: d.Service,
 		PublicURL: o.Server.PublicURL, Version: version, Limits: limits, Browser: browser, Log: o.Host.Log,
 	})
-	if err != nil {
-		return err
-	}
 	d.API.Register(app)
-	d.UI.Register(app)
-	return nil
+	if d.UI != nil {
+		d.UI.Register(app)
+	}
 }
 
 // ready gives the checks of /readyz by name, nil for one that passes.

@@ -3,12 +3,10 @@ package badger
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
 
-	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -84,48 +82,33 @@ func (c *committer) admit(g *group, cm *store.Commit, now time.Time) (store.RunH
 	if _, err := currentLease(g, cm.Lease); err != nil {
 		return head, err
 	}
-	for _, st := range cm.Advance {
-		if st.Stream == c.s.opts.FailState && st.Stream != "" {
-			return head, &store.StateError{Stream: st.Stream, Err: fmt.Errorf("refused by the test hook")}
-		}
+	grant, err := c.grantOf(g, cm.Lease.ConnectionID)
+	if err != nil {
+		return head, err
 	}
-	succeeds := cm.End && cm.Run != nil && cm.Run.Status == abi.Succeeded
-	if succeeds || len(cm.Batches) > 0 || len(cm.Advance) > 0 {
-		return head, c.checkGrant(g, cm, now)
-	}
-	return head, nil
+	return head, cm.Permits(grant, now, c.s.opts.FailState)
 }
 
-// checkGrant refuses work for a grant that stopped being usable.
-func (c *committer) checkGrant(g *group, cm *store.Commit, now time.Time) error {
-	id := cm.Lease.ConnectionID
-	grant, cached := c.grants[id]
-	if !cached {
-		var conn store.Connection
-		if _, err := g.getJSON(key(kindConnection, string(id)), &conn); err != nil {
-			return err
-		}
-		grant = conn.Grant
-		c.grants[id] = grant
+// grantOf is the grant of a connection, nil for none.
+func (c *committer) grantOf(g *group, id store.ConnectionID) (*store.Grant, error) {
+	if grant, cached := c.grants[id]; cached {
+		return grant, nil
 	}
-	if grant == nil || grant.ID != cm.Grant {
-		return nil
+	var conn store.Connection
+	if _, err := g.getJSON(key(kindConnection, string(id)), &conn); err != nil {
+		return nil, err
 	}
-	if code := grant.Fault(now); code != "" {
-		return &store.SinkError{Code: code, Err: fmt.Errorf("grant %s of connection %s", grant.ID, id)}
-	}
-	return nil
+	c.grants[id] = conn.Grant
+	return conn.Grant, nil
 }
 
 func (c *committer) consumeGrant(g *group, cm *store.Commit, now time.Time) error {
 	id := cm.Lease.ConnectionID
 	var conn store.Connection
 	ok, err := g.getJSON(key(kindConnection, string(id)), &conn)
-	if err != nil || !ok || conn.Grant == nil || conn.Grant.ID != cm.Grant || conn.Grant.AccessMode != "single_use" {
-		return err // another has taken its place
+	if err != nil || !ok || !cm.Consume(&conn, now) {
+		return err
 	}
-	conn.Grant.Status = "consumed"
-	conn.UpdatedAt = now
 	c.forgetGrant(g, id)
 	return g.putJSON(key(kindConnection, string(id)), conn)
 }
@@ -200,14 +183,10 @@ func (c *committer) end(g *group, cm *store.Commit) error {
 
 // putEvents appends the commit's events.
 func putEvents(g *group, cm *store.Commit, head *store.RunHead, now time.Time) error {
-	for i, e := range cm.Events {
-		e.Sequence, e.RecordedAt, e.CausationID = head.Next, now, ""
-		if i > 0 {
-			e.CausationID = cm.Events[0].ID
-		}
-		text, err := json.Marshal(e)
+	for i := range cm.Events {
+		text, err := cm.EncodeEvent(i, head.Next, now)
 		if err != nil {
-			return fmt.Errorf("encode event %s: %w", e.Type, err)
+			return err
 		}
 		g.store(eventKey(cm.Lease.RunID, head.Next), append(newValue(len(text)), text...))
 		head.Next++

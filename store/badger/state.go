@@ -1,7 +1,6 @@
 package badger
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
@@ -43,19 +42,7 @@ func gapKey(c store.ConnectionID, g store.GrantID, gap store.DetailGap) []byte {
 // Gaps implements store.Store: oldest first.
 func (s *Store) Gaps(ctx context.Context, connection store.ConnectionID, grant store.GrantID, status string) ([]store.DetailGap, error) {
 	kept, err := listJSON[store.KeptGap](ctx, s, key(kindGap, string(connection), string(grant), ""), eraseNote(erasedConnection, string(connection)))
-	if err != nil {
-		return nil, err
-	}
-	var gaps []store.DetailGap
-	for _, k := range kept {
-		if status == "" || k.Status == status {
-			gaps = append(gaps, k.Gap())
-		}
-	}
-	slices.SortFunc(gaps, func(a, b store.DetailGap) int {
-		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
-	})
-	return gaps, nil
+	return store.OldestGaps(kept, status), err
 }
 
 // Pending implements store.Store.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -154,23 +153,13 @@ func (g *group) one(ctx context.Context, t *tx, it *item, next int64) error {
 
 // admit checks what may refuse a commit whose lease is the current one.
 func (g *group) admit(t *tx, cm *store.Commit) error {
-	for _, st := range cm.Advance {
-		if st.Stream == g.s.opts.FailState && st.Stream != "" {
-			return &store.StateError{Stream: st.Stream, Err: errors.New("refused by the test hook")}
+	var grant *store.Grant
+	if g.permit != nil {
+		if err := decode(g.permit, &grant); err != nil {
+			return err
 		}
 	}
-	succeeds := cm.End && cm.Run != nil && cm.Run.Status == abi.Succeeded
-	if g.permit == nil || !succeeds && len(cm.Batches) == 0 && len(cm.Advance) == 0 {
-		return nil
-	}
-	var grant store.Grant
-	if err := decode(g.permit, &grant); err != nil || grant.ID != cm.Grant {
-		return err
-	}
-	if code := grant.Fault(t.now); code != "" {
-		return &store.SinkError{Code: code, Err: fmt.Errorf("grant %s of connection %s", grant.ID, g.lease.ConnectionID)}
-	}
-	return nil
+	return cm.Permits(grant, t.now, g.s.opts.FailState)
 }
 
 // queueState stages cursors, advances the connection's, and keeps gaps.
@@ -241,10 +230,9 @@ func (g *group) consume(ctx context.Context, t *tx, cm *store.Commit) error {
 	if errors.Is(err, store.ErrNotFound) {
 		return nil
 	}
-	if err != nil || c.Grant == nil || c.Grant.ID != cm.Grant || c.Grant.AccessMode != "single_use" {
+	if err != nil || !cm.Consume(&c, t.now) {
 		return err
 	}
-	c.Grant.Status, c.UpdatedAt = "consumed", t.now
 	return t.putConnection(ctx, c)
 }
 
@@ -252,14 +240,10 @@ func (g *group) consume(ctx context.Context, t *tx, cm *store.Commit) error {
 func (g *group) putEvents(ctx context.Context, t *tx) error {
 	var all [][]byte
 	for _, it := range g.items {
-		for i, e := range it.commit.Events {
-			e.Sequence, e.RecordedAt, e.CausationID = uint64(g.next)+uint64(len(all)), t.now, "" // #nosec G115 -- it counts up from 0
-			if i > 0 {
-				e.CausationID = it.commit.Events[0].ID
-			}
-			text, err := json.Marshal(e)
+		for i := range it.commit.Events {
+			text, err := it.commit.EncodeEvent(i, uint64(g.next)+uint64(len(all)), t.now) // #nosec G115 -- it counts up from 0
 			if err != nil {
-				return fmt.Errorf("encode event %s: %w", e.Type, err)
+				return err
 			}
 			all = append(all, text)
 		}

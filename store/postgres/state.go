@@ -1,9 +1,7 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
-	"slices"
 
 	"github.com/sluicehost/sluice/store"
 )
@@ -32,16 +30,7 @@ func (s *Store) ResetState(ctx context.Context, connection store.ConnectionID, g
 // Gaps implements store.Store: oldest first.
 func (s *Store) Gaps(ctx context.Context, connection store.ConnectionID, grant store.GrantID, status string) ([]store.DetailGap, error) {
 	kept, err := list[store.KeptGap](ctx, s, "select body from gap where connection = $1 and permit = $2", string(connection), string(grant))
-	var gaps []store.DetailGap
-	for _, k := range kept {
-		if status == "" || k.Status == status {
-			gaps = append(gaps, k.Gap())
-		}
-	}
-	slices.SortFunc(gaps, func(a, b store.DetailGap) int {
-		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
-	})
-	return gaps, err
+	return store.OldestGaps(kept, status), err
 }
 
 // Pending implements store.Store.
