@@ -57,6 +57,14 @@ type Key struct {
 	Status        string               `json:"status"`
 }
 
+// MadeKey is a key that was just made. When the same answer is given again after
+// secrets of answers were erased, Secret is left out and SecretOmitted true.
+type MadeKey struct {
+	Key
+	Secret        string `json:"key,omitempty"`
+	SecretOmitted bool   `json:"secretOmitted,omitempty"`
+}
+
 // NewKey is a key to be made, and the body of the request for it.
 type NewKey struct {
 	Name          string               `json:"name"`

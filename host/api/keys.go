@@ -12,14 +12,6 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// newKey is a key that was just made. When the same answer is given again after
-// secrets of answers were erased, Secret is left out and SecretOmitted true.
-type newKey struct {
-	access.Key
-	Secret        string `json:"key,omitempty"`
-	SecretOmitted bool   `json:"secretOmitted,omitempty"`
-}
-
 // keyAPI has the routes of API keys.
 type keyAPI struct {
 	keys  *access.Keys
@@ -30,7 +22,7 @@ func (a *keyAPI) routes() []route {
 	return documented("api.md#api-keys-audit-feed", []route{
 		{Route: web.Route{Method: "POST", Path: "/v1/api-keys", Scope: access.KeysManage, Keyed: true,
 			Handle: a.createKey},
-			summary: "Make an API key; it is shown once", body: access.NewKey{}, answer: newKey{}, status: 201,
+			summary: "Make an API key; it is shown once", body: access.NewKey{}, answer: access.MadeKey{}, status: 201,
 			codes: []string{"forbidden"}},
 		{Route: web.Route{Method: "GET", Path: "/v1/api-keys", Scope: access.KeysManage, Handle: a.listKeys},
 			summary: "List API keys", query: paging, answer: web.List[access.Key]{}},
@@ -49,7 +41,7 @@ func (a *keyAPI) createKey(c *fiber.Ctx) error {
 	slot.Omit("key")
 	var failed error
 	key, secret, err := a.keys.Create(web.Context(c), web.Principal(c), q, func(k access.Key, secret string) []store.Write {
-		answer, err := web.Encode(newKey{Key: k, Secret: secret})
+		answer, err := web.Encode(access.MadeKey{Key: k, Secret: secret})
 		failed = err
 		return slot.Writes(201, answer, "/v1/api-keys/"+k.KeyID)
 	})
@@ -69,7 +61,7 @@ func (a *keyAPI) createKey(c *fiber.Ctx) error {
 	if err := a.audit.Audit(web.Context(c), "key.created", key.KeyID, "done", nil); err != nil {
 		return err
 	}
-	return web.Created(c, "/v1/api-keys/"+key.KeyID, newKey{Key: key, Secret: secret})
+	return web.Created(c, "/v1/api-keys/"+key.KeyID, access.MadeKey{Key: key, Secret: secret})
 }
 
 func (a *keyAPI) listKeys(c *fiber.Ctx) error {

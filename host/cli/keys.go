@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/access"
 	"github.com/sluicehost/sluice/host/api/client"
 	"github.com/sluicehost/sluice/store"
 )
@@ -71,7 +72,9 @@ change holds for the next one that does.`,
 }
 
 func (c keyCommands) createKey() *cobra.Command {
-	var q client.NewKey
+	var q access.NewKey
+	var scopes []string
+	var connections []string
 	var test bool
 	var expires string
 	cmd := &cobra.Command{
@@ -81,12 +84,12 @@ hash. With --json: one object, the key is its member key.`,
 		Example: "  sluice keys create ci --scope runs:create --scope runs:read --expires 90d > ci.key",
 		Args:    args(1, 1, "a name"),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			if len(q.Scopes) == 0 {
+			if len(scopes) == 0 {
 				return usagef("sluice keys create needs --scope, such as --scope runs:read; docs/api.md lists them")
 			}
-			q.Name, q.Mode = a[0], "live"
+			q.Name, q.Mode, q.Scopes, q.ConnectionIDs = a[0], access.Live, named[access.Scope](scopes), named[store.ConnectionID](connections)
 			if test {
-				q.Mode = "test"
+				q.Mode = access.Test
 			}
 			if expires != "" {
 				at, err := parseWhen(expires, time.Now())
@@ -99,15 +102,23 @@ hash. With --json: one object, the key is its member key.`,
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringArrayVar(&q.Scopes, "scope", nil, "what it may do, `SCOPE`; repeatable")
+	fl.StringArrayVar(&scopes, "scope", nil, "what it may do, `SCOPE`; repeatable")
 	fl.BoolVar(&test, "test", false, "only for connections in mode test and conformance connectors")
 	fl.StringVar(&expires, "expires", "", "until `WHEN`: a date, a time, or a span such as 90d")
-	fl.StringArrayVar(&q.ConnectionIDs, "connection", nil, "only for the connection `ID`; repeatable")
+	fl.StringArrayVar(&connections, "connection", nil, "only for the connection `ID`; repeatable")
 	return cmd
 }
 
-func (c keyCommands) doCreateKey(ctx context.Context, q client.NewKey) error {
-	var key client.Key
+// named are texts as others of their kind; nil for none.
+func named[T, S ~string](list []S) (out []T) {
+	for _, s := range list {
+		out = append(out, T(s))
+	}
+	return out
+}
+
+func (c keyCommands) doCreateKey(ctx context.Context, q access.NewKey) error {
+	var key access.MadeKey
 	err := c.storing(ctx, func(k *client.Client) (err error) {
 		key, err = k.CreateKey(ctx, q)
 		return err
@@ -122,7 +133,7 @@ func (c keyCommands) doCreateKey(ctx context.Context, q client.NewKey) error {
 	if c.json {
 		return printJSON(c.out, key)
 	}
-	c.warnf("%s may %s. Keep the key: it is not shown again.", abi.Clean(key.Name), strings.Join(key.Scopes, ", "))
+	c.warnf("%s may %s. Keep the key: it is not shown again.", abi.Clean(key.Name), strings.Join(named[string](key.Scopes), ", "))
 	_, err = fmt.Fprintf(c.out, "%s\n", key.Secret)
 	return err
 }
@@ -134,7 +145,7 @@ func (c keyCommands) listKeys() *cobra.Command {
 		Example: "  sluice keys list",
 		Args:    args(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var all []client.Key
+			var all []access.Key
 			err := c.reading(cmd.Context(), func(k *client.Client) (err error) {
 				all, err = k.Keys(cmd.Context())
 				return err
@@ -151,7 +162,7 @@ func (c keyCommands) listKeys() *cobra.Command {
 				if key.LastUsedAt != nil {
 					used = c.when(*key.LastUsedAt)
 				}
-				rows = append(rows, []string{key.KeyID, key.Name, key.Status, key.Mode, c.when(key.CreatedAt), used, strings.Join(key.Scopes, " ")})
+				rows = append(rows, []string{key.KeyID, key.Name, key.Status, key.Mode, c.when(key.CreatedAt), used, strings.Join(named[string](key.Scopes), " ")})
 			}
 			return c.table([]string{"key", "name", "status", "mode", "made", "used", "scopes"}, rows)
 		},

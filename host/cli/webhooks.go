@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehost/sluice/host/api/client"
+	"github.com/sluicehost/sluice/host/webhook"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -75,7 +76,7 @@ func (c webhookCommands) listWebhooks(ctx context.Context, k *client.Client, _ [
 	for _, w := range all {
 		last := ""
 		if w.LastError != nil {
-			last = c.when(w.LastError.At) + " " + deliveryOutcome(*w.LastError)
+			last = c.when(timeOf(w.LastError.At)) + " " + deliveryOutcome(*w.LastError)
 		}
 		rows = append(rows, []string{w.ID, w.Status, strconv.Itoa(w.Failures), last, strings.Join(w.Events, " "), w.URL})
 	}
@@ -93,14 +94,14 @@ func (c webhookCommands) listDeliveries(ctx context.Context, k *client.Client, a
 	var rows [][]string
 	for _, d := range all {
 		rows = append(rows, []string{
-			d.ID, c.when(d.At), d.Cause, d.Type, strconv.Itoa(d.Attempt), deliveryOutcome(d), fmt.Sprintf("%d ms", d.DurationMS), string(d.RunID), string(d.EventID),
+			d.ID, c.when(timeOf(d.At)), d.Cause, d.Type, strconv.Itoa(d.Number), deliveryOutcome(d), fmt.Sprintf("%d ms", d.DurationMS), string(d.RunID), string(d.EventID),
 		})
 	}
 	return c.table([]string{"delivery", "at", "cause", "type", "attempt", "outcome", "took", "run", "event"}, rows)
 }
 
 // deliveryOutcome is the status of an answer, or the kind of failure.
-func deliveryOutcome(d client.Delivery) string {
+func deliveryOutcome(d webhook.Attempt) string {
 	if d.Status != 0 {
 		return strconv.Itoa(d.Status)
 	}
@@ -118,7 +119,7 @@ func (c webhookCommands) redeliver(ctx context.Context, k *client.Client, a []st
 }
 
 // delivered says what came of an attempt.
-func (c webhookCommands) delivered(d client.Delivery, err error) error {
+func (c webhookCommands) delivered(d webhook.Attempt, err error) error {
 	if err != nil {
 		return err
 	}
@@ -144,7 +145,7 @@ func (c webhookCommands) rotateWebhook(ctx context.Context, k *client.Client, a 
 	if c.json {
 		return printJSON(c.out, r)
 	}
-	c.warnf("Until %s deliveries are signed with the old secret too. Keep the new one: it is not shown again.", c.when(r.PreviousUntil))
+	c.warnf("Until %s deliveries are signed with the old secret too. Keep the new one: it is not shown again.", c.when(timeOf(r.PreviousUntil)))
 	_, err = fmt.Fprintf(c.out, "%s\n", r.Secret)
 	return err
 }

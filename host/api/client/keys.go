@@ -4,41 +4,18 @@ import (
 	"context"
 	"net/http"
 	"time"
+
+	"github.com/sluicehost/sluice/host/access"
 )
 
-// A Key is what may be known of an API key. Secret is set once, by CreateKey.
-type Key struct {
-	KeyID         string     `json:"keyId"`
-	Name          string     `json:"name"`
-	Prefix        string     `json:"prefix"`
-	Scopes        []string   `json:"scopes"`
-	Mode          string     `json:"mode"`
-	ConnectionIDs []string   `json:"connectionIds,omitempty"`
-	CreatedAt     time.Time  `json:"createdAt"`
-	CreatedBy     string     `json:"createdBy"`
-	ExpiresAt     *time.Time `json:"expiresAt,omitempty"`
-	LastUsedAt    *time.Time `json:"lastUsedAt,omitempty"`
-	Status        string     `json:"status"`
-	Secret        string     `json:"key,omitempty"`
-}
-
-// A NewKey is a key to be made.
-type NewKey struct {
-	Name          string     `json:"name"`
-	Scopes        []string   `json:"scopes"`
-	Mode          string     `json:"mode"`
-	ExpiresAt     *time.Time `json:"expiresAt,omitempty"`
-	ConnectionIDs []string   `json:"connectionIds,omitempty"`
-}
-
 // CreateKey makes an API key; its secret is in the answer and nowhere else.
-func (c keyClient) CreateKey(ctx context.Context, q NewKey) (out Key, err error) {
+func (c keyClient) CreateKey(ctx context.Context, q access.NewKey) (out access.MadeKey, err error) {
 	return out, c.call(ctx, http.MethodPost, at("api-keys"), nil, q, &out)
 }
 
 // Keys lists API keys.
-func (c keyClient) Keys(ctx context.Context) ([]Key, error) {
-	return all[Key](ctx, c.transport, at("api-keys"), nil)
+func (c keyClient) Keys(ctx context.Context) ([]access.Key, error) {
+	return all[access.Key](ctx, c.transport, at("api-keys"), nil)
 }
 
 // RevokeKey ends a key at once.
