@@ -68,7 +68,7 @@ var rooms = map[string]room{
 	"host/browser/view":                {imports: []string{"abi", "host/browser/page"}},
 	"host/browser":                     {imports: []string{below, "abi", "store", "host", "host/binding", "host/network", "host/patience"}},
 	"host/telemetry":                   {imports: []string{"abi", "store"}, owns: []string{"github.com/prometheus", "go.opentelemetry.io"}},
-	"host/api/client":                  {imports: []string{"abi", "store", "host", "host/timeline", "host/patience"}},
+	"host/api/client":                  {imports: []string{"abi", "store", "host", "host/timeline", "host/patience", "host/access", "host/webhook"}},
 	"host":                             {imports: []string{"abi", "store"}},
 	"host/timeline":                    {imports: []string{"abi", "store", "host/run/redact"}},
 	"host/api/stream":                  {imports: []string{"abi", "store", "host/timeline"}},
