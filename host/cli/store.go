@@ -19,6 +19,7 @@ type storeCommands struct{ *command }
 func (c storeCommands) store() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "store", Short: "Move everything to another store",
+		Long:    "Fills an empty store, of another kind or elsewhere, with all that one holds. The one\nthat is read stays as it is.",
 		Example: "  sluice store copy badger:/var/lib/sluice postgres://sluice@localhost/sluice",
 		RunE: func(_ *cobra.Command, a []string) error {
 			return notSubcommand(a, "sluice store copy FROM TO")
