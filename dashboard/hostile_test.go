@@ -76,7 +76,7 @@ func (f *fake) poison(payload string) {
 	f.connections, f.connectors, f.entries = make([]host.Connection, 1), make([]host.Connector, 1), make([]host.AuditEntry, 1)
 	f.assistants.all, f.assistants.calls = make([]host.Assistant, 1), make([]host.AssistantCall, 1)
 	f.tables, f.destinations = make([]host.Table, 1), make([]host.Destination, 1)
-	for _, v := range []any{&f.connections[0], &f.connectors[0], &f.requested, &f.inspection, &f.entries[0], &f.info, &f.tables[0], &f.destinations[0], &f.assistants.all[0], &f.assistants.calls[0], &f.folder} {
+	for _, v := range []any{&f.connections[0], &f.connectors[0], &f.requested, &f.inspection, &f.entries[0], &f.info, &f.tables[0], &f.destinations[0], &f.assistants.all[0], &f.assistants.calls[0], &f.folder, &f.file} {
 		fill(reflect.ValueOf(v).Elem(), payload, 0)
 	}
 	binding := f.requested.Bindings[payload]

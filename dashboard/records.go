@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"maps"
 	"net/url"
@@ -63,6 +64,7 @@ type recordUI struct {
 	connections host.Connections
 	stored      store.Records
 	queries     host.Queries
+	files       host.Files
 }
 
 func (u *recordUI) routes() []web.Route {
@@ -257,6 +259,44 @@ type recordBody struct {
 	store.Record
 	Connection string
 	Fields     []fact
+	Files      []shownFile
+	MoreFiles  bool
+}
+
+// A shownFile is a file of a record on its page.
+type shownFile struct {
+	Title, MediaType string
+	Size             int64
+	At               string // the route of its content
+	View             string // as what it is shown, "" for not at all
+}
+
+// maxShown is how many files of a record its page has.
+const maxShown = 12
+
+// filesOf are the files of a record. What they are is looked up in what they begin with.
+func (u *recordUI) filesOf(ctx context.Context, b *recordBody) error {
+	id := store.ConnectionID(b.Connection)
+	page, err := u.files.Files(ctx, store.FileQuery{Connection: id, Stream: b.Stream, Key: b.Key})
+	if err != nil {
+		return err
+	}
+	for i, f := range page.Files {
+		if b.MoreFiles = i == maxShown; b.MoreFiles {
+			break
+		}
+		s := shownFile{Title: cmp.Or(f.Name, f.Field), MediaType: f.MediaType, Size: f.Size,
+			At: "/v1/connections/" + url.PathEscape(b.Connection) + "/files/" + strings.TrimPrefix(string(f.Digest), "sha256:")}
+		content, _, err := u.files.OpenFile(ctx, id, f.Digest)
+		if err == nil {
+			if s.View, err = web.Viewable(content, f.Size); err != nil {
+				s.View = ""
+			}
+			_ = content.Close() // read only
+		}
+		b.Files = append(b.Files, s) // one that cannot be read is saved, which says why
+	}
+	return nil
 }
 
 func (u *recordUI) lookRecord(c *fiber.Ctx) (b recordBody, err error) {
@@ -275,7 +315,7 @@ func (u *recordUI) lookRecord(c *fiber.Ctx) (b recordBody, err error) {
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		b.Fields = append(b.Fields, fact{name, plain(members[name])})
 	}
-	return b, nil
+	return b, u.filesOf(web.Context(c), &b)
 }
 
 func (u *recordUI) showRecord(c *fiber.Ctx) error {

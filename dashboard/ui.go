@@ -62,7 +62,7 @@ func New(o Options) (*UI, error) {
 		&grantUI{f, h, h, h},
 		&scheduleUI{f, h, h},
 		&dataUI{f, h, s},
-		&recordUI{f, h, s, h},
+		&recordUI{f, h, s, h, h},
 		&sqlUI{f, h, s, h},
 		&destinationUI{f, h, s},
 		&paletteUI{f, h, h, s},

@@ -229,6 +229,7 @@ type fake struct {
 	added        host.NewDestination
 	assistants   assistants
 	folder       host.Folder
+	file         store.HeldFile
 	listed       string // that was asked for
 }
 
@@ -331,3 +332,19 @@ func (f *fake) SetSecret(_ context.Context, _ store.ConnectionID, _ string, valu
 	f.secret = bytes.Clone(value)
 	return f.refuse
 }
+
+// Files has the one file that was poisoned, or none.
+func (f *fake) Files(context.Context, store.FileQuery) (store.FilePage, error) {
+	if f.file.Digest == "" {
+		return store.FilePage{}, nil
+	}
+	return store.FilePage{Files: []store.HeldFile{f.file}}, nil
+}
+
+func (f *fake) OpenFile(context.Context, store.ConnectionID, store.Digest) (store.FileContent, store.File, error) {
+	return picture{bytes.NewReader([]byte("%PDF-1.7"))}, store.File{}, nil
+}
+
+type picture struct{ *bytes.Reader }
+
+func (picture) Close() error { return nil }

@@ -39,7 +39,8 @@ func (a *fileAPI) routes() []route {
 				{name: "key", typ: "string", text: "Only those of one record of it; a compound key as its JSON array."},
 			}, paging...), codes: []string{"invalid_cursor", "cursor_expired"}},
 		{Route: web.Route{Method: "GET", Path: of + "/:digest", Scope: access.RecordsRead, Handle: a.content},
-			summary: "A file by the digits of its digest, or a range of it, as an attachment", media: "*/*", also: []int{206, 304}, codes: []string{"range_not_satisfiable"}},
+			summary: "A file by the digits of its digest, or a range of it, as an attachment", media: "*/*", also: []int{206, 304},
+			query: []parameter{{name: "view", typ: "boolean", text: "A picture or a PDF comes as one that a page may show, in a sandbox without scripts."}}, codes: []string{"range_not_satisfiable"}},
 	})
 }
 
@@ -117,10 +118,15 @@ func (a *fileAPI) content(c *fiber.Ctx) (err error) {
 		c.Status(fiber.StatusPartialContent)
 		c.Set(fiber.HeaderContentRange, fmt.Sprintf("bytes %d-%d/%d", from, from+n-1, content.Size()))
 	}
+	fileHeaders(c, info)
+	if c.QueryBool("view") {
+		if info.MediaType, err = viewed(c, content, info); err != nil {
+			return err
+		}
+	}
 	if _, err := content.Seek(from, io.SeekStart); err != nil {
 		return err
 	}
-	fileHeaders(c, info)
 	streaming = true
 	return a.stream(c, content, info.MediaType, n)
 }
@@ -142,6 +148,22 @@ func (a *fileAPI) stream(c *fiber.Ctx, content io.ReadCloser, mediaType string, 
 		_ = content.Close() // it was never streamed
 	}
 	return err
+}
+
+// viewed makes a picture or a PDF something that a page may show, in a sandbox without
+// scripts; what is neither stays an attachment, of no type that a browser makes anything of.
+func viewed(c *fiber.Ctx, content io.Reader, f store.File) (mediaType string, err error) {
+	mediaType, err = web.Viewable(content, f.Size)
+	if err != nil {
+		return "", err
+	}
+	if mediaType == "" {
+		return "application/octet-stream", nil
+	}
+	attachment := string(c.Response().Header.Peek(fiber.HeaderContentDisposition))
+	c.Set(fiber.HeaderContentDisposition, "inline"+strings.TrimPrefix(attachment, "attachment"))
+	c.Set(fiber.HeaderContentSecurityPolicy, "default-src 'none'; sandbox; frame-ancestors 'self'")
+	return mediaType, nil
 }
 
 // fileHeaders say what a file is, and that it is to be saved and not run.

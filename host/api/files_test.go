@@ -79,6 +79,24 @@ func TestFiles(t *testing.T) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
+	for _, v := range []struct{ content, claimed, media, disposition, policy string }{
+		{"<svg onload=alert(1)>", "image/svg+xml", "application/octet-stream", "attachment", "default-src 'none'; sandbox"},
+		{"<html>%PDF-1.7", "application/pdf", "application/octet-stream", "attachment", "default-src 'none'; sandbox"},
+		{"%PDF-1.7<script>alert(1)</script>", "text/html", "application/pdf", "inline", "default-src 'none'; sandbox; frame-ancestors 'self'"},
+	} {
+		f := attach(t, id, "v"+v.media+v.claimed, []byte(v.content), store.File{MediaType: v.claimed, Name: "a.svg"})
+		got := c.do("GET", list+"/"+strings.TrimPrefix(string(f.Digest), "sha256:")+"?view=true", nil).want(200)
+		if h := got.header; h.Get("Content-Type") != v.media || h.Get("Content-Security-Policy") != v.policy || h.Get("X-Content-Type-Options") != "nosniff" ||
+			!strings.HasPrefix(h.Get("Content-Disposition"), v.disposition+"; filename") || string(got.body) != v.content {
+			t.Errorf("%s as a view: %v", v.content, h)
+		}
+	}
+	for _, garbage := range []string{"bytes=", "bytes=a-b", "bytes=5-1", "bytes=0-1,3-4", "lines=1-2", "bytes=-", "bytes=99999999999999999999-", "bytes= 1-2"} {
+		if got := c.do("GET", at, nil, header("Range", garbage)).want(200); len(got.body) != len(content) {
+			t.Errorf("%s: %d bytes", garbage, len(got.body))
+		}
+	}
+	c.do("GET", at, nil, header("Range", "bytes=-0")).want(416, "range_not_satisfiable")
 	for asked, want := range map[string]string{"bytes=300000-300009": string(content[300000:300010]), "bytes=-3": "pt>", "bytes=499999-900000": ">"} {
 		part := c.do("GET", at, nil, header("Range", asked)).want(206)
 		if string(part.body) != want || !strings.HasSuffix(part.header.Get("Content-Range"), "/500000") {

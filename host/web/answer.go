@@ -84,7 +84,7 @@ func Attachment(c *fiber.Ctx, contentType, name string) {
 // types has the name sluice; default is for the page library, which knows no
 // names.
 const ContentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; " +
-	"font-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'; " +
+	"font-src 'self'; connect-src 'self'; form-action 'self'; frame-src 'self'; frame-ancestors 'none'; base-uri 'none'; " +
 	"require-trusted-types-for 'script'; trusted-types sluice default"
 
 // headers sets what every answer carries. No CORS header is among them, and there

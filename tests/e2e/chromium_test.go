@@ -129,11 +129,14 @@ func (b *tab) heard(ev any) {
 			b.troubles = append(b.troubles, ev.Entry.Text)
 		}
 	case *network.EventRequestWillBeSent:
-		if u := ev.Request.URL; !strings.HasPrefix(u, b.base+"/") && u != "about:blank" && !strings.HasPrefix(u, "data:image/") {
+		if u := ev.Request.URL; !strings.HasPrefix(u, b.base+"/") && u != "about:blank" && !strings.HasPrefix(u, "data:image/") && !strings.HasPrefix(u, viewer) {
 			b.foreign = append(b.foreign, u)
 		}
 	}
 }
+
+// viewer is what the browser shows PDFs with.
+const viewer = "chrome-extension://mhjfbmdgcfjbbpaeojofohoefgiehjai/"
 
 // clean fails the test for anything that a page of ours must never do.
 func (b *tab) clean(where string) {

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,10 +17,12 @@ func main() { guest.Main(guest.Connector{Collect: collect}) }
 
 // A step is one entry of the setting steps.
 type step struct {
-	Do      string  `json:"do"` // emit, progress, stamp, wait, otp, approval, fail
+	Do      string  `json:"do"` // emit, attach, progress, stamp, wait, otp, approval, fail
 	N       int     `json:"n"`
 	MS      float64 `json:"ms"` // between two of N, or to wait
 	Text    string  `json:"text"`
+	Content []byte  `json:"content"` // of a file to attach, which Text names
+	Media   string  `json:"media"`
 	Timeout float64 `json:"timeout"` // seconds
 }
 
@@ -51,6 +54,13 @@ func do(ctx context.Context, run *guest.Run, i int, s step) error {
 			}
 		}
 		return run.Checkpoint(stream, map[string]int{"step": i})
+	case "attach":
+		id := s.Text
+		f, err := run.Attach(guest.Attachment{Stream: stream, Field: "file", Name: s.Text, MediaType: s.Media, Content: bytes.NewReader(s.Content)})
+		if err != nil {
+			return err
+		}
+		return run.Emit(stream, id, map[string]any{"id": id, "file": f})
 	case "progress":
 		for n := range max(s.N, 1) {
 			time.Sleep(pause)

@@ -1,0 +1,98 @@
+package web
+
+import (
+	"bytes"
+	"compress/zlib"
+	"errors"
+	"image"
+	_ "image/gif"  // formats that are shown
+	_ "image/jpeg" // as above
+	_ "image/png"  // as above
+	"io"
+	"regexp"
+)
+
+// What a page shows of files, at most: bytes and pixels of a picture, and bytes of a PDF,
+// packed and unpacked.
+const (
+	maxPicture  = 64 << 20
+	pictureHead = 256 << 10
+	maxPixels   = 50_000_000
+	maxEdge     = 30_000
+	maxPDF      = 16 << 20
+	maxUnpacked = 64 << 20
+)
+
+// Viewable is the type as which a browser may show a content of size bytes: a picture of bounded
+// dimensions, or a PDF in which nothing runs, by what it is and not by what it is called; ""
+// for all others, which are downloaded. It reads content from where it stands.
+func Viewable(content io.Reader, size int64) (string, error) {
+	head, err := io.ReadAll(io.LimitReader(content, min(size, pictureHead)))
+	if err != nil || size > maxPicture {
+		return "", err
+	}
+	if bytes.HasPrefix(head, []byte("%PDF-")) {
+		if size > maxPDF {
+			return "", nil
+		}
+		rest, err := io.ReadAll(io.LimitReader(content, maxPDF))
+		if err != nil || !calm(append(head, rest...)) {
+			return "", err
+		}
+		return "application/pdf", nil
+	}
+	c, format, err := image.DecodeConfig(bytes.NewReader(head))
+	if err != nil || c.Width < 1 || c.Height < 1 || c.Width > maxEdge || c.Height > maxEdge || c.Width*c.Height > maxPixels {
+		return "", nil
+	}
+	return "image/" + format, nil
+}
+
+var (
+	// active are names of what runs, opens other files or sends something.
+	active = regexp.MustCompile(`/(JS|JavaScript|XFA|AcroForm|Launch|SubmitForm|ImportData|GoToR|GoToE|RichMedia|Rendition|Movie|EmbeddedFiles?)[\x00\t\n\f\r ()<>\[\]/{}%]`)
+	// disguised are names with escapes in them, which nobody needs.
+	disguised = regexp.MustCompile(`/[A-Za-z]*#[0-9A-Fa-f]{2}`)
+	objects   = regexp.MustCompile(`/ObjStm\b`)
+	deflated  = regexp.MustCompile(`/Filter\s*(/FlateDecode|\[\s*/FlateDecode\s*\])`)
+)
+
+// calm reports whether nothing in a PDF runs: no viewer has to be trusted with its scripts.
+// What cannot be looked into is not calm.
+func calm(pdf []byte) bool {
+	if active.Match(pdf) || disguised.Match(pdf) {
+		return false
+	}
+	room := int64(maxUnpacked)
+	for _, at := range objects.FindAllIndex(pdf, -1) {
+		n, ok := calmObjects(pdf, at[0], room)
+		if room -= n; !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// calmObjects looks into a stream of objects, in whose dictionary at is, and says how long it
+// is unpacked.
+func calmObjects(pdf []byte, at int, room int64) (n int64, ok bool) {
+	begin := bytes.LastIndex(pdf[:at], []byte("obj"))
+	end := bytes.Index(pdf[at:], []byte("stream"))
+	if begin < 0 || end < 0 {
+		return 0, false
+	}
+	if dict := pdf[begin : at+end]; !deflated.Match(dict) || bytes.Contains(dict, []byte("Parms")) {
+		return 0, false
+	}
+	packed := bytes.TrimLeft(pdf[at+end+len("stream"):], "\r\n")
+	r, err := zlib.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return 0, false
+	}
+	text, err := io.ReadAll(io.LimitReader(r, room+1))
+	if err != nil && !errors.Is(err, zlib.ErrChecksum) || int64(len(text)) > room {
+		return 0, false
+	}
+	text = append(text, ' ')
+	return int64(len(text)), !active.Match(text) && !disguised.Match(text)
+}
