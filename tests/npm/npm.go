@@ -16,13 +16,14 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 )
 
 // most limits what is read of a package, packed, and of one file in it.
-const most = 64 << 20
+const most = 128 << 20
 
 // A Package is one version of a package.
 type Package struct {
@@ -38,6 +39,15 @@ var AssemblyScript = []Package{
 	{Name: "assemblyscript", Version: "0.28.20", SHA512: "5PM7GZpvcLypHcLmi30aP8mqm5HjU+LL3BdV1xDyA3USGtL2w+iMiUnhtH+vW8+2kOuHlAyPu7M+QgyEw5he1g=="},
 	{Name: "binaryen", Version: "131.0.0-nightly.20260721", SHA512: "AAQIkhfbYXh4FBObwBrlO+5L+6Rp6OOMOjh6AdT0M+GLNLyrwKWgtW+EzmizNgx9CWDfTJPfDtKoZi62QESbtg=="},
 	{Name: "long", Version: "5.3.2", SHA512: "mNAgZ1GmyNhD7AuqnTG3/VQ26o760+ZYBPKjPvugO8+nLbYfX6TVpJPseBvopbdY+qpZ/lKUnmEc1LeZYS3QAA=="},
+}
+
+// DuckDB is that database for node, on Linux: with the library for amd64 and for arm64.
+var DuckDB = []Package{
+	{Name: "@duckdb/node-api", Version: "1.5.6-r.1", SHA512: "yIPol6P4EQmsAUsb27donJf7iADrM31Ei/WkvhkZpSscjhEErYsuF19lsJ/qz5mUWxsKFQpLdjvrlhPQnMTBqw=="},
+	{Name: "@duckdb/node-bindings", Version: "1.5.6-r.1", SHA512: "/pWlTyvKC1d16iSMJCBAPwlmzoeXRs5Y9cqG+TpKd/YAW6Ke05FJg099v/Im2bkS9BgznNyNcAK1NxA1eQhSUw=="},
+	{Name: "detect-libc", Version: "2.1.2", SHA512: "Btj2BOOO83o3WyH59e8MgXsxEQVcarkUOpEYrubB0urwnN10yQ364rsiByU11nZlqWYZm05i/of7io4mzihBtQ=="},
+	map[string]Package{"amd64": {Name: "@duckdb/node-bindings-linux-x64", Version: "1.5.6-r.1", SHA512: "IXcrZJE6kEqM0Z4wwdVnGBHX/frOS33VPNAwDXQ/Q+Fs84b058Qe94chrCCIcNJlG8Y3UHIUU4eBeCQxW5mN1Q=="},
+		"arm64": {Name: "@duckdb/node-bindings-linux-arm64", Version: "1.5.6-r.1", SHA512: "3jnUaDil1BrF/6vAZwVaInJ1xoBaWGHB4PDiUnzJWKCo8a8TLx9j7/gPyPl/UGRBftrYIuTihRZSfF4mWMgtWA=="}}[runtime.GOARCH],
 }
 
 // ModelContextProtocol is the client of that protocol in TypeScript, with its dependencies.
