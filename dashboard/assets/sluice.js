@@ -559,7 +559,11 @@
     htmx.createEventSource = open;
     htmx.onLoad((x) => { if (x !== document.body) drawn(x); }); // the page itself was drawn above
   });
+  // What the reader opened stays open when its part of the page is drawn anew.
+  let opened = [];
+  document.addEventListener('htmx:sseBeforeMessage', (e) => { opened = all('details[id][open]', e.target).map((x) => x.id); });
   document.addEventListener('htmx:sseMessage', (e) => {
+    for (const x of all('details[id]', e.target)) if (opened.includes(x.id)) x.open = true;
     if (e.target.id === 'badge') counted();
     if (e.target.id === 'events' || e.target.id === 'allevents') { fold(); trim(); }
   });

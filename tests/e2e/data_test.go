@@ -79,6 +79,12 @@ func TestDataPages(t *testing.T) {
 	b.click(`#destinations [hx-post$="/out/sync"]`)
 	b.sees("up to date")
 	looked(t, b, "destinations")
+	eval[any](b, `(() => { const x = document.querySelector("#tables-out"); x.open = true; x.dataset.before = "" })()`)
+	ended(t, h.Client, "one")
+	b.until(`document.querySelector("#tables-out").dataset.before === undefined`) // drawn anew
+	if !eval[bool](b, `document.querySelector("#tables-out").open`) {
+		t.Error("what was opened is closed by what comes")
+	}
 	b.click(`#destinations [hx-post$="/out/pause"]`)
 	b.until(`document.querySelector('#destinations [hx-post$="/out/resume"]') !== null`)
 	b.open("/ui/data/destinations")
