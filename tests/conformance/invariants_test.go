@@ -48,7 +48,7 @@ var (
 	resultMembers = strings.Fields(`run_id trace_id connector_id connection_id connector_digest status outcome terminal_reason failure exit_code
 		records_emitted records_attempted records_accepted records_flushed records_permanently_rejected records_unresolved_retryable
 		state checkpoint_summary known_gaps detail_gaps collection_facts connector_error trigger_kind usage isolation`)
-	optionalMembers = strings.Fields(`violation trap reported_records_emitted connector_diagnostics deadline cancel_cause
+	optionalMembers = strings.Fields(`memory violation trap reported_records_emitted connector_diagnostics deadline cancel_cause
 		stdin_closed_at_phase automation_mode`)
 	terminalMembers = strings.Fields(`outcome records_emitted records_attempted records_accepted records_flushed records_permanently_rejected
 		records_unresolved_retryable buffered_records_dropped checkpoint_mode checkpoint_commit_status state_streams_staged
