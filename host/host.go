@@ -30,6 +30,7 @@ type Host interface {
 	Assistants   // let programs of others read a part of what was collected
 	System       // the host itself: information, readiness, audit log
 	Views        // look at the browsers of runs
+	Hosts        // the hosts that share a store
 	// Authorizations have servers give out tokens for secrets.
 	Authorizations
 }

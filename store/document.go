@@ -23,6 +23,7 @@ const (
 	Attention    Kind = "attention"   // marks of connections that wait for their owner, by connection id
 	Destinations Kind = "destination" // by name
 	Delivered    Kind = "delivered"   // how destinations stand, by name
+	Commands     Kind = "command"     // between hosts, sealed, by the epoch of who is asked
 	SavedQueries Kind = "saved-query" // that owners keep, by name
 	Assistants   Kind = "assistant"   // by name
 	// AssistantCalls are by the assistant's id and the number of the call.

@@ -48,6 +48,15 @@ func (w *Watchers) Wake(ids map[RunID]bool) {
 	poke(w.runs[""])
 }
 
+// WakeAll wakes everybody: wake-ups may have been missed.
+func (w *Watchers) WakeAll() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, all := range w.runs {
+		poke(all)
+	}
+}
+
 func poke(all map[uint64]chan struct{}) {
 	for _, ch := range all {
 		select {

@@ -207,6 +207,16 @@ func (s *Slot) Writes(status int, body []byte, location string) []store.Write {
 	return []store.Write{*w}
 }
 
+// Kept is the answer that is kept by now, nil for none: of another host that carried out an equal
+// request, or of a commit that only seemed to fail.
+func (s *Slot) Kept(ctx context.Context) (*Reply, error) {
+	if s == nil || s.flight == nil {
+		return nil, nil
+	}
+	reply, _, err := s.r.kept(ctx, s.id, s.flight)
+	return reply, err
+}
+
 // Finish ends the request with its answer. Unless its Writes were part of a
 // commit, it keeps the answer now: for a day, or of a 429 for retryAfter.
 // Duplicates that wait get the answer whether or not it could be kept.

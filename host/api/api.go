@@ -89,6 +89,7 @@ func New(o Options) *API {
 		&keyAPI{o.Access.Keys, h},
 		&auditAPI{h},
 		&systemAPI{h, h},
+		&hostAPI{h},
 	} {
 		tables = append(tables, resource.routes())
 	}

@@ -24,13 +24,19 @@ type temporaries struct {
 	mu        sync.Mutex                      // guards what follows
 	temporary map[store.ConnectionID]struct{} // of runs that are not over
 	leftovers bool                            // some could not be deleted
+	// spared is how young those are that may be about to be used by another host: the run
+	// of one begins at once, and then keeps it.
+	spared time.Duration
 }
+
+// sparedTime is spared where hosts share the store; their clocks may differ by minutes.
+const sparedTime = time.Hour
 
 // make makes the connection that a run of a conformance connector has to itself: a
 // grant of scope null, nothing approved, and the run's inputs as settings. Asking needs no
 // approval beyond the desk.
 func (ts *temporaries) make(ctx context.Context, listed store.Connector, inputs json.RawMessage) (workflow, error) {
-	l, err := ts.modules.loadListed(listed, nil)
+	l, err := ts.modules.loadListed(ctx, listed, nil)
 	if err != nil {
 		return workflow{}, err
 	}
@@ -82,7 +88,7 @@ func (ts *temporaries) deleteLeftovers(ctx context.Context) error {
 		return fmt.Errorf("list connections: %w", err)
 	}
 	for _, c := range all {
-		if !c.Temporary || ts.inUse(c.ID) {
+		if !c.Temporary || ts.inUse(c.ID) || time.Since(c.CreatedAt) < ts.spared {
 			continue
 		}
 		var active *store.ActiveError

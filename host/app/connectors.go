@@ -31,7 +31,7 @@ var _ host.Connectors = (*connectors)(nil)
 // at it. Nothing of it is run, and nothing is granted.
 func (cs *connectors) InstallConnector(ctx context.Context, q host.InstallConnector) (host.Connector, bool, error) {
 	who := host.Who(ctx)
-	l, signed, err := cs.submitted(q)
+	l, signed, err := cs.submitted(ctx, q)
 	if err != nil {
 		return host.Connector{}, false, asRefusal(err)
 	}
@@ -44,7 +44,7 @@ func (cs *connectors) InstallConnector(ctx context.Context, q host.InstallConnec
 		return host.Connector{}, false, err
 	}
 	same := listed && old.ID == l.Connector.ID && old.Digest == l.Connector.Digest && sameJSON(old.Manifest, l.Manifest.Raw)
-	if same && signed == nil && cs.modules.has(old) {
+	if same && signed == nil && cs.modules.has(ctx, old) {
 		c, err := cs.Connector(ctx, string(old.ID))
 		return c, false, err
 	}
@@ -80,8 +80,8 @@ func namedKey(text string) (signature.PublicKey, error) {
 
 // has reports whether the module of a listed connector is still there as it
 // was installed. One that was changed is set aside.
-func (ms *modules) has(c store.Connector) bool {
-	_, err := ms.openModule(c)
+func (ms *modules) has(ctx context.Context, c store.Connector) bool {
+	_, err := ms.openModule(ctx, c)
 	return err == nil
 }
 
@@ -109,11 +109,11 @@ func installRefusal(err error) error {
 }
 
 // submitted loads what is to be installed or looked at.
-func (cs *connectors) submitted(q host.InstallConnector) (*Loaded, *signature.Signature, error) {
+func (cs *connectors) submitted(ctx context.Context, q host.InstallConnector) (*Loaded, *signature.Signature, error) {
 	if q.ExpectedDigest != "" && !isDigest(q.ExpectedDigest) {
 		return nil, nil, invalid("expectedDigest", "digest_invalid", "want sha256: and 64 lower-case hexadecimal digits")
 	}
-	wasm, err := cs.bytesOf(q)
+	wasm, err := cs.bytesOf(ctx, q)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -143,7 +143,7 @@ func (cs *connectors) submitted(q host.InstallConnector) (*Loaded, *signature.Si
 
 // bytesOf are the bytes of a module: those that came, or those that the store holds under a
 // digest.
-func (cs *connectors) bytesOf(q host.InstallConnector) ([]byte, error) {
+func (cs *connectors) bytesOf(ctx context.Context, q host.InstallConnector) ([]byte, error) {
 	switch {
 	case (q.Module == nil) == (q.Digest == ""):
 		return nil, invalid("module", "one_of", "give either the module or its digest")
@@ -156,7 +156,7 @@ func (cs *connectors) bytesOf(q host.InstallConnector) ([]byte, error) {
 	if _, err := os.Lstat(cs.modules.modulePath(d)); cs.DataDir == "" || errors.Is(err, fs.ErrNotExist) {
 		return nil, notFound("module")
 	}
-	return cs.modules.openModule(store.Connector{ID: store.ConnectorID(d), Name: "this digest", Digest: d})
+	return cs.modules.openModule(ctx, store.Connector{ID: store.ConnectorID(d), Name: "this digest", Digest: d})
 }
 
 // sameJSON compares but for white space, and for how the store escapes.
@@ -168,7 +168,7 @@ func sameJSON(a, b []byte) bool {
 
 // InspectConnector implements host.Connectors. It stores nothing.
 func (cs *connectors) InspectConnector(ctx context.Context, q host.InstallConnector) (host.Inspection, error) {
-	l, signed, err := cs.submitted(q)
+	l, signed, err := cs.submitted(ctx, q)
 	if err != nil {
 		return host.Inspection{}, asRefusal(err)
 	}

@@ -131,6 +131,9 @@ func (d *directory) openImager() (imager, error) {
 	if err := d.openStore(); err != nil {
 		return nil, err
 	}
+	if err := d.onlyMember(); err != nil {
+		return nil, errors.Join(err, d.Store.Close())
+	}
 	s, ok := d.Store.(imager)
 	if !ok {
 		return nil, errors.Join(ErrNoBackup, d.Store.Close())
@@ -139,6 +142,21 @@ func (d *directory) openImager() (imager, error) {
 		return nil, errors.Join(damage, s.Close())
 	}
 	return s, nil
+}
+
+// onlyMember refuses a store that another host has open too.
+func (d *directory) onlyMember() error {
+	shared := store.MembersOf(d.Store)
+	if shared == nil {
+		return nil
+	}
+	all, err := shared.Members(context.Background())
+	for _, m := range all {
+		if m.Epoch != shared.Self().Epoch {
+			return &store.BusyError{Dir: drivers.Shown(d.Options.Store), PID: m.PID, Host: m.Name}
+		}
+	}
+	return err
 }
 
 func explainCopy(err error, o CopyOptions) error {

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -18,12 +19,18 @@ import (
 // openModule reads an installed module and hashes what it read: these bytes and no others are
 // checked, compiled and run, whatever becomes of the file. One that is not what was installed
 // is set aside and refused.
-func (ms *modules) openModule(c store.Connector) ([]byte, error) {
+func (ms *modules) openModule(ctx context.Context, c store.Connector) ([]byte, error) {
 	path := ms.modulePath(c.Digest)
 	if !isDigest(string(c.Digest)) {
 		return nil, refusal("connector_not_runnable", fmt.Errorf("%s is listed with the digest %.80q, which is none; install it again", c.Name, c.Digest))
 	}
 	wasm, err := readModule(path, ms.Options.Module)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := ms.fetchModule(ctx, c.Digest); err != nil {
+			return nil, err
+		}
+		wasm, err = readModule(path, ms.Options.Module)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, refusal("connector_not_runnable", fmt.Errorf("the module of %s is not at %s; install it again", c.Name, path))
 	}

@@ -123,7 +123,8 @@ func (d *directory) openStore() error {
 	return d.openURL(url)
 }
 
-// beside makes the directory of a store that a server has. It is no other store's.
+// beside makes the directory of a store that a server has, and finds out which of the hosts that
+// share the store this one is. The directory is no other store's.
 func (d *directory) beside() error {
 	if !d.Remote {
 		return nil
@@ -134,7 +135,10 @@ func (d *directory) beside() error {
 	if err := os.MkdirAll(d.DataDir, 0o700); err != nil {
 		return fmt.Errorf("make data directory: %w", err)
 	}
-	return nil
+	if d.filling { // the id comes along
+		return nil
+	}
+	return d.identify()
 }
 
 // ballast is disk space that the store keeps back, so that it can be closed cleanly on a full
@@ -147,7 +151,7 @@ func (d *directory) openURL(url string) error {
 	}
 	s, err := drivers.Open(url, drivers.Options{
 		Logger: d.Options.Log, AllowNetworkFS: d.Options.AllowNetworkFS, AcceptLoss: d.Options.AcceptLoss,
-		Ballast: ballast,
+		Ballast: ballast, Self: store.Member{ID: d.ID, Epoch: d.Epoch, About: store.About{Version: ThisVersion().Version}},
 	})
 	if errors.Is(err, fs.ErrPermission) {
 		return fmt.Errorf("open data directory %s: %w; make it yours, or name another with --store badger:DIR", d.DataDir, err)
@@ -177,11 +181,11 @@ func (d *directory) fits(ctx context.Context) error {
 	return d.bind(ctx)
 }
 
-// reconcile closes the runs that an earlier start left active, so that whoever looks sees how
-// they ended. The lock of the data directory says that nobody else has them. Those that outlive
-// their host go to waits; nil leaves them as they are.
+// reconcile closes the runs that an earlier start or another host left active, so that whoever
+// looks sees how they ended. Those that outlive their host go to waits; nil leaves them as they
+// are.
 func (d *directory) reconcile(ctx context.Context, waits func(store.Lease)) error {
-	if err := run.Reconcile(ctx, d.Store, "", d.Epoch, waits); err != nil && !errors.Is(err, store.ErrReadOnly) {
+	if err := run.Reconcile(ctx, d.Store, d.ID, d.Epoch, waits); err != nil && !errors.Is(err, store.ErrReadOnly) {
 		return fmt.Errorf("close runs of an earlier start: %w", err)
 	}
 	return nil

@@ -84,7 +84,7 @@ func (in *installer) Install(ctx context.Context, l *Loaded, o InstallOptions) (
 	if _, err := in.guests.Sandbox.Prepare(ctx, l.Module, l.Wasm); err != nil {
 		return Installed{}, prepareRefusal(err)
 	}
-	if err := in.modules.keepModule(l); err != nil {
+	if err := in.modules.keepModule(ctx, l); err != nil {
 		return Installed{}, err
 	}
 	l.Connector.InstalledAt, l.Connector.Signer, l.Connector.Conformance = time.Now(), t.signer, o.Conformance

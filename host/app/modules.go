@@ -22,16 +22,45 @@ func (ms *modules) modulePath(d store.Digest) string {
 	return filepath.Join(ms.DataDir, "modules", strings.TrimPrefix(string(d), "sha256:")+".wasm")
 }
 
-// keepModule writes the module's bytes under their digest, once.
-func (ms *modules) keepModule(l *Loaded) error {
+// keepModule writes the module's bytes under their digest, once; where hosts share the store also
+// for the others.
+func (ms *modules) keepModule(ctx context.Context, l *Loaded) error {
 	if ms.DataDir == "" {
 		return refusal("connector_invalid", errors.New("a memory: store keeps no modules; install into badger:DIR"))
 	}
-	path := ms.modulePath(l.Connector.Digest)
+	if shared := store.ModulesOf(ms.Store); shared != nil {
+		if err := shared.PutModule(ctx, l.Connector.Digest, l.Wasm); err != nil {
+			return fmt.Errorf("keep module: %w", err)
+		}
+	}
+	return ms.writeModule(l.Connector.Digest, l.Wasm)
+}
+
+// fetchModule gets a module that another host has installed. It does nothing where there is none.
+func (ms *modules) fetchModule(ctx context.Context, d store.Digest) error {
+	shared := store.ModulesOf(ms.Store)
+	if shared == nil || ms.DataDir == "" {
+		return nil
+	}
+	wasm, err := shared.Module(ctx, d)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("fetch module: %w", err)
+	}
+	if digestOf(wasm) != d || int64(len(wasm)) > ms.Options.Module.Effective().Bytes {
+		return refusal("connector_not_runnable", fmt.Errorf("what the store keeps as module %s is another one; install the connector again", d))
+	}
+	return ms.writeModule(d, wasm)
+}
+
+func (ms *modules) writeModule(d store.Digest, wasm []byte) error {
+	path := ms.modulePath(d)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("keep module: %w", err)
 	}
-	err := writeWhole(path, l.Wasm, 0o400)
+	err := writeWhole(path, wasm, 0o400)
 	if err == nil {
 		err = syncDir(ms.DataDir) // the directory may be new
 	}
@@ -92,9 +121,9 @@ func (ms *modules) installed(ctx context.Context, name, sidecar string) (*Loaded
 	if len(found) == 2 && hasFingerprint(found[1], wanted) && !hasFingerprint(found[0], wanted) {
 		slices.Reverse(found)
 	}
-	l, err := ms.loadListed(found[0], raw)
+	l, err := ms.loadListed(ctx, found[0], raw)
 	if err != nil && len(found) == 2 {
-		if other, no := ms.loadListed(found[1], raw); no == nil {
+		if other, no := ms.loadListed(ctx, found[1], raw); no == nil {
 			return other, nil
 		}
 	}
@@ -125,7 +154,7 @@ func (ms *modules) LoadFor(ctx context.Context, c store.Connection) (*Loaded, er
 	}
 	for _, listed := range all { // installed before bundled
 		if listed.ID == c.ConnectorID && listed.Digest == c.Digest {
-			return ms.loadListed(listed, nil)
+			return ms.loadListed(ctx, listed, nil)
 		}
 	}
 	return ms.installed(ctx, string(c.ConnectorID), "")
@@ -133,8 +162,8 @@ func (ms *modules) LoadFor(ctx context.Context, c store.Connection) (*Loaded, er
 
 // loadListed loads a module that the store lists, with a manifest instead of the
 // one that it was installed with, nil for none.
-func (ms *modules) loadListed(c store.Connector, manifest []byte) (*Loaded, error) {
-	wasm, err := ms.openModule(c)
+func (ms *modules) loadListed(ctx context.Context, c store.Connector, manifest []byte) (*Loaded, error) {
+	wasm, err := ms.openModule(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -150,11 +179,11 @@ func (ms *modules) loadListed(c store.Connector, manifest []byte) (*Loaded, erro
 }
 
 // moduleMissing reports whether the file of a module is gone or has another length. Its content
-// is checked when it is opened.
+// is checked when it is opened; one that another host may have installed is fetched then.
 func (ms *modules) moduleMissing(k store.Connector) bool {
 	if !isDigest(string(k.Digest)) {
 		return true
 	}
 	fi, err := os.Stat(ms.modulePath(k.Digest))
-	return errors.Is(err, fs.ErrNotExist) || err == nil && k.Size > 0 && fi.Size() != k.Size
+	return errors.Is(err, fs.ErrNotExist) && store.ModulesOf(ms.Store) == nil || err == nil && k.Size > 0 && fi.Size() != k.Size
 }

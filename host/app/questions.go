@@ -13,7 +13,8 @@ import (
 // questions implements host.Questions.
 type questions struct {
 	*directory
-	desk *interaction.Desk
+	desk  *interaction.Desk
+	hosts *hosts
 }
 
 var _ host.Questions = (*questions)(nil)
@@ -29,8 +30,13 @@ func (qs *questions) Answer(ctx context.Context, a host.Answer) error {
 			clear(v)
 		}
 	}()
+	_, err := atHolder(ctx, qs.hosts.peers, a.RunID, "answer", a, qs.answer)
+	return err
+}
+
+func (qs *questions) answer(ctx context.Context, a host.Answer) (struct{}, error) {
 	e := audit.Event{Action: audit.InteractionAnswered, Target: string(a.RunID) + "/" + a.InteractionID, Outcome: audit.Done}
-	return asRefusal(qs.audited(by(ctx, e), func() error {
+	return struct{}{}, asRefusal(qs.audited(by(ctx, e), func() error {
 		a.Status, a.By = strings.Clone(a.Status), host.Who(ctx).ID
 		return qs.desk.Answer(ctx, a)
 	}))
@@ -38,5 +44,23 @@ func (qs *questions) Answer(ctx context.Context, a host.Answer) error {
 
 // RawAssistance implements host.Questions.
 func (qs *questions) RawAssistance(ctx context.Context, id store.RunID, requestID string) (host.RawAssistance, error) {
-	return qs.desk.Raw(ctx, id, requestID)
+	w, err := atHolder(ctx, qs.hosts.peers, id, "question", wording{Run: id, Request: requestID}, qs.raw)
+	w.Raw.Fields, w.Raw.Page = w.Fields, w.Page
+	return w.Raw, err
+}
+
+// wording asks for the words of a question, and has them, with what no document of the API shows.
+type wording struct {
+	Run     store.RunID
+	Request string
+	Raw     host.RawAssistance
+	Fields  map[string]string
+	Page    *host.OpenPage
+}
+
+func (qs *questions) raw(ctx context.Context, w wording) (wording, error) {
+	var err error
+	w.Raw, err = qs.desk.Raw(ctx, w.Run, w.Request)
+	w.Fields, w.Page = w.Raw.Fields, w.Raw.Page
+	return w, err
 }

@@ -27,6 +27,7 @@ type runs struct {
 	temporaries *temporaries
 	desk        *interaction.Desk
 	sleepers    *sleepers
+	hosts       *hosts
 	spans       run.Spans
 	commitTo    store.Store // nil for the store of the directory
 	idle        bool        // the host is one of a command, and ends with it
@@ -44,6 +45,9 @@ func (rs *runs) StartRun(ctx context.Context, q host.StartRun) (store.Run, error
 func (rs *runs) start(ctx context.Context, q host.StartRun, b branch) (store.Run, error) {
 	who := host.Who(ctx)
 	if err := checkBudgets(q.Budgets); err != nil {
+		return store.Run{}, err
+	}
+	if err := rs.hosts.open(ctx); err != nil {
 		return store.Run{}, err
 	}
 	q.WorkflowID = strings.Clone(q.WorkflowID)
@@ -164,6 +168,17 @@ func (rs *runs) startError(ctx context.Context, w workflow, err error) error {
 
 // CancelRun implements host.Runs.
 func (rs *runs) CancelRun(ctx context.Context, id store.RunID, reason string) (string, error) {
+	return atHolder(ctx, rs.hosts.peers, id, "cancel", steer{Run: id, Reason: reason}, rs.cancel)
+}
+
+// steer is how a run is to be steered.
+type steer struct {
+	Run            store.RunID
+	Policy, Reason string
+}
+
+func (rs *runs) cancel(ctx context.Context, q steer) (string, error) {
+	id, reason := q.Run, q.Reason
 	live, active := rs.controller.Live(id)
 	if rs.sleepers.cancel(id, run.CancelRequest{Cause: "owner", Reason: strings.Clone(reason), By: host.Who(ctx).ID}) {
 		rs.steered(ctx, id, "cancel", nil)
@@ -205,21 +220,29 @@ func (rs *runs) cancelled(ctx context.Context, id store.RunID) (string, error) {
 
 // PauseRun implements host.Runs.
 func (rs *runs) PauseRun(ctx context.Context, id store.RunID, policy, reason string) (time.Time, error) {
-	if rs.sleepers.has(id) {
+	return atHolder(ctx, rs.hosts.peers, id, "pause", steer{id, policy, reason}, rs.pause)
+}
+
+func (rs *runs) pause(ctx context.Context, q steer) (time.Time, error) {
+	if rs.sleepers.has(q.Run) {
 		return time.Time{}, host.Refuse("conflict", "the run sleeps until its question is answered, so there is nothing to pause").With("runStatus", "waiting-input")
 	}
-	at, err := rs.controller.Pause(ctx, id, run.PauseRequest{Policy: strings.Clone(policy), Reason: strings.Clone(reason), By: host.Who(ctx).ID})
-	rs.steered(ctx, id, "pause", err)
+	at, err := rs.controller.Pause(ctx, q.Run, run.PauseRequest{Policy: strings.Clone(q.Policy), Reason: strings.Clone(q.Reason), By: host.Who(ctx).ID})
+	rs.steered(ctx, q.Run, "pause", err)
 	return at, asRefusal(err)
 }
 
 // ResumeRun implements host.Runs.
 func (rs *runs) ResumeRun(ctx context.Context, id store.RunID, reason string) (time.Time, error) {
-	if rs.sleepers.has(id) {
+	return atHolder(ctx, rs.hosts.peers, id, "resume", steer{Run: id, Reason: reason}, rs.goOn)
+}
+
+func (rs *runs) goOn(ctx context.Context, q steer) (time.Time, error) {
+	if rs.sleepers.has(q.Run) {
 		return time.Time{}, host.Refuse("conflict", "the run sleeps until its question is answered, and is not paused").With("runStatus", "waiting-input")
 	}
-	at, err := rs.controller.Resume(ctx, id, run.ResumeRequest{Reason: strings.Clone(reason), By: host.Who(ctx).ID})
-	rs.steered(ctx, id, "resume", err)
+	at, err := rs.controller.Resume(ctx, q.Run, run.ResumeRequest{Reason: strings.Clone(q.Reason), By: host.Who(ctx).ID})
+	rs.steered(ctx, q.Run, "resume", err)
 	return at, asRefusal(err)
 }
 

@@ -67,6 +67,7 @@ type Service struct {
 	*search.Indexes
 	*system
 	*views
+	*hosts
 	closing sync.Once // of Close
 }
 
@@ -97,6 +98,10 @@ func (h *Host) Service(ctx context.Context, o ServiceOptions) (*Service, error) 
 	if o.Idle {
 		return s, nil
 	}
+	if err := s.joinHosts(ctx); err != nil {
+		s.Close(ctx)
+		return nil, err
+	}
 	if err := s.schedules.start(ctx); err != nil {
 		s.Close(ctx)
 		return nil, err
@@ -104,22 +109,49 @@ func (h *Host) Service(ctx context.Context, o ServiceOptions) (*Service, error) 
 	return s, nil
 }
 
+// joinHosts begins to work with the hosts that share the store.
+func (s *Service) joinHosts(ctx context.Context) error {
+	if s.hosts.members == nil {
+		return nil
+	}
+	p, err := newPeers(s.hosts)
+	if err != nil {
+		return err
+	}
+	serve(p, "cancel", s.runs.cancel)
+	serve(p, "pause", s.runs.pause)
+	serve(p, "resume", s.runs.goOn)
+	serve(p, "answer", s.questions.answer)
+	serve(p, "question", s.questions.raw)
+	s.hosts.peers = p
+	return s.hosts.begin(ctx)
+}
+
 // newService wires the parts of a service. Nothing runs yet.
 func newService(h *Host, o ServiceOptions) *Service {
 	d, desk := h.directory, interaction.New(h.Store)
 	t := &temporaries{directory: d, modules: h.modules, temporary: map[store.ConnectionID]struct{}{}}
-	s := &Service{artifacts: h.artifacts, recordFiles: h.recordFiles, questions: &questions{d, desk}, connectorNames: &connectorNames{directory: d}, backups: h.backups}
+	if store.MembersOf(d.Store) != nil {
+		t.spared = sparedTime
+	}
+	s := &Service{artifacts: h.artifacts, recordFiles: h.recordFiles, questions: &questions{directory: d, desk: desk}, connectorNames: &connectorNames{directory: d}, backups: h.backups}
 	s.runs = &runs{
 		directory: d, starter: h.starter, bindings: h.bindings, temporaries: t, desk: desk, spans: o.Spans, commitTo: o.Store, idle: o.Idle,
 		workflows: &workflows{d, h.modules, h.connections, t},
 	}
 	s.runs.sleepers = newSleepers(s.runs)
 	h.active.asleep = s.runs.sleepers.cancelOf
+	s.hosts = &hosts{directory: d, runs: s.runs, members: store.MembersOf(d.Store)}
+	s.runs.hosts, s.questions.hosts = s.hosts, s.hosts
 	s.forks = &forks{d, s.runs, h.connections}
 	s.schedules = &schedules{directory: d, runs: s.runs, connections: h.connections, snapshots: h.snapshots, checks: h.checks}
-	s.schedules.clock = schedule.New(schedule.Deps{
+	deps := schedule.Deps{
 		Store: d.Store, Starter: scheduleRunner{s.schedules}, Source: scheduleRunner{s.schedules}, Log: d.Options.Log, Shortest: o.ShortestInterval, Done: o.Ticked,
-	})
+	}
+	if m := s.hosts.members; m != nil {
+		deps.Hosts, deps.Now = &hostsOfSchedules{s.hosts, deps.Source}, m.Now
+	}
+	s.schedules.clock = schedule.New(deps)
 	ov := &overviews{d, h.snapshots, s.schedules, s.schedules.clock}
 	s.connectors = &connectors{d, h.modules, h.publishers, h.installer, ov}
 	s.Mirror, s.Indexes = newMirror(d), newIndexes(d)
@@ -129,7 +161,7 @@ func newService(h *Host, o ServiceOptions) *Service {
 	s.secrets = &secrets{h.connections, h.secretStore, ov}
 	s.authorizations = &authorizations{authorizer: h.authorizer, workflows: s.runs.workflows}
 	s.system = &system{d, h.guests, h.bindings, h.checks, s.runs}
-	s.views = &views{liveViews(d), s.system}
+	s.views = &views{liveViews(d), s.system, s.hosts}
 	return s
 }
 
@@ -153,6 +185,7 @@ func (s *Service) Close(ctx context.Context) {
 		}
 		s.clock.Stop(ctx)
 		s.views.views.Close()
+		s.hosts.end()
 	})
 }
 

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -14,6 +15,7 @@ import (
 type views struct {
 	views  *liveview.Views
 	system *system
+	hosts  *hosts
 }
 
 var (
@@ -32,6 +34,9 @@ func (vs *views) MintView(ctx context.Context, owner string, q host.MintView) (h
 		if mint.Viewport = liveview.Viewport(p.Width, p.Height, p.DeviceScaleFactor, p.Mobile); mint.Viewport == nil {
 			return host.View{}, invalid("viewport", "a width and a height of 240 to 3840", "it is no size of a window")
 		}
+	}
+	if away, err := vs.hosts.holder(ctx, q.RunID); err != nil || away != nil {
+		return host.View{}, cmp.Or(err, elsewhere(away, q.RunID))
 	}
 	m, err := vs.views.Mint(mint)
 	var refused *liveview.Refusal
@@ -52,6 +57,15 @@ func (vs *views) MintView(ctx context.Context, owner string, q host.MintView) (h
 		out.Token = &m.Token
 	}
 	return out, nil
+}
+
+// elsewhere leads to the host that has the browser of a run.
+func elsewhere(m *store.Member, run store.RunID) error {
+	if m == nil {
+		return nil
+	}
+	page := m.URL + "/ui/runs/" + string(run)
+	return host.Refuse("conflict", "the browser of this run is at another host; look at it there: %s", page).With("url", page)
 }
 
 // RevokeView implements host.Views.

@@ -121,7 +121,7 @@ func (ws *workflows) fromGiven(ctx context.Context, name string, g *host.Given) 
 	default:
 		w.loaded, err = ws.modules.installed(ctx, name, "")
 		if err == nil && len(g.Manifest) > 0 {
-			w.loaded, err = ws.modules.loadListed(w.loaded.Connector, g.Manifest)
+			w.loaded, err = ws.modules.loadListed(ctx, w.loaded.Connector, g.Manifest)
 		}
 	}
 	if err != nil {

@@ -62,8 +62,9 @@ const (
 	ConnectionDeleted   Action = "connection.deleted"
 	StateReset          Action = "state.reset"
 	InteractionAnswered Action = "interaction.answered"
-	RunSteered          Action = "run.steered" // paused, resumed or cancelled; Code says which
-	ViewOpened          Action = "view.opened" // a token for a live view was given out
+	HostDrained         Action = "host.drained" // Code says whether on or off
+	RunSteered          Action = "run.steered"  // paused, resumed or cancelled; Code says which
+	ViewOpened          Action = "view.opened"  // a token for a live view was given out
 	ArtifactRead        Action = "artifact.read"
 
 	// TailCut and Damaged are the log's own: an unfinished line was removed; the
@@ -78,7 +79,7 @@ var Actions = []Action{
 	RecordsExported, RecordsDeleted, BackupMade, BackupRestored, StoreCopied, LossAccepted, SettingsChanged, PolicyRefused, ModuleQuarantined,
 	TailCut, Damaged,
 	LoginCreated, LoginFailed, SessionCreated, SessionEnded, KeyCreated, KeyRevoked, WebhookCreated, WebhookDeleted, WebhookDisabled, ScopeDenied,
-	ScheduleChanged, ScheduleDeleted, ConnectionChanged, ConnectionDeleted, StateReset, InteractionAnswered, RunSteered, ViewOpened,
+	ScheduleChanged, ScheduleDeleted, ConnectionChanged, ConnectionDeleted, StateReset, InteractionAnswered, HostDrained, RunSteered, ViewOpened,
 	DestinationAdded, DestinationPaused, DestinationResumed, DestinationRebuilt, DestinationRemoved,
 	AssistantAdded, AssistantRevoked, AssistantApproved, AssistantDenied, AssistantCalled,
 	ArtifactRead, WebhookRotated, WebhookTested, WebhookRedelivered,

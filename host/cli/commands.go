@@ -38,7 +38,7 @@ func (c *command) addCommands(root *cobra.Command) {
 	)
 	group("upkeep", "Upkeep:",
 		doctorCommands{c}.doctor(), backupCommands{c}.backup(), backupCommands{c}.restore(), storeCommands{c}.store(),
-		versionCommands{c}.version(),
+		hostCommands{c}.hosts(), hostCommands{c}.drain(), versionCommands{c}.version(),
 	)
 	root.SetHelpCommandGroupID("upkeep")
 	root.SetCompletionCommandGroupID("upkeep")

@@ -123,13 +123,67 @@ func Open(ctx context.Context, o Options) (d *Daemon, err error) {
 	var sweeping context.Context
 	sweeping, d.stop = context.WithCancel(context.Background())
 	go d.sweep(sweeping)
-	return d, nil
+	go d.lead(sweeping)
+	return d, d.announce(ctx, o)
+}
+
+// announce tells the hosts that share the store where this one is reached.
+func (d *Daemon) announce(ctx context.Context, o Options) error {
+	if o.Alone {
+		return nil
+	}
+	return d.Service.Announce(ctx, func(a *store.About) {
+		if a.URL = o.Server.PublicURL; a.URL == "" && len(d.Server.Addresses()) > 0 {
+			a.URL = "http://" + d.Address().String()
+		}
+		if d.Service.Info(ctx).Browser.Product != "" {
+			a.Labels = []string{app.LabelBrowser}
+		}
+	})
+}
+
+// leadEvery is how often a host that shares its store looks whether it leads, without a wake-up.
+const leadEvery = time.Second
+
+// lead delivers webhooks for as long as this host is the one of all that does.
+func (d *Daemon) lead(ctx context.Context) {
+	wake, stop := d.Service.Changed("")
+	defer stop()
+	if wake == nil {
+		return // they are delivered since the start
+	}
+	tick := time.NewTicker(leadEvery)
+	defer tick.Stop()
+	leads := false
+	for {
+		now, err := d.Service.Leads(ctx)
+		switch {
+		case err != nil:
+			now = leads // nothing that it did is stored if another host leads
+		case now && !leads:
+			err = d.hooks.Begin(ctx)
+			now = err == nil
+		case !now && leads:
+			d.hooks.Pause()
+			err = d.Service.Yield(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
+			d.log.Error("lead_not_settled", "error", err)
+		}
+		leads = now
+		select {
+		case <-wake:
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 func (d *Daemon) webhooks(o Options, version string, m *telemetry.Metrics) webhook.Options {
 	addresses := &network.Table{Own: network.OwnAddresses()}
 	return webhook.Options{
-		Store: d.Host.Store, Secrets: d.Host.SigningSecrets(), AllowLoopback: o.WebhookLoopback, Idle: o.Alone, Version: version, Log: o.Host.Log, Observed: m.Delivery,
+		Store: d.Host.Store, Secrets: d.Host.SigningSecrets(), AllowLoopback: o.WebhookLoopback, Idle: o.Alone || store.MembersOf(d.Host.Store) != nil, Changed: d.webhooksChanged, Version: version, Log: o.Host.Log, Observed: m.Delivery,
 		Forbidden: func(a netip.Addr) string {
 			if addresses.Public(a) {
 				return ""
@@ -142,6 +196,11 @@ func (d *Daemon) webhooks(o Options, version string, m *telemetry.Metrics) webho
 			}
 		},
 	}
+}
+
+// webhooksChanged wakes when another host may have changed a webhook.
+func (d *Daemon) webhooksChanged() (<-chan struct{}, func()) {
+	return d.Service.Changed(store.Webhooks)
 }
 
 // deniedAnHour is how many refusals of one key and scope are written down in an
@@ -282,7 +341,11 @@ func (d *Daemon) sweep(ctx context.Context) {
 			return
 		case <-every.C:
 		}
-		if err := errors.Join(d.Host.Store.Sweep(ctx), d.Service.PruneTimelines(ctx)); err != nil && ctx.Err() == nil {
+		leads, err := d.Service.Leads(ctx)
+		if leads {
+			err = errors.Join(d.Host.Store.Sweep(ctx), d.Service.PruneTimelines(ctx))
+		}
+		if err != nil && ctx.Err() == nil {
 			d.log.Error("sweep_failed", "error", err)
 		}
 	}
@@ -304,7 +367,26 @@ func (d *Daemon) Serve(ctx context.Context) error {
 		end()
 	})
 	defer stop()
-	return d.Server.Serve(serving)
+	removed, because := d.Service.Removed()
+	if removed == nil {
+		return d.Server.Serve(serving)
+	}
+	watching := make(chan error, 1)
+	go func() {
+		select {
+		case <-removed:
+			gone, cancel := context.WithCancel(serving)
+			cancel() // nothing can be stored, so nothing is waited for
+			d.Service.Close(gone)
+			end()
+			watching <- because()
+		case <-serving.Done():
+			watching <- nil
+		}
+	}()
+	err := d.Server.Serve(serving)
+	end()
+	return errors.Join(<-watching, err)
 }
 
 // Dial connects to a host that is alone in this process, as its owner.

@@ -48,6 +48,7 @@ type Options struct {
 	Host    string // its lasting id
 	DataDir string // of the host, in which no destination may be; "" for none
 	Idle    bool   // feed only on demand
+	Shared  bool   // other hosts use the store too; each feeds the destinations that were added at it
 	// Audited does something that an owner asked for, and writes it down: an action and
 	// the name of a destination. nil only does it.
 	Audited func(ctx context.Context, action, name string, do func() error) error
@@ -76,6 +77,7 @@ type definition struct {
 	Name      string    `json:"name"`
 	Kind      string    `json:"kind"`
 	Shown     string    `json:"url"`
+	Host      string    `json:"host,omitempty"` // that feeds it, of a store that hosts share
 	CreatedAt time.Time `json:"created_at"`
 	Paused    bool      `json:"paused,omitempty"`
 	// Anew: the marks there are of another host, whose versions mean something else, so
@@ -106,11 +108,43 @@ func Open(ctx context.Context, o Options) (*Feeds, error) {
 		if err := json.Unmarshal(d.Data, &def); err != nil {
 			return nil, fmt.Errorf("read destination %s: %w", d.ID, err)
 		}
+		if fs.elsewhere(def) {
+			continue
+		}
 		if err := fs.start(ctx, def); err != nil {
 			return nil, err
 		}
 	}
 	return fs, nil
+}
+
+// elsewhere reports whether another host feeds a destination: it has the secrets, and may have
+// the files.
+func (fs *Feeds) elsewhere(def definition) bool { return fs.o.Shared && def.Host != fs.o.Host }
+
+// foreign are the destinations that other hosts feed, as they stand. Nothing feeds them here.
+func (fs *Feeds) foreign(ctx context.Context) (all []*feed, err error) {
+	if !fs.o.Shared {
+		return nil, nil
+	}
+	docs, err := fs.o.Store.Documents(ctx, store.DocumentQuery{Kind: store.Destinations, Limit: 1000})
+	if err != nil {
+		return nil, fmt.Errorf("list destinations: %w", err)
+	}
+	for _, d := range docs {
+		f := &feed{o: fs.o}
+		if err := json.Unmarshal(d.Data, &f.def); err != nil {
+			return nil, fmt.Errorf("read destination %s: %w", d.ID, err)
+		}
+		if !fs.elsewhere(f.def) {
+			continue
+		}
+		if err := f.load(ctx); err != nil {
+			return nil, err
+		}
+		all = append(all, f)
+	}
+	return all, nil
 }
 
 // Close ends all feeding, between two steps or in the middle of one, which then did not
@@ -168,6 +202,9 @@ func (fs *Feeds) add(ctx context.Context, q host.NewDestination) (host.Destinati
 	}
 	now := fs.o.Now().UTC()
 	def := definition{ID: fmt.Sprintf("%s-%d", q.Name, now.UnixNano()), Name: q.Name, Kind: strings.TrimRight(kind.Scheme(), ":/"), Shown: shown, CreatedAt: now, Terms: q.DestinationTerms, Anew: q.TakeOver}
+	if fs.o.Shared {
+		def.Host = fs.o.Host
+	}
 	sink, err := kind.Open(ctx, q.URL, Owner{Host: fs.o.Host, Destination: q.Name, TakeOver: q.TakeOver, Marks: marks{fs.o.Store, def.ID}})
 	if err != nil {
 		return none, refused(err)
@@ -187,7 +224,11 @@ func (fs *Feeds) add(ctx context.Context, q host.NewDestination) (host.Destinati
 	if err := fs.o.Secrets.Set(secretID(def), []byte(q.URL)); err != nil {
 		return none, err
 	}
-	if err := fs.write(ctx, def, ptr(uint64(0))); err != nil {
+	err = fs.write(ctx, def, ptr(uint64(0)))
+	if errors.As(err, new(*store.ConflictError)) {
+		err = nameTaken(q.Name)
+	}
+	if err != nil {
 		return none, errors.Join(err, fs.o.Secrets.Remove(secretID(def)))
 	}
 	if err := fs.start(ctx, def); err != nil {
@@ -206,11 +247,15 @@ func (fs *Feeds) room(name string) error {
 func (fs *Feeds) free(name string) error {
 	switch {
 	case fs.feeds[name] != nil:
-		return host.Refuse("conflict", "there is a destination %s already; remove it first, or choose another name", name)
+		return nameTaken(name)
 	case len(fs.feeds) == maxDestinations:
 		return host.Refuse("conflict", "there are %d destinations already", maxDestinations)
 	}
 	return nil
+}
+
+func nameTaken(name string) error {
+	return host.Refuse("conflict", "there is a destination %s already; remove it first, or choose another name", name)
 }
 
 func ptr[T any](v T) *T { return &v }
@@ -287,13 +332,28 @@ func PauseAll(ctx context.Context, s store.Documents) (paused int, err error) {
 	return paused, nil
 }
 
-func (fs *Feeds) find(name string) (*feed, error) {
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	if f := fs.feeds[name]; f != nil {
-		return f, nil
+// find returns a destination that this host feeds.
+func (fs *Feeds) find(ctx context.Context, name string) (*feed, error) {
+	f, here, err := fs.look(ctx, name)
+	if err == nil && !here {
+		err = host.Refuse("conflict", "destination %s is fed by host %s; ask it there", name, f.def.Host).With("hostId", f.def.Host)
 	}
-	return nil, fmt.Errorf("destination: %w", store.ErrNotFound)
+	return f, err
+}
+
+// look returns a destination, and whether this host feeds it.
+func (fs *Feeds) look(ctx context.Context, name string) (f *feed, here bool, err error) {
+	fs.mu.Lock()
+	f = fs.feeds[name]
+	fs.mu.Unlock()
+	if f != nil {
+		return f, true, nil
+	}
+	others, err := fs.foreign(ctx)
+	if i := slices.IndexFunc(others, func(f *feed) bool { return f.def.Name == name }); i >= 0 {
+		return others[i], false, nil
+	}
+	return nil, false, cmp.Or(err, fmt.Errorf("destination: %w", store.ErrNotFound))
 }
 
 // Destinations implements host.Destinations.
@@ -301,6 +361,13 @@ func (fs *Feeds) Destinations(ctx context.Context) ([]host.Destination, error) {
 	fs.mu.Lock()
 	feeds := slices.SortedFunc(maps.Values(fs.feeds), func(a, b *feed) int { return cmp.Compare(a.def.Name, b.def.Name) })
 	fs.mu.Unlock()
+	others, err := fs.foreign(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if feeds = append(feeds, others...); len(others) > 0 {
+		slices.SortFunc(feeds, func(a, b *feed) int { return cmp.Compare(a.def.Name, b.def.Name) })
+	}
 	out := []host.Destination{}
 	for _, f := range feeds {
 		d, err := f.described(ctx)
@@ -314,7 +381,7 @@ func (fs *Feeds) Destinations(ctx context.Context) ([]host.Destination, error) {
 
 // Destination implements host.Destinations.
 func (fs *Feeds) Destination(ctx context.Context, name string) (host.Destination, error) {
-	f, err := fs.find(name)
+	f, _, err := fs.look(ctx, name)
 	if err != nil {
 		return host.Destination{}, err
 	}
@@ -328,7 +395,7 @@ func (fs *Feeds) SyncDestination(ctx context.Context, name string) (host.Destina
 
 // PauseDestination implements host.Destinations.
 func (fs *Feeds) PauseDestination(ctx context.Context, name string, paused bool) (host.Destination, error) {
-	f, err := fs.find(name)
+	f, err := fs.find(ctx, name)
 	if err != nil {
 		return host.Destination{}, err
 	}
@@ -365,10 +432,13 @@ func (fs *Feeds) RemoveDestination(ctx context.Context, name string) error {
 }
 
 func (fs *Feeds) remove(ctx context.Context, name string) error {
+	f, err := fs.find(ctx, name)
+	if err != nil {
+		return err
+	}
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	f := fs.feeds[name]
-	if f == nil {
+	if fs.feeds[name] != f {
 		return fmt.Errorf("destination: %w", store.ErrNotFound)
 	}
 	if err := fs.o.Store.Write(ctx, store.Write{Kind: store.Destinations, ID: name}, store.Write{Kind: store.Delivered, ID: name}); err != nil {
@@ -382,7 +452,7 @@ func (fs *Feeds) remove(ctx context.Context, name string) error {
 
 // ask has a feed do something, and waits for it.
 func (fs *Feeds) ask(ctx context.Context, name string, q request) (host.Destination, error) {
-	f, err := fs.find(name)
+	f, err := fs.find(ctx, name)
 	if err != nil {
 		return host.Destination{}, err
 	}

@@ -55,6 +55,16 @@ func Approve(path string, writable bool, dataDir string) (store.Mount, error) {
 	return store.Mount{Path: real, Writable: writable, Device: id.device, Inode: id.inode}, nil
 }
 
+// Reaches reports whether an approved directory is there, and is the one that was approved.
+func Reaches(m store.Mount) bool {
+	fi, err := os.Lstat(m.Path)
+	if err != nil {
+		return false
+	}
+	id, ok := identify(fi)
+	return ok && id.device == m.Device && id.inode == m.Inode
+}
+
 // resolve makes path absolute and free of symlinks.
 func resolve(path string) (string, error) {
 	if path == "" {

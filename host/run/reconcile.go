@@ -16,24 +16,57 @@ import (
 // Reconcile closes the runs that nobody lives to end: each gets run.failed
 // with controller_restarted and counts rebuilt from its timeline, its pending
 // question is erased, and its connection is free again. hostID and bootEpoch are
-// the caller's. A run of this boot is never touched, one of an earlier boot of
-// this host always, one of another host when its lease has expired. hostID "" is
-// a host that has the store to itself: then every run of another boot is nobody's.
+// the caller's. A run of this boot is never touched. Of a store that hosts share
+// (store.Members) it closes those whose host is no member any more, of any other
+// store those of every other boot.
 //
 // It is called before anything starts, and then now and again. Doing it twice, or
 // on two hosts at once, changes nothing.
 //
 // A run that waits for its owner and outlives its host is left as it is, and handed to waits,
-// which does not wait; nil for nobody.
+// which does not wait; nil for nobody. Where hosts share the store that is for its own host,
+// which has the key of its journal; it is closed when that is not there.
 func Reconcile(ctx context.Context, st store.Store, hostID, bootEpoch string, waits func(store.Lease)) error {
-	return closeRuns(ctx, st, hostID, func(l store.Lease) bool { return abandoned(l, hostID, bootEpoch, time.Now()) }, waits)
+	leases, err := st.Leases(ctx)
+	if err != nil {
+		return fmt.Errorf("list active runs: %w", err)
+	}
+	shared := store.MembersOf(st)
+	alive, there := map[string]bool{bootEpoch: true}, map[string]bool{hostID: true}
+	if shared != nil && len(leases) > 0 {
+		all, err := shared.Members(ctx) // behind the leases: who has one of them is a member
+		if err != nil {
+			return fmt.Errorf("list hosts: %w", err)
+		}
+		for _, m := range all {
+			alive[m.Epoch], there[m.ID] = true, true
+		}
+	}
+	return closeRuns(ctx, st, leases, hostID, func(l store.Lease) bool { return !alive[l.BootEpoch] }, func(l store.Lease) bool {
+		switch {
+		case shared != nil && !there[l.HostID]:
+			return false
+		case waits != nil && (shared == nil || l.HostID == hostID):
+			waits(l)
+		}
+		return true
+	})
 }
 
 // CloseLost closes those runs of this boot that lost names: active in the store,
 // and performed by nobody since their goroutine is gone. It is Reconcile's
 // complement, for a host that knows which runs it performs.
 func CloseLost(ctx context.Context, st store.Store, hostID, bootEpoch string, lost func(store.Lease) bool, waits func(store.Lease)) error {
-	return closeRuns(ctx, st, hostID, func(l store.Lease) bool { return l.BootEpoch == bootEpoch && lost(l) }, waits)
+	leases, err := st.Leases(ctx)
+	if err != nil {
+		return fmt.Errorf("list active runs: %w", err)
+	}
+	return closeRuns(ctx, st, leases, hostID, func(l store.Lease) bool { return l.BootEpoch == bootEpoch && lost(l) }, func(l store.Lease) bool {
+		if waits != nil {
+			waits(l)
+		}
+		return true
+	})
 }
 
 // EndSuspended ends a run that waits and cannot be resumed, as Reconcile would.
@@ -41,12 +74,9 @@ func EndSuspended(ctx context.Context, st store.Store, l store.Lease, hostID, wh
 	return endRun(ctx, st, l, hostID, reasonRestarted, why)
 }
 
-// closeRuns closes the runs of these leases, also when one of them cannot be closed.
-func closeRuns(ctx context.Context, st store.Store, hostID string, of func(store.Lease) bool, waits func(store.Lease)) error {
-	leases, err := st.Leases(ctx)
-	if err != nil {
-		return fmt.Errorf("list active runs: %w", err)
-	}
+// closeRuns closes the runs of these leases, also when one of them cannot be closed. One that can
+// outlive its host is left where left says so.
+func closeRuns(ctx context.Context, st store.Store, leases []store.Lease, hostID string, of, left func(store.Lease) bool) error {
 	var failed error
 	for _, l := range leases {
 		if !of(l) {
@@ -55,10 +85,7 @@ func closeRuns(ctx context.Context, st store.Store, hostID string, of func(store
 		if leave, err := leaves(ctx, st, l); err != nil {
 			failed = errors.Join(failed, fmt.Errorf("look at run %s: %w", l.RunID, err))
 			continue
-		} else if leave {
-			if waits != nil {
-				waits(l)
-			}
+		} else if leave && left(l) {
 			continue
 		}
 		if err := endRun(ctx, st, l, hostID, reasonRestarted, "The host stopped while the run was active."); err != nil {
@@ -66,17 +93,6 @@ func closeRuns(ctx context.Context, st store.Store, hostID string, of func(store
 		}
 	}
 	return failed
-}
-
-// abandoned reports whether nobody lives to end the run of a lease.
-func abandoned(l store.Lease, hostID, bootEpoch string, now time.Time) bool {
-	switch {
-	case l.BootEpoch == bootEpoch && (hostID == "" || l.HostID == hostID):
-		return false
-	case hostID == "" || l.HostID == hostID:
-		return true
-	}
-	return now.After(l.ExpiresAt)
 }
 
 // leaves decides what becomes of a run that nobody performs: one that outlives its host is left
@@ -180,7 +196,7 @@ func takenOver(event func(typ, status string, d data) (store.Event, error), l st
 	if err != nil {
 		return nil, err
 	}
-	hostID = cmp.Or(hostID, l.HostID) // the store is this installation's alone
+	hostID = cmp.Or(hostID, l.HostID) // one whose directory is only being opened has no id yet
 	acquired, err := event("lease.acquired", "started", data{"leaseId": leaseID(l), "host": "cloud", "instanceId": hostID})
 	return []store.Event{lost, acquired}, err
 }

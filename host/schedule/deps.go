@@ -80,12 +80,37 @@ type Deps struct {
 	Source  Source
 	Now     func() time.Time    // the wall clock; nil is time.Now
 	Rand    func(n int64) int64 // 0 to n-1; nil is math/rand
+	Hosts   Hosts               // nil: no other host has the same schedules
 	Log     *slog.Logger        // nil: none
 	Done    func(host.Tick)     // after each history record is durable; nil for none
 	// Shortest is the least interval of a schedule that is saved, in whole seconds
 	// from 1 s; 0 is DefaultShortest. Stored schedules keep theirs.
 	Shortest time.Duration
 }
+
+// Hosts are those that share a store and with it the schedules. Each of them runs a Scheduler:
+// whoever is the first to move a due time on has it, and follows its run; what a host leaves
+// open another one takes up.
+type Hosts interface {
+	// Self names this start of this host.
+	Self() string
+	// Alive reports whether a start of a host still goes on.
+	Alive(ctx context.Context, self string) (bool, error)
+	// Turn says how long this host leaves a due time to others; 0 when it is its turn.
+	Turn(ctx context.Context, id store.ConnectionID, due time.Time) (time.Duration, error)
+	// Changed wakes after a schedule or a host changed; some wake-ups are lost.
+	Changed() (wake <-chan struct{}, stop func())
+}
+
+// alone is a host that shares nothing.
+type alone struct{}
+
+func (alone) Self() string                                { return "" }
+func (alone) Alive(context.Context, string) (bool, error) { return false, nil }
+func (alone) Turn(context.Context, store.ConnectionID, time.Time) (time.Duration, error) {
+	return 0, nil
+}
+func (alone) Changed() (<-chan struct{}, func()) { return nil, func() {} }
 
 // DefaultShortest is the least interval unless the owner sets another: a run
 // starts a worker and may start a browser.

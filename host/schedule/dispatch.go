@@ -20,6 +20,7 @@ type dispatcher struct {
 	plans     *plans
 	gates     *gates
 	history   *history
+	hosts     Hosts
 }
 
 // dispatch handles one due time: it ends with the schedule's next due time
@@ -53,6 +54,10 @@ func (dp *dispatcher) tryOnce(id store.ConnectionID) (*openTick, error) {
 		dp.plans.planDocument(id, d)
 		return nil, nil
 	}
+	if wait, err := dp.hosts.Turn(dp.ctx, id, d.DueAt); err != nil || wait > 0 {
+		dp.plans.planAt(id, now.Add(wait))
+		return nil, err
+	}
 	if err := dp.documents.observe(dp.ctx, id, &d); err != nil {
 		return nil, err
 	}
@@ -76,7 +81,7 @@ func (dp *dispatcher) movedOn(d *document, now time.Time) (bool, error) {
 }
 
 func (dp *dispatcher) decide(id store.ConnectionID, d document, now time.Time) (*openTick, error) {
-	missed := now.Sub(d.DueAt) > missedAfter || d.DueAt.Before(dp.startedAt())
+	missed := now.Sub(d.DueAt) > missedAfter || d.DueAt.Before(dp.startedAt()) && dp.hosts == Hosts(alone{})
 	if missed && !d.Definition.CatchUp {
 		return nil, errors.Join(dp.documents.advance(&d, now), dp.save(id, d))
 	}
@@ -145,7 +150,7 @@ func (dp *dispatcher) start(id store.ConnectionID, d document, v verdict, now ti
 	start := Start{Connection: id, Trigger: "scheduled", Attempt: 1, CatchUp: missed, AutomationMode: v.conn.Policy.Automation()}
 	start.With = func(r store.Run) []store.Write {
 		after.startedAt(r)
-		after.Open = &openTick{RunID: r.ID, Attempt: 1, At: at, CatchUp: missed}
+		after.Open = &openTick{RunID: r.ID, Attempt: 1, At: at, CatchUp: missed, Host: dp.hosts.Self()}
 		return []store.Write{after.write(id)}
 	}
 	run, err := dp.starter.StartScheduled(dp.ctx, start)
@@ -164,7 +169,7 @@ func (dp *dispatcher) start(id store.ConnectionID, d document, v verdict, now ti
 	}
 	after.stored++
 	dp.plans.planDocument(id, after)
-	return &openTick{RunID: run.ID, Attempt: 1, At: at, CatchUp: missed}, nil
+	return &openTick{RunID: run.ID, Attempt: 1, At: at, CatchUp: missed, Host: dp.hosts.Self()}, nil
 }
 
 // startedAt moves an interval to the start of its run, with the jitter that

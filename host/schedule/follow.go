@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/store"
@@ -76,6 +77,7 @@ func (fl *follower) awaitEnd(o *openTick) (store.Run, result, error) {
 		}
 		select {
 		case <-wake:
+		case <-time.After(lookEvery): // of another host some wake-ups are lost
 		case <-fl.ctx.Done():
 			return run, result{}, fl.ctx.Err()
 		}

@@ -46,6 +46,7 @@ type Scheduler struct {
 	follower   *follower
 
 	store    Store
+	hosts    Hosts
 	source   Source
 	now      func() time.Time
 	log      *slog.Logger
@@ -69,6 +70,9 @@ func New(d Deps) *Scheduler {
 	if d.Done == nil {
 		d.Done = func(host.Tick) {}
 	}
+	if d.Hosts == nil {
+		d.Hosts = alone{}
+	}
 	d.Shortest = cmp.Or(d.Shortest, DefaultShortest)
 	lt := &lifetime{stopping: make(chan struct{})}
 	lt.ctx, lt.cancel = context.WithCancel(context.Background())
@@ -78,9 +82,9 @@ func New(d Deps) *Scheduler {
 	gs := &gates{lt, d.Source, ds, ms, defaultGates}
 	return &Scheduler{
 		lifetime: lt, history: h, marks: ms, documents: ds, plans: ps, gates: gs,
-		dispatcher: &dispatcher{lt, d.Store, d.Starter, d.Now, d.Done, ds, ps, gs, h},
+		dispatcher: &dispatcher{lt, d.Store, d.Starter, d.Now, d.Done, ds, ps, gs, h, d.Hosts},
 		follower:   &follower{lt, d.Store, d.Starter, d.Source, d.Done, d.Log, ds, ps, ms, h},
-		store:      d.Store, source: d.Source, now: d.Now, log: d.Log, done: d.Done, shortest: d.Shortest, look: lookEvery,
+		store:      d.Store, hosts: d.Hosts, source: d.Source, now: d.Now, log: d.Log, done: d.Done, shortest: d.Shortest, look: lookEvery,
 	}
 }
 
@@ -102,6 +106,7 @@ func (s *Scheduler) Start(ctx context.Context) error {
 		return err
 	}
 	s.work.Go(s.loop)
+	s.work.Go(s.refresh)
 	return nil
 }
 
@@ -142,8 +147,8 @@ func (s *Scheduler) takeOver(ctx context.Context) error {
 			}
 		}
 		s.plans.planDocument(id, doc)
-		if doc.Open != nil {
-			s.work.Go(func() { s.guarded(id, func() { s.follower.follow(id, *doc.Open) }) })
+		if err := s.adopt(ctx, id, doc); err != nil {
+			return err
 		}
 		s.review(ctx, id)
 		return nil

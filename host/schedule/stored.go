@@ -52,7 +52,8 @@ type openTick struct {
 	Attempt int         `json:"attempt"`
 	At      time.Time   `json:"at"` // what the back-off counts from: its slot, or when it was made up for
 	CatchUp bool        `json:"catch_up,omitempty"`
-	Read    uint64      `json:"-"` // sequence of the run's next unread event
+	Host    string      `json:"host,omitempty"` // that follows it; see Hosts.Self
+	Read    uint64      `json:"-"`              // sequence of the run's next unread event
 }
 
 // grantFault says that a grant ended a run or refused one.

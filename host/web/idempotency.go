@@ -51,6 +51,9 @@ func (a *App) idempotent(c *fiber.Ctx, r *request, handle fiber.Handler) error {
 	defer slot.Abandon()
 	r.slot = slot
 	if err := handle(c); err != nil {
+		if kept, no := slot.Kept(ctx); no == nil && kept != nil { // another host carried it out meanwhile
+			return replay(c, kept)
+		}
 		a.fail(c, r, err)
 	}
 	c.Set(headerReplay, "false")

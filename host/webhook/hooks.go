@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 
 	"github.com/sluicehost/sluice/store"
@@ -38,8 +40,10 @@ type Options struct {
 	Forbidden func(netip.Addr) string
 	// AllowLoopback lets URLs lead to this machine's loopback, also with http.
 	AllowLoopback bool
-	// Idle keeps subscriptions, and delivers nothing.
-	Idle     bool
+	// Idle keeps subscriptions, and delivers nothing before Begin.
+	Idle bool
+	// Changed wakes when somebody else may have changed a webhook; nil for nobody.
+	Changed  func() (wake <-chan struct{}, stop func())
 	Resolver Resolver // nil is the system's
 	Version  string   // of the host, for the User-Agent
 	// Disabled is told once of a webhook that the host disabled, for the audit log;
@@ -80,19 +84,19 @@ func (o *Options) complete() error {
 }
 
 // Hooks are the webhooks of an installation. All methods may be called
-// concurrently. One process at a time may have the store's Hooks open.
+// concurrently.
 type Hooks struct {
 	o      Options
 	gate   *gate
 	post   func(context.Context, message) (int, error)
 	room   chan struct{}
-	rescan chan struct{} // a wake-up for watch, as from the store
-	life   context.Context
-	end    context.CancelFunc
+	rescan chan struct{}  // a wake-up for watch, as from the store
 	wg     sync.WaitGroup // of watch
 
-	create sync.Mutex // holds while a webhook is added, for MaxWebhooks
-	mu     sync.Mutex // guards what follows
+	create sync.Mutex      // held while webhooks are added or looked for
+	mu     sync.Mutex      // guards what follows
+	life   context.Context // of deliveries; nil before Begin
+	end    context.CancelFunc
 	serves map[string]*follower
 	closed bool
 }
@@ -109,32 +113,62 @@ func Open(ctx context.Context, o Options) (*Hooks, error) {
 	if h.post == nil {
 		h.post = newPoster(h.gate, "Sluice/"+o.Version, o.tls).post
 	}
-	h.life, h.end = context.WithCancel(context.WithoutCancel(ctx))
 	if o.Idle {
 		return h, nil
 	}
-	if err := h.load(ctx); err != nil {
+	if err := h.Begin(ctx); err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
-	h.wg.Go(func() { h.watch(h.life) })
 	return h, nil
 }
 
-// Close ends all attempts. What was not delivered is delivered after the next Open.
-func (h *Hooks) Close() error {
-	h.end()
-	h.wg.Wait()
+// Begin delivers from now on, until Pause or Close. One process at a time may have begun.
+func (h *Hooks) Begin(ctx context.Context) error {
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	h.mu.Lock()
-	h.closed = true
+	h.life, h.end = life, end
 	h.mu.Unlock()
-	for _, f := range h.followers() {
-		f.stop()
+	if err := h.load(ctx); err != nil {
+		h.Pause()
+		return err
 	}
+	h.wg.Go(func() { h.watch(life) })
 	return nil
 }
 
-// load starts what is active, and erases cursors of webhooks that are not.
+// Pause ends all attempts. What was not delivered is delivered after the next Begin, here or by
+// another host.
+func (h *Hooks) Pause() {
+	h.mu.Lock()
+	if h.end != nil {
+		h.end()
+	}
+	h.mu.Unlock()
+	h.wg.Wait()
+	h.mu.Lock()
+	all := slices.Collect(maps.Values(h.serves))
+	clear(h.serves)
+	h.life, h.end = nil, nil
+	h.mu.Unlock()
+	for _, f := range all {
+		f.stop()
+	}
+}
+
+// Close is Pause for good.
+func (h *Hooks) Close() error {
+	h.mu.Lock()
+	h.closed = true
+	h.mu.Unlock()
+	h.Pause()
+	return nil
+}
+
+// load starts what is active and not served yet, and stops and erases what is left of webhooks
+// that are not.
 func (h *Hooks) load(ctx context.Context) error {
+	h.create.Lock() // what is being added is neither served twice nor taken for gone
+	defer h.create.Unlock()
 	all, err := h.all(ctx)
 	if err != nil {
 		return err
@@ -152,6 +186,18 @@ func (h *Hooks) load(ctx context.Context) error {
 			return err
 		}
 	}
+	h.mu.Lock()
+	var gone []*follower
+	for id, f := range h.serves {
+		if !live[id] {
+			gone = append(gone, f)
+			delete(h.serves, id)
+		}
+	}
+	h.mu.Unlock()
+	for _, f := range gone {
+		f.stop()
+	}
 	return errors.Join(h.sweep(ctx, live), h.sweepSecrets(all))
 }
 
@@ -163,7 +209,17 @@ func (h *Hooks) resume(ctx context.Context, s *stored) error {
 		h.o.Log.Error("webhook_unsigned", "webhook", s.ID, "error", err, "next", "restore the vault's key, or delete this webhook and make it again")
 		return nil
 	}
-	return h.serve(ctx, s, k)
+	h.mu.Lock()
+	f := h.serves[s.ID]
+	h.mu.Unlock()
+	if f == nil {
+		return h.serve(ctx, s, k)
+	}
+	keys, err := k.keys() // they may have been replaced
+	if err == nil {
+		f.keys.Store(&keys)
+	}
+	return err
 }
 
 // sweep erases what a deletion that was cut short left behind.
@@ -184,7 +240,10 @@ func (h *Hooks) sweep(ctx context.Context, live map[string]bool) error {
 }
 
 func (h *Hooks) serve(ctx context.Context, s *stored, k signing) error {
-	if h.o.Idle {
+	h.mu.Lock()
+	idle := h.life == nil
+	h.mu.Unlock()
+	if idle {
 		return nil
 	}
 	keys, err := k.keys()
@@ -201,8 +260,11 @@ func (h *Hooks) serve(ctx context.Context, s *stored, k signing) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closed || h.life.Err() != nil {
+	if h.closed || h.life == nil || h.life.Err() != nil {
 		return store.ErrClosed
+	}
+	if h.serves[s.ID] != nil {
+		return nil
 	}
 	h.serves[s.ID] = f
 	f.start(h.life)
@@ -216,7 +278,7 @@ func (h *Hooks) followers() []*follower {
 	for id, f := range h.serves {
 		select {
 		case <-f.gone:
-			if !h.closed && h.life.Err() == nil {
+			if !h.closed && h.life != nil && h.life.Err() == nil {
 				delete(h.serves, id) // it was disabled
 				continue
 			}

@@ -22,6 +22,12 @@ func (h *Hooks) watch(ctx context.Context) {
 	defer stop()
 	tick := time.NewTicker(fallback)
 	defer tick.Stop()
+	var changed <-chan struct{}
+	if h.o.Changed != nil {
+		var stop func()
+		changed, stop = h.o.Changed()
+		defer stop()
+	}
 	rest := time.NewTimer(0)
 	defer rest.Stop()
 	for {
@@ -37,10 +43,22 @@ func (h *Hooks) watch(ctx context.Context) {
 		select {
 		case <-wake:
 		case <-h.rescan:
+		case <-changed:
+			h.reload(ctx)
 		case <-tick.C:
+			if changed != nil {
+				h.reload(ctx)
+			}
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// reload takes up what other hosts changed.
+func (h *Hooks) reload(ctx context.Context) {
+	if err := h.load(ctx); err != nil && ctx.Err() == nil {
+		h.o.Log.Warn("webhook: cannot look for changes", "error", err)
 	}
 }
 

@@ -42,6 +42,8 @@ func (refused) Is(target error) bool { return target == ErrAddress }
 type Options struct {
 	// Logger gets the driver's messages; nil discards them.
 	Logger *slog.Logger
+	// Self is the host, for a store that several share. An ID or Epoch of "" is made up.
+	Self store.Member
 	// AllowNetworkFS permits a data directory on a network file system.
 	AllowNetworkFS bool
 	// AcceptLoss opens a store for writing that proved to have lost commits.
@@ -165,7 +167,7 @@ func openBadger(address string, o Options) (store.Store, error) {
 }
 
 func openPostgres(address string, o Options) (store.Store, error) {
-	s, err := postgres.OpenURL(address, postgres.Options{Logger: o.Logger})
+	s, err := postgres.OpenURL(address, postgres.Options{Logger: o.Logger, Self: o.Self})
 	if err != nil {
 		return nil, err // and no *postgres.Store in an interface
 	}

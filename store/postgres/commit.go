@@ -41,6 +41,7 @@ func (s *Store) commitAll(l *lane, items []*item) error {
 	}
 	if g.events() > 0 {
 		s.Wake(map[store.RunID]bool{g.lease.RunID: true})
+		s.tell(tellRun + string(g.lease.RunID))
 	}
 	return nil
 }

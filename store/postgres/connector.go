@@ -3,6 +3,9 @@ package postgres
 import (
 	"context"
 	"encoding/json"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/sluicehost/sluice/store"
 )
@@ -39,6 +42,27 @@ func (s *Store) DeleteConnector(ctx context.Context, id store.ConnectorID, bundl
 		}
 		return err
 	})
+}
+
+var _ store.Modules = (*Store)(nil)
+
+// PutModule implements store.Modules.
+func (s *Store) PutModule(ctx context.Context, d store.Digest, wasm []byte) error {
+	return s.write(ctx, nil, func(ctx context.Context, t *tx) error {
+		_, err := t.exec(ctx, "insert into module (digest, wasm) values ($1, $2) on conflict (digest) do update set wasm = excluded.wasm", string(d), wasm)
+		return err
+	})
+}
+
+// Module implements store.Modules.
+func (s *Store) Module(ctx context.Context, d store.Digest) (wasm []byte, err error) {
+	err = s.read(ctx, func(ctx context.Context, c *conn) error {
+		return c.QueryRow(ctx, "select wasm from module where digest = $1", string(d)).Scan(&wasm)
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = missing(nil, "module %s", d)
+	}
+	return wasm, err
 }
 
 // PutPin implements store.Store.

@@ -93,7 +93,7 @@ func (s *Store) doom(ctx context.Context) error {
 	discarded := slices.Clone(cs.discarded)
 	cs.mu.Unlock()
 	err := s.write(ctx, nil, func(ctx context.Context, t *tx) error {
-		_, err := t.exec(ctx, "update content set erased = true where heap is null and not erased and (epoch < $1 or number = any($2))", s.epoch, discarded)
+		_, err := t.exec(ctx, "update content set erased = true where heap is null and not erased and (epoch not in (select epoch from member) or number = any($1))", discarded)
 		return err
 	})
 	if err == nil {

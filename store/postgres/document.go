@@ -17,7 +17,11 @@ var errDocumentID = errors.New("a document wants a kind, and an id of 1 to 512 b
 
 // Write implements store.Store.
 func (s *Store) Write(ctx context.Context, writes ...store.Write) error {
-	return s.write(ctx, nil, func(ctx context.Context, t *tx) error { return t.writeDocuments(ctx, s, writes) })
+	err := s.write(ctx, nil, func(ctx context.Context, t *tx) error { return t.writeDocuments(ctx, s, writes) })
+	if err == nil {
+		s.wrote(writes)
+	}
+	return err
 }
 
 // writeDocuments checks all before it changes one.

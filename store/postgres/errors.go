@@ -164,11 +164,11 @@ func missing(err error, format string, args ...any) error {
 	return fmt.Errorf(format+": %w", append(args, store.ErrNotFound)...)
 }
 
-// An inUse error names the host that has the database. It is a *store.BusyError.
+// An inUse error names the process that is this host already. It is a *store.BusyError.
 type inUse struct{ store.BusyError }
 
 func (e *inUse) Error() string {
-	return fmt.Sprintf("the database %s is in use by %s; several hosts on one database are not supported yet, stop that one first", e.Dir, e.Host)
+	return fmt.Sprintf("the database %s is in use by %s, which is this host already; each host wants a data directory of its own, named with data=DIR in the URL", e.Dir, e.Host)
 }
 
 func (e *inUse) Unwrap() error { return &e.BusyError }

@@ -269,34 +269,6 @@ func TestLocked(t *testing.T) {
 	}
 }
 
-// TestTaken has another host open the database: the first one writes nothing any more.
-func TestTaken(t *testing.T) {
-	url := server.New(t)
-	s := opened(t, url+weak, postgres.Options{})
-	l := start(t, s, "a")
-	var busy *store.BusyError
-	if other, err := postgres.OpenURL(url+weak, postgres.Options{}); !errors.As(err, &busy) || !strings.Contains(err.Error(), "several hosts") {
-		t.Fatalf("a second host: %v %v", other, err)
-	}
-	admin := connect(t, url)
-	run(t, admin, "update sluice_store.installation set epoch = epoch + 1")
-	for i := range 2 {
-		r, err := s.Submit(t.Context(), &store.Commit{Lease: l, Events: []store.Event{{ID: "evt_1"}}})
-		if err == nil {
-			_, err = r.Result()
-		}
-		if err == nil || !strings.Contains(err.Error(), "another host has opened the database") {
-			t.Fatalf("commit %d of a host that was replaced: %v", i, err)
-		}
-	}
-	if err := s.Write(t.Context(), store.Write{Kind: store.Webhooks, ID: "x", Data: json.RawMessage(`1`)}); err == nil {
-		t.Fatal("a host that was replaced wrote a document")
-	}
-	if head, err := s.RunHead(t.Context(), l.RunID); err != nil || head.Next != 0 {
-		t.Fatalf("%+v %v", head, err)
-	}
-}
-
 // TestRolledBack has the server forget a commit, as a standby that took over may.
 func TestRolledBack(t *testing.T) {
 	url := server.New(t)

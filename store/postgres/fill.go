@@ -186,8 +186,8 @@ func (f *filler) queue(ctx context.Context, t *tx, b *pgx.Batch, i store.Item) e
 		if err := i.Decode(&l); err != nil {
 			return err
 		}
-		b.Queue(`insert into lease (connection, run, number, week, fence, next, expires, body)
-			select $1, id, number, week, $3, next, $4, $5 from run where id = $2`, k[0], string(l.RunID), l.Fence, l.ExpiresAt, i.Value)
+		b.Queue(`insert into lease (connection, run, number, week, fence, next, epoch, expires, body)
+			select $1, id, number, week, $3, next, $4, $5, $6 from run where id = $2`, k[0], string(l.RunID), l.Fence, l.BootEpoch, l.ExpiresAt, i.Value)
 	case store.StagedItem:
 		b.Queue("insert into staged (run, stream, body) values ($1, $2, $3)", k[0], k[1], i.Value)
 	case store.QuestionItem:

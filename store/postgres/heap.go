@@ -100,8 +100,14 @@ func (s *Store) drop(ctx context.Context) {
 	for s.views.none() {
 		dropped := false
 		err := s.write(ctx, nil, func(ctx context.Context, t *tx) error {
+			dropped = false
 			var heap int64
-			err := t.QueryRow(ctx, "select number from heap where erased order by number limit 1 for update skip locked").Scan(&heap)
+			var free bool // no host has a view open
+			err := t.QueryRow(ctx, "select pg_try_advisory_xact_lock($1)", int64(s.lock("views", ""))).Scan(&free)
+			if err != nil || !free {
+				return err
+			}
+			err = t.QueryRow(ctx, "select number from heap where erased order by number limit 1 for update skip locked").Scan(&heap)
 			if err != nil {
 				return absent(err)
 			}

@@ -176,7 +176,7 @@ func queueContent(b *pgx.Batch, i store.Item, heap int64, s *Store) error {
 		return nil
 	}
 	b.Queue(`with c as (insert into content (epoch, heap) values ($6, $1) returning number)
-		insert into file (heap, digest, refs, size, body, content) select $1, $2, $3, $4, $5, number from c`, heap, sumIn(v.Digest), v.Refs, v.Size, body, s.epoch)
+		insert into file (heap, digest, refs, size, body, content) select $1, $2, $3, $4, $5, number from c`, heap, sumIn(v.Digest), v.Refs, v.Size, body, s.opts.Self.Epoch)
 	return nil
 }
 

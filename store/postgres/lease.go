@@ -31,6 +31,8 @@ func (s *Store) Acquire(ctx context.Context, r store.Run, hostID, bootEpoch stri
 	if err != nil {
 		return store.Lease{}, err
 	}
+	l.ExpiresAt = s.here(l.ExpiresAt)
+	s.wrote(with)
 	return l, nil
 }
 
@@ -64,30 +66,34 @@ func (t *tx) insertRun(ctx context.Context, s *Store, r store.Run, l *store.Leas
 	if body, err = json.Marshal(l); err != nil {
 		return err
 	}
-	_, err = t.exec(ctx, "insert into lease (connection, run, number, week, fence, expires, body) values ($1, $2, $3, $4, $5, $6, $7)",
-		string(l.ConnectionID), string(l.RunID), number, week, l.Fence, l.ExpiresAt, body)
+	_, err = t.exec(ctx, "insert into lease (connection, run, number, week, fence, epoch, expires, body) values ($1, $2, $3, $4, $5, $6, $7, $8)",
+		string(l.ConnectionID), string(l.RunID), number, week, l.Fence, l.BootEpoch, l.ExpiresAt, body)
 	return err
 }
 
-// Renew implements store.Store.
-func (s *Store) Renew(ctx context.Context, l store.Lease, ttl time.Duration) (renewed store.Lease, err error) {
-	err = s.write(ctx, nil, func(ctx context.Context, t *tx) error {
-		renewed, err = scanLease(t.QueryRow(ctx, `update lease set expires = $4 where connection = $1 and run = $2 and fence = $3 returning expires, body`,
-			string(l.ConnectionID), string(l.RunID), l.Fence, t.now.Add(ttl)))
-		if errors.Is(err, pgx.ErrNoRows) {
-			err = store.ErrFenced
-		}
-		return err
+// Renew implements store.Store. It writes nothing: a lease lasts as long as its host is a member.
+func (s *Store) Renew(ctx context.Context, l store.Lease, ttl time.Duration) (store.Lease, error) {
+	var now time.Time
+	err := s.read(ctx, func(ctx context.Context, c *conn) error {
+		return c.QueryRow(ctx, "select clock_timestamp() from lease where connection = $1 and run = $2 and fence = $3",
+			string(l.ConnectionID), string(l.RunID), l.Fence).Scan(&now)
 	})
-	return renewed, err
+	if errors.Is(err, pgx.ErrNoRows) {
+		return store.Lease{}, store.ErrFenced
+	}
+	if err != nil {
+		return store.Lease{}, err
+	}
+	l.ExpiresAt = s.here(now.Add(ttl))
+	return l, nil
 }
 
 // TakeOver implements store.Store.
 func (s *Store) TakeOver(ctx context.Context, l store.Lease, hostID, bootEpoch string, ttl time.Duration) (taken store.Lease, err error) {
 	err = s.write(ctx, s.owning(l.ConnectionID), func(ctx context.Context, t *tx) error {
-		taken, err = scanLease(t.QueryRow(ctx, "select expires, body from lease where connection = $1 and run = $2 and fence = $3 for update",
-			string(l.ConnectionID), string(l.RunID), l.Fence))
-		if errors.Is(err, pgx.ErrNoRows) {
+		taken, err = oneBody[store.Lease](t.QueryRow(ctx, "select body from lease where connection = $1 and run = $2 and fence = $3 for update",
+			string(l.ConnectionID), string(l.RunID), l.Fence), "lease", string(l.RunID))
+		if errors.Is(err, store.ErrNotFound) {
 			return store.ErrFenced
 		}
 		if err != nil {
@@ -101,10 +107,14 @@ func (s *Store) TakeOver(ctx context.Context, l store.Lease, hostID, bootEpoch s
 		if err != nil {
 			return err
 		}
-		_, err = t.exec(ctx, "update lease set fence = $2, expires = $3, body = $4 where run = $1", string(l.RunID), taken.Fence, taken.ExpiresAt, body)
+		_, err = t.exec(ctx, "update lease set fence = $2, epoch = $3, expires = $4, body = $5 where run = $1", string(l.RunID), taken.Fence, bootEpoch, taken.ExpiresAt, body)
 		return err
 	})
-	return taken, err
+	if err != nil {
+		return store.Lease{}, err
+	}
+	taken.ExpiresAt = s.here(taken.ExpiresAt)
+	return taken, nil
 }
 
 // Journal implements store.Store.
@@ -118,25 +128,22 @@ func (s *Store) Journal(ctx context.Context, id store.RunID, n uint64) (b []byte
 	return b, err
 }
 
-func scanLease(r pgx.Row) (l store.Lease, err error) {
-	var body []byte
-	var expires time.Time
-	if err := r.Scan(&expires, &body); err != nil {
-		return l, err
-	}
-	err = decode(body, &l)
-	l.ExpiresAt = expires.UTC()
-	return l, err
-}
-
 // Leases implements store.Store.
 func (s *Store) Leases(ctx context.Context) (all []store.Lease, err error) {
 	err = s.read(ctx, func(ctx context.Context, c *conn) error {
-		rows, err := c.Query(ctx, "select expires, body from lease order by connection")
+		rows, err := c.Query(ctx, "select greatest(l.expires, m.expires), body from lease l left join member m using (epoch) order by connection")
 		if err != nil {
 			return err
 		}
-		all, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (store.Lease, error) { return scanLease(r) })
+		all, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (l store.Lease, err error) {
+			var body []byte
+			var expires time.Time
+			if err = r.Scan(&expires, &body); err == nil {
+				err = decode(body, &l)
+			}
+			l.ExpiresAt = s.here(expires)
+			return l, err
+		})
 		return err
 	})
 	return all, err

@@ -15,14 +15,18 @@ var migrations embed.FS
 // migrations/N.sql; a migration is never changed once it was released.
 const newest = 3
 
-// migrate brings the schema up to date, one transaction for each step. Whoever calls it holds
-// the lock of the host, so no other host is about it.
+// migrate brings the schema up to date, one transaction for each step, while hosts of the
+// version before go on.
 func (s *Store) migrate(ctx context.Context, c *pgx.Conn) error {
+	if _, err := c.Exec(ctx, "select pg_advisory_lock($1)", int64(s.lock("schema", ""))); err != nil { // it has a time-out
+		return err
+	}
+	defer func() { _, _ = c.Exec(ctx, "select pg_advisory_unlock($1)", int64(s.lock("schema", ""))) }()
 	version, err := s.version(ctx, c)
 	if err != nil {
 		return err
 	}
-	if version > newest {
+	if version > newest+1 {
 		return fmt.Errorf("its tables are of version %d, which a newer Sluice made; this one knows version %d: upgrade Sluice", version, newest)
 	}
 	for ; version < newest; version++ {

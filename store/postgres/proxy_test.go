@@ -26,6 +26,8 @@ type proxy struct {
 	cut   string
 	cuts  int
 	forge bool // the number of the server's process, as a pooler does
+	// frozen holds up what the store sends until it is closed; nil while it passes.
+	frozen chan struct{}
 }
 
 const before, after = "before", "after"
@@ -115,6 +117,7 @@ func (p *proxy) serve(t *testing.T, client net.Conn) {
 		if err != nil {
 			return
 		}
+		p.pass()
 		switch p.cutting(buf[:n]) {
 		case before:
 			return
@@ -142,6 +145,29 @@ func (p *proxy) cutting(message []byte) string {
 	p.cut = ""
 	p.cuts++
 	return how
+}
+
+// freeze holds up everything until thaw is called, as when the host is stopped or far away.
+func (p *proxy) freeze() (thaw func()) {
+	frozen := make(chan struct{})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.frozen = frozen
+	return sync.OnceFunc(func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.frozen = nil
+		close(frozen)
+	})
+}
+
+func (p *proxy) pass() {
+	p.mu.Lock()
+	frozen := p.frozen
+	p.mu.Unlock()
+	if frozen != nil {
+		<-frozen
+	}
 }
 
 func (p *proxy) cutNext(how string) {

@@ -74,7 +74,7 @@ func (f *staged) flush() error {
 	s := f.s
 	if f.content == 0 {
 		err := s.lay(f.ctx, func(b *pgx.Batch) {
-			b.Queue("insert into content (epoch) values ($1) returning number", s.epoch).QueryRow(func(r pgx.Row) error { return r.Scan(&f.content) })
+			b.Queue("insert into content (epoch) values ($1) returning number", s.opts.Self.Epoch).QueryRow(func(r pgx.Row) error { return r.Scan(&f.content) })
 		})
 		if err != nil {
 			return err

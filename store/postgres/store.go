@@ -18,13 +18,15 @@ type Store struct {
 	address *address
 	opts    Options
 	pool    *pool
-	epoch   int64 // of this opening of the database
 
 	failure atomic.Pointer[error] // why nothing is written any more
 	outage  atomic.Pointer[error] // why writes wait
 	ending  chan struct{}         // closed when nothing is waited for any more
 	finish  func()                // closes it
+	removed chan struct{}         // closed with failure
 	keeper  keeper
+	news    news
+	offset  atomic.Int64 // of the server's clock, in nanoseconds
 	jobs    sync.WaitGroup
 
 	submitted submitted
@@ -32,6 +34,7 @@ type Store struct {
 	contents  contents
 	weeks     sync.Map // week → true: its timeline has a table
 	store.Watchers
+	kinds     store.Watchers // of documents, by their kind
 	questions store.Sealer
 
 	closeOnce sync.Once
@@ -52,6 +55,7 @@ func (s *Store) Stalled() error {
 func (s *Store) stop(err error) {
 	if s.failure.CompareAndSwap(nil, &err) {
 		s.opts.Logger.Error("store_stopped", "error", err)
+		close(s.removed)
 	}
 }
 
@@ -82,6 +86,7 @@ func (s *Store) Close() error {
 		s.finish()
 		s.jobs.Wait()
 		s.views.close()
+		s.leave()
 		s.keeper.release()
 		s.pool.drain()
 	})

@@ -41,8 +41,8 @@ func (l lock) alone(b *pgx.Batch) { b.Queue("select pg_advisory_xact_lock($1)", 
 // shared queues taking l with others that share it.
 func (l lock) shared(b *pgx.Batch) { b.Queue("select pg_advisory_xact_lock_shared($1)", int64(l)) }
 
-// errTaken: another host has the database.
-var errTaken = errors.New("another host has opened the database; this one writes nothing any more: stop it")
+// ErrRemoved is why a host that was not heard of for the time of its lease stores nothing any more.
+var ErrRemoved = errors.New("this host was not heard of for the time of its lease, or was started a second time; others have ended its runs, and it writes nothing any more: start it again")
 
 // write runs fn in a transaction that lead begins, again while the server is not there. It
 // returns once the transaction is durable, or is not and will not be.
@@ -96,16 +96,15 @@ func (s *Store) once(ctx context.Context, lead func(*pgx.Batch), fn func(context
 	return s.commit(ctx, t)
 }
 
-// begin starts the transaction, unless another host has opened the database since: whoever
-// opens it waits for those that hold the lock here.
+// begin starts the transaction, unless this start of the host is no member any more: whoever
+// removes it waits for those that hold the lock here.
 func (t *tx) begin(ctx context.Context, s *Store, lead func(*pgx.Batch)) error {
-	var epoch int64
+	var member bool
 	b := &pgx.Batch{}
 	b.Queue("begin")
-	s.lock("epoch", "").shared(b)
-	b.Queue("select epoch, clock_timestamp(), pg_current_xact_id()::text from installation").QueryRow(func(r pgx.Row) error {
-		return r.Scan(&epoch, &t.now, &t.id)
-	})
+	s.lock("member", s.opts.Self.ID).shared(b)
+	b.Queue("select exists (select from member where id = $1 and epoch = $2), clock_timestamp(), pg_current_xact_id()::text", s.opts.Self.ID, s.opts.Self.Epoch).
+		QueryRow(func(r pgx.Row) error { return r.Scan(&member, &t.now, &t.id) })
 	if lead != nil {
 		lead(b)
 	}
@@ -113,9 +112,9 @@ func (t *tx) begin(ctx context.Context, s *Store, lead func(*pgx.Batch)) error {
 		return err
 	}
 	t.now = t.now.UTC()
-	if epoch != s.epoch {
-		s.stop(errTaken)
-		return errTaken
+	if !member {
+		s.stop(ErrRemoved)
+		return ErrRemoved
 	}
 	return nil
 }

@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"cmp"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -8,6 +10,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"net/url"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -23,6 +26,11 @@ import (
 // Options are what the URL of a store says beside the server, and where messages go.
 type Options struct {
 	Logger *slog.Logger
+	// Self is the host that opens the store. Its Epoch and its ID are made up when they are "".
+	Self store.Member
+	// Lease is how long a host that is not heard of counts as alive; 0 is 15 s. Others may have
+	// another one.
+	Lease time.Duration
 	// Schema has the tables; "" is sluice_store.
 	Schema string
 	// Pool is how many connections there are at most; 0 is 8.
@@ -34,9 +42,11 @@ type Options struct {
 	// Weak accepts a server that may lose what it acknowledged.
 	Weak bool
 
-	// PerStream and FailState are for tests; see package badger.
-	PerStream bool
-	FailState store.Stream
+	// Generation is how this host works together with others; 0 is what this build does. It is
+	// for tests, as are PerStream and FailState; see package badger.
+	Generation int
+	PerStream  bool
+	FailState  store.Stream
 }
 
 // Defaults, and the bounds of what a URL may ask for.
@@ -44,6 +54,9 @@ const (
 	defaultSchema = "sluice_store"
 	defaultPool   = 8
 	maxPool       = 64
+
+	defaultLease       = 15 * time.Second
+	minLease, maxLease = time.Second, 10 * time.Minute
 )
 
 // passed are the parameters of a URL that go to the driver as they are. Those that would have
@@ -53,7 +66,7 @@ var passed = []string{
 	"channel_binding", "require_auth", "connect_timeout", "passfile",
 }
 
-const own = "schema, pool, statement_timeout, lock_timeout, outage_wait, durability, data"
+const own = "schema, pool, lease, statement_timeout, lock_timeout, outage_wait, durability, data"
 
 // An address is a URL that was read.
 type address struct {
@@ -114,6 +127,10 @@ func (o *Options) set(name, value string) (err error) {
 		if o.Pool, err = strconv.Atoi(value); err == nil && (o.Pool < 2 || o.Pool > maxPool) {
 			err = fmt.Errorf("want 2 to %d", maxPool)
 		}
+	case "lease":
+		if o.Lease, err = duration(value); err == nil && (o.Lease < minLease || o.Lease > maxLease) {
+			err = fmt.Errorf("want %s to %s", minLease, maxLease)
+		}
 	case "statement_timeout":
 		o.StatementTimeout, err = duration(value)
 	case "lock_timeout":
@@ -153,9 +170,12 @@ func (o Options) withDefaults() Options {
 	if o.Schema == "" {
 		o.Schema = defaultSchema
 	}
-	if o.Pool == 0 {
-		o.Pool = defaultPool
+	o.Pool, o.Lease, o.Generation = cmp.Or(o.Pool, defaultPool), cmp.Or(o.Lease, defaultLease), cmp.Or(o.Generation, generation)
+	o.Self.ID, o.Self.Epoch = cmp.Or(o.Self.ID, "host_"+rand.Text()), cmp.Or(o.Self.Epoch, "boot_"+rand.Text())
+	if o.Self.Name == "" {
+		o.Self.Name, _ = os.Hostname()
 	}
+	o.Self.PID = os.Getpid()
 	for _, d := range []struct {
 		value *time.Duration
 		usual time.Duration
@@ -192,7 +212,7 @@ func configure(u url.URL, server url.Values, o Options) (*pgx.ConnConfig, error)
 	}
 	milliseconds := func(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 	c.RuntimeParams = map[string]string{ // what the environment sets is not meant for this
-		"application_name": "sluice", "client_encoding": "UTF8", "search_path": `"` + o.Schema + `"`, "TimeZone": "UTC",
+		"application_name": application(o.Self.Epoch), "client_encoding": "UTF8", "search_path": `"` + o.Schema + `"`, "TimeZone": "UTC",
 		"statement_timeout": milliseconds(o.StatementTimeout), "lock_timeout": milliseconds(o.LockTimeout),
 		"idle_in_transaction_session_timeout": "60000",
 		"tcp_keepalives_idle":                 "20", "tcp_keepalives_interval": "10", "tcp_keepalives_count": "4",
@@ -200,6 +220,9 @@ func configure(u url.URL, server url.Values, o Options) (*pgx.ConnConfig, error)
 	c.StatementCacheCapacity = 128
 	return c, nil
 }
+
+// application names the connections of one start of a host.
+func application(epoch string) string { return abi.Cut("sluice "+abi.Clean(epoch), 63) }
 
 // local reports whether all servers are of this machine.
 func local(hosts string) bool {

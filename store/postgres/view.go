@@ -77,7 +77,7 @@ func (s *Store) View(ctx context.Context) (store.View, error) {
 		_, err = c.Exec(ctx, "begin isolation level repeatable read read only")
 	}
 	if err == nil {
-		_, err = c.Exec(ctx, "select 1 from installation") // the snapshot is that of the first statement
+		_, err = c.Exec(ctx, "select pg_advisory_xact_lock_shared($1)", int64(s.lock("views", ""))) // the snapshot is that of the first statement
 	}
 	if err != nil {
 		v.Close()

@@ -43,6 +43,7 @@ type Client struct {
 	eventClient
 	fileClient
 	grantClient
+	hostClient
 	keyClient
 	queryClient
 	recordClient
@@ -58,7 +59,7 @@ type Client struct {
 func newClient(t *transport) *Client {
 	return &Client{
 		t, artifactClient{t}, assistanceClient{t}, assistantClient{t}, auditClient{t}, authorizationClient{t}, connectionClient{t}, connectorClient{t}, destinationClient{t},
-		eventClient{t}, fileClient{t}, grantClient{t}, keyClient{t}, queryClient{t}, recordClient{t}, runClient{t}, scheduleClient{t}, searchClient{t}, secretClient{t}, stateClient{t},
+		eventClient{t}, fileClient{t}, grantClient{t}, hostClient{t}, keyClient{t}, queryClient{t}, recordClient{t}, runClient{t}, scheduleClient{t}, searchClient{t}, secretClient{t}, stateClient{t},
 		systemClient{t}, webhookClient{t},
 	}
 }
@@ -75,6 +76,7 @@ type (
 	eventClient       struct{ *transport }
 	fileClient        struct{ *transport }
 	grantClient       struct{ *transport }
+	hostClient        struct{ *transport }
 	keyClient         struct{ *transport }
 	queryClient       struct{ *transport }
 	recordClient      struct{ *transport }
@@ -102,6 +104,7 @@ var (
 	_ host.Connectors  = (*Client)(nil)
 	_ host.Connections = (*Client)(nil)
 	_ host.Grants      = (*Client)(nil)
+	_ host.Hosts       = (*Client)(nil)
 	_ host.Secrets     = (*Client)(nil)
 	_ host.Schedules   = (*Client)(nil)
 	_ host.Backups     = (*Client)(nil)

@@ -1,13 +1,21 @@
-CREATE TABLE installation (
-  one    boolean PRIMARY KEY DEFAULT true CHECK (one),
-  epoch  bigint NOT NULL DEFAULT 0, -- grows by one with every host that opens the database
-  host   text NOT NULL DEFAULT '',
-  pid    bigint NOT NULL DEFAULT 0,
-  opened timestamptz NOT NULL DEFAULT now()
+CREATE TABLE member (
+  id       text COLLATE "C" PRIMARY KEY,
+  epoch    text COLLATE "C" NOT NULL,  -- of this start of the host; another one writes nothing
+  works    int NOT NULL,               -- see generation in the code
+  expires  timestamptz NOT NULL,       -- when it counts as dead
+  seen     timestamptz NOT NULL,
+  joined   timestamptz NOT NULL,
+  draining boolean NOT NULL DEFAULT false,
+  about    bytea NOT NULL
+) WITH (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200);
+CREATE TABLE lead ( -- the host that does what one of all does
+  one   boolean PRIMARY KEY DEFAULT true CHECK (one),
+  epoch text COLLATE "C" NOT NULL DEFAULT ''
 );
-INSERT INTO installation DEFAULT VALUES;
+INSERT INTO lead DEFAULT VALUES;
 
 CREATE TABLE connector (id text COLLATE "C", bundled boolean, body bytea NOT NULL, PRIMARY KEY (id, bundled));
+CREATE TABLE module (digest text COLLATE "C" PRIMARY KEY, wasm bytea NOT NULL);
 CREATE TABLE pin (id text COLLATE "C" PRIMARY KEY, body bytea NOT NULL);
 CREATE TABLE connection (id text COLLATE "C" PRIMARY KEY, permit bytea, body bytea NOT NULL);
 
@@ -40,7 +48,8 @@ CREATE TABLE lease (
   fence      bigint NOT NULL,
   next       bigint NOT NULL DEFAULT 0,
   commits    bigint NOT NULL DEFAULT 0,
-  expires    timestamptz NOT NULL,
+  epoch      text COLLATE "C" NOT NULL,  -- of the host that has the run
+  expires    timestamptz NOT NULL,       -- at the earliest: it lasts as long as its host
   body       bytea NOT NULL
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200);
 

@@ -21,7 +21,7 @@ CREATE TABLE held (
 
 CREATE TABLE content (
   number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  epoch  bigint NOT NULL,    -- of the host that wrote it
+  epoch  text COLLATE "C" NOT NULL, -- of the host that wrote it
   heap   bigint,             -- null until a commit takes it
   erased boolean NOT NULL DEFAULT false
 );

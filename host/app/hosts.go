@@ -1,0 +1,306 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"hash/fnv"
+	"math"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/audit"
+	"github.com/sluicehost/sluice/host/filesystem"
+	"github.com/sluicehost/sluice/host/schedule"
+	"github.com/sluicehost/sluice/store"
+)
+
+// hosts implements host.Hosts, and says what this host does of what the hosts that share a store
+// do together.
+type hosts struct {
+	*directory
+	runs    *runs
+	peers   *peers        // nil like members
+	members store.Members // nil: this host has the store to itself
+	stop    func()        // of watching
+
+	mu    sync.Mutex // guards what follows
+	about store.About
+	known []store.Member // as they were at
+	at    time.Time
+}
+
+var (
+	_ host.Hosts     = (*hosts)(nil)
+	_ schedule.Hosts = (*hostsOfSchedules)(nil)
+)
+
+// LabelBrowser is the label of a host that lends browsers.
+const LabelBrowser = "browser"
+
+// Announce tells the other hosts where this one is reached, and what it has.
+func (hs *hosts) Announce(ctx context.Context, change func(*store.About)) error {
+	if hs.members == nil {
+		return nil
+	}
+	hs.mu.Lock()
+	change(&hs.about)
+	about := hs.about
+	hs.mu.Unlock()
+	return hs.members.Announce(ctx, about)
+}
+
+// Removed is closed once other hosts have taken this one's place, and because says why. It is
+// nil for a host that has its store to itself.
+func (hs *hosts) Removed() (removed <-chan struct{}, because func() error) {
+	if hs.members == nil {
+		return nil, nil
+	}
+	return hs.members.Removed(), hs.members.Err
+}
+
+// Changed wakes after a host or a document of the kind changed; the channel is nil for a host that
+// has its store to itself.
+func (hs *hosts) Changed(kind store.Kind) (wake <-chan struct{}, stop func()) {
+	if hs.members == nil {
+		return nil, func() {}
+	}
+	return hs.members.Changed(kind)
+}
+
+// Leads reports whether this host does what one of all does.
+func (hs *hosts) Leads(ctx context.Context) (bool, error) {
+	if hs.members == nil {
+		return true, nil
+	}
+	leads := false
+	all, err := hs.list(ctx)
+	if err == nil && !hs.draining(all) {
+		leads, err = hs.members.Lead(ctx)
+	}
+	return leads, err
+}
+
+// Yield lets another host do what one of all does, once this one has stopped doing it.
+func (hs *hosts) Yield(ctx context.Context) error {
+	if hs.members == nil {
+		return nil
+	}
+	return hs.members.Yield(ctx)
+}
+
+// fresh is how old what is known of the hosts may be where much depends on nothing.
+const fresh = 500 * time.Millisecond
+
+// list reads the hosts, at most every so often.
+func (hs *hosts) list(ctx context.Context) ([]store.Member, error) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock() // of many that ask, one reads
+	if time.Since(hs.at) < fresh {
+		return hs.known, nil
+	}
+	all, err := hs.members.Members(ctx)
+	if err != nil {
+		return nil, err
+	}
+	hs.known, hs.at = all, time.Now()
+	return all, nil
+}
+
+// alive reports whether a start of a host still goes on.
+func (hs *hosts) alive(ctx context.Context, epoch string) (bool, error) {
+	all, err := hs.list(ctx)
+	return slices.ContainsFunc(all, func(m store.Member) bool { return m.Epoch == epoch }), err
+}
+
+func (hs *hosts) draining(all []store.Member) bool {
+	return slices.ContainsFunc(all, func(m store.Member) bool { return m.Epoch == hs.Epoch && m.Draining })
+}
+
+// open refuses a start while this host is drained.
+func (hs *hosts) open(ctx context.Context) error {
+	if hs.members == nil {
+		return nil
+	}
+	all, err := hs.list(ctx)
+	if err != nil {
+		return err
+	}
+	if hs.draining(all) {
+		return host.Refuse("unavailable", "this host is being drained; start the run at another one").With("draining", true)
+	}
+	return nil
+}
+
+// begin tells the others what this host has, and watches over them until end.
+func (hs *hosts) begin(ctx context.Context) error {
+	err := hs.Announce(ctx, func(a *store.About) {
+		a.Version, a.Capacity, a.Key = ThisVersion().Version, hs.runs.controller.Stats().Runs, hs.peers.key.PublicKey().Bytes()
+	})
+	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var work sync.WaitGroup
+	work.Go(func() { hs.watch(watching) })
+	work.Go(func() { hs.peers.listen(watching) })
+	hs.stop = func() { stop(); work.Wait() }
+	return err
+}
+
+func (hs *hosts) end() {
+	if hs.stop != nil {
+		hs.stop()
+	}
+}
+
+// watch ends the runs of a host once it is gone, until ctx ends. What it misses the controller
+// finds later.
+func (hs *hosts) watch(ctx context.Context) {
+	wake, stop := hs.members.Changed("")
+	defer stop()
+	for {
+		select {
+		case <-wake:
+		case <-hs.members.Removed():
+			return
+		case <-ctx.Done():
+			return
+		}
+		if err := hs.runs.wake(ctx); err != nil && ctx.Err() == nil {
+			hs.Options.Log.Error("runs_of_other_hosts_not_ended", "error", err)
+		}
+	}
+}
+
+// Hosts implements host.Hosts.
+func (hs *hosts) Hosts(ctx context.Context) ([]host.Member, error) {
+	stats := hs.runs.RunStats()
+	if hs.members == nil {
+		name, _ := os.Hostname()
+		return []host.Member{{HostID: hs.ID, Name: name, Version: ThisVersion().Version, Labels: []string{}, Capacity: stats.Runs, Runs: stats.Accepted,
+			Leads: true, Self: true, JoinedAt: hs.started.UTC(), SeenAt: time.Now().UTC()}}, nil
+	}
+	all, err := hs.members.Members(ctx)
+	if err != nil {
+		return nil, err
+	}
+	leads, err := hs.members.Leader(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]host.Member, 0, len(all))
+	for _, m := range all {
+		out = append(out, host.Member{HostID: m.ID, Name: abi.Clean(m.Name), Version: abi.Clean(m.Version), URL: m.URL, Labels: append([]string{}, m.Labels...),
+			Capacity: m.Capacity, Runs: m.Runs, Draining: m.Draining, Leads: m.Epoch == leads, Self: m.Epoch == hs.Epoch, JoinedAt: m.JoinedAt, SeenAt: m.SeenAt})
+	}
+	return out, nil
+}
+
+// DrainHost implements host.Hosts.
+func (hs *hosts) DrainHost(ctx context.Context, id string, on bool) (host.Member, error) {
+	if hs.members == nil {
+		return host.Member{}, host.Refuse("conflict", "this host has its store to itself, so nobody could take its work; stop it, which lets its runs end")
+	}
+	e := by(ctx, audit.Event{Action: audit.HostDrained, Target: abi.Cut(abi.Clean(id), 80), Outcome: audit.Done, Details: []audit.Detail{audit.Code(map[bool]string{true: "on", false: "off"}[on])}})
+	if err := hs.audited(e, func() error { return hs.members.Drain(ctx, id, on) }); err != nil {
+		return host.Member{}, err
+	}
+	hs.mu.Lock()
+	hs.at = time.Time{}
+	hs.mu.Unlock()
+	all, err := hs.Hosts(ctx)
+	for _, m := range all {
+		if m.HostID == id {
+			return m, err
+		}
+	}
+	return host.Member{}, cmp.Or(err, store.ErrNotFound)
+}
+
+// hostsOfSchedules decides which of the hosts starts the run of a schedule.
+type hostsOfSchedules struct {
+	*hosts
+	source schedule.Source
+}
+
+// Self implements schedule.Hosts.
+func (hs *hostsOfSchedules) Self() string { return hs.Epoch }
+
+// Alive implements schedule.Hosts.
+func (hs *hostsOfSchedules) Alive(ctx context.Context, epoch string) (bool, error) {
+	return hs.alive(ctx, epoch)
+}
+
+// Changed implements schedule.Hosts.
+func (hs *hostsOfSchedules) Changed() (<-chan struct{}, func()) {
+	return hs.members.Changed(store.Schedules)
+}
+
+// Times of Turn.
+const (
+	passOver  = 2 * time.Second  // until the next host in the order has its turn
+	unfitWait = 20 * time.Second // until a host that cannot run a connection says so itself
+)
+
+// Turn implements schedule.Hosts. The hosts that have what a connection needs are drawn in an
+// order that is the same everywhere and favours those with room; the first has its turn at once.
+func (hs *hostsOfSchedules) Turn(ctx context.Context, id store.ConnectionID, due time.Time) (time.Duration, error) {
+	all, err := hs.list(ctx)
+	if err != nil {
+		return 0, err
+	}
+	c, err := hs.Store.Connection(ctx, id)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return 0, err
+	}
+	place := placeOf(all, hs.Epoch, c.Approved.Browser, string(id)+due.String())
+	if place < 0 {
+		return passOver, nil
+	}
+	late := hs.members.Now().Sub(due)
+	if wait := time.Duration(place)*passOver - late; wait > 0 {
+		return wait, nil
+	}
+	if len(all) == 1 || late > unfitWait {
+		return 0, nil
+	}
+	now, err := hs.source.ScheduledConnection(ctx, id)
+	if errors.Is(err, store.ErrNotFound) || err == nil && now.NotReady == "" && !slices.ContainsFunc(c.Approved.Mounts, unreachable) && hs.runs.controller.Full() == nil {
+		return 0, nil
+	}
+	return passOver, err
+}
+
+func unreachable(m store.Mount) bool { return !filesystem.Reaches(m) }
+
+// placeOf is which place a host has among those that may start a run, from 0; -1 when it may not.
+func placeOf(all []store.Member, epoch string, browser bool, draw string) int {
+	type drawn struct {
+		epoch string
+		by    float64
+	}
+	var order []drawn
+	for _, m := range all {
+		if m.Draining || m.Capacity == 0 || browser && !slices.Contains(m.Labels, LabelBrowser) {
+			continue
+		}
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(draw + "\x00" + m.Epoch))
+		x := mix(h.Sum64())
+		uniform := (float64(x>>11) + 0.5) / (1 << 53)
+		order = append(order, drawn{m.Epoch, -math.Log(uniform) / float64(max(1, m.Capacity-m.Runs))})
+	}
+	slices.SortFunc(order, func(a, b drawn) int { return cmp.Or(cmp.Compare(a.by, b.by), cmp.Compare(a.epoch, b.epoch)) })
+	return slices.IndexFunc(order, func(d drawn) bool { return d.epoch == epoch })
+}
+
+// mix spreads a hash over all its bits.
+func mix(x uint64) uint64 {
+	x ^= x >> 33
+	x *= 0xff51afd7ed558ccd
+	x ^= x >> 33
+	x *= 0xc4ceb9fe1a85ec53
+	return x ^ x>>33
+}

@@ -1,0 +1,290 @@
+package app
+
+import (
+	"context"
+	"crypto/ecdh"
+	"crypto/hpke"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/store"
+)
+
+// peers carry what is asked of a run to the host that has it: as documents, each sealed to a key
+// that only one start of that host has, taken out before it is acted on, and answered under a
+// key of the one who asks. Documents that nobody takes expire.
+type peers struct {
+	*hosts
+	key   hpke.PrivateKey
+	verbs map[string]func(context.Context, json.RawMessage) (any, error)
+}
+
+// The suite of HPKE, and what keeps these boxes apart from others.
+var (
+	peerKEM  = hpke.DHKEM(ecdh.X25519())
+	peerKDF  = hpke.HKDFSHA256()
+	peerAEAD = hpke.ChaCha20Poly1305()
+)
+
+const peerPurpose = "sluice command of a host v1 "
+
+// Times of commands.
+const (
+	commandLife = time.Minute            // until one that nobody took, or whose answer nobody read, is gone
+	commandWait = 45 * time.Second       // for an answer
+	commandLook = 500 * time.Millisecond // without a wake-up
+	commandsMax = 64                     // at work at once
+)
+
+// A command is what is in the box.
+type command struct {
+	Verb      string          `json:"verb"`
+	Principal host.Principal  `json:"principal"`
+	Body      json.RawMessage `json:"body"`
+	AnswerTo  []byte          `json:"answer_to"` // public key
+}
+
+// An outcome is what is in the box that answers.
+type outcome struct {
+	Body    json.RawMessage `json:"body,omitempty"`
+	Refusal *host.Refusal   `json:"refusal,omitempty"`
+	Absent  bool            `json:"absent,omitempty"` // store.ErrNotFound
+	Failed  bool            `json:"failed,omitempty"` // the host's log says how
+}
+
+func newPeers(hs *hosts) (*peers, error) {
+	key, err := peerKEM.GenerateKey()
+	if err != nil {
+		return nil, fmt.Errorf("make key of this start: %w", err)
+	}
+	return &peers{hosts: hs, key: key, verbs: map[string]func(context.Context, json.RawMessage) (any, error){}}, nil
+}
+
+// serve adds a verb: what this host does when another one asks for it.
+func serve[Q, A any](p *peers, verb string, do func(context.Context, Q) (A, error)) {
+	p.verbs[verb] = func(ctx context.Context, body json.RawMessage) (any, error) {
+		var q Q
+		if err := json.Unmarshal(body, &q); err != nil {
+			return nil, fmt.Errorf("read command %s: %w", verb, err)
+		}
+		return do(ctx, q)
+	}
+}
+
+// holder finds the other host that has an active run; nil when none does.
+func (hs *hosts) holder(ctx context.Context, id store.RunID) (*store.Member, error) {
+	if hs.members == nil {
+		return nil, nil
+	}
+	if _, here := hs.runs.controller.Live(id); here {
+		return nil, nil
+	}
+	leases, err := hs.Store.Leases(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list active runs: %w", err)
+	}
+	at := ""
+	for _, l := range leases {
+		if l.RunID == id && l.HostID != hs.ID {
+			at = l.HostID
+		}
+	}
+	if at == "" {
+		return nil, nil
+	}
+	all, err := hs.members.Members(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list hosts: %w", err)
+	}
+	for _, m := range all {
+		if m.ID == at {
+			return &m, nil
+		}
+	}
+	return nil, nil
+}
+
+// atHolder has the host that has a run do something to it: another one, if that has it, or else
+// this one.
+func atHolder[Q, A any](ctx context.Context, p *peers, id store.RunID, verb string, q Q, here func(context.Context, Q) (A, error)) (a A, err error) {
+	if p == nil {
+		return here(ctx, q)
+	}
+	m, err := p.holder(ctx, id)
+	if err != nil {
+		return a, err
+	}
+	if m == nil || len(m.Key) == 0 {
+		return here(ctx, q)
+	}
+	body, err := json.Marshal(q)
+	if err != nil {
+		return a, err
+	}
+	out, err := p.ask(ctx, m, command{Verb: verb, Principal: host.Who(ctx), Body: body})
+	clear(body)
+	switch {
+	case err != nil:
+		return a, err
+	case out.Refusal != nil:
+		return a, out.Refusal
+	case out.Absent:
+		return a, store.ErrNotFound
+	case out.Failed:
+		return a, fmt.Errorf("%s at host %s failed; its log says how", verb, m.ID)
+	}
+	return a, json.Unmarshal(out.Body, &a)
+}
+
+// ask sends a command and waits for its outcome.
+func (p *peers) ask(ctx context.Context, m *store.Member, c command) (out outcome, err error) {
+	own, err := peerKEM.GenerateKey()
+	if err != nil {
+		return out, err
+	}
+	c.AnswerTo = own.PublicKey().Bytes()
+	id := m.Epoch + "/" + randomID("")
+	if err := p.send(ctx, id, m.Key, c); err != nil {
+		return out, fmt.Errorf("send command: %w", err)
+	}
+	wake, stop := p.members.Changed(store.Commands)
+	defer stop()
+	look := time.NewTicker(commandLook)
+	defer look.Stop()
+	ctx, cancel := context.WithTimeout(ctx, commandWait)
+	defer cancel()
+	for {
+		d, err := p.Store.Document(ctx, store.Commands, answerID(id))
+		switch {
+		case err == nil:
+			_ = p.Store.Write(ctx, store.Write{Kind: store.Commands, ID: d.ID}) // or it expires
+			return out, open(own, d, &out)
+		case ctx.Err() != nil:
+			return out, host.Refuse("unavailable", "host %s did not answer in time; the run's timeline says whether it did what was asked", m.ID)
+		case !errors.Is(err, store.ErrNotFound):
+			return out, err
+		}
+		select {
+		case <-wake:
+		case <-look.C:
+			if alive, err := p.alive(ctx, m.Epoch); err == nil && !alive {
+				return out, host.Refuse("unavailable", "the host that had the run is gone, and its runs are being ended; nothing that was sent to it is kept")
+			}
+		case <-ctx.Done():
+		}
+	}
+}
+
+func answerID(id string) string { return "answer/" + id }
+
+// send seals a value and writes it where whoever has the key looks.
+func (p *peers) send(ctx context.Context, id string, public []byte, v any) error {
+	key, err := peerKEM.NewPublicKey(public)
+	if err != nil {
+		return err
+	}
+	plain, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	defer clear(plain)
+	box, err := hpke.Seal(key, peerKDF, peerAEAD, []byte(peerPurpose+id), plain)
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(box)
+	if err != nil {
+		return err
+	}
+	return p.Store.Write(ctx, store.Write{Kind: store.Commands, ID: id, Data: data, If: store.Absent(), ExpiresAt: p.members.Now().Add(commandLife)})
+}
+
+func open(key hpke.PrivateKey, d store.Document, into any) error {
+	var box []byte
+	if err := json.Unmarshal(d.Data, &box); err != nil {
+		return err
+	}
+	plain, err := hpke.Open(key, peerKDF, peerAEAD, []byte(peerPurpose+d.ID), box)
+	if err != nil {
+		return err
+	}
+	defer clear(plain)
+	return json.Unmarshal(plain, into)
+}
+
+// listen does what other hosts ask until ctx ends.
+func (p *peers) listen(ctx context.Context) {
+	wake, stop := p.members.Changed(store.Commands)
+	defer stop()
+	look := time.NewTicker(commandLook)
+	defer look.Stop()
+	var work sync.WaitGroup
+	defer work.Wait()
+	room := make(chan struct{}, commandsMax)
+	for {
+		docs, err := p.Store.Documents(ctx, store.DocumentQuery{Kind: store.Commands, Prefix: p.Epoch + "/", Limit: commandsMax})
+		if err != nil && ctx.Err() == nil {
+			p.Options.Log.Error("commands_not_read", "error", err)
+		}
+		for _, d := range docs {
+			err := p.Store.Write(ctx, store.Write{Kind: store.Commands, ID: d.ID, If: &d.Revision}) // whoever takes it out does it
+			if err != nil {
+				continue
+			}
+			room <- struct{}{}
+			work.Go(func() {
+				p.perform(ctx, d)
+				<-room
+			})
+		}
+		select {
+		case <-wake:
+		case <-look.C:
+		case <-p.members.Removed():
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// perform does one command and answers it.
+func (p *peers) perform(ctx context.Context, d store.Document) {
+	var c command
+	if err := open(p.key, d, &c); err != nil {
+		p.Options.Log.Error("command_not_read", "error", err) // nobody can tell who sent it
+		return
+	}
+	out := p.outcome(ctx, c)
+	clear(c.Body)
+	if err := p.send(ctx, answerID(d.ID), c.AnswerTo, out); err != nil && ctx.Err() == nil {
+		p.Options.Log.Error("command_not_answered", "verb", strings.Clone(c.Verb), "error", err)
+	}
+}
+
+func (p *peers) outcome(ctx context.Context, c command) (out outcome) {
+	do := p.verbs[c.Verb]
+	if do == nil {
+		return outcome{Refusal: host.Refuse("unavailable", "the host that has the run is of a version that cannot do this for another host; ask it there")}
+	}
+	a, err := do(host.As(ctx, c.Principal), c.Body)
+	if err == nil {
+		out.Body, err = json.Marshal(a)
+	}
+	err = asRefusal(err)
+	switch {
+	case err == nil:
+	case errors.As(err, &out.Refusal):
+	case errors.Is(err, store.ErrNotFound):
+		out.Absent = true
+	default:
+		p.Options.Log.Error("command_failed", "verb", c.Verb, "error", err)
+		out.Failed = true
+	}
+	return out
+}

@@ -1,0 +1,32 @@
+package host
+
+import (
+	"context"
+	"time"
+)
+
+// Hosts are the hosts that share a store. One that has its store to itself is the only one.
+type Hosts interface {
+	// Hosts lists them by id.
+	Hosts(ctx context.Context) ([]Member, error)
+	// DrainHost sets whether a host is to start no more runs: those that it has go on, and what
+	// one of all hosts does another one takes over. store.ErrNotFound; *Refusal for a host that
+	// has its store to itself.
+	DrainHost(ctx context.Context, id string, on bool) (Member, error)
+}
+
+// A Member is one of the hosts that share a store.
+type Member struct {
+	HostID   string    `json:"hostId"`
+	Name     string    `json:"name"` // of its machine
+	Version  string    `json:"version"`
+	URL      string    `json:"url,omitempty"` // where it is reached
+	Labels   []string  `json:"labels"`        // what it has that others may not: browser
+	Capacity int       `json:"capacity"`      // runs that execute at once
+	Runs     int       `json:"runs"`          // active
+	Draining bool      `json:"draining"`
+	Leads    bool      `json:"leads"` // it delivers webhooks and deletes what is old
+	Self     bool      `json:"self"`  // it is the one that answers
+	JoinedAt time.Time `json:"joinedAt"`
+	SeenAt   time.Time `json:"seenAt"` // by the clock of the store's server
+}

@@ -1,0 +1,210 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+var _ store.Members = (*Store)(nil)
+
+// generation is how the hosts of this build work together. Hosts that are one generation apart
+// share a database, so that they can be upgraded one after the other; a new generation and a
+// migration have to leave what the one before it does in order.
+const generation = 1
+
+// hold takes the lock of this host's id, which lasts as long as the connection.
+func (s *Store) hold(ctx context.Context, c *pgx.Conn) error {
+	var held bool
+	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		if err := c.QueryRow(ctx, "select pg_try_advisory_lock($1)", int64(s.lock("host", s.opts.Self.ID))).Scan(&held); err != nil || held {
+			return err
+		}
+		if time.Since(began) > time.Second { // a host that ended a moment ago may have it for so long
+			return s.busy(ctx, c)
+		}
+	}
+}
+
+// busy says who is this host.
+func (s *Store) busy(ctx context.Context, c *pgx.Conn) error {
+	e := &inUse{store.BusyError{Dir: s.address.shown, Host: "another process"}}
+	m, err := scanMember(c.QueryRow(ctx, membersSQL+" where m.id = $1", s.opts.Self.ID))
+	if err != nil {
+		return e
+	}
+	e.Host = fmt.Sprintf("process %d on %s since %s", m.PID, m.Name, store.Time(m.JoinedAt))
+	if m.Name == s.opts.Self.Name {
+		e.PID = m.PID
+	}
+	return e
+}
+
+// join makes this host a member. What an earlier start of it has begun is over when it returns.
+func (s *Store) join(ctx context.Context, c *pgx.Conn) error {
+	about, err := json.Marshal(s.opts.Self.About)
+	if err != nil {
+		return err
+	}
+	b := &pgx.Batch{}
+	b.Queue("begin")
+	s.lock("member", s.opts.Self.ID).alone(b)
+	var oldest, newest int
+	b.Queue("select coalesce(min(works), $1::int), coalesce(max(works), $1::int) from member where id <> $2 and expires > clock_timestamp()", s.opts.Generation, s.opts.Self.ID).
+		QueryRow(func(r pgx.Row) error { return r.Scan(&oldest, &newest) })
+	b.Queue(`insert into member (id, epoch, works, expires, seen, joined, about)
+		values ($1, $2, $3, clock_timestamp() + $4, clock_timestamp(), clock_timestamp(), $5)
+		on conflict (id) do update set epoch = excluded.epoch, works = excluded.works, expires = excluded.expires, seen = excluded.seen, joined = excluded.joined,
+			about = excluded.about, draining = false returning clock_timestamp()`, s.opts.Self.ID, s.opts.Self.Epoch, s.opts.Generation, s.opts.Lease, about).
+		QueryRow(s.setClock)
+	if err := c.SendBatch(ctx, b).Close(); err != nil {
+		return err
+	}
+	end := "commit"
+	var unfit error
+	if s.opts.Generation-oldest > 1 || newest-s.opts.Generation > 1 {
+		end, unfit = "rollback", errors.New("its hosts are of versions too far from this one's; upgrade hosts one version at a time, first those that run")
+	}
+	_, err = c.PgConn().Exec(ctx, end).ReadAll()
+	return errors.Join(unfit, err)
+}
+
+// setClock learns the server's clock from what it just said.
+func (s *Store) setClock(r pgx.Row) error {
+	var now time.Time
+	err := r.Scan(&now)
+	if err == nil {
+		s.offset.Store(int64(time.Until(now)))
+	}
+	return err
+}
+
+// Now implements store.Members.
+func (s *Store) Now() time.Time { return time.Now().Add(time.Duration(s.offset.Load())) }
+
+// here is a time of the server's clock by the clock of this machine, as whoever compares it with
+// time.Now expects. Where the two agree it is the time itself.
+func (s *Store) here(at time.Time) time.Time {
+	return at.Add(-time.Duration(s.offset.Load()).Round(10 * time.Second)).UTC()
+}
+
+// leave ends the membership. Whoever is left sees it at once.
+func (s *Store) leave() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if s.keeper.conn == nil || s.keeper.conn.IsClosed() {
+		return // others find out when the lease is over
+	}
+	_, err := s.keeper.conn.Exec(ctx, "delete from member where id = $1 and epoch = $2", s.opts.Self.ID, s.opts.Self.Epoch)
+	if err == nil {
+		_, err = s.keeper.conn.Exec(ctx, "select pg_notify($1, $2)", s.channel(), tellMembers)
+	}
+	if err != nil {
+		s.opts.Logger.Warn("membership_not_ended", "error", s.told(ctx, err))
+	}
+}
+
+// Self implements store.Members.
+func (s *Store) Self() store.Member { return s.opts.Self }
+
+// Removed implements store.Members.
+func (s *Store) Removed() <-chan struct{} { return s.removed }
+
+// Err implements store.Members.
+func (s *Store) Err() error { return s.usable() }
+
+// Announce implements store.Members.
+func (s *Store) Announce(ctx context.Context, a store.About) error {
+	a.Name, a.PID = s.opts.Self.Name, s.opts.Self.PID
+	about, err := json.Marshal(a)
+	if err != nil {
+		return err
+	}
+	err = s.write(ctx, nil, func(ctx context.Context, t *tx) error {
+		_, err := t.exec(ctx, "update member set about = $2 where id = $1", s.opts.Self.ID, about)
+		return err
+	})
+	s.tell(tellMembers)
+	return err
+}
+
+const membersSQL = `select m.id, m.epoch, m.draining, m.joined, m.seen, m.about, (select count(*) from lease l where l.epoch = m.epoch) from member m`
+
+func scanMember(r pgx.Row) (m store.Member, err error) {
+	var about []byte
+	if err = r.Scan(&m.ID, &m.Epoch, &m.Draining, &m.JoinedAt, &m.SeenAt, &about, &m.Runs); err == nil {
+		err = decode(about, &m.About)
+	}
+	m.JoinedAt, m.SeenAt = m.JoinedAt.UTC(), m.SeenAt.UTC()
+	return m, err
+}
+
+// Members implements store.Members.
+func (s *Store) Members(ctx context.Context) (all []store.Member, err error) {
+	err = s.read(ctx, func(ctx context.Context, c *conn) error {
+		rows, err := c.Query(ctx, membersSQL+" order by m.id")
+		if err != nil {
+			return err
+		}
+		all, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (store.Member, error) { return scanMember(r) })
+		return err
+	})
+	return all, err
+}
+
+// Drain implements store.Members.
+func (s *Store) Drain(ctx context.Context, id string, on bool) error {
+	err := s.write(ctx, nil, func(ctx context.Context, t *tx) error {
+		n, err := t.exec(ctx, "update member set draining = $2 where id = $1", id, on)
+		if err == nil && n == 0 {
+			err = missing(nil, "host %s", id)
+		}
+		return err
+	})
+	if err == nil {
+		s.kinds.WakeAll()
+		s.tell(tellMembers)
+	}
+	return err
+}
+
+// Lead implements store.Members.
+func (s *Store) Lead(ctx context.Context) (leads bool, err error) {
+	var taken bool
+	err = s.read(ctx, func(ctx context.Context, c *conn) error {
+		return c.QueryRow(ctx, "select epoch = $1, epoch in (select epoch from member) from lead", s.opts.Self.Epoch).Scan(&leads, &taken)
+	})
+	if err != nil || taken {
+		return leads && s.usable() == nil, err
+	}
+	err = s.write(ctx, nil, func(ctx context.Context, t *tx) error {
+		n, err := t.exec(ctx, "update lead set epoch = $1 where epoch not in (select epoch from member)", s.opts.Self.Epoch)
+		leads = n == 1
+		return err
+	})
+	return leads && err == nil, err
+}
+
+// Leader implements store.Members.
+func (s *Store) Leader(ctx context.Context) (epoch string, err error) {
+	err = s.read(ctx, func(ctx context.Context, c *conn) error {
+		return c.QueryRow(ctx, "select case when epoch in (select epoch from member) then epoch else '' end from lead").Scan(&epoch)
+	})
+	return epoch, err
+}
+
+// Yield implements store.Members.
+func (s *Store) Yield(ctx context.Context) error {
+	err := s.write(ctx, nil, func(ctx context.Context, t *tx) error {
+		_, err := t.exec(ctx, "update lead set epoch = '' where epoch = $1", s.opts.Self.Epoch)
+		return err
+	})
+	s.tell(tellMembers)
+	return err
+}

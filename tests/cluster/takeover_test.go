@@ -1,0 +1,139 @@
+//go:build unix
+
+package cluster
+
+import (
+	"io"
+	"syscall"
+	"testing"
+
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/timeline"
+	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/tests/e2e/served"
+	"github.com/sluicehost/sluice/tests/postgres"
+)
+
+// A host is killed, and another one stopped for longer than its lease, while each has a run: the
+// third ends their runs, and its streams, opened before, show all of it. The host that was stopped
+// stores nothing when it goes on, and ends with a reason.
+func TestTakeover(t *testing.T) {
+	t.Parallel()
+	c := start(t, postgres.Shared(t), "a", "b", "c")
+	a, b, d := c.hosts["a"], c.hosts["b"], c.hosts["c"]
+	if n := len(a.list()); n != 3 {
+		t.Fatalf("%d hosts", n)
+	}
+	a.install()
+	long := []step{{"do": "emit", "n": 10}, {"do": "stamp", "n": 100_000, "ms": 20}}
+	a.connect("mine", long...)
+	a.connect("yours", long...)
+	mine, yours := a.begin("mine"), b.begin("yours") // b has the module from the store
+	streams := map[store.RunID]*served.Frames{}
+	for _, id := range []store.RunID{mine, yours} {
+		s, err := d.Stream(t.Context(), id, "?streamMode=debug", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		streams[id] = s
+	}
+	if _, err := d.Start(soon(t), "mine", ""); err == nil {
+		t.Error("a connection has two runs")
+	}
+	running := func(s timeline.Snapshot) bool { return s.Status == "running" || s.Status.Terminal() }
+	a.wait(mine, running)
+	d.wait(yours, running)
+	b.signal(syscall.SIGSTOP)
+	a.kill()
+	for id, s := range streams {
+		var last served.Frame
+		next := uint64(0)
+		for {
+			f, err := s.Next()
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f.ID != next {
+				t.Fatalf("event %d of %s where %d belongs", f.ID, id, next)
+			}
+			next, last = f.ID+1, f
+		}
+		if last.Event != "run.failed" {
+			t.Errorf("run %s ended with %s: %s", id, last.Event, last.Data)
+		}
+	}
+	for _, id := range []store.RunID{mine, yours} {
+		s := d.wait(id, served.Over)
+		if s.Error == nil || s.Error.Code != "controller_restarted" {
+			t.Errorf("run %s: %+v", id, s.Error)
+		}
+		if end := d.whole(id); end != timeline.RunFailed {
+			t.Errorf("run %s ended with %s", id, end)
+		}
+	}
+	until(t, "the one that is left leads", func() bool { all := d.list(); return len(all) == 1 && all[0].Leads })
+	again := d.begin("yours") // it is free
+	before := len(d.events(yours))
+	b.signal(syscall.SIGCONT)
+	if err := b.cmd.Wait(); err == nil {
+		t.Error("a host that others have removed ended as if nothing were")
+	}
+	if after := len(d.events(yours)); after != before {
+		t.Errorf("%d events came behind the end of a run", after-before)
+	}
+	if _, err := d.Cancel(soon(t), again); err != nil {
+		t.Fatal(err)
+	}
+	d.wait(again, served.Over)
+	c.open("a", c.database)
+	c.open("b", c.database)
+	until(t, "both are members again", func() bool { return len(d.list()) == 3 })
+}
+
+// A schedule starts each due time once, on one of the hosts, and goes on when the host that has
+// its run is killed: the tick is tried again elsewhere.
+func TestSchedules(t *testing.T) {
+	t.Parallel()
+	c := start(t, postgres.Shared(t), "a", "b", "c")
+	a := c.hosts["a"]
+	a.install()
+	second := int64(1)
+	names := []string{"s0", "s1", "s2", "s3"}
+	for _, name := range names {
+		a.connect(store.ConnectionID(name), step{"do": "emit", "n": 1})
+		a.do("PUT", "/v1/connections/"+name+"/schedule", host.ScheduleDefinition{IntervalSeconds: &second}, nil)
+	}
+	runs := func(m *member) (all []timeline.Snapshot) {
+		for _, name := range names {
+			var page struct{ Data []timeline.Snapshot }
+			m.do("GET", "/v1/runs?limit=200&connectionId="+name, nil, &page)
+			all = append(all, page.Data...)
+		}
+		return all
+	}
+	until(t, "runs have started", func() bool { return len(runs(a)) >= 12 })
+	c.hosts["b"].kill()
+	n := len(runs(a))
+	until(t, "runs start without the host that was killed", func() bool { return len(runs(a)) >= n+12 })
+	for _, name := range names {
+		a.do("DELETE", "/v1/connections/"+name+"/schedule", nil, nil)
+	}
+	for _, r := range runs(a) {
+		a.wait(r.RunID, served.Over)
+		a.whole(r.RunID)
+	}
+	for _, name := range names {
+		var page struct{ Data []host.Tick }
+		a.do("GET", "/v1/connections/"+name+"/schedule/history?limit=200", nil, &page)
+		seen := map[string]bool{}
+		for _, k := range page.Data {
+			if k.RunID != "" && seen[k.RunID] {
+				t.Errorf("run %s is in the history of %s twice", k.RunID, name)
+			}
+			seen[k.RunID] = true
+		}
+	}
+}
