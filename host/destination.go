@@ -19,6 +19,9 @@ type Destinations interface {
 	SyncDestination(ctx context.Context, name string) (Destination, error)
 	// PauseDestination stops feeding it, or goes on.
 	PauseDestination(ctx context.Context, name string, paused bool) (Destination, error)
+	// RotateDestination has what is sent signed with another secret. For 24 hours the one
+	// of before signs too.
+	RotateDestination(ctx context.Context, name, secret string) (Destination, error)
 	// RebuildDestination removes its tables, of one stream or with "" of all, and begins
 	// anew. Versions that only a history has are lost.
 	RebuildDestination(ctx context.Context, name string, connection store.ConnectionID, stream store.Stream) (Destination, error)
@@ -60,6 +63,8 @@ type Destination struct {
 	Error    string     `json:"error,omitempty"` // what the last try ended with, in a sentence
 	NextTry  *time.Time `json:"nextTry,omitempty"`
 	SyncedAt *time.Time `json:"syncedAt,omitempty"` // when it last had everything
+	// PreviousSecretUntil is until when what is sent is signed with the secret before too.
+	PreviousSecretUntil *time.Time `json:"previousSecretUntil,omitempty"`
 	// Behind is how many versions it has not.
 	Behind uint64              `json:"behind"`
 	Tables []DestinationStream `json:"tables"`

@@ -40,11 +40,19 @@ func (a *destinationAPI) routes() []route {
 			summary: "Stop feeding a destination", answer: host.Destination{}},
 		{Route: web.Route{Method: "POST", Path: one, Verb: "resume", Owner: true, Keyed: true, Handle: a.resume},
 			summary: "Go on feeding a destination", answer: host.Destination{}},
+		{Route: web.Route{Method: "POST", Path: one, Verb: "rotate", Owner: true, Keyed: true, Handle: a.rotate},
+			summary: "Sign what is sent with another secret; the one before signs too for 24 hours", body: rotated{},
+			answer: host.Destination{}, codes: []string{"conflict"}},
 		{Route: web.Route{Method: "POST", Path: one, Verb: "rebuild", Owner: true, Keyed: true, Handle: a.rebuild},
 			summary: "Remove tables of a destination and bring everything in anew", body: rebuilt{},
 			answer: host.Destination{},
 			codes:  []string{"destination_claimed", "destination_foreign", "destination_unavailable"}},
 	})
+}
+
+// rotated is the body of a rotation.
+type rotated struct {
+	Secret string `json:"secret"`
 }
 
 // nameOf is the destination that the path names.
@@ -125,6 +133,22 @@ func (a *destinationAPI) paused(c *fiber.Ctx, paused bool) error {
 		return err
 	}
 	d, err := a.destinations.PauseDestination(web.Context(c), name, paused)
+	if err != nil {
+		return err
+	}
+	return web.JSON(c, 200, d)
+}
+
+func (a *destinationAPI) rotate(c *fiber.Ctx) error {
+	name, err := a.nameOf(c)
+	if err != nil {
+		return err
+	}
+	var q rotated
+	if err := web.Body(c, &q); err != nil {
+		return err
+	}
+	d, err := a.destinations.RotateDestination(web.Context(c), name, q.Secret)
 	if err != nil {
 		return err
 	}

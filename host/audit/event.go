@@ -51,6 +51,7 @@ const (
 	DestinationAdded    Action = "destination.added"
 	DestinationPaused   Action = "destination.paused"
 	DestinationResumed  Action = "destination.resumed"
+	DestinationRotated  Action = "destination.rotated"
 	DestinationRebuilt  Action = "destination.rebuilt"
 	DestinationRemoved  Action = "destination.removed"
 	AssistantAdded      Action = "assistant.added"
@@ -80,7 +81,7 @@ var Actions = []Action{
 	TailCut, Damaged,
 	LoginCreated, LoginFailed, SessionCreated, SessionEnded, KeyCreated, KeyRevoked, WebhookCreated, WebhookDeleted, WebhookDisabled, ScopeDenied,
 	ScheduleChanged, ScheduleDeleted, ConnectionChanged, ConnectionDeleted, StateReset, InteractionAnswered, HostDrained, RunSteered, ViewOpened,
-	DestinationAdded, DestinationPaused, DestinationResumed, DestinationRebuilt, DestinationRemoved,
+	DestinationAdded, DestinationPaused, DestinationResumed, DestinationRotated, DestinationRebuilt, DestinationRemoved,
 	AssistantAdded, AssistantRevoked, AssistantApproved, AssistantDenied, AssistantCalled,
 	ArtifactRead, WebhookRotated, WebhookTested, WebhookRedelivered,
 }

@@ -28,7 +28,7 @@ running host feeds it a moment after each commit; without one, sluice destinatio
 docs/data.md says what the tables look like.`,
 		Example: "  sluice destination add here sqlite:mail.db\n  sluice destination sync here",
 		RunE: func(_ *cobra.Command, a []string) error {
-			return notSubcommand(a, "sluice destination add, list, show, sync, pause, resume, rebuild or remove")
+			return notSubcommand(a, "sluice destination add, list, show, sync, pause, resume, rotate, rebuild or remove")
 		},
 	}
 	cmd.AddCommand(c.add(), c.list(), c.show(),
@@ -44,7 +44,7 @@ docs/data.md says what the tables look like.`,
 			func(ctx context.Context, k *client.Client, name string) (host.Destination, error) {
 				return k.PauseDestination(ctx, name, false)
 			}),
-		c.rebuild(), c.remove())
+		c.rotate(), c.rebuild(), c.remove())
 	return cmd
 }
 
@@ -172,7 +172,7 @@ func (c destinationCommands) one(verb, short, long string, do func(context.Conte
 				if err != nil {
 					return missing(err, a[0])
 				}
-				if verb == "show" || verb == "sync" {
+				if verb == "sync" {
 					return c.said(d, nil)
 				}
 				return c.shown(d)
@@ -187,6 +187,49 @@ func missing(err error, name string) error {
 		return missingf("not_found", "there is no destination %q; sluice destination list lists them", abi.Clean(name))
 	}
 	return err
+}
+
+func (c destinationCommands) rotate() *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use: "rotate NAME", Short: "Sign what a webhook is sent with another secret",
+		Long: `Has batches to a server signed with another secret, which is printed once, or with that in
+--file. For 24 hours they are signed with the one before too, so that the server can
+switch. With --json: one object, with the secret that was made.`,
+		Example: "  sluice destination rotate hook", Args: args(1, 1, "the name of a destination"),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			made := webhook.NewSecret()
+			secret := made
+			if file != "" {
+				value, err := valueFrom(c.in, file)
+				if err != nil {
+					return err
+				}
+				secret, made = string(value), ""
+			}
+			return c.reading(cmd.Context(), func(s *client.Client) error {
+				d, err := s.RotateDestination(cmd.Context(), a[0], secret)
+				if err != nil {
+					return missing(err, a[0])
+				}
+				if c.json {
+					return printJSON(c.out, struct {
+						host.Destination
+						Secret string `json:"secret,omitempty"`
+					}{d, made})
+				}
+				if d.PreviousSecretUntil != nil {
+					c.warnf("Until %s what is sent is signed with the secret before too. Keep the new one: it is not shown again.", c.when(*d.PreviousSecretUntil))
+				}
+				if made != "" {
+					_, err = fmt.Fprintf(c.out, "%s\n", made)
+				}
+				return err
+			})
+		},
+	}
+	cmd.Flags().StringVar(&file, "file", "", "the secret is in `FILE`, - for standard input")
+	return cmd
 }
 
 func (c destinationCommands) rebuild() *cobra.Command {
@@ -230,7 +273,7 @@ func (c destinationCommands) remove() *cobra.Command {
 	}
 }
 
-// said shows a destination after something was done; what failed there is an error.
+// said shows a destination after it was to be fed; what failed there ends with code 1.
 func (c destinationCommands) said(d host.Destination, err error) error {
 	if err != nil {
 		return err
@@ -239,7 +282,7 @@ func (c destinationCommands) said(d host.Destination, err error) error {
 		return err
 	}
 	if d.Error != "" {
-		return fmt.Errorf("destination %s: %s", d.Name, abi.Clean(d.Error))
+		c.code = exitConnector
 	}
 	return nil
 }
@@ -249,6 +292,12 @@ func (c destinationCommands) shown(d host.Destination) error {
 		return printJSON(c.out, d)
 	}
 	c.warnf("Destination %s, %s: %s, %d versions behind.", d.Name, abi.Clean(d.URL), d.State, d.Behind)
+	if d.Error != "" {
+		c.warnf("The last try failed: %s", abi.Clean(d.Error))
+	}
+	if d.NextTry != nil {
+		c.warnf("The next is at %s, or now with sluice destination sync %s.", c.when(*d.NextTry), d.Name)
+	}
 	var rows [][]string
 	for _, t := range d.Tables {
 		rows = append(rows, []string{t.Table, t.ConnectionID, t.Stream, t.Mode, strconv.FormatUint(t.Version, 10), strconv.FormatUint(t.Behind, 10)})

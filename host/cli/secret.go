@@ -77,15 +77,20 @@ func (c secretCommands) doSetSecret(ctx context.Context, connection, name, from 
 
 // secretValue reads a value where the owner said.
 func (c secretCommands) secretValue(ctx context.Context, connection, name, from string) ([]byte, error) {
-	switch from {
-	case "":
-		t, ok := c.terminal()
-		if !ok {
-			return nil, usagef("there is no terminal to ask on; give the value with --file FILE, or --file - for standard input")
-		}
-		return t.askSecret(ctx, fmt.Sprintf("%s for %s: ", abi.Clean(name), abi.Clean(connection)))
-	case "-":
-		return readValue(c.in, "--file", "standard input")
+	if from != "" {
+		return valueFrom(c.in, from)
+	}
+	t, ok := c.terminal()
+	if !ok {
+		return nil, usagef("there is no terminal to ask on; give the value with --file FILE, or --file - for standard input")
+	}
+	return t.askSecret(ctx, fmt.Sprintf("%s for %s: ", abi.Clean(name), abi.Clean(connection)))
+}
+
+// valueFrom reads a value from the file of --file, - for standard input.
+func valueFrom(in io.Reader, from string) ([]byte, error) {
+	if from == "-" {
+		return readValue(in, "--file", "standard input")
 	}
 	f, err := os.Open(app.Home(from))
 	if err != nil {

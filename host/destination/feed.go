@@ -35,6 +35,7 @@ type feed struct {
 	end   context.CancelFunc
 	gone  chan struct{} // closed when loop has ended
 	sink  Sink          // nil while it is not open; a pass that runs has it
+	told  []Described   // what the sink's table of streams says
 
 	mu     sync.Mutex // guards what follows
 	def    definition
@@ -152,9 +153,9 @@ func (f *feed) loop(ctx context.Context) {
 				waiting = append(waiting, q.done)
 			case changed:
 				halt()
+				f.closeSink()
 				f.set(func() { f.def = q.def })
 				if q.def.Paused {
-					f.closeSink()
 					f.set(func() { f.next = time.Time{} })
 				} else {
 					f.set(func() { f.status.Failures = 0 })
@@ -274,7 +275,7 @@ func (f *feed) closeSink() {
 	if err := f.sink.Close(); err != nil {
 		f.o.Log.Warn("destination_not_closed", "destination", f.def.Name, "error", err)
 	}
-	f.sink = nil
+	f.sink, f.told = nil, nil
 }
 
 // open opens the destination unless it is.
@@ -319,7 +320,7 @@ func (f *feed) clear(ctx context.Context, of StreamID) error {
 		}
 	}
 	if !found && of != (StreamID{}) {
-		return host.Refuse("not_found", "the destination has no table of %s", abi.Clean(of.String()))
+		return host.Refuse("not_found", "the destination has no table of %s; sluice destination show %s lists those that it has", abi.Clean(of.String()), f.def.Name)
 	}
 	return nil
 }
@@ -351,7 +352,7 @@ func (f *feed) bring(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	brought := false
+	var blocked error // of the first stream that cannot be fed while others can
 	for _, w := range wanted {
 		var holding *Holding
 		if h, ok := have[w.StreamID]; ok {
@@ -360,7 +361,12 @@ func (f *feed) bring(ctx context.Context) error {
 		if holding == nil && w.Last == 0 {
 			continue
 		}
-		if err := Bring(ctx, f.o.Store, f.sink, w, holding, func(int) { brought = true }); err != nil {
+		err := Bring(ctx, f.o.Store, f.sink, w, holding, func(int) {})
+		switch one := Blocked(""); {
+		case err == nil:
+		case errors.Is(err, ErrForeign), errors.As(err, &one):
+			blocked = cmp.Or(blocked, err)
+		default:
 			return err
 		}
 	}
@@ -368,21 +374,29 @@ func (f *feed) bring(ctx context.Context) error {
 		return err
 	}
 	f.note(have)
-	if !brought && !f.definition().CreatedAt.After(f.lastSynced()) {
+	return cmp.Or(blocked, f.tell(ctx, have, about))
+}
+
+// tell brings the table of streams up to date.
+func (f *feed) tell(ctx context.Context, have map[StreamID]Holding, about []Described) error {
+	about = slices.DeleteFunc(about, func(d Described) bool { _, there := have[d.StreamID]; return !there })
+	for i := range about {
+		h := have[about[i].StreamID]
+		about[i].Table, about[i].Mark = h.Table, h.Mark
+	}
+	if f.told != nil && slices.Equal(about, f.told) {
 		return nil
 	}
 	now := f.o.Now()
-	for i := range about {
-		h := have[about[i].StreamID]
-		about[i].Table, about[i].Mark, about[i].SyncedAt = h.Table, h.Mark, now
+	stamped := slices.Clone(about)
+	for i := range stamped {
+		stamped[i].SyncedAt = now
 	}
-	return f.sink.Describe(ctx, slices.DeleteFunc(about, func(d Described) bool { return d.Table == "" }))
-}
-
-func (f *feed) lastSynced() time.Time {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.status.SyncedAt
+	if err := f.sink.Describe(ctx, stamped); err != nil {
+		return err
+	}
+	f.told = about
+	return nil
 }
 
 // note keeps what the destination has, for those who ask while it cannot be reached.
@@ -459,6 +473,9 @@ func (f *feed) shown() host.Destination {
 	d := host.Destination{Name: f.def.Name, Kind: f.def.Kind, URL: f.def.Shown, DestinationTerms: f.def.Terms, CreatedAt: f.def.CreatedAt, Paused: f.def.Paused,
 		State: "idle", Error: f.status.Error, Tables: slices.Clone(f.status.Tables)}
 	d.Mode = cmp.Or(d.Mode, string(Current))
+	if f.o.Now().Before(f.def.SecretUntil) {
+		d.PreviousSecretUntil = ptr(f.def.SecretUntil)
+	}
 	if d.Tables == nil {
 		d.Tables = []host.DestinationStream{}
 	}

@@ -80,6 +80,8 @@ type definition struct {
 	Host      string    `json:"host,omitempty"` // that feeds it, of a store that hosts share
 	CreatedAt time.Time `json:"created_at"`
 	Paused    bool      `json:"paused,omitempty"`
+	// SecretUntil is when the secret before the last rotation ends.
+	SecretUntil time.Time `json:"secret_until,omitzero"`
 	// Anew: the marks there are of another host, whose versions mean something else, so
 	// everything is brought in anew.
 	Anew  bool                  `json:"anew,omitempty"`
@@ -197,6 +199,9 @@ func (fs *Feeds) add(ctx context.Context, q host.NewDestination) (host.Destinati
 	if err != nil {
 		return none, host.Invalid("url", "url", "%v", err)
 	}
+	if err := fs.known(ctx, q.DestinationTerms); err != nil {
+		return none, err
+	}
 	if err := fs.room(q.Name); err != nil {
 		return none, err
 	}
@@ -268,10 +273,71 @@ func refused(err error) error {
 		code = "destination_claimed"
 	case errors.Is(err, ErrForeign):
 		code = "destination_foreign"
-	case errors.Is(err, context.Canceled):
+	case errors.Is(err, context.Canceled), errors.As(err, new(*host.Refusal)):
 		return err
 	}
 	return host.Refuse(code, "%s", abi.Cut(abi.Clean(err.Error()), 500))
+}
+
+// known refuses names of connections and streams that there are not, for most are slips.
+func (fs *Feeds) known(ctx context.Context, q host.DestinationTerms) error {
+	connections, err := fs.o.Store.Connections(ctx)
+	if err != nil {
+		return fmt.Errorf("list connections: %w", err)
+	}
+	ids, streams := map[string]bool{}, map[string]bool{}
+	for _, c := range connections {
+		ids[string(c.ID)] = true
+		if len(q.Connections) > 0 && !slices.Contains(q.Connections, string(c.ID)) {
+			continue
+		}
+		names, err := streamsOf(ctx, fs.o.Store, c)
+		if err != nil {
+			return err
+		}
+		for _, s := range names {
+			streams[s], streams[StreamID{c.ID, store.Stream(s)}.String()] = true, true
+		}
+	}
+	for _, c := range q.Connections {
+		if !ids[c] {
+			return host.Invalid("connections", "unknown", "there is no connection %s; there are: %s", abi.Clean(c), listed(ids))
+		}
+	}
+	for _, s := range q.Streams {
+		if !streams[s] {
+			return host.Invalid("streams", "unknown", "none of these connections has a stream %s; there are: %s", abi.Clean(abi.Cut(s, 100)), listed(streams))
+		}
+	}
+	for s := range q.StreamModes {
+		if !streams[s] {
+			return host.Invalid("streamModes", "unknown", "none of these connections has a stream %s; there are: %s", abi.Clean(abi.Cut(s, 100)), listed(streams))
+		}
+	}
+	return nil
+}
+
+// streamsOf are the streams that a connection declares or has.
+func streamsOf(ctx context.Context, s Store, c store.Connection) (names []string, err error) {
+	if m, err := abi.ReadManifest(c.Manifest); err == nil {
+		for _, spec := range m.Streams {
+			names = append(names, spec.Name)
+		}
+	}
+	stored, err := s.Streams(ctx, c.ID)
+	for _, st := range stored {
+		names = append(names, string(st.Stream))
+	}
+	return names, err
+}
+
+// listed are names for a sentence, the first of them.
+func listed(names map[string]bool) string {
+	all := slices.Sorted(maps.Keys(names))
+	if len(all) == 0 {
+		return "none yet"
+	}
+	return abi.Clean(abi.Cut(strings.Join(all, ", "), 300))
 }
 
 func checkTerms(q host.DestinationTerms) error {
@@ -415,6 +481,57 @@ func (fs *Feeds) PauseDestination(ctx context.Context, name string, paused bool)
 		return host.Destination{}, err
 	}
 	return fs.ask(ctx, name, request{what: changed, def: def})
+}
+
+// overlap is how long a secret that was replaced still signs.
+const overlap = 24 * time.Hour
+
+// RotateDestination implements host.Destinations.
+func (fs *Feeds) RotateDestination(ctx context.Context, name, secret string) (host.Destination, error) {
+	f, err := fs.find(ctx, name)
+	if err != nil {
+		return host.Destination{}, err
+	}
+	var def definition
+	err = fs.o.Audited(ctx, "destination.rotated", name, func() error {
+		fs.mu.Lock()
+		defer fs.mu.Unlock()
+		def = f.definition()
+		now := fs.o.Now().UTC()
+		def.SecretUntil = now.Add(overlap)
+		return fs.rotate(ctx, def, secret, now)
+	})
+	if err != nil {
+		return host.Destination{}, err
+	}
+	return fs.ask(ctx, name, request{what: changed, def: def})
+}
+
+func (fs *Feeds) rotate(ctx context.Context, def definition, secret string, now time.Time) error {
+	url, err := fs.o.Secrets.Get(secretID(def))
+	if err != nil {
+		return fmt.Errorf("read its address from the vault: %w", err)
+	}
+	defer clear(url)
+	kind, err := fs.o.Kinds.Of(string(url))
+	if err != nil {
+		return err
+	}
+	signer, ok := kind.(Signer)
+	if !ok {
+		return host.Refuse("conflict", "nothing is signed with a secret at %s; for another password remove it and add it again under its name, which goes on where it is", def.Shown)
+	}
+	next, err := signer.Rotate(string(url), secret, now, def.SecretUntil)
+	if err == nil {
+		_, err = kind.Check(next, fs.o.DataDir)
+	}
+	if err != nil {
+		return host.Invalid("secret", "secret", "%v", err)
+	}
+	if err := fs.o.Secrets.Set(secretID(def), []byte(next)); err != nil {
+		return err
+	}
+	return fs.write(ctx, def, nil)
 }
 
 // RebuildDestination implements host.Destinations.

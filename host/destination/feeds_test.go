@@ -25,7 +25,7 @@ import (
 	"github.com/sluicehost/sluice/store/badger"
 )
 
-const manifest = `{"protocol_version":"0.1.0","connector_id":"https://example.org/mail","connector_key":"mail","version":"1.0.0",
+const manifest = `{"protocol_version":"0.1.0","connector_id":"https://example.org/mail","connector_key":"mail","version":"1.0.0","display_name":"Mail","runtime_requirements":{"bindings":{}},
  "streams":[{"name":"items","semantics":"mutable_state","primary_key":["id"],"coverage_strategy":"full_inventory",
   "schema":{"type":"object","required":["id"],"properties":{"id":{"type":"string"},"n":{"type":"integer"}}}}]}`
 
@@ -123,14 +123,25 @@ func (w *world) must(err error) {
 	}
 }
 
-// collect commits a record.
+// collect commits a record of the stream items.
 func (w *world) collect(key, data string) {
 	w.Helper()
-	w.n++
-	b := &store.Batch{Stream: "items"}
+	w.collectOf("items", key, data)
+}
+
+func (w *world) collectOf(stream store.Stream, key, data string) {
+	w.Helper()
+	b := &store.Batch{Stream: stream}
 	b.Append(store.Change{Key: []byte(key), Data: []byte(data), EmittedAt: time.Now().UnixMicro()})
-	r, err := w.store.Submit(w.Context(), &store.Commit{Lease: w.lease, Batches: []*store.Batch{b},
-		Events: []store.Event{{ID: store.EventID(fmt.Sprintf("evt_%016d", w.n)), Type: "run.progress_reported", RunID: w.lease.RunID, ConnectionID: "mail", OccurredAt: time.Now(), Data: json.RawMessage(`{}`)}}})
+	w.commit(&store.Commit{Batches: []*store.Batch{b}})
+}
+
+func (w *world) commit(c *store.Commit) {
+	w.Helper()
+	w.n++
+	c.Lease = w.lease
+	c.Events = []store.Event{{ID: store.EventID(fmt.Sprintf("evt_%016d", w.n)), Type: "run.progress_reported", RunID: w.lease.RunID, ConnectionID: "mail", OccurredAt: time.Now(), Data: json.RawMessage(`{}`)}}
+	r, err := w.store.Submit(w.Context(), c)
 	w.must(err)
 	<-r.Done()
 	_, err = r.Result()
@@ -259,6 +270,70 @@ func TestFailing(t *testing.T) {
 	var refusal *host.Refusal
 	if _, err := fs.AddDestination(t.Context(), host.NewDestination{Name: "worse", URL: "broken:x"}); !errors.As(err, &refusal) || refusal.Code != "destination_unavailable" {
 		t.Errorf("one that cannot be reached: %v", err)
+	}
+}
+
+// TestBlocked: a stream whose table cannot be fed holds up no other of its destination.
+func TestBlocked(t *testing.T) {
+	w := newWorld(t)
+	fs := w.open()
+	path := filepath.Join(t.TempDir(), "out.db")
+	w.count(path, "CREATE TABLE mail_items (mine INTEGER)")
+	w.collect("a", `{"id":"a"}`)
+	w.collectOf("others", "b", `{"id":"b"}`)
+	_, err := fs.AddDestination(t.Context(), host.NewDestination{Name: "out", URL: "sqlite:" + path})
+	w.must(err)
+	d := w.until(fs, "out", "waiting", func(d host.Destination) bool { return d.State == "waiting" })
+	if !strings.Contains(d.Error, "Sluice did not make: mail_items") || len(d.Tables) != 1 || d.Tables[0].Stream != "others" {
+		t.Errorf("%+v", d)
+	}
+	w.count(path, "DROP TABLE mail_items")
+	d, err = fs.SyncDestination(t.Context(), "out")
+	if err != nil || d.Error != "" || w.count(path, "SELECT count(*) FROM mail_items") != 1 {
+		t.Errorf("%+v %v", d, err)
+	}
+	w.count(path, "CREATE INDEX mine ON mail_items (n)")
+	w.collect("a", `{"id":"a","n":"none"}`)
+	w.collectOf("others", "b", `{"id":"c"}`)
+	d, err = fs.SyncDestination(t.Context(), "out")
+	if err != nil || !strings.Contains(d.Error, "an index, a view or a trigger uses it; drop that first") || w.count(path, "SELECT count(*) FROM mail_others WHERE id = 'c'") != 1 {
+		t.Errorf("%+v %v", d, err)
+	}
+}
+
+// TestRunThatBroughtNothing: the table of streams tells of the last run, whatever it did.
+func TestRunThatBroughtNothing(t *testing.T) {
+	w := newWorld(t)
+	fs := w.open()
+	path := filepath.Join(t.TempDir(), "out.db")
+	w.collect("a", `{"id":"a"}`)
+	_, err := fs.AddDestination(t.Context(), host.NewDestination{Name: "out", URL: "sqlite:" + path})
+	w.must(err)
+	w.until(fs, "out", "current", current)
+	ended := time.Now()
+	w.commit(&store.Commit{End: true, Run: &store.Run{ID: w.lease.RunID, ConnectionID: "mail", Status: "succeeded", FinishedAt: &ended, Result: json.RawMessage(`{"outcome":"partial"}`)}})
+	_, err = fs.SyncDestination(t.Context(), "out")
+	w.must(err)
+	if n := w.count(path, "SELECT count(*) FROM _sluice_streams WHERE left_out AND ended_at IS NOT NULL"); n != 1 {
+		t.Errorf("%d rows tell how the last run ended", n)
+	}
+}
+
+// TestUnknownNames: slips are refused with the names that there are.
+func TestUnknownNames(t *testing.T) {
+	w := newWorld(t)
+	fs := w.open()
+	w.collectOf("others", "a", `{"id":"a"}`)
+	for want, q := range map[string]host.DestinationTerms{
+		"there is no connection nosuch; there are: mail":         {Connections: []string{"mail", "nosuch"}},
+		"stream item; there are: items, mail/items, mail/others": {Streams: []string{"items", "item"}},
+		"stream nosuch/items; there are: items":                  {StreamModes: map[string]string{"nosuch/items": "history"}},
+		"":                                                       {Connections: []string{"mail"}, Streams: []string{"mail/items", "others"}, StreamModes: map[string]string{"items": "history"}},
+	} {
+		_, err := fs.AddDestination(t.Context(), host.NewDestination{Name: "out", URL: "sqlite:" + filepath.Join(t.TempDir(), "out.db"), DestinationTerms: q})
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v", q, err)
+		}
 	}
 }
 

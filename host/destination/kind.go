@@ -26,6 +26,14 @@ type Kind interface {
 	Open(ctx context.Context, url string, o Owner) (Sink, error)
 }
 
+// A Signer is a kind that signs what it sends with a secret of the URL.
+type Signer interface {
+	Kind
+	// Rotate is the URL with another secret. Until an instant those that it has now sign
+	// too. The error is for the owner.
+	Rotate(url, secret string, now, until time.Time) (string, error)
+}
+
 // An Owner is who feeds a destination. What an earlier start of the same host claimed,
 // a later one takes over; from then on the earlier one is ErrFenced.
 type Owner struct {
@@ -157,6 +165,12 @@ var (
 	ErrForeign = errors.New("there is something of that name that Sluice did not make")
 )
 
+// Blocked is an error of one table that the others of its destination do not share, as a
+// sentence for the owner.
+type Blocked string
+
+func (b Blocked) Error() string { return string(b) }
+
 // CheckPath is Kind.Check for a path of files.
 func CheckPath(path, dataDir string) error {
 	if path == "" || strings.ContainsAny(path, "?\x00") || !filepath.IsAbs(path) || filepath.Clean(path) != path {
@@ -176,8 +190,9 @@ func CheckPath(path, dataDir string) error {
 // Kinds are all kinds of a build.
 type Kinds []Kind
 
-// Of finds the kind of a URL.
+// Of finds the kind of a URL. postgresql:// is another spelling of postgres://.
 func (ks Kinds) Of(url string) (Kind, error) {
+	url = strings.Replace(url, "postgresql://", "postgres://", 1)
 	i := slices.IndexFunc(ks, func(k Kind) bool { return strings.HasPrefix(url, k.Scheme()) })
 	if i < 0 {
 		var schemes []string

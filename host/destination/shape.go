@@ -18,12 +18,13 @@ import (
 type Type string
 
 // The types of columns. A column that has to hold values of two types becomes what both
-// fit: integers among numbers are numbers, anything else is text.
+// fit: integers among numbers are numbers where none of them loses a digit by that,
+// anything else is text.
 const (
 	Boolean Type = "boolean"
 	Integer Type = "integer" // 64 bit
 	Number  Type = "number"  // 64 bit floating point
-	Time    Type = "time"    // an instant; RFC 3339 with a zone
+	Time    Type = "time"    // an instant of the years 1 to 9999; RFC 3339 with a zone
 	JSON    Type = "json"    // objects and arrays
 	Text    Type = "text"
 )
@@ -47,6 +48,18 @@ type Column struct {
 	Inner string `json:"inner,omitempty"` // the member of that one, where objects are flattened
 	Name  string `json:"name"`            // in the destination; unique whatever the case
 	Type  Type   `json:"type"`            // "" while it has held NULL only
+	Large bool   `json:"large,omitempty"` // an integer of it is beyond what a Number holds
+}
+
+// exact is up to where a Number holds every integer.
+const exact = 1 << 53
+
+// hold gives the column a type that fits a value too.
+func (c *Column) hold(v Value) {
+	c.Large = c.Large || v.Type == Integer && (v.Integer > exact || v.Integer < -exact)
+	if c.Type = join(c.Type, v.Type); c.Type == Number && c.Large {
+		c.Type = Text
+	}
 }
 
 // The most columns of a table besides those of its own, and the longest name of one in
@@ -100,7 +113,7 @@ func ShapeOf(spec abi.StreamSpec, flatten bool) *Shape {
 		if t == JSON && flatten {
 			continue // what is in it shows when there is a record
 		}
-		s.column(field, "", t)
+		s.column(field, "", Value{Type: t})
 	}
 	return s
 }
@@ -144,15 +157,16 @@ func (s *Shape) index() {
 	}
 }
 
-// column finds the column of a field, or adds it; -1 where there is no room.
-func (s *Shape) column(field, inner string, t Type) int {
+// column finds the column that holds a value of a field, or adds it; -1 where there is no
+// room.
+func (s *Shape) column(field, inner string, v Value) int {
 	if s.at == nil {
 		s.index()
 	}
 	i, ok := s.at[[2]string{field, inner}]
 	switch {
 	case ok:
-		s.Columns[i].Type = join(s.Columns[i].Type, t)
+		s.Columns[i].hold(v)
 		return i
 	case len(s.Columns) == MaxColumns:
 		s.Rest = true
@@ -162,7 +176,9 @@ func (s *Shape) column(field, inner string, t Type) int {
 	if inner != "" {
 		name += "_" + inner
 	}
-	s.Columns = append(s.Columns, Column{Field: field, Inner: inner, Name: UniqueName(name, s.names), Type: t})
+	c := Column{Field: field, Inner: inner, Name: UniqueName(name, s.names)}
+	c.hold(v)
+	s.Columns = append(s.Columns, c)
 	s.at[[2]string{field, inner}] = len(s.Columns) - 1
 	return len(s.Columns) - 1
 }
@@ -223,7 +239,7 @@ func (s *Shape) Row(data []byte, into []Value) (values []Value, rest string) {
 	var more bytes.Buffer
 	set := func(field, inner string, v strictjson.Value) bool {
 		value := valueOf(v)
-		i := s.column(field, inner, value.Type)
+		i := s.column(field, inner, value)
 		if i < 0 {
 			return false
 		}
@@ -284,14 +300,15 @@ func valueOf(v strictjson.Value) Value {
 	return Value{}
 }
 
-// instant reads an RFC 3339 time with a zone. Most texts are none, which their first
-// bytes say.
+// instant reads an RFC 3339 time with a zone, of a year that every program writes with four
+// digits, in UTC too. Most texts are none, which their first bytes say.
 func instant(text string) (time.Time, bool) {
 	if len(text) < len("2006-01-02T15:04:05Z") || len(text) > 40 || text[4] != '-' || text[7] != '-' || text[10] != 'T' {
 		return time.Time{}, false
 	}
 	t, err := time.Parse(time.RFC3339Nano, text)
-	return t, err == nil
+	year := t.UTC().Year()
+	return t, err == nil && year >= 1 && year <= 9999
 }
 
 // As is the value in a column of a type that it fits, which is Text for every value.

@@ -38,6 +38,11 @@ func (c destinationClient) PauseDestination(ctx context.Context, name string, pa
 	return c.ask(ctx, name, "resume", nil)
 }
 
+// RotateDestination implements host.Destinations.
+func (c destinationClient) RotateDestination(ctx context.Context, name, secret string) (host.Destination, error) {
+	return c.ask(ctx, name, "rotate", map[string]string{"secret": secret})
+}
+
 // RebuildDestination implements host.Destinations. It waits as long as ctx lasts.
 func (c destinationClient) RebuildDestination(ctx context.Context, name string, connection store.ConnectionID, stream store.Stream) (host.Destination, error) {
 	body := map[string]string{}

@@ -67,15 +67,23 @@ func Child(kinds ...destination.Kind) {
 const killStep = 40 // changes that the child brings in at once
 
 // history is what a stream holds after its first n changes, which are always the same.
+// Later ones have another type, and a field more.
 func history(n int) *source {
 	r := rand.New(rand.NewPCG(7, 7)) // #nosec G404 -- a test
 	src := newSource()
-	for range n {
+	for i := range n {
 		key := fmt.Sprintf("k%03d", r.IntN(200))
 		if r.IntN(5) == 0 {
 			src.drop(key)
 		} else {
-			src.put(key, fmt.Sprintf(`{"n":%d,"text":"%d"}`, r.IntN(1000), r.IntN(10)))
+			more := ""
+			if i > 600 {
+				more = fmt.Sprintf(`,"more":%d`, i)
+			}
+			if i > 1000 {
+				more = fmt.Sprintf(`,"more":"%d"`, i)
+			}
+			src.put(key, fmt.Sprintf(`{"n":%d,"text":"%d"%s}`, r.IntN(1000), r.IntN(10), more))
 		}
 	}
 	return src

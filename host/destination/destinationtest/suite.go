@@ -32,6 +32,8 @@ type Place struct {
 	// Squat makes something of that name which is not ours; nil where there is no such
 	// thing.
 	Squat func(t *testing.T, table string)
+	// Erase removes all that is there, behind the back of an open sink.
+	Erase func(t *testing.T)
 	// Marks are those of a kind that keeps none; nil for others. Its rows may come twice.
 	Marks destination.Marks
 	// File reads a content that a path in a row or, with "", a digest names.
@@ -45,6 +47,8 @@ var owner = destination.Owner{Host: "host-1", Destination: "d"}
 func RunAtLeastOnce(t *testing.T, place func(t *testing.T) Place) {
 	t.Run("changes", func(t *testing.T) { changes(t, place(t), destination.Current) })
 	t.Run("drift", func(t *testing.T) { drift(t, place(t)) })
+	t.Run("widening", func(t *testing.T) { widening(t, place(t)) })
+	t.Run("limits", func(t *testing.T) { limits(t, place(t)) })
 	t.Run("again", func(t *testing.T) { again(t, place(t)) })
 }
 
@@ -55,23 +59,15 @@ func Run(t *testing.T, place func(t *testing.T) Place) {
 	}
 	t.Run("claims", func(t *testing.T) { claims(t, place(t)) })
 	t.Run("drift", func(t *testing.T) { drift(t, place(t)) })
+	t.Run("widening", func(t *testing.T) { widening(t, place(t)) })
+	t.Run("limits", func(t *testing.T) { limits(t, place(t)) })
 	t.Run("names", func(t *testing.T) { names(t, place(t)) })
+	t.Run("tables", func(t *testing.T) { tables(t, place(t)) })
 	t.Run("wide", func(t *testing.T) { wide(t, place(t)) })
 	t.Run("again", func(t *testing.T) { again(t, place(t)) })
 	t.Run("files", func(t *testing.T) { keptFiles(t, place(t)) })
-	t.Run("squatter", func(t *testing.T) {
-		p := place(t)
-		if p.Squat == nil {
-			return
-		}
-		p.Squat(t, "mail_items")
-		s := open(t, p)
-		src := newSource()
-		src.put("a", `{"x":1}`)
-		if err := src.bring(s, destination.Current); !errors.Is(err, destination.ErrForeign) {
-			t.Errorf("over a table that is not ours: %v", err)
-		}
-	})
+	t.Run("squatter", func(t *testing.T) { squatter(t, place(t)) })
+	t.Run("erased", func(t *testing.T) { erased(t, place(t)) })
 }
 
 func open(t *testing.T, p Place) destination.Sink {
@@ -348,12 +344,153 @@ func drift(t *testing.T, p Place) {
 	}
 }
 
+// widening: a field of each type gets a value of each other type, and both are there.
+func widening(t *testing.T, p Place) {
+	values := []struct{ json, text string }{
+		{"true", "true"}, {"7", "7"}, {"9007199254740993", "9007199254740993"}, {"2.5", "2.5"}, {`"2026-01-02T03:04:05.000000Z"`, "2026-01-02T03:04:05.000000Z"},
+		{`{"a":[1]}`, `{"a":[1]}`}, {`"some text"`, "some text"}, {"null", ""},
+	}
+	var members [2][]string
+	want := [2]map[string]string{{}, {}}
+	for i, a := range values {
+		for j, b := range values {
+			field := fmt.Sprintf("f%d%d", i, j)
+			for n, v := range []struct{ json, text string }{a, b} {
+				members[n] = append(members[n], fmt.Sprintf("%q:%s", field, v.json))
+				if v.text != "" {
+					want[n][field] = v.text
+				}
+			}
+		}
+	}
+	src := newSource()
+	s := open(t, p)
+	for n := range members {
+		src.put(fmt.Sprint("k", n), "{"+strings.Join(members[n], ",")+"}")
+		if err := src.bring(s, destination.Current); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows := sorted(p.Rows(t, "mail_items"))
+	for n := range want {
+		got := withoutOwn(rows[n])
+		for field, text := range got {
+			got[field] = strings.TrimSuffix(text, ".0") // of an integer among numbers
+		}
+		if diff := cmp.Diff(want[n], got); diff != "" {
+			t.Errorf("record %d (-want +got):\n%s", n, diff)
+		}
+	}
+}
+
+// limits: what few types hold is kept as it was spelled.
+func limits(t *testing.T, p Place) {
+	deep := strings.Repeat(`{"n":[`, 30) + "1" + strings.Repeat("]}", 30)
+	fields := map[string]string{
+		"max": "9223372036854775807", "min": "-9223372036854775808", "above": "9223372036854775808", "huge": "1e400", "deep": deep, "digits": strings.Repeat("7", 400),
+		"year0": `"0000-01-01T00:00:00Z"`, "before": `"0001-01-01T00:00:00+12:00"`, "after": `"9999-12-31T23:59:59-12:00"`, "february": `"2026-02-30T00:00:00Z"`, "leap": `"2016-12-31T23:59:60Z"`,
+		"nobody": `"2026-01-01T00:00:00"`, "invalid": `"\ufffd \u0001"`, "empty": `{}`, "none": `[]`,
+	}
+	var members []string
+	want := map[string]string{}
+	for name, value := range fields {
+		members = append(members, fmt.Sprintf("%q:%s", name, value))
+		text := value
+		if strings.HasPrefix(value, `"`) {
+			if err := json.Unmarshal([]byte(value), &text); err != nil {
+				t.Fatal(err)
+			}
+			if p.Text != nil {
+				text = p.Text(text)
+			}
+		}
+		want[name] = text
+	}
+	src := newSource()
+	src.put("a", "{"+strings.Join(members, ",")+"}")
+	if err := src.bring(open(t, p), destination.Current); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, withoutOwn(sorted(p.Rows(t, "mail_items"))[0])); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// tables: streams whose tables would have one name, or a name that leads elsewhere.
+func tables(t *testing.T, p Place) {
+	s := open(t, p)
+	ids := []destination.StreamID{{Connection: "a", Stream: "b_c"}, {Connection: "a_b", Stream: "c"}, {Connection: "a", Stream: "B_C"}, {Connection: "a", Stream: "../../b"}, {Connection: "a", Stream: "/b"},
+		{Connection: "a", Stream: "x\";DROP TABLE a_b_c;--"}, {Connection: "a", Stream: store.Stream(strings.Repeat("s", 70) + "1")}, {Connection: "a", Stream: store.Stream(strings.Repeat("s", 70) + "2")}}
+	for n, id := range ids {
+		src := newSource()
+		src.id = id
+		src.put("k", fmt.Sprintf(`{"n":%d}`, n))
+		if err := src.bring(s, destination.Current); err != nil {
+			t.Fatalf("%s: %v", id, err)
+		}
+	}
+	holdings, err := s.Holdings(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, id := range ids {
+		if rows := p.Rows(t, holdings[id].Table); len(rows) != 1 || rows[0]["n"] != fmt.Sprint(n) {
+			t.Errorf("%s is %q: %v", id, holdings[id].Table, rows)
+		}
+	}
+}
+
+// squatter: what is not ours is neither taken nor touched.
+func squatter(t *testing.T, p Place) {
+	p.Squat(t, "mail_items")
+	p.Squat(t, destination.StreamsTable)
+	s := open(t, p)
+	src := newSource()
+	src.put("a", `{"x":1}`)
+	for range 2 {
+		if err := src.bring(s, destination.Current); !errors.Is(err, destination.ErrForeign) {
+			t.Errorf("over a table that is not ours: %v", err)
+		}
+		if err := s.Describe(t.Context(), []destination.Described{{StreamID: src.id, SyncedAt: time.Now()}}); !errors.Is(err, destination.ErrForeign) {
+			t.Errorf("over a table of streams that is not ours: %v", err)
+		}
+	}
+	src.id.Stream = "others"
+	if err := src.bring(s, destination.Current); err != nil {
+		t.Errorf("another stream: %v", err)
+	}
+}
+
+// erased: where everything was removed, that is said, and the next start fills it anew.
+func erased(t *testing.T, p Place) {
+	s := open(t, p)
+	src := newSource()
+	src.put("a", `{"x":1}`)
+	if err := src.bring(s, destination.Current); err != nil {
+		t.Fatal(err)
+	}
+	p.Erase(t)
+	src.put("b", `{"x":2}`)
+	if err := src.bring(s, destination.Current); err == nil {
+		t.Error("the sink wrote to what is no more")
+	} else {
+		t.Log(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := src.bring(open(t, p), destination.Current); err != nil {
+		t.Fatal(err)
+	}
+	check(t, p, src, destination.Current)
+}
+
 // names: fields that differ in case alone, of 64 kB, and those of the table's own.
 func names(t *testing.T, p Place) {
 	src := newSource()
 	s := open(t, p)
 	long := strings.Repeat("long ", 13000)
-	src.put("a", fmt.Sprintf(`{"Name":"1","name":"2","_key":"3","%s":"4","%sx":"5","ctid":"6"}`, long, long))
+	src.put("a", fmt.Sprintf(`{"Name":"1","name":"2","_key":"3","%s":"4","%sx":"5","ctid":"6","\u202enoitcac":"7","%s":"8","a'; --":"9"}`, long, long, strings.Repeat("名", 40)))
 	if err := src.bring(s, destination.Current); err != nil {
 		t.Fatal(err)
 	}
@@ -362,7 +499,7 @@ func names(t *testing.T, p Place) {
 		t.Fatalf("%d rows: %v", len(rows), rows)
 	}
 	got := slices.Sorted(maps.Values(withoutOwn(maps.Clone(rows[0]))))
-	if rows[0]["_key_2"] == "" || strings.Join(got, "") != "12456" || rows[0]["_key_2"] != "3" {
+	if rows[0]["_key_2"] == "" || strings.Join(got, "") != "12456789" || rows[0]["_key_2"] != "3" {
 		t.Errorf("%v", rows[0])
 	}
 }

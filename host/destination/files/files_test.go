@@ -45,7 +45,7 @@ func TestKill(t *testing.T) {
 
 func (k format) place(t *testing.T) destinationtest.Place {
 	dir := filepath.Join(t.TempDir(), "out")
-	return destinationtest.Place{Kind: k, URL: k.Scheme() + dir, Text: k.text, Squat: squat(k, dir), File: destinationtest.FileIn(dir),
+	return destinationtest.Place{Kind: k, URL: k.Scheme() + dir, Text: k.text, Squat: squat(k, dir), Erase: erase(dir), File: destinationtest.FileIn(dir),
 		Rows: func(t *testing.T, table string) []map[string]string { return readTable(t, dir, table, k.rows) }}
 }
 
@@ -63,6 +63,14 @@ func squat(k destination.Kind, dir string) func(t *testing.T, table string) {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(filepath.Join(dir, table, "mine.csv"), []byte("mine\n1\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func erase(dir string) func(t *testing.T) {
+	return func(t *testing.T) {
+		if err := os.RemoveAll(dir); err != nil {
 			t.Fatal(err)
 		}
 	}

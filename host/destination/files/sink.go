@@ -152,6 +152,8 @@ func told(err error) error {
 		return fmt.Errorf("the file system can only be read: %w", err)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("the host may not write there: %w", err)
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("something of the directory was removed; if the next try does not mend that, rebuild the destination: %w", err)
 	}
 	return err
 }

@@ -37,6 +37,11 @@ func place(t *testing.T) destinationtest.Place {
 	return destinationtest.Place{
 		Kind: parquet.Kind, URL: "parquet:" + dir, File: destinationtest.FileIn(dir),
 		Rows: func(t *testing.T, table string) []map[string]string { return read(t, filepath.Join(dir, table)) },
+		Erase: func(t *testing.T) {
+			if err := os.RemoveAll(dir); err != nil {
+				t.Fatal(err)
+			}
+		},
 		Squat: func(t *testing.T, table string) {
 			open(t, dir)
 			if err := errors.Join(os.Mkdir(filepath.Join(dir, table), 0o700), os.WriteFile(filepath.Join(dir, table, "mine.parquet"), nil, 0o600)); err != nil {

@@ -284,7 +284,7 @@ func conversion(from, to destination.Type) func(parquet.Value) parquet.Value {
 		return func(v parquet.Value) parquet.Value { return text(strconv.FormatFloat(v.Double(), 'g', -1, 64)) }
 	case destination.Time:
 		return func(v parquet.Value) parquet.Value {
-			return text(time.UnixMicro(v.Int64()).UTC().Format(time.RFC3339Nano))
+			return text(files.Stamp(time.UnixMicro(v.Int64())))
 		}
 	}
 	return nil // texts and JSON are bytes

@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sluicehost/sluice/host/destination"
+	"github.com/sluicehost/sluice/host/destination/destinationtest"
 	"github.com/sluicehost/sluice/host/destination/postgres"
 	"github.com/sluicehost/sluice/store"
 	server "github.com/sluicehost/sluice/tests/postgres"
@@ -297,30 +298,35 @@ func batch(mode destination.Mode, data ...string) *destination.Batch {
 	return b
 }
 
-// TestCrash: the server is killed while it is fed, and comes back.
-func TestCrash(t *testing.T) {
+// TestKillServer: the server is killed at random while it is fed, and comes back. The
+// second host that has claimed the schema meanwhile is the one that goes on.
+func TestKillServer(t *testing.T) {
 	s := server.Start(t, "fsync=off")
-	at := s.Database(t)
-	var sink destination.Sink
+	var databases []string
+	for range destination.Modes {
+		databases = append(databases, s.Database(t))
+	}
 	var brought int
-	for range 3 {
+	for n := range destinationtest.Kills(3) {
+		at, mode := databases[n%len(databases)], destination.Modes[n%len(databases)]
+		sink, err := postgres.Kind{}.Open(t.Context(), at, owner)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fenced := sink
+		if n%2 == 1 {
+			if sink, err = (postgres.Kind{}).Open(t.Context(), at, owner); err != nil {
+				t.Fatal(err)
+			}
+		}
 		dead := make(chan error, 1)
-		time.AfterFunc(200*time.Millisecond, func() { dead <- s.Crash() })
-		for {
-			var err error
-			if sink == nil {
-				sink, err = postgres.Kind{}.Open(t.Context(), at, owner)
-			}
-			if err == nil {
-				brought += 20
-				err = random(brought).bring(t.Context(), sink, destination.Current)
-			}
-			if err != nil {
-				if !slices.ContainsFunc([]string{"broke", "no server listens", "crashed", "shutting down", "takes no connections"}, func(s string) bool { return strings.Contains(err.Error(), s) }) {
-					t.Fatal(err)
-				}
-				break
-			}
+		time.AfterFunc(time.Duration(rand.IntN(60))*time.Millisecond, func() { dead <- s.Crash() })
+		for err == nil {
+			brought += 20
+			err = random(brought).bring(t.Context(), sink, mode)
+		}
+		if !slices.ContainsFunc([]string{"broke", "no server listens", "crashed", "shutting down", "takes no connections"}, func(s string) bool { return strings.Contains(err.Error(), s) }) {
+			t.Fatal(err)
 		}
 		if err := <-dead; err != nil {
 			t.Fatal(err)
@@ -331,10 +337,15 @@ func TestCrash(t *testing.T) {
 		if err := s.Start(); err != nil {
 			t.Fatal(err)
 		}
-		compare(t, at, destination.Current, brought)
-		_ = sink.Close()
-		sink = nil
+		compare(t, at, mode, max(brought, 1))
+		if fenced != sink {
+			if err := random(brought+20).bring(t.Context(), fenced, mode); !errors.Is(err, destination.ErrFenced) {
+				t.Errorf("the first host after the second: %v", err)
+			}
+		}
+		_, _ = sink.Close(), fenced.Close()
 	}
+	t.Logf("%d changes", brought)
 }
 
 // TestCancel: what waits for a server that says nothing ends with its context, and the

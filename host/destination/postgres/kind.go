@@ -93,6 +93,9 @@ type address struct {
 // parse reads a URL. Its errors repeat nothing of it but names of settings.
 func parse(text string) (*address, error) {
 	u, err := url.Parse(text)
+	if err == nil && u.Scheme == "postgresql" {
+		u.Scheme = "postgres"
+	}
 	if err != nil || u.Scheme != "postgres" || u.Opaque != "" || u.Fragment != "" || strings.ContainsRune(text, 0) {
 		return nil, errors.New("want postgres://USER:PASSWORD@HOST:PORT/DATABASE; characters such as / @ # ? % in a password are written as %2F %40 %23 %3F %25")
 	}

@@ -37,9 +37,12 @@ func place(t *testing.T) destinationtest.Place {
 			}
 			return b
 		},
-		Rows: func(t *testing.T, table string) []map[string]string { return read(t, at, "sluice", table) },
+		Rows: func(t *testing.T, table string) []map[string]string {
+			return read(t, at, "sluice", strings.ReplaceAll(table, `"`, `""`))
+		},
+		Erase: func(t *testing.T) { exec(t, at, "DROP SCHEMA sluice CASCADE") },
 		Squat: func(t *testing.T, table string) {
-			exec(t, at, `CREATE SCHEMA sluice; CREATE TABLE sluice."`+table+`" (mine int)`)
+			exec(t, at, `CREATE SCHEMA IF NOT EXISTS sluice; CREATE TABLE sluice."`+table+`" (mine int)`)
 		},
 	}
 }

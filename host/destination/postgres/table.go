@@ -111,10 +111,7 @@ func widened(column string, was, is destination.Type) string {
 	case was == "":
 		return "NULL::" + types[is]
 	case was == destination.Time && is == destination.Text:
-		in := column + " AT TIME ZONE 'UTC'"
-		// The year before the year 1 is 0 in RFC 3339.
-		return "CASE WHEN " + column + " < '0001-01-01 00:00:00+00'::timestamptz THEN '0000' || to_char(" + in + `, '-MM-DD"T"HH24:MI:SS.US"Z"') ELSE to_char(` +
-			in + `, 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') END`
+		return "to_char(" + column + ` AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
 	}
 	return column + "::" + types[is]
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -24,6 +25,9 @@ const (
 	noRight         = "42501"
 )
 
+// blocking are the classes of codes that are about one table or its rows.
+var blocking = []string{"0A", "21", "22", "23", "2B", "42", "54"}
+
 // A refusal is an error that is a sentence for the owner already.
 type refusal string
 
@@ -33,16 +37,21 @@ func (r refusal) Error() string { return string(r) }
 // they hold may be the configuration of the connection, with its password.
 func (s *Sink) told(ctx context.Context, err error) error {
 	var r refusal
+	var b destination.Blocked
 	var said *pgconn.PgError
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &r):
 		return r
+	case errors.As(err, &b):
+		return b
 	case errors.Is(err, destination.ErrFenced), errors.Is(err, destination.ErrClaimed), errors.Is(err, destination.ErrForeign):
 		return err
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case errors.As(err, &said) && slices.Contains(blocking, said.Code[:min(2, len(said.Code))]):
+		return destination.Blocked(s.saidBy(said))
 	case errors.As(err, &said):
 		return refusal(s.saidBy(said))
 	}

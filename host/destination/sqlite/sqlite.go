@@ -61,16 +61,15 @@ func Open(ctx context.Context, path string, o destination.Owner, opt Options) (*
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
-	if f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600); err != nil {
-		return nil, err
-	} else if err := f.Close(); err != nil {
+	file, err := touch(path)
+	if err != nil {
 		return nil, err
 	}
 	db, err := sqlite3.OpenFlags("file:"+escapePath(path), sqlite3.OPEN_READWRITE|sqlite3.OPEN_URI)
 	if err != nil {
 		return nil, told(err)
 	}
-	s := &Sink{db: db, name: opt.Table}
+	s := &Sink{db: db, path: path, file: file, name: opt.Table}
 	if s.name == nil {
 		s.name = destination.StreamID.Table
 	}
@@ -78,6 +77,16 @@ func Open(ctx context.Context, path string, o destination.Owner, opt Options) (*
 		return nil, errors.Join(told(err), db.Close())
 	}
 	return s, nil
+}
+
+// touch makes a file unless it is there.
+func touch(path string) (os.FileInfo, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	fi, err := f.Stat()
+	return fi, errors.Join(err, f.Close())
 }
 
 // escapePath is a path in a URI of SQLite.
@@ -88,6 +97,8 @@ func escapePath(path string) string {
 // A Sink is an open file.
 type Sink struct {
 	db    *sqlite3.Conn
+	path  string
+	file  os.FileInfo // of path, when it was opened
 	name  func(destination.StreamID) string
 	epoch int64 // of this claim
 }
@@ -151,6 +162,10 @@ func (s *Sink) step(do func() error) (err error) {
 
 // own is step, unless another claimed the file since.
 func (s *Sink) own(ctx context.Context, do func() error) error {
+	// What is written to a file that was removed is seen by nobody.
+	if now, err := os.Stat(s.path); err != nil || !os.SameFile(now, s.file) {
+		return errors.Join(errors.New("the file was removed or replaced; the next try makes it anew"), err)
+	}
 	defer s.interrupted(ctx)()
 	return told(s.step(func() error {
 		var c claim
@@ -177,6 +192,12 @@ func told(err error) error {
 		return fmt.Errorf("the file is damaged; remove it, and it is made anew: %w", err)
 	case errors.Is(err, sqlite3.BUSY):
 		return fmt.Errorf("another program has locked the file: %w", err)
+	case errors.Is(err, sqlite3.READONLY), errors.Is(err, sqlite3.CANTOPEN), errors.Is(err, sqlite3.PERM):
+		return fmt.Errorf("the host may not write to the file, or beside it: %w", err)
+	case errors.Is(err, sqlite3.ERROR) && strings.Contains(err.Error(), "error in "):
+		return destination.Blocked("a column has to change its type, and an index, a view or a trigger uses it; drop that first (" + abi.Clean(err.Error()) + ")")
+	case errors.Is(err, sqlite3.ERROR), errors.Is(err, sqlite3.CONSTRAINT):
+		return destination.Blocked("somebody changed the table; rebuild the destination (" + abi.Clean(err.Error()) + ")")
 	}
 	return err
 }
@@ -516,12 +537,32 @@ func (s *Sink) Clear(ctx context.Context, id destination.StreamID) error {
 	})
 }
 
+const createStreams = "CREATE TABLE " + destination.StreamsTable +
+	" (connection TEXT NOT NULL, stream TEXT NOT NULL, connector TEXT, version TEXT, table_name TEXT, records INTEGER, deleted INTEGER," +
+	" mark INTEGER, last_run TEXT, ended_at TIMESTAMP, left_out BOOLEAN, synced_at TIMESTAMP, PRIMARY KEY (connection, stream))"
+
+// emptyStreams makes the table of streams, or empties it: views of it are to stay.
+func (s *Sink) emptyStreams() error {
+	sql := ""
+	err := s.query("SELECT coalesce(sql, type) FROM sqlite_master WHERE name = ? COLLATE NOCASE", func(st *sqlite3.Stmt) error {
+		sql = st.ColumnText(0)
+		return nil
+	}, destination.StreamsTable)
+	switch {
+	case err != nil:
+		return err
+	case sql == "":
+		return s.db.Exec(createStreams)
+	case sql != createStreams:
+		return foreign(destination.StreamsTable)
+	}
+	return s.db.Exec("DELETE FROM " + destination.StreamsTable)
+}
+
 // Describe implements destination.Sink.
 func (s *Sink) Describe(ctx context.Context, streams []destination.Described) error {
 	return s.own(ctx, func() error {
-		if err := s.db.Exec("DROP TABLE IF EXISTS " + destination.StreamsTable + "; CREATE TABLE " + destination.StreamsTable +
-			" (connection TEXT NOT NULL, stream TEXT NOT NULL, connector TEXT, version TEXT, table_name TEXT, records INTEGER, deleted INTEGER," +
-			" mark INTEGER, last_run TEXT, ended_at TIMESTAMP, left_out BOOLEAN, synced_at TIMESTAMP, PRIMARY KEY (connection, stream))"); err != nil {
+		if err := s.emptyStreams(); err != nil {
 			return err
 		}
 		put, _, err := s.db.Prepare("INSERT INTO " + destination.StreamsTable + " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")

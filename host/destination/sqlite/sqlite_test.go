@@ -72,6 +72,11 @@ func place(t *testing.T) destinationtest.Place {
 			}
 			return out
 		},
+		Erase: func(t *testing.T) {
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+		},
 		Squat: func(t *testing.T, table string) {
 			c := db(t)
 			defer c.Close()

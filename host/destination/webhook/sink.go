@@ -18,7 +18,7 @@ import (
 type sink struct {
 	courier *webhook.Courier
 	address string
-	secrets []string
+	secrets []secret
 	name    string // of the destination
 	marks   destination.Marks
 	has     map[destination.StreamID]mark
@@ -114,7 +114,7 @@ func (s *sink) keep(ctx context.Context, id destination.StreamID, m mark) error 
 // post posts a body. Its id follows from it, so that the same is known again.
 func (s *sink) post(ctx context.Context, body []byte) error {
 	sum := sha256.Sum256(body)
-	err := s.courier.Post(ctx, s.address, s.secrets, "msg_"+hex.EncodeToString(sum[:16]), body)
+	err := s.courier.Post(ctx, s.address, texts(s.secrets, time.Now()), "msg_"+hex.EncodeToString(sum[:16]), body)
 	var failed *webhook.Failure
 	if errors.As(err, &failed) {
 		return fmt.Errorf("the server did not take a batch: %s", failed.Words)

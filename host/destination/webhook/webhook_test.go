@@ -73,11 +73,18 @@ type receiver struct {
 	bodies []body
 	ids    []string
 	sizes  []int
-	answer func(w http.ResponseWriter, n int) bool // of request n from 0; false takes it
+
+	verifier   *standard.Webhook
+	signatures []string
+	answer     func(w http.ResponseWriter, n int) bool // of request n from 0; false takes it
 }
 
 func newReceiver(t *testing.T) *receiver {
-	r := &receiver{t: t, has: map[string]record{}}
+	v, err := standard.NewWebhook(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &receiver{t: t, has: map[string]record{}, verifier: v}
 	r.Server = httptest.NewServer(http.HandlerFunc(r.take))
 	t.Cleanup(r.Close)
 	return r
@@ -90,10 +97,10 @@ func (r *receiver) take(w http.ResponseWriter, q *http.Request) {
 	if err != nil {
 		return // the host was killed
 	}
-	verifier, err := standard.NewWebhook(secret)
-	if err == nil {
-		err = verifier.Verify(raw, q.Header)
-	}
+	r.mu.Lock()
+	r.signatures = append(r.signatures, q.Header.Get("Webhook-Signature"))
+	err = r.verifier.Verify(raw, q.Header)
+	r.mu.Unlock()
 	var b body
 	if err == nil {
 		err = json.Unmarshal(raw, &b)
@@ -285,6 +292,52 @@ func TestSecrets(t *testing.T) {
 	url, _, _ := strings.Cut(r.url(), "#")
 	if err := bring(t, url+"#another-secret,"+secret, m, records(1, 1)); err != nil || len(r.has) != 1 {
 		t.Error(err)
+	}
+}
+
+// A secret that was replaced signs until its time, and no longer.
+func TestRotate(t *testing.T) {
+	now := time.Now()
+	r, m := newReceiver(t), destinationtest.DirMarks(t.TempDir())
+	rotate := func(url, secret string, at, until time.Time) string {
+		t.Helper()
+		next, err := kind.Rotate(url, secret, at, until)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if shown, err := kind.Check(next, ""); err != nil || strings.Contains(shown, secret) || strings.Contains(shown, "#") {
+			t.Errorf("%s %v", shown, err)
+		}
+		return next
+	}
+	next := rotate(r.url(), "another-secret", now, now.Add(time.Hour))
+	if err := bring(t, next, m, records(1, 1)); err != nil || len(r.has) != 1 { // the receiver knows the old one
+		t.Error(err)
+	}
+	over := rotate(r.url(), "another-secret", now.Add(-2*time.Hour), now.Add(-time.Hour))
+	if s, err := standard.NewWebhookRaw([]byte("another-secret")); err == nil {
+		r.verifier = s
+	}
+	if err := bring(t, over, m, records(2, 1)); err != nil || len(r.has) != 2 || len(r.signatures) != 2 || strings.Contains(r.signatures[1], " ") || !strings.Contains(r.signatures[0], " ") {
+		t.Errorf("%v %q", err, r.signatures)
+	}
+	if gone := rotate(next, "third-secret", now.Add(2*time.Hour), now.Add(3*time.Hour)); strings.Contains(gone, secret) || !strings.Contains(gone, "another-secret") {
+		t.Errorf("%s keeps a secret that is over", gone)
+	}
+	if same := rotate(rotate(r.url(), "another-secret", now, now.Add(time.Hour)), "another-secret", now, now.Add(time.Hour)); strings.Count(same, "another-secret") != 1 {
+		t.Errorf("said twice: %s", same)
+	}
+	url := r.url()
+	for n := range 4 {
+		url = rotate(url, fmt.Sprint("the secret of number ", n), now, now.Add(time.Hour))
+	}
+	if _, err := kind.Rotate(url, "one too many", now, now.Add(time.Hour)); err == nil || !strings.Contains(err.Error(), "4 secrets of before still sign") {
+		t.Error(err)
+	}
+	for _, bad := range []string{"with,comma", "with#hash", "until=2026-01-01T00:00:00Z"} {
+		if _, err := kind.Rotate(r.url(), bad, now, now.Add(time.Hour)); err == nil {
+			t.Errorf("%s is taken", bad)
+		}
 	}
 }
 
