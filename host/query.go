@@ -17,6 +17,17 @@ type Queries interface {
 	// is a *Refusal with query_invalid or query_denied; query_limit ends one that takes
 	// too long or too much memory.
 	Query(ctx context.Context, q Query) (QueryResult, error)
+	// Copying is how far the copies are that are being brought up to date, of the
+	// connections of only; nil is all.
+	Copying(ctx context.Context, only []store.ConnectionID) ([]Copying, error)
+}
+
+// Copying is how far the copy of a connection is. Total may be more than there will be: it
+// counts records that changed again too.
+type Copying struct {
+	ConnectionID string `json:"connectionId"`
+	Done         uint64 `json:"done"`  // records
+	Total        uint64 `json:"total"` // records
 }
 
 // A Query is one SELECT over tables that are named CONNECTION.STREAM.

@@ -59,7 +59,7 @@ kept in the vault, and its password never printed; with - it is read from standa
 What is sent to a server is signed with a secret, which is printed once, or with that
 behind a # at the end of the URL.
 With --json: one object.`,
-		Example: "  sluice destination add here sqlite:mail.db --connections mailbox\n  sluice destination add all sqlite:/srv/sluice.db --mode history",
+		Example: "  sluice destination add here sqlite:mail.db --connection mailbox\n  sluice destination add all sqlite:/srv/sluice.db --mode history",
 		Args:    args(2, 2, "a name and a URL"),
 		RunE: func(cmd *cobra.Command, a []string) (err error) {
 			q.Name = a[0]
@@ -98,8 +98,8 @@ With --json: one object.`,
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringSliceVar(&q.Connections, "connections", nil, "only these connections, `ID,…`")
-	fl.StringSliceVar(&q.Streams, "streams", nil, "only these streams, `STREAM,…` or CONNECTION/STREAM")
+	fl.StringArrayVar(&q.Connections, "connection", nil, "only the connection `ID`; repeatable")
+	fl.StringArrayVar(&q.Streams, "stream", nil, "only the stream `STREAM` or CONNECTION/STREAM; repeatable")
 	fl.StringArrayVar(&modes, "mode", nil, "which versions tables have, current, current+deleted or history; `MODE` or STREAM=MODE, repeatable")
 	fl.BoolVar(&q.Flatten, "flatten", false, "members of objects become columns, one level deep")
 	fl.BoolVar(&q.Files, "files", false, "bring the files that records hold too")

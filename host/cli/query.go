@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -74,7 +76,7 @@ func (c queryCommands) tables() *cobra.Command {
 		Example: "  sluice tables", Args: args(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.reading(cmd.Context(), func(s *client.Client) error {
-				all, err := s.Tables(cmd.Context(), nil)
+				all, err := c.listTables(cmd.Context(), s)
 				if err != nil {
 					return err
 				}
@@ -99,9 +101,66 @@ func columnWords(columns []host.QueryColumn) string {
 	return strings.Join(out, ", ")
 }
 
+func (c queryCommands) listTables(ctx context.Context, k *client.Client) (all []host.Table, err error) {
+	err = c.showing(ctx, k, func() error {
+		all, err = k.Tables(ctx, nil)
+		return err
+	})
+	return all, err
+}
+
+// How often it is looked how far copies are, and how wide the bar of one is.
+const (
+	lookEvery = 250 * time.Millisecond
+	barWidth  = 30
+)
+
+// showing does something that may have to wait for copies, and shows how far they are, on a
+// terminal.
+func (c queryCommands) showing(ctx context.Context, k *client.Client, do func() error) error {
+	s := c.screenOut()
+	if !s.live {
+		return do()
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var looking sync.WaitGroup
+	looking.Go(func() {
+		for every := time.NewTicker(lookEvery); ; {
+			select {
+			case <-every.C:
+			case <-ctx.Done():
+				every.Stop()
+				return
+			}
+			if copies, err := k.Copying(ctx, nil); err == nil {
+				s.draw(copyLines(copies))
+			}
+		}
+	})
+	err := do()
+	cancel()
+	looking.Wait()
+	s.clear()
+	return err
+}
+
+// copyLines are a bar for each copy.
+func copyLines(copies []host.Copying) (lines []string) {
+	for _, p := range copies {
+		full := int(p.Done * barWidth / max(p.Total, 1)) // #nosec G115 -- at most barWidth
+		lines = append(lines, fmt.Sprintf("copying %s for queries  [%s%s] %d of %d records", abi.Clean(p.ConnectionID),
+			strings.Repeat("#", full), strings.Repeat(".", barWidth-full), p.Done, p.Total))
+	}
+	return lines
+}
+
 // ask runs a statement and writes what it found.
 func (c queryCommands) ask(ctx context.Context, k *client.Client, sql string, f *queryFlags) error {
-	found, err := k.Query(ctx, host.Query{SQL: sql, Rows: f.rows})
+	var found host.QueryResult
+	err := c.showing(ctx, k, func() (err error) {
+		found, err = k.Query(ctx, host.Query{SQL: sql, Rows: f.rows})
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -241,7 +300,7 @@ func (c queryCommands) interactive() bool {
 // converse asks for statements until the end of input. Tab completes tables and columns, the
 // arrow keys go through what was asked before.
 func (c queryCommands) converse(ctx context.Context, k *client.Client, f *queryFlags) error {
-	tables, err := k.Tables(ctx, nil)
+	tables, err := c.listTables(ctx, k)
 	if err != nil {
 		return err
 	}
@@ -257,6 +316,7 @@ func (c queryCommands) converse(ctx context.Context, k *client.Client, f *queryF
 		io.Reader
 		io.Writer
 	}{in, c.errs}, "sluice> ")
+	t.History = openHistory(historyFile())
 	t.AutoCompleteCallback = func(line string, pos int, key rune) (string, int, bool) {
 		if key != '\t' {
 			return "", 0, false

@@ -23,6 +23,8 @@ type Services interface {
 	host.Authorizations
 	host.Schedules
 	host.Searcher
+	host.Queries
+	host.Assistants
 }
 
 // Manifest is what the module that is given to Test must have: a connector
@@ -39,7 +41,7 @@ const Manifest = `{"protocol_version":"0.1.0","connector_id":"https://example.or
 // wasm is a module with Manifest embedded.
 func Test(t *testing.T, wasm []byte, over Services) {
 	for name, part := range map[string]func(*suite){
-		"Connectors": connectors, "Connections": connections, "Grants": grants, "Secrets": secrets, "Authorizations": authorizations, "Schedules": schedules, "Search": search, "Absent": absent,
+		"Connectors": connectors, "Connections": connections, "Grants": grants, "Secrets": secrets, "Authorizations": authorizations, "Schedules": schedules, "Search": search, "Queries": queries, "Assistants": assistants, "Absent": absent,
 	} {
 		t.Run(name, func(t *testing.T) {
 			part(&suite{T: t, Services: over, ctx: context.WithoutCancel(t.Context()), wasm: wasm})
@@ -285,6 +287,10 @@ func absent(s *suite) {
 		"CancelAuthorization": func() error { return s.CancelAuthorization(s.ctx, "none") },
 		"SetSecret":           func() error { return s.SetSecret(s.ctx, "none", "token", []byte("x")) },
 		"Secrets":             func() error { _, err := s.Secrets(s.ctx, "none"); return err },
+		"Assistant":           func() error { _, err := s.Assistant(s.ctx, "none"); return err },
+		"RevokeAssistant":     func() error { _, err := s.RevokeAssistant(s.ctx, "none"); return err },
+		"AssistantCalls":      func() error { _, err := s.AssistantCalls(s.ctx, "none", 0, 10); return err },
+		"DecideCall":          func() error { return s.DecideCall(s.ctx, "none", "call_none", true) },
 		"Schedule":            func() error { _, err := s.Schedule(s.ctx, "none"); return err },
 		"DeleteSchedule":      func() error { return s.DeleteSchedule(s.ctx, "none") },
 		"PutSchedule": func() error {
@@ -307,5 +313,79 @@ func search(s *suite) {
 	for _, q := range []host.SearchQuery{{}, {Words: "-without"}, {Words: strings.Repeat("word ", 21)}, {Words: "word", Limit: 101}, {Words: "word", Limit: -1}} {
 		_, err := s.Search(s.ctx, q)
 		s.refused(err, "validation_error")
+	}
+}
+
+// queries of what there is not, of values, and of what is wrong.
+func queries(s *suite) {
+	s.made("queried")
+	if tables, err := s.Tables(s.ctx, nil); err != nil || tables == nil || len(tables) > 0 {
+		s.Errorf("%+v, %v", tables, err)
+	}
+	if copies, err := s.Copying(s.ctx, nil); err != nil || copies == nil || len(copies) > 0 {
+		s.Errorf("%+v, %v", copies, err)
+	}
+	r, err := s.Query(s.ctx, host.Query{SQL: `SELECT 1 AS one, 'a"b', NULL, 0.5, x'00' UNION ALL SELECT 2, '', 1, 2, NULL`, Rows: 1})
+	s.must(err)
+	if row, err := json.Marshal(r.Rows); err != nil || string(row) != `[[1,"a\"b",null,0.5,"AA=="]]` || !r.Truncated || len(r.Columns) != 5 || r.Columns[0].Name != "one" {
+		s.Errorf("%s, %+v, %v", row, r, err)
+	}
+	if r, err := s.Query(s.ctx, host.Query{SQL: `SELECT 1 WHERE 0`}); err != nil || r.Rows == nil || len(r.Rows) > 0 || r.Truncated {
+		s.Errorf("%+v, %v", r, err)
+	}
+	for sql, code := range map[string]string{
+		`SELECT * FROM none.items`: "query_invalid", `SELEKT`: "query_invalid", `SELECT 1; SELECT 2`: "query_invalid", `ATTACH 'x' AS y`: "query_denied",
+		`DELETE FROM queried.answers`: "query_invalid", `SELECT zeroblob(1000000000)`: "query_limit", ``: "validation_error",
+	} {
+		_, err := s.Query(s.ctx, host.Query{SQL: sql})
+		s.refused(err, code)
+	}
+	for _, rows := range []int{-1, 100_001} {
+		_, err := s.Query(s.ctx, host.Query{SQL: `SELECT 1`, Rows: rows})
+		s.refused(err, "validation_error")
+	}
+}
+
+// assistants are made, listed, and end; their names are then free again.
+func assistants(s *suite) {
+	s.made("seen")
+	terms := host.AssistantTerms{Connections: []host.AssistantGrant{{ConnectionID: "seen", Scope: json.RawMessage(`{"streams":[{"name":"answers","fields":["id"]}]}`)}}, Ask: true}
+	made, err := s.AddAssistant(s.ctx, host.NewAssistant{Name: "notes", AssistantTerms: terms})
+	s.must(err)
+	if made.Token == "" || made.Status != "active" || !made.Ask || made.Run || made.CreatedAt.IsZero() {
+		s.Errorf("%+v", made)
+	}
+	_, err = s.AddAssistant(s.ctx, host.NewAssistant{Name: "notes", AssistantTerms: terms})
+	s.refused(err, "conflict")
+	for _, wrong := range []host.NewAssistant{
+		{Name: "No Slug", AssistantTerms: terms}, {Name: "a"},
+		{Name: "a", AssistantTerms: host.AssistantTerms{Connections: []host.AssistantGrant{{ConnectionID: "none"}}}},
+		{Name: "a", AssistantTerms: host.AssistantTerms{Connections: []host.AssistantGrant{{ConnectionID: "seen", Scope: json.RawMessage(`{"streams":[{"name":"none"}]}`)}}}},
+	} {
+		_, err := s.AddAssistant(s.ctx, wrong)
+		s.refused(err, "validation_error")
+	}
+	one, err := s.Assistant(s.ctx, "notes")
+	s.must(err)
+	all, err := s.Assistants(s.ctx)
+	s.must(err)
+	if one.Token != "" || len(all) != 1 || all[0].Token != "" || all[0].Name != "notes" || len(one.Connections) != 1 || one.Connections[0].ConnectionID != "seen" || one.Calls != 0 {
+		s.Errorf("%+v, %+v", one, all)
+	}
+	if calls, err := s.AssistantCalls(s.ctx, "notes", 0, 10); err != nil || calls == nil || len(calls) > 0 {
+		s.Errorf("%+v, %v", calls, err)
+	}
+	s.absent("DecideCall", s.DecideCall(s.ctx, "notes", "call_none", true))
+	for range 2 {
+		if ended, err := s.RevokeAssistant(s.ctx, "notes"); err != nil || ended.Status != "revoked" {
+			s.Errorf("%+v, %v", ended, err)
+		}
+	}
+	again, err := s.AddAssistant(s.ctx, host.NewAssistant{Name: "notes", AssistantTerms: terms})
+	if err != nil || again.Token == made.Token {
+		s.Errorf("%+v, %v", again, err)
+	}
+	if _, err := s.RevokeAssistant(s.ctx, "notes"); err != nil {
+		s.Error(err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -67,6 +68,9 @@ type Mirror struct {
 
 	within  time.Duration // for one query
 	scratch int64         // bytes of one query's scratch files
+
+	mu      sync.Mutex // guards copying
+	copying map[store.ConnectionID]*host.Copying
 }
 
 // A duplicate is the copy of one connection.
@@ -76,7 +80,7 @@ var _ host.Queries = (*Mirror)(nil)
 
 // New makes a mirror. Nothing is copied before it is asked for.
 func New(o Options) *Mirror {
-	return &Mirror{store: o.Store, busy: make(chan struct{}, atOnce), within: within, scratch: maxScratch,
+	return &Mirror{store: o.Store, busy: make(chan struct{}, atOnce), within: within, scratch: maxScratch, copying: map[store.ConnectionID]*host.Copying{},
 		copies: cache.New[struct{}](cache.Options{Dir: o.Dir, Most: o.Most, Setting: o.Setting, Code: "query_limit", Room: o.Room}, nil)}
 }
 
@@ -212,6 +216,8 @@ func (m *Mirror) copy(ctx context.Context, f *duplicate, c store.Connection) (er
 	if err != nil {
 		manifest = &abi.Manifest{}
 	}
+	progress := m.begin(c.ID, streams, have)
+	defer m.end(c.ID)
 	for _, s := range streams {
 		id := destination.StreamID{Connection: c.ID, Stream: s.Stream}
 		var holding *destination.Holding
@@ -223,7 +229,7 @@ func (m *Mirror) copy(ctx context.Context, f *duplicate, c store.Connection) (er
 			}
 		}
 		w := destination.Wanted{StreamID: id, Since: c.CreatedAt, Spec: manifest.Stream(string(s.Stream)), Mode: destination.Current, Last: s.LastVersion}
-		if err := destination.Bring(ctx, m.store, fitting{sink, f}, w, holding, func(int) {}); err != nil {
+		if err := destination.Bring(ctx, m.store, fitting{sink, f}, w, holding, progress); err != nil {
 			return err
 		}
 	}
@@ -233,6 +239,49 @@ func (m *Mirror) copy(ctx context.Context, f *duplicate, c store.Connection) (er
 		}
 	}
 	return f.Fit()
+}
+
+// begin says that a connection is being copied, until end, and returns what is told of rows
+// that were.
+func (m *Mirror) begin(id store.ConnectionID, streams []store.StreamStats, have map[destination.StreamID]destination.Holding) func(rows int) {
+	p := &host.Copying{ConnectionID: string(id)}
+	for _, s := range streams {
+		if h, ok := have[destination.StreamID{Connection: id, Stream: s.Stream}]; ok && h.Mark <= s.LastVersion {
+			p.Total += s.LastVersion - h.Mark
+		} else {
+			p.Total += s.Live
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if p.Total > 0 {
+		m.copying[id] = p
+	}
+	return func(rows int) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		p.Done = min(p.Done+uint64(rows), p.Total) // #nosec G115 -- a number of rows
+	}
+}
+
+func (m *Mirror) end(id store.ConnectionID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.copying, id)
+}
+
+// Copying implements host.Queries.
+func (m *Mirror) Copying(_ context.Context, only []store.ConnectionID) ([]host.Copying, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := []host.Copying{}
+	for id, p := range m.copying {
+		if only == nil || slices.Contains(only, id) {
+			out = append(out, *p)
+		}
+	}
+	slices.SortFunc(out, func(a, b host.Copying) int { return strings.Compare(a.ConnectionID, b.ConnectionID) })
+	return out, nil
 }
 
 // fitting is a sink that makes room for each batch.

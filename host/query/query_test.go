@@ -1,6 +1,7 @@
 package query_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -268,4 +269,41 @@ func TestBound(t *testing.T) {
 	}
 	open(4_000_000)
 	w.equal(`SELECT length(t) FROM large.s`, `[[500000]]`)
+}
+
+// A watched store calls look before each page of records.
+type watched struct {
+	store.Store
+	look func()
+}
+
+func (s watched) Records(ctx context.Context, q store.RecordQuery) (store.RecordPage, error) {
+	s.look()
+	return s.Store.Records(ctx, q)
+}
+
+// TestCopying: while a connection is copied, those who may see it are told how far that is.
+func TestCopying(t *testing.T) {
+	w := newWorld(t)
+	w.collect("mail", "messages", `a {"id":"a"}`, `b {"id":"b"}`)
+	var all, none []host.Copying
+	w.mirror = query.New(query.Options{Dir: w.dir, Store: watched{w.store, func() {
+		var err error
+		all, err = w.mirror.Copying(t.Context(), nil)
+		w.must(err)
+		none, err = w.mirror.Copying(t.Context(), []store.ConnectionID{"other"})
+		w.must(err)
+	}}})
+	w.equal(`SELECT count(*) FROM mail.messages`, `[[2]]`)
+	if len(all) != 1 || all[0] != (host.Copying{ConnectionID: "mail", Total: 2}) || len(none) != 0 {
+		t.Errorf("%+v %+v", all, none)
+	}
+	w.collect("mail", "messages", `b {"id":"c"}`)
+	w.equal(`SELECT count(*) FROM mail.messages`, `[[2]]`)
+	if len(all) != 1 || all[0].Total != 1 {
+		t.Errorf("%+v", all)
+	}
+	if all, err := w.mirror.Copying(t.Context(), nil); err != nil || len(all) != 0 {
+		t.Errorf("%+v %v", all, err)
+	}
 }

@@ -3,11 +3,14 @@
 package e2e
 
 import (
+	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
+	"github.com/sluicehost/sluice/host/web"
 	"github.com/sluicehost/sluice/tests/e2e/served"
 )
 
@@ -94,6 +97,53 @@ func TestDataPages(t *testing.T) {
 	b.click(`#destinations [hx-post$="/out/remove"]`)
 	b.sees("Data goes nowhere yet")
 	b.clean("data")
+}
+
+// TestAssistantPages lets an assistant in, allows a call that waits, and revokes it.
+func TestAssistantPages(t *testing.T) {
+	h, _ := open(t, tempDir(t))
+	install(t, h.Client, "tests/e2e/guest")
+	connect(t, h.Client, "one", step{"do": "emit", "n": 3, "text": "something"})
+	ended(t, h.Client, "one")
+	b := signIn(t, h, false)
+	b.open("/ui/data")
+	b.click(`.tabs a[href="/ui/assistants"]`)
+	b.sees("No assistants")
+	form := `form[hx-post="/ui/assistants"]`
+	b.do(chromedp.SendKeys(chromedp.CSS(form+` [name=name]`), "notes"))
+	b.click(form + ` button.primary`)
+	b.until(`document.querySelector('` + form + ` [data-wrong=connections]').textContent !== ""`)
+	b.click(form + ` [name=connections][value=one]`)
+	b.click(form + ` [name=ask]`)
+	b.click(form + ` button.primary`)
+	b.until(`document.querySelector("#made input[readonly]").value.startsWith("sla_")`)
+	looked(t, b, "assistant-made")
+	b.click(`#made a[href="/ui/assistants/notes"]`)
+	b.sees("None yet.")
+
+	replied := make(chan string, 1)
+	go func() {
+		var out json.RawMessage
+		_, err := h.Do(t.Context(), "POST", "/mcp", map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+			"params": map[string]any{"name": "list_records", "arguments": map[string]any{"connection": "one", "stream": "items"}}}, &out,
+			"Accept", "application/json, text/event-stream", "Mcp-Protocol-Version", "2025-11-25", web.HeaderAssistant, "notes")
+		replied <- fmt.Sprintf("%s %v", out, err)
+	}()
+	b.sees("waits for you")
+	looked(t, b, "assistant-waits")
+	b.click(`#calls [hx-post$="/approve"]`)
+	if answer := <-replied; !strings.Contains(answer, "something") {
+		t.Errorf("%.500s", answer)
+	}
+	b.until(`document.querySelector("#calls").textContent.includes("done")`)
+	b.mu.Lock()
+	b.expected = true // the question before it is revoked
+	b.mu.Unlock()
+	b.click(`[hx-post="/ui/assistants/notes/revoke"]`)
+	b.sees("revoked")
+	b.open("/ui/assistants")
+	looked(t, b, "assistants")
+	b.clean("assistants")
 }
 
 // TestRunPages looks at the overview, the runs and one of each kind of run.
