@@ -2,6 +2,8 @@ package query
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -9,16 +11,39 @@ import (
 	"github.com/ncruces/go-sqlite3"
 )
 
-// A statement is interrupted between two of SQLite's steps, and never within a call of a
-// function. So no function may take longer than its arguments are long: those of SQLite that
-// compare each place of a text with all of another are replaced, or bounded, or forbidden.
+// A statement is interrupted where it loops, every thousand of SQLite's steps, and never within
+// a call of a function. So values are short, a statement has so many calls, and none takes
+// longer than its arguments are long: functions that compare each place of a text with all of
+// another are replaced, or bounded, or forbidden.
 const (
-	maxPattern = 200  // bytes of a pattern for LIKE and GLOB
-	maxSet     = 1000 // characters to trim
+	maxValue   = 4 << 20 // bytes of a value, and of a row
+	maxCalls   = 250     // of functions, in the text of one statement
+	maxPattern = 200     // bytes of a pattern for LIKE and GLOB
+	maxSet     = 1000    // characters to trim
 )
 
-func bounded(db *sqlite3.Conn) error {
-	db.Limit(sqlite3.LIMIT_LIKE_PATTERN_LENGTH, maxPattern)
+// allowed are the functions that a statement may call. They reach nothing outside of it, and
+// take no longer than their arguments are long. So there is no regexp, decimal_mul, json_patch,
+// unhex or json_pretty, and none that a later version of the library brings along.
+var allowed = func() map[string]bool {
+	out := map[string]bool{}
+	for name := range strings.FieldsSeq(`
+		abs acos acosh asin asinh atan atan2 atanh avg base64 ceil ceiling changes char coalesce concat concat_ws cos cosh count cume_dist
+		current_date current_time current_timestamp date datetime degrees dense_rank exp first_value floor format glob group_concat hex if
+		ifnull iif instr json json_array json_array_length json_each json_error_position json_extract json_group_array json_group_object
+		json_insert json_object json_quote json_remove json_replace json_set json_tree json_type json_valid jsonb jsonb_array jsonb_extract
+		jsonb_group_array jsonb_group_object jsonb_insert jsonb_object jsonb_remove jsonb_replace jsonb_set julianday lag last_insert_rowid
+		last_value lead length like likelihood likely ln log log10 log2 lower ltrim max min mod nth_value ntile nullif octet_length
+		percent_rank pi pow power printf quote radians random randomblob rank replace round row_number rtrim sign sin sinh soundex
+		sqlite_version sqrt strftime string_agg substr substring subtype sum tan tanh time timediff total total_changes trim trunc typeof
+		unicode unixepoch unlikely upper zeroblob -> ->>`) {
+		out[name] = true
+	}
+	return out
+}()
+
+// bounded replaces functions. During is the time of the statement.
+func bounded(db *sqlite3.Conn, during func() context.Context) error {
 	flags := sqlite3.DETERMINISTIC | sqlite3.INNOCUOUS
 	for name, f := range map[string]struct {
 		args int
@@ -26,6 +51,7 @@ func bounded(db *sqlite3.Conn) error {
 	}{
 		"instr": {2, instr}, "replace": {3, replace},
 		"trim": {2, trim(strings.TrimFunc)}, "ltrim": {2, trim(strings.TrimLeftFunc)}, "rtrim": {2, trim(strings.TrimRightFunc)},
+		"like": {-1, matching(likes, during)}, "glob": {2, matching(globs, during)},
 	} {
 		if err := db.CreateFunction(name, f.args, flags, f.do); err != nil {
 			return err
@@ -62,6 +88,38 @@ func instr(ctx sqlite3.Context, args ...sqlite3.Value) {
 	ctx.ResultInt64(int64(at + 1))
 }
 
+// matching is LIKE or GLOB: of a pattern, a text, and for LIKE a character that escapes.
+func matching(w wildcard, during func() context.Context) sqlite3.ScalarFunction {
+	return func(ctx sqlite3.Context, args ...sqlite3.Value) {
+		if len(args) < 2 || len(args) > 3 {
+			ctx.ResultError(errors.New("wrong number of arguments to function like()"))
+			return
+		}
+		if null(ctx, args) {
+			return
+		}
+		w, pattern := w, args[0].RawText()
+		if len(args) == 3 {
+			escape := args[2].Text()
+			if utf8.RuneCountInString(escape) != 1 {
+				ctx.ResultError(errors.New("ESCAPE expression must be a single character"))
+				return
+			}
+			w.escape, _ = utf8.DecodeRuneInString(escape)
+		}
+		if len(pattern) > maxPattern {
+			ctx.ResultError(fmt.Errorf("a pattern may have at most %d bytes", maxPattern))
+			return
+		}
+		ok, err := w.match(during(), pattern, args[1].RawText())
+		if err != nil {
+			ctx.ResultError(sqlite3.INTERRUPT)
+			return
+		}
+		ctx.ResultBool(ok)
+	}
+}
+
 func replace(ctx sqlite3.Context, args ...sqlite3.Value) {
 	if null(ctx, args) {
 		return
@@ -71,7 +129,7 @@ func replace(ctx sqlite3.Context, args ...sqlite3.Value) {
 		ctx.ResultText(text)
 		return
 	}
-	if len(by) > len(old) && strings.Count(text, old)*(len(by)-len(old)) > maxAnswer-len(text) {
+	if len(by) > len(old) && strings.Count(text, old)*(len(by)-len(old)) > maxValue-len(text) {
 		ctx.ResultError(sqlite3.TOOBIG)
 		return
 	}

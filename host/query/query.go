@@ -323,7 +323,7 @@ func (m *Mirror) Query(ctx context.Context, q host.Query) (found host.QueryResul
 			found, err = none, host.Refuse("query_limit", "%s", tooLarge)
 		}
 	}()
-	s := &session{mirror: m, ctx: ctx, attached: map[string]bool{}, only: q.Only}
+	s := &session{mirror: m, ctx: ctx, running: ctx, attached: map[string]bool{}, only: q.Only}
 	defer s.close()
 	if err := s.open(); err != nil {
 		return none, err
@@ -345,7 +345,9 @@ type session struct {
 	files    []*duplicate // that are attached
 	scratch  *scratch
 	only     []store.ConnectionID
-	denied   string // what the authorizer refused
+	calls    int             // of functions, in the statement that is prepared
+	denied   string          // what the authorizer refused
+	running  context.Context // of the statement that runs
 }
 
 func (s *session) open() (err error) {
@@ -356,11 +358,11 @@ func (s *session) open() (err error) {
 	}
 	s.db.Limit(sqlite3.LIMIT_EXPR_DEPTH, 200)
 	s.db.Limit(sqlite3.LIMIT_COMPOUND_SELECT, 50)
-	s.db.Limit(sqlite3.LIMIT_LENGTH, maxAnswer)
+	s.db.Limit(sqlite3.LIMIT_LENGTH, maxValue)
 	if err := s.db.Exec("PRAGMA query_only = ON; PRAGMA temp_store = FILE; PRAGMA trusted_schema = OFF"); err != nil {
 		return err
 	}
-	if err := bounded(s.db); err != nil {
+	if err := bounded(s.db, func() context.Context { return s.running }); err != nil {
 		return err
 	}
 	return s.db.SetAuthorizer(s.authorize)
@@ -391,8 +393,12 @@ func (s *session) authorize(action sqlite3.AuthorizerActionCode, name3, name4, s
 		}
 		return sqlite3.AUTH_OK
 	case sqlite3.AUTH_FUNCTION:
-		if forbidden[strings.ToLower(name4)] {
+		if !allowed[strings.ToLower(name4)] {
 			s.denied = "the function " + name4
+			return sqlite3.AUTH_DENY
+		}
+		if s.calls++; s.calls > maxCalls {
+			s.denied = fmt.Sprintf("to call functions more than %d times", maxCalls)
 			return sqlite3.AUTH_DENY
 		}
 		return sqlite3.AUTH_OK
@@ -405,16 +411,12 @@ func (s *session) authorize(action sqlite3.AuthorizerActionCode, name3, name4, s
 	return sqlite3.AUTH_DENY
 }
 
-// forbidden are functions that reach out of a statement, or cannot be bounded.
-var forbidden = map[string]bool{"load_extension": true, "readfile": true, "writefile": true, "edit": true, "fts3_tokenizer": true,
-	"json_patch": true, "jsonb_patch": true, "unhex": true} // these by their time: see bounded
-
 var unknown = regexp.MustCompile(`(?:no such table: ([a-z0-9][a-z0-9_-]{0,63})\.|unknown database "?([a-z0-9][a-z0-9_-]{0,63})"?$)`)
 
 // prepare compiles the statement, and attaches the connections that it names.
 func (s *session) prepare(sql string) (*sqlite3.Stmt, error) {
 	for {
-		s.denied = ""
+		s.denied, s.calls = "", 0
 		st, tail, err := s.db.Prepare(sql)
 		if err == nil {
 			return s.single(st, tail)
@@ -459,7 +461,9 @@ func (s *session) wrong(err error) error {
 		return host.Refuse("query_limit", "the query sorts more than %d MiB; narrow it with WHERE, or order by less", s.scratch.most>>20)
 	case full(err):
 		return host.Refuse("store_no_space", "the disk is full, and the query has to sort on it; free some space and ask again")
-	case errors.Is(err, sqlite3.NOMEM), errors.Is(err, sqlite3.TOOBIG):
+	case errors.Is(err, sqlite3.TOOBIG):
+		return host.Refuse("query_limit", "a value or row of the query has more than %d MiB; take a part of it with substr, or fewer rows", maxValue>>20)
+	case errors.Is(err, sqlite3.NOMEM):
 		return host.Refuse("query_limit", "%s", tooLarge)
 	}
 	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "sqlite3: "), "SQL logic error: ")
@@ -499,6 +503,7 @@ func (s *session) run(st *sqlite3.Stmt, most int) (host.QueryResult, error) {
 	ctx, cancel := context.WithTimeout(s.ctx, s.mirror.within)
 	defer cancel()
 	s.db.SetInterrupt(ctx)
+	s.running = ctx
 	out := host.QueryResult{Columns: []host.QueryColumn{}, Rows: [][]json.RawMessage{}}
 	for i := range st.ColumnCount() {
 		out.Columns = append(out.Columns, host.QueryColumn{Name: st.ColumnName(i), Type: typeOf(st.ColumnDeclType(i))})
