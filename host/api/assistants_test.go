@@ -75,7 +75,7 @@ func TestAssistants(t *testing.T) {
 	nobody.do("POST", "/mcp", ping, append(asked(token), func(r *http.Request) { r.Host = "evil.example" })...).want(421, "host_not_allowed")
 	nobody.do("GET", "/mcp", nil, asked(token)...).want(405, "method_not_allowed")
 	nobody.do("DELETE", "/mcp", nil, asked(token)...).want(405, "method_not_allowed")
-	nobody.do("POST", "/mcp", `"`+strings.Repeat("x", 2<<20)+`"`, asked(token)...).want(413)
+	nobody.do("POST", "/mcp", `"`+strings.Repeat("x", 1<<20)+`"`, asked(token)...).want(413)
 
 	if a := nobody.do("GET", at, nil, own...).want(200); strings.Contains(string(a.body), "sla_") {
 		t.Errorf("%s", a.body)

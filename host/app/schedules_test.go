@@ -147,11 +147,16 @@ func TestHeldUp(t *testing.T) {
 		connect(t, h, l, id, oneCode)
 	}
 	for _, id := range []string{"one", "two"} { // they wait for their owner: there are twice as many as may run
-		rec, err := s.StartRun(host.As(t.Context(), owner), host.StartRun{WorkflowID: id})
-		if err != nil {
-			t.Fatal(err)
-		}
-		parked(t, h, rec.ID)
+		var asked store.RunID
+		eventually(t, "the place of the one before, which is free soon after it asked", func() bool {
+			rec, err := s.StartRun(host.As(t.Context(), owner), host.StartRun{WorkflowID: id})
+			if code, _ := refusalCode(err); err != nil && code != "rate_limited" {
+				t.Fatal(err)
+			}
+			asked = rec.ID
+			return err == nil
+		})
+		parked(t, h, asked)
 	}
 	if _, _, err := s.PutSchedule(host.As(t.Context(), owner), "ask", host.ScheduleDefinition{IntervalSeconds: hours(1)}, nil); err != nil {
 		t.Fatal(err)

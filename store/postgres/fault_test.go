@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"strings"
 	"testing"
@@ -151,12 +152,79 @@ func TestAnswerLost(t *testing.T) {
 				t.Fatal(err)
 			}
 			p.cutNext(how)
-			start(t, s, "b")
+			other := start(t, s, "b")
 			all(t, s, l, receipts)
-			if p.count() != 12 {
+			for what, do := range whatCommits(t, s, l, other) {
+				p.cutNext(how)
+				if err := do(); err != nil {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+			if p.count() != 12+12 {
 				t.Errorf("%d connections were cut", p.count())
 			}
+			if err := s.Verify(t.Context()); err != nil {
+				t.Error(err)
+			}
 		})
+	}
+}
+
+// whatCommits is everything else that a store makes durable, in an order in which each does something.
+func whatCommits(t *testing.T, s store.Store, l, other store.Lease) iter.Seq2[string, func() error] {
+	ctx := t.Context()
+	finish := func(c *store.Commit) func() error {
+		return func() error {
+			r, err := s.Submit(ctx, c)
+			if err == nil {
+				_, err = r.Result()
+			}
+			return err
+		}
+	}
+	var file store.StagedFile
+	var digest store.Digest
+	return func(yield func(string, func() error) bool) {
+		_ = yield("connector", func() error { return s.PutConnector(ctx, store.Connector{ID: "c"}) }) &&
+			yield("connector gone", func() error { return s.DeleteConnector(ctx, "c", false) }) &&
+			yield("pin", func() error { return s.PutPin(ctx, store.Pin{ConnectorID: "c"}) }) &&
+			yield("connection", func() error { return s.PutConnection(ctx, store.Connection{ID: "a"}) }) &&
+			yield("change", func() error {
+				_, err := s.ChangeConnection(ctx, "a", func(c *store.Connection) error { c.Revision++; return nil })
+				if c, again := s.Connection(ctx, "a"); err == nil && c.Revision != 1 {
+					err = fmt.Errorf("revision %d, %v", c.Revision, again)
+				}
+				return err
+			}) &&
+			yield("takeover", func() (err error) {
+				fence := other.Fence
+				other, err = s.TakeOver(ctx, other, "host-2", "boot-2", time.Minute)
+				if err == nil && other.Fence != fence+1 {
+					err = fmt.Errorf("fence %d after %d", other.Fence, fence)
+				}
+				return err
+			}) &&
+			yield("piece of a file", func() (err error) {
+				if file, err = s.(store.Files).StageFile(ctx, "a"); err == nil {
+					if _, err = file.Write(make([]byte, 600<<10)); err == nil {
+						digest, _, err = file.Finish()
+					}
+				}
+				return err
+			}) &&
+			yield("file", func() error {
+				b := &store.Batch{Stream: "files"}
+				b.Append(store.Change{Key: []byte("f"), Data: []byte(`{}`)})
+				b.Hold([]store.Held{{Field: "f", File: store.File{Digest: digest, Size: 600 << 10}}})
+				return finish(&store.Commit{Lease: l, Batches: []*store.Batch{b}, Files: []store.StagedFile{file}})()
+			}) &&
+			yield("end", func() error {
+				return finish(&store.Commit{Lease: l, Run: &store.Run{ID: l.RunID, ConnectionID: "a", Status: "succeeded"}, End: true,
+					Advance: []store.State{{Stream: "s", Cursor: json.RawMessage("1")}}})()
+			}) &&
+			yield("reset", func() error { return s.ResetState(ctx, "a", "", "s") }) &&
+			yield("prune", func() error { return s.Prune(ctx, l.RunID) }) &&
+			yield("erasure", func() error { return s.DeleteConnection(ctx, "a", true) })
 	}
 }
 
