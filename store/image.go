@@ -65,8 +65,8 @@ type Place struct {
 // Copying is the kind of the one document, named CopyNote, of a store that is being filled. It
 // is no item.
 const (
-	Copying  Kind = "copy"
-	CopyNote      = "note"
+	Copying  Kind   = "copy"
+	CopyNote string = "note"
 )
 
 // A Copied is the document of a store that is being filled.

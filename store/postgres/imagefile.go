@@ -17,7 +17,6 @@ type keptFile struct {
 	heap    int64
 	digest  []byte
 	content *int64
-	data    []byte
 }
 
 func (f *keptFile) name() string { return string(store.DigestOf(f.digest)) }
