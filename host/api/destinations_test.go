@@ -40,8 +40,18 @@ func TestDestinations(t *testing.T) {
 	browser.do("POST", at+"/out:resume", nil, own...).want(200)
 	browser.do("POST", at+"/out:rebuild", object{"connectionId": "x"}, own...).want(400, "validation_error")
 	browser.do("POST", at+"/out:rebuild", object{}, own...).want(200)
+	browser.do("POST", at+"/out:rotate", object{"secret": strings.Repeat("n", 32)}, own...).want(409, "conflict")
 	browser.do("DELETE", at+"/out", nil, own...).want(204)
 	browser.do("GET", at+"/out", nil, own...).want(404, "not_found")
+
+	hook := "webhook:http://127.0.0.1:1/in#" + strings.Repeat("o", 32)
+	browser.do("POST", at, object{"name": "hook", "url": hook, "cron": "0 0 1 1 *"}, own...).want(201)
+	browser.do("POST", at+"/hook:rotate", object{"secret": "short"}, own...).want(400, "validation_error")
+	c.do("POST", at+"/hook:rotate", object{"secret": strings.Repeat("n", 32)}).want(403, "forbidden")
+	a := browser.do("POST", at+"/hook:rotate", object{"secret": strings.Repeat("n", 32)}, own...).want(200)
+	if a.member("previousSecretUntil") == nil || strings.Contains(string(a.body), "nnn") || strings.Contains(string(a.body), "ooo") {
+		t.Errorf("%s", a.body)
+	}
 }
 
 // TestSearch: over the API a search sees the connections of its key.
