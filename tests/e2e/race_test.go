@@ -142,8 +142,9 @@ func race(t *testing.T, c *served.Client, workflow string, late bool) string {
 	return "timed out"
 }
 
-// Answers and cancels that race with the end of the service are either
-// durable or refused; the next service finds every run over, once.
+// Answers that race with the end of the service are either durable or refused. Under the
+// next service a run that was not answered still waits, or is over; one that was goes on, and
+// each ends once.
 func TestRaceWithShutdown(t *testing.T) {
 	dir := tempDir(t)
 	rounds := 2
@@ -187,6 +188,20 @@ func TestRaceWithShutdown(t *testing.T) {
 		all.Wait()
 		h, closeIt = open(t, dir)
 		for _, id := range ids {
+			right := served.Asks
+			if accepted[id] {
+				right = served.Over
+			}
+			now, err := h.Wait(soon(t), id, right)
+			if err == nil && !served.Over(now) {
+				if err = h.Answer(t.Context(), now, code); err == nil {
+					accepted[id] = true
+					_, err = h.Wait(soon(t), id, served.Over)
+				}
+			}
+			if err != nil {
+				t.Fatalf("run %s under the next service: %v", id, err)
+			}
 			oneEnd(t, h.Client, id)
 			if n := len(events(t, h.Client, id, "types=run.assistance_resolved")); accepted[id] && n != 1 || n > 1 {
 				t.Errorf("run %s: accepted %v, the timeline has %d", id, accepted[id], n)
