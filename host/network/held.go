@@ -23,7 +23,7 @@ type heldCookie struct {
 
 // holdCookie makes a cookie's end a moment, so that it is the same whenever it is set again.
 func holdCookie(u *url.URL, c *http.Cookie) heldCookie {
-	kept := *c
+	kept := *c // #nosec G124 -- a cookie that a server set, not one of ours
 	kept.Raw, kept.Unparsed = "", nil
 	if kept.MaxAge > 0 {
 		kept.Expires, kept.MaxAge = time.Now().Add(time.Duration(min(kept.MaxAge, 400*24*3600))*time.Second), 0
