@@ -154,9 +154,14 @@ type filesConfig struct {
 }
 
 func (c filesConfig) check() error {
-	for name, n := range map[string]int64{"bytes": c.Bytes, "run_bytes": c.RunBytes, "connection_bytes": c.ConnectionBytes} {
+	return checkBytes(map[string]int64{"files.bytes": c.Bytes, "files.run_bytes": c.RunBytes, "files.connection_bytes": c.ConnectionBytes})
+}
+
+// checkBytes bounds settings in bytes, by their names; 0 is one that is absent.
+func checkBytes(settings map[string]int64) error {
+	for name, n := range settings {
 		if n < 0 || n > 1<<50 {
-			return fmt.Errorf("files.%s: want 1 to %d", name, int64(1)<<50)
+			return fmt.Errorf("%s: want 1 to %d", name, int64(1)<<50)
 		}
 	}
 	return nil
@@ -175,12 +180,7 @@ type copiesConfig struct {
 }
 
 func (c copiesConfig) check() error {
-	for name, n := range map[string]int64{"query_bytes": c.QueryBytes, "search_bytes": c.SearchBytes, "assistant_bytes": c.AssistantBytes} {
-		if n < 0 || n > 1<<50 {
-			return fmt.Errorf("copies.%s: want 1 to %d", name, int64(1)<<50)
-		}
-	}
-	return nil
+	return checkBytes(map[string]int64{"copies.query_bytes": c.QueryBytes, "copies.search_bytes": c.SearchBytes, "copies.assistant_bytes": c.AssistantBytes})
 }
 
 // apply puts what is given into the quotas; the rest keep their defaults.
