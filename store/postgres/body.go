@@ -13,7 +13,7 @@ import (
 // Values without columns of their own are kept as their JSON, in columns called body.
 
 // one reads the body that a query finds; ErrNotFound about the thing named.
-func one[T any](ctx context.Context, s *Store, what, id, sql string, args ...any) (v T, err error) {
+func one[T any](ctx context.Context, s *db, what, id, sql string, args ...any) (v T, err error) {
 	err = s.read(ctx, func(ctx context.Context, c *conn) error {
 		v, err = oneBody[T](c.QueryRow(ctx, sql, args...), what, id)
 		return err
@@ -34,7 +34,7 @@ func oneBody[T any](r pgx.Row, what, id string) (v T, err error) {
 }
 
 // list reads the bodies that a query finds.
-func list[T any](ctx context.Context, s *Store, sql string, args ...any) (all []T, err error) {
+func list[T any](ctx context.Context, s *db, sql string, args ...any) (all []T, err error) {
 	err = s.read(ctx, func(ctx context.Context, c *conn) error {
 		all, err = bodies[T](c.Query(ctx, sql, args...))
 		return err

@@ -11,14 +11,14 @@ import (
 )
 
 // owning holds a connection against everything that writes to it.
-func (s *Store) owning(id store.ConnectionID) func(*pgx.Batch) {
+func (s *db) owning(id store.ConnectionID) func(*pgx.Batch) {
 	return s.lock("connection", string(id)).alone
 }
 
 const readConnection = "select body from connection where id = $1"
 
 // PutConnection implements store.Store.
-func (s *Store) PutConnection(ctx context.Context, c store.Connection) error {
+func (s *connections) PutConnection(ctx context.Context, c store.Connection) error {
 	return s.write(ctx, s.owning(c.ID), func(ctx context.Context, t *tx) error { return t.putConnection(ctx, c) })
 }
 
@@ -45,7 +45,7 @@ func permitOf(c store.Connection) ([]byte, error) {
 }
 
 // ChangeConnection implements store.Store.
-func (s *Store) ChangeConnection(ctx context.Context, id store.ConnectionID, change func(*store.Connection) error) (out store.Connection, err error) {
+func (s *connections) ChangeConnection(ctx context.Context, id store.ConnectionID, change func(*store.Connection) error) (out store.Connection, err error) {
 	err = s.write(ctx, s.owning(id), func(ctx context.Context, t *tx) error {
 		c, err := oneBody[store.Connection](t.QueryRow(ctx, readConnection, string(id)), "connection", string(id))
 		if err == nil {
@@ -64,18 +64,18 @@ func (s *Store) ChangeConnection(ctx context.Context, id store.ConnectionID, cha
 }
 
 // Connection implements store.Store.
-func (s *Store) Connection(ctx context.Context, id store.ConnectionID) (store.Connection, error) {
-	return one[store.Connection](ctx, s, "connection", string(id), readConnection, string(id))
+func (s *connections) Connection(ctx context.Context, id store.ConnectionID) (store.Connection, error) {
+	return one[store.Connection](ctx, s.db, "connection", string(id), readConnection, string(id))
 }
 
 // Connections implements store.Store.
-func (s *Store) Connections(ctx context.Context) ([]store.Connection, error) {
-	return list[store.Connection](ctx, s, "select body from connection order by id")
+func (s *connections) Connections(ctx context.Context) ([]store.Connection, error) {
+	return list[store.Connection](ctx, s.db, "select body from connection order by id")
 }
 
 // DeleteConnection implements store.Store. What is erased is not shown from the commit on; its
 // table is dropped then, or as soon as no view reads it any more.
-func (s *Store) DeleteConnection(ctx context.Context, id store.ConnectionID, erase bool) error {
+func (s *connections) DeleteConnection(ctx context.Context, id store.ConnectionID, erase bool) error {
 	erased := false
 	err := s.write(ctx, s.owning(id), func(ctx context.Context, t *tx) (err error) {
 		if err := t.idle(ctx, id); err != nil {

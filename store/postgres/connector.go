@@ -11,7 +11,7 @@ import (
 )
 
 // put writes one row whose last column is the body.
-func (s *Store) put(ctx context.Context, value any, sql string, args ...any) error {
+func (s *connectors) put(ctx context.Context, value any, sql string, args ...any) error {
 	body, err := json.Marshal(value)
 	if err != nil {
 		return err
@@ -23,18 +23,18 @@ func (s *Store) put(ctx context.Context, value any, sql string, args ...any) err
 }
 
 // PutConnector implements store.Store.
-func (s *Store) PutConnector(ctx context.Context, c store.Connector) error {
+func (s *connectors) PutConnector(ctx context.Context, c store.Connector) error {
 	return s.put(ctx, c, `insert into connector (id, bundled, body) values ($1, $2, $3)
 		on conflict (id, bundled) do update set body = excluded.body`, string(c.ID), c.Bundled)
 }
 
 // Connectors implements store.Store.
-func (s *Store) Connectors(ctx context.Context) ([]store.Connector, error) {
-	return list[store.Connector](ctx, s, "select body from connector order by id, bundled")
+func (s *connectors) Connectors(ctx context.Context) ([]store.Connector, error) {
+	return list[store.Connector](ctx, s.db, "select body from connector order by id, bundled")
 }
 
 // DeleteConnector implements store.Store.
-func (s *Store) DeleteConnector(ctx context.Context, id store.ConnectorID, bundled bool) error {
+func (s *connectors) DeleteConnector(ctx context.Context, id store.ConnectorID, bundled bool) error {
 	return s.write(ctx, nil, func(ctx context.Context, t *tx) error {
 		n, err := t.exec(ctx, "delete from connector where id = $1 and bundled = $2", string(id), bundled)
 		if err == nil && n == 0 {
@@ -47,7 +47,7 @@ func (s *Store) DeleteConnector(ctx context.Context, id store.ConnectorID, bundl
 var _ store.Modules = (*Store)(nil)
 
 // PutModule implements store.Modules.
-func (s *Store) PutModule(ctx context.Context, d store.Digest, wasm []byte) error {
+func (s *connectors) PutModule(ctx context.Context, d store.Digest, wasm []byte) error {
 	return s.write(ctx, nil, func(ctx context.Context, t *tx) error {
 		_, err := t.exec(ctx, "insert into module (digest, wasm) values ($1, $2) on conflict (digest) do update set wasm = excluded.wasm", string(d), wasm)
 		return err
@@ -55,7 +55,7 @@ func (s *Store) PutModule(ctx context.Context, d store.Digest, wasm []byte) erro
 }
 
 // Module implements store.Modules.
-func (s *Store) Module(ctx context.Context, d store.Digest) (wasm []byte, err error) {
+func (s *connectors) Module(ctx context.Context, d store.Digest) (wasm []byte, err error) {
 	err = s.read(ctx, func(ctx context.Context, c *conn) error {
 		return c.QueryRow(ctx, "select wasm from module where digest = $1", string(d)).Scan(&wasm)
 	})
@@ -66,11 +66,11 @@ func (s *Store) Module(ctx context.Context, d store.Digest) (wasm []byte, err er
 }
 
 // PutPin implements store.Store.
-func (s *Store) PutPin(ctx context.Context, p store.Pin) error {
+func (s *connectors) PutPin(ctx context.Context, p store.Pin) error {
 	return s.put(ctx, p, "insert into pin (id, body) values ($1, $2) on conflict (id) do update set body = excluded.body", string(p.ConnectorID))
 }
 
 // Pins implements store.Store.
-func (s *Store) Pins(ctx context.Context) ([]store.Pin, error) {
-	return list[store.Pin](ctx, s, "select body from pin order by id")
+func (s *connectors) Pins(ctx context.Context) ([]store.Pin, error) {
+	return list[store.Pin](ctx, s.db, "select body from pin order by id")
 }

@@ -75,7 +75,7 @@ func (cs *contents) unread(numbers []int64) (free []int64) {
 const removeAtOnce = 100
 
 // remove deletes the contents that nobody can commit or look up any more.
-func (s *Store) remove(ctx context.Context) {
+func (s *files) remove(ctx context.Context) {
 	err := s.doom(ctx)
 	if err == nil {
 		err = s.removeErased(ctx)
@@ -87,7 +87,7 @@ func (s *Store) remove(ctx context.Context) {
 
 // doom marks contents that nobody can commit any more: those of hosts before this one, and
 // those that were discarded.
-func (s *Store) doom(ctx context.Context) error {
+func (s *files) doom(ctx context.Context) error {
 	cs := &s.contents
 	cs.mu.Lock()
 	discarded := slices.Clone(cs.discarded)
@@ -106,7 +106,7 @@ func (s *Store) doom(ctx context.Context) error {
 
 // removeErased deletes the contents that are erased, but those that are read. What is looked up
 // from now on is none of these.
-func (s *Store) removeErased(ctx context.Context) error {
+func (s *files) removeErased(ctx context.Context) error {
 	for after := int64(0); ; {
 		var numbers []int64
 		err := s.read(ctx, func(ctx context.Context, c *conn) (err error) {

@@ -16,8 +16,8 @@ import (
 var errDocumentID = errors.New("a document wants a kind, and an id of 1 to 512 bytes")
 
 // Write implements store.Store.
-func (s *Store) Write(ctx context.Context, writes ...store.Write) error {
-	err := s.write(ctx, nil, func(ctx context.Context, t *tx) error { return t.writeDocuments(ctx, s, writes) })
+func (s *documents) Write(ctx context.Context, writes ...store.Write) error {
+	err := s.write(ctx, nil, func(ctx context.Context, t *tx) error { return t.writeDocuments(ctx, s.db, writes) })
 	if err == nil {
 		s.wrote(writes)
 	}
@@ -25,7 +25,7 @@ func (s *Store) Write(ctx context.Context, writes ...store.Write) error {
 }
 
 // writeDocuments checks all before it changes one.
-func (t *tx) writeDocuments(ctx context.Context, s *Store, writes []store.Write) error {
+func (t *tx) writeDocuments(ctx context.Context, s *db, writes []store.Write) error {
 	if len(writes) == 0 {
 		return nil
 	}
@@ -99,7 +99,7 @@ func scanDocument(kind store.Kind, r pgx.Row) (store.Document, error) {
 }
 
 // Document implements store.Store.
-func (s *Store) Document(ctx context.Context, kind store.Kind, id string) (d store.Document, err error) {
+func (s *documents) Document(ctx context.Context, kind store.Kind, id string) (d store.Document, err error) {
 	err = s.read(ctx, func(ctx context.Context, c *conn) error {
 		d, err = scanDocument(kind, c.QueryRow(ctx, `select id, revision, data, expires from document
 			where kind = $1 and id = $2 and (expires is null or expires > clock_timestamp())`, string(kind), []byte(id)))
@@ -112,7 +112,7 @@ func (s *Store) Document(ctx context.Context, kind store.Kind, id string) (d sto
 }
 
 // Documents implements store.Store.
-func (s *Store) Documents(ctx context.Context, q store.DocumentQuery) (all []store.Document, err error) {
+func (s *documents) Documents(ctx context.Context, q store.DocumentQuery) (all []store.Document, err error) {
 	order, from, to := "", []byte(q.Prefix), behind(q.Prefix)
 	switch {
 	case q.Descending:
@@ -153,7 +153,7 @@ func behind(prefix string) []byte {
 }
 
 // Sweep implements store.Store.
-func (s *Store) Sweep(ctx context.Context) error {
+func (s *documents) Sweep(ctx context.Context) error {
 	for swept := int64(1000); swept == 1000; {
 		err := s.write(ctx, nil, func(ctx context.Context, t *tx) (err error) {
 			swept, err = t.exec(ctx, `delete from document where (kind, id) in

@@ -67,7 +67,7 @@ var sentences = map[string]string{
 }
 
 // told makes a fault of an error of the driver, and leaves others as they are.
-func (s *Store) told(ctx context.Context, err error) error {
+func (s *db) told(ctx context.Context, err error) error {
 	var f *fault
 	var said *pgconn.PgError
 	var connecting *pgconn.ConnectError
@@ -96,7 +96,7 @@ func broken(err error) bool {
 }
 
 // saidBy is a sentence with what the server said, without its detail, which has data.
-func (s *Store) saidBy(e *pgconn.PgError) *fault {
+func (s *db) saidBy(e *pgconn.PgError) *fault {
 	class := e.Code[:min(2, len(e.Code))]
 	sentence, known := sentences[e.Code]
 	if !known {
@@ -113,7 +113,7 @@ func (s *Store) saidBy(e *pgconn.PgError) *fault {
 	return f
 }
 
-func (s *Store) clean(text string) string {
+func (s *db) clean(text string) string {
 	if p := s.address.config.Password; p != "" {
 		text = strings.ReplaceAll(text, p, "…")
 	}
@@ -121,7 +121,7 @@ func (s *Store) clean(text string) string {
 }
 
 // unreached is a sentence for an error of the connection.
-func (s *Store) unreached(err error) string {
+func (s *db) unreached(err error) string {
 	_, at := pgconn.NetworkAddress(s.address.config.Host, s.address.config.Port)
 	at = abi.Clean(at)
 	var name *net.DNSError

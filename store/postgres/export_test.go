@@ -12,7 +12,7 @@ func MakeVersion(ctx context.Context, url string, version int) error {
 	if err != nil {
 		return err
 	}
-	s := &Store{address: a, opts: a.opts}
+	s := newStore(a)
 	c, err := pgx.ConnectConfig(ctx, a.config)
 	if err != nil {
 		return err

@@ -28,13 +28,13 @@ func sumIn(d store.Digest) []byte {
 }
 
 // HasFile implements store.Files.
-func (s *Store) HasFile(ctx context.Context, c store.ConnectionID, d store.Digest) (store.File, error) {
-	return one[store.File](ctx, s, "file", string(d), "select body from file f join heap h on h.number = f.heap where connection = $1 and not erased and digest = $2",
+func (s *files) HasFile(ctx context.Context, c store.ConnectionID, d store.Digest) (store.File, error) {
+	return one[store.File](ctx, s.db, "file", string(d), "select body from file f join heap h on h.number = f.heap where connection = $1 and not erased and digest = $2",
 		string(c), sumIn(d))
 }
 
 // FileUsage implements store.Files.
-func (s *Store) FileUsage(ctx context.Context, c store.ConnectionID) (u store.FileUsage, err error) {
+func (s *files) FileUsage(ctx context.Context, c store.ConnectionID) (u store.FileUsage, err error) {
 	err = s.read(ctx, func(ctx context.Context, conn *conn) error {
 		return absent(conn.QueryRow(ctx, "select files, file_bytes from heap where connection = $1 and not erased", string(c)).Scan(&u.Files, &u.Bytes))
 	})
@@ -49,7 +49,7 @@ type heldCursor struct {
 }
 
 // HeldFiles implements store.Files.
-func (s *Store) HeldFiles(ctx context.Context, q store.FileQuery) (p store.FilePage, err error) {
+func (s *files) HeldFiles(ctx context.Context, q store.FileQuery) (p store.FilePage, err error) {
 	at := heldCursor{Connection: q.Connection}
 	if q.After != "" {
 		text, err := base64.RawURLEncoding.DecodeString(q.After)
@@ -106,7 +106,7 @@ func heldPage(rows pgx.Rows, at heldCursor, limit int) (p store.FilePage, err er
 }
 
 // OpenFile implements store.Files.
-func (s *Store) OpenFile(ctx context.Context, c store.ConnectionID, d store.Digest) (store.FileContent, error) {
+func (s *files) OpenFile(ctx context.Context, c store.ConnectionID, d store.Digest) (store.FileContent, error) {
 	out := &content{s: s, ctx: context.WithoutCancel(ctx), digest: d, piece: -1}
 	s.contents.opening(out)
 	err := s.read(ctx, func(ctx context.Context, conn *conn) error {
@@ -150,7 +150,7 @@ func (c shortContent) Size() int64 { return c.Reader.Size() }
 // A content that is long is read piece by piece, each against its checksum. It is for one
 // goroutine.
 type content struct {
-	s      *Store
+	s      *files
 	ctx    context.Context
 	digest store.Digest
 	size   int64

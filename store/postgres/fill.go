@@ -94,7 +94,7 @@ func (f *filler) Flush(ctx context.Context) error {
 		if err := f.fill(ctx, t); err != nil {
 			return err
 		}
-		return t.writeDocuments(ctx, f.s, []store.Write{{Kind: store.Copying, ID: store.CopyNote, Data: note}})
+		return t.writeDocuments(ctx, f.s.db, []store.Write{{Kind: store.Copying, ID: store.CopyNote, Data: note}})
 	})
 	if err == nil {
 		f.at, f.items, f.bytes = at, nil, 0
@@ -249,7 +249,7 @@ func (f *filler) fillRuns(ctx context.Context, t *tx, items []store.Item) error 
 		}
 		week := weekOf(r.StartedAt)
 		if !made[week] {
-			if err := t.makeTimeline(ctx, f.s, week); err != nil {
+			if err := t.makeTimeline(ctx, f.s.db, week); err != nil {
 				return err
 			}
 			made[week] = true

@@ -74,7 +74,7 @@ const tidyEvery = time.Minute
 
 // tidy drops the tables and contents of what was erased: those that an earlier host left, and
 // those that were read.
-func (s *Store) tidy() {
+func (s *files) tidy() {
 	again := time.NewTicker(tidyEvery)
 	defer again.Stop()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -96,7 +96,7 @@ func (s *Store) tidy() {
 
 // drop drops the tables of what was erased, unless a view may read them: DROP TABLE asks no
 // snapshot.
-func (s *Store) drop(ctx context.Context) {
+func (s *db) drop(ctx context.Context) {
 	for s.views.none() {
 		dropped := false
 		err := s.write(ctx, nil, func(ctx context.Context, t *tx) error {

@@ -150,7 +150,7 @@ func (f *filler) queueFile(ctx context.Context, t *tx, b *pgx.Batch, i store.Ite
 	}
 	switch i.Kind {
 	case store.FileItem:
-		return queueContent(b, i, heap, f.s)
+		return queueContent(b, i, heap, f.s.db)
 	case store.PieceItem:
 		return f.queuePiece(ctx, t, b, i, heap)
 	}
@@ -160,7 +160,7 @@ func (f *filler) queueFile(ctx context.Context, t *tx, b *pgx.Batch, i store.Ite
 }
 
 // queueContent makes a place for a content whose pieces follow.
-func queueContent(b *pgx.Batch, i store.Item, heap int64, s *Store) error {
+func queueContent(b *pgx.Batch, i store.Item, heap int64, s *db) error {
 	var v store.FileValue
 	if err := i.Decode(&v); err != nil {
 		return err

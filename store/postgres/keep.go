@@ -24,7 +24,7 @@ func (k *keeper) release() {
 // beats is how many heartbeats there are in a lease; none is further than a second from the next.
 const beats = 6
 
-func (s *Store) keep() {
+func (s *members) keep() {
 	beat := time.NewTicker(min(s.opts.Lease/beats, time.Second))
 	defer beat.Stop()
 	s.keeper.since = time.Now()
@@ -46,7 +46,7 @@ func (s *Store) keep() {
 }
 
 // beat says that this host lives, and looks whether the others do.
-func (s *Store) beat(ctx context.Context) error {
+func (s *members) beat(ctx context.Context) error {
 	if err := s.reconnect(ctx); err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (s *Store) beat(ctx context.Context) error {
 }
 
 // reconnect makes a new connection where the one there was broke.
-func (s *Store) reconnect(ctx context.Context) error {
+func (s *members) reconnect(ctx context.Context) error {
 	if c := s.keeper.conn; !c.IsClosed() {
 		return nil
 	}
@@ -85,7 +85,7 @@ func (s *Store) reconnect(ctx context.Context) error {
 
 // removeDead removes the members whose leases are over. Whoever comes from an outage, as all may
 // when the server was away, first gives the others the time of a lease to come too.
-func (s *Store) removeDead(ctx context.Context) error {
+func (s *members) removeDead(ctx context.Context) error {
 	rows, err := s.keeper.conn.Query(ctx, "select id, epoch, expires < clock_timestamp() from member")
 	if err != nil {
 		return err
@@ -112,7 +112,7 @@ func (s *Store) removeDead(ctx context.Context) error {
 
 // removeMember removes a member whose lease is over. When it returns, no transaction of that one will
 // commit: those under way were ended or waited for.
-func (s *Store) removeMember(ctx context.Context, id, epoch string) error {
+func (s *members) removeMember(ctx context.Context, id, epoch string) error {
 	b := &pgx.Batch{}
 	b.Queue(`select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1 and datname = current_database() and usename = current_user
 		and exists (select from member where epoch = $2 and expires < clock_timestamp())`, application(epoch), epoch)

@@ -13,7 +13,7 @@ import (
 )
 
 // Acquire implements store.Store.
-func (s *Store) Acquire(ctx context.Context, r store.Run, hostID, bootEpoch string, ttl time.Duration, with ...store.Write) (l store.Lease, err error) {
+func (s *leases) Acquire(ctx context.Context, r store.Run, hostID, bootEpoch string, ttl time.Duration, with ...store.Write) (l store.Lease, err error) {
 	l = store.Lease{
 		ConnectionID: r.ConnectionID, RunID: r.ID, TraceID: r.TraceID, HostID: hostID, BootEpoch: bootEpoch,
 		TriggerKind: r.TriggerKind, StartedAt: r.StartedAt,
@@ -23,10 +23,10 @@ func (s *Store) Acquire(ctx context.Context, r store.Run, hostID, bootEpoch stri
 			return err
 		}
 		l.ExpiresAt = t.now.Add(ttl)
-		if err := t.insertRun(ctx, s, r, &l); err != nil {
+		if err := t.insertRun(ctx, s.db, r, &l); err != nil {
 			return err
 		}
-		return t.writeDocuments(ctx, s, with)
+		return t.writeDocuments(ctx, s.db, with)
 	})
 	if err != nil {
 		return store.Lease{}, err
@@ -40,7 +40,7 @@ func (s *Store) Acquire(ctx context.Context, r store.Run, hostID, bootEpoch stri
 func weekOf(at time.Time) int64 { return at.Unix() / (7 * 24 * 3600) }
 
 // insertRun inserts run and lease, and sets the lease's fence.
-func (t *tx) insertRun(ctx context.Context, s *Store, r store.Run, l *store.Lease) error {
+func (t *tx) insertRun(ctx context.Context, s *db, r store.Run, l *store.Lease) error {
 	week := weekOf(t.now)
 	if err := t.makeTimeline(ctx, s, week); err != nil {
 		return err
@@ -72,7 +72,7 @@ func (t *tx) insertRun(ctx context.Context, s *Store, r store.Run, l *store.Leas
 }
 
 // Renew implements store.Store. It writes nothing: a lease lasts as long as its host is a member.
-func (s *Store) Renew(ctx context.Context, l store.Lease, ttl time.Duration) (store.Lease, error) {
+func (s *leases) Renew(ctx context.Context, l store.Lease, ttl time.Duration) (store.Lease, error) {
 	var now time.Time
 	err := s.read(ctx, func(ctx context.Context, c *conn) error {
 		return c.QueryRow(ctx, "select clock_timestamp() from lease where connection = $1 and run = $2 and fence = $3",
@@ -89,7 +89,7 @@ func (s *Store) Renew(ctx context.Context, l store.Lease, ttl time.Duration) (st
 }
 
 // TakeOver implements store.Store.
-func (s *Store) TakeOver(ctx context.Context, l store.Lease, hostID, bootEpoch string, ttl time.Duration) (taken store.Lease, err error) {
+func (s *leases) TakeOver(ctx context.Context, l store.Lease, hostID, bootEpoch string, ttl time.Duration) (taken store.Lease, err error) {
 	err = s.write(ctx, s.owning(l.ConnectionID), func(ctx context.Context, t *tx) error {
 		taken, err = oneBody[store.Lease](t.QueryRow(ctx, "select body from lease where connection = $1 and run = $2 and fence = $3 for update",
 			string(l.ConnectionID), string(l.RunID), l.Fence), "lease", string(l.RunID))
@@ -118,7 +118,7 @@ func (s *Store) TakeOver(ctx context.Context, l store.Lease, hostID, bootEpoch s
 }
 
 // Journal implements store.Store.
-func (s *Store) Journal(ctx context.Context, id store.RunID, n uint64) (b []byte, err error) {
+func (s *leases) Journal(ctx context.Context, id store.RunID, n uint64) (b []byte, err error) {
 	err = s.read(ctx, func(ctx context.Context, c *conn) error {
 		return c.QueryRow(ctx, "select body from journal where run = $1 and n = $2", string(id), int64(n)).Scan(&b) // #nosec G115 -- it counts up from 0
 	})
@@ -129,7 +129,7 @@ func (s *Store) Journal(ctx context.Context, id store.RunID, n uint64) (b []byte
 }
 
 // Leases implements store.Store.
-func (s *Store) Leases(ctx context.Context) (all []store.Lease, err error) {
+func (s *leases) Leases(ctx context.Context) (all []store.Lease, err error) {
 	err = s.read(ctx, func(ctx context.Context, c *conn) error {
 		rows, err := c.Query(ctx, "select greatest(l.expires, m.expires), body from lease l left join member m using (epoch) order by connection")
 		if err != nil {

@@ -20,7 +20,7 @@ var _ store.Members = (*Store)(nil)
 const generation = 1
 
 // hold takes the lock of this host's id, which lasts as long as the connection.
-func (s *Store) hold(ctx context.Context, c *pgx.Conn) error {
+func (s *members) hold(ctx context.Context, c *pgx.Conn) error {
 	var held bool
 	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
 		if err := c.QueryRow(ctx, "select pg_try_advisory_lock($1)", int64(s.lock("host", s.opts.Self.ID))).Scan(&held); err != nil || held {
@@ -33,7 +33,7 @@ func (s *Store) hold(ctx context.Context, c *pgx.Conn) error {
 }
 
 // busy says who is this host.
-func (s *Store) busy(ctx context.Context, c *pgx.Conn) error {
+func (s *members) busy(ctx context.Context, c *pgx.Conn) error {
 	e := &inUse{store.BusyError{Dir: s.address.shown, Host: "another process"}}
 	m, err := scanMember(c.QueryRow(ctx, membersSQL+" where m.id = $1", s.opts.Self.ID))
 	if err != nil {
@@ -47,7 +47,7 @@ func (s *Store) busy(ctx context.Context, c *pgx.Conn) error {
 }
 
 // join makes this host a member. What an earlier start of it has begun is over when it returns.
-func (s *Store) join(ctx context.Context, c *pgx.Conn) error {
+func (s *members) join(ctx context.Context, c *pgx.Conn) error {
 	about, err := json.Marshal(s.opts.Self.About)
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func (s *Store) join(ctx context.Context, c *pgx.Conn) error {
 }
 
 // setClock learns the server's clock from what it just said.
-func (s *Store) setClock(r pgx.Row) error {
+func (s *db) setClock(r pgx.Row) error {
 	var now time.Time
 	err := r.Scan(&now)
 	if err == nil {
@@ -86,16 +86,16 @@ func (s *Store) setClock(r pgx.Row) error {
 }
 
 // Now implements store.Members.
-func (s *Store) Now() time.Time { return time.Now().Add(time.Duration(s.offset.Load())) }
+func (s *db) Now() time.Time { return time.Now().Add(time.Duration(s.offset.Load())) }
 
 // here is a time of the server's clock by the clock of this machine, as whoever compares it with
 // time.Now expects. Where the two agree it is the time itself.
-func (s *Store) here(at time.Time) time.Time {
+func (s *db) here(at time.Time) time.Time {
 	return at.Add(-time.Duration(s.offset.Load()).Round(10 * time.Second)).UTC()
 }
 
 // leave ends the membership. Whoever is left sees it at once.
-func (s *Store) leave() {
+func (s *members) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	if s.keeper.conn == nil || s.keeper.conn.IsClosed() {
@@ -111,16 +111,16 @@ func (s *Store) leave() {
 }
 
 // Self implements store.Members.
-func (s *Store) Self() store.Member { return s.opts.Self }
+func (s *members) Self() store.Member { return s.opts.Self }
 
 // Removed implements store.Members.
-func (s *Store) Removed() <-chan struct{} { return s.removed }
+func (s *members) Removed() <-chan struct{} { return s.removed }
 
 // Err implements store.Members.
-func (s *Store) Err() error { return s.usable() }
+func (s *members) Err() error { return s.usable() }
 
 // Announce implements store.Members.
-func (s *Store) Announce(ctx context.Context, a store.About) error {
+func (s *members) Announce(ctx context.Context, a store.About) error {
 	a.Name, a.PID = s.opts.Self.Name, s.opts.Self.PID
 	about, err := json.Marshal(a)
 	if err != nil {
@@ -146,7 +146,7 @@ func scanMember(r pgx.Row) (m store.Member, err error) {
 }
 
 // Members implements store.Members.
-func (s *Store) Members(ctx context.Context) (all []store.Member, err error) {
+func (s *members) Members(ctx context.Context) (all []store.Member, err error) {
 	err = s.read(ctx, func(ctx context.Context, c *conn) error {
 		rows, err := c.Query(ctx, membersSQL+" order by m.id")
 		if err != nil {
@@ -159,7 +159,7 @@ func (s *Store) Members(ctx context.Context) (all []store.Member, err error) {
 }
 
 // Drain implements store.Members.
-func (s *Store) Drain(ctx context.Context, id string, on bool) error {
+func (s *members) Drain(ctx context.Context, id string, on bool) error {
 	err := s.write(ctx, nil, func(ctx context.Context, t *tx) error {
 		n, err := t.exec(ctx, "update member set draining = $2 where id = $1", id, on)
 		if err == nil && n == 0 {
@@ -175,7 +175,7 @@ func (s *Store) Drain(ctx context.Context, id string, on bool) error {
 }
 
 // Lead implements store.Members.
-func (s *Store) Lead(ctx context.Context) (leads bool, err error) {
+func (s *members) Lead(ctx context.Context) (leads bool, err error) {
 	var taken bool
 	err = s.read(ctx, func(ctx context.Context, c *conn) error {
 		return c.QueryRow(ctx, "select epoch = $1, epoch in (select epoch from member) from lead", s.opts.Self.Epoch).Scan(&leads, &taken)
@@ -192,7 +192,7 @@ func (s *Store) Lead(ctx context.Context) (leads bool, err error) {
 }
 
 // Leader implements store.Members.
-func (s *Store) Leader(ctx context.Context) (epoch string, err error) {
+func (s *members) Leader(ctx context.Context) (epoch string, err error) {
 	err = s.read(ctx, func(ctx context.Context, c *conn) error {
 		return c.QueryRow(ctx, "select case when epoch in (select epoch from member) then epoch else '' end from lead").Scan(&epoch)
 	})
@@ -200,7 +200,7 @@ func (s *Store) Leader(ctx context.Context) (epoch string, err error) {
 }
 
 // Yield implements store.Members.
-func (s *Store) Yield(ctx context.Context) error {
+func (s *members) Yield(ctx context.Context) error {
 	err := s.write(ctx, nil, func(ctx context.Context, t *tx) error {
 		_, err := t.exec(ctx, "update lead set epoch = '' where epoch = $1", s.opts.Self.Epoch)
 		return err

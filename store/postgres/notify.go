@@ -40,7 +40,7 @@ func (n *news) init() {
 
 // tell has the other hosts woken. It is called behind a commit, and never waits: NOTIFY is sent
 // outside of the transactions that carry data, since it takes a lock of the whole server.
-func (s *Store) tell(what string) {
+func (s *db) tell(what string) {
 	if !s.news.others.Load() {
 		return
 	}
@@ -54,7 +54,7 @@ func (s *Store) tell(what string) {
 }
 
 // wrote wakes whoever waits for documents of these kinds, here and elsewhere.
-func (s *Store) wrote(writes []store.Write) {
+func (s *db) wrote(writes []store.Write) {
 	for _, w := range writes {
 		s.kinds.Wake(map[store.RunID]bool{store.RunID(w.Kind): true})
 		s.tell(tellKind + string(w.Kind))
@@ -62,14 +62,14 @@ func (s *Store) wrote(writes []store.Write) {
 }
 
 // Changed implements store.Members.
-func (s *Store) Changed(kind store.Kind) (wake <-chan struct{}, stop func()) {
+func (s *db) Changed(kind store.Kind) (wake <-chan struct{}, stop func()) {
 	if kind == "" {
 		kind = tellMembers // is no kind: those are longer
 	}
 	return s.kinds.Watch(store.RunID(kind))
 }
 
-func (s *Store) channel() string {
+func (s *db) channel() string {
 	return fmt.Sprintf("sluice_%x", uint64(s.lock("channel", ""))) // #nosec G115 -- any number will do
 }
 
@@ -97,7 +97,7 @@ func (n *news) take(from string) (payloads []string) {
 
 // notify sends news, on a connection of its own. What is told meanwhile goes together; what
 // cannot be sent is found by whoever looks.
-func (s *Store) notify() {
+func (s *db) notify() {
 	var c *pgx.Conn
 	defer func() {
 		if c != nil {
@@ -130,7 +130,7 @@ func (s *Store) notify() {
 }
 
 // rest waits a moment behind a connection that failed.
-func (s *Store) rest() {
+func (s *db) rest() {
 	select {
 	case <-time.After(500 * time.Millisecond):
 	case <-s.ending:
@@ -140,7 +140,7 @@ func (s *Store) rest() {
 
 // listen hears what other hosts tell. Behind a connection that broke it wakes everybody, since
 // nobody knows what was missed.
-func (s *Store) listen() {
+func (s *db) listen() {
 	for {
 		select {
 		case <-s.ending:
@@ -155,7 +155,7 @@ func (s *Store) listen() {
 	}
 }
 
-func (s *Store) hear() error {
+func (s *db) hear() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() {
@@ -189,7 +189,7 @@ func (s *Store) hear() error {
 
 // heard wakes who waits for what a payload is about. Only hosts of this database can send one,
 // and no more comes of it than a look at the store.
-func (s *Store) heard(payload string) {
+func (s *db) heard(payload string) {
 	runs, kinds := map[store.RunID]bool{}, map[store.RunID]bool{}
 	for what := range strings.FieldsSeq(payload) {
 		switch what[:1] {

@@ -3,12 +3,9 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/sluicehost/sluice/store"
 )
 
 // openTime bounds opening, migrations aside.
@@ -22,12 +19,7 @@ func OpenURL(text string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store postgres: %w", err)
 	}
-	s := &Store{address: a, opts: a.opts, ending: make(chan struct{}), removed: make(chan struct{}), questions: store.NewSealer()}
-	s.finish = sync.OnceFunc(func() { close(s.ending) })
-	s.pool = newPool(a.config, a.opts.Pool)
-	s.submitted.init(s)
-	s.views.init()
-	s.contents.init()
+	s := newStore(a)
 	ctx, cancel := context.WithTimeout(context.Background(), openTime)
 	defer cancel()
 	if err := s.open(ctx); err != nil {

@@ -25,7 +25,7 @@ const (
 )
 
 // Streams implements store.Store.
-func (s *Store) Streams(ctx context.Context, connection store.ConnectionID) (all []store.StreamStats, err error) {
+func (s *records) Streams(ctx context.Context, connection store.ConnectionID) (all []store.StreamStats, err error) {
 	err = s.read(ctx, func(ctx context.Context, c *conn) error {
 		rows, err := c.Query(ctx, `select name, live, dead, last, bytes, updated from stream join heap on heap.number = heap
 			where connection = $1 and not erased and last > 0 order by name`, string(connection))
@@ -43,7 +43,7 @@ func (s *Store) Streams(ctx context.Context, connection store.ConnectionID) (all
 }
 
 // Record implements store.Store.
-func (s *Store) Record(ctx context.Context, connection store.ConnectionID, stream store.Stream, key string) (r store.Record, err error) {
+func (s *records) Record(ctx context.Context, connection store.ConnectionID, stream store.Stream, key string) (r store.Record, err error) {
 	err = s.snapshot(ctx, func(ctx context.Context, c *conn) error {
 		at, err := find(ctx, c.Conn, connection, stream)
 		if err == nil && at.last > 0 {
@@ -90,9 +90,9 @@ func scanRecord(stream store.Stream, row pgx.Row, many *int) (r store.Record, er
 }
 
 // Records implements store.Store. A page ends early when its data exceeds 8 MiB.
-func (s *Store) Records(ctx context.Context, q store.RecordQuery) (page store.RecordPage, err error) {
+func (s *records) Records(ctx context.Context, q store.RecordQuery) (page store.RecordPage, err error) {
 	err = s.snapshot(ctx, func(ctx context.Context, c *conn) error {
-		page, err = records(ctx, c.Conn, q)
+		page, err = recordPage(ctx, c.Conn, q)
 		return err
 	})
 	return page, err
@@ -102,7 +102,7 @@ func (s *Store) Records(ctx context.Context, q store.RecordQuery) (page store.Re
 var errOrder = errors.New("records have no such order")
 
 // records reads one page.
-func records(ctx context.Context, c *pgx.Conn, q store.RecordQuery) (page store.RecordPage, err error) {
+func recordPage(ctx context.Context, c *pgx.Conn, q store.RecordQuery) (page store.RecordPage, err error) {
 	if _, ok := orders[q.Order]; !ok {
 		return page, errOrder
 	}

@@ -12,12 +12,12 @@ import (
 )
 
 // Run implements store.Store.
-func (s *Store) Run(ctx context.Context, id store.RunID) (store.Run, error) {
-	return one[store.Run](ctx, s, "run", string(id), "select body from run where id = $1", string(id))
+func (s *timelines) Run(ctx context.Context, id store.RunID) (store.Run, error) {
+	return one[store.Run](ctx, s.db, "run", string(id), "select body from run where id = $1", string(id))
 }
 
 // Runs implements store.Store. A limit of 0 means 100; 1000 is the most.
-func (s *Store) Runs(ctx context.Context, connection store.ConnectionID, before store.RunID, limit int) ([]store.Run, error) {
+func (s *timelines) Runs(ctx context.Context, connection store.ConnectionID, before store.RunID, limit int) ([]store.Run, error) {
 	sql, args := "select body from run where true", []any{bounded(limit)}
 	if connection != "" {
 		args = append(args, string(connection))
@@ -28,7 +28,7 @@ func (s *Store) Runs(ctx context.Context, connection store.ConnectionID, before 
 		sql += fmt.Sprintf(" and id < $%d", len(args))
 	}
 	sql += " order by id desc limit $1"
-	return list[store.Run](ctx, s, sql, args...)
+	return list[store.Run](ctx, s.db, sql, args...)
 }
 
 // A place is where a run's timeline is.
@@ -45,7 +45,7 @@ func placeOf(ctx context.Context, c *conn, id store.RunID) (p place, err error) 
 }
 
 // RunHead implements store.Store.
-func (s *Store) RunHead(ctx context.Context, id store.RunID) (store.RunHead, error) {
+func (s *timelines) RunHead(ctx context.Context, id store.RunID) (store.RunHead, error) {
 	var p place
 	err := s.read(ctx, func(ctx context.Context, c *conn) (err error) { p, err = placeOf(ctx, c, id); return err })
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -55,12 +55,12 @@ func (s *Store) RunHead(ctx context.Context, id store.RunID) (store.RunHead, err
 }
 
 // Events implements store.Store. A limit of 0 means 100; 1000 is the most.
-func (s *Store) Events(ctx context.Context, id store.RunID, from uint64, limit int) ([]store.Event, error) {
+func (s *timelines) Events(ctx context.Context, id store.RunID, from uint64, limit int) ([]store.Event, error) {
 	return s.events(ctx, id, func(place) (uint64, int) { return from, bounded(limit) })
 }
 
 // EventsBefore implements store.Store. A limit of 0 means 100; 1000 is the most.
-func (s *Store) EventsBefore(ctx context.Context, id store.RunID, before uint64, limit int) ([]store.Event, error) {
+func (s *timelines) EventsBefore(ctx context.Context, id store.RunID, before uint64, limit int) ([]store.Event, error) {
 	return s.events(ctx, id, func(p place) (uint64, int) {
 		end := p.head.Next
 		if before != 0 {
@@ -72,7 +72,7 @@ func (s *Store) EventsBefore(ctx context.Context, id store.RunID, before uint64,
 }
 
 // events reads the events of a run that which chooses; none where its timeline was pruned.
-func (s *Store) events(ctx context.Context, id store.RunID, which func(place) (from uint64, limit int)) (all []store.Event, err error) {
+func (s *timelines) events(ctx context.Context, id store.RunID, which func(place) (from uint64, limit int)) (all []store.Event, err error) {
 	err = s.snapshot(ctx, func(ctx context.Context, c *conn) error {
 		all = nil
 		p, err := placeOf(ctx, c, id)
@@ -98,7 +98,7 @@ func (s *Store) events(ctx context.Context, id store.RunID, which func(place) (f
 }
 
 // makeTimeline makes the table for the timelines of a week.
-func (t *tx) makeTimeline(ctx context.Context, s *Store, week int64) error {
+func (t *tx) makeTimeline(ctx context.Context, s *db, week int64) error {
 	if _, ok := s.weeks.Load(week); ok {
 		return nil
 	}
@@ -124,7 +124,7 @@ func (t *tx) makeTimeline(ctx context.Context, s *Store, week int64) error {
 }
 
 // Prune implements store.Store. Where no timeline of its week is left the table goes.
-func (s *Store) Prune(ctx context.Context, id store.RunID) error {
+func (s *timelines) Prune(ctx context.Context, id store.RunID) error {
 	var p place
 	err := s.write(ctx, nil, func(ctx context.Context, t *tx) (err error) {
 		p, err = placeOf(ctx, t.conn, id)
@@ -160,7 +160,7 @@ func (s *Store) Prune(ctx context.Context, id store.RunID) error {
 const pruneAtOnce = 10_000
 
 // dropTimeline removes the events of a run that was pruned, or the table with all of its week.
-func (s *Store) dropTimeline(ctx context.Context, p place) error {
+func (s *timelines) dropTimeline(ctx context.Context, p place) error {
 	gone := false
 	err := s.write(ctx, nil, func(ctx context.Context, t *tx) error {
 		var left bool

@@ -24,7 +24,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // A staged file is one that no record holds yet: in memory while it is short, then in pieces.
 type staged struct {
-	s         *Store
+	s         *files
 	ctx       context.Context
 	hash      hash.Hash
 	buf       []byte // what is in no piece
@@ -38,7 +38,7 @@ type staged struct {
 }
 
 // StageFile implements store.Files.
-func (s *Store) StageFile(ctx context.Context, _ store.ConnectionID) (store.StagedFile, error) {
+func (s *files) StageFile(ctx context.Context, _ store.ConnectionID) (store.StagedFile, error) {
 	if err := s.usable(); err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func (f *staged) flush() error {
 }
 
 // lay writes what belongs to no commit yet; store.ErrNoSpace at once.
-func (s *Store) lay(ctx context.Context, queue func(*pgx.Batch)) error {
+func (s *files) lay(ctx context.Context, queue func(*pgx.Batch)) error {
 	var full error
 	err := s.persist(ctx, func(ctx context.Context) error {
 		err := s.told(ctx, s.once(ctx, func(b *pgx.Batch) {
@@ -136,7 +136,7 @@ func (f *staged) Discard() {
 
 // stageable marks the files of a commit as the store's. What became of them is known with the
 // commit: those of one that is refused go.
-func (s *Store) stageable(c *store.Commit, settle func(store.Ack, error)) (func(store.Ack, error), error) {
+func (s *files) stageable(c *store.Commit, settle func(store.Ack, error)) (func(store.Ack, error), error) {
 	if len(c.Files) == 0 {
 		return settle, nil
 	}

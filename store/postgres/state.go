@@ -7,17 +7,17 @@ import (
 )
 
 // States implements store.Store: by stream.
-func (s *Store) States(ctx context.Context, connection store.ConnectionID, grant store.GrantID) ([]store.State, error) {
-	return list[store.State](ctx, s, "select body from state where connection = $1 and permit = $2 order by stream", string(connection), string(grant))
+func (s *states) States(ctx context.Context, connection store.ConnectionID, grant store.GrantID) ([]store.State, error) {
+	return list[store.State](ctx, s.db, "select body from state where connection = $1 and permit = $2 order by stream", string(connection), string(grant))
 }
 
 // Staged implements store.Store: by stream.
-func (s *Store) Staged(ctx context.Context, id store.RunID) ([]store.State, error) {
-	return list[store.State](ctx, s, "select body from staged where run = $1 order by stream", string(id))
+func (s *states) Staged(ctx context.Context, id store.RunID) ([]store.State, error) {
+	return list[store.State](ctx, s.db, "select body from staged where run = $1 order by stream", string(id))
 }
 
 // ResetState implements store.Store.
-func (s *Store) ResetState(ctx context.Context, connection store.ConnectionID, grant store.GrantID, stream store.Stream) error {
+func (s *states) ResetState(ctx context.Context, connection store.ConnectionID, grant store.GrantID, stream store.Stream) error {
 	return s.write(ctx, s.owning(connection), func(ctx context.Context, t *tx) error {
 		if err := t.idle(ctx, connection); err != nil {
 			return err
@@ -28,14 +28,14 @@ func (s *Store) ResetState(ctx context.Context, connection store.ConnectionID, g
 }
 
 // Gaps implements store.Store: oldest first.
-func (s *Store) Gaps(ctx context.Context, connection store.ConnectionID, grant store.GrantID, status string) ([]store.DetailGap, error) {
-	kept, err := list[store.KeptGap](ctx, s, "select body from gap where connection = $1 and permit = $2", string(connection), string(grant))
+func (s *states) Gaps(ctx context.Context, connection store.ConnectionID, grant store.GrantID, status string) ([]store.DetailGap, error) {
+	kept, err := list[store.KeptGap](ctx, s.db, "select body from gap where connection = $1 and permit = $2", string(connection), string(grant))
 	return store.OldestGaps(kept, status), err
 }
 
 // Pending implements store.Store.
-func (s *Store) Pending(ctx context.Context, id store.RunID) ([]store.Interaction, error) {
-	all, err := list[store.SealedInteraction](ctx, s, "select body from question where ($1 = '' or run = $1) order by run, id", string(id))
+func (s *states) Pending(ctx context.Context, id store.RunID) ([]store.Interaction, error) {
+	all, err := list[store.SealedInteraction](ctx, s.db, "select body from question where ($1 = '' or run = $1) order by run, id", string(id))
 	if err != nil {
 		return nil, err
 	}

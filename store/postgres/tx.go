@@ -30,7 +30,7 @@ func (t *tx) exec(ctx context.Context, sql string, args ...any) (int64, error) {
 // server no write.
 type lock int64
 
-func (s *Store) lock(what, id string) lock {
+func (s *db) lock(what, id string) lock {
 	sum := sha256.Sum256([]byte(s.address.opts.Schema + "\x00" + what + "\x00" + id))
 	return lock(binary.BigEndian.Uint64(sum[:])) // #nosec G115 -- any number will do
 }
@@ -46,12 +46,12 @@ var ErrRemoved = errors.New("this host was not heard of for the time of its leas
 
 // write runs fn in a transaction that lead begins, again while the server is not there. It
 // returns once the transaction is durable, or is not and will not be.
-func (s *Store) write(ctx context.Context, lead func(*pgx.Batch), fn func(context.Context, *tx) error) error {
+func (s *db) write(ctx context.Context, lead func(*pgx.Batch), fn func(context.Context, *tx) error) error {
 	return s.persist(ctx, func(ctx context.Context) error { return s.once(ctx, lead, fn) })
 }
 
 // persist does something again while what keeps it from being done may be over by itself.
-func (s *Store) persist(ctx context.Context, do func(context.Context) error) error {
+func (s *db) persist(ctx context.Context, do func(context.Context) error) error {
 	var since time.Time
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		if err := s.usable(); err != nil {
@@ -79,7 +79,7 @@ func (s *Store) persist(ctx context.Context, do func(context.Context) error) err
 	}
 }
 
-func (s *Store) once(ctx context.Context, lead func(*pgx.Batch), fn func(context.Context, *tx) error) error {
+func (s *db) once(ctx context.Context, lead func(*pgx.Batch), fn func(context.Context, *tx) error) error {
 	c, err := s.pool.get(ctx)
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func (s *Store) once(ctx context.Context, lead func(*pgx.Batch), fn func(context
 
 // begin starts the transaction, unless this start of the host is no member any more: whoever
 // removes it waits for those that hold the lock here.
-func (t *tx) begin(ctx context.Context, s *Store, lead func(*pgx.Batch)) error {
+func (t *tx) begin(ctx context.Context, s *db, lead func(*pgx.Batch)) error {
 	var member bool
 	b := &pgx.Batch{}
 	b.Queue("begin")
@@ -132,7 +132,7 @@ func (t *tx) rollback() {
 const commitWait = 30 * time.Second
 
 // commit ends the transaction. Where no answer comes it asks the server what became of it.
-func (s *Store) commit(ctx context.Context, t *tx) error {
+func (s *db) commit(ctx context.Context, t *tx) error {
 	waiting, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitWait)
 	defer cancel()
 	results, err := t.PgConn().Exec(waiting, "commit").ReadAll()
@@ -152,7 +152,7 @@ var errUndone = &fault{sentence: "the connection to the database broke before a 
 
 // resolve asks what became of a transaction whose COMMIT got no answer: nil is durable,
 // errUndone not.
-func (s *Store) resolve(ctx context.Context, id string) error {
+func (s *db) resolve(ctx context.Context, id string) error {
 	s.opts.Logger.Warn("commit_unanswered", "transaction", id)
 	pending := &fault{sentence: "a commit whose answer was lost is not decided yet", passing: true}
 	var status *string
@@ -185,10 +185,10 @@ func (s *Store) resolve(ctx context.Context, id string) error {
 const readWait = 5 * time.Second
 
 // read runs fn with a connection, again where that breaks.
-func (s *Store) read(ctx context.Context, fn func(context.Context, *conn) error) error {
+func (s *db) read(ctx context.Context, fn func(context.Context, *conn) error) error {
 	began := time.Now()
 	for wait := 10 * time.Millisecond; ; wait *= 2 {
-		if s.isClosed() {
+		if s.closed.Load() {
 			return store.ErrClosed
 		}
 		c, err := s.pool.get(ctx)
@@ -212,7 +212,7 @@ func (s *Store) read(ctx context.Context, fn func(context.Context, *conn) error)
 }
 
 // snapshot runs fn where all that it reads is as of one commit.
-func (s *Store) snapshot(ctx context.Context, fn func(context.Context, *conn) error) error {
+func (s *db) snapshot(ctx context.Context, fn func(context.Context, *conn) error) error {
 	return s.read(ctx, func(ctx context.Context, c *conn) error {
 		if _, err := c.Exec(ctx, "begin isolation level repeatable read read only"); err != nil {
 			return err

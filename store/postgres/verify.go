@@ -11,7 +11,7 @@ import (
 )
 
 // recount compares everything with the counters. It takes as long as it takes.
-func (s *Store) recount(ctx context.Context, c *conn) error {
+func recount(ctx context.Context, c *conn) error {
 	if _, err := c.Exec(ctx, "set local statement_timeout = 0"); err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ func (s *Store) View(ctx context.Context) (store.View, error) {
 	s.views.mu.Lock()
 	s.views.open[v] = true // before its snapshot is taken: nothing it sees is dropped
 	s.views.mu.Unlock()
-	if s.isClosed() {
+	if s.closed.Load() {
 		v.Close()
 		return nil, store.ErrClosed
 	}
@@ -93,7 +93,7 @@ func (v *view) Records(ctx context.Context, q store.RecordQuery) (store.RecordPa
 	if v.conn == nil {
 		return store.RecordPage{}, store.ErrClosed
 	}
-	page, err := records(ctx, v.conn, q)
+	page, err := recordPage(ctx, v.conn, q)
 	return page, v.s.told(ctx, err)
 }
 
