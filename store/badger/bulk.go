@@ -126,7 +126,7 @@ func (c *committer) recycle(g *group) {
 // loadBulk reads how the bulk files stand and compares that with the directory.
 // A file that is missing or too short is damage; one that nothing refers to was
 // made by a commit that never was, and goes.
-func (s *Store) loadBulk(r reader) (bulk.Tail, error) {
+func (s *disk) loadBulk(r reader) (bulk.Tail, error) {
 	t := bulk.Tail{File: 1, Files: make(map[uint32]bulk.File)}
 	if s.dir == "" {
 		return t, nil
@@ -157,7 +157,7 @@ func (s *Store) loadBulk(r reader) (bulk.Tail, error) {
 }
 
 // dropOrphans removes bulk files that no transaction knows.
-func (s *Store) dropOrphans(t bulk.Tail) error {
+func (s *disk) dropOrphans(t bulk.Tail) error {
 	if s.dir == "" {
 		return nil
 	}

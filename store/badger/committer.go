@@ -23,7 +23,7 @@ const (
 //
 // Its fields are touched by its goroutine only.
 type committer struct {
-	s         *Store
+	s         *disk
 	base      reader   // what the engine holds, as of the newest published group
 	cur       *group   // being prepared
 	inflight  []*group // handed to the writer, oldest first
@@ -47,7 +47,7 @@ type committer struct {
 	broken    error // set when a step failed whose outcome is unknown; nothing is written afterwards
 }
 
-func newCommitter(s *Store, seq uint64, t bulk.Tail) *committer {
+func newCommitter(s *disk, seq uint64, t bulk.Tail) *committer {
 	return &committer{
 		s: s, base: s.reader(seq), next: seq + 1, maxBytes: s.db.MaxBatchSize() / 2,
 		grants:  make(map[store.ConnectionID]*store.Grant),

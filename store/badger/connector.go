@@ -11,22 +11,22 @@ import (
 )
 
 // PutConnector implements store.Store.
-func (s *Store) PutConnector(ctx context.Context, c store.Connector) error {
+func (s *connectors) PutConnector(ctx context.Context, c store.Connector) error {
 	return s.queue.do(ctx, false, func(g *group) error {
 		return g.putJSON(connectorKey(c.ID, c.Bundled), c)
 	})
 }
 
 // Connectors implements store.Store.
-func (s *Store) Connectors(ctx context.Context) ([]store.Connector, error) {
-	all, err := listJSON[store.Connector](ctx, s, []byte{kindConnector})
+func (s *connectors) Connectors(ctx context.Context) ([]store.Connector, error) {
+	all, err := listJSON[store.Connector](ctx, s.disk, []byte{kindConnector})
 	// By key all installed ones come first, and so precede their bundled twins.
 	slices.SortStableFunc(all, func(a, b store.Connector) int { return cmp.Compare(a.ID, b.ID) })
 	return all, err
 }
 
 // DeleteConnector implements store.Store.
-func (s *Store) DeleteConnector(ctx context.Context, id store.ConnectorID, bundled bool) error {
+func (s *connectors) DeleteConnector(ctx context.Context, id store.ConnectorID, bundled bool) error {
 	return s.queue.do(ctx, false, func(g *group) error {
 		k := connectorKey(id, bundled)
 		if _, ok, err := g.get(k); err != nil || !ok {
@@ -37,20 +37,20 @@ func (s *Store) DeleteConnector(ctx context.Context, id store.ConnectorID, bundl
 }
 
 // PutPin implements store.Store.
-func (s *Store) PutPin(ctx context.Context, p store.Pin) error {
+func (s *connectors) PutPin(ctx context.Context, p store.Pin) error {
 	return s.queue.do(ctx, false, func(g *group) error {
 		return g.putJSON(key(kindPin, string(p.ConnectorID)), p)
 	})
 }
 
 // Pins implements store.Store.
-func (s *Store) Pins(ctx context.Context) ([]store.Pin, error) {
-	return listJSON[store.Pin](ctx, s, []byte{kindPin})
+func (s *connectors) Pins(ctx context.Context) ([]store.Pin, error) {
+	return listJSON[store.Pin](ctx, s.disk, []byte{kindPin})
 }
 
 // PutConnection implements store.Store. One of the same name that is being
 // erased is erased to the end first.
-func (s *Store) PutConnection(ctx context.Context, c store.Connection) error {
+func (s *connections) PutConnection(ctx context.Context, c store.Connection) error {
 	for {
 		erased := false
 		err := s.queue.do(ctx, false, func(g *group) (err error) {
@@ -73,7 +73,7 @@ func (s *Store) PutConnection(ctx context.Context, c store.Connection) error {
 }
 
 // ChangeConnection implements store.Store.
-func (s *Store) ChangeConnection(ctx context.Context, id store.ConnectionID, change func(*store.Connection) error) (store.Connection, error) {
+func (s *connections) ChangeConnection(ctx context.Context, id store.ConnectionID, change func(*store.Connection) error) (store.Connection, error) {
 	var out store.Connection
 	err := s.queue.do(ctx, false, func(g *group) error {
 		k := key(kindConnection, string(id))
@@ -95,13 +95,13 @@ func (s *Store) ChangeConnection(ctx context.Context, id store.ConnectionID, cha
 }
 
 // Connection implements store.Store.
-func (s *Store) Connection(ctx context.Context, id store.ConnectionID) (store.Connection, error) {
-	return oneJSON[store.Connection](ctx, s, key(kindConnection, string(id)), "connection %s", id)
+func (s *connections) Connection(ctx context.Context, id store.ConnectionID) (store.Connection, error) {
+	return oneJSON[store.Connection](ctx, s.disk, key(kindConnection, string(id)), "connection %s", id)
 }
 
 // Connections implements store.Store.
-func (s *Store) Connections(ctx context.Context) ([]store.Connection, error) {
-	return listJSON[store.Connection](ctx, s, key(kindConnection, ""))
+func (s *connections) Connections(ctx context.Context) ([]store.Connection, error) {
+	return listJSON[store.Connection](ctx, s.disk, key(kindConnection, ""))
 }
 
 // missing is err, or ErrNotFound about the thing named.
@@ -113,7 +113,7 @@ func missing(err error, format string, args ...any) error {
 }
 
 // oneJSON reads one value; ErrNotFound about the thing named.
-func oneJSON[T any](ctx context.Context, s *Store, k []byte, format string, args ...any) (T, error) {
+func oneJSON[T any](ctx context.Context, s *disk, k []byte, format string, args ...any) (T, error) {
 	var v T
 	r, err := s.snapshot(ctx, nil)
 	if err != nil {
@@ -132,7 +132,7 @@ func oneJSON[T any](ctx context.Context, s *Store, k []byte, format string, args
 
 // listJSON reads all values whose keys have prefix, in the order of the keys;
 // none when one of the notes is there, which say that they are being erased.
-func listJSON[T any](ctx context.Context, s *Store, prefix []byte, notes ...[]byte) ([]T, error) {
+func listJSON[T any](ctx context.Context, s *disk, prefix []byte, notes ...[]byte) ([]T, error) {
 	r, err := s.snapshot(ctx, nil)
 	if err != nil {
 		return nil, err

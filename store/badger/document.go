@@ -38,7 +38,7 @@ func documentKey(kind store.Kind, id string) []byte { return key(kindDocument, s
 var errDocumentID = errors.New("a document wants a kind, and an id of 1 to 512 bytes")
 
 // Write implements store.Store.
-func (s *Store) Write(ctx context.Context, writes ...store.Write) error {
+func (s *documents) Write(ctx context.Context, writes ...store.Write) error {
 	return s.queue.do(ctx, false, func(g *group) error { return writeDocuments(g, s.opts.Now().UTC(), writes) })
 }
 
@@ -88,8 +88,8 @@ func writeDocuments(g *group, now time.Time, writes []store.Write) error {
 }
 
 // Document implements store.Store.
-func (s *Store) Document(ctx context.Context, kind store.Kind, id string) (store.Document, error) {
-	d, err := oneJSON[storedDocument](ctx, s, documentKey(kind, id), "%s", kind)
+func (s *documents) Document(ctx context.Context, kind store.Kind, id string) (store.Document, error) {
+	d, err := oneJSON[storedDocument](ctx, s.disk, documentKey(kind, id), "%s", kind)
 	if err != nil {
 		return store.Document{}, err
 	}
@@ -100,7 +100,7 @@ func (s *Store) Document(ctx context.Context, kind store.Kind, id string) (store
 }
 
 // Documents implements store.Store.
-func (s *Store) Documents(ctx context.Context, q store.DocumentQuery) ([]store.Document, error) {
+func (s *documents) Documents(ctx context.Context, q store.DocumentQuery) ([]store.Document, error) {
 	r, err := s.snapshot(ctx, nil)
 	if err != nil {
 		return nil, err
@@ -155,7 +155,7 @@ func dueOf(k []byte) (kind store.Kind, id string, ok bool) {
 }
 
 // Sweep implements store.Store.
-func (s *Store) Sweep(ctx context.Context) error {
+func (s *documents) Sweep(ctx context.Context) error {
 	now := s.opts.Now()
 	end := append(key(kindDue, string(dueTime(now)), ""), 0xFF) // behind all of this microsecond
 	return s.eraser.inSteps(ctx, func(r reader, after []byte, most int) [][]byte {

@@ -48,7 +48,7 @@ func engineOptions(dir string, opts Options) engine.Options {
 // MemoryLimit is how much memory the Go runtime of a process with this store
 // should use before it collects harder: the engine fills and drops large
 // buffers, and a collector that waits for the heap to double keeps twice of each.
-func (s *Store) MemoryLimit() int64 { return s.opts.profile().process }
+func (s *disk) MemoryLimit() int64 { return s.opts.profile().process }
 
 // engineDir is "" in memory.
 func engineDir(dir string) string {
@@ -130,7 +130,7 @@ type reader struct {
 	ts   uint64
 }
 
-func (s *Store) reader(ts uint64) reader {
+func (s *disk) reader(ts uint64) reader {
 	return reader{txn: s.db.NewTransactionAt(ts, false), bulk: s.bulk, ts: ts}
 }
 

@@ -26,7 +26,7 @@ const (
 
 // An eraser does what the notes say.
 type eraser struct {
-	s              *Store
+	s              *disk
 	connectionLock chan struct{} // capacity 1: held while a connection is erased
 	partial        sync.RWMutex  // held for reading while something is half erased; an image is opened when nothing is
 }
@@ -42,7 +42,7 @@ func streamNote(number uint64) []byte {
 const eraseAtOnce = 200
 
 // DeleteConnection implements store.Store.
-func (s *Store) DeleteConnection(ctx context.Context, id store.ConnectionID, erase bool) error {
+func (s *connections) DeleteConnection(ctx context.Context, id store.ConnectionID, erase bool) error {
 	s.eraser.partial.RLock()
 	defer s.eraser.partial.RUnlock()
 	var left bool
@@ -198,7 +198,7 @@ func (g *group) freeBulk() {
 }
 
 // Prune implements store.Store.
-func (s *Store) Prune(ctx context.Context, id store.RunID) error {
+func (s *timelines) Prune(ctx context.Context, id store.RunID) error {
 	s.eraser.partial.RLock()
 	defer s.eraser.partial.RUnlock()
 	err := s.queue.do(ctx, false, func(g *group) error {
@@ -287,7 +287,7 @@ func (e *eraser) tidy() {
 		err = e.s.sweepPlaces(ctx)
 	}
 	if err == nil {
-		err = e.s.Sweep(ctx)
+		err = (&documents{e.s}).Sweep(ctx)
 	}
 	if err != nil && !errors.Is(err, store.ErrClosed) && e.s.stopped() == nil {
 		e.s.opts.Logger.Warn("tidy up", "err", err)

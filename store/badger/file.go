@@ -76,7 +76,7 @@ func (r reader) fileOf(c store.ConnectionID, d store.Digest) (fileOf, error) {
 }
 
 // HasFile implements store.Files.
-func (s *Store) HasFile(ctx context.Context, c store.ConnectionID, d store.Digest) (store.File, error) {
+func (s *files) HasFile(ctx context.Context, c store.ConnectionID, d store.Digest) (store.File, error) {
 	r, err := s.snapshot(ctx, nil)
 	if err != nil {
 		return store.File{}, err
@@ -87,7 +87,7 @@ func (s *Store) HasFile(ctx context.Context, c store.ConnectionID, d store.Diges
 }
 
 // FileUsage implements store.Files.
-func (s *Store) FileUsage(ctx context.Context, c store.ConnectionID) (store.FileUsage, error) {
+func (s *files) FileUsage(ctx context.Context, c store.ConnectionID) (store.FileUsage, error) {
 	r, err := s.snapshot(ctx, nil)
 	if err != nil {
 		return store.FileUsage{}, err
@@ -104,7 +104,7 @@ func (s *Store) FileUsage(ctx context.Context, c store.ConnectionID) (store.File
 }
 
 // HeldFiles implements store.Files.
-func (s *Store) HeldFiles(ctx context.Context, q store.FileQuery) (store.FilePage, error) {
+func (s *files) HeldFiles(ctx context.Context, q store.FileQuery) (store.FilePage, error) {
 	var p store.FilePage
 	limit := q.Limit
 	if limit <= 0 || limit > 1000 {
@@ -187,7 +187,7 @@ func decodeHeld(k, payload []byte) (held []store.Held, err error) {
 }
 
 // OpenFile implements store.Files.
-func (s *Store) OpenFile(ctx context.Context, c store.ConnectionID, d store.Digest) (store.FileContent, error) {
+func (s *files) OpenFile(ctx context.Context, c store.ConnectionID, d store.Digest) (store.FileContent, error) {
 	r, err := s.snapshot(ctx, nil)
 	if err != nil {
 		return nil, err
@@ -201,7 +201,7 @@ func (s *Store) OpenFile(ctx context.Context, c store.ConnectionID, d store.Dige
 }
 
 // content opens what is kept of a content that r has.
-func (s *Store) content(r reader, c store.ConnectionID, f fileOf) (store.FileContent, error) {
+func (s *disk) content(r reader, c store.ConnectionID, f fileOf) (store.FileContent, error) {
 	if b, ok, err := r.get(fileKey(kindContent, c, f.Digest)); err != nil || ok {
 		if err == nil && (int64(len(b)) != f.Size || sumOf(b) != f.Digest) {
 			err = store.Corrupt("file %s has another content", f.Digest)

@@ -49,7 +49,7 @@ var (
 
 // An image pins one commit, as a view does, and holds no snapshot between two calls.
 type image struct {
-	s    *Store
+	s    *disk
 	ts   uint64
 	once sync.Once
 }
@@ -60,7 +60,7 @@ type image struct {
 //
 // What is being erased goes first, also what an eraser left that gave up: a store
 // that is loaded with the note would erase it when it is opened, and be another one.
-func (s *Store) Image(ctx context.Context) (store.Image, error) {
+func (s *disk) Image(ctx context.Context) (store.Image, error) {
 	if s.damage != nil {
 		return nil, s.damage
 	}
@@ -181,7 +181,7 @@ const (
 )
 
 // Load implements store.Loader.
-func (s *Store) Load(ctx context.Context, r io.Reader) error {
+func (s *disk) Load(ctx context.Context, r io.Reader) error {
 	if s.visible.newest() != 0 {
 		return store.ErrNotEmpty
 	}
@@ -195,7 +195,7 @@ func (s *Store) Load(ctx context.Context, r io.Reader) error {
 }
 
 type loader struct {
-	s        *Store
+	s        *disk
 	ctx      context.Context
 	in       *frameReader
 	writes   []write // values made with newValue

@@ -11,7 +11,7 @@ import (
 )
 
 // Acquire implements store.Store.
-func (s *Store) Acquire(ctx context.Context, r store.Run, hostID, bootEpoch string, ttl time.Duration, with ...store.Write) (store.Lease, error) {
+func (s *leases) Acquire(ctx context.Context, r store.Run, hostID, bootEpoch string, ttl time.Duration, with ...store.Write) (store.Lease, error) {
 	if l := s.space.measure(); l >= noStart {
 		return store.Lease{}, fmt.Errorf("start run: %w", store.ErrNoSpace)
 	}
@@ -103,7 +103,7 @@ func currentLease(g *group, l store.Lease) (store.Lease, error) {
 }
 
 // Renew implements store.Store.
-func (s *Store) Renew(ctx context.Context, l store.Lease, ttl time.Duration) (store.Lease, error) {
+func (s *leases) Renew(ctx context.Context, l store.Lease, ttl time.Duration) (store.Lease, error) {
 	var renewed store.Lease
 	err := s.queue.do(ctx, false, func(g *group) error {
 		held, err := currentLease(g, l)
@@ -121,7 +121,7 @@ func (s *Store) Renew(ctx context.Context, l store.Lease, ttl time.Duration) (st
 }
 
 // TakeOver implements store.Store.
-func (s *Store) TakeOver(ctx context.Context, l store.Lease, hostID, bootEpoch string, ttl time.Duration) (store.Lease, error) {
+func (s *leases) TakeOver(ctx context.Context, l store.Lease, hostID, bootEpoch string, ttl time.Duration) (store.Lease, error) {
 	var taken store.Lease
 	err := s.queue.do(ctx, false, func(g *group) error {
 		held, err := currentLease(g, l)
@@ -143,7 +143,7 @@ func (s *Store) TakeOver(ctx context.Context, l store.Lease, hostID, bootEpoch s
 }
 
 // Journal implements store.Store.
-func (s *Store) Journal(ctx context.Context, id store.RunID, n uint64) ([]byte, error) {
+func (s *leases) Journal(ctx context.Context, id store.RunID, n uint64) ([]byte, error) {
 	r, err := s.snapshot(ctx, nil)
 	if err != nil {
 		return nil, err
@@ -157,6 +157,6 @@ func (s *Store) Journal(ctx context.Context, id store.RunID, n uint64) ([]byte, 
 }
 
 // Leases implements store.Store.
-func (s *Store) Leases(ctx context.Context) ([]store.Lease, error) {
-	return listJSON[store.Lease](ctx, s, key(kindLease, ""))
+func (s *leases) Leases(ctx context.Context) ([]store.Lease, error) {
+	return listJSON[store.Lease](ctx, s.disk, key(kindLease, ""))
 }

@@ -91,7 +91,7 @@ func openLocked(dir string, opts Options) (*Store, error) {
 func bulkPath(dir string) string { return filepath.Join(dir, "db", "bulk") }
 
 // examine proves that the store is complete, or makes it read-only.
-func (s *Store) examine() (bulk.Tail, error) {
+func (s *disk) examine() (bulk.Tail, error) {
 	if s.dir != "" {
 		s.damage = verifyTables(s.db)
 	}
@@ -129,7 +129,7 @@ func markUnclean(dir string) (unclean bool, err error) {
 }
 
 // prove compares the engine with the witness.
-func (s *Store) prove() error {
+func (s *disk) prove() error {
 	r := s.reader(s.db.MaxVersion())
 	d, err := r.chain()
 	r.txn.Discard()

@@ -18,7 +18,7 @@ func fileNamed(k []byte) (c store.ConnectionID, d store.Digest, ok bool) {
 }
 
 // copyPieces writes a long content as frames, and proves that it is what it was.
-func (s *Store) copyPieces(ctx context.Context, k, payload []byte, frame func(k, v []byte) error) error {
+func (s *disk) copyPieces(ctx context.Context, k, payload []byte, frame func(k, v []byte) error) error {
 	p, err := decodePlace(payload)
 	if err != nil {
 		return err
@@ -117,7 +117,7 @@ func wholeContent(k, v []byte) error {
 
 // verifyFiles reads every content, and counts who holds it: the sum over all holders of a
 // number for each file is that over all files of their counts.
-func (s *Store) verifyFiles(ctx context.Context, r reader) error {
+func (s *disk) verifyFiles(ctx context.Context, r reader) error {
 	var sum uint64
 	usage := map[store.ConnectionID]store.FileUsage{}
 	err := r.scan([]byte{kindFileOf}, nil, false, func(k, payload []byte) (bool, error) {

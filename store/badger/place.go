@@ -192,7 +192,7 @@ func (p *places) doom(seq uint64, names ...string) {
 
 // reap removes what nobody can look at any more. What cannot be removed goes when the
 // store is opened again.
-func (s *Store) reapPlaces() {
+func (s *disk) reapPlaces() {
 	p := s.places
 	if !p.some.Load() {
 		return
@@ -218,7 +218,7 @@ func (s *Store) reapPlaces() {
 }
 
 // sweepPlaces removes files that no commit took before an earlier process ended.
-func (s *Store) sweepPlaces(ctx context.Context) error {
+func (s *disk) sweepPlaces(ctx context.Context) error {
 	if s.places.dir == "" {
 		return nil
 	}

@@ -219,7 +219,7 @@ func (q *queue) drained() bool {
 }
 
 // Submit implements store.Store. A commit is one transaction.
-func (s *Store) Submit(ctx context.Context, c *store.Commit) (*store.Receipt, error) {
+func (s *disk) Submit(ctx context.Context, c *store.Commit) (*store.Receipt, error) {
 	if err := s.writable(); err != nil {
 		return nil, err
 	}

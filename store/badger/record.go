@@ -12,7 +12,7 @@ import (
 )
 
 // Record implements store.Store.
-func (s *Store) Record(ctx context.Context, connection store.ConnectionID, stream store.Stream, k string) (store.Record, error) {
+func (s *records) Record(ctx context.Context, connection store.ConnectionID, stream store.Stream, k string) (store.Record, error) {
 	h1, h2 := bulk.HashKey([]byte(k))
 	var seen memoryView
 	r, err := s.snapshot(ctx, func() { seen.take(s.visible.streams[streamKey{connection, stream}]) })
@@ -152,7 +152,7 @@ func (r reader) search(n counters, h1, h2 uint64) (bulk.Row, bool, error) {
 }
 
 // Memory says what the indexes of the streams in use take, in bytes.
-func (s *Store) Memory() int64 {
+func (s *disk) Memory() int64 {
 	s.visible.RLock()
 	defer s.visible.RUnlock()
 	n := int64(0)

@@ -16,7 +16,7 @@ import (
 const pageBytes = 8 << 20
 
 // Streams implements store.Store.
-func (s *Store) Streams(ctx context.Context, connection store.ConnectionID) ([]store.StreamStats, error) {
+func (s *records) Streams(ctx context.Context, connection store.ConnectionID) ([]store.StreamStats, error) {
 	r, err := s.snapshot(ctx, nil)
 	if err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ const (
 )
 
 // Records implements store.Store. A page ends early when its data exceeds 8 MiB.
-func (s *Store) Records(ctx context.Context, q store.RecordQuery) (store.RecordPage, error) {
+func (s *records) Records(ctx context.Context, q store.RecordQuery) (store.RecordPage, error) {
 	return s.windows.records(ctx, q, func(ctx context.Context) (*snapshot, error) { return s.snapshot(ctx, nil) })
 }
 

@@ -22,12 +22,12 @@ func bounded(limit int) int {
 }
 
 // Run implements store.Store.
-func (s *Store) Run(ctx context.Context, id store.RunID) (store.Run, error) {
-	return oneJSON[store.Run](ctx, s, key(kindRun, string(id)), "run %s", id)
+func (s *timelines) Run(ctx context.Context, id store.RunID) (store.Run, error) {
+	return oneJSON[store.Run](ctx, s.disk, key(kindRun, string(id)), "run %s", id)
 }
 
 // Runs implements store.Store. A limit of 0 means 100; 1000 is the most.
-func (s *Store) Runs(ctx context.Context, connection store.ConnectionID, before store.RunID, limit int) ([]store.Run, error) {
+func (s *timelines) Runs(ctx context.Context, connection store.ConnectionID, before store.RunID, limit int) ([]store.Run, error) {
 	r, err := s.snapshot(ctx, nil)
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func (s *Store) Runs(ctx context.Context, connection store.ConnectionID, before 
 }
 
 // Events implements store.Store. A limit of 0 means 100; 1000 is the most.
-func (s *Store) Events(ctx context.Context, id store.RunID, from uint64, limit int) ([]store.Event, error) {
+func (s *timelines) Events(ctx context.Context, id store.RunID, from uint64, limit int) ([]store.Event, error) {
 	r, err := s.snapshot(ctx, nil)
 	if err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func (s *Store) Events(ctx context.Context, id store.RunID, from uint64, limit i
 }
 
 // EventsBefore implements store.Store. A limit of 0 means 100; 1000 is the most.
-func (s *Store) EventsBefore(ctx context.Context, id store.RunID, before uint64, limit int) ([]store.Event, error) {
+func (s *timelines) EventsBefore(ctx context.Context, id store.RunID, before uint64, limit int) ([]store.Event, error) {
 	r, err := s.snapshot(ctx, nil)
 	if err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func (s *Store) EventsBefore(ctx context.Context, id store.RunID, before uint64,
 }
 
 // RunHead implements store.Store.
-func (s *Store) RunHead(ctx context.Context, id store.RunID) (store.RunHead, error) {
+func (s *timelines) RunHead(ctx context.Context, id store.RunID) (store.RunHead, error) {
 	r, err := s.snapshot(ctx, nil)
 	if err != nil {
 		return store.RunHead{}, err
@@ -132,4 +132,4 @@ func (r reader) events(ctx context.Context, id store.RunID, from uint64, limit i
 }
 
 // Watch implements store.Store.
-func (s *Store) Watch(id store.RunID) (<-chan struct{}, func()) { return s.watchers.Watch(id) }
+func (s *disk) Watch(id store.RunID) (<-chan struct{}, func()) { return s.watchers.Watch(id) }

@@ -69,7 +69,7 @@ func (v *visible) change(fn func()) {
 }
 
 // show makes a durable group visible and wakes those who wait for it.
-func (s *Store) show(g *group) {
+func (s *disk) show(g *group) {
 	s.visible.change(func() {
 		for _, publish := range g.publish {
 			publish()
@@ -81,22 +81,22 @@ func (s *Store) show(g *group) {
 }
 
 // discardBefore lets the engine drop what no open snapshot can see.
-func (s *Store) discardBefore(commit uint64) { s.db.SetDiscardTs(min(commit, s.visible.oldest())) }
+func (s *disk) discardBefore(commit uint64) { s.db.SetDiscardTs(min(commit, s.visible.oldest())) }
 
 // A snapshot is a reader that outlives no Close and no suspension.
 type snapshot struct {
 	reader
-	s *Store
+	s *disk
 }
 
 // snapshot opens a view of the newest commit that readers see; also, when it is
 // given, runs with that commit pinned and nothing newer shown yet.
-func (s *Store) snapshot(ctx context.Context, also func()) (*snapshot, error) {
+func (s *disk) snapshot(ctx context.Context, also func()) (*snapshot, error) {
 	return s.snapshotOf(ctx, func() uint64 { return s.visible.pin(also) })
 }
 
 // snapshotOf opens a view of the commit that pin pins.
-func (s *Store) snapshotOf(ctx context.Context, pin func() uint64) (*snapshot, error) {
+func (s *disk) snapshotOf(ctx context.Context, pin func() uint64) (*snapshot, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -123,14 +123,14 @@ func (r *snapshot) close() {
 // A view pins one commit. It holds no snapshot between two pages, so a slow reader
 // delays neither Close nor a store that runs out of space.
 type view struct {
-	s       *Store
+	s       *disk
 	ts      uint64
 	windows windows // those of the store may be newer
 	once    sync.Once
 }
 
 // View implements store.Store.
-func (s *Store) View(ctx context.Context) (store.View, error) {
+func (s *disk) View(ctx context.Context) (store.View, error) {
 	r, err := s.snapshot(ctx, nil)
 	if err != nil {
 		return nil, err

@@ -28,7 +28,7 @@ const (
 // A space watches the free bytes of the data directory: a full disk
 // ends the process through a mapped file, so it must never come to that.
 type space struct {
-	s *Store
+	s *disk
 
 	mu      sync.Mutex // guards level and changed
 	level   spaceLevel
@@ -36,7 +36,7 @@ type space struct {
 	changed chan struct{} // closed and replaced with every change of level
 }
 
-func (sp *space) init(s *Store) { sp.s, sp.changed = s, make(chan struct{}) }
+func (sp *space) init(s *disk) { sp.s, sp.changed = s, make(chan struct{}) }
 
 // measure updates the level. A failed measurement changes nothing.
 func (sp *space) measure() spaceLevel {
@@ -92,7 +92,7 @@ func (sp *space) state() (spaceLevel, <-chan struct{}) {
 
 // Stalled says why commits with records wait, as store.ErrNoSpace: there is too
 // little free space. Below store.free_stop all commits do.
-func (s *Store) Stalled() error {
+func (s *disk) Stalled() error {
 	s.space.mu.Lock()
 	defer s.space.mu.Unlock()
 	if s.space.level < noIngest {

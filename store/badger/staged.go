@@ -12,7 +12,7 @@ import (
 
 // A staged file is one that no record holds yet: in memory while it is short, then a file.
 type staged struct {
-	s         *Store
+	s         *disk
 	hash      hash.Hash
 	short     []byte
 	long      *placing
@@ -29,14 +29,14 @@ type staged struct {
 const spaceLooks = 8 << 20
 
 // StageFile implements store.Files.
-func (s *Store) StageFile(_ context.Context, _ store.ConnectionID) (store.StagedFile, error) {
+func (s *files) StageFile(_ context.Context, _ store.ConnectionID) (store.StagedFile, error) {
 	if err := s.writable(); err != nil {
 		return nil, err
 	}
 	if err := s.Stalled(); err != nil {
 		return nil, err
 	}
-	return &staged{s: s, hash: sha256.New()}, nil
+	return &staged{s: s.disk, hash: sha256.New()}, nil
 }
 
 // Write implements store.StagedFile.
@@ -110,7 +110,7 @@ func (f *staged) Discard() {
 
 // submit marks the files of a commit as the store's. What became of them is known with the
 // commit: those of one that is refused go.
-func (s *Store) submit(c *store.Commit, settle func(store.Ack, error)) (func(store.Ack, error), error) {
+func (s *disk) submit(c *store.Commit, settle func(store.Ack, error)) (func(store.Ack, error), error) {
 	if len(c.Files) == 0 {
 		return settle, nil
 	}

@@ -8,17 +8,17 @@ import (
 )
 
 // States implements store.Store: by stream.
-func (s *Store) States(ctx context.Context, connection store.ConnectionID, grant store.GrantID) ([]store.State, error) {
-	return listJSON[store.State](ctx, s, stateKey(connection, grant, ""), eraseNote(erasedConnection, string(connection)))
+func (s *states) States(ctx context.Context, connection store.ConnectionID, grant store.GrantID) ([]store.State, error) {
+	return listJSON[store.State](ctx, s.disk, stateKey(connection, grant, ""), eraseNote(erasedConnection, string(connection)))
 }
 
 // Staged implements store.Store: by stream.
-func (s *Store) Staged(ctx context.Context, id store.RunID) ([]store.State, error) {
-	return listJSON[store.State](ctx, s, key(kindStaged, string(id), ""))
+func (s *states) Staged(ctx context.Context, id store.RunID) ([]store.State, error) {
+	return listJSON[store.State](ctx, s.disk, key(kindStaged, string(id), ""))
 }
 
 // ResetState implements store.Store.
-func (s *Store) ResetState(ctx context.Context, connection store.ConnectionID, grant store.GrantID, stream store.Stream) error {
+func (s *states) ResetState(ctx context.Context, connection store.ConnectionID, grant store.GrantID, stream store.Stream) error {
 	return s.queue.do(ctx, true, func(g *group) error {
 		if err := idle(g, connection); err != nil {
 			return err
@@ -40,18 +40,18 @@ func gapKey(c store.ConnectionID, g store.GrantID, gap store.DetailGap) []byte {
 }
 
 // Gaps implements store.Store: oldest first.
-func (s *Store) Gaps(ctx context.Context, connection store.ConnectionID, grant store.GrantID, status string) ([]store.DetailGap, error) {
-	kept, err := listJSON[store.KeptGap](ctx, s, key(kindGap, string(connection), string(grant), ""), eraseNote(erasedConnection, string(connection)))
+func (s *states) Gaps(ctx context.Context, connection store.ConnectionID, grant store.GrantID, status string) ([]store.DetailGap, error) {
+	kept, err := listJSON[store.KeptGap](ctx, s.disk, key(kindGap, string(connection), string(grant), ""), eraseNote(erasedConnection, string(connection)))
 	return store.OldestGaps(kept, status), err
 }
 
 // Pending implements store.Store.
-func (s *Store) Pending(ctx context.Context, id store.RunID) ([]store.Interaction, error) {
+func (s *states) Pending(ctx context.Context, id store.RunID) ([]store.Interaction, error) {
 	prefix := []byte{kindPending}
 	if id != "" {
 		prefix = key(kindPending, string(id), "")
 	}
-	all, err := listJSON[store.SealedInteraction](ctx, s, prefix)
+	all, err := listJSON[store.SealedInteraction](ctx, s.disk, prefix)
 	if err != nil {
 		return nil, err
 	}

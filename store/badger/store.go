@@ -16,8 +16,34 @@ import (
 
 var _ store.Store = (*Store)(nil)
 
-// A Store is the embedded store. Make one with Open, OpenMemory or OpenURL.
+// A Store is the embedded store. Make one with Open, OpenMemory or OpenURL. Each view of
+// store.Store is served by one of the types it is made of.
 type Store struct {
+	*disk
+	connectors
+	connections
+	documents
+	leases
+	timelines
+	states
+	records
+	files
+}
+
+type (
+	connectors  struct{ *disk }
+	connections struct{ *disk }
+	documents   struct{ *disk }
+	leases      struct{ *disk }
+	timelines   struct{ *disk }
+	states      struct{ *disk }
+	records     struct{ *disk }
+	files       struct{ *disk }
+)
+
+// A disk is the directory with all that is open of it: the engine, the bulk files, and who writes
+// to them. What is in memory only has none of the directory.
+type disk struct {
 	dir  string // "" in memory
 	opts Options
 
@@ -51,7 +77,15 @@ type Store struct {
 }
 
 func newStore(dir string, opts Options) *Store {
-	s := &Store{
+	d := newDisk(dir, opts)
+	return &Store{
+		disk: d, connectors: connectors{d}, connections: connections{d}, documents: documents{d}, leases: leases{d},
+		timelines: timelines{d}, states: states{d}, records: records{d}, files: files{d},
+	}
+}
+
+func newDisk(dir string, opts Options) *disk {
+	s := &disk{
 		dir: dir, opts: opts,
 		done:    make(chan struct{}),
 		closing: make(chan struct{}),
@@ -69,7 +103,7 @@ func newStore(dir string, opts Options) *Store {
 	return s
 }
 
-func (s *Store) start(t bulk.Tail) {
+func (s *disk) start(t bulk.Tail) {
 	s.discardBefore(s.visible.commit)
 	go s.writer.spill()
 	go s.writer.write()
@@ -88,27 +122,27 @@ func (s *Store) start(t bulk.Tail) {
 
 // Damage says what was found wrong at open, nil when nothing was. A damaged
 // store is read-only.
-func (s *Store) Damage() *store.DamageError { return s.damage }
+func (s *disk) Damage() *store.DamageError { return s.damage }
 
 // PerStream says that runs should submit one commit per stream at their
 // end.
-func (s *Store) PerStream() bool { return s.opts.PerStream }
+func (s *disk) PerStream() bool { return s.opts.PerStream }
 
 // stop makes the store refuse writes: the outcome of a step is unknown.
-func (s *Store) stop(err error) {
+func (s *disk) stop(err error) {
 	err = fmt.Errorf("store stopped writing: %w", err)
 	s.failure.CompareAndSwap(nil, &err)
 	s.opts.Logger.Error(err.Error())
 }
 
-func (s *Store) stopped() error {
+func (s *disk) stopped() error {
 	if p := s.failure.Load(); p != nil {
 		return *p
 	}
 	return nil
 }
 
-func (s *Store) writable() error {
+func (s *disk) writable() error {
 	if s.damage != nil {
 		return fmt.Errorf("%w: %w", store.ErrReadOnly, s.damage)
 	}
@@ -117,12 +151,12 @@ func (s *Store) writable() error {
 
 // Close waits for what was submitted, then closes the engine. It is idempotent;
 // calls after it return store.ErrClosed.
-func (s *Store) Close() error {
+func (s *disk) Close() error {
 	s.closeOnce.Do(func() { s.closeErr = s.close() })
 	return s.closeErr
 }
 
-func (s *Store) close() error {
+func (s *disk) close() error {
 	s.queue.close()
 	close(s.closing)
 	<-s.done

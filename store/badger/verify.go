@@ -13,7 +13,7 @@ import (
 // Verify implements store.Store: it checks every value's checksum, reads every file, recounts
 // every stream from its segments and again from its index, and compares the
 // chain with all of the witness.
-func (s *Store) Verify(ctx context.Context) error {
+func (s *disk) Verify(ctx context.Context) error {
 	r, err := s.snapshot(ctx, nil)
 	if err != nil {
 		return err

@@ -22,7 +22,7 @@ var errRequeue = errors.New("a group before this one failed")
 // A writer brings groups to disk in two steps that overlap: the bulk of a group
 // while the transaction of the one before is written.
 type writer struct {
-	s        *Store
+	s        *disk
 	prepared chan *group // by the committer
 	spilled  chan *group // with their bulk on disk
 	written  chan *group // back to the committer
@@ -33,7 +33,7 @@ type writer struct {
 	witness witness
 }
 
-func newWriter(s *Store) *writer {
+func newWriter(s *disk) *writer {
 	return &writer{
 		s:        s,
 		prepared: make(chan *group, groupInflight), spilled: make(chan *group, groupInflight), written: make(chan *group, groupInflight),
