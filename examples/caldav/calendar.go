@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -12,7 +13,7 @@ import (
 
 // putCalendarObject emits the event or task that an object is. A series is one
 // record; repetitions that were changed are in its exceptions.
-func (c *collector) putCalendarObject(o *object, data []byte) (marks, error) {
+func (c *collector) putCalendarObject(ctx context.Context, o *object, data []byte) (marks, error) {
 	cal, err := parseCalendar(data)
 	if err != nil {
 		return 0, &badObject{err}
@@ -37,6 +38,9 @@ func (c *collector) putCalendarObject(o *object, data []byte) (marks, error) {
 			now |= o.old.marks & s.mark // what an earlier scope had stays
 			continue
 		}
+		if err := c.attach(ctx, s, o, r, all); err != nil {
+			return 0, err
+		}
 		if err := s.put(o.key, r); err != nil {
 			return 0, err
 		}
@@ -53,7 +57,7 @@ func parseCalendar(data []byte) (cal *ical.Calendar, err error) {
 			cal, err = nil, errors.New("a line of it ends too soon")
 		}
 	}()
-	lines, _ := unfolded(data, ical.PropAttach)
+	lines, _ := unfolded(data)
 	cal, err = ical.NewDecoder(strings.NewReader(strings.Join(lines, "\n") + "\n")).Decode()
 	if err != nil {
 		return nil, fmt.Errorf("it is no calendar object: %w", err)

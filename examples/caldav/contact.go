@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,7 +10,7 @@ import (
 )
 
 // putCard emits a contact.
-func (c *collector) putCard(o *object, data []byte) (marks, error) {
+func (c *collector) putCard(_ context.Context, o *object, data []byte) (marks, error) {
 	card, pictures, err := parseCard(data)
 	if err != nil {
 		return 0, &badObject{err}

@@ -101,7 +101,7 @@ func (s *syncing) multiget(ctx context.Context, objects []*object) (left []*obje
 			if o.etag == "" {
 				o.etag = p.ETag
 			}
-			return s.take(o, []byte(data))
+			return s.take(ctx, o, []byte(data))
 		}
 		return nil
 	})
@@ -123,7 +123,7 @@ func (s *syncing) single(ctx context.Context, o *object) error {
 		if o.etag == "" {
 			o.etag = etag
 		}
-		return s.take(o, data)
+		return s.take(ctx, o, data)
 	case lasting(err):
 		return err
 	case !errors.As(err, &t):
@@ -170,9 +170,9 @@ func (s *syncing) gap(o *object, t *trouble) error {
 
 // take emits what an object holds. One that cannot be read is told and not asked
 // for again until it changes; its last version stays.
-func (s *syncing) take(o *object, data []byte) error {
+func (s *syncing) take(ctx context.Context, o *object, data []byte) error {
 	s.done++
-	now, err := s.kind.emit(s.collector, o, data)
+	now, err := s.kind.emit(s.collector, ctx, o, data)
 	if bad, ok := errors.AsType[*badObject](err); ok {
 		t := &trouble{reason: "malformed_object", hint: guest.ManualActionRequired, err: errors.New(o.path + ": " + bad.Error())}
 		now, err = o.old.marks, s.skip(s.holds, o.path, t)
@@ -196,6 +196,13 @@ func (s *syncing) take(o *object, data []byte) error {
 	if o.etag != "" {
 		version = digestOf(o.etag)
 	}
+	if o.lacks != nil {
+		version = digest{}
+	}
 	s.next.entries[o.key] = entry{version, now | o.old.marks&^s.scope()}
+	if o.lacks != nil {
+		s.failed++
+		return s.gap(o, o.lacks)
+	}
 	return s.recovered(o.key)
 }

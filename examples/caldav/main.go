@@ -34,7 +34,7 @@ type kind struct {
 	lists     string   // the stream of collections
 	holds     []string // the streams of what is in them
 	multiget  string   // the REPORT that fetches objects
-	emit      func(c *collector, o *object, data []byte) (marks, error)
+	emit      func(c *collector, ctx context.Context, o *object, data []byte) (marks, error)
 }
 
 var kinds = []*kind{

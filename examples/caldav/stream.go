@@ -38,11 +38,15 @@ func openStream(run *guest.Run, name string, mark marks) (*stream, error) {
 	return s, nil
 }
 
+// edition changes when this connector makes something else of what it collected: then
+// everything is read anew.
+const edition = 2
+
 // shape is what of the scope decides which records there are and what is in
 // them.
 func (s *stream) shape() string {
 	entry, _ := s.run.Stream(s.name)
-	b, err := json.Marshal([]any{entry.Fields, entry.Resources, entry.TimeRange})
+	b, err := json.Marshal([]any{entry.Fields, entry.Resources, entry.TimeRange, edition})
 	if err != nil {
 		return ""
 	}

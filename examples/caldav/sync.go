@@ -16,6 +16,8 @@ type object struct {
 	etag string // of the list: what the next one is compared with
 	old  entry
 	in   *collection
+
+	lacks *trouble // why an attachment is missing that may be had another time
 }
 
 // A syncing reads one collection.

@@ -16,7 +16,7 @@ const (
 
 // unfolded returns an object's content lines, each whole, without those of the
 // named properties, which hold pictures and the like; those of the first name
-// are counted. What is not UTF-8 is Latin-1, as old programs write it.
+// are counted. An attachment may be as long as its object. What is not UTF-8 is Latin-1, as old programs write it.
 func unfolded(data []byte, leaveOut ...string) (lines []string, first int) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	var parts []string
@@ -30,7 +30,7 @@ func unfolded(data []byte, leaveOut ...string) (lines []string, first int) {
 			if named(line, leaveOut[:1]) {
 				first++
 			}
-		case len(line) > maxLine || colon > maxHead || colon < 0:
+		case len(line) > maxLine && !named(line, []string{"ATTACH"}) || colon > maxHead || colon < 0:
 		default:
 			lines = append(lines, line)
 		}

@@ -32,7 +32,8 @@ func (s *stream) putFeed(url string, f *gofeed.Feed) error {
 	})
 }
 
-func (s *stream) putEntry(url string, i *gofeed.Item) error {
+// entry is the record of an entry; "" is the key of one that is left out.
+func (s *stream) entry(url string, i *gofeed.Item) (id string, r record) {
 	name := i.GUID
 	if name == "" {
 		name = i.Link
@@ -41,14 +42,14 @@ func (s *stream) putEntry(url string, i *gofeed.Item) error {
 		name = i.Title
 	}
 	if name == "" {
-		return nil // nothing tells it from another
+		return "", nil // nothing tells it from another
 	}
 	sum := sha256.Sum256([]byte(url + "\n" + name))
-	id := hex.EncodeToString(sum[:16])
+	id = hex.EncodeToString(sum[:16])
 	published := moment(i.PublishedParsed, i.UpdatedParsed)
 	at, _ := published.(string)
 	if !s.AdmitsTime(at) {
-		return nil
+		return "", nil
 	}
 	authors, attachments := []string{}, []string{}
 	for _, a := range i.Authors {
@@ -61,11 +62,11 @@ func (s *stream) putEntry(url string, i *gofeed.Item) error {
 			attachments = append(attachments, e.URL)
 		}
 	}
-	return s.put(id, record{
+	return id, record{
 		"id": id, "feed": url, "guid": text(i.GUID), "title": text(i.Title), "link": text(i.Link), "authors": authors,
 		"summary": text(i.Description), "content": text(i.Content), "categories": append([]string{}, i.Categories...),
 		"attachments": attachments, "published_at": published, "updated_at": moment(i.UpdatedParsed, nil),
-	})
+	}
 }
 
 func first(a, b string) string {

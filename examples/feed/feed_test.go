@@ -133,3 +133,74 @@ func TestTrouble(t *testing.T) {
 		t.Error(got.Transcript)
 	}
 }
+
+// episodes answers with a feed of one entry and what its enclosures lead to.
+func episodes(asked *[]string, title *string, status *int) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		*asked = append(*asked, r.URL.Path)
+		switch {
+		case r.URL.Path == "/pod":
+			fmt.Fprintf(w, `<rss version="2.0"><channel><title>Pod</title><item><guid>1</guid><title>%s</title>
+<enclosure url="https://media.example/one.mp3" type="audio/mpeg"/><enclosure url="https://other.example/two.mp3"/>
+<enclosure url="javascript:alert(1)"/><enclosure url="https://media.example/gone.mp3"/></item></channel></rss>`, *title)
+		case r.URL.Path == "/one.mp3" && *status == 0:
+			w.Header().Set("Content-Type", "audio/mpeg")
+			fmt.Fprint(w, "ID3 episode")
+		case r.URL.Path == "/one.mp3":
+			w.WriteHeader(*status)
+		default:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	})
+}
+
+// TestEnclosures: they are kept where the setting says so, fetched once, and again when
+// they could not be had or their entry changed; one that cannot be had costs no entry.
+func TestEnclosures(t *testing.T) {
+	var asked []string
+	title, status := "One", http.StatusServiceUnavailable
+	config := feeds("https://feeds.example/pod")
+	o := guesttest.Options{Manifest: hosted(t, `"feeds.example","media.example"`), Network: episodes(&asked, &title, &status), Config: config}
+	run := func() (files []string, entries int, fetched int) {
+		t.Helper()
+		asked = nil
+		got := guesttest.Run(t, connector, o)
+		if got.Status != abi.Succeeded {
+			t.Fatal(got.Transcript)
+		}
+		o.State = map[string]any{}
+		for name, cursor := range got.States {
+			o.State[name] = cursor
+		}
+		for _, e := range got.Records["entries"] {
+			var data struct {
+				Files []struct{ Digest, Name, Media_type string }
+			}
+			if err := e.Decode(&data); err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range data.Files {
+				files = append(files, f.Name+" "+f.Media_type+" "+string(got.Files[f.Digest]))
+			}
+		}
+		return files, len(got.Records["entries"]), strings.Count(strings.Join(asked, " "), "/one.mp3")
+	}
+	expect := func(what string, files []string, entries, fetched int) {
+		t.Helper()
+		f, e, n := run()
+		if diff := cmp.Diff(files, f); diff != "" || e != entries || n != fetched {
+			t.Errorf("%s: %d entries, %d times fetched; %s", what, e, n, diff)
+		}
+	}
+	kept := []string{"one.mp3 audio/mpeg ID3 episode"}
+	expect("not asked for", nil, 1, 0)
+	config["enclosures"] = true
+	expect("the server is busy", nil, 1, 1)
+	status = 0
+	expect("it is not any more", kept, 1, 1)
+	expect("nothing changed", nil, 0, 0)
+	title = "Two"
+	expect("the entry changed", kept, 1, 1)
+	config["enclosures"] = false
+	expect("not asked for any more", nil, 1, 0)
+}

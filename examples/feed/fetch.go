@@ -64,8 +64,7 @@ func (c *collection) fetch(ctx context.Context, url string, known version) (*fet
 	case resp.StatusCode == http.StatusNotModified:
 		return &fetched{}, nil
 	case resp.StatusCode != http.StatusOK:
-		again := resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= 500
-		return nil, &trouble{"feed_unavailable", hint(again), again, fmt.Errorf("the server answers %s", resp.Status)}
+		return nil, refused(resp)
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxFeedBytes+1))
 	if err != nil {
@@ -79,6 +78,12 @@ func (c *collection) fetch(ctx context.Context, url string, known version) (*fet
 		return nil, &trouble{"feed_unreadable", guest.ManualActionRequired, false, err}
 	}
 	return &fetched{feed, versionOf(resp.Header)}, nil
+}
+
+// refused is what another status than 200 means.
+func refused(resp *http.Response) error {
+	again := resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= 500
+	return &trouble{"feed_unavailable", hint(again), again, fmt.Errorf("the server answers %s", resp.Status)}
 }
 
 // unfetched says why a request failed, and lets a cancelled run end.

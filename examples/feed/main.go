@@ -10,6 +10,8 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/mmcdole/gofeed"
+
 	guest "github.com/sluicehost/sluice/guest-sdk"
 	"github.com/sluicehost/sluice/guest-sdk/guesthttp"
 )
@@ -22,12 +24,14 @@ func main() { guest.Main(connector) }
 type collection struct {
 	run     *guest.Run
 	client  *http.Client
-	feeds   *stream // nil: not in scope
+	files   *http.Client // of enclosures; nil: they are not wanted
+	left    int          // enclosures
+	feeds   *stream      // nil: not in scope
 	entries *stream
 }
 
 func collect(ctx context.Context, run *guest.Run) error {
-	urls, err := readSettings(run)
+	set, err := readSettings(run)
 	if err != nil {
 		return err
 	}
@@ -38,7 +42,12 @@ func collect(ctx context.Context, run *guest.Run) error {
 	if c.entries, err = openStream(run, "entries"); err != nil {
 		return err
 	}
-	failed := 0
+	if set.Enclosures && c.entries != nil && c.entries.Wants("files") {
+		t := guesthttp.New(run)
+		t.MaxBytes = maxEnclosureBytes
+		c.files = &http.Client{Transport: t}
+	}
+	failed, urls := 0, set.Feeds
 	for i, u := range urls {
 		if err := run.Progress("Reading feeds", guest.Count(i), guest.Total(len(urls))); err != nil {
 			return err
@@ -56,7 +65,7 @@ func collect(ctx context.Context, run *guest.Run) error {
 			return err
 		}
 	}
-	return errors.Join(c.feeds.checkpoint(urls), c.entries.checkpoint(urls))
+	return errors.Join(c.feeds.checkpoint(urls, false), c.entries.checkpoint(urls, c.files != nil))
 }
 
 // collect fetches one feed and emits what is in it.
@@ -74,10 +83,12 @@ func (c *collection) collect(ctx context.Context, url string) error {
 		}
 	}
 	if c.entries.wanted(url) {
-		for _, item := range got.feed.Items {
-			if err := c.entries.putEntry(url, item); err != nil {
-				return err
-			}
+		whole, err := c.putEntries(ctx, url, got.feed.Items)
+		if err != nil {
+			return err
+		}
+		if !whole {
+			got.version = version{} // next time everything is looked at again
 		}
 	}
 	c.feeds.seen(url, got.version)
@@ -85,10 +96,50 @@ func (c *collection) collect(ctx context.Context, url string) error {
 	return nil
 }
 
+// putEntries emits the entries of a feed. With their enclosures it emits only those that
+// are new or changed, for each would be fetched again. whole is false where a file that is
+// missing may be had another time.
+func (c *collection) putEntries(ctx context.Context, url string, items []*gofeed.Item) (whole bool, err error) {
+	s, whole := c.entries, true
+	var kept []imprint
+	known := s.files[url].prints()
+	for _, item := range items {
+		id, r := s.entry(url, item)
+		if id == "" {
+			continue
+		}
+		if c.files == nil {
+			if err := s.put(id, r); err != nil {
+				return false, err
+			}
+			continue
+		}
+		p := imprintOf(id, r)
+		if !known[p] || !s.run.Incremental() {
+			files, all, err := c.keep(ctx, item)
+			if err != nil {
+				return false, err
+			}
+			r["files"] = files
+			if err := s.put(id, r); err != nil {
+				return false, err
+			}
+			if whole = whole && all; !all {
+				continue
+			}
+		}
+		kept = append(kept, p)
+	}
+	s.files[url] = memoryOf(kept)
+	return whole, nil
+}
+
 // known is the version of a feed that every stream in scope has, none if they
 // differ: then it is fetched whole.
 func (c *collection) known(url string) version {
 	switch {
+	case c.files != nil && !c.entries.filed, c.files == nil && c.entries != nil && c.entries.filed:
+		return version{} // enclosures are wanted, or not, for the first time
 	case c.feeds == nil:
 		return c.entries.versions[url]
 	case c.entries == nil || c.feeds.versions[url] == c.entries.versions[url]:

@@ -8,11 +8,15 @@ import (
 
 const maxFeeds = 1000
 
-// readSettings returns the URLs of the feeds, each once.
-func readSettings(run *guest.Run) ([]string, error) {
-	var s struct {
-		Feeds []string `json:"feeds"`
-	}
+// Settings are the connection's.
+type settings struct {
+	Feeds      []string `json:"feeds"` // URLs
+	Enclosures bool     `json:"enclosures"`
+}
+
+// readSettings reads and checks them, with each URL once.
+func readSettings(run *guest.Run) (*settings, error) {
+	var s settings
 	if err := run.Config(&s); err != nil {
 		return nil, invalid("%w", err)
 	}
@@ -31,7 +35,8 @@ func readSettings(run *guest.Run) ([]string, error) {
 			urls = append(urls, text)
 		}
 	}
-	return urls, nil
+	s.Feeds = urls
+	return &s, nil
 }
 
 func invalid(format string, args ...any) error {

@@ -62,7 +62,9 @@ func parseBlocks(data []byte) ([]*block, error) {
 			parent := open[len(open)-1]
 			parent.blocks = append(parent.blocks, done)
 			continue
-		case len(line) > maxLine:
+		case len(line) > maxAttachment && isAttachment(line):
+			line = "ATTACH;VALUE=BINARY:!" // attach says that it is left out
+		case len(line) > maxLine && !isAttachment(line):
 			return calendars, fmt.Errorf("a line is longer than %d bytes", maxLine)
 		}
 		last := open[len(open)-1]
@@ -78,6 +80,11 @@ func parseBlocks(data []byte) ([]*block, error) {
 		return nil, errNoCalendar
 	}
 	return calendars, nil
+}
+
+// isAttachment reports whether a line holds a file.
+func isAttachment(line string) bool {
+	return len(line) > len(ical.PropAttach) && strings.EqualFold(line[:len(ical.PropAttach)], ical.PropAttach) && strings.ContainsRune(":;", rune(line[len(ical.PropAttach)]))
 }
 
 // text makes a file UTF-8: what is not, is Latin-1, as old programs write it.

@@ -74,7 +74,30 @@ func (v *inventory) putEvent(e *event, s series, set *settings, t *trouble) erro
 	row.count("sequence", e.sequence)
 	row.textOrNull("created_at", e.zones.utcTime(e.props, ical.PropCreated))
 	row.textOrNull("updated_at", e.updated)
-	return v.put(e.key, row)
+	inline, urls := e.attachments()
+	row.texts("attachment_urls", urls)
+	return v.putFiles(e, row, inline, t)
+}
+
+// putFiles emits an event with its attachments. Only those of an event that changed go to the
+// host; where one could not be kept, the next run tries again.
+func (v *inventory) putFiles(e *event, row row, inline []ical.Prop, t *trouble) error {
+	if !row.Wants("attachments") {
+		return v.put(e.key, row)
+	}
+	changed, err := v.changed(e.key, row, sumOf(inline))
+	if err != nil || !changed {
+		return err
+	}
+	files, whole, err := v.attach(e, inline, t)
+	if err != nil {
+		return err
+	}
+	if !whole {
+		v.now[e.key] = digest{}
+	}
+	row.any("attachments", files)
+	return row.record.Emit(e.key.String())
 }
 
 func (e *event) zoneName() string {

@@ -33,6 +33,7 @@ func TestEventRecord(t *testing.T) {
 		"organizer":  map[string]any{"name": "Doe, Jane", "email": "jane@example.org"},
 		"attendees":  []any{map[string]any{"name": "Al", "email": "al@example.org", "role": "req-participant", "status": "accepted", "type": "individual"}},
 		"categories": []any{"Work", "A,B", "More"}, "rrule": nil, "occurrences": []any{}, "sequence": 3.0,
+		"attachments": []any{}, "attachment_urls": []any{},
 		"created_at": "2025-01-02T03:04:05Z", "updated_at": "2025-02-03T04:05:06Z",
 	}
 	if diff := cmp.Diff(want, fields(t, res.Records["events"][0])); diff != "" {

@@ -92,17 +92,25 @@ func (v *inventory) current(stamp string) bool {
 
 // put emits the record in r, unless the last run left it as it is.
 func (v *inventory) put(k key, r row) error {
-	b, err := r.record.MarshalJSON()
-	if err != nil {
+	changed, err := v.changed(k, r, nil)
+	if err != nil || !changed {
 		return err
 	}
-	sum := sha256.Sum256(b)
+	return r.record.Emit(k.String())
+}
+
+// changed notes the record in r, and more that belongs to it, and reports whether the last
+// run left something else.
+func (v *inventory) changed(k key, r row, more []byte) (bool, error) {
+	b, err := r.record.MarshalJSON()
+	if err != nil {
+		return false, err
+	}
+	sum := sha256.Sum256(append(b, more...))
 	d := digest(sum[:])
 	v.now[k] = d
-	if last, ok := v.known[k]; ok && last == d && v.run.Incremental() {
-		return nil
-	}
-	return r.record.Emit(k.String())
+	last, ok := v.known[k]
+	return !ok || last != d || !v.run.Incremental(), nil
 }
 
 // pass notes a record that exists and is not emitted, because the scope leaves

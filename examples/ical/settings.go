@@ -67,7 +67,10 @@ func invalid(format string, args ...any) error {
 
 func (s *settings) descriptions() bool { return s.IncludeDescriptions == nil || *s.IncludeDescriptions }
 
+// edition changes when this connector makes something else of the same file.
+const edition = 2
+
 // shape is what of the settings decides what is in a record.
 func (s *settings) shape() any {
-	return []any{s.window.since.Format(time.DateOnly), s.window.until.Format(time.DateOnly), s.window.limit, s.descriptions()}
+	return []any{s.window.since.Format(time.DateOnly), s.window.until.Format(time.DateOnly), s.window.limit, s.descriptions(), edition}
 }
