@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,7 +27,8 @@ type destinationUI struct {
 // A destinationRow is a destination with what it was fed of late.
 type destinationRow struct {
 	host.Destination
-	Daily uint64 // changes a day, over grownOver
+	Days  plot       // rows it has of those that came on each day
+	Waits *time.Time // when the oldest of those came that it does not have; nil: it has all
 }
 
 // lookDestinations lists them with what each has of the changes of the last days.
@@ -36,9 +38,9 @@ func (u *destinationUI) lookDestinations(ctx context.Context) ([]destinationRow,
 		return nil, err
 	}
 	streams := map[store.ConnectionID][]store.StreamStats{}
-	out, looked, since := []destinationRow{}, 0, u.now().Add(-grownOver)
+	out, looked := []destinationRow{}, 0
 	for _, d := range all {
-		row := destinationRow{Destination: d}
+		row, days := destinationRow{Destination: d}, make([]uint64, grownOver/(24*time.Hour))
 		for _, t := range d.Tables {
 			id := store.ConnectionID(t.ConnectionID)
 			if looked++; looked > maxStreams {
@@ -49,21 +51,55 @@ func (u *destinationUI) lookDestinations(ctx context.Context) ([]destinationRow,
 					return nil, err
 				}
 			}
-			for _, s := range streams[id] {
-				if string(s.Stream) != t.Stream {
-					continue
-				}
-				grown, err := changesSince(ctx, u.stored, id, s, since)
-				if err != nil {
-					return nil, err
-				}
-				row.Daily += grown - min(grown, t.Behind)
+			i := slices.IndexFunc(streams[id], func(s store.StreamStats) bool { return string(s.Stream) == t.Stream })
+			if i < 0 {
+				continue
+			}
+			if err := u.lookTable(ctx, &row, days, t, streams[id][i]); err != nil {
+				return nil, err
 			}
 		}
-		row.Daily /= uint64(grownOver / (24 * time.Hour))
+		row.Days = daysOf(u.firstDay(), days)
 		out = append(out, row)
 	}
 	return out, nil
+}
+
+// firstDay is the first of the days that are shown; the last is today, in UTC.
+func (u *destinationUI) firstDay() time.Time {
+	return u.now().UTC().Truncate(24 * time.Hour).Add(24*time.Hour - grownOver)
+}
+
+// lookTable adds what a table has of its stream.
+func (u *destinationUI) lookTable(ctx context.Context, row *destinationRow, days []uint64, t host.DestinationStream, s store.StreamStats) error {
+	id := store.ConnectionID(t.ConnectionID)
+	has := s.LastVersion - min(s.LastVersion, t.Behind)
+	got, err := changesByDay(ctx, u.stored, id, s, u.firstDay(), len(days), has)
+	if err != nil {
+		return err
+	}
+	for i, n := range got {
+		days[i] += n
+	}
+	if t.Behind == 0 {
+		return nil
+	}
+	p, err := u.stored.Records(ctx, store.RecordQuery{Connection: id, Stream: s.Stream, After: has, Deleted: true, Limit: 1})
+	if err == nil && len(p.Records) > 0 && (row.Waits == nil || p.Records[0].IngestedAt.Before(*row.Waits)) {
+		row.Waits = &p.Records[0].IngestedAt
+	}
+	return err
+}
+
+// daysOf draws numbers of days.
+func daysOf(first time.Time, days []uint64) plot {
+	of := make([]amount, len(days))
+	for i, n := range days {
+		of[i] = amount{Value: float64(n), Tone: "accent", Text: first.AddDate(0, 0, i).Format(time.DateOnly) + ": " + short(float64(n)) + " rows"}
+	}
+	p := barsOf("Rows by the day they came", plotWidth/2, plotHeight/3, of)
+	p.First, p.Last = first.Format(time.DateOnly), "today"
+	return p
 }
 
 func (u *destinationUI) routes() []web.Route {

@@ -10,8 +10,12 @@ import (
 // changesBefore is how many versions a stream had at a time: versions are in the order
 // of time, so a few of them tell, however many there are. Of keys that changed since only the
 // newest version is looked at, as the store keeps no other.
-func changesBefore(ctx context.Context, from store.Records, connection store.ConnectionID, s store.StreamStats, at time.Time) (uint64, error) {
-	low, high := uint64(0), s.LastVersion
+// It is no less than low.
+func changesBefore(ctx context.Context, from store.Records, connection store.ConnectionID, s store.StreamStats, at time.Time, low uint64) (uint64, error) {
+	if s.UpdatedAt.Before(at) {
+		return s.LastVersion, nil
+	}
+	high := s.LastVersion
 	for low < high {
 		mid := low + (high-low)/2
 		p, err := from.Records(ctx, store.RecordQuery{Connection: connection, Stream: s.Stream, After: mid, Deleted: true, Limit: 1})
@@ -29,9 +33,23 @@ func changesBefore(ctx context.Context, from store.Records, connection store.Con
 
 // changesSince is how many versions a stream got since a time.
 func changesSince(ctx context.Context, from store.Records, connection store.ConnectionID, s store.StreamStats, at time.Time) (uint64, error) {
-	if s.UpdatedAt.Before(at) {
-		return 0, nil
-	}
-	before, err := changesBefore(ctx, from, connection, s, at)
+	before, err := changesBefore(ctx, from, connection, s, at, 0)
 	return s.LastVersion - before, err
+}
+
+// changesByDay is how many of its first versions, up to most, a stream got in each of some days
+// since a time.
+func changesByDay(ctx context.Context, from store.Records, connection store.ConnectionID, s store.StreamStats, since time.Time, days int, most uint64) ([]uint64, error) {
+	out, before := make([]uint64, days), uint64(0)
+	for i := range days + 1 {
+		upTo, err := changesBefore(ctx, from, connection, s, since.AddDate(0, 0, i), before)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			out[i-1] = min(upTo, most) - min(before, most)
+		}
+		before = upTo
+	}
+	return out, nil
 }

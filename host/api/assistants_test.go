@@ -93,6 +93,37 @@ func TestAssistants(t *testing.T) {
 	nobody.do("POST", "/mcp", ping, asked(token)...).want(401, "key_revoked")
 }
 
+// What is no call is refused, and costs neither the host nor the next call anything.
+func TestAssistantGarbage(t *testing.T) {
+	c := served(t)
+	collectedBy(t, "for-garbage")
+	nobody := c.as("")
+	own, _ := session(t, c.base)
+	token := nobody.do("POST", "/v1/assistants", object{"name": "garbage", "connections": []object{{"connectionId": "for-garbage"}}}, own...).want(201).text("token")
+	call := func(arguments string) string {
+		return `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"query","arguments":` + arguments + `}}`
+	}
+	most := 1<<20 - 200
+	for name, body := range map[string]string{
+		"nothing": " ", "no JSON": "{", "NUL": "\x00\xff", "another value": "7", "nothing in it": "{}", "two": ping + ping, "not UTF-8": call("{\"sql\":\"\xff\"}"),
+		"deep arrays": strings.Repeat("[", most), "deep objects": strings.Repeat(`{"a":`, most/5), "deep arguments": call(strings.Repeat("[", most/2-100) + strings.Repeat("]", most/2-100)),
+		"a batch": "[" + strings.Repeat(ping+",", 5000) + ping + "]", "members": call("{" + strings.Repeat(`"a":1,`, most/6-100) + `"sql":1}`),
+		"long SQL": call(`{"sql":"` + strings.Repeat("(", most-200) + `"}`), "a number": call(`{"sql":1e999}`), "no arguments": call(`null`), "a list": call(`[]`),
+		"an id": strings.Replace(ping, `"id":1`, `"id":{"a":[]}`, 1), "a long id": strings.Replace(ping, `"id":1`, `"id":"`+strings.Repeat("x", most-500)+`"`, 1),
+		"another method": strings.Replace(ping, "tools/call", "sampling/createMessage", 1), "an answer": `{"jsonrpc":"2.0","id":1,"result":{}}`,
+		"a tool that there is not": strings.Replace(ping, `"runs"`, `"drop_everything"`, 1), "a cursor": call(`{"sql":"SELECT 1","cursor":"` + strings.Repeat("A", 100_000) + `"}`),
+	} {
+		a := nobody.do("POST", "/mcp", body, asked(token)...)
+		if a.status >= 500 && a.status != 501 {
+			t.Errorf("%s: %d %.300s", name, a.status, a.body)
+		}
+		if n := len(a.body); n > 2<<20 {
+			t.Errorf("%s is answered with %d bytes", name, n)
+		}
+		nobody.do("POST", "/mcp", ping, asked(token)...).want(200)
+	}
+}
+
 // A call that wants a yes waits for it, over HTTP too.
 func TestAssistantAsks(t *testing.T) {
 	c := served(t)

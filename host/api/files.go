@@ -64,10 +64,7 @@ func (a *fileAPI) list(c *fiber.Ctx) error {
 	}
 	var out []host.File
 	for _, f := range found.Files {
-		out = append(out, host.File{
-			Stream: string(f.Stream), Key: f.Key, Field: f.Field, Digest: string(f.Digest), Size: f.Size, MediaType: f.MediaType, Name: f.Name,
-			ContentURL: "/v1/connections/" + url.PathEscape(string(id)) + "/files/" + strings.TrimPrefix(string(f.Digest), "sha256:"),
-		})
+		out = append(out, host.FileOf(id, f))
 	}
 	if !found.More {
 		found.After = ""
@@ -109,16 +106,18 @@ func (a *fileAPI) content(c *fiber.Ctx) (err error) {
 	if r := c.Get(fiber.HeaderIfRange); r != "" && r != etag {
 		asked = ""
 	}
+	fileHeaders(c, info)
 	from, n, ok := rangeOf(asked, content.Size())
 	if !ok {
 		c.Set(fiber.HeaderContentRange, fmt.Sprintf("bytes */%d", content.Size()))
 		return web.NewProblem(0, "range_not_satisfiable", "The file has %d bytes.", content.Size())
 	}
-	if n != content.Size() {
+	if n < 0 {
+		n = content.Size()
+	} else {
 		c.Status(fiber.StatusPartialContent)
 		c.Set(fiber.HeaderContentRange, fmt.Sprintf("bytes %d-%d/%d", from, from+n-1, content.Size()))
 	}
-	fileHeaders(c, info)
 	if c.QueryBool("view") {
 		if info.MediaType, err = viewed(c, content, info); err != nil {
 			return err
@@ -177,13 +176,13 @@ func fileHeaders(c *fiber.Ctx, f store.File) {
 	c.Set(fiber.HeaderContentSecurityPolicy, "default-src 'none'; sandbox")
 }
 
-// rangeOf reads a header Range of one range of bytes; all of it for any other. ok is false
+// rangeOf reads a header Range of one range of bytes; n is -1 for any other. ok is false
 // where nothing of the file is in it.
 func rangeOf(header string, size int64) (from, n int64, ok bool) {
 	spec, found := strings.CutPrefix(header, "bytes=")
 	first, last, dash := strings.Cut(spec, "-")
-	if !found || !dash || strings.Contains(spec, ",") {
-		return 0, size, true
+	if !found || !dash || strings.Contains(spec, ",") || size == 0 {
+		return 0, -1, true
 	}
 	a, errA := strconv.ParseUint(first, 10, 62)
 	b, errB := strconv.ParseUint(last, 10, 62)
@@ -192,7 +191,7 @@ func rangeOf(header string, size int64) (from, n int64, ok bool) {
 		n = min(int64(b), size)
 		return size - n, n, n > 0
 	case errA != nil || last != "" && (errB != nil || b < a):
-		return 0, size, true
+		return 0, -1, true
 	case int64(a) >= size:
 		return 0, 0, false
 	case last == "":

@@ -2,51 +2,18 @@ package api_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/sluicehost/sluice/host/access"
+	"github.com/sluicehost/sluice/host/hosttest"
 	"github.com/sluicehost/sluice/store"
 )
 
 // attach has a record of a connection hold a file.
 func attach(t *testing.T, id store.ConnectionID, key string, content []byte, f store.File) store.File {
 	t.Helper()
-	kept, err := store.FilesOf(theStore())
-	if err != nil {
-		t.Fatal(err)
-	}
-	x, err := kept.StageFile(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := x.Write(content); err != nil {
-		t.Fatal(err)
-	}
-	if f.Digest, f.Size, err = x.Finish(); err != nil {
-		t.Fatal(err)
-	}
-	row := store.Run{ID: store.RunID("run_" + string(id) + key), ConnectionID: id, Status: "active", StartedAt: time.Now(), TriggerKind: "manual"}
-	lease, err := theStore().Acquire(t.Context(), row, shared.d.Host.ID, shared.d.Host.Epoch, time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
-	batch := &store.Batch{Stream: "mails"}
-	batch.Append(store.Change{Key: []byte(key), Data: []byte(`{"id":"` + key + `"}`), EmittedAt: 1})
-	batch.Hold([]store.Held{{Field: "attachment", File: f}})
-	now := time.Now()
-	row.Status, row.FinishedAt = "succeeded", &now
-	receipt, err := theStore().Submit(t.Context(), &store.Commit{Lease: lease, Batches: []*store.Batch{batch}, Files: []store.StagedFile{x}, Run: &row, End: true,
-		Events: []store.Event{{ID: "evt_0000000000000001", Type: "run.completed", OccurredAt: now, RunID: row.ID, ConnectionID: id, Data: json.RawMessage(`{}`)}}})
-	if err == nil {
-		_, err = receipt.Result()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return hosttest.HoldIn(theStore(), shared.d.Host.ID, shared.d.Host.Epoch)(t, id, key, content, f)
 }
 
 // TestFiles: files are listed, and come whole or in ranges as attachments that no page may
@@ -62,7 +29,7 @@ func TestFiles(t *testing.T) {
 	if got := all.member("data").([]any); len(got) != 1 || got[0].(map[string]any)["digest"] != string(f.Digest) || all.member("nextCursor") == nil {
 		t.Fatalf("list %s", all.body)
 	}
-	if got := c.do("GET", list+"?stream=mails&key=m2", nil).want(200).member("data").([]any); len(got) != 1 {
+	if got := c.do("GET", list+"?stream=answers&key=m2", nil).want(200).member("data").([]any); len(got) != 1 {
 		t.Errorf("of one record: %v", got)
 	}
 	c.do("GET", list+"?key=m2", nil).want(400, "validation_error")

@@ -15,6 +15,9 @@ var _ host.Files = (*recordFiles)(nil)
 
 // Files implements host.Files. A store that keeps none has none.
 func (fs *recordFiles) Files(ctx context.Context, q store.FileQuery) (store.FilePage, error) {
+	if _, err := fs.Store.Connection(ctx, q.Connection); err != nil {
+		return store.FilePage{}, err
+	}
 	kept, err := store.FilesOf(fs.Store)
 	if err != nil {
 		return store.FilePage{}, nil

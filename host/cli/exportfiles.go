@@ -1,11 +1,9 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -60,16 +58,11 @@ func (x *exportedFiles) said(c *command) {
 // opener opens contents of a connection.
 func (x *exportedFiles) opener(id store.ConnectionID) func(context.Context, store.Digest) (destination.Content, error) {
 	return func(ctx context.Context, d store.Digest) (destination.Content, error) {
-		to := &spool{}
-		err := x.src.File(ctx, id, d, to)
+		content, _, err := x.src.OpenFile(ctx, id, d)
 		if errors.Is(err, store.ErrNotFound) {
 			x.gone.Add(1)
 		}
-		if err != nil {
-			_ = to.Close()
-			return nil, err
-		}
-		return to, to.rewind()
+		return content, err
 	}
 }
 
@@ -116,56 +109,4 @@ func (f *filedSource) Records(ctx context.Context, q store.RecordQuery) (store.R
 		}
 	}
 	return page, nil
-}
-
-// A spool is a content on its way, in memory while it is short.
-type spool struct {
-	short bytes.Buffer
-	file  *os.File
-	size  int64
-	from  io.Reader
-}
-
-const maxShort = 1 << 20
-
-// Write implements io.Writer.
-func (s *spool) Write(b []byte) (int, error) {
-	s.size += int64(len(b))
-	if s.file == nil && s.short.Len()+len(b) <= maxShort {
-		return s.short.Write(b)
-	}
-	if s.file == nil {
-		f, err := os.CreateTemp("", "sluice-file-")
-		if err != nil {
-			return 0, err
-		}
-		s.file = f
-		if _, err := f.Write(s.short.Bytes()); err != nil {
-			return 0, err
-		}
-	}
-	return s.file.Write(b)
-}
-
-func (s *spool) rewind() (err error) {
-	if s.from = &s.short; s.file != nil {
-		s.from = s.file
-		_, err = s.file.Seek(0, io.SeekStart)
-	}
-	return err
-}
-
-// Read implements destination.Content.
-func (s *spool) Read(b []byte) (int, error) { return s.from.Read(b) }
-
-// Size implements destination.Content.
-func (s *spool) Size() int64 { return s.size }
-
-// Close implements destination.Content.
-func (s *spool) Close() error {
-	if s.file == nil {
-		return nil
-	}
-	_ = s.file.Close() // of no use any more
-	return os.Remove(s.file.Name())
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"mime"
 	"os"
 	"path/filepath"
@@ -66,17 +67,17 @@ func (c fileCommands) doFiles(ctx context.Context, src *client.Client, connectio
 	}
 	var rows [][]string
 	saved, present := 0, 0
-	dirs, names := map[string]string{}, map[string]bool{}
-	err = src.EachFile(ctx, id, store.Stream(stream), func(f host.File) error {
-		out := savedFile{File: f}
+	dirs, names := map[store.Stream]string{}, map[string]bool{}
+	err = eachFile(ctx, src, store.FileQuery{Connection: id, Stream: store.Stream(stream), Limit: 1000}, func(f store.HeldFile) error {
+		out := savedFile{File: host.FileOf(id, f)}
 		if to != "" {
 			dir := dirs[f.Stream]
 			if dir == "" {
-				dir = fileOf(f.Stream, names)
+				dir = fileOf(string(f.Stream), names)
 				dirs[f.Stream] = dir
 			}
-			out.SavedAs = filepath.Join(to, dir, nameOf(f))
-			fresh, err := c.save(ctx, src, id, f, out.SavedAs)
+			out.SavedAs = filepath.Join(to, dir, nameOf(f.File))
+			fresh, err := c.save(ctx, src, id, f.File, out.SavedAs)
 			if err != nil {
 				return err
 			}
@@ -88,7 +89,7 @@ func (c fileCommands) doFiles(ctx context.Context, src *client.Client, connectio
 			return printJSON(c.out, out)
 		}
 		if to == "" {
-			rows = append(rows, []string{f.Stream, f.Key, abi.Clean(f.Name), f.MediaType, bytesText(f.Size), f.Digest[:15]})
+			rows = append(rows, []string{string(f.Stream), f.Key, abi.Clean(f.Name), f.MediaType, bytesText(f.Size), string(f.Digest[:15])})
 		}
 		return nil
 	})
@@ -104,19 +105,43 @@ func (c fileCommands) doFiles(ctx context.Context, src *client.Client, connectio
 	return c.table([]string{"stream", "key", "name", "type", "size", "digest"}, rows)
 }
 
+// eachFile calls do with every file that a query selects.
+func eachFile(ctx context.Context, src host.Files, q store.FileQuery, do func(store.HeldFile) error) error {
+	for {
+		page, err := src.Files(ctx, q)
+		if err != nil {
+			return err
+		}
+		for _, f := range page.Files {
+			if err := do(f); err != nil {
+				return err
+			}
+		}
+		if !page.More {
+			return nil
+		}
+		q.After = page.After
+	}
+}
+
 // save writes one file, unless it is there, and reports whether it did.
-func (c fileCommands) save(ctx context.Context, src *client.Client, id store.ConnectionID, f host.File, path string) (bool, error) {
+func (c fileCommands) save(ctx context.Context, src *client.Client, id store.ConnectionID, f store.File, path string) (bool, error) {
 	if fi, err := os.Lstat(path); err == nil && fi.Mode().IsRegular() && fi.Size() == f.Size {
 		return false, nil
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return false, err
 	}
+	content, _, err := src.OpenFile(ctx, id, f.Digest)
+	if err != nil {
+		return false, fmt.Errorf("save %s: %w", path, err)
+	}
+	defer content.Close()
 	to, err := createFile("--to", path)
 	if err != nil {
 		return false, err
 	}
-	if err := src.File(ctx, id, store.Digest(f.Digest), to.buffer); err != nil {
+	if _, err := io.Copy(to.buffer, content); err != nil {
 		to.abandon()
 		return false, fmt.Errorf("save %s: %w", path, err)
 	}
@@ -125,13 +150,13 @@ func (c fileCommands) save(ctx context.Context, src *client.Client, id store.Con
 
 // nameOf is the name that a file is saved under: a connector chose its own, so nothing of it
 // leads elsewhere, hides it or means something to a shell.
-func nameOf(f host.File) string {
+func nameOf(f store.File) string {
 	name := strings.TrimLeft(export.FileName(f.Name), ".-")
 	if len(name) > 100 {
 		ext := filepath.Ext(name)
 		name = name[:100-min(len(ext), 20)] + ext[:min(len(ext), 20)]
 	}
-	short := strings.TrimPrefix(f.Digest, "sha256:")[:32]
+	short := strings.TrimPrefix(string(f.Digest), "sha256:")[:32]
 	if name == "" {
 		if ext, err := mime.ExtensionsByType(f.MediaType); err == nil && len(ext) > 0 {
 			short += ext[0]

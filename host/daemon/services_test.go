@@ -30,11 +30,16 @@ func TestServices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Run("application", func(t *testing.T) { hosttest.Test(t, wasm, alone(t).Service) })
+	hold := func(d *daemon.Daemon) hosttest.Hold { return hosttest.HoldIn(d.Host.Store, d.Host.ID, d.Host.Epoch) }
+	t.Run("application", func(t *testing.T) {
+		d := alone(t)
+		hosttest.Test(t, wasm, d.Service, hold(d))
+	})
 	t.Run("client", func(t *testing.T) {
-		c := client.Local(alone(t).Dial, "this process")
+		d := alone(t)
+		c := client.Local(d.Dial, "this process")
 		defer c.Close()
-		hosttest.Test(t, wasm, c)
+		hosttest.Test(t, wasm, c, hold(d))
 	})
 }
 

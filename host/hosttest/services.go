@@ -25,6 +25,7 @@ type Services interface {
 	host.Searcher
 	host.Queries
 	host.Assistants
+	host.Files
 }
 
 // Manifest is what the module that is given to Test must have: a connector
@@ -38,13 +39,13 @@ const Manifest = `{"protocol_version":"0.1.0","connector_id":"https://example.or
   "settings":{"type":"object","properties":{"ask":{"type":"array"}}}}}`
 
 // Test runs the suite on services over an empty host. Each part leaves it empty again.
-// wasm is a module with Manifest embedded.
-func Test(t *testing.T, wasm []byte, over Services) {
+// wasm is a module with Manifest embedded, hold has a record of a connection hold a file.
+func Test(t *testing.T, wasm []byte, over Services, hold Hold) {
 	for name, part := range map[string]func(*suite){
-		"Connectors": connectors, "Connections": connections, "Grants": grants, "Secrets": secrets, "Authorizations": authorizations, "Schedules": schedules, "Search": search, "Queries": queries, "Assistants": assistants, "Absent": absent,
+		"Connectors": connectors, "Connections": connections, "Grants": grants, "Secrets": secrets, "Authorizations": authorizations, "Schedules": schedules, "Search": search, "Queries": queries, "Assistants": assistants, "Files": files, "Absent": absent,
 	} {
 		t.Run(name, func(t *testing.T) {
-			part(&suite{T: t, Services: over, ctx: context.WithoutCancel(t.Context()), wasm: wasm})
+			part(&suite{T: t, Services: over, ctx: context.WithoutCancel(t.Context()), wasm: wasm, hold: hold})
 		})
 	}
 }
@@ -55,6 +56,7 @@ type suite struct {
 
 	ctx  context.Context
 	wasm []byte
+	hold Hold
 }
 
 // must fails the test when there is an error.
@@ -287,12 +289,17 @@ func absent(s *suite) {
 		"CancelAuthorization": func() error { return s.CancelAuthorization(s.ctx, "none") },
 		"SetSecret":           func() error { return s.SetSecret(s.ctx, "none", "token", []byte("x")) },
 		"Secrets":             func() error { _, err := s.Secrets(s.ctx, "none"); return err },
-		"Assistant":           func() error { _, err := s.Assistant(s.ctx, "none"); return err },
-		"RevokeAssistant":     func() error { _, err := s.RevokeAssistant(s.ctx, "none"); return err },
-		"AssistantCalls":      func() error { _, err := s.AssistantCalls(s.ctx, "none", 0, 10); return err },
-		"DecideCall":          func() error { return s.DecideCall(s.ctx, "none", "call_none", true) },
-		"Schedule":            func() error { _, err := s.Schedule(s.ctx, "none"); return err },
-		"DeleteSchedule":      func() error { return s.DeleteSchedule(s.ctx, "none") },
+		"Files":               func() error { _, err := s.Files(s.ctx, store.FileQuery{Connection: "none"}); return err },
+		"OpenFile": func() error {
+			_, _, err := s.OpenFile(s.ctx, "none", store.Digest("sha256:"+strings.Repeat("0", 64)))
+			return err
+		},
+		"Assistant":       func() error { _, err := s.Assistant(s.ctx, "none"); return err },
+		"RevokeAssistant": func() error { _, err := s.RevokeAssistant(s.ctx, "none"); return err },
+		"AssistantCalls":  func() error { _, err := s.AssistantCalls(s.ctx, "none", 0, 10); return err },
+		"DecideCall":      func() error { return s.DecideCall(s.ctx, "none", "call_none", true) },
+		"Schedule":        func() error { _, err := s.Schedule(s.ctx, "none"); return err },
+		"DeleteSchedule":  func() error { return s.DeleteSchedule(s.ctx, "none") },
 		"PutSchedule": func() error {
 			_, _, err := s.PutSchedule(s.ctx, "none", host.ScheduleDefinition{IntervalSeconds: &every}, nil)
 			return err

@@ -359,6 +359,9 @@ func (s *session) open() (err error) {
 	s.db.Limit(sqlite3.LIMIT_EXPR_DEPTH, 200)
 	s.db.Limit(sqlite3.LIMIT_COMPOUND_SELECT, 50)
 	s.db.Limit(sqlite3.LIMIT_LENGTH, maxValue)
+	if err := s.db.BusyTimeout(s.mirror.within); err != nil { // who feeds a copy may be closing it
+		return err
+	}
 	if err := s.db.Exec("PRAGMA query_only = ON; PRAGMA temp_store = FILE; PRAGMA trusted_schema = OFF"); err != nil {
 		return err
 	}

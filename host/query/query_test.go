@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -325,6 +326,42 @@ func TestCopying(t *testing.T) {
 	if all, err := w.mirror.Copying(t.Context(), nil); err != nil || len(all) != 0 {
 		t.Errorf("%+v %v", all, err)
 	}
+}
+
+// TestAtOnce asks while records come and copies are opened, fed and closed: who reads a copy
+// waits for who feeds it.
+func TestAtOnce(t *testing.T) {
+	w := newWorld(t)
+	w.collect("mail", "messages", `a {"id":"a"}`)
+	stop := make(chan struct{})
+	var asking sync.WaitGroup
+	for i := range 8 {
+		asking.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				var err error
+				if i%2 == 0 {
+					_, err = w.mirror.Tables(t.Context(), nil)
+				} else {
+					_, err = w.mirror.Query(t.Context(), host.Query{SQL: "SELECT count(*) FROM mail.messages"})
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for i := range 40 {
+		w.collect("mail", "messages", fmt.Sprintf(`%d {"id":"%d"}`, i, i))
+		w.equal("SELECT count(*) FROM mail.messages", fmt.Sprintf("[[%d]]", i+2))
+	}
+	close(stop)
+	asking.Wait()
 }
 
 // TestLike: LIKE and GLOB are those of SQLite, which is asked the same.

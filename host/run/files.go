@@ -24,7 +24,7 @@ import (
 type FileQuotas struct {
 	File       int64 // one file
 	Run        int64 // what one run attaches, each file as often as it does
-	Connection int64 // what is kept of a connection
+	Connection int64 // what is kept of a connection, each content once
 }
 
 // DefaultFileQuotas are those of a host that was not told otherwise.
@@ -55,6 +55,7 @@ type files struct {
 	unheld int                        // how many those are
 	run    int64                      // bytes that the run attached
 	before int64                      // bytes of the connection, -1 until they are asked for
+	fresh  int64                      // bytes of contents that it did not have before
 	closed bool
 }
 
@@ -269,11 +270,8 @@ func (f *files) write(a *attachment, b []byte, protected *redact.Watch) error {
 	f.run += n
 	run := f.run
 	f.mu.Unlock()
-	switch {
-	case run > f.quotas.Run:
+	if run > f.quotas.Run {
 		return refuseFile(abi.ENOSPC, "file_quota", "a run may attach %d bytes (files.run_bytes)", f.quotas.Run)
-	case f.before+run > f.quotas.Connection:
-		return refuseFile(abi.ENOSPC, "file_quota", "files of a connection may take %d bytes (files.connection_bytes)", f.quotas.Connection)
 	}
 	var leaks bool
 	if a.tail, leaks = protected.Leaks(a.tail, b); leaks {
@@ -298,8 +296,20 @@ func (f *files) finish(a *attachment) ([]byte, error) {
 		a.media = mediaType(http.DetectContentType(a.first))
 	}
 	file := store.File{Digest: digest, Size: size, MediaType: a.media, Name: a.name}
+	_, err = f.kept.HasFile(f.ctx, f.plan.Connection.ID, digest)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		a.to.Discard()
+		return nil, err
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if err != nil && f.ready[digest] == nil {
+		if f.before+f.fresh+size > f.quotas.Connection {
+			a.to.Discard()
+			return nil, refuseFile(abi.ENOSPC, "file_quota", "files of a connection may take %d bytes (files.connection_bytes)", f.quotas.Connection)
+		}
+		f.fresh += size
+	}
 	if f.closed {
 		a.to.Discard()
 		return nil, refuseFile(abi.ECANCELED, "run_cancelled", "the run is ending")

@@ -21,10 +21,12 @@ func BenchmarkAssistant(b *testing.B) {
 		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"get_record","arguments":{"connection":"mail","stream":"messages","key":"k%d"}}}`, i, i*2%20_000)
 	}
 	query := func(i int) string {
-		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"query","arguments":{"sql":"SELECT id, subject FROM mail.messages WHERE _version > %d LIMIT 100"}}}`, i, i%1000)
+		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"query","arguments":{"sql":"SELECT id, subject FROM mail.messages WHERE _key > 'k%d' LIMIT 100"}}}`, i, 1000+i%1000)
 	}
 	answer := ask(b, url, token, get(0))
-	ask(b, url, token, query(0)) // fills the copy
+	if rows := bytes.Count(ask(b, url, token, query(0)), []byte("order ")); rows < 100 { // it fills the copy
+		b.Fatalf("a query of 100 rows is answered with %d", rows)
+	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		b.Fatal(err)

@@ -84,7 +84,7 @@ const still = 2500 * time.Millisecond
 func fillDisk(t *testing.T, d disk) {
 	c := campaign.New(t, "full disk")
 	adopt(t)
-	w := newWitness(program{t, filepath.Join(d.dir, "data")})
+	w := newWitness(program{t: t, data: filepath.Join(d.dir, "data")})
 	refusedForSpace(w)
 	d.leave(freePlenty)
 	w.undisturbed(pagesPerRun)

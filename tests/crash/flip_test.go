@@ -66,7 +66,7 @@ func (now contents) against(was contents) (reported bool, silent []string) {
 // wholeDirectory is a data directory with at least one of each kind of thing.
 func wholeDirectory(t *testing.T) program {
 	t.Helper()
-	p := program{t, filepath.Join(t.TempDir(), "data")}
+	p := program{t: t, data: filepath.Join(t.TempDir(), "data")}
 	newWitness(p).undisturbed(pagesPerRun)
 	for _, name := range []string{"token", "password"} {
 		set := p.command("secret", "set", "pages", name, "--file", "-")
@@ -121,7 +121,7 @@ func (p program) copied(t *testing.T) program {
 	if out, err := exec.Command("cp", "-a", p.data, to).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	return program{t, to}
+	return program{t: t, data: to}
 }
 
 // TestFlipAnywhere: a flipped bit in any file of a data directory is reported or

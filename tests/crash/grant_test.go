@@ -52,7 +52,7 @@ func (w *grantWitness) newRuns() (succeeded int) {
 func TestKillGrant(t *testing.T) {
 	c := campaign.New(t, "kill -9, grants")
 	adopt(t)
-	w := &grantWitness{p: program{t, filepath.Join(t.TempDir(), "data")}, c: c, runs: map[string]string{}}
+	w := &grantWitness{p: program{t: t, data: filepath.Join(t.TempDir(), "data")}, c: c, runs: map[string]string{}}
 	if o := w.p.do("install", built.pages); o.code != 0 {
 		t.Fatal(o.errs)
 	}
@@ -138,7 +138,7 @@ func (w *grantWitness) takeBack() (killed int) {
 func TestKillInstall(t *testing.T) {
 	c := campaign.New(t, "kill -9, installing")
 	adopt(t)
-	p := program{t, filepath.Join(t.TempDir(), "data")}
+	p := program{t: t, data: filepath.Join(t.TempDir(), "data")}
 	for range c.Length(2, 1) {
 		said := killAt(t, p.command("install", built.pages), time.Duration(20+c.IntN(500))*time.Millisecond)
 		if !said {

@@ -53,12 +53,13 @@ func (l *live) killed(m moment) (announced []event, dead bool) {
 
 // TestKill kills the host at any moment: its workers die with it, the next command says
 // how the run ended, cursors are exactly those that were committed, every batch that
-// was announced is stored once, timelines have no gaps, and the store is consistent. In
+// was announced is stored once, timelines have no gaps, every file that a record holds is
+// there and no other, and the store is consistent. In
 // the end an undisturbed run has everything, and one more changes nothing.
 func TestKill(t *testing.T) {
 	c := campaign.New(t, "kill -9, a run")
 	adopt(t)
-	w := newWitness(program{t, filepath.Join(t.TempDir(), "data")})
+	w := newWitness(program{t: t, data: filepath.Join(t.TempDir(), "data"), filed: true})
 	w.undisturbed(pagesPerRun)
 	w.check()
 	done, survivors, rounds := 0, 0, 0

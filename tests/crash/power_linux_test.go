@@ -21,7 +21,7 @@ func TestPowerCut(t *testing.T) {
 	c := campaign.New(t, "power cut, a run")
 	adopt(t)
 	d := loopdisk.New(t)
-	w := newWitness(program{t, filepath.Join(d.Dir, "data")})
+	w := newWitness(program{t: t, data: filepath.Join(d.Dir, "data")})
 	w.undisturbed(pagesPerRun)
 	w.check()
 	for i := range c.Length(2, 1) {

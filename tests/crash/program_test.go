@@ -20,8 +20,9 @@ const patience = 3 * time.Minute
 
 // A program is the command line on one data directory.
 type program struct {
-	t    *testing.T
-	data string
+	t     *testing.T
+	data  string
+	filed bool // records hold files
 }
 
 // command prepares one process.
@@ -176,7 +177,7 @@ func (p program) start(cmd *exec.Cmd) *live {
 
 // run is the command that collects all pages up to until.
 func (p program) run(until int, args ...string) *exec.Cmd {
-	return p.command(append([]string{"run", built.pages, "--json", "--no-interactive", "--config", fmt.Sprintf(`{"until":%d}`, until)}, args...)...)
+	return p.command(append([]string{"run", built.pages, "--json", "--no-interactive", "--config", fmt.Sprintf(`{"until":%d,"files":%v}`, until, p.filed)}, args...)...)
 }
 
 // await reads events until there are n, or no more can come.

@@ -45,7 +45,7 @@ func TestUnwritable(t *testing.T) {
 		}
 	})
 	for _, data := range []string{parent, filepath.Join(parent, "data")} {
-		p := program{t, data}
+		p := program{t: t, data: data}
 		cmd := p.run(1)
 		if os.Geteuid() == 0 {
 			cmd.Path = reachable(t)
@@ -67,7 +67,7 @@ func reachable(t *testing.T) string {
 // TestInUse: a second process is told which one has the directory (exit
 // code 6), and the first is not disturbed.
 func TestInUse(t *testing.T) {
-	w := newWitness(program{t, filepath.Join(t.TempDir(), "data")})
+	w := newWitness(program{t: t, data: filepath.Join(t.TempDir(), "data")})
 	l := w.start(2 * pagesPerRun)
 	l.await(1)
 	if err := l.cmd.Process.Signal(syscall.SIGSTOP); err != nil {

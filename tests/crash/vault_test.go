@@ -30,7 +30,7 @@ func secret(data, connection, name string) (value string, err error) {
 func TestKillVault(t *testing.T) {
 	c := campaign.New(t, "kill -9, the vault")
 	adopt(t)
-	p := program{t, filepath.Join(t.TempDir(), "data")}
+	p := program{t: t, data: filepath.Join(t.TempDir(), "data")}
 	names := []string{"a", "b", "c"}
 	value := func(name string, n int) string { return fmt.Sprintf("%s%05d", strings.Repeat(name, 1+n*997%9000), n) }
 	acked, last := map[string]int{}, map[string]int{} // numbers of values: acknowledged, and written at all

@@ -1,7 +1,10 @@
 package crash
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -130,6 +133,7 @@ func (w *witness) check() {
 	w.checkItems()
 	w.checkLatest()
 	w.checkHealth()
+	w.checkFiles()
 }
 
 // checkRun checks how a run ended, and that its timeline is whole and has everything
@@ -294,6 +298,40 @@ func (w *witness) checkLatest() {
 	}
 	if got := all[0].Data.Page; got < least {
 		t.Errorf("latest is at page %d; %d was acknowledged", got, least)
+	}
+}
+
+// checkFiles: the records hold what they were emitted with, all of it can be read, and
+// nothing lies beside it. The commands before this one have tidied the store.
+func (w *witness) checkFiles() {
+	t := w.p.t
+	t.Helper()
+	if !w.p.filed {
+		return
+	}
+	want := map[string]string{}
+	for _, r := range w.records("items") {
+		if strings.HasSuffix(r.Key, "-000") {
+			want["items "+r.Key] = page.Small(r.Data.Page)
+		}
+	}
+	for _, r := range w.records("latest") {
+		want["latest "+r.Key] = page.Long(r.Data.Page)
+	}
+	type held struct{ Stream, Key, SavedAs string }
+	for _, f := range lines[held](w.p, "files", "pages", "--to", t.TempDir()) {
+		got, err := os.ReadFile(f.SavedAs)
+		if name := f.Stream + " " + f.Key; err != nil || string(got) != want[name] {
+			t.Errorf("%s holds %d bytes that begin %.20q, want %.20q: %v", name, len(got), got, want[name], err)
+		} else {
+			delete(want, name)
+		}
+	}
+	for name := range want {
+		t.Errorf("%s holds no file", name)
+	}
+	if lie, err := os.ReadDir(filepath.Join(w.p.data, "store", "files")); err != nil || len(lie) != 1 {
+		t.Errorf("%d long files lie in the store, %v; one is held", len(lie), err)
 	}
 }
 

@@ -4,42 +4,151 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"hash"
 	"io"
+	"mime"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/store"
 )
 
-// EachFile calls do with every file that records of a connection hold, by stream and key.
-// stream "" is all.
-func (c fileClient) EachFile(ctx context.Context, id store.ConnectionID, stream store.Stream, do func(host.File) error) error {
+var _ host.Files = fileClient{}
+
+// Files implements host.Files.
+func (c fileClient) Files(ctx context.Context, q store.FileQuery) (store.FilePage, error) {
 	query := url.Values{}
-	if stream != "" {
-		query.Set("stream", string(stream))
+	for name, value := range map[string]string{"stream": string(q.Stream), "key": q.Key, "cursor": q.After} {
+		if value != "" {
+			query.Set(name, value)
+		}
 	}
-	return each(ctx, c.transport, at("connections", string(id), "files"), query, func(f host.File) (bool, error) { return true, do(f) })
+	if q.Limit > 0 {
+		query.Set("limit", strconv.Itoa(min(q.Limit, 1000)))
+	}
+	var got list[host.File]
+	if err := c.get(ctx, at("connections", string(q.Connection), "files"), query, &got); err != nil {
+		return store.FilePage{}, err
+	}
+	var p store.FilePage
+	for _, f := range got.Data {
+		p.Files = append(p.Files, store.HeldFile{Stream: store.Stream(f.Stream), Key: f.Key, Field: f.Field,
+			File: store.File{Digest: store.Digest(f.Digest), Size: f.Size, MediaType: f.MediaType, Name: f.Name}})
+	}
+	if got.NextCursor != nil {
+		p.After, p.More = *got.NextCursor, *got.NextCursor != ""
+	}
+	return p, nil
 }
 
-// File writes a content, which is checked against its digest. After an error what was written
-// is to be thrown away.
-func (c fileClient) File(ctx context.Context, id store.ConnectionID, digest store.Digest, to io.Writer) error {
-	res, err := c.send(ctx, http.MethodGet, at("connections", string(id), "files", strings.TrimPrefix(string(digest), "sha256:")), nil, http.Header{}, nil)
+// OpenFile implements host.Files. A content that is read from its beginning to its end is
+// checked against its digest: after an error what was read is to be thrown away.
+func (c fileClient) OpenFile(ctx context.Context, id store.ConnectionID, d store.Digest) (store.FileContent, store.File, error) {
+	digits := strings.TrimPrefix(string(d), "sha256:")
+	f := &content{ctx: ctx, transport: c.transport, path: at("connections", string(id), "files", digits), digest: d}
+	head, err := f.ask()
 	if err != nil {
-		return err
+		return nil, store.File{}, err
 	}
-	defer res.Body.Close()
+	info := store.File{Digest: d, Size: f.size, MediaType: head.Get("Content-Type")}
+	if _, said, err := mime.ParseMediaType(head.Get("Content-Disposition")); err == nil && said["filename"] != digits {
+		info.Name = said["filename"]
+	}
+	return f, info, nil
+}
+
+// A content is one that comes over HTTP, from where it is read on.
+type content struct {
+	*transport
+	ctx    context.Context
+	path   string
+	digest store.Digest
+	size   int64
+	offset int64
+	body   io.ReadCloser // from offset on; nil: nothing was asked for
+	sum    hash.Hash     // of what was read since the beginning; nil after a Seek elsewhere
+}
+
+// ask has the rest of the content come. Only a range of it says how large it is.
+func (f *content) ask() (http.Header, error) {
+	res, err := f.send(f.ctx, http.MethodGet, f.path, nil, http.Header{"Range": {fmt.Sprintf("bytes=%d-", f.offset)}}, nil)
+	if err != nil {
+		return nil, err
+	}
+	n := int64(0) // an empty one has no range
 	if res.StatusCode != http.StatusOK {
-		return errorOf(res)
+		_, size, _ := strings.Cut(res.Header.Get("Content-Range"), "/")
+		if n, err = strconv.ParseInt(size, 10, 64); err != nil || res.StatusCode != http.StatusPartialContent {
+			defer res.Body.Close()
+			return nil, errorOf(res)
+		}
 	}
-	sum := sha256.New()
-	if _, err := io.Copy(io.MultiWriter(to, sum), res.Body); err != nil {
-		return fmt.Errorf("file %s broke off: %w", digest, err)
+	f.body, f.size = res.Body, n
+	if f.offset == 0 {
+		f.sum = sha256.New()
 	}
-	if store.DigestOf(sum.Sum(nil)) != digest {
-		return fmt.Errorf("file %s came as another; ask for it again", digest)
+	return res.Header, nil
+}
+
+// Size implements store.FileContent.
+func (f *content) Size() int64 { return f.size }
+
+// Read implements io.Reader.
+func (f *content) Read(b []byte) (int, error) {
+	if f.offset >= f.size {
+		return 0, f.ended()
 	}
-	return nil
+	if f.body == nil {
+		if _, err := f.ask(); err != nil {
+			return 0, err
+		}
+	}
+	n, err := f.body.Read(b[:min(int64(len(b)), f.size-f.offset)])
+	f.offset += int64(n)
+	if f.sum != nil {
+		f.sum.Write(b[:n])
+	}
+	switch {
+	case f.offset == f.size:
+		return n, f.ended()
+	case err != nil:
+		return n, fmt.Errorf("file %s broke off: %w", f.digest, err)
+	}
+	return n, nil
+}
+
+func (f *content) ended() error {
+	if f.sum != nil && store.DigestOf(f.sum.Sum(nil)) != f.digest {
+		return fmt.Errorf("file %s came as another; ask for it again", f.digest)
+	}
+	return io.EOF
+}
+
+// Seek implements io.Seeker.
+func (f *content) Seek(offset int64, whence int) (int64, error) {
+	switch whence {
+	case io.SeekCurrent:
+		offset += f.offset
+	case io.SeekEnd:
+		offset += f.size
+	}
+	if offset < 0 {
+		return 0, fmt.Errorf("seek to %d", offset)
+	}
+	if offset != f.offset {
+		_ = f.Close() // of no use any more
+		f.offset, f.body, f.sum = offset, nil, nil
+	}
+	return offset, nil
+}
+
+// Close implements io.Closer.
+func (f *content) Close() error {
+	if f.body == nil {
+		return nil
+	}
+	return f.body.Close()
 }

@@ -601,6 +601,9 @@ func Read(path string) (*Reader, error) {
 	if err != nil {
 		return nil, told(err)
 	}
+	if err := db.BusyTimeout(busy); err != nil { // who feeds the file may be closing it
+		return nil, errors.Join(err, db.Close())
+	}
 	return &Reader{Sink{db: db}}, nil
 }
 

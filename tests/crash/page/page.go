@@ -3,7 +3,10 @@
 // a page.
 package page
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Latest is the one key of the stream latest; every page replaces its record.
 const Latest = "latest"
@@ -29,3 +32,10 @@ func Items(p int) []Item {
 	}
 	return items
 }
+
+// Small is the file of the first item of page p; two pages share one.
+func Small(p int) string { return fmt.Sprint("small file ", p/2) }
+
+// Long is the file of the record of the stream latest at page p: too long to be part of a
+// commit.
+func Long(p int) string { return strings.Repeat(fmt.Sprintf("long file %d\n", p), 6000) }

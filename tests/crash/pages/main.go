@@ -15,10 +15,28 @@ import (
 type settings struct {
 	Until int `json:"until"`
 	Pad   int `json:"pad"` // bytes to add to each note, to fill a disk
+	// Files has the first item of a page and the record of latest hold one.
+	Files bool `json:"files"`
 }
 
 type cursor struct {
 	Page int `json:"page"`
+}
+
+// What is emitted, with the file that it holds.
+type (
+	item struct {
+		page.Item
+		File *guest.File `json:"file,omitempty"`
+	}
+	mark struct {
+		page.Mark
+		File *guest.File `json:"file,omitempty"`
+	}
+)
+
+func attach(run *guest.Run, stream, content string) (*guest.File, error) {
+	return run.Attach(guest.Attachment{Stream: stream, Field: "file", Content: strings.NewReader(content)})
 }
 
 func main() { guest.Main(guest.Connector{Collect: collect}) }
@@ -38,13 +56,24 @@ func collect(_ context.Context, run *guest.Run) error {
 	pad := strings.Repeat("x", s.Pad)
 	for at.Page < s.Until {
 		at.Page++
-		for _, it := range page.Items(at.Page) {
-			it.Note += pad
-			if err := run.Emit("items", it.ID, it); err != nil {
+		var small, long *guest.File
+		if s.Files {
+			var err error
+			if small, err = attach(run, "items", page.Small(at.Page)); err != nil {
+				return err
+			}
+			if long, err = attach(run, "latest", page.Long(at.Page)); err != nil {
 				return err
 			}
 		}
-		if err := run.Emit("latest", page.Latest, page.Mark{ID: page.Latest, Page: at.Page}); err != nil {
+		for _, it := range page.Items(at.Page) {
+			it.Note += pad
+			if err := run.Emit("items", it.ID, item{it, small}); err != nil {
+				return err
+			}
+			small = nil
+		}
+		if err := run.Emit("latest", page.Latest, mark{page.Mark{ID: page.Latest, Page: at.Page}, long}); err != nil {
 			return err
 		}
 		for _, stream := range []string{"items", "latest"} {
