@@ -160,6 +160,8 @@ func (b *bridge) run(ctx context.Context) error {
 		})
 	}
 	if errors.Is(lines.Err(), bufio.ErrTooLong) {
+		cancel()
+		b.working.Wait() // the host that they ask may be one of this process
 		return usagef("a message is longer than %d bytes", maxMessage)
 	}
 	b.working.Wait()

@@ -118,7 +118,7 @@ func TestFileQuotas(t *testing.T) {
 	if s.lie != 0 {
 		t.Errorf("%d contents are left", s.lie)
 	}
-	if got := attach("late"); got != "ECANCELED run_cancelled" || s.lie != 0 {
+	if got := attach(old); got != "ECANCELED run_cancelled" || s.lie != 0 {
 		t.Errorf("after the end: %s, %d are left", got, s.lie)
 	}
 	_, attach = attaching(t, &shelf{}, FileQuotas{File: 80, Run: 100, Connection: 1000})

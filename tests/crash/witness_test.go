@@ -330,7 +330,7 @@ func (w *witness) checkFiles() {
 	for name := range want {
 		t.Errorf("%s holds no file", name)
 	}
-	if lie, err := os.ReadDir(filepath.Join(w.p.data, "store", "files")); err != nil || len(lie) != 1 {
+	if lie, err := os.ReadDir(filepath.Join(w.p.data, "files")); err != nil || len(lie) != 1 {
 		t.Errorf("%d long files lie in the store, %v; one is held", len(lie), err)
 	}
 }

@@ -1,14 +1,18 @@
 //go:build wasip1
 
 // Fetch is a guest that requests config.url config.requests times, config.at_once at a
-// time, and reads the answers.
+// time, and reads the answers; or, with config.attach, has them kept as files. With
+// config.small it emits so many records, from config.first, that hold a small file each, or
+// with config.inline as much text instead.
 package main
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"strings"
 
 	guest "github.com/sluicehost/sluice/guest-sdk"
 	"github.com/sluicehost/sluice/guest-sdk/guesthttp"
@@ -19,6 +23,16 @@ type settings struct {
 	Requests int    `json:"requests"`
 	AtOnce   int    `json:"at_once"`
 	MaxBytes int64  `json:"max_bytes"`
+	Attach   bool   `json:"attach"`
+	Small    int    `json:"small"`
+	First    int    `json:"first"`
+	Inline   bool   `json:"inline"`
+}
+
+type item struct {
+	ID   string      `json:"id"`
+	Text string      `json:"text,omitempty"`
+	File *guest.File `json:"file,omitempty"`
 }
 
 func main() { guest.Main(guest.Connector{Collect: collect}) }
@@ -30,6 +44,12 @@ func collect(_ context.Context, run *guest.Run) error {
 	}
 	client := guesthttp.Client(run)
 	client.Transport.(*guesthttp.Transport).MaxBytes = s.MaxBytes
+	switch {
+	case s.Small > 0:
+		return small(run, s)
+	case s.Attach:
+		return attach(run, client, s.URL)
+	}
 	ended := make(chan error)
 	for range s.AtOnce {
 		go func() { ended <- gets(client, s.URL, s.Requests/s.AtOnce) }()
@@ -42,6 +62,38 @@ func collect(_ context.Context, run *guest.Run) error {
 		return err
 	}
 	return run.Checkpoint("items", map[string]any{"after": s.Requests})
+}
+
+func attach(run *guest.Run, client *http.Client, url string) error {
+	resp, err := client.Get(url)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	f, err := run.Attach(guest.Attachment{Stream: "items", Field: "file", Content: resp.Body})
+	if err != nil {
+		return err
+	}
+	return run.Emit("items", url, item{ID: url, File: f})
+}
+
+func small(run *guest.Run, s settings) error {
+	for i := range s.Small {
+		one := item{ID: fmt.Sprint(s.First + i)}
+		text := fmt.Sprintf("%0200d", s.First+i)
+		if s.Inline {
+			one.Text = text
+		} else {
+			var err error
+			if one.File, err = run.Attach(guest.Attachment{Stream: "items", Field: "file", MediaType: "text/plain", Content: strings.NewReader(text)}); err != nil {
+				return err
+			}
+		}
+		if err := run.Emit("items", one.ID, one); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func gets(client *http.Client, url string, n int) error {
