@@ -3,6 +3,7 @@ package api_test
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -113,12 +114,14 @@ func TestAssistantGarbage(t *testing.T) {
 		"another method": strings.Replace(ping, "tools/call", "sampling/createMessage", 1), "an answer": `{"jsonrpc":"2.0","id":1,"result":{}}`,
 		"a tool that there is not": strings.Replace(ping, `"runs"`, `"drop_everything"`, 1), "a cursor": call(`{"sql":"SELECT 1","cursor":"` + strings.Repeat("A", 100_000) + `"}`),
 	} {
-		a := nobody.do("POST", "/mcp", body, asked(token)...)
-		if a.status >= 500 && a.status != 501 {
-			t.Errorf("%s: %d %.300s", name, a.status, a.body)
+		res, err := nobody.send("POST", "/mcp", body, asked(token)...)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
 		}
-		if n := len(a.body); n > 2<<20 {
-			t.Errorf("%s is answered with %d bytes", name, n)
+		answer, err := io.ReadAll(res.Body)
+		res.Body.Close()
+		if err != nil || res.StatusCode >= 500 || len(answer) > 2<<20 {
+			t.Errorf("%s: %d, %d bytes, %v: %.300s", name, res.StatusCode, len(answer), err, answer)
 		}
 		nobody.do("POST", "/mcp", ping, asked(token)...).want(200)
 	}
