@@ -289,6 +289,10 @@ func (c assistantCommands) calls() *cobra.Command {
 					}
 					rows = append(rows, []string{x.CallID, c.when(x.At), x.Tool, outcome, strconv.Itoa(x.Rows), strconv.Itoa(x.Bytes), abi.Clean(x.Arguments)})
 				}
+				if len(rows) == 0 {
+					c.warnf("%s has not asked for anything yet.", abi.Clean(a[0]))
+					return nil
+				}
 				return c.table([]string{"call", "at", "tool", "outcome", "rows", "bytes", "arguments"}, rows)
 			})
 		},

@@ -101,6 +101,9 @@ func (c fileCommands) doFiles(ctx context.Context, src *client.Client, connectio
 	case to != "":
 		c.warnf("%s: %d files, %d of them were there", abi.Clean(to), saved, present)
 		return nil
+	case len(rows) == 0:
+		c.warnf("No record of %s holds a file.", abi.Clean(connection))
+		return nil
 	}
 	return c.table([]string{"stream", "key", "name", "type", "size", "digest"}, rows)
 }

@@ -471,7 +471,7 @@ func (s *session) wrong(err error) error {
 	}
 	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "sqlite3: "), "SQL logic error: ")
 	if strings.HasPrefix(text, "no such table") {
-		text += "; sluice tables lists them"
+		text += "; tables are named CONNECTION.STREAM, and sluice tables lists them"
 	}
 	return host.Refuse("query_invalid", "%s", abi.Cut(abi.Clean(text), 500))
 }
