@@ -1,5 +1,3 @@
-//go:build wasip1
-
 // Fetch is a guest that requests config.url config.requests times, config.at_once at a
 // time, and reads the answers; or, with config.attach, has them kept as files. With
 // config.small it emits so many records, from config.first, that hold a small file each, or

@@ -1,5 +1,3 @@
-//go:build wasip1
-
 // Pages is a guest that emits the pages from its cursor to config.until, with a
 // checkpoint after each, and reports where it started.
 package main
