@@ -3,6 +3,7 @@ package dashboard
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -25,6 +26,7 @@ type dataUI struct {
 	*frame
 	connections host.Connections
 	stored      store.Records
+	files       host.Files
 }
 
 func (u *dataUI) routes() []web.Route {
@@ -47,6 +49,7 @@ type dataBody struct {
 type dataConnection struct {
 	host.Connection
 	Streams []dataStream
+	Files   bool // its records hold some
 }
 
 // A dataStream is a stream with what came of late, and its share of the room.
@@ -87,6 +90,11 @@ func (u *dataUI) lookData(ctx context.Context) (b dataBody, err error) {
 			b.Records, b.Bytes, b.Grown = b.Records+s.Live, b.Bytes+s.Bytes, b.Grown+grown
 			x.Streams = append(x.Streams, dataStream{s, c.ConnectionID, grown, freshness(u.now(), s.UpdatedAt), 0})
 		}
+		held, err := u.files.Files(ctx, store.FileQuery{Connection: id, Limit: 1})
+		if err != nil && !errors.Is(err, store.ErrNotFound) { // it was deleted meanwhile
+			return b, err
+		}
+		x.Files = len(held.Files) > 0
 		b.Connections = append(b.Connections, x)
 		b.Largest = append(b.Largest, x.Streams...)
 	}

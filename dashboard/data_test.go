@@ -48,6 +48,33 @@ func TestDataCounts(t *testing.T) {
 	}
 }
 
+// The files of a connection have a page, which the page of data leads to where there are some;
+// whatever a file is called, it is a name.
+func TestFilesPage(t *testing.T) {
+	s := open(t)
+	s.host.connections = []host.Connection{{ConnectionID: "bank"}}
+	s.run("run_1", "bank")
+	if page := s.page("/ui/data"); strings.Contains(page, "/ui/files") {
+		t.Error("a connection without files has a link to them")
+	}
+	if page := s.page("/ui/files?connection=bank"); !strings.Contains(page, "No files") {
+		t.Error("a connection without files has some")
+	}
+	s.host.file = store.HeldFile{Stream: "mails", Key: `a&b#"<`, Field: "document", File: store.File{Digest: store.Digest("sha256:" + strings.Repeat("0", 64)), Size: 7, MediaType: "application/pdf", Name: `"><script>alert(1)</script>.pdf`}}
+	if page := s.page("/ui/data"); !strings.Contains(page, `href="/ui/files?connection=bank"`) {
+		t.Error("nothing leads to the files")
+	}
+	page := s.page("/ui/files?connection=bank")
+	for _, want := range []string{"&gt;&lt;script&gt;alert(1)", "key=a%26b%23%22%3c", `href="/v1/connections/bank/files/` + strings.Repeat("0", 64) + `" download`, "application/pdf"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %s: %s", want, page)
+		}
+	}
+	if strings.Contains(page, "<script>alert") {
+		t.Error("a name is more than one")
+	}
+}
+
 // A query goes to the host as it was typed; its result is shown, drawn and downloaded.
 func TestSQL(t *testing.T) {
 	s := open(t)
@@ -136,7 +163,7 @@ func TestDestinationForm(t *testing.T) {
 	}
 	s.collect(s.run("run_1", "bank"), "notes", records)
 	s.host.destinations = []host.Destination{{Name: "half", Tables: []host.DestinationStream{{ConnectionID: "bank", Stream: "notes", Version: 14, Behind: 16}, {ConnectionID: "bank", Stream: "gone", Behind: 7}}}}
-	if page := s.page("/ui/data/destinations"); !strings.Contains(page, ": 14 rows</title>") || strings.Count(page, ": 0 rows</title>") != 6 || !strings.Contains(page, "<dt>Waiting since</dt>") {
+	if page := s.page("/ui/data/destinations"); !strings.Contains(page, ": 14 rows</title>") || strings.Count(page, ": 0 rows</title>") != 13 || !strings.Contains(page, "<dt>Waiting since</dt>") {
 		t.Errorf("of 30 records of today 14 are there: %s", page)
 	}
 	s.host.destinations = []host.Destination{{Name: "dwh", Kind: "postgres", URL: "postgres://db/x", Behind: 1234, Error: "the server <b> is away"}}

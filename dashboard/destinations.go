@@ -14,8 +14,10 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// maxURL bounds the address of a destination, in bytes.
-const maxURL = 4096
+const (
+	maxURL  = 4096 // bytes, of the address of a destination
+	fedDays = 14   // of which the page says how many rows a destination has
+)
 
 // destinationUI has the page of where data goes, and what can be done to each.
 type destinationUI struct {
@@ -40,7 +42,7 @@ func (u *destinationUI) lookDestinations(ctx context.Context) ([]destinationRow,
 	streams := map[store.ConnectionID][]store.StreamStats{}
 	out, looked := []destinationRow{}, 0
 	for _, d := range all {
-		row, days := destinationRow{Destination: d}, make([]uint64, grownOver/(24*time.Hour))
+		row, days := destinationRow{Destination: d}, make([]uint64, fedDays)
 		for _, t := range d.Tables {
 			id := store.ConnectionID(t.ConnectionID)
 			if looked++; looked > maxStreams {
@@ -67,7 +69,7 @@ func (u *destinationUI) lookDestinations(ctx context.Context) ([]destinationRow,
 
 // firstDay is the first of the days that are shown; the last is today, in UTC.
 func (u *destinationUI) firstDay() time.Time {
-	return u.now().UTC().Truncate(24 * time.Hour).Add(24*time.Hour - grownOver)
+	return u.now().UTC().Truncate(24*time.Hour).AddDate(0, 0, 1-fedDays)
 }
 
 // lookTable adds what a table has of its stream.

@@ -142,7 +142,7 @@ func TestHostileStrings(t *testing.T) {
 		s.host.tables[0].Stream = "notes"
 		at := "?connection=" + string(connection) + "&stream=notes"
 		for _, path := range []string{"/ui/", "/ui/inbox", "/ui/runs", "/ui/runs/" + string(run), "/ui/runs/" + string(run) + "/older?before=9", "/ui/connections/" + string(connection),
-			"/ui/connections/" + string(connection) + "/grant", "/ui/connectors/x/connect", "/ui/connections/" + string(connection) + "/start", "/ui/folders?at=" + url.QueryEscape(abi.Cut(clean, 40)), "/ui/records" + at + "&find=" + url.QueryEscape(abi.Cut(clean, 60)), "/ui/records" + at,
+			"/ui/connections/" + string(connection) + "/grant", "/ui/connectors/x/connect", "/ui/connections/" + string(connection) + "/start", "/ui/folders?at=" + url.QueryEscape(abi.Cut(clean, 40)), "/ui/records" + at + "&find=" + url.QueryEscape(abi.Cut(clean, 60)), "/ui/records" + at, "/ui/files" + at,
 			"/ui/record" + at + "&key=" + url.QueryEscape("k"+clean), "/ui/data", "/ui/data/sql?sql=" + url.QueryEscape(abi.Cut(clean, 60)), "/ui/data/sql/tables", "/ui/data/filters" + at + "&is." + url.QueryEscape(abi.Cut(clean, 30)) + "=x", "/ui/data/record" + at + "&key=" + url.QueryEscape("k"+clean), "/ui/data/destinations", "/ui/assistants", "/ui/assistants/x", "/ui/assistants/x/calls", "/ui/connectors", "/ui/connectors/x", "/ui/schedules", "/ui/keys", "/ui/audit?action=" + url.QueryEscape(abi.Cut(clean, 40)), "/ui/settings"} {
 			harmless(t, path, payload, s.page(path))
 		}

@@ -73,6 +73,7 @@ func (u *recordUI) routes() []web.Route {
 		part("/ui/data/record", u.drawer),
 		page("/ui/records", u.listRecords),
 		page("/ui/record", u.showRecord),
+		page("/ui/files", u.listFiles),
 	}
 }
 

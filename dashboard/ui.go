@@ -61,7 +61,7 @@ func New(o Options) (*UI, error) {
 		&connectionUI{f, h, h, h, h, h, h, s, s},
 		&grantUI{f, h, h, h},
 		&scheduleUI{f, h, h},
-		&dataUI{f, h, s},
+		&dataUI{f, h, s, h},
 		&recordUI{f, h, s, h, h},
 		&sqlUI{f, h, s, h},
 		&destinationUI{f, h, s},

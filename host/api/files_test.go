@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"bytes"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -77,4 +78,29 @@ func TestFiles(t *testing.T) {
 	c.do("GET", at, nil, header("If-None-Match", `"`+string(f.Digest)+`"`)).want(304)
 	c.do("GET", strings.Replace(at, string(id), string(other), 1), nil).want(404, "not_found")
 	c.do("GET", list+"/..%2f..%2fetc%2fpasswd", nil).want(404, "not_found")
+
+	// A key that may not see the record learns nothing of its file: not that it is there, nor
+	// from a range, a condition or the list.
+	limited := c.as(key(t, access.NewKey{Scopes: []access.Scope{access.RecordsRead}, ConnectionIDs: []store.ConnectionID{other}}))
+	absent := strings.Repeat("0", 64)
+	guess := func(path string, options ...option) string {
+		a := limited.do("GET", path, nil, options...).want(404, "not_found")
+		for _, name := range []string{"Etag", "Content-Range", "Accept-Ranges", "Content-Disposition"} {
+			if v := a.header.Get(name); v != "" {
+				t.Errorf("%s says %s: %s", path, name, v)
+			}
+		}
+		return regexp.MustCompile(`cor_[A-Za-z0-9]+|"correlationId":"[^"]*"`).ReplaceAllString(string(a.body), "")
+	}
+	for _, of := range []string{string(id), string(other), "filed-none"} {
+		at, none := "/v1/connections/"+of+"/files/"+strings.TrimPrefix(string(f.Digest), "sha256:"), "/v1/connections/"+of+"/files/"+absent
+		for _, o := range [][]option{nil, {header("Range", "bytes=0-0")}, {header("If-None-Match", `"`+string(f.Digest)+`"`)}, {header("Range", "bytes=900000-")}} {
+			if there, not := guess(at, o...), guess(none, o...); there != not {
+				t.Errorf("%s: %s for what is there, %s for what is not", of, there, not)
+			}
+		}
+	}
+	if there, not := guess(list), guess("/v1/connections/filed-none/files"); there != not {
+		t.Errorf("lists: %s, %s", there, not)
+	}
 }

@@ -64,7 +64,7 @@ func TestAccessible(t *testing.T) {
 		t.Fatal(err)
 	}
 	pages := []string{"/ui/", "/ui/inbox", "/ui/runs", "/ui/runs/" + string(asking), "/ui/runs/" + string(failed), "/ui/connectors/steps/connect",
-		"/ui/connections/one", "/ui/connections/one/grant", "/ui/connections/one/start", "/ui/data", "/ui/data/sql", "/ui/data/destinations", "/ui/assistants", "/ui/records?connection=one&stream=items", "/ui/record?connection=one&stream=items&key=0-000000001",
+		"/ui/connections/one", "/ui/connections/one/grant", "/ui/connections/one/start", "/ui/data", "/ui/data/sql", "/ui/data/destinations", "/ui/assistants", "/ui/records?connection=one&stream=items", "/ui/files?connection=one", "/ui/record?connection=one&stream=items&key=0-000000001",
 		"/ui/connectors", "/ui/connectors/steps", "/ui/schedules", "/ui/keys", "/ui/audit", "/ui/settings", "/ui/login", "/ui/runs/run_none"}
 	for scheme, size := range map[string]func(){"light": b.wide, "dark": b.phone} {
 		size()
