@@ -133,35 +133,35 @@ func TestServerKilled(t *testing.T) {
 
 // TestAnswerLost cuts the connection around COMMIT.
 func TestAnswerLost(t *testing.T) {
-	for _, how := range []string{before, after} {
-		t.Run(how, func(t *testing.T) {
+	for _, how := range []server.Cut{server.Before, server.After} {
+		t.Run(string(how), func(t *testing.T) {
 			pg := server.Shared(t)
-			p := newProxy(t, pg)
-			s := opened(t, p.through(t, pg.Database(t))+weak, postgres.Options{})
+			p := pg.Proxy(t)
+			s := opened(t, p.Through(t, pg.Database(t))+weak, postgres.Options{})
 			l := start(t, s, "a")
 			var receipts []*store.Receipt
 			for i := range 10 {
-				p.cutNext(how)
+				p.CutNext(how)
 				receipts = append(receipts, flush(t, s, l, i))
 				if _, err := receipts[i].Result(); err != nil {
 					t.Fatal(err)
 				}
 			}
-			p.cutNext(how)
+			p.CutNext(how)
 			if err := s.Write(t.Context(), store.Write{Kind: store.Webhooks, ID: "x", Data: json.RawMessage(`1`), If: store.Absent()}); err != nil {
 				t.Fatal(err)
 			}
-			p.cutNext(how)
+			p.CutNext(how)
 			other := start(t, s, "b")
 			all(t, s, l, receipts)
 			for what, do := range whatCommits(t, s, l, other) {
-				p.cutNext(how)
+				p.CutNext(how)
 				if err := do(); err != nil {
 					t.Errorf("%s: %v", what, err)
 				}
 			}
-			if p.count() != 12+12 {
-				t.Errorf("%d connections were cut", p.count())
+			if p.Cuts() != 12+12 {
+				t.Errorf("%d connections were cut", p.Cuts())
 			}
 			if err := s.Verify(t.Context()); err != nil {
 				t.Error(err)

@@ -27,7 +27,8 @@ const beats = 6
 func (s *members) keep() {
 	beat := time.NewTicker(min(s.opts.Lease/beats, time.Second))
 	defer beat.Stop()
-	s.keeper.since = time.Now()
+	heard := time.Now() // of the server
+	s.keeper.since = heard
 	for {
 		select {
 		case <-s.ending:
@@ -40,6 +41,11 @@ func (s *members) keep() {
 		if err := s.beat(ctx); err != nil {
 			s.keeper.since = time.Time{}
 			s.opts.Logger.Warn("heartbeat_failed", "error", s.told(ctx, err))
+			if time.Since(heard) > s.opts.Lease {
+				s.pool.cut() // no answer may ever come
+			}
+		} else {
+			heard = time.Now()
 		}
 		cancel()
 	}

@@ -100,8 +100,8 @@ func TestMembers(t *testing.T) {
 func TestRemoved(t *testing.T) {
 	t.Parallel()
 	pg := server.Shared(t)
-	p, url := newProxy(t, pg), pg.Database(t)
-	a := host(t, p.through(t, url)+weak+"&lease=1s", "a")
+	p, url := pg.Proxy(t), pg.Database(t)
+	a := host(t, p.Through(t, url)+weak+"&lease=1s", "a")
 	log := make(said, 100)
 	o := log.options()
 	b := opened(t, url+weak+"&lease=1s", as("b", o)).(*postgres.Store)
@@ -110,7 +110,7 @@ func TestRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	all(t, a, l, []*store.Receipt{flush(t, a, l, 0)})
-	thaw := p.freeze()
+	thaw := p.Freeze()
 	defer thaw()
 	late := flush(t, a, l, 1)
 	log.wait(t, "host_removed")
@@ -146,6 +146,37 @@ func TestRemoved(t *testing.T) {
 	}
 	if err := b.Verify(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestCutOff has every packet to and from the server vanish for ever: what waits fails once the host
+// may have been removed and has waited for the server as long as it does, and other hosts go on.
+func TestCutOff(t *testing.T) {
+	t.Parallel()
+	pg := server.Shared(t)
+	p, url := pg.Proxy(t), pg.Database(t)
+	const brief = weak + "&lease=3s&outage_wait=100ms&connect_timeout=1"
+	a := host(t, p.Through(t, url)+brief, "a")
+	log := make(said, 100)
+	host(t, url+brief, "b")
+	b := opened(t, url+brief, as("c", log.options()))
+	l := start(t, a, "a")
+	all(t, a, l, []*store.Receipt{flush(t, a, l, 0)})
+	p.Freeze()
+	late, reading := flush(t, a, l, 1), make(chan error, 1)
+	go func() {
+		_, err := a.Events(t.Context(), l.RunID, 0, 10)
+		reading <- err
+	}()
+	if _, err := late.Result(); err == nil {
+		t.Error("a commit that never reached the server was acknowledged")
+	}
+	if err := <-reading; err == nil {
+		t.Error("a read without a server has an answer")
+	}
+	log.wait(t, "host_removed")
+	if head, err := b.RunHead(t.Context(), l.RunID); err != nil || head.Next != 1 {
+		t.Errorf("%d events: %v", head.Next, err)
 	}
 }
 

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -12,6 +13,9 @@ type pool struct {
 	config *pgx.ConnConfig
 	slots  chan struct{} // one for each connection that is lent
 	idle   chan *conn
+
+	mu   sync.Mutex // guards lent
+	lent map[*conn]bool
 }
 
 // A conn is a connection and which statements for tables of records it has prepared.
@@ -24,7 +28,7 @@ type conn struct {
 const manyIngests = 200
 
 func newPool(config *pgx.ConnConfig, size int) *pool {
-	return &pool{config: config, slots: make(chan struct{}, size), idle: make(chan *conn, size)}
+	return &pool{config: config, slots: make(chan struct{}, size), idle: make(chan *conn, size), lent: make(map[*conn]bool)}
 }
 
 // get waits for a connection, and makes one where none is idle.
@@ -34,21 +38,37 @@ func (p *pool) get(ctx context.Context) (*conn, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+	var c *conn
 	select {
-	case c := <-p.idle:
-		return c, nil
+	case c = <-p.idle:
 	default:
+		made, err := pgx.ConnectConfig(ctx, p.config.Copy())
+		if err != nil {
+			<-p.slots
+			return nil, err
+		}
+		c = &conn{Conn: made}
 	}
-	c, err := pgx.ConnectConfig(ctx, p.config.Copy())
-	if err != nil {
-		<-p.slots
-		return nil, err
+	p.mu.Lock()
+	p.lent[c] = true
+	p.mu.Unlock()
+	return c, nil
+}
+
+// cut breaks the connections that are lent: whoever waits for an answer on one gets an error.
+func (p *pool) cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.lent {
+		_ = c.PgConn().Conn().Close() // this may be called beside its user, unlike c.Close
 	}
-	return &conn{Conn: c}, nil
 }
 
 // put takes a connection back. One that is in a transaction, or has ended, is thrown away.
 func (p *pool) put(c *conn) {
+	p.mu.Lock()
+	delete(p.lent, c)
+	p.mu.Unlock()
 	if c.IsClosed() {
 		p.drain() // the others are most likely of the same fate
 	} else if c.PgConn().TxStatus() != 'I' {

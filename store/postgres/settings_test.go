@@ -54,9 +54,9 @@ func TestRefused(t *testing.T) {
 	run(t, admin, "insert into sluice_store.sluice_schema (version) values (99)")
 	refused(t, url+weak, "version 99", "upgrade Sluice")
 
-	p := newProxy(t, pg)
-	p.forge = true
-	refused(t, p.through(t, pg.Database(t))+weak, "a pooler stands between")
+	p := pg.Proxy(t)
+	p.Forge()
+	refused(t, p.Through(t, pg.Database(t))+weak, "a pooler stands between")
 }
 
 func TestWeaknesses(t *testing.T) {

@@ -49,9 +49,9 @@ func at(t *testing.T, text string, s *server.Server) string {
 func TestStandby(t *testing.T) {
 	t.Parallel()
 	primary := server.Start(t, "fsync=off", "full_page_writes=off", "wal_level=replica", "wal_keep_size=64MB")
-	p := newProxy(t, primary)
+	p := primary.Proxy(t)
 	database := primary.Database(t)
-	s := opened(t, p.through(t, database)+weak, postgres.Options{})
+	s := opened(t, p.Through(t, database)+weak, postgres.Options{})
 	l := start(t, s, "a")
 	all(t, s, l, []*store.Receipt{flush(t, s, l, 0)})
 
@@ -80,7 +80,7 @@ func TestStandby(t *testing.T) {
 		t.Fatal(err)
 	}
 	standby.Exec(t, "postgres", "select pg_promote()")
-	p.redirect(standby)
+	p.Redirect(standby)
 	var sink *store.SinkError
 	if _, err := flush(t, s, l, 2).Result(); !errors.As(err, &sink) || sink.Code != "engine_rolled_back" || !errors.Is(err, postgres.ErrRolledBack) {
 		t.Fatalf("a commit behind one that is lost: %v", err)

@@ -52,20 +52,30 @@ type cluster struct {
 	server   *postgres.Server
 	database string // URL
 	config   string // file
+	lease    time.Duration
 	hosts    map[string]*member
+	proxies  map[string]*postgres.Proxy // between each host and the server
 }
 
 // start starts hosts on a database of their own.
 func start(t *testing.T, server *postgres.Server, names ...string) *cluster {
 	t.Helper()
-	c := &cluster{t: t, server: server, database: server.Database(t), config: filepath.Join(t.TempDir(), "config.yaml"), hosts: map[string]*member{}}
+	c := &cluster{t: t, server: server, database: server.Database(t), config: filepath.Join(t.TempDir(), "config.yaml"), lease: lease,
+		hosts: map[string]*member{}, proxies: map[string]*postgres.Proxy{}}
 	if err := os.WriteFile(c.config, []byte("shortest_interval: 1s\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range names {
-		c.open(name, c.database)
-	}
+	c.add(names...)
 	return c
+}
+
+// add starts hosts, each behind a proxy.
+func (c *cluster) add(names ...string) {
+	c.t.Helper()
+	for _, name := range names {
+		c.proxies[name] = c.server.Proxy(c.t)
+		c.open(name)
+	}
 }
 
 // A member is one host as a process of its own.
@@ -74,13 +84,14 @@ type member struct {
 	t    *testing.T
 	dir  string
 	cmd  *exec.Cmd
-	said *os.File // its log
+	over chan struct{} // closed once the process is
+	err  error         // how it ended
+	said *os.File      // its log
 	id   string
 }
 
-// open starts a host, with the data directory that it had if it was started before, on a
-// database at its URL.
-func (c *cluster) open(name, database string) *member {
+// open starts a host, with the data directory that it had if it was started before.
+func (c *cluster) open(name string) *member {
 	c.t.Helper()
 	m := c.hosts[name]
 	if m == nil {
@@ -96,14 +107,14 @@ func (c *cluster) open(name, database string) *member {
 		}
 		c.t.Cleanup(func() { m.kill(); m.tell(name) })
 	}
-	u, err := url.Parse(database)
+	u, err := url.Parse(c.proxies[name].Through(c.t, c.database))
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	q := u.Query()
 	q.Set("data", m.dir)
 	q.Set("durability", "weak")
-	q.Set("lease", lease.String())
+	q.Set("lease", c.lease.String())
 	u.RawQuery = q.Encode()
 	cache, err := build.CacheDir()
 	if err != nil {
@@ -127,6 +138,11 @@ func (c *cluster) open(name, database string) *member {
 	if err != nil {
 		c.t.Fatalf("host %s did not start: %v", name, err)
 	}
+	m.over = make(chan struct{})
+	go func() {
+		m.err = m.cmd.Wait()
+		close(m.over)
+	}()
 	for _, h := range m.list() {
 		if h.Self {
 			m.id = h.HostID
@@ -145,11 +161,10 @@ func (m *member) tell(name string) {
 
 // kill ends the process at once, wherever it is.
 func (m *member) kill() {
-	if m.cmd.ProcessState != nil {
-		return
-	}
 	_ = m.cmd.Process.Kill() // it may be over
-	_ = m.cmd.Wait()         // killed
+	if m.over != nil {       // it had started
+		<-m.over
+	}
 	m.HTTP.CloseIdleConnections()
 }
 
@@ -231,7 +246,7 @@ func until(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	for ctx := soon(t); !so(); {
 		select {
-		case <-time.After(50 * time.Millisecond):
+		case <-time.After(200 * time.Millisecond):
 		case <-ctx.Done():
 			t.Fatalf("not within a minute: %s", what)
 		}

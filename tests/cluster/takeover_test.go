@@ -78,7 +78,7 @@ func TestTakeover(t *testing.T) {
 	again := d.begin("yours") // it is free
 	before := len(d.events(yours))
 	b.signal(syscall.SIGCONT)
-	if err := b.cmd.Wait(); err == nil {
+	if <-b.over; b.err == nil {
 		t.Error("a host that others have removed ended as if nothing were")
 	}
 	if after := len(d.events(yours)); after != before {
@@ -88,8 +88,8 @@ func TestTakeover(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.wait(again, served.Over)
-	c.open("a", c.database)
-	c.open("b", c.database)
+	c.open("a")
+	c.open("b")
 	until(t, "both are members again", func() bool { return len(d.list()) == 3 })
 }
 

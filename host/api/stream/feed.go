@@ -20,7 +20,7 @@ type feed struct {
 
 	mu        sync.Mutex // guards what is below
 	followers map[chan struct{}]bool
-	ready     bool   // next is the end of the log
+	ready     bool   // next is the end of the log; nobody gets lines before
 	next      uint64 // sequence that the feed has not seen
 	ended     bool   // the one before is terminal
 	lines     []line // the newest, without a gap up to next; never changed in place
@@ -103,8 +103,19 @@ func (f *feed) advance(ctx context.Context, p *pager) error {
 		if err != nil {
 			return err
 		}
+		// Whoever resumes is a few events behind, as all are when a host comes back: these are read once.
+		events, err := f.log.Events(ctx, f.run, head.Next-min(head.Next, firstPage), p.plan())
+		if err != nil {
+			return err
+		}
 		f.mu.Lock()
-		f.ready, f.next, f.ended = true, head.Next, head.Ended
+		f.next, f.ended = head.Next, head.Ended
+		f.mu.Unlock()
+		if err := f.take(events, p); err != nil {
+			return err
+		}
+		f.mu.Lock()
+		f.ready = true
 		f.mu.Unlock()
 		f.wakeAll()
 	}
@@ -147,8 +158,10 @@ func (f *feed) take(events []store.Event, p *pager) error {
 	if drop > 0 {
 		f.lines = append(make([]line, 0, pageEvents), f.lines[drop:]...)
 	}
-	last := added[len(added)-1]
-	f.next, f.ended = last.seq+1, last.typ.Terminal()
+	if len(added) > 0 {
+		last := added[len(added)-1]
+		f.next, f.ended = last.seq+1, last.typ.Terminal()
+	}
 	return nil
 }
 
@@ -177,8 +190,8 @@ func (f *feed) page(ctx context.Context, from uint64, p *pager) (lines []line, e
 	f.mu.Lock()
 	shared, next, ready, over := f.lines, f.next, f.ready, f.ended
 	f.mu.Unlock()
-	if ready && from >= next {
-		return nil, over, nil
+	if !ready || from >= next {
+		return nil, ready && over, nil
 	}
 	if len(shared) > 0 && from >= shared[0].seq {
 		return shared[from-shared[0].seq:], false, nil

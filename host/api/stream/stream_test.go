@@ -262,3 +262,38 @@ func TestOpen(t *testing.T) { // any other response: the same manners
 		}
 	})
 }
+
+// After a host was started anew all its readers are back at once, a few events behind: what they miss
+// is read once, and what comes then once a wake-up.
+func TestManyResume(t *testing.T) {
+	const readers = 1000
+	o := stream.Options{PerRun: readers, PerKey: readers, Total: readers}
+	bubble(t, "", func() *memory { return told(story[:3]...) }, o, func(t *testing.T, m *memory, h *stream.Hub) {
+		last := uint64(len(m.events[run]) - 1)
+		clients := make([]*client, readers)
+		before := m.reads
+		for i := range clients {
+			clients[i] = subscribe(t, h, stream.Query{Modes: timeline.Debug, After: ptr(last - uint64(i%4))})
+		}
+		synctest.Wait()
+		read := func() (n int) {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			n, before = m.reads-before, m.reads
+			return n
+		}
+		if n := read(); n > 3 { // where the log ends, what is before it, and whether there is more
+			t.Errorf("%d reads for %d readers that come back", n, readers)
+		}
+		m.commit(run, story[3]...)
+		synctest.Wait()
+		if n := read(); n != 1 {
+			t.Errorf("%d reads for one commit", n)
+		}
+		for i, c := range clients {
+			if got, want := len(c.frames()), len(story[3])+i%4; got != want {
+				t.Fatalf("reader %d got %d events, %d are new to it", i, got, want)
+			}
+		}
+	})
+}

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"strings"
+	"time"
 
 	guest "github.com/sluicehost/sluice/guest-sdk"
 	"github.com/sluicehost/sluice/tests/crash/page"
@@ -15,6 +16,7 @@ type settings struct {
 	Pad   int `json:"pad"` // bytes to add to each note, to fill a disk
 	// Files has the first item of a page and the record of latest hold one.
 	Files bool `json:"files"`
+	Pause int  `json:"pause"` // milliseconds before each page
 }
 
 type cursor struct {
@@ -53,6 +55,7 @@ func collect(_ context.Context, run *guest.Run) error {
 	}
 	pad := strings.Repeat("x", s.Pad)
 	for at.Page < s.Until {
+		time.Sleep(time.Duration(s.Pause) * time.Millisecond)
 		at.Page++
 		var small, long *guest.File
 		if s.Files {

@@ -1,0 +1,409 @@
+//go:build unix
+
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/export"
+	"github.com/sluicehost/sluice/host/timeline"
+	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/tests/build"
+	"github.com/sluicehost/sluice/tests/campaign"
+	"github.com/sluicehost/sluice/tests/crash/page"
+	"github.com/sluicehost/sluice/tests/e2e/served"
+	"github.com/sluicehost/sluice/tests/postgres"
+)
+
+// history has PostgreSQL itself write down, in their order, the claims of connections, the commits of
+// runs, their ends, and the removal of hosts, each with the start of a host that did it.
+const history = `
+create table public.history (n bigserial primary key, op text, connection text, run text, fence bigint, commits bigint, writer text, removed text);
+create function public.note() returns trigger language plpgsql as $$ declare r record; begin
+  if tg_op = 'DELETE' then r := old; else r := new; end if;
+  insert into public.history (op, connection, run, fence, commits, writer) values (tg_op, r.connection, r.run, r.fence, r.commits, current_setting('application_name'));
+  return null;
+end $$;
+create function public.note_removed() returns trigger language plpgsql as $$ begin
+  insert into public.history (op, removed) values ('REMOVED', 'sluice ' || old.epoch);
+  return null;
+end $$;
+create trigger note after insert or update or delete on sluice_store.lease for each row execute function public.note();
+create trigger note_removed after delete on sluice_store.member for each row execute function public.note_removed();
+create trigger note_restarted after update on sluice_store.member for each row when (old.epoch <> new.epoch) execute function public.note_removed()`
+
+// violations reads the history: a connection is claimed only while nobody has it, a commit is of the
+// run that has it, under the newest fence and behind the commits before it, and a start of a host
+// does nothing once it was removed.
+const violations = `
+with h as (select *, lag(op) over w as was, lag(run) over w as had, lag(fence) over w as before, lag(commits) over w as done
+  from history where connection is not null window w as (partition by connection order by n))
+select 'n ' || n || ': ' || op || ' of ' || run || ' behind ' || was || ' of ' || had from h
+where was is not null and case op when 'INSERT' then was <> 'DELETE' or fence <= before
+  else was = 'DELETE' or run <> had or fence < before or commits < done end
+union all
+select 'n ' || h.n || ': ' || h.op || ' by a host that was removed' from history h join history r on r.removed = h.writer and r.n < h.n`
+
+// A fault strikes one of the hosts, or what is between them and their data, and is over when it
+// returns. Hosts that ended of it are started again afterwards.
+type fault func(f *faults, victim string)
+
+// kinds are the faults, by what they are called.
+var kinds = map[string]fault{
+	"kill, started again": func(f *faults, victim string) { f.hosts[victim].kill() },
+	"kill, missed": func(f *faults, victim string) {
+		f.hosts[victim].kill()
+		f.gone(victim)
+	},
+	"stop, shorter than the lease": func(f *faults, victim string) {
+		f.hosts[victim].signal(syscall.SIGSTOP)
+		time.Sleep(f.lease / 4)
+		f.hosts[victim].signal(syscall.SIGCONT)
+	},
+	"stop, longer": func(f *faults, victim string) {
+		f.hosts[victim].signal(syscall.SIGSTOP)
+		f.gone(victim)
+		f.hosts[victim].signal(syscall.SIGCONT)
+		f.ends(victim)
+	},
+	"cut off, shorter than the lease": func(f *faults, victim string) {
+		thaw := f.proxies[victim].Freeze()
+		time.Sleep(f.lease / 4)
+		thaw()
+	},
+	"cut off, longer": func(f *faults, victim string) {
+		thaw := f.proxies[victim].Freeze()
+		f.gone(victim)
+		thaw()
+		f.ends(victim)
+	},
+	"PostgreSQL stopped at once": func(f *faults, _ string) {
+		if err := f.server.Crash(); err != nil {
+			f.t.Fatal(err)
+		}
+		time.Sleep(time.Duration(f.IntN(int(f.lease))))
+		if err := f.server.Start(); err != nil {
+			f.t.Fatal(err)
+		}
+	},
+	"no answer to COMMIT": func(f *faults, victim string) {
+		p := f.proxies[victim]
+		n := p.Cuts()
+		p.CutNext([]postgres.Cut{postgres.Before, postgres.After}[f.IntN(2)])
+		until(f.t, "a COMMIT is cut off", func() bool { return p.Cuts() > n })
+	},
+	"no notifications": func(f *faults, victim string) {
+		f.proxies[victim].Mute(true)
+		time.Sleep(f.lease / 2)
+		f.proxies[victim].Mute(false)
+	},
+}
+
+// faults are hosts that are struck while collectors use them.
+type faults struct {
+	*cluster
+	*campaign.Campaign
+	names []string
+}
+
+// epoch is the current start of a host, "" for none.
+func (f *faults) epoch(name string) string {
+	return f.server.Exec(f.t, f.name(), "select epoch from sluice_store.member where id = '"+f.hosts[name].id+"'")
+}
+
+func (c *cluster) name() string { return path.Base(strings.SplitN(c.database, "?", 2)[0]) }
+
+// gone waits until the others have removed a host.
+func (f *faults) gone(name string) {
+	until(f.t, "host "+name+" is removed", func() bool { return f.epoch(name) == "" })
+}
+
+// ends waits for the end of a host that was removed, which says why.
+func (f *faults) ends(name string) {
+	m := f.hosts[name]
+	select {
+	case <-m.over:
+	case <-soon(f.t).Done():
+		f.t.Fatalf("host %s was removed and goes on", name)
+	}
+	if m.err == nil {
+		f.Torn("host %s was removed and ended as if nothing were", name)
+	}
+}
+
+// strike lets one fault happen, and mends what it broke.
+func (f *faults) strike(kind string) {
+	victim := f.names[f.IntN(len(f.names))]
+	f.t.Logf("%s: %s", victim, kind)
+	kinds[kind](f, victim)
+	f.Cycle()
+	for _, name := range f.names {
+		until(f.t, "host "+name+" is there", func() bool {
+			select {
+			case <-f.hosts[name].over: // also one that a slow machine had others remove
+				f.open(name)
+			default:
+			}
+			return f.epoch(name) != ""
+		})
+	}
+}
+
+// A collector runs one connection again and again, each time by some host, and follows each run by
+// others.
+type collector struct {
+	f     *faults
+	rand  *rand.Rand
+	id    store.ConnectionID
+	until int // page
+	runs  map[store.RunID][]served.Frame
+	order []store.RunID
+}
+
+// at does something at some host, again at others until one has done it.
+func (c *collector) at(do func(ctx context.Context, h *served.Client) error) {
+	late := time.After(3 * time.Minute)
+	for {
+		ctx, cancel := context.WithTimeout(c.f.t.Context(), 10*time.Second)
+		name := c.f.names[c.rand.IntN(len(c.f.names))]
+		err := do(ctx, c.f.hosts[name].Client)
+		cancel()
+		if err == nil {
+			return
+		}
+		select {
+		case <-time.After(200 * time.Millisecond):
+		case <-late:
+			c.f.t.Errorf("%s: no host does what it should, %s not: %v", c.id, name, err)
+			return
+		}
+	}
+}
+
+// collect collects some pages more, and follows the run to its end.
+func (c *collector) collect(pages int) (end timeline.Type) {
+	c.until += pages
+	c.at(func(ctx context.Context, h *served.Client) error {
+		_, err := h.Do(ctx, "PATCH", "/v1/connections/"+string(c.id), map[string]any{"settings": map[string]any{"until": c.until, "pause": 200}}, nil)
+		return err
+	})
+	var id store.RunID
+	key := fmt.Sprintf("%s-%d", c.id, len(c.order))
+	c.at(func(ctx context.Context, h *served.Client) (err error) {
+		id, err = h.Start(ctx, string(c.id), key)
+		return err
+	})
+	if id == "" {
+		return ""
+	}
+	if _, again := c.runs[id]; again {
+		c.f.Torn("run %s is the answer to two starts", id)
+	}
+	c.order = append(c.order, id)
+	c.runs[id] = nil
+	c.at(func(ctx context.Context, h *served.Client) error { return c.follow(ctx, h, id) })
+	if seen := c.runs[id]; len(seen) > 0 {
+		end = timeline.Type(seen[len(seen)-1].Event)
+	}
+	return end
+}
+
+// errTurn: the stream goes on at another host.
+var errTurn = errors.New("another host has a turn")
+
+// follow reads a run's events behind those that were seen, for some time.
+func (c *collector) follow(ctx context.Context, h *served.Client, id store.RunID) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second+time.Duration(c.rand.IntN(4000))*time.Millisecond)
+	defer cancel()
+	after := ""
+	if n := len(c.runs[id]); n > 0 {
+		after = fmt.Sprint(n - 1)
+	}
+	s, err := h.Stream(ctx, id, "?streamMode=debug", after)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	for {
+		frame, err := s.Next()
+		seen := c.runs[id]
+		over := len(seen) > 0 && timeline.Type(seen[len(seen)-1].Event).Terminal()
+		switch {
+		case err != nil && over:
+			return nil
+		case err == io.EOF:
+			return errTurn
+		case err != nil:
+			return err
+		case frame.ID != uint64(len(seen)) || over:
+			c.f.Torn("run %s: a stream has event %d where %d belongs", id, frame.ID, len(seen))
+			return nil
+		}
+		c.runs[id] = append(seen, frame)
+	}
+}
+
+// check compares what was seen with what is stored.
+func (c *collector) check() {
+	f := c.f
+	m := f.hosts[f.names[0]]
+	for _, id := range c.order {
+		events := m.events(id)
+		if seen := c.runs[id]; len(events) != len(seen) {
+			f.Lost(len(seen)-len(events), "run %s: %d events were seen, %d are stored", id, len(seen), len(events))
+		} else {
+			for i, e := range events {
+				if string(e.Type) != seen[i].Event {
+					f.Torn("run %s: event %d was %s and is %s", id, i, seen[i].Event, e.Type)
+				}
+			}
+		}
+		f.Checked(len(events))
+		m.whole(id)
+	}
+	started := f.server.Exec(f.t, f.name(), fmt.Sprintf("select count(*) from sluice_store.run where connection = '%s'", c.id))
+	if started != fmt.Sprint(len(c.order)) {
+		f.Torn("%s: %d starts made %s runs", c.id, len(c.order), started)
+	}
+	c.checkItems(m)
+}
+
+// checkItems: every item that was announced is there once, and nothing else. Items never change, so
+// their versions have no gap.
+func (c *collector) checkItems(m *member) {
+	announced := map[string]bool{}
+	for _, id := range c.order {
+		from, n := 0, 0
+		for _, e := range c.runs[id] {
+			var d struct {
+				Payload struct {
+					Count    int
+					Stream   string
+					Accepted int `json:"records_accepted"`
+				}
+			}
+			if err := json.Unmarshal(e.Data, &d); err != nil {
+				c.f.t.Fatal(err)
+			}
+			switch {
+			case e.Event == "run.progress_reported":
+				from = d.Payload.Count
+			case e.Event == "run.batch_ingested" && d.Payload.Stream == "items":
+				n += d.Payload.Accepted
+			}
+		}
+		var keys []string
+		for p := from + 1; len(keys) < n; p++ {
+			for _, it := range page.Items(p) {
+				keys = append(keys, it.ID)
+			}
+		}
+		for _, key := range keys[:n] {
+			announced[key] = true
+		}
+	}
+	version := uint64(0)
+	for cursor, more := "", true; more; {
+		var got struct {
+			Data       []export.Line
+			NextCursor string
+		}
+		m.do("GET", fmt.Sprintf("/v1/connections/%s/streams/items/records?limit=1000%s", c.id, cursor), nil, &got)
+		for _, r := range got.Data {
+			version++
+			var key string
+			var it page.Item
+			if err := errors.Join(json.Unmarshal(r.Key, &key), json.Unmarshal(r.Data, &it)); err != nil {
+				c.f.t.Fatal(err)
+			}
+			if !announced[key] || r.Version != version {
+				c.f.Torn("%s of %s is there at version %d, twice or not announced, where %d belongs", key, c.id, r.Version, version)
+			}
+			i := slices.IndexFunc(page.Items(it.Page), func(x page.Item) bool { return x.ID == key })
+			if i < 0 || page.Items(it.Page)[i] != it {
+				c.f.Torn("%s of %s:%s", key, c.id, cmp.Diff(page.Items(it.Page), it))
+			}
+			delete(announced, key)
+		}
+		cursor, more = "&cursor="+got.NextCursor, got.NextCursor != ""
+	}
+	c.f.Checked(int(version))
+	if len(announced) > 0 {
+		c.f.Lost(len(announced), "%d items of %s were announced and are not stored", len(announced), c.id)
+	}
+}
+
+// TestFlakyHosts has hosts killed, stopped and cut off, and PostgreSQL stopped at once, while
+// connections are collected and every run is followed by one host after the other. What is
+// acknowledged is there, once; a run has one terminal event, as the last; no connection has two
+// runs; nothing comes of a host that was removed.
+func TestFlakyHosts(t *testing.T) {
+	f := &faults{Campaign: campaign.New(t, "several hosts, one PostgreSQL"), names: []string{"a", "b", "c"}}
+	f.cluster = start(t, postgres.Start(t, "fsync=off", "full_page_writes=off"))
+	f.lease = 4 * time.Second
+	f.add(f.names...)
+	f.server.Exec(t, f.name(), history)
+	wasm, err := build.Connector("tests/crash/pages")
+	if err == nil {
+		_, err = f.hosts["a"].Install(soon(t), wasm)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	collectors, pages, connections := sync.WaitGroup{}, 20, 2
+	all, enough := make([]*collector, connections), make(chan struct{})
+	for i := range all {
+		c := &collector{f: f, rand: rand.New(rand.NewPCG(f.Uint64(), 0)), id: store.ConnectionID(fmt.Sprintf("pages-%d", i)), runs: map[store.RunID][]served.Frame{}}
+		f.hosts["a"].do("POST", "/v1/connections", host.NewConnection{ConnectorName: "pages", ConnectionID: string(c.id), Settings: []byte(`{"until": 0}`)}, nil)
+		f.hosts["a"].do("POST", "/v1/connections/"+string(c.id)+"/grants", map[string]any{"scope": nil, "accessMode": "continuous"}, nil)
+		all[i] = c
+		collectors.Go(func() {
+			for {
+				select {
+				case <-enough:
+					return
+				default:
+					c.collect(pages)
+				}
+			}
+		})
+	}
+	defer collectors.Wait()
+	stop := sync.OnceFunc(func() { close(enough) })
+	defer stop()
+	order := slices.Sorted(maps.Keys(kinds))
+	total := f.Length(2, 1)
+	for n := 0; n < total && !t.Failed(); n++ {
+		if n%len(order) == 0 {
+			f.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+		}
+		f.strike(order[n%len(order)])
+	}
+	stop()
+	collectors.Wait()
+	for _, c := range all {
+		if end := c.collect(pages); end != timeline.RunCompleted {
+			t.Errorf("an undisturbed run of %s ended with %s", c.id, end)
+		}
+		c.check()
+	}
+	if wrong := f.server.Exec(t, f.name(), violations); wrong != "" {
+		f.Torn("history: %s", wrong)
+	}
+}
