@@ -92,6 +92,7 @@ type SluiceBlock struct {
 	SessionTokens     []SessionToken
 	InteractionFields map[string]FieldDelivery // "<kind>.<field>"
 	Budgets           map[string]int64         // by name; may only lower the host's
+	Resumable         bool                     // a run that its host did not live to end goes on under the next
 }
 
 // A SecretField is a secret the owner is asked for.
@@ -232,6 +233,7 @@ func (r *manifestReader) sluice(m *Manifest, a at) {
 			b.Budgets[name] = n
 		}
 	}
+	b.Resumable = r.flag(a.member("resumable"))
 	m.Sluice = b
 }
 

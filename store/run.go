@@ -22,7 +22,9 @@ type Run struct {
 	RetryOf      RunID           `json:"retry_of,omitempty"`
 	Result       json.RawMessage `json:"result,omitempty"` // once terminal
 
-	Request Request `json:"request,omitzero"`
+	// Resumable: its journal has all that it was answered, so that whoever performs it next goes on where it was.
+	Resumable bool    `json:"resumable,omitempty"`
+	Request   Request `json:"request,omitzero"`
 	// Pruned: the timeline was deleted.
 	Pruned bool `json:"timeline_deleted,omitempty"`
 }

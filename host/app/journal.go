@@ -124,12 +124,15 @@ func (st *starter) journal(q *RunRequest, id store.RunID) *run.History {
 	if q.fixed == nil {
 		q.fixed = &abi.Fixed{Start: uint64(time.Now().UnixMilli()), Told: true} // #nosec G115 -- after 1970
 	}
-	q.fixed.Seed, h.Key = [32]byte(seed), key
+	q.fixed.Seed, h.Key, h.Resumable = [32]byte(seed), key, goesOn(q.Connector.Manifest)
 	if h.Request, err = json.Marshal(resumableOf(*q)); err != nil {
 		h.Bound = "what it was started with cannot be kept"
 	}
 	return h
 }
+
+// goesOn reports whether a connector's runs are resumed that did not wait for their owner.
+func goesOn(m *abi.Manifest) bool { return m.Sluice != nil && m.Sluice.Resumable }
 
 // hostBound is why a run does not outlive its host, "" where it may.
 func (st *starter) hostBound(q *RunRequest) string {
@@ -147,7 +150,7 @@ func (st *starter) hostBound(q *RunRequest) string {
 		return "it may hold a browser"
 	case files:
 		return "it was lent a directory"
-	case len(m.HumanKinds) == 0:
+	case len(m.HumanKinds) == 0 && !goesOn(m):
 		return "its manifest does not say that it asks"
 	}
 	return ""

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,10 +16,10 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// sleepers are the runs that wait for their owner and that nobody performs: their host was
-// stopped or killed, or they have waited for long. Each has its question on the desk and costs
-// nothing else. An answer, a request to cancel or the end of its time has it resumed from its
-// journal.
+// sleepers are the runs that outlive their host and that nobody performs: their host was
+// stopped or killed, or they have waited for long. One that waits for its owner has its question
+// on the desk and costs nothing else: an answer, a request to cancel or the end of its time has it
+// resumed from its journal. Any other is resumed at once.
 type sleepers struct {
 	runs *runs
 	ctx  context.Context // ends with the service
@@ -154,14 +155,17 @@ func (ss *sleepers) sleep(s *sleeper) {
 	} else if n > 0 && !ss.rest(againAfter<<(n-1)) {
 		return
 	}
-	call := ss.awaken(s, sus)
+	call := call{cause: "host_started"}
+	if sus.Open.ID != "" {
+		call = ss.awaken(s, sus)
+	}
 	if ss.ctx.Err() != nil {
 		return
 	}
 	sus.Cause = call.cause
-	if err := ss.resume(sus, call); err != nil && ss.ctx.Err() == nil {
+	if err := ss.resume(s, sus, call); err != nil && ss.ctx.Err() == nil {
 		ss.runs.desk.Settled(s.lease.RunID, sus.Open.ID, run.ErrTooLate)
-		ss.end(s, "The run cannot be resumed: "+err.Error())
+		ss.endFor(s, err)
 	}
 }
 
@@ -213,8 +217,15 @@ func (ss *sleepers) awaken(s *sleeper, sus *run.Suspended) call {
 }
 
 // resume starts the run from its journal. Where this host has no place for it, it waits for one.
-func (ss *sleepers) resume(sus *run.Suspended, why call) error {
+func (ss *sleepers) resume(s *sleeper, sus *run.Suspended, why call) error {
 	for wait := againAfter; ; wait = min(2*wait, 30*time.Second) {
+		if why.cancel == nil {
+			select {
+			case c := <-s.cancel:
+				why.cancel, why.cause = &c, "cancelled"
+			default:
+			}
+		}
 		err := ss.runs.resume(ss.ctx, sus, why)
 		var full *run.Refusal
 		if !errors.As(err, &full) || full.Code != "rate_limited" && full.Code != "store_no_space" || !ss.rest(wait) {
@@ -235,13 +246,25 @@ func (ss *sleepers) rest(d time.Duration) bool {
 	}
 }
 
+// endFor ends a run whose resumption was refused: for the grant, when that is over.
+func (ss *sleepers) endFor(s *sleeper, err error) {
+	reason, why := run.ReasonRestarted, "The run cannot be resumed: "+err.Error()
+	var r *run.Refusal
+	if errors.As(err, &r) && strings.HasPrefix(r.Code, "grant_") {
+		reason, why = r.Code, "The grant of the connection ended while the run slept. "+err.Error()
+	}
+	ss.ends(s, reason, why)
+}
+
 // end ends a run that cannot be resumed.
-func (ss *sleepers) end(s *sleeper, why string) {
+func (ss *sleepers) end(s *sleeper, why string) { ss.ends(s, run.ReasonRestarted, why) }
+
+func (ss *sleepers) ends(s *sleeper, reason, why string) {
 	ss.runs.desk.Forget(s.lease.RunID)
 	if ss.ctx.Err() != nil {
 		return
 	}
-	if err := run.EndSuspended(ss.ctx, ss.runs.Store, s.lease, ss.runs.ID, why); err != nil {
+	if err := run.EndSuspended(ss.ctx, ss.runs.Store, s.lease, ss.runs.ID, reason, why); err != nil {
 		ss.runs.Options.Log.Error("sleeping_run_not_ended", "run", s.lease.RunID, "error", err)
 	}
 }

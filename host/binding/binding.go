@@ -87,13 +87,16 @@ type Requester interface {
 }
 
 // A Holder can give what it holds for a run on to the binding of another process, when the run
-// waits for its owner and is put down.
+// is put down.
 type Holder interface {
 	// Held is what there is to give on, nil for nothing, or why it cannot be given on, in
-	// words after "The question does not outlive its host: ".
-	Held() (held []byte, why string)
+	// words after "The question does not outlive its host: ". What is half done is such a reason,
+	// unless it may break off: then the guest is told so when it goes on with it.
+	Held(breakOff bool) (held []byte, why string)
 	// Hold takes what Held gave, before it serves a call.
 	Hold(held []byte) error
+	// Lost serves a call that was made before, and whose answer nobody has, without making it again.
+	Lost(call abi.Call, payload []byte) ([]byte, abi.Errno)
 }
 
 // A Pauser has clocks that stop while the run stands still.

@@ -45,8 +45,9 @@ func (c *Controller) Shutdown(ctx context.Context) {
 // lookForIdle is how often Shutdown looks for runs that stand still.
 const lookForIdle = 200 * time.Millisecond
 
-// idle reports whether a run waits for its owner, or for a place to begin.
-func idle(l run.Live) bool { return l.Phase == "waiting" || l.Paused || l.Queued }
+// idle reports whether a run waits for its owner, or for a place to begin, or goes on under the
+// next host.
+func idle(l run.Live) bool { return l.Phase == "waiting" || l.Paused || l.Queued || l.Resumable }
 
 // end stops the runs that are chosen; repeating it changes nothing.
 func (c *Controller) end(chosen func(run.Live) bool) {

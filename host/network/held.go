@@ -3,14 +3,20 @@ package network
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
+
+	"github.com/sluicehost/sluice/abi"
 )
 
 // held is what a session holds for its run between calls.
 type held struct {
-	Next     uint32       `json:"next"` // handle
+	Next     uint32       `json:"next"`           // handle
+	Open     []uint32     `json:"open,omitempty"` // handles of bodies that are not read to their end
+	Away     []uint32     `json:"away,omitempty"` // requests whose answers the guest does not have
 	Received int64        `json:"received"`
 	Cookies  []heldCookie `json:"cookies,omitempty"`
 }
@@ -33,25 +39,26 @@ func holdCookie(u *url.URL, c *http.Cookie) heldCookie {
 }
 
 // Held implements binding.Holder: cookies, and how much was received. Answers that are not read
-// to their end, requests that are on their way, and tokens that the guest has as handles are
-// this session's alone.
-func (s *Session) Held() ([]byte, string) {
+// to their end and requests that are on their way break off; tokens that the guest has as handles
+// are this session's alone.
+func (s *Session) Held(breakOff bool) ([]byte, string) {
 	c, ok := s.exchanger.(*Client)
 	if !ok {
 		return nil, "it is recorded or replayed"
 	}
+	h := held{Away: s.flights.untaken(), Received: c.received.Load(), Cookies: c.jar.held()}
 	s.mu.Lock()
-	open, next := len(s.handles)+s.reserved, s.next
+	h.Next, h.Open = s.next, slices.Sorted(maps.Keys(s.handles))
+	reserved := s.reserved
 	s.mu.Unlock()
 	switch {
-	case open > 0:
-		return nil, "it has not read all of an answer of a server"
-	case s.flights.busy():
-		return nil, "it has requests on their way"
 	case s.seals.issued():
 		return nil, "it has a token of a server that only its host knows"
+	case !breakOff && len(h.Open)+reserved > 0:
+		return nil, "it has not read all of an answer of a server"
+	case !breakOff && len(h.Away) > 0:
+		return nil, "it has requests on their way"
 	}
-	h := held{Next: next, Received: c.received.Load(), Cookies: c.jar.held()}
 	b, err := json.Marshal(h)
 	if err != nil {
 		return nil, "what it holds cannot be kept"
@@ -77,11 +84,47 @@ func (s *Session) Hold(b []byte) error {
 		c.jar.take(u, []*http.Cookie{k.Cookie})
 	}
 	c.received.Store(h.Received)
+	for _, id := range h.Away {
+		s.flights.keep(refusal(id, errReplyLost))
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.next = max(1, h.Next)
+	for _, handle := range h.Open {
+		s.handles[handle] = brokenOff{}
+	}
 	return nil
 }
+
+// errReplyLost: the host ended between a request and its answer. Whether the server got it, and
+// acted on it, is for the connector to find out: nobody makes it again behind its back.
+var errReplyLost = failf(abi.EUNAVAIL, "reply_lost", "the host ended before the answer was kept; the server may have got the request")
+
+// Lost implements binding.Holder.
+func (s *Session) Lost(call abi.Call, payload []byte) ([]byte, abi.Errno) {
+	if call != abi.CallNetworkExchange {
+		return errReplyLost.text(), errReplyLost.Errno
+	}
+	_, asked, err := abi.ParseExchange(payload)
+	if err != nil {
+		e := malformed("%v", err)
+		return e.text(), e.Errno
+	}
+	for _, a := range asked {
+		s.flights.keep(refusal(a.ID, errReplyLost))
+	}
+	return s.flights.take(), abi.OK
+}
+
+// A brokenOff body is the rest of one that another process had.
+type brokenOff struct{}
+
+func (brokenOff) Read([]byte) (int, error) {
+	return 0, failf(abi.EUNAVAIL, "broken_off", "the body broke off: the host that read it ended")
+}
+
+func (brokenOff) Close() error { return nil }
+func (brokenOff) Abort()       {}
 
 var errNoCookie = fmt.Errorf("no cookie")
 
@@ -97,11 +140,18 @@ func (j *jar) held() (out []heldCookie) {
 	return out
 }
 
-// busy reports whether requests are on their way, or their answers were not taken.
-func (f *flights) busy() bool {
+// untaken are the requests that are on their way, or whose answers were not taken.
+func (f *flights) untaken() (ids []uint32) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return len(f.away)+len(f.landed) > 0
+	for w := range f.away {
+		ids = append(ids, w.ID)
+	}
+	for _, a := range f.landed {
+		ids = append(ids, a.ID)
+	}
+	slices.Sort(ids)
+	return ids
 }
 
 // issued reports whether the guest has a handle for a value that came from a server.

@@ -31,6 +31,7 @@ func (as *assistances) postpone(by time.Duration) {
 
 // assist is ASSISTANCE: recorded, never blocking.
 func (as *assistances) assist(m *abi.AssistanceMessage) {
+	as.history.asksFor()
 	m.InputSchema = bytes.Clone(m.InputSchema)
 	if m.TimeoutSeconds != nil {
 		as.deadlines[m.ID] = time.Now().Add(seconds(*m.TimeoutSeconds))

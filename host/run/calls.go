@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/abi/strictjson"
+	"github.com/sluicehost/sluice/host/binding"
 	"github.com/sluicehost/sluice/host/sandbox"
 )
 
@@ -78,7 +79,7 @@ func (cl *calls) dispatch(in sandbox.Inbound) (kept bool) {
 			cl.outcome.violate(v)
 			break
 		}
-		cl.outside(in, cl.files.attach(cl.canary.Watch(), cl.bindings.open()))
+		cl.outside(in, in.Call, cl.files.attach(cl.canary.Watch(), cl.bindings.open()), nil)
 		kept = true
 	case abi.CallRead, abi.CallClose:
 		kept = cl.sideCall(in)
@@ -281,16 +282,34 @@ func (cl *calls) sideCall(in sandbox.Inbound) (kept bool) {
 func (cl *calls) lend(in sandbox.Inbound) bool {
 	b := cl.bindings.taking(in.Call, in.Payload)
 	if b != nil {
-		cl.outside(in, cl.bindings.serve(b))
+		cl.outside(in, in.Call, cl.bindings.serve(b), func() ([]byte, abi.Errno) { return lostBy(b, in.Call, in.Payload) })
 	}
 	return b != nil
 }
 
+// lostBy is the answer of a request that was sent before, and whose answer is lost.
+func lostBy(b binding.Binding, call abi.Call, payload []byte) ([]byte, abi.Errno) {
+	if h, ok := b.(binding.Holder); ok {
+		return h.Lost(call, payload)
+	}
+	return errorText("reply_lost", "the host ended before the answer was kept"), abi.EUNAVAIL
+}
+
 // outside has a call handled beside the loop: it may wait for a disk or a
-// server. The payload is released when it is finished.
-func (cl *calls) outside(in sandbox.Inbound, handle func(context.Context, abi.Call, []byte) ([]byte, abi.Errno)) {
+// server. The payload is released when it is finished. lost answers in place of handle in a run
+// that was resumed, when the call may have been sent before.
+func (cl *calls) outside(in sandbox.Inbound, call abi.Call, handle handler, lost func() ([]byte, abi.Errno)) {
 	if cl.history.replaying() {
-		cl.playResult(in)
+		sent, played := cl.playResult(in)
+		if played {
+			return
+		}
+		if sent {
+			handle = func(context.Context, abi.Call, []byte) ([]byte, abi.Errno) { return lost() }
+		}
+	}
+	if sends(call, in.Payload) && !cl.history.sends() {
+		in.Release()
 		return
 	}
 	ctx, cancel := context.WithCancel(cl.ctx)
@@ -306,15 +325,29 @@ func (cl *calls) outside(in sandbox.Inbound, handle func(context.Context, abi.Ca
 	}()
 }
 
-// playResult has a call come to what it came to before the run was put down.
-func (cl *calls) playResult(in sandbox.Inbound) {
-	errno, reply, ok := cl.history.resultPlayed()
+// sends reports whether a call makes a request of a server.
+func sends(call abi.Call, payload []byte) bool {
+	if call == abi.CallNetworkExchange {
+		_, asked, err := abi.ParseExchange(payload)
+		return err == nil && len(asked) > 0
+	}
+	return call == abi.CallNetworkRequest
+}
+
+// playResult has a call come to what it came to before the run was put down. It is not played
+// where the run goes on by itself from here; sent says whether it may have been sent then.
+func (cl *calls) playResult(in sandbox.Inbound) (sent, played bool) {
+	errno, reply, sent, ok := cl.history.resultPlayed()
+	if !ok && cl.history.live() && cl.outcome.ready() {
+		return sent, false
+	}
 	if !ok {
 		in.Release()
-		return
+		return sent, true
 	}
 	cl.abort, cl.beside = func() {}, true
-	cl.finished <- finishedCall{in: in, reply: reply, errno: errno}
+	cl.finished <- finishedCall{in: in, reply: reply, errno: errno, played: true}
+	return sent, true
 }
 
 // deny is a denial: an errno for the guest and a line for the owner.
@@ -340,10 +373,11 @@ func (cl *calls) fault(payload []byte) {
 // A finishedCall is a call that was handled outside of the loop, or with a turn
 // one that is on its way.
 type finishedCall struct {
-	in    sandbox.Inbound
-	reply []byte
-	errno abi.Errno
-	turn  *turn
+	in     sandbox.Inbound
+	reply  []byte
+	errno  abi.Errno
+	turn   *turn
+	played bool // from the journal
 }
 
 // taped ends a run that is recorded or replayed when that failed.
@@ -362,7 +396,9 @@ func (cl *calls) finishCall(f finishedCall) {
 		return
 	}
 	cl.assistances.takeTurn(&turn{})
-	cl.history.result(f.errno, f.reply)
+	if !f.played {
+		cl.history.result(f.errno, f.reply)
+	}
 	f.in.Release()
 	cl.abort()
 	cl.beside = false
@@ -388,6 +424,7 @@ func (cl *calls) finishCall(f finishedCall) {
 		f.reply = nil
 	}
 	cl.send(f.in.ID, f.errno, f.reply)
+	cl.history.leaves(time.Now(), true)
 }
 
 // callCancelled answers a call after a cancel request: everything fails, and

@@ -182,9 +182,12 @@ func (c *clocks) spent(now time.Time) spent {
 	return spent{c.started, c.work, c.owner, c.rate, c.compute, c.activity, c.pausedBy(now)}
 }
 
-// restore goes on from there, waiting for the owner since a time.
-func (c *clocks) restore(s spent, since time.Time) {
+// restore goes on from there, with work or waiting for the owner since a time.
+func (c *clocks) restore(s spent, since time.Time, owner bool) {
 	c.started, c.work, c.owner, c.rate, c.activity, c.paused = s.Started, s.Work, s.Owner, s.Rate, s.Activity, s.Pause
 	c.compute = max(c.compute, s.Compute)
-	c.since, c.span = since, &c.owner
+	c.since, c.span = since, &c.work
+	if owner {
+		c.span = &c.owner
+	}
 }

@@ -51,6 +51,7 @@ func (cs *commits) pend(c *store.Commit, done func(store.Ack, error)) *pendingCo
 		p.bytes += len(j.Data)
 	}
 	cs.bytes += p.bytes
+	cs.history.counts(len(c.Events))
 	return p
 }
 
@@ -70,13 +71,13 @@ func (cs *commits) submitNow(c *store.Commit, done func(store.Ack, error)) {
 	if n := len(c.Events); n > 0 {
 		cs.journal.note(c.Events[n-1])
 	}
-	if cs.history.replaying() { // it was made before
+	if cs.history.replaying() && cs.history.made(c) {
 		if done != nil {
 			done(store.Ack{}, nil)
 		}
 		return
 	}
-	c.Journal = cs.history.take()
+	c.Journal = cs.history.take(c)
 	cs.unsent = append(cs.unsent, cs.pend(c, done))
 	cs.sendNext()
 }

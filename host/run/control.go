@@ -16,6 +16,7 @@ type Live struct {
 	PauseRequested  bool   // and not in effect yet
 	Paused          bool
 	CancelRequested bool
+	Resumable       bool   // it goes on under the next host
 	Stalled         string // why the store keeps it waiting; "" while it does not
 	Usage           sandbox.Usage
 	Memory          *Memory // nil: not known yet

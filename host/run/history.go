@@ -26,6 +26,10 @@ type History struct {
 	MaxBytes, MaxEntries int
 	// Awake is how long a run waits before it is put down; 0 is for ever.
 	Awake time.Duration
+	// Resumable says that the connector goes on after its host ended also when it did not wait.
+	// Everything that it is answered is then durable with what follows from it, and each request
+	// before it is sent.
+	Resumable bool
 	// Resume continues a run that was put down; nil for one that begins.
 	Resume *Suspended
 }
@@ -36,24 +40,23 @@ const (
 	DefaultHistoryEntries = 1_000_000
 )
 
-// A Suspended run waits for its owner, and nobody performs it.
+// A Suspended run is active, and nobody performs it.
 type Suspended struct {
 	Run      store.Run
 	Lease    store.Lease
-	Open     store.Interaction
-	Question Question // as the owner's channel gets it; Timeout is not set
-	Request  []byte   // History.Request
-	Cause    string   // why it goes on, for run.resumed
+	Open     store.Interaction // its question; without an ID it does not wait for its owner
+	Question Question          // as the owner's channel gets it; Timeout is not set
+	Request  []byte            // History.Request
+	Cause    string            // why it goes on, for run.resumed
 	mark     mark
 }
 
-// ErrSuspended: the run was put down while it waits for its owner, and is to be resumed from
-// its journal. It has no result.
+// ErrSuspended: the run was put down, and is to be resumed from its journal. It has no result.
 var ErrSuspended = errors.New("the run waits, and nobody performs it")
 
-// A mark is what is known of a run besides its calls when it asks.
+// A mark is what is known of a run besides its calls when it asks, or begins.
 type mark struct {
-	ID       string   `json:"id"`
+	ID       string   `json:"id,omitempty"`
 	Question Question `json:"question"`
 	Request  []byte   `json:"request"`
 	Plan     frozen   `json:"plan"`
@@ -70,8 +73,14 @@ type spent struct {
 	Work, Owner, Rate, Compute, Activity, Pause time.Duration
 }
 
-// Suspension reads what there is to know of a run that waits; the error says why it cannot be
-// resumed.
+// A made commit is what the journal has of one.
+type made struct {
+	Events uint64 `json:"events"` // of the run, up to its end
+	Spent  spent  `json:"spent"`
+}
+
+// Suspension reads what there is to know of a run that nobody performs; the error says why it
+// cannot be resumed.
 func Suspension(ctx context.Context, st store.Store, l store.Lease, key []byte) (*Suspended, error) {
 	rec, err := st.Run(ctx, l.RunID)
 	if err != nil {
@@ -82,13 +91,16 @@ func Suspension(ctx context.Context, st store.Store, l store.Lease, key []byte) 
 		return nil, err
 	}
 	if !Outlives(rec, open) {
-		return nil, errors.New("the run does not wait for an answer that it outlives its host for")
+		return nil, errors.New("the run does not outlive its host")
 	}
 	s, err := newSealer(key, l.RunID)
 	if err != nil {
 		return nil, err
 	}
-	n := open[0].Journal - 1
+	out, n, kind := &Suspended{Run: rec, Lease: l}, uint64(0), byte(entryBegin)
+	if len(open) > 0 {
+		out.Open, n, kind = open[0], open[0].Journal-1, entryMark
+	}
 	piece, err := st.Journal(ctx, l.RunID, n)
 	if err != nil {
 		return nil, err
@@ -98,25 +110,28 @@ func Suspension(ctx context.Context, st store.Store, l store.Lease, key []byte) 
 		return nil, err
 	}
 	e, _, err := parseEntry(entries)
-	out := &Suspended{Run: rec, Lease: l, Open: open[0]}
-	if err == nil && (e.kind != entryMark || json.Unmarshal(e.data, &out.mark) != nil || out.mark.ID != open[0].ID) {
+	if err == nil && (e.kind != kind || json.Unmarshal(e.data, &out.mark) != nil || out.mark.ID != out.Open.ID) {
 		err = errHistory
 	}
 	out.Question, out.Request = out.mark.Question, out.mark.Request
 	return out, err
 }
 
-// Outlives reports whether a run waits for an answer with which it can be resumed, whoever
-// performs it now.
+// Outlives reports whether a run can be resumed, whoever performs it now: it is resumable, or
+// waits for an answer with which it can go on.
 func Outlives(rec store.Run, open []store.Interaction) bool {
-	return rec.Status == "active" && rec.Phase == "waiting" && len(open) == 1 && open[0].Journal > 0
+	if rec.Status != "active" || len(open) == 0 {
+		return rec.Status == "active" && rec.Resumable
+	}
+	return rec.Phase == "waiting" && len(open) == 1 && open[0].Journal > 0
 }
 
 // history is the journal of a run: written while it goes on, and read while it is resumed.
 type history struct {
 	*parts
-	sealer *sealer
-	bound  string // why the run does not outlive its host, "" when it does
+	sealer    *sealer
+	bound     string // why the run does not outlive its host, "" when it does
+	resumable bool
 
 	buffer  []byte // entries that are in no piece
 	ready   []store.JournalPiece
@@ -131,11 +146,18 @@ type history struct {
 	asked  string         // the question that was marked last
 	going  bool           // it is being put down
 	frozen frozen         // what the plan was made of
+
+	// Of a resumable run.
+	events  uint64    // that were submitted
+	held    []byte    // what the network held after its newest call
+	sure    bool      // that it is resumable no more is durable, where that is so
+	leaving time.Time // since when it is to be put down once a request is answered; zero for not
+	marked  bool      // the next commit asks the question of a mark
 }
 
 // newHistory returns the journal of a run; a run without one has a bound.
 func newHistory(all *parts, h *History) *history {
-	out := &history{parts: all, bound: "its host does not keep what it was answered", frozen: all.plan.freeze()}
+	out := &history{parts: all, bound: "its host does not keep what it was answered", frozen: all.plan.freeze(), sure: true}
 	if h == nil {
 		return out
 	}
@@ -147,10 +169,14 @@ func newHistory(all *parts, h *History) *history {
 		out.bound = err.Error()
 		return out
 	}
+	out.resumable = h.Resumable
 	if r := h.Resume; r != nil {
 		out.player = &player{sealer: out.sealer, pieces: r.Open.Journal, load: func(ctx context.Context, n uint64) ([]byte, error) {
 			return all.deps.Store.Journal(ctx, all.id, n)
 		}}
+		if out.resumable {
+			out.player.pieces = 0
+		}
 	}
 	return out
 }
@@ -183,7 +209,7 @@ func (h *history) write(e entry) {
 	if len(h.buffer) >= pieceEntries {
 		h.cut()
 	}
-	if len(h.ready) >= piecesAtOnce {
+	if len(h.ready) >= piecesAtOnce && !h.resumable {
 		h.commits.submitNow(&store.Commit{}, nil) // which takes them
 	}
 }
@@ -192,7 +218,20 @@ func (h *history) write(e entry) {
 const piecesAtOnce = 4
 
 // give gives the journal up, for a reason that the owner is told of.
-func (h *history) give(why string) { h.bound, h.buffer, h.ready = why, nil, nil }
+func (h *history) give(why string) {
+	h.bound, h.buffer, h.ready = why, nil, nil
+	h.forgo()
+}
+
+// forgo makes a run that is resumable one that is not: it does from now on what its journal has
+// not, or is over.
+func (h *history) forgo() {
+	if h.resumable {
+		h.resumable, h.sure = false, false
+		h.loop.resumable(false)
+		h.commits.submitNow(&store.Commit{Run: h.loop.row()}, nil)
+	}
+}
 
 // cut seals what was written, in pieces.
 func (h *history) cut() {
@@ -210,11 +249,137 @@ func (h *history) seal(entries []byte) {
 	h.pieces, h.last = h.pieces+1, tagOf(piece)
 }
 
-// take is what goes with the next commit.
-func (h *history) take() []store.JournalPiece {
+// take is what goes with a commit. Of a resumable run it is everything: what a commit makes
+// durable is never without what led to it, nor the other way round.
+func (h *history) take(c *store.Commit) []store.JournalPiece {
+	if h.resumable && h.keeps() {
+		if h.pieces == 0 {
+			h.begin(c)
+		}
+		if facts := isFact(c) || h.marked; facts || len(c.Events) > 0 {
+			h.wrote(facts, len(c.Events))
+		}
+		h.cut()
+	}
 	out := h.ready
-	h.ready = nil
+	h.ready, h.marked = nil, false
 	return out
+}
+
+// begin writes what the run was started with, with the commit of that.
+func (h *history) begin(c *store.Commit) {
+	b, err := json.Marshal(mark{Request: h.deps.History.Request, Plan: h.frozen})
+	if err != nil || len(b) > store.MaxJournalPiece-1024 {
+		h.give("what it was started with is more than the host keeps of a run")
+		return
+	}
+	h.seal(entry{kind: entryBegin, data: b}.append(nil))
+	h.loop.resumable(true)
+	if c.Run != nil {
+		c.Run.Resumable = true
+	}
+}
+
+// wrote writes that a commit is made.
+func (h *history) wrote(facts bool, events int) {
+	data := []byte{0}
+	if facts {
+		data[0] = 1
+	}
+	b, err := json.Marshal(made{h.events + uint64(events), h.clocks.spent(time.Now())})
+	if err != nil {
+		h.give("its budgets cannot be kept")
+		return
+	}
+	h.write(entry{kind: entryCommit, data: append(data, b...)})
+}
+
+// isFact reports whether a commit follows from what the guest did alone: the same calls make it again.
+// When events are told may depend on the time.
+func isFact(c *store.Commit) bool {
+	return len(c.Batches)+len(c.Files)+len(c.Staged)+len(c.Gaps) > 0 || c.Answered != ""
+}
+
+// ofFacts is isFact of the commit of an entry.
+func ofFacts(e entry) bool { return len(e.data) > 0 && e.data[0] == 1 }
+
+// counts takes note of events that are submitted.
+func (h *history) counts(events int) { h.events += uint64(events) } // #nosec G115 -- a length
+
+// asksFor gives the journal of a resumable run up, which has no place for what it asks for beside
+// its work.
+func (h *history) asksFor() {
+	if h.resumable && h.keeps() {
+		h.give("it asks for something that it does not wait for")
+	}
+}
+
+// goesOnAfter reports whether the run is resumable.
+func (h *history) goesOnAfter() bool { return h.resumable }
+
+// made reports whether a commit of a run that is being resumed was made before.
+func (h *history) made(c *store.Commit) bool {
+	if !h.resumable {
+		return true
+	}
+	e, err := h.player.parsed(h.ctx)
+	switch {
+	case err != nil:
+		h.fail(err)
+	case e.kind == 0:
+		return !h.live()
+	case isFact(c):
+		if !h.live() {
+			h.played(entryCommit)
+			return true
+		}
+		return false
+	case e.kind == entryCommit && !ofFacts(e):
+		_, err = h.player.any(h.ctx)
+		if err != nil {
+			h.fail(err)
+		}
+	}
+	return true
+}
+
+// live reports whether the run does what it did not do before. One that is resumable and comes to
+// the end of its journal goes on by itself from there.
+func (h *history) live() bool {
+	if h.player == nil {
+		return true
+	}
+	if !h.resumable {
+		return false
+	}
+	e, err := h.player.peek(h.ctx)
+	if err != nil {
+		h.fail(err)
+		return false
+	}
+	if e.kind == 0 {
+		h.atEnd()
+	}
+	return h.player == nil
+}
+
+// atEnd has a run that did not wait go on by itself.
+func (h *history) atEnd() {
+	var last made
+	if c := h.player.commit; len(c) == 0 || json.Unmarshal(c[1:], &last) != nil {
+		h.fail(errHistory)
+		return
+	}
+	more, err := h.deps.Store.Events(h.ctx, h.id, last.Events, 1)
+	if err == nil && len(more) > 0 {
+		err = fmt.Errorf("%w: it ends before the timeline does", errHistory)
+	}
+	if err != nil {
+		h.fail(err)
+		return
+	}
+	held, now := h.held, time.Now()
+	h.goLive(held, last.Spent, now, false)
 }
 
 // called is told of every call before it is handled. It reports whether it may be.
@@ -226,9 +391,9 @@ func (h *history) called(in sandbox.Inbound) bool {
 		return true
 	}
 	e := entry{kind: entryCall, code: uint16(in.Call), hash: hashOf(in.Payload)}
-	if h.player == nil {
+	if h.live() {
 		h.write(e)
-		return true
+		return h.outcome.ready()
 	}
 	was, ok := h.played(entryCall)
 	if ok && (was.code != e.code || was.hash != e.hash) {
@@ -278,15 +443,58 @@ func (h *history) fail(err error) {
 	h.outcome.latch(hostFault("resume from journal", err))
 }
 
+// sends is told before a request is sent, and reports whether it may be: that it was is durable
+// by then.
+func (h *history) sends() bool {
+	switch {
+	case h.resumable && h.keeps():
+		h.write(entry{kind: entryIntent})
+		h.commits.submitNow(&store.Commit{}, nil)
+	case h.sure:
+		return true
+	}
+	h.sure = true
+	return h.loop.barrier()
+}
+
 // result keeps what a call beside the loop came to.
 func (h *history) result(errno abi.Errno, reply []byte) {
 	h.write(entry{kind: entryResult, code: uint16(errno), data: reply})
+	if !h.resumable || !h.keeps() {
+		return
+	}
+	held, why := h.holding(true)
+	if why != "" {
+		h.give(why)
+		return
+	}
+	h.held = held
+	h.write(entry{kind: entryHeld, data: held})
 }
 
-// resultPlayed is what it came to.
-func (h *history) resultPlayed() (abi.Errno, []byte, bool) {
+// resultPlayed is what it came to. Where the journal ends before that, ok is not set, and sent
+// says whether it may have been sent.
+func (h *history) resultPlayed() (errno abi.Errno, reply []byte, sent, ok bool) {
+	if h.resumable {
+		e, err := h.player.peek(h.ctx)
+		if err == nil && e.kind == entryIntent {
+			sent = true
+			_, err = h.player.take(h.ctx)
+		}
+		if err != nil {
+			h.fail(err)
+			return 0, nil, sent, false
+		}
+		if h.live() {
+			return 0, nil, sent, false
+		}
+	}
 	e, ok := h.played(entryResult)
-	return abi.Errno(e.code), e.data, ok
+	if next, err := h.player.peek(h.ctx); ok && err == nil && next.kind == entryHeld {
+		h.held = next.data
+		_, _ = h.player.take(h.ctx) // it was looked at
+	}
+	return abi.Errno(e.code), e.data, sent, ok
 }
 
 // replied is told of every reply before the guest gets it, and returns the time that the guest
@@ -300,7 +508,7 @@ func (h *history) replied(errno abi.Errno, payload []byte) (at uint64, ok bool) 
 		return e.at, true
 	}
 	e.hash = hashOf(payload)
-	if h.player == nil {
+	if h.live() {
 		h.write(e)
 		return e.at, true
 	}
@@ -391,7 +599,7 @@ func (h *history) asks(a *asking) {
 		why = h.bound
 	}
 	if a.pending.HostBound = why; why == "" {
-		a.pending.Journal = h.pieces
+		a.pending.Journal, h.marked = h.pieces, true
 	}
 	h.asked = a.id
 }
@@ -406,12 +614,17 @@ func (h *history) holds(a *asking) (held []byte, why string) {
 	case len(h.proto.OpenAssistances()) > 0:
 		return nil, "it asks for something else at the same time"
 	}
+	return h.holding(h.resumable)
+}
+
+// holding is what bindings hold. Where it may break off, what is half done is no reason not to.
+func (h *history) holding(breakOff bool) (held []byte, why string) {
 	for _, b := range h.bindings.open() {
 		k, ok := b.(binding.Holder)
 		if !ok {
 			return nil, "it was lent what ends with its host"
 		}
-		one, why := k.Held()
+		one, why := k.Held(breakOff)
 		if why != "" {
 			return nil, why
 		}
@@ -432,6 +645,11 @@ func (h *history) reasked(a *asking) (open bool) {
 		h.fail(errHistory)
 		return false
 	}
+	if h.resumable {
+		if _, ok := h.played(entryCommit); !ok {
+			return false
+		}
+	}
 	r := h.deps.History.Resume
 	next, err := h.player.peek(h.ctx)
 	more := next.kind != 0
@@ -445,51 +663,81 @@ func (h *history) reasked(a *asking) (open bool) {
 	case more:
 		return false
 	}
-	h.goLive(a, &m)
-	return h.outcome.ready()
-}
-
-// goLive ends the replay: from now on everything counts.
-func (h *history) goLive(a *asking, m *mark) {
-	r := h.deps.History.Resume
-	h.pieces, h.last, h.player = h.player.pieces, h.player.last, nil
-	h.bytes, h.entries = m.Bytes, m.Entries
-	h.control.goesOn()
 	a.interruptID, a.pending, a.last = r.Open.Interrupt, &r.Open, m.Last
 	if a.timed = r.Open.ExpiresAt != nil; a.timed {
 		a.deadline = *r.Open.ExpiresAt
 	}
 	h.asked = a.id
+	h.goLive(m.Held, m.Spent, r.Open.OpenedAt, true)
+	return h.outcome.ready()
+}
+
+// goLive ends the replay: from now on everything counts. A run that waits for its owner has done
+// so since a time.
+func (h *history) goLive(held []byte, s spent, since time.Time, owner bool) {
+	var last made
+	if c := h.player.commit; len(c) > 0 {
+		_ = json.Unmarshal(c[1:], &last) // it is what this host wrote
+	}
+	h.pieces, h.last, h.bytes, h.entries, h.events = h.player.next, h.player.last, h.player.bytes, h.player.taken, last.Events
+	h.player = nil
+	h.control.goesOn()
 	for _, b := range h.bindings.open() {
-		if k, ok := b.(binding.Holder); ok && len(m.Held) > 0 {
-			if err := k.Hold(m.Held); err != nil {
+		if k, ok := b.(binding.Holder); ok && len(held) > 0 {
+			if err := k.Hold(held); err != nil {
 				h.outcome.latch(hostFault("give a binding what it held", err))
 				return
 			}
 		}
 	}
-	h.clocks.restore(m.Spent, r.Open.OpenedAt)
-	e := h.journal.event("run.resumed", "in_progress", data{"cause": r.Cause})
+	h.clocks.restore(s, since, owner)
+	h.loop.stage(h.loop.phase())
+	e := h.journal.event("run.resumed", "in_progress", data{"cause": h.deps.History.Resume.Cause})
 	h.commits.submit(&store.Commit{Run: h.loop.row(), Events: []store.Event{e}}, nil)
-	h.loop.barrier()
+	if owner {
+		h.loop.barrier()
+	}
 	if c := h.cancel; c != nil {
 		h.cancel = nil
-		h.loop.cancelRequested(*c)
+		h.loop.again(*c)
 	}
 }
 
 // suspendable reports whether the run can be put down now.
 func (h *history) suspendable() bool {
-	q := h.questions.current()
-	return !h.going && h.outcome.ready() && (h.player != nil || q != nil && h.asked == q.id && q.pending.Journal > 0 && !h.pause.on())
+	if h.going || !h.outcome.ready() || h.player != nil {
+		return !h.going && h.outcome.ready()
+	}
+	if q := h.questions.current(); q != nil {
+		return h.asked == q.id && q.pending.Journal > 0 && !h.pause.on()
+	}
+	return h.resumable && h.guest != nil && h.outcome.left() == nil && !h.pause.on()
 }
 
-// suspends puts the run down if it can be, and reports whether that was begun.
+// suspends puts the run down if it can be, and reports whether that was begun. A request that is
+// on its way is waited for, for a time.
 func (h *history) suspends(cause string) bool {
-	if h.suspendable() {
+	switch {
+	case !h.suspendable():
+	case h.player == nil && !h.questions.open() && h.parts.calls.outsideLoop():
+		if h.leaving.IsZero() {
+			h.leaving = time.Now()
+		}
+		return true
+	default:
 		h.suspend(cause)
 	}
 	return h.going
+}
+
+// answersWithin is how long a host that stops waits for the answer of a request.
+const answersWithin = 5 * time.Second
+
+// leaves puts down a run that was only waiting for an answer of a server.
+func (h *history) leaves(now time.Time, answered bool) {
+	if !h.leaving.IsZero() && h.suspendable() && (answered || now.Sub(h.leaving) >= answersWithin) {
+		h.suspend("host_stopped")
+	}
 }
 
 // suspend puts the run down. cause is told on its timeline; a run that is being resumed is put
@@ -497,8 +745,11 @@ func (h *history) suspends(cause string) bool {
 func (h *history) suspend(cause string) {
 	h.going = true
 	if h.player == nil {
-		d := data{"cause": cause}
-		h.commits.record(h.journal.event("run.suspended", "waiting", d))
+		status := "waiting"
+		if !h.questions.open() {
+			status = "in_progress"
+		}
+		h.commits.record(h.journal.event("run.suspended", status, data{"cause": cause}))
 		if !h.loop.barrier() {
 			h.going = false // the end of the run decides
 			return
@@ -518,7 +769,7 @@ func (h *history) putDown() bool {
 		return false
 	}
 	if c := h.outcome.cause(); c != nil && (c.reason == reasonDiverged || c.violation != nil) {
-		h.player = nil
+		h.player = nil // so that its end counts
 		h.give("it is over")
 		h.questions.drop()
 		h.records.dropBuffers()
@@ -529,7 +780,7 @@ func (h *history) putDown() bool {
 
 // left is told that the guest of a run that is being resumed is gone.
 func (h *history) left(e sandbox.Exit) {
-	if h.player != nil && h.outcome.ready() && (e.Kind == sandbox.ExitExited || e.Kind == sandbox.ExitTrapped) {
+	if !h.live() && h.outcome.ready() && (e.Kind == sandbox.ExitExited || e.Kind == sandbox.ExitTrapped) {
 		h.diverge(fmt.Sprintf("the connector ended after call %d", h.calls))
 	}
 }

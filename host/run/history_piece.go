@@ -20,7 +20,12 @@ import (
 //	reply   u8 3  u16 errno  u64 ms since 1970  hash of the reply
 //	answer  u8 4  u32 len  JSON                   how a question ended
 //	mark    u8 5  u32 len  JSON                   a question is open; the last of its piece
+//	commit  u8 6  u32 len  JSON                   a commit that these entries went with is made
+//	intent  u8 7  u32 len                         a request is about to be sent
+//	held    u8 8  u32 len  bytes                  what the network holds for the run
+//	begin   u8 9  u32 len  JSON                   what the run was started with; the only one of its piece
 //
+// Those from 6 on are in the journals of runs that are resumable.
 // Numbers are little-endian; a hash is the first 16 bytes of SHA-256.
 const (
 	entryCall = 1 + iota
@@ -28,6 +33,10 @@ const (
 	entryReply
 	entryAnswer
 	entryMark
+	entryCommit
+	entryIntent
+	entryHeld
+	entryBegin
 )
 
 const (
@@ -74,14 +83,24 @@ func (e entry) append(b []byte) []byte {
 
 // parseEntry reads the first entry of b. Its data is a part of b.
 func parseEntry(b []byte) (e entry, rest []byte, err error) {
-	le, want := binary.LittleEndian, map[byte]int{entryCall: 3 + pieceBytes16, entryResult: 7, entryReply: 11 + pieceBytes16, entryAnswer: 5, entryMark: 5}
-	switch {
-	case len(b) > 0 && want[b[0]] == 0:
-		return e, nil, errHistory
-	case len(b) == 0 || len(b) < want[b[0]]:
+	if len(b) == 0 {
 		return e, nil, errShort
 	}
-	e.kind, rest = b[0], b[want[b[0]]:]
+	le, want := binary.LittleEndian, 5
+	switch k := b[0]; {
+	case k == 0 || k > entryBegin:
+		return e, nil, errHistory
+	case k == entryCall:
+		want = 3 + pieceBytes16
+	case k == entryResult:
+		want = 7
+	case k == entryReply:
+		want = 11 + pieceBytes16
+	}
+	if len(b) < want {
+		return e, nil, errShort
+	}
+	e.kind, rest = b[0], b[want:]
 	if e.kind <= entryReply {
 		e.code = le.Uint16(b[1:])
 	}
@@ -94,7 +113,7 @@ func parseEntry(b []byte) (e entry, rest []byte, err error) {
 		copy(e.hash[:], b[11:])
 		return e, rest, nil
 	}
-	n := le.Uint32(b[want[e.kind]-4:])
+	n := le.Uint32(b[want-4:])
 	if uint64(n) > uint64(len(rest)) {
 		return e, nil, errShort
 	}
@@ -143,10 +162,13 @@ func tagOf(piece []byte) hash16 { return hash16(piece[len(piece)-pieceBytes16:])
 type player struct {
 	*sealer
 	load    func(ctx context.Context, n uint64) ([]byte, error)
-	pieces  uint64
+	pieces  uint64 // 0 for as many as there are
 	next    uint64 // piece
 	last    hash16 // tag of the piece before it
 	entries []byte // left of it
+
+	bytes, taken int    // of entries
+	commit       []byte // data of the newest entry of a commit that was taken
 }
 
 // parse reads pieces until there is a whole entry; of kind 0 at the end.
@@ -156,21 +178,30 @@ func (p *player) parse(ctx context.Context) (e entry, rest []byte, err error) {
 		if err == nil || !errors.Is(err, errShort) {
 			return e, rest, err
 		}
-		if p.next == p.pieces {
-			if len(p.entries) == 0 {
-				err = nil
-			}
-			return entry{}, nil, err
+		read := errEnd
+		if p.pieces == 0 || p.next < p.pieces {
+			read = p.read(ctx)
 		}
-		if err := p.read(ctx); err != nil {
+		switch {
+		case errors.Is(read, errEnd) && len(p.entries) == 0:
+			return entry{}, nil, nil
+		case errors.Is(read, errEnd):
 			return entry{}, nil, err
+		case read != nil:
+			return entry{}, nil, read
 		}
 	}
 }
 
+// errEnd: there are no more pieces.
+var errEnd = errors.New("the end of the journal")
+
 // read reads the next piece.
 func (p *player) read(ctx context.Context) error {
 	piece, err := p.load(ctx, p.next)
+	if p.pieces == 0 && errors.Is(err, store.ErrNotFound) {
+		return errEnd
+	}
 	if err != nil {
 		return fmt.Errorf("read piece %d of the journal: %w", p.next, err)
 	}
@@ -182,20 +213,50 @@ func (p *player) read(ctx context.Context) error {
 		return err
 	}
 	p.next, p.last, p.entries = p.next+1, tagOf(piece), append(p.entries, entries...)
+	p.bytes += len(entries)
 	return nil
 }
 
-// peek is the next entry, of kind 0 at the end.
+// peek is the next entry, of kind 0 at the end. Commits of events alone are passed over: when
+// they are made depends on the time.
 func (p *player) peek(ctx context.Context) (entry, error) {
+	for {
+		e, _, err := p.parse(ctx)
+		if err != nil || e.kind != entryBegin && (e.kind != entryCommit || ofFacts(e)) {
+			return e, err
+		}
+		if _, err := p.any(ctx); err != nil {
+			return e, err
+		}
+	}
+}
+
+// parsed is the next entry, whatever it is; of kind 0 at the end.
+func (p *player) parsed(ctx context.Context) (entry, error) {
 	e, _, err := p.parse(ctx)
 	return e, err
 }
 
 // take is peek, and goes on.
 func (p *player) take(ctx context.Context) (entry, error) {
-	e, rest, err := p.parse(ctx)
-	if err == nil {
-		p.entries = rest
+	if _, err := p.peek(ctx); err != nil {
+		return entry{}, err
 	}
-	return e, err
+	return p.any(ctx)
+}
+
+// any takes the next entry, whatever it is.
+func (p *player) any(ctx context.Context) (entry, error) {
+	e, rest, err := p.parse(ctx)
+	if err != nil {
+		return e, err
+	}
+	p.entries = rest
+	if e.kind != 0 {
+		p.taken++
+	}
+	if e.kind == entryCommit {
+		p.commit = e.data
+	}
+	return e, nil
 }

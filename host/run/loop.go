@@ -195,6 +195,12 @@ func (r *run) ticking() <-chan time.Time { return r.ticks }
 // row is the run's row, to be written.
 func (r *run) row() *store.Run { return new(r.rec) }
 
+// resumable says in the row, once it is written, whether the run goes on after its host.
+func (r *run) resumable(on bool) {
+	r.rec.Resumable = on
+	r.control.change(func(l *Live) { l.Resumable = on })
+}
+
 // ended writes the end into the row: the log and the record say the same.
 func (r *run) ended(status string, at time.Time, result json.RawMessage) *store.Run {
 	r.rec.Status, r.rec.Phase, r.rec.FinishedAt, r.rec.Result = status, "", &at, result
@@ -238,6 +244,7 @@ func (r *run) tick(now time.Time) {
 	r.questions.interactionTimeout(now)
 	r.output.flushProgress(now, false)
 	r.history.idle(now)
+	r.history.leaves(now, false)
 	if r.outcome.lingers(now) {
 		r.outcome.violate(&abi.Violation{Subtype: abi.VExitTimeoutAfterDone, MessageType: "DONE"})
 	}
@@ -408,7 +415,7 @@ func (r *run) phase() string {
 // stage moves the run between running and waiting.
 func (r *run) stage(phase string) {
 	r.rec.Phase = phase
-	if r.history.replaying() {
+	if r.history.replaying() && r.deps.History.Resume.Open.ID != "" {
 		phase = "waiting" // whatever its guest does again
 	}
 	r.control.phase(phase)
@@ -425,6 +432,14 @@ func (r *run) revoked() bool {
 	return r.outcome.cancelled()
 }
 
+// again has a request to end the run come once more.
+func (r *run) again(c CancelRequest) {
+	select {
+	case r.cancels <- c:
+	default: // another came meanwhile
+	}
+}
+
 // cancelRequested begins the end of a run. Cancellation wins over any DONE until the terminal
 // commit begins.
 func (r *run) cancelRequested(c CancelRequest) {
@@ -435,7 +450,7 @@ func (r *run) cancelRequested(c CancelRequest) {
 		if r.history.suspends("host_stopped") {
 			return
 		}
-		r.outcome.latch(&cause{reason: reasonRestarted, origin: "runtime", message: "The host was stopped while the run was active."})
+		r.outcome.latch(&cause{reason: ReasonRestarted, origin: "runtime", message: "The host was stopped while the run was active."})
 		return
 	}
 	r.control.change(func(l *Live) { l.CancelRequested = true })

@@ -110,7 +110,8 @@ func (ps *pause) pause() {
 	d := data{"drainPolicy": q.Policy, "requestedBy": ownerOr(q.By)}
 	d.set("reason", redact.Gap(q.Reason, 200))
 	ps.paused = &pausing{since: time.Now()}
-	ps.commits.record(by(q.By, ps.journal.event("run.paused", "paused", d)))
+	ps.loop.resumable(false) // it does not go on by itself while its owner has it stand still
+	ps.commits.submit(&store.Commit{Run: ps.loop.row(), Events: []store.Event{by(q.By, ps.journal.event("run.paused", "paused", d))}}, nil)
 	if !ps.loop.barrier() {
 		return
 	}
@@ -143,6 +144,8 @@ func (ps *pause) resume(q *resumeAsked) {
 		c.Events = append(c.Events, ps.journal.nodeEvent("node.resumed", "in_progress", data{"interruptId": id}))
 	}
 	c.Ask = ps.questions.postponed(now.Sub(ps.paused.since))
+	ps.loop.resumable(ps.history.goesOnAfter())
+	c.Run = ps.loop.row()
 	ps.commits.submit(c, nil)
 	if !ps.loop.barrier() {
 		return

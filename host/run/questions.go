@@ -106,7 +106,7 @@ func (qs *questions) ask(m *abi.InteractionMessage, call uint32, host *hostQuest
 	}
 	a := qs.question(m, call)
 	a.attachments, a.page, a.host, a.since = attachments, at, host, time.Now()
-	if qs.history.replaying() {
+	if !qs.history.live() {
 		qs.askAgain(a)
 		return
 	}

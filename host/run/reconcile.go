@@ -69,9 +69,9 @@ func CloseLost(ctx context.Context, st store.Store, hostID, bootEpoch string, lo
 	})
 }
 
-// EndSuspended ends a run that waits and cannot be resumed, as Reconcile would.
-func EndSuspended(ctx context.Context, st store.Store, l store.Lease, hostID, why string) error {
-	return endRun(ctx, st, l, hostID, reasonRestarted, why)
+// EndSuspended ends a run that cannot be resumed, as Reconcile would.
+func EndSuspended(ctx context.Context, st store.Store, l store.Lease, hostID, reason, why string) error {
+	return endRun(ctx, st, l, hostID, reason, why)
 }
 
 // closeRuns closes the runs of these leases, also when one of them cannot be closed. One that can
@@ -88,7 +88,7 @@ func closeRuns(ctx context.Context, st store.Store, leases []store.Lease, hostID
 		} else if leave && left(l) {
 			continue
 		}
-		if err := endRun(ctx, st, l, hostID, reasonRestarted, "The host stopped while the run was active."); err != nil {
+		if err := endRun(ctx, st, l, hostID, ReasonRestarted, "The host stopped while the run was active."); err != nil {
 			failed = errors.Join(failed, fmt.Errorf("close run %s: %w", l.RunID, err))
 		}
 	}
@@ -201,8 +201,8 @@ func takenOver(event func(typ, status string, d data) (store.Event, error), l st
 	return []store.Event{lost, acquired}, err
 }
 
-// reasonRestarted ends a run that its host did not live to end.
-const reasonRestarted = "controller_restarted"
+// ReasonRestarted ends a run that its host did not live to end.
+const ReasonRestarted = "controller_restarted"
 
 // result is the result value of a run that was cut off. What its guest
 // had emitted, used and staged is not known any more.

@@ -301,6 +301,7 @@ func (rs *records) keepEmitted() {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(rs.ctx), within)
 	defer stop()
 	rs.output.flushProgress(time.Now(), true)
+	rs.history.forgo() // its journal has not what follows
 	rs.loop.settled()
 	defer rs.outcome.unchanged()()
 	for _, stream := range slices.Clone(rs.order) {

@@ -55,7 +55,7 @@ func (cl *calls) sleep(in sandbox.Inbound) {
 	left, bounded := cl.clocks.ownerLeft(cl.plan.Budgets)
 	now := time.Now()
 	cl.clocks.begin(now, cl.assistances.ownerInvolved() && (!bounded || left > 0))
-	if cl.history.replaying() { // it was slept
+	if !cl.history.live() { // it was slept
 		cl.reply(in.ID, nil)
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"slices"
+	"time"
 	"unicode/utf8"
 
 	"github.com/sluicehost/sluice/abi"
@@ -186,12 +187,12 @@ func (cl *calls) request(in sandbox.Inbound, m abi.Message, rest []byte) (waits 
 	}
 	x.id, x.rest = id, bytes.Clone(rest)
 	in.Call = call // what is told of it afterwards is told of that call
-	cl.outside(in, func(ctx context.Context, _ abi.Call, _ []byte) ([]byte, abi.Errno) {
+	cl.outside(in, call, func(ctx context.Context, _ abi.Call, _ []byte) ([]byte, abi.Errno) {
 		if call == abi.CallRead {
 			return x.more(ctx, network.Handle, nil)
 		}
 		return x.make(ctx, network.Handle, frame)
-	})
+	}, func() ([]byte, abi.Errno) { return lostBy(network, call, frame) })
 	return true
 }
 
@@ -292,6 +293,9 @@ func (cl *calls) lineAnswered(f finishedCall) {
 		return
 	}
 	cl.answer(id, f.errno, f.reply)
+	if cl.history.leaves(time.Now(), true); !cl.outcome.ready() {
+		return
+	}
 	cl.lines(sandbox.Inbound{ID: f.in.ID, Call: abi.CallStdout}, rest)
 }
 

@@ -65,7 +65,8 @@ func (w *witness) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(out, "answer %d", w.n)
 }
 
-// check compares what a run stored with what was asked of the server: everything once.
+// check compares what a run stored with what was asked of the server: everything once. Of what the
+// connector was told that the answer was lost of, the server may have got the request.
 func (w *witness) check(t *testing.T, st store.Store, connection string, paths []string) {
 	t.Helper()
 	w.mu.Lock()
@@ -74,17 +75,31 @@ func (w *witness) check(t *testing.T, st store.Store, connection string, paths [
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(page.Records) != len(paths) {
-		t.Errorf("%s: %d records, want %d", connection, len(page.Records), len(paths))
-	}
+	stored := 0
 	for _, r := range page.Records {
-		var item struct{ ID, Nonce string }
+		var item struct{ ID, Nonce, Text string }
 		if err := json.Unmarshal(r.Data, &item); err != nil {
 			t.Fatal(err)
 		}
-		if seen := w.seen["/"+connection+"/"+item.ID]; len(seen) != 1 || seen[0] != item.Nonce {
+		if !strings.HasSuffix(item.ID, "/login") {
+			stored++
+		}
+		seen := w.seen["/"+connection+"/"+item.ID]
+		if item.Text == "lost" {
+			if len(seen) > 1 || len(seen) == 1 && seen[0] != item.Nonce {
+				t.Errorf("%s: %s was lost with %s, and was asked for with %v", connection, item.ID, item.Nonce, seen)
+			}
+			continue
+		}
+		if len(seen) != 1 || seen[0] != item.Nonce {
 			t.Errorf("%s: %s is stored with %s, and was asked for with %v", connection, item.ID, item.Nonce, seen)
 		}
+	}
+	if stored != len(paths) {
+		t.Errorf("%s: %d records, want %d", connection, stored, len(paths))
+	}
+	if page.Version != uint64(len(page.Records)) {
+		t.Errorf("%s: %d records, stored %d times", connection, len(page.Records), page.Version)
 	}
 }
 
@@ -93,14 +108,30 @@ var paths = map[string][]string{
 	"teller": {"login", "a/0", "season", "b/0", "code", "c/0"},
 }
 
+// TestKillRunning kills and stops a host at random points while runs of connectors that are
+// resumable work, wait, and are being resumed. A server is asked for everything once at most, what
+// was stored is stored once, and every run succeeds.
+func TestKillRunning(t *testing.T) {
+	for kind, open := range stores {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			c := campaign.New(t, "kill -9, a run at work on "+kind)
+			dir := filepath.Join(t.TempDir(), "data")
+			v := &victim{t: t, c: c, dir: dir, url: open(t, dir), witness: newWitness(t)}
+			for round := range c.Length(1, 1) {
+				for name := range paths {
+					v.atWork(name, fmt.Sprintf("%s%d", name, round))
+				}
+			}
+			v.end()
+		})
+	}
+}
+
 // TestKill kills and stops a host while runs wait, while they are being resumed, and just after:
 // a run that waited goes on where it was, nothing is asked of its owner or of a server twice,
 // and no secret is on the disk.
 func TestKill(t *testing.T) {
-	stores := map[string]func(t *testing.T, dir string) string{
-		"badger":   func(_ *testing.T, dir string) string { return "badger:" + dir },
-		"postgres": func(t *testing.T, dir string) string { return withData(postgres.New(t), dir) },
-	}
 	for kind, open := range stores {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
@@ -115,6 +146,11 @@ func TestKill(t *testing.T) {
 			v.end()
 		})
 	}
+}
+
+var stores = map[string]func(t *testing.T, dir string) string{
+	"badger":   func(_ *testing.T, dir string) string { return "badger:" + dir },
+	"postgres": func(t *testing.T, dir string) string { return withData(postgres.New(t), dir) },
 }
 
 func withData(url, dir string) string {
@@ -144,6 +180,45 @@ func (v *victim) next(p *process) *process {
 	v.c.Cycle()
 	v.search()
 	return begin(v.t, v.url)
+}
+
+// kills ends a host a few times, each time a while after it began.
+func (v *victim) kills(p *process, n, most int) *process {
+	for range n {
+		<-time.After(time.Duration(v.c.IntN(most)) * time.Millisecond)
+		p = v.next(p)
+	}
+	return p
+}
+
+// atWork is one run, whose host ends whatever it does.
+func (v *victim) atWork(name, connection string) {
+	t := v.t
+	p := begin(t, v.url)
+	p.must(command{Install: resumable(t, name)})
+	config, _ := json.Marshal(map[string]string{"server": v.witness.URL + "/" + connection})
+	p.must(command{Connect: connection, Config: string(config), Host: v.witness.URL})
+	id := p.must(command{Start: connection}).Run.ID
+	p.must(command{Begun: id})
+	p = v.kills(p, 2, 1500)
+	first := p.must(command{Await: id})
+	v.outlives(first)
+	p.must(command{Answer: id, Value: json.RawMessage(`{"answer": "autumn"}`)})
+	p = v.kills(p, 2, 1500)
+	second := p.must(command{Await: id, Not: first.Open.Interrupt})
+	v.outlives(second)
+	p.must(command{Answer: id, Value: json.RawMessage(`{"code": "` + plantedCode + `"}`)})
+	p = v.kills(p, 1, 800)
+	last := p.must(command{Await: id, Not: second.Open.Interrupt})
+	v.c.Checked(2)
+	if last.Run.Status != "succeeded" {
+		v.c.Torn("%s ended %s: %s", connection, last.Run.Status, last.Run.Result)
+	}
+	if n := last.Events["interrupt.requested"]; n != 2 {
+		v.c.Torn("%s asked %d times", connection, n)
+	}
+	v.done = append(v.done, func(st store.Store) { v.witness.check(t, st, connection, paths[name]) })
+	p.stop()
 }
 
 // round is one run, whose host ends at every question, and in between.

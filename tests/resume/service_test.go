@@ -12,11 +12,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/app"
+	"github.com/sluicehost/sluice/host/sandbox"
 	"github.com/sluicehost/sluice/store"
 	"github.com/sluicehost/sluice/tests/build"
 )
@@ -47,6 +50,7 @@ type command struct {
 	Host    string // that it is approved
 
 	Start  string          // a run of a connection
+	Begun  store.RunID     // its guest was started
 	Await  store.RunID     // its question, another than Not, or its end
 	Not    string          // an interrupt
 	Answer store.RunID     // its question
@@ -115,6 +119,12 @@ func (s *service) do(ctx context.Context, c command) (st state, err error) {
 	case c.Start != "":
 		st.Run, err = s.StartRun(ctx, host.StartRun{WorkflowID: c.Start})
 		return st, err
+	case c.Begun != "":
+		for err == nil && (st.Run.ID == "" || st.Run.Phase == "preparing") {
+			<-time.After(time.Millisecond)
+			st.Run, err = s.host.Store.Run(ctx, c.Begun)
+		}
+		return st, err
 	case c.Answer != "":
 		open, err := s.host.Store.Pending(ctx, c.Answer)
 		if err != nil || len(open) == 0 {
@@ -157,7 +167,15 @@ func (s *service) install(ctx context.Context, path string) error {
 func (s *service) await(ctx context.Context, id store.RunID, not string) (st state, err error) {
 	wake, stop := s.host.Store.Watch(id)
 	defer stop()
+	late := time.Now().Add(45*time.Second)
 	for {
+		if time.Now().After(late) {
+			events, _ := s.host.Store.Events(ctx, id, 0, 1000)
+			out := ""
+			for _, e := range events { out += fmt.Sprintf("%d %s %.300s\n", e.Sequence, e.Type, e.Data) }
+			buf := make([]byte, 1<<20)
+			return st, fmt.Errorf("DEBUG %s\n%s\n%s", out, st.Run.Phase, buf[:runtime.Stack(buf, true)])
+		}
 		if st.Run, err = s.host.Store.Run(ctx, id); err != nil {
 			return st, err
 		}
@@ -178,8 +196,7 @@ func (s *service) await(ctx context.Context, id store.RunID, not string) (st sta
 		}
 		select {
 		case <-wake:
-		case <-time.After(90 * time.Second):
-			return st, fmt.Errorf("run %s does not move", id)
+		case <-time.After(5 * time.Second):
 		}
 	}
 }
@@ -259,6 +276,29 @@ func (p *process) stop() {
 	if err := p.cmd.Wait(); err != nil {
 		p.t.Fatalf("stop: %v\n%s", err, p.errs.String())
 	}
+}
+
+// resumable is a connector of this package whose manifest says that its runs go on.
+func resumable(t *testing.T, name string) (file string) {
+	t.Helper()
+	wasm, err := build.Guest("tests/resume/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := os.ReadFile(name + "/manifest.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := strings.Replace(string(manifest), `"sluice": {`, `"sluice": {"resumable": true,`, 1)
+	m = strings.Replace(m, `"connector_id": "`, `"connector_id": "resumable-`, 1)
+	if wasm, err = sandbox.EmbedManifest(wasm, []byte(m)); err != nil {
+		t.Fatal(err)
+	}
+	file = t.TempDir() + "/" + name + ".wasm"
+	if err := os.WriteFile(file, wasm, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 // connector builds a guest of this package.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -33,6 +34,7 @@ func main() { guest.Main(guest.Connector{Collect: collect}) }
 type clerk struct {
 	run  *guest.Run
 	http *http.Client
+	lost int // requests whose answers nobody has
 	settings
 }
 
@@ -41,7 +43,7 @@ func collect(ctx context.Context, run *guest.Run) error {
 	if err := run.Config(&c.settings); err != nil {
 		return err
 	}
-	if err := c.ask("login", ""); err != nil {
+	if err := c.login(); err != nil {
 		return err
 	}
 	if c.Pages > 0 {
@@ -71,6 +73,21 @@ func collect(ctx context.Context, run *guest.Run) error {
 	return c.pages("c", 2)
 }
 
+// login gets a session. Where it is not known whether it did, it does so once more.
+func (c *clerk) login() error {
+	for n := range 100 {
+		path := "login"
+		if n > 0 {
+			path = fmt.Sprintf("%d/login", n)
+		}
+		lost := c.lost
+		if err := c.ask(path, ""); err != nil || c.lost == lost {
+			return err
+		}
+	}
+	return nil
+}
+
 // pages collects n pages and keeps a cursor.
 func (c *clerk) pages(name string, n int) error {
 	for i := range n {
@@ -94,13 +111,20 @@ func (c *clerk) ask(path, word string) error {
 	}
 	q.Header.Set("X-Word", word)
 	r, err := c.http.Do(q)
+	var body []byte
+	if err == nil {
+		defer r.Body.Close()
+		body, err = io.ReadAll(r.Body)
+	}
+	if e, ok := errors.AsType[*guest.Error](err); ok && (e.Code == "reply_lost" || e.Code == "broken_off") {
+		c.lost++ // it is not asked for again: the server counts
+		return c.run.Emit("items", path, item{path, "lost", id, time.Now().UTC().Format(time.RFC3339Nano)})
+	}
 	if err != nil {
 		return err
 	}
-	defer r.Body.Close()
-	body, err := io.ReadAll(r.Body)
-	if err != nil || r.StatusCode != http.StatusOK {
-		return guest.Fail("refused", false, guest.NotRetriable, "%s: %d %s %w", path, r.StatusCode, body, err)
+	if r.StatusCode != http.StatusOK {
+		return guest.Fail("refused", false, guest.NotRetriable, "%s: %d %s", path, r.StatusCode, body)
 	}
 	return c.run.Emit("items", path, item{path, string(body), id, time.Now().UTC().Format(time.RFC3339Nano)})
 }

@@ -36,15 +36,21 @@ func hear() line {
 	return l
 }
 
-func ask(server, path, word string) {
+// ask reports whether the answer came. Where it was lost the request is not made again: the server counts.
+func ask(server, path, word string) (came bool) {
 	var nonce [8]byte
 	rand.Read(nonce[:])
 	id := hex.EncodeToString(nonce[:])
 	say(line{"type": "REQUEST", "id": path, "method": "GET", "url": server + "/" + path + "?nonce=" + id, "headers": [][2]string{{"X-Word", word}}})
 	r := hear()
+	text := fmt.Sprint(r["body"])
+	if e, _ := r["error"].(map[string]any); e["code"] == "reply_lost" {
+		text = "lost"
+	}
 	sent++
 	say(line{"type": "RECORD", "stream": "items", "key": path, "emitted_at": time.Now().UTC().Format(time.RFC3339), "data": line{
-		"id": path, "text": fmt.Sprint(r["body"]), "nonce": id, "at": time.Now().UTC().Format(time.RFC3339Nano)}})
+		"id": path, "text": text, "nonce": id, "at": time.Now().UTC().Format(time.RFC3339Nano)}})
+	return text != "lost"
 }
 
 func question(kind, id, field string) string {
@@ -60,7 +66,11 @@ func main() {
 	start := hear()
 	config, _ := start["config"].(map[string]any)
 	server := fmt.Sprint(config["server"])
-	ask(server, "login", "")
+	for n := 1; !ask(server, "login", "") && n < 100; n++ {
+		if ask(server, fmt.Sprintf("%d/login", n), "") {
+			break
+		}
+	}
 	ask(server, "a/0", "")
 	ask(server, "season", question("clarification", "q1", "answer"))
 	time.Sleep(2 * time.Millisecond)
