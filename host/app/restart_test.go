@@ -358,6 +358,21 @@ func TestAsleep(t *testing.T) {
 	if rec := over(t, h, q.RunID); rec.Status != "cancelled" {
 		t.Errorf("cancelled: %s", rec.Result)
 	}
+	q = asleep("revoked", oneCode)
+	granted, err := h.Store.Connection(t.Context(), "revoked")
+	if err != nil {
+		t.Fatal(err)
+	}
+	granted.Grant = &store.Grant{AccessMode: "continuous", Status: "revoked"}
+	if err := h.Store.PutConnection(t.Context(), granted); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Answer(host.As(t.Context(), owner), host.Answer{RunID: q.RunID, InteractionID: q.ID, Status: "success", Data: map[string]json.RawMessage{"code": json.RawMessage(`"424242"`)}}); err == nil {
+		t.Error("an answer is taken although the grant is over")
+	}
+	if rec := over(t, h, q.RunID); !strings.Contains(string(rec.Result), `"terminal_reason":"grant_revoked"`) {
+		t.Errorf("revoked: %s", rec.Result)
+	}
 	q = asleep("late", `{"ask": [{"kind": "otp", "message": "Code?", "timeout_seconds": 2}]}`)
 	if rec := over(t, h, q.RunID); rec.Status != "succeeded" {
 		t.Errorf("late: %s", rec.Result)

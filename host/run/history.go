@@ -745,11 +745,7 @@ func (h *history) leaves(now time.Time, answered bool) {
 func (h *history) suspend(cause string) {
 	h.going = true
 	if h.player == nil {
-		status := "waiting"
-		if !h.questions.open() {
-			status = "in_progress"
-		}
-		h.commits.record(h.journal.event("run.suspended", status, data{"cause": cause}))
+		h.commits.record(h.journal.event("run.suspended", "waiting", data{"cause": cause}))
 		if !h.loop.barrier() {
 			h.going = false // the end of the run decides
 			return

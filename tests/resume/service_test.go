@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -167,15 +166,7 @@ func (s *service) install(ctx context.Context, path string) error {
 func (s *service) await(ctx context.Context, id store.RunID, not string) (st state, err error) {
 	wake, stop := s.host.Store.Watch(id)
 	defer stop()
-	late := time.Now().Add(45*time.Second)
 	for {
-		if time.Now().After(late) {
-			events, _ := s.host.Store.Events(ctx, id, 0, 1000)
-			out := ""
-			for _, e := range events { out += fmt.Sprintf("%d %s %.300s\n", e.Sequence, e.Type, e.Data) }
-			buf := make([]byte, 1<<20)
-			return st, fmt.Errorf("DEBUG %s\n%s\n%s", out, st.Run.Phase, buf[:runtime.Stack(buf, true)])
-		}
 		if st.Run, err = s.host.Store.Run(ctx, id); err != nil {
 			return st, err
 		}
@@ -196,7 +187,8 @@ func (s *service) await(ctx context.Context, id store.RunID, not string) (st sta
 		}
 		select {
 		case <-wake:
-		case <-time.After(5 * time.Second):
+		case <-time.After(90 * time.Second):
+			return st, fmt.Errorf("run %s does not move", id)
 		}
 	}
 }
