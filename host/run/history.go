@@ -153,6 +153,7 @@ type history struct {
 	sure    bool      // that it is resumable no more is durable, where that is so
 	leaving time.Time // since when it is to be put down once a request is answered; zero for not
 	marked  bool      // the next commit asks the question of a mark
+	waits   *mark     // of the open question, until it is asked on
 }
 
 // newHistory returns the journal of a run; a run without one has a bound.
@@ -378,8 +379,12 @@ func (h *history) atEnd() {
 		h.fail(err)
 		return
 	}
-	held, now := h.held, time.Now()
-	h.goLive(held, last.Spent, now, false)
+	if q := h.questions.current(); q != nil && h.waits != nil {
+		h.asksOn(q, h.waits)
+		h.questions.put(q)
+		return
+	}
+	h.goLive(h.held, last.Spent, time.Now(), false)
 }
 
 // called is told of every call before it is handled. It reports whether it may be.
@@ -661,15 +666,24 @@ func (h *history) reasked(a *asking) (open bool) {
 		h.diverge("it asks something else")
 		return false
 	case more:
+		if a.id == r.Open.ID { // a guest that waits at its input may have gone there since
+			h.waits = &m
+		}
 		return false
 	}
+	h.asksOn(a, &m)
+	return h.outcome.ready()
+}
+
+// asksOn has the question that is open asked by this process.
+func (h *history) asksOn(a *asking, m *mark) {
+	r := h.deps.History.Resume
 	a.interruptID, a.pending, a.last = r.Open.Interrupt, &r.Open, m.Last
 	if a.timed = r.Open.ExpiresAt != nil; a.timed {
 		a.deadline = *r.Open.ExpiresAt
 	}
 	h.asked = a.id
 	h.goLive(m.Held, m.Spent, r.Open.OpenedAt, true)
-	return h.outcome.ready()
 }
 
 // goLive ends the replay: from now on everything counts. A run that waits for its owner has done
