@@ -40,7 +40,31 @@ const timeFormat = "2006-01-02T15:04:05.000Z"
 func Time(t time.Time) string { return t.UTC().Format(timeFormat) }
 
 // AppendTime appends what Time renders.
-func AppendTime(b []byte, t time.Time) []byte { return t.UTC().AppendFormat(b, timeFormat) }
+func AppendTime(b []byte, t time.Time) []byte {
+	t = t.UTC()
+	year, month, day := t.Date()
+	hour, minute, second := t.Clock()
+	if year < 0 || year > 9999 {
+		return t.AppendFormat(b, timeFormat)
+	}
+	two := func(n int) { b = append(b, byte('0'+n/10), byte('0'+n%10)) }
+	two(year / 100)
+	two(year % 100)
+	b = append(b, '-')
+	two(int(month))
+	b = append(b, '-')
+	two(day)
+	b = append(b, 'T')
+	two(hour)
+	b = append(b, ':')
+	two(minute)
+	b = append(b, ':')
+	two(second)
+	ms := t.Nanosecond() / 1e6
+	b = append(b, '.', byte('0'+ms/100))
+	two(ms % 100)
+	return append(b, 'Z')
+}
 
 // MarshalJSON renders the envelope of docs/spec/runs.md, "The timeline".
 func (e Event) MarshalJSON() ([]byte, error) {

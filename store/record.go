@@ -71,7 +71,7 @@ type RecordQuery struct {
 	// records that the next page is better a call of its own, so a page may have few
 	// records, or none, and yet More.
 	Match func(Record) bool
-	Limit int // 1..1000; 0 means 100
+	Limit int // 1..5000, of which a driver may give fewer; 0 means 100
 }
 
 // A RecordPage is a slice of the records in the order asked for. More says that

@@ -122,7 +122,7 @@ func (v Value) Float64() (float64, bool) {
 // reads the object from its start: whoever looks up names that a guest chose
 // ranges over Members once instead.
 func (v Value) Member(name string) (Value, bool) {
-	for raw, member := range v.rawMembers() {
+	for raw, member := range v.RawMembers() {
 		if EqualText(raw, name) {
 			return member, true
 		}
@@ -134,7 +134,7 @@ func (v Value) Member(name string) (Value, bool) {
 // other kind.
 func (v Value) Members() iter.Seq2[string, Value] {
 	return func(yield func(string, Value) bool) {
-		for raw, member := range v.rawMembers() {
+		for raw, member := range v.RawMembers() {
 			if !yield(String(raw), member) {
 				return
 			}
@@ -142,8 +142,8 @@ func (v Value) Members() iter.Seq2[string, Value] {
 	}
 }
 
-// rawMembers is Members with the names as spelled.
-func (v Value) rawMembers() iter.Seq2[[]byte, Value] {
+// RawMembers is Members with the names as spelled.
+func (v Value) RawMembers() iter.Seq2[[]byte, Value] {
 	return func(yield func([]byte, Value) bool) {
 		if v.Kind != KindObject {
 			return
@@ -185,7 +185,7 @@ func (v Value) Items() iter.Seq[Value] {
 func (v Value) Len() int {
 	n := 0
 	if v.Kind == KindObject {
-		for range v.rawMembers() {
+		for range v.RawMembers() {
 			n++
 		}
 		return n

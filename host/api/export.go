@@ -74,13 +74,15 @@ func (a *recordAPI) exportRecords(c *fiber.Ctx) (err error) {
 		return err
 	}
 	if x.csv {
-		if x.columns, err = x.selection.Columns(web.PollContext(c), x.view); errors.Is(err, export.ErrColumns) {
+		var records int64
+		if x.columns, records, err = x.selection.Columns(web.PollContext(c), x.view); errors.Is(err, export.ErrColumns) {
 			return web.Invalid(web.Field{Path: "query.format",
 				Rule: "ndjson: the records have too many different fields for CSV"})
 		}
 		if err != nil {
 			return err
 		}
+		c.Set("Sluice-Export-Records", strconv.FormatInt(records, 10))
 	}
 	version := strconv.FormatUint(newest.Version, 10)
 	err = a.audit.Audit(web.Context(c), "records.exported", string(s.connection), "done",
@@ -163,14 +165,15 @@ const recheckEvery = 15 * time.Second
 
 func (x *exporting) write(ctx context.Context, to io.Writer) error {
 	src := &checked{Source: x.view, check: x.recheck, next: time.Now().Add(recheckEvery)}
-	sum := sha256.New()
-	w := bufio.NewWriterSize(io.MultiWriter(to, sum), 64<<10)
 	if x.csv {
+		w := bufio.NewWriterSize(to, 64<<10)
 		if _, err := x.selection.WriteCSV(ctx, w, src, x.columns); err != nil {
 			return err
 		}
 		return w.Flush()
 	}
+	sum := sha256.New()
+	w := bufio.NewWriterSize(io.MultiWriter(to, sum), 64<<10)
 	records, err := x.selection.WriteNDJSON(ctx, w, src)
 	if err != nil {
 		return err

@@ -40,7 +40,11 @@ func TestExport(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
-	rows, err := csv.NewReader(bytes.NewReader(c.do("GET", at+"?format=csv&includeDeleted=true", nil).want(200).body)).ReadAll()
+	asCSV := c.do("GET", at+"?format=csv&includeDeleted=true", nil).want(200)
+	if n := asCSV.header.Get("Sluice-Export-Records"); n != "3" {
+		t.Errorf("it says that it has %q records", n)
+	}
+	rows, err := csv.NewReader(bytes.NewReader(asCSV.body)).ReadAll()
 	if err != nil || len(rows) != 4 {
 		t.Fatal(rows, err)
 	}

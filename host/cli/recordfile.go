@@ -12,13 +12,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/api/client"
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/export"
-	"github.com/sluicehost/sluice/store"
 )
 
 // A recordFile is a file of records that is written under another name and
@@ -105,41 +103,41 @@ func (f *recordFile) digest() string { return "sha256:" + hex.EncodeToString(f.s
 
 // write writes the selected records.
 func (f *recordFile) write(ctx context.Context, src *client.Client, s export.Selection) (err error) {
-	switch f.format {
-	case ".parquet":
+	asSent := f.files == nil && s.Match == nil // as the host writes them
+	switch {
+	case f.format == ".parquet":
 		return f.writeParquet(ctx, src, s)
-	case ".sqlite":
+	case f.format == ".sqlite":
 		return f.writeSQLite(ctx, src, s)
-	case ".jsonl":
-		if f.files == nil && s.Match == nil && !slices.ContainsFunc(s.Streams, func(st export.From) bool { return st.After > 0 }) {
-			return f.writeLines(ctx, src, s)
-		}
+	case f.format == ".jsonl" && asSent:
+		return f.writeLines(ctx, src, s)
+	case f.format == ".csv" && asSent && len(s.Streams) == 1:
+		f.records, err = src.ExportCSV(ctx, s.Query(s.Streams[0]), f.buffer)
+		return err
 	}
 	reader := src.Exporter()
 	defer reader.Close()
-	from := f.files.from(reader, s)
-	if f.format != ".csv" {
-		f.records, err = s.WriteNDJSON(ctx, f.buffer, from)
+	if f.format == ".jsonl" {
+		f.records, err = s.WriteNDJSON(ctx, f.buffer, f.files.from(reader, s))
 		return err
 	}
-	columns, err := s.Columns(ctx, src)
+	columns, _, err := s.Columns(ctx, reader)
 	if errors.Is(err, export.ErrColumns) {
 		return fmt.Errorf("%w; export to .jsonl", err)
 	}
 	if err != nil {
 		return err
 	}
-	f.records, err = s.WriteCSV(ctx, f.buffer, from, columns)
+	f.records, err = s.WriteCSV(ctx, f.buffer, f.files.from(reader, s), columns)
 	return err
 }
 
 // writeLines writes whole streams as the host sends them, which is how they are written.
 func (f *recordFile) writeLines(ctx context.Context, src *client.Client, s export.Selection) error {
 	for _, st := range s.Streams {
-		q := store.RecordQuery{Connection: s.Connection, Stream: st.Stream, Order: s.Order, Descending: s.Descending, Deleted: s.Deleted}
-		if err := src.ExportLines(ctx, q, func(line []byte) error {
+		if err := src.ExportLines(ctx, s.Query(st), func(line []byte) error {
 			f.records++
-			_, err := f.buffer.Write(append(line, '\n'))
+			_, err := f.buffer.Write(line)
 			return err
 		}); err != nil {
 			return err

@@ -33,8 +33,8 @@ type Wanted struct {
 const (
 	batchRows  = 20_000
 	batchBytes = 24 << 20
-	pageRows   = 1000
-	valueBytes = 72 // of a Value
+	pageRows   = 5000 // at once: where a page ends within a segment of the store, the next one reads all of that again
+	valueBytes = 72   // of a Value
 )
 
 // Bring brings one stream of a sink up to date, and tells done of the rows of each batch

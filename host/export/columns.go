@@ -19,9 +19,8 @@ var ErrColumns = errors.New("the records have more than 1000 different fields")
 
 // Columns lists the data fields of the selected records in the order of the
 // schemas, then those that no schema names, in name order. It reads all of
-// them. ErrColumns.
-func (s Selection) Columns(ctx context.Context, src Source) ([]string, error) {
-	var fields []string
+// them, and counts. ErrColumns.
+func (s Selection) Columns(ctx context.Context, src Source) (fields []string, records int64, err error) {
 	known := map[string]bool{}
 	add := func(name string) {
 		if !known[name] && (s.Keep == nil || s.Keep[name]) {
@@ -35,16 +34,14 @@ func (s Selection) Columns(ctx context.Context, src Source) ([]string, error) {
 		}
 	}
 	declared := len(fields)
-	err := s.Each(ctx, src, func(r store.Record) error {
-		if len(r.Data) == 0 {
-			return nil
-		}
-		v, err := parse(r)
-		if err != nil {
-			return err
-		}
-		for name := range v.Members() {
-			add(name)
+	spelled := map[string]bool{} // names that were looked at
+	err = s.Each(ctx, src, func(r store.Record) error {
+		records++
+		for name := range strictjson.ValueOf(r.Data).RawMembers() {
+			if !spelled[string(name)] {
+				spelled[string(name)] = true
+				add(strictjson.String(name))
+			}
 		}
 		if len(fields) > MaxColumns {
 			return ErrColumns
@@ -52,7 +49,7 @@ func (s Selection) Columns(ctx context.Context, src Source) ([]string, error) {
 		return nil
 	})
 	slices.Sort(fields[declared:])
-	return fields, err
+	return fields, records, err
 }
 
 // SchemaFields are the properties of a stream's schema, in its order.

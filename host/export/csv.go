@@ -58,8 +58,12 @@ func appendEnvelope(b []byte, connection store.ConnectionID, r store.Record) []b
 // fillCells puts the members of a record's data, which was checked when it was stored,
 // where their columns are.
 func fillCells(cells []strictjson.Value, column map[string]int, data []byte) {
-	for name, m := range strictjson.ValueOf(data).Members() {
-		if i, ok := column[name]; ok {
+	for name, m := range strictjson.ValueOf(data).RawMembers() {
+		text, plain := strictjson.Plain(name)
+		if !plain {
+			text = strictjson.AppendString(nil, name)
+		}
+		if i, ok := column[string(text)]; ok {
 			cells[i] = m
 		}
 	}

@@ -44,3 +44,13 @@ func TestLineOf(t *testing.T) {
 		}
 	}
 }
+
+// Times are appended as they are rendered.
+func TestTimes(t *testing.T) {
+	for _, at := range []time.Time{{}, time.Unix(0, 0), time.UnixMilli(1_700_000_000_007), time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC),
+		time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2026, 2, 28, 23, 5, 0, 120e6, time.FixedZone("", -3600))} {
+		if got, want := string(store.AppendTime(nil, at)), store.Time(at); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}

@@ -32,16 +32,21 @@ type From struct {
 	After  uint64
 }
 
-// pageRecords are read at once.
-const pageRecords = 1000
+// pageRecords are read at once: where a page ends within a segment of the store, the next one
+// reads all of that again.
+const pageRecords = 5000
+
+// Query reads the first page of a stream.
+func (s Selection) Query(from From) store.RecordQuery {
+	return store.RecordQuery{Connection: s.Connection, Stream: from.Stream, After: from.After, Deleted: s.Deleted,
+		Match: s.Match, Order: s.Order, Descending: s.Descending, Limit: pageRecords}
+}
 
 // Each calls do with every selected record, by stream, in the order asked for. The
 // error is do's, or that of reading.
 func (s Selection) Each(ctx context.Context, src Source, do func(store.Record) error) error {
 	for _, from := range s.Streams {
-		q := store.RecordQuery{Connection: s.Connection, Stream: from.Stream, After: from.After, Deleted: s.Deleted,
-			Match: s.Match,
-			Order: s.Order, Descending: s.Descending, Limit: pageRecords}
+		q := s.Query(from)
 		for {
 			page, err := src.Records(ctx, q)
 			if err != nil {

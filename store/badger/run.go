@@ -11,7 +11,7 @@ import (
 // Listing bounds: what a limit of 0 means, and the most a caller gets.
 const (
 	defaultLimit = 100
-	maxLimit     = 1000
+	maxLimit     = 5000
 )
 
 func bounded(limit int) int {

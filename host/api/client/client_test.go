@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -245,6 +246,48 @@ func TestExport(t *testing.T) {
 		if err := readExport(c); (err == nil) != whole {
 			t.Errorf("%q: %v", text, err)
 		}
+	}
+}
+
+// A record comes out of its line as it is stored, however its texts are spelled.
+func TestExportedRecords(t *testing.T) {
+	const at, run = `,"emittedAt":"2026-01-01T00:00:00.250Z","ingestedAt":"2026-01-02T00:00:00.000Z","version":`, `,"runId":"run_1"`
+	var asked []string
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.URL.Query().Get("changesSince"))
+		if !strings.HasSuffix(r.URL.Path, "/export") {
+			io.WriteString(w, `{"data":[],"nextCursor":null,"nextChangesSince":"9-era"}`)
+			return
+		}
+		io.WriteString(w, `{"connectionId":"c","stream":"s","key":"a\"\u00e4","data":{"x":[1,{"y":"}"}]}`+at+`7`+run+"}\n"+
+			`{"connectionId":"c","stream":"s","key":["a","b"],"data":{"x":"`+strings.Repeat("long", 100_000)+`"}`+at+`8`+run+"}\n"+
+			`{"connectionId":"c","stream":"s","key":"gone"`+at+`9`+run+`,"deleted":true,"deletedAt":"2026-01-02T00:00:00.000Z"}`+"\n"+`{"end":true,"records":3}`+"\n")
+	})
+	x := c.Exporter()
+	defer x.Close()
+	page, err := x.Records(t.Context(), store.RecordQuery{Connection: "c", Stream: "s", After: 6, Deleted: true, Limit: 2})
+	if err != nil || !page.More || page.After != 8 {
+		t.Fatalf("%+v %v", page, err)
+	}
+	rest, err := x.Records(t.Context(), store.RecordQuery{Connection: "c", Stream: "s", After: 8, Deleted: true, Limit: 2})
+	if err != nil || rest.More {
+		t.Fatalf("%+v %v", rest, err)
+	}
+	all := append(page.Records, rest.Records...)
+	if len(all) != 3 || len(asked) != 2 || asked[1] != "6-era" {
+		t.Fatalf("%d records, asked for %q", len(all), asked)
+	}
+	emitted, ingested := time.Date(2026, 1, 1, 0, 0, 0, 250e6, time.UTC), time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
+	for i, want := range []store.Record{{Key: `a"ä`, Data: []byte(`{"x":[1,{"y":"}"}]}`)}, {Key: `["a","b"]`, Compound: true, Data: all[1].Data}, {Key: "gone", Deleted: true}} {
+		want.Stream, want.RunID, want.Version, want.EmittedAt, want.IngestedAt = "s", "run_1", uint64(7+i), emitted, ingested
+		if got := all[i]; !got.EmittedAt.Equal(want.EmittedAt) || !got.IngestedAt.Equal(want.IngestedAt) {
+			t.Errorf("times of %+v", got)
+		} else if got.EmittedAt, got.IngestedAt = want.EmittedAt, want.IngestedAt; !reflect.DeepEqual(got, want) {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	}
+	if len(all[1].Data) != 400_008 {
+		t.Errorf("a long record has %d bytes", len(all[1].Data))
 	}
 }
 

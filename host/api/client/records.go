@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluicehost/sluice/abi/strictjson"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -152,21 +153,27 @@ func (c recordClient) page(ctx context.Context, id store.ConnectionID, stream st
 }
 
 // changes is a page of the records that changed behind a version, deletions included, in
-// version order. What a point of changes has beside its version is learned from the host
-// first.
+// version order.
 func (c recordClient) changes(ctx context.Context, id store.ConnectionID, stream store.Stream, after uint64, limit int) (recordPage, error) {
-	point := ""
-	if after > 0 {
-		first, err := c.page(ctx, id, stream, url.Values{"changesSince": {""}}, 1)
-		if err != nil {
-			return first, err
-		}
-		point = strconv.FormatUint(after, 10)
-		if _, era, ok := strings.Cut(first.NextChangesSince, "-"); ok {
-			point += "-" + era
-		}
+	point, err := c.point(ctx, id, stream, after)
+	if err != nil {
+		return recordPage{}, err
 	}
 	return c.page(ctx, id, stream, url.Values{"changesSince": {point}}, limit)
+}
+
+// point is a version as changesSince takes it. What it has beside the version is learned from
+// the host first.
+func (c recordClient) point(ctx context.Context, id store.ConnectionID, stream store.Stream, after uint64) (string, error) {
+	if after == 0 {
+		return "", nil
+	}
+	first, err := c.page(ctx, id, stream, url.Values{"changesSince": {""}}, 1)
+	point := strconv.FormatUint(after, 10)
+	if _, era, ok := strings.Cut(first.NextChangesSince, "-"); ok {
+		point += "-" + era
+	}
+	return point, err
 }
 
 // maxLine bounds a record of an export.
@@ -175,25 +182,46 @@ const maxLine = 64 << 20
 // exportEnd begins the last line of an export.
 var exportEnd = []byte(`{"end":`)
 
+// export begins an export of the records of a stream that a query chooses, as they stood
+// at one version. Whoever gets it closes it. Of the query Match and Limit do not count.
+func (c recordClient) export(ctx context.Context, of store.RecordQuery, format string) (*http.Response, error) {
+	q := chosenBy(of)
+	q.Set("format", format)
+	if of.After > 0 {
+		point, err := c.point(ctx, of.Connection, of.Stream, of.After)
+		if err != nil {
+			return nil, err
+		}
+		q.Set("changesSince", point)
+	}
+	res, err := c.send(ctx, http.MethodGet, at("connections", string(of.Connection), "streams", string(of.Stream), "export"), q, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	if res.StatusCode != http.StatusOK {
+		defer res.Body.Close()
+		return nil, errorOf(res)
+	}
+	return res, nil
+}
+
 // ExportLines calls do with the records of a stream that a query chooses, as they stood at
-// one version: the lines as they come, each a JSON object and valid until do returns. The
-// host writes the export down. Of the query only the order and Deleted count.
+// one version: the lines as they come, each a JSON object, with its end, and valid until do
+// returns. The host writes the export down. Of the query Match does not count.
 func (c recordClient) ExportLines(ctx context.Context, of store.RecordQuery, do func(line []byte) error) error {
-	stream, q := of.Stream, chosenBy(of)
-	q.Set("format", "ndjson")
-	res, err := c.send(ctx, http.MethodGet, at("connections", string(of.Connection), "streams", string(stream), "export"), q, nil, nil)
+	res, err := c.export(ctx, of, "ndjson")
 	if err != nil {
 		return err
 	}
 	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		return errorOf(res)
-	}
 	r := bufio.NewReaderSize(res.Body, 256<<10)
-	for n := 0; ; n++ {
-		line, err := readLine(r, maxLine)
+	for n := int64(0); ; n++ {
+		line, err := r.ReadSlice('\n')
+		if errors.Is(err, bufio.ErrBufferFull) {
+			line, err = longLine(r, line)
+		}
 		if err != nil {
-			return fmt.Errorf("the export of %s broke off: %w", stream, errors.Join(err, io.ErrUnexpectedEOF))
+			return fmt.Errorf("the export of %s broke off: %w", of.Stream, errors.Join(err, io.ErrUnexpectedEOF))
 		}
 		if !bytes.HasPrefix(line, exportEnd) {
 			if err := do(line); err != nil {
@@ -202,26 +230,63 @@ func (c recordClient) ExportLines(ctx context.Context, of store.RecordQuery, do 
 			continue
 		}
 		var last struct {
-			Records int `json:"records"`
+			Records int64 `json:"records"`
 		}
 		if err := json.Unmarshal(line, &last); err != nil {
-			return fmt.Errorf("read the export of %s: %w", stream, err)
+			return fmt.Errorf("read the export of %s: %w", of.Stream, err)
 		}
 		if last.Records != n {
-			return fmt.Errorf("the export of %s has %d records of %d", stream, n, last.Records)
+			return fmt.Errorf("the export of %s has %d records of %d", of.Stream, n, last.Records)
 		}
 		return nil
 	}
 }
 
-// An Exporter reads streams by their exports: each as it stood at one version, from its
-// beginning to its end. One goroutine may use it, and closes it.
+// longLine reads the rest of a line that fills the buffer.
+func longLine(r *bufio.Reader, begun []byte) ([]byte, error) {
+	line := bytes.Clone(begun)
+	for {
+		part, err := r.ReadSlice('\n')
+		line = append(line, part...)
+		switch {
+		case len(line) > maxLine:
+			return nil, errFrame
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return line, err
+		}
+	}
+}
+
+// ExportCSV writes the records of a stream that a query chooses as CSV, as they stood at
+// one version, and returns how many there are. The host makes the rows. Of the query Match
+// does not count.
+func (c recordClient) ExportCSV(ctx context.Context, of store.RecordQuery, w io.Writer) (int64, error) {
+	res, err := c.export(ctx, of, "csv")
+	if err != nil {
+		return 0, err
+	}
+	defer res.Body.Close()
+	n, err := strconv.ParseInt(res.Header.Get("Sluice-Export-Records"), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("the export of %s does not say how many records it has: %w", of.Stream, err)
+	}
+	if _, err := io.CopyBuffer(onlyWriter{w}, res.Body, make([]byte, 256<<10)); err != nil {
+		return 0, fmt.Errorf("the export of %s broke off: %w", of.Stream, err)
+	}
+	return n, nil
+}
+
+// onlyWriter keeps io.Copy from the buffer of w, which is read into in smaller pieces.
+type onlyWriter struct{ io.Writer }
+
+// An Exporter reads streams by their exports: each as it stood at one version, from a place
+// to its end. One goroutine may use it, and closes it.
 type Exporter struct {
 	recordClient
 	next  func() (store.Record, error, bool)
 	ended func()
 	of    store.Stream // whose export it is
-	read  uint64       // records of it
+	at    uint64       // the version of the last record of it; its place in another order
 }
 
 // Exporter makes one.
@@ -230,28 +295,30 @@ func (c recordClient) Exporter() *Exporter { return &Exporter{recordClient: c, e
 // Close ends the export that is being read.
 func (x *Exporter) Close() { x.ended() }
 
-// Records goes on with the export of a stream; from the beginning on it is a new
-// one. What begins in the middle of a stream has no export, and is listed. A place
-// is how many records were read.
+// Records goes on with the export of a stream from where its last page ended. From any
+// other place on, and from the beginning, it is a new one.
 func (x *Exporter) Records(ctx context.Context, q store.RecordQuery) (page store.RecordPage, err error) {
-	if q.After > 0 && (x.next == nil || x.of != q.Stream) {
-		return x.recordClient.Records(ctx, q)
-	}
-	if q.After == 0 {
+	byVersion := cmp.Or(q.Order, store.ByVersion) == store.ByVersion && !q.Descending
+	if x.next == nil || q.After == 0 || q.After != x.at || q.Stream != x.of {
 		x.ended()
-		x.of, x.read = q.Stream, 0
+		x.of, x.at = q.Stream, q.After
 		x.next, x.ended = iter.Pull2(x.records(ctx, q))
 	}
+	page.Records = make([]store.Record, 0, q.Limit)
 	for len(page.Records) < q.Limit {
 		r, err, ok := x.next()
 		if err != nil || !ok {
+			x.next = nil
 			return page, err
 		}
-		if x.read++; q.Match == nil || q.Match(r) {
+		if x.at++; byVersion {
+			x.at = r.Version
+		}
+		if (q.Deleted || !r.Deleted) && (q.Match == nil || q.Match(r)) {
 			page.Records = append(page.Records, r)
 		}
 	}
-	page.After, page.More = x.read, true
+	page.After, page.More = x.at, true
 	return page, nil
 }
 
@@ -259,13 +326,11 @@ func (x *Exporter) records(ctx context.Context, q store.RecordQuery) iter.Seq2[s
 	return func(yield func(store.Record, error) bool) {
 		enough := errors.New("enough")
 		err := x.ExportLines(ctx, q, func(line []byte) error {
-			var r record
-			err := json.Unmarshal(line, &r)
-			out := store.Record{}
-			if err == nil {
-				out, err = r.stored()
+			r, err := recordOf(bytes.Clone(line))
+			if err != nil {
+				err = fmt.Errorf("read the export of %s: %w", q.Stream, err)
 			}
-			if !yield(out, err) || err != nil {
+			if !yield(r, err) || err != nil {
 				return enough
 			}
 			return nil
@@ -274,4 +339,45 @@ func (x *Exporter) records(ctx context.Context, q store.RecordQuery) iter.Seq2[s
 			yield(store.Record{}, err)
 		}
 	}
+}
+
+// recordOf reads a line of an export in one go. The record shares its memory.
+func recordOf(line []byte) (r store.Record, err error) {
+	line = bytes.TrimSpace(line)
+	v := strictjson.ValueOf(line)
+	if !v.Is(strictjson.KindObject) || len(v.Raw) != len(line) {
+		return r, errors.New("a line is no record")
+	}
+	for name, m := range v.RawMembers() {
+		text, _ := strictjson.Plain(m.Raw)
+		switch string(name) {
+		case `"stream"`:
+			r.Stream = store.Stream(strictjson.String(m.Raw))
+		case `"key"`:
+			if r.Compound = m.Is(strictjson.KindArray); r.Compound {
+				r.Key = string(m.Raw)
+			} else {
+				r.Key = strictjson.String(m.Raw)
+			}
+		case `"data"`:
+			r.Data = m.Raw
+		case `"emittedAt"`:
+			err = r.EmittedAt.UnmarshalText(text)
+		case `"ingestedAt"`:
+			err = r.IngestedAt.UnmarshalText(text)
+		case `"version"`:
+			r.Version, err = strconv.ParseUint(string(m.Raw), 10, 64)
+		case `"runId"`:
+			r.RunID = store.RunID(strictjson.String(m.Raw))
+		case `"deleted"`:
+			r.Deleted, _ = m.Bool()
+		}
+		if err != nil {
+			return r, err
+		}
+	}
+	if r.Version == 0 {
+		return r, errors.New("a line is no record")
+	}
+	return r, nil
 }
