@@ -36,6 +36,10 @@ type feed struct {
 	gone  chan struct{} // closed when loop has ended
 	sink  Sink          // nil while it is not open; a pass that runs has it
 	told  []Described   // what the sink's table of streams says
+	// blocked are the streams whose tables could not be fed, and why. They are tried again at
+	// retry; the others go on meanwhile.
+	blocked map[StreamID]error
+	retry   time.Time
 
 	mu     sync.Mutex // guards what follows
 	def    definition
@@ -54,10 +58,10 @@ type status struct {
 
 // A request is something that a feed is asked to do. done gets the one answer.
 type request struct {
-	what what
-	def  definition // changed
-	of   StreamID   // rebuild; the zero one is all
-	done chan error
+	what   what
+	change func(*definition) error // changed
+	of     StreamID                // rebuild; the zero one is all
+	done   chan error
 }
 
 type what int
@@ -90,10 +94,12 @@ func (f *feed) definition() definition {
 
 // A pass is one bringing up to date, in a goroutine of its own.
 type pass struct {
-	began  time.Time
-	cancel context.CancelFunc
-	ended  chan error
-	asked  []chan error // who waits for it
+	began   time.Time
+	cancel  context.CancelFunc
+	ended   chan error
+	asked   []chan error       // who waits for it
+	skip    map[StreamID]error // what is left blocked
+	blocked map[StreamID]error // what is blocked by its end
 }
 
 // loop feeds until ctx ends.
@@ -142,7 +148,7 @@ func (f *feed) loop(ctx context.Context) {
 		case err := <-ended:
 			took := f.o.Now().Sub(running.began)
 			rested = f.o.Now().Add(min(restTimes*took, longest))
-			f.finish(ctx, err)
+			f.finish(ctx, running, err)
 			for _, w := range running.asked {
 				w <- nil
 			}
@@ -154,14 +160,11 @@ func (f *feed) loop(ctx context.Context) {
 			case changed:
 				halt()
 				f.closeSink()
-				f.set(func() { f.def = q.def })
-				if q.def.Paused {
-					f.set(func() { f.next = time.Time{} })
-				} else {
-					f.set(func() { f.status.Failures = 0 })
-					f.plan(f.o.Now())
-				}
-				q.done <- nil
+				err := f.change(ctx, q.change)
+				f.blocked = nil
+				f.set(func() { f.status.Failures = 0 })
+				f.plan(f.o.Now())
+				q.done <- err
 			case rebuild:
 				halt()
 				if err := f.clear(ctx, q.of); err != nil {
@@ -172,6 +175,24 @@ func (f *feed) loop(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// change stores a definition that is changed. Only the feed itself writes it, so that no
+// change is lost to another.
+func (f *feed) change(ctx context.Context, do func(*definition) error) error {
+	def := f.definition()
+	if err := do(&def); err != nil {
+		return err
+	}
+	data, err := json.Marshal(def)
+	if err != nil {
+		return err
+	}
+	if err := f.o.Store.Write(ctx, store.Write{Kind: store.Destinations, ID: def.Name, Data: data}); err != nil {
+		return err
+	}
+	f.set(func() { f.def = def })
+	return nil
 }
 
 func later(a, b time.Time) time.Time {
@@ -193,11 +214,13 @@ func (f *feed) due() time.Time {
 	return f.next
 }
 
-// live reports whether a commit is to be brought in by itself, and nothing is planned yet.
+// live reports whether a commit is to be brought in by itself, and no pass is planned for
+// that yet.
 func (f *feed) live() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.def.Terms.Cron == "" && f.status.Failures == 0 && f.next.IsZero()
+	return f.def.Terms.Cron == "" && (f.status.Failures == 0 && f.next.IsZero() ||
+		len(f.blocked) > 0 && (f.next.IsZero() || f.next.Equal(f.retry)))
 }
 
 // plan sets the next pass, which is at t unless the destination has times of its own, or
@@ -218,34 +241,50 @@ func (f *feed) plan(t time.Time) {
 func (f *feed) begin(ctx context.Context, asked []chan error) *pass {
 	f.set(func() { f.busy, f.next = true, time.Time{} })
 	p := &pass{began: f.o.Now(), ended: make(chan error, 1), asked: asked}
+	if asked == nil && p.began.Before(f.retry) {
+		p.skip = f.blocked
+	}
 	ctx, p.cancel = context.WithCancel(ctx)
 	go func() {
 		defer p.cancel()
-		p.ended <- f.bring(ctx)
+		p.ended <- f.bring(ctx, p)
 	}()
 	return p
 }
 
 // finish takes note of how a pass ended, and plans the next.
-func (f *feed) finish(ctx context.Context, err error) {
+func (f *feed) finish(ctx context.Context, p *pass, err error) {
 	now := f.o.Now()
+	f.blocked = p.blocked
 	f.set(func() {
 		f.busy = false
 		if err == nil {
 			f.status.Error, f.status.Failures, f.status.SyncedAt = "", 0, now.UTC()
 			return
 		}
-		f.status.Error, f.status.Failures = abi.Cut(abi.Clean(err.Error()), 500), f.status.Failures+1
+		f.status.Error = abi.Cut(abi.Clean(err.Error()), 500)
+		if p.blocked == nil || p.skip == nil {
+			f.status.Failures++
+		}
 	})
+	wait := min(firstTry<<min(max(f.failures()-1, 0), 10), lastTry)
 	switch {
 	case err == nil && f.definition().Terms.Cron != "":
 		f.plan(now)
 	case errors.Is(err, ErrFenced): // whoever took over goes on; the owner may say otherwise
 		f.closeSink()
+	case p.blocked != nil:
+		if p.skip == nil {
+			f.o.Log.Warn("destination_blocked", "destination", f.def.Name, "error", err)
+			f.retry = now.Add(wait)
+		}
+		if next := f.due(); next.IsZero() || f.retry.Before(next) { // no commit came meanwhile
+			f.plan(f.retry)
+		}
 	case err != nil:
 		f.o.Log.Warn("destination_failed", "destination", f.def.Name, "error", err)
 		f.closeSink()
-		f.plan(now.Add(min(firstTry<<min(f.failures()-1, 10), lastTry)))
+		f.plan(now.Add(wait))
 	}
 	if err := f.save(ctx); err != nil && ctx.Err() == nil {
 		f.o.Log.Error("destination_status_not_stored", "destination", f.def.Name, "error", err)
@@ -326,7 +365,7 @@ func (f *feed) clear(ctx context.Context, of StreamID) error {
 }
 
 // bring brings in everything that there is now.
-func (f *feed) bring(ctx context.Context) error {
+func (f *feed) bring(ctx context.Context, p *pass) error {
 	if err := f.open(ctx); err != nil {
 		return err
 	}
@@ -334,15 +373,9 @@ func (f *feed) bring(ctx context.Context) error {
 		if err := f.clear(ctx, StreamID{}); err != nil {
 			return err
 		}
-		def.Anew = false
-		data, err := json.Marshal(def)
-		if err != nil {
+		if err := f.change(ctx, func(def *definition) error { def.Anew = false; return nil }); err != nil {
 			return err
 		}
-		if err := f.o.Store.Write(ctx, store.Write{Kind: store.Destinations, ID: def.Name, Data: data}); err != nil {
-			return err
-		}
-		f.set(func() { f.def.Anew = false })
 	}
 	have, err := f.sink.Holdings(ctx)
 	if err != nil {
@@ -352,7 +385,8 @@ func (f *feed) bring(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var blocked error // of the first stream that cannot be fed while others can
+	blocked := map[StreamID]error{}
+	var first error // why one of them is
 	for _, w := range wanted {
 		var holding *Holding
 		if h, ok := have[w.StreamID]; ok {
@@ -361,11 +395,14 @@ func (f *feed) bring(ctx context.Context) error {
 		if holding == nil && w.Last == 0 {
 			continue
 		}
-		err := Bring(ctx, f.o.Store, f.sink, w, holding, func(int) {})
+		err := p.skip[w.StreamID]
+		if err == nil {
+			err = Bring(ctx, f.o.Store, f.sink, w, holding, func(int) {})
+		}
 		switch one := Blocked(""); {
 		case err == nil:
 		case errors.Is(err, ErrForeign), errors.As(err, &one):
-			blocked = cmp.Or(blocked, err)
+			blocked[w.StreamID], first = err, cmp.Or(first, err)
 		default:
 			return err
 		}
@@ -374,7 +411,13 @@ func (f *feed) bring(ctx context.Context) error {
 		return err
 	}
 	f.note(have)
-	return cmp.Or(blocked, f.tell(ctx, have, about))
+	if err := f.tell(ctx, have, about); err != nil {
+		return err
+	}
+	if len(blocked) > 0 {
+		p.blocked = blocked
+	}
+	return first
 }
 
 // tell brings the table of streams up to date.

@@ -65,7 +65,7 @@ type Feeds struct {
 	end  context.CancelFunc
 	wg   sync.WaitGroup
 
-	mu    sync.Mutex // guards what follows, and writes of definitions
+	mu    sync.Mutex // guards what follows, and adding and removing
 	feeds map[string]*feed
 }
 
@@ -226,10 +226,14 @@ func (fs *Feeds) add(ctx context.Context, q host.NewDestination) (host.Destinati
 	if err := fs.free(q.Name); err != nil { // by now
 		return none, err
 	}
-	if err := fs.o.Secrets.Set(secretID(def), []byte(q.URL)); err != nil {
+	data, err := json.Marshal(def)
+	if err == nil {
+		err = fs.o.Secrets.Set(secretID(def), []byte(q.URL))
+	}
+	if err != nil {
 		return none, err
 	}
-	err = fs.write(ctx, def, ptr(uint64(0)))
+	err = fs.o.Store.Write(ctx, store.Write{Kind: store.Destinations, ID: def.Name, Data: data, If: ptr(uint64(0))})
 	if errors.As(err, new(*store.ConflictError)) {
 		err = nameTaken(q.Name)
 	}
@@ -365,15 +369,6 @@ func checkTerms(q host.DestinationTerms) error {
 	return nil
 }
 
-// write stores a definition; revision nil is for whatever there is.
-func (fs *Feeds) write(ctx context.Context, def definition, revision *uint64) error {
-	data, err := json.Marshal(def)
-	if err != nil {
-		return err
-	}
-	return fs.o.Store.Write(ctx, store.Write{Kind: store.Destinations, ID: def.Name, Data: data, If: revision})
-}
-
 // PauseAll pauses all destinations of a store that no host has open, and returns how many.
 func PauseAll(ctx context.Context, s store.Documents) (paused int, err error) {
 	docs, err := s.Documents(ctx, store.DocumentQuery{Kind: store.Destinations, Limit: 1000})
@@ -461,26 +456,26 @@ func (fs *Feeds) SyncDestination(ctx context.Context, name string) (host.Destina
 
 // PauseDestination implements host.Destinations.
 func (fs *Feeds) PauseDestination(ctx context.Context, name string, paused bool) (host.Destination, error) {
-	f, err := fs.find(ctx, name)
-	if err != nil {
-		return host.Destination{}, err
-	}
 	action := "destination.resumed"
 	if paused {
 		action = "destination.paused"
 	}
-	var def definition
-	err = fs.o.Audited(ctx, action, name, func() error {
-		fs.mu.Lock()
-		defer fs.mu.Unlock()
-		def = f.definition()
+	return fs.change(ctx, action, name, func(def *definition) error {
 		def.Paused = paused
-		return fs.write(ctx, def, nil)
+		return nil
 	})
-	if err != nil {
-		return host.Destination{}, err
+}
+
+// change has a feed change its definition.
+func (fs *Feeds) change(ctx context.Context, action, name string, do func(*definition) error) (d host.Destination, err error) {
+	if _, err := fs.find(ctx, name); err != nil {
+		return d, err // of one that is not there nothing is written down
 	}
-	return fs.ask(ctx, name, request{what: changed, def: def})
+	err = fs.o.Audited(ctx, action, name, func() error {
+		d, err = fs.ask(ctx, name, request{what: changed, change: do})
+		return err
+	})
+	return d, err
 }
 
 // overlap is how long a secret that was replaced still signs.
@@ -488,27 +483,13 @@ const overlap = 24 * time.Hour
 
 // RotateDestination implements host.Destinations.
 func (fs *Feeds) RotateDestination(ctx context.Context, name, secret string) (host.Destination, error) {
-	f, err := fs.find(ctx, name)
-	if err != nil {
-		return host.Destination{}, err
-	}
-	var def definition
-	err = fs.o.Audited(ctx, "destination.rotated", name, func() error {
-		fs.mu.Lock()
-		defer fs.mu.Unlock()
-		def = f.definition()
-		now := fs.o.Now().UTC()
-		def.SecretUntil = now.Add(overlap)
-		return fs.rotate(ctx, def, secret, now)
-	})
-	if err != nil {
-		return host.Destination{}, err
-	}
-	return fs.ask(ctx, name, request{what: changed, def: def})
+	return fs.change(ctx, "destination.rotated", name, func(def *definition) error { return fs.rotate(def, secret) })
 }
 
-func (fs *Feeds) rotate(ctx context.Context, def definition, secret string, now time.Time) error {
-	url, err := fs.o.Secrets.Get(secretID(def))
+func (fs *Feeds) rotate(def *definition, secret string) error {
+	now := fs.o.Now().UTC()
+	def.SecretUntil = now.Add(overlap)
+	url, err := fs.o.Secrets.Get(secretID(*def))
 	if err != nil {
 		return fmt.Errorf("read its address from the vault: %w", err)
 	}
@@ -528,10 +509,7 @@ func (fs *Feeds) rotate(ctx context.Context, def definition, secret string, now 
 	if err != nil {
 		return host.Invalid("secret", "secret", "%v", err)
 	}
-	if err := fs.o.Secrets.Set(secretID(def), []byte(next)); err != nil {
-		return err
-	}
-	return fs.write(ctx, def, nil)
+	return fs.o.Secrets.Set(secretID(*def), []byte(next))
 }
 
 // RebuildDestination implements host.Destinations.
@@ -558,12 +536,12 @@ func (fs *Feeds) remove(ctx context.Context, name string) error {
 	if fs.feeds[name] != f {
 		return fmt.Errorf("destination: %w", store.ErrNotFound)
 	}
-	if err := fs.o.Store.Write(ctx, store.Write{Kind: store.Destinations, ID: name}, store.Write{Kind: store.Delivered, ID: name}); err != nil {
-		return err
-	}
 	f.end()
-	<-f.gone
+	<-f.gone // it writes nothing any more
 	delete(fs.feeds, name)
+	if err := fs.o.Store.Write(ctx, store.Write{Kind: store.Destinations, ID: name}, store.Write{Kind: store.Delivered, ID: name}); err != nil {
+		return errors.Join(err, fs.start(context.WithoutCancel(ctx), f.def))
+	}
 	return errors.Join(marks{fs.o.Store, f.def.ID}.forget(ctx), fs.o.Secrets.Remove(secretID(f.def)))
 }
 

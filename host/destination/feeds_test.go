@@ -123,6 +123,13 @@ func (w *world) must(err error) {
 	}
 }
 
+func (w *world) check(err error) {
+	w.Helper()
+	if err != nil {
+		w.Error(err)
+	}
+}
+
 // collect commits a record of the stream items.
 func (w *world) collect(key, data string) {
 	w.Helper()
@@ -298,6 +305,63 @@ func TestBlocked(t *testing.T) {
 	d, err = fs.SyncDestination(t.Context(), "out")
 	if err != nil || !strings.Contains(d.Error, "an index, a view or a trigger uses it; drop that first") || w.count(path, "SELECT count(*) FROM mail_others WHERE id = 'c'") != 1 {
 		t.Errorf("%+v %v", d, err)
+	}
+}
+
+// TestBlockedMeanwhile: while a table is blocked, what is committed to other streams arrives
+// by itself, however far away the next try of the blocked one is.
+func TestBlockedMeanwhile(t *testing.T) {
+	w := newWorld(t)
+	hour := time.Now()
+	fs, err := destination.Open(t.Context(), destination.Options{Store: w.store, Secrets: w.secrets, Kinds: w.kinds, Host: "host-1",
+		// Time stands still but for the settling of commits, so that no retry is ever due.
+		Now: func() time.Time { return hour }})
+	w.must(err)
+	t.Cleanup(fs.Close)
+	path := filepath.Join(t.TempDir(), "out.db")
+	w.count(path, "CREATE TABLE mail_items (mine INTEGER)")
+	w.collect("a", `{"id":"a"}`)
+	_, err = fs.AddDestination(t.Context(), host.NewDestination{Name: "out", URL: "sqlite:" + path})
+	w.must(err)
+	for range 12 { // each doubles the wait
+		_, err = fs.SyncDestination(t.Context(), "out")
+		w.must(err)
+	}
+	d := w.until(fs, "out", "waiting", func(d host.Destination) bool { return d.State == "waiting" })
+	for i := range 3 {
+		w.collectOf("others", fmt.Sprint(i), `{"id":"b"}`)
+		d = w.until(fs, "out", "fed", func(d host.Destination) bool { return len(d.Tables) == 1 && d.Tables[0].Version == uint64(i+1) })
+	}
+	if !strings.Contains(d.Error, "mail_items") || d.NextTry == nil || !d.NextTry.After(hour.Add(time.Minute)) {
+		t.Errorf("the blocked table is told of and tried again later: %+v", d)
+	}
+}
+
+// TestOrder: what is asked at once is all done, and nothing brings back what is removed.
+func TestOrder(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	w := newWorld(t, sender.Kind{Courier: webhook.NewCourier(webhook.Options{AllowLoopback: true})})
+	fs := w.open()
+	for round := range 20 {
+		name := fmt.Sprint("hook", round)
+		_, err := fs.AddDestination(t.Context(), host.NewDestination{Name: name, URL: "webhook:" + server.URL + "#a secret of mine"})
+		w.must(err)
+		var all sync.WaitGroup
+		all.Go(func() { _, err := fs.PauseDestination(t.Context(), name, true); w.check(err) })
+		all.Go(func() { _, err := fs.RotateDestination(t.Context(), name, "another secret"); w.check(err) })
+		all.Wait()
+		doc, err := w.store.Document(t.Context(), store.Destinations, name)
+		w.must(err)
+		if text := string(doc.Data); !strings.Contains(text, `"paused":true`) || !strings.Contains(text, `"secret_until"`) {
+			t.Fatalf("one of two changes is lost: %s", text)
+		}
+		all.Go(func() { _, _ = fs.PauseDestination(t.Context(), name, false) }) // it may come too late
+		all.Go(func() { w.check(fs.RemoveDestination(t.Context(), name)) })
+		all.Wait()
+		if _, err := w.store.Document(t.Context(), store.Destinations, name); !errors.Is(err, store.ErrNotFound) {
+			t.Fatalf("a removed one is back: %v", err)
+		}
 	}
 }
 
