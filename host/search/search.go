@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -32,6 +33,7 @@ const (
 	maxHits     = 100
 	atOnce      = 4
 	maxOpen     = 8 // files
+	readers     = 4 // of the records that one search shows
 	// rare is how many records have a word at most that says how well a record fits. Where
 	// all words are in more, the newest records are the best.
 	rare = 10_000
@@ -122,23 +124,47 @@ func (xs *Indexes) Search(ctx context.Context, q host.SearchQuery) (host.SearchR
 	return xs.hits(ctx, t, all, q.Limit)
 }
 
-// hits reads the best records. One that was deleted meanwhile is none.
+// hits reads the best records, some at a time: each takes the store a segment. One that was
+// deleted meanwhile is none.
 func (xs *Indexes) hits(ctx context.Context, t terms, all []finding, most int) (host.SearchResult, error) {
 	out := host.SearchResult{Hits: []host.Hit{}}
-	for _, f := range all {
-		if out.More = len(out.Hits) == most; out.More {
-			break
+	for some := range slices.Chunk(all, readers) {
+		hits, errs := make([]*host.Hit, len(some)), make([]error, len(some))
+		var reading sync.WaitGroup
+		for i, f := range some {
+			reading.Go(func() { hits[i], errs[i] = xs.hit(ctx, f, t) })
 		}
-		r, err := xs.store.Record(ctx, f.connection, f.stream, f.key)
-		if errors.Is(err, store.ErrNotFound) || err == nil && r.Deleted {
-			continue
+		reading.Wait()
+		if err := errors.Join(errs...); err != nil {
+			return out, err
 		}
-		if err != nil {
-			return out, fmt.Errorf("read a record of %s: %w", f.connection, err)
+		for _, h := range hits {
+			if h == nil {
+				continue
+			}
+			if out.More = len(out.Hits) == most; out.More {
+				return out, nil
+			}
+			out.Hits = append(out.Hits, *h)
 		}
-		out.Hits = append(out.Hits, hit(f.connection, r, t))
 	}
 	return out, nil
+}
+
+// hit reads a record; nil is one that is gone.
+func (xs *Indexes) hit(ctx context.Context, f finding, t terms) (*host.Hit, error) {
+	r, err := xs.store.Record(ctx, f.connection, f.stream, f.key)
+	if errors.Is(err, store.ErrNotFound) || err == nil && r.Deleted {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read a record of %s: %w", f.connection, err)
+	}
+	connection, stream := string(f.connection), string(f.stream)
+	return &host.Hit{ConnectionID: connection, Stream: stream, Key: r.Key, IngestedAt: r.IngestedAt, Snippets: t.snippets(r.Data), Links: host.HitLinks{
+		Record: "/v1/connections/" + url.PathEscape(connection) + "/streams/" + url.PathEscape(stream) + "/records/" + url.PathEscape(r.Key),
+		Page:   "/ui/record?" + url.Values{"connection": {connection}, "stream": {stream}, "key": {r.Key}}.Encode(),
+	}}, nil
 }
 
 // seen are the connections to search.
@@ -153,14 +179,6 @@ func (xs *Indexes) seen(ctx context.Context, q host.SearchQuery) (out []store.Co
 		}
 	}
 	return out, nil
-}
-
-func hit(c store.ConnectionID, r store.Record, t terms) host.Hit {
-	connection, stream, key := string(c), string(r.Stream), r.Key
-	return host.Hit{ConnectionID: connection, Stream: stream, Key: key, IngestedAt: r.IngestedAt, Snippets: t.snippets(r.Data), Links: host.HitLinks{
-		Record: "/v1/connections/" + url.PathEscape(connection) + "/streams/" + url.PathEscape(stream) + "/records/" + url.PathEscape(key),
-		Page:   "/ui/record?" + url.Values{"connection": {connection}, "stream": {stream}, "key": {key}}.Encode(),
-	}}
 }
 
 // searchConnection searches one connection. An index that is damaged is made anew, once.
