@@ -36,7 +36,7 @@ func TestServersDiskFull(t *testing.T) {
 		if _, err := receipts[0].Result(); err != nil {
 			t.Fatal(err)
 		}
-		full := fill(t, d.Dir)
+		free := d.Fill()
 		for n := 1; store.Stalled(s) == nil; n++ { // what is allocated already takes some
 			receipts = append(receipts, flush(t, s, l, n))
 			select {
@@ -50,28 +50,7 @@ func TestServersDiskFull(t *testing.T) {
 				t.Fatal("the disk does not get full")
 			}
 		}
-		if err := os.Remove(full); err != nil {
-			t.Fatal(err)
-		}
+		free()
 		all(t, s, l, receipts)
 	})
-}
-
-// fill writes a file until there is no room.
-func fill(t *testing.T, dir string) string {
-	t.Helper()
-	path := filepath.Join(dir, "full")
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for size := 8 << 20; size >= 512; size /= 2 {
-		for err = nil; err == nil; {
-			_, err = f.Write(make([]byte, size))
-		}
-	}
-	if err := f.Close(); err != nil {
-		t.Log(err)
-	}
-	return path
 }

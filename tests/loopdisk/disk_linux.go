@@ -274,3 +274,26 @@ func stopped(tasks string) bool {
 	}
 	return true
 }
+
+// Fill writes a file until there is no room; free removes it.
+func (d *Disk) Fill() (free func()) {
+	d.t.Helper()
+	path := filepath.Join(d.Dir, "full")
+	f, err := os.Create(path)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	for size := 8 << 20; size >= 512; size /= 2 {
+		for err = nil; err == nil; {
+			_, err = f.Write(make([]byte, size))
+		}
+	}
+	if err := f.Close(); err != nil {
+		d.t.Log(err)
+	}
+	return func() {
+		if err := os.Remove(path); err != nil {
+			d.t.Fatal(err)
+		}
+	}
+}

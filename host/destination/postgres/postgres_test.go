@@ -23,8 +23,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func place(t *testing.T) destinationtest.Place {
-	at := server.New(t)
+func place(t *testing.T) destinationtest.Place { return placeAt(server.New(t)) }
+
+func placeAt(at string) destinationtest.Place {
 	return destinationtest.Place{
 		Kind: postgres.Kind{}, URL: at,
 		File: func(t *testing.T, digest, _ string) (b []byte) {

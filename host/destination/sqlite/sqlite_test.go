@@ -20,8 +20,9 @@ func TestSuite(t *testing.T) { destinationtest.Run(t, place) }
 
 func TestKill(t *testing.T) { destinationtest.Kill(t, place(t), destinationtest.Kills(50)) }
 
-func place(t *testing.T) destinationtest.Place {
-	path := filepath.Join(t.TempDir(), "out.db")
+func place(t *testing.T) destinationtest.Place { return placeAt(filepath.Join(t.TempDir(), "out.db")) }
+
+func placeAt(path string) destinationtest.Place {
 	db := func(t *testing.T) *sqlite3.Conn {
 		t.Helper()
 		c, err := sqlite3.Open("file:" + path)
