@@ -193,7 +193,7 @@ under its digest, and the path into their fields; FILE.sqlite has a table _files
 	cmd.Flags().StringVar(&f.to, "to", "", "`FILE`.{jsonl,csv,parquet,sqlite} to write, DIR/ for a file each stream, or - for the standard output")
 	cmd.Flags().BoolVar(&f.files, "files", false, "the files that records hold too")
 	cmd.Flags().StringVar(&f.stream, "stream", "", "only the stream `S`")
-	cmd.Flags().StringVar(&f.format, "format", "jsonl", "jsonl, csv or parquet, for DIR/ and -")
+	cmd.Flags().StringVar(&f.format, "format", "", "jsonl (the default), csv or parquet, for DIR/ and -")
 	f.add(cmd)
 	return cmd
 }
@@ -203,8 +203,10 @@ func (f *exportFlags) check() error {
 	switch {
 	case f.to == "":
 		return usagef("sluice export needs --to FILE.jsonl, --to FILE.csv, --to FILE.parquet, --to FILE.sqlite, --to DIR/ or --to -")
-	case f.format != "jsonl" && f.format != "csv" && f.format != "parquet":
+	case !slices.Contains([]string{"", "jsonl", "csv", "parquet"}, f.format):
 		return usagef("--format %s: want jsonl, csv or parquet", abi.Clean(f.format))
+	case f.format != "" && f.as() != "."+f.format:
+		return usagef("--format %s: --to %s says another by its name; leave --format out, it is for DIR/ and -", f.format, f.to)
 	case f.sinceMark != "" && f.order != "version":
 		return usagef("--since-mark exports by version; leave --order out")
 	case (filepath.Ext(f.to) == ".sqlite" || f.as() == ".parquet") && f.order != "version":
@@ -220,7 +222,7 @@ func (f *exportFlags) check() error {
 // as is the format of all files, by its extension.
 func (f *exportFlags) as() string {
 	if f.to == "-" || f.eachStream() {
-		return "." + f.format
+		return "." + cmp.Or(f.format, "jsonl")
 	}
 	return filepath.Ext(f.to)
 }
@@ -282,7 +284,7 @@ func (c recordCommands) exportFiles(ctx context.Context, src *client.Client, s e
 	for _, st := range s.Streams {
 		one := s
 		one.Streams = []export.From{st}
-		path := filepath.Join(f.to, fileOf(string(st.Stream), names)+"."+f.format)
+		path := filepath.Join(f.to, fileOf(string(st.Stream), names)+f.as())
 		if err := c.exportFile(ctx, src, one, f, path, string(st.Stream)); err != nil {
 			return err
 		}
@@ -307,7 +309,7 @@ func (c recordCommands) exportFile(ctx context.Context, src *client.Client, s ex
 	var f *recordFile
 	var err error
 	if path == "-" {
-		f = writeRecords(c.out, "."+flags.format)
+		f = writeRecords(c.out, flags.as())
 	} else if f, err = createRecords("--to", path); err != nil {
 		return err
 	}

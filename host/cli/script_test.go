@@ -67,7 +67,7 @@ func scripts(t *testing.T, dir string, connectors ...string) testscript.Params {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code": exitCode, "hold": hold, "interrupt": interrupt, "ended": ended, "members": members, "lines": lines, "expand": expand,
 			"serve": serve, "up": up, "down": down, "answers": answers, "blocks": blocks, "same": same, "consent": consent, "auth": auth.command, "unseen": auth.unseen,
-			"traced": traced, "holds": holds, "spoil": spoil,
+			"traced": traced, "holds": holds, "spoil": spoil, "combine": combine,
 		},
 	}
 }
@@ -111,6 +111,85 @@ func codeOf(ts *testscript.TestScript, err error) int {
 	}
 	ts.Check(err)
 	return 0
+}
+
+// combine is "combine CONNECTION": sluice export with any two values of its flags together. Each
+// either writes something or says why it does not, and leaves nothing.
+func combine(ts *testscript.TestScript, _ bool, args []string) {
+	flags := [][]string{
+		{"out.jsonl", "out.csv", "out.parquet", "out.sqlite", "out/", "-", "out.txt"},
+		{"", "--format=jsonl", "--format=csv", "--format=parquet", "--format=sqlite"},
+		{"", "--order=-version", "--order=key", "--order=-time"},
+		{"", "--deleted"}, {"", "--find=a"}, {"", "--since-mark=mark"}, {"", "--files"}, {"", "--stream=rows"},
+	}
+	seen := map[[4]int]bool{}
+	for i, column := range flags {
+		for a := range column {
+			for j := i + 1; j < len(flags); j++ {
+				for b := range flags[j] {
+					if seen[[4]int{i, a, j, b}] {
+						continue
+					}
+					pick := make([]int, len(flags)) // others take turns
+					for k := range pick {
+						pick[k] = len(seen) % len(flags[k])
+					}
+					pick[i], pick[j] = a, b
+					for k := range pick {
+						for l := k + 1; l < len(pick); l++ {
+							seen[[4]int{k, pick[k], l, pick[l]}] = true
+						}
+					}
+					exported(ts, args[0], flags, pick)
+				}
+			}
+		}
+	}
+}
+
+func exported(ts *testscript.TestScript, connection string, flags [][]string, pick []int) {
+	has := func(k int) string { return flags[k][pick[k]] }
+	command := []string{"export", connection, "--to", has(0)}
+	for k := range flags[1:] {
+		if text := has(k + 1); text != "" {
+			command = append(command, text)
+		}
+	}
+	as := strings.TrimPrefix(filepath.Ext(has(0)), ".")
+	if has(0) == "out/" || has(0) == "-" {
+		if as = "jsonl"; has(1) != "" {
+			as = strings.TrimPrefix(has(1), "--format=")
+		}
+	}
+	want := ""
+	switch {
+	case has(1) == "--format=sqlite":
+		want = "want jsonl, csv or parquet"
+	case has(1) != "" && has(1) != "--format="+as:
+		want = "says another by its name"
+	case has(5) != "" && has(2) != "":
+		want = "--since-mark exports by version"
+	case has(2) != "" && (as == "sqlite" || as == "parquet"):
+		want = "tables have no order"
+	case has(0) == "-" && has(6) != "":
+		want = "--files: want"
+	case as == "txt":
+		want = "must end in .jsonl"
+	}
+	if err := ts.Exec("sluice", command...); codeOf(ts, err) != map[bool]int{true: 0, false: 2}[want == ""] {
+		ts.Fatalf("%q: %v, want %q", command, err, want)
+	}
+	if said := ts.ReadFile("stderr"); !strings.Contains(said, want) {
+		ts.Fatalf("%q says %q, want %q", command, said, want)
+	}
+	left, err := filepath.Glob(ts.MkAbs("out*"))
+	ts.Check(err)
+	if wrote := len(left) > 0 || has(0) == "-" && want == ""; wrote != (want == "") {
+		ts.Fatalf("%q, which is to say %q, left %q", command, want, left)
+	}
+	for _, path := range append(left, ts.MkAbs("mark"), ts.MkAbs("_files")) {
+		ts.Check(os.RemoveAll(path))
+	}
 }
 
 // holds is "holds DIR PATTERN": a file of the directory has it; with ! none has.
