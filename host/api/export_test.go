@@ -166,7 +166,7 @@ func TestExportBroken(t *testing.T) {
 	c := served(t)
 	id := connection(t, "broken", "live")
 	var changes []change
-	for n := range 1500 {
+	for n := range 5500 { // two pages
 		changes = append(changes, change{key: fmt.Sprintf("m%04d", n), data: fmt.Sprintf(`{"id":"m%04d"}`, n)})
 	}
 	collect(t, id, "mails", changes...)

@@ -18,7 +18,7 @@ import (
 
 // How much one step of the index takes in.
 const (
-	pageRows  = 1000
+	pageRows  = 5000
 	stepRows  = 20_000
 	stepBytes = 16 << 20
 	segment   = 16 << 20 // bytes that FTS5 gathers before it writes
