@@ -28,6 +28,7 @@ type runBody struct {
 	Snapshot   timeline.Snapshot
 	Row        store.Run
 	Live       *host.LiveRun
+	Elsewhere  *host.Member // the other host that has the run; Live is nil where it does not tell
 	Asks       []ask
 	Streams    []streamRow
 	Gaps       []gap
@@ -99,8 +100,8 @@ func (u *runUI) lookRun(ctx context.Context, id store.RunID) (runBody, error) {
 	if b.Row, err = u.rows.Run(ctx, id); err != nil {
 		return b, err
 	}
-	if live, ok := u.runs.LiveRun(id); ok {
-		b.Live = &live
+	if !s.Status.Terminal() {
+		b.Live, b.Elsewhere = u.runs.LiveRunAt(ctx, id)
 	}
 	var items []timeline.Item
 	var files []timeline.Artifact
@@ -277,7 +278,7 @@ func (f *runFeed) write(ctx context.Context, out *stream.Out) (time.Duration, er
 	if err := f.send(ctx, out, b, "head", "asks", "streams", "stages", "usage", "outcome"); err != nil {
 		return 0, err
 	}
-	if b.Live != nil && !b.Over() {
+	if (b.Live != nil || b.Elsewhere != nil) && !b.Over() {
 		return 2 * time.Second, nil // what it uses is in no event
 	}
 	return rest, nil

@@ -21,12 +21,16 @@ type settingUI struct {
 	system   host.System
 	webhooks *webhook.Hooks // nil: the page has none
 	audit    host.AuditLog
+	hosts    host.Hosts
 }
 
 func (u *settingUI) routes() []web.Route {
 	one := "/ui/webhooks/:webhookId"
 	return []web.Route{
 		page("/ui/settings", u.showSettings),
+		live("/ui/settings/live", u.settingsLive),
+		action("/ui/hosts/:hostId/drain", u.drain(true)),
+		action("/ui/hosts/:hostId/undrain", u.drain(false)),
 		action("/ui/webhooks", u.createWebhook),
 		action(one+"/delete", u.deleteWebhook),
 		action(one+"/test", u.testWebhook),
@@ -37,26 +41,30 @@ func (u *settingUI) routes() []web.Route {
 
 func (u *settingUI) showSettings(c *fiber.Ctx) error {
 	ctx := web.Context(c)
+	hosts, err := u.lookHosts(ctx)
+	if err != nil {
+		return err
+	}
 	body := struct {
+		hostList
 		Info      host.Info
 		Failing   []string
 		Limits    []fact
 		Webhooks  []hook
 		HasHooks  bool
 		ExpiresAt time.Time // of the session
-	}{Info: u.system.Info(ctx), Failing: u.system.Ready(ctx), ExpiresAt: web.Session(c).ExpiresAt}
+	}{hostList: hosts, Info: u.system.Info(ctx), Failing: u.system.Ready(ctx), ExpiresAt: web.Session(c).ExpiresAt}
 	for _, name := range slices.Sorted(maps.Keys(body.Info.Limits)) {
 		f := measured(name, body.Info.Limits[name])
 		body.Limits = append(body.Limits, fact{name, f.Value})
 	}
 	if u.webhooks != nil {
-		var err error
 		if body.Webhooks, err = u.withAttempts(ctx); err != nil {
 			return err
 		}
 		body.HasHooks = true
 	}
-	return u.show(c, "settings", content{Title: "Settings", Nav: "settings", Body: body})
+	return u.show(c, "settings", content{Title: "Settings", Nav: "settings", Live: "/ui/settings/live", Body: body})
 }
 
 // A hook is a webhook with its newest attempts.

@@ -70,7 +70,7 @@ func New(o Options) (*UI, error) {
 		&connectorUI{f, h, h},
 		keys,
 		&auditUI{f, h},
-		&settingUI{f, h, o.Webhooks, h},
+		&settingUI{f, h, o.Webhooks, h, h},
 	}}, nil
 }
 

@@ -208,6 +208,10 @@ type fake struct {
 	host.Host
 
 	mu          sync.Mutex // guards what follows
+	hosts       []host.Member // nil: one that has its store to itself
+	lost        []host.Member
+	elsewhere   *host.Member // has every run; nil for none
+	drained     string
 	connections []host.Connection
 	connectors  []host.Connector
 	requested   host.Requested
@@ -291,6 +295,23 @@ func (f *fake) Info(context.Context) host.Info { return f.info }
 func (f *fake) Ready(context.Context) []string { return nil }
 func (f *fake) LiveRun(store.RunID) (host.LiveRun, bool) {
 	return host.LiveRun{Phase: "running"}, true
+}
+func (f *fake) LiveRunAt(context.Context, store.RunID) (*host.LiveRun, *host.Member) {
+	if f.elsewhere != nil {
+		return nil, f.elsewhere
+	}
+	return &host.LiveRun{Phase: "running"}, nil
+}
+func (f *fake) Hosts(context.Context) ([]host.Member, error) {
+	if f.hosts == nil {
+		return []host.Member{{HostID: "host_1", Self: true, Leads: true, Capacity: 8}}, nil
+	}
+	return f.hosts, nil
+}
+func (f *fake) LostHosts(context.Context) ([]host.Member, error) { return f.lost, nil }
+func (f *fake) DrainHost(_ context.Context, id string, on bool) (host.Member, error) {
+	f.drained = id + map[bool]string{true: " on", false: " off"}[on]
+	return host.Member{}, f.refuse
 }
 func (f *fake) ScheduleStatistics(context.Context, store.ConnectionID) (host.Statistics, error) {
 	return host.Statistics{}, nil

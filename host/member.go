@@ -9,6 +9,9 @@ import (
 type Hosts interface {
 	// Hosts lists them by id.
 	Hosts(ctx context.Context) ([]Member, error)
+	// LostHosts lists by id those that were not heard of for the time of their lease and that have not
+	// been there since: others have ended their runs, and Runs says how many.
+	LostHosts(ctx context.Context) ([]Member, error)
 	// DrainHost sets whether a host is to start no more runs: those that it has go on, and what
 	// one of all hosts does another one takes over. store.ErrNotFound; *Refusal for a host that
 	// has its store to itself.
@@ -24,6 +27,7 @@ type Member struct {
 	Labels   []string  `json:"labels"`        // what it has that others may not: browser
 	Capacity int       `json:"capacity"`      // runs that execute at once
 	Runs     int       `json:"runs"`          // active
+	RunIDs   []string  `json:"runIds"`        // of them
 	Draining bool      `json:"draining"`
 	Leads    bool      `json:"leads"` // it delivers webhooks and deletes what is old
 	Self     bool      `json:"self"`  // it is the one that answers

@@ -30,6 +30,9 @@ type Runs interface {
 	// LiveRun is the state of a run that no event has. It is false when the run is not active
 	// in this process.
 	LiveRun(id store.RunID) (LiveRun, bool)
+	// LiveRunAt is LiveRun, of whichever host has the run: live is nil when the run is not active
+	// or when its host does not say in a moment. elsewhere is that host, nil for this one.
+	LiveRunAt(ctx context.Context, id store.RunID) (live *LiveRun, elsewhere *Member)
 }
 
 // StartRun is a start as the API, the dashboard or a schedule asks for it.

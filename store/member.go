@@ -42,6 +42,8 @@ type Members interface {
 	Announce(ctx context.Context, a About) error
 	// Members lists those that live, by name and id.
 	Members(ctx context.Context) ([]Member, error)
+	// Lost lists the hosts that others removed and that have not joined since, by id, as they were then.
+	Lost(ctx context.Context) ([]Member, error)
 	// Drain sets whether a member is to start no more runs; ErrNotFound.
 	Drain(ctx context.Context, id string, on bool) error
 	// Lead reports whether this host does what one of all hosts does, and makes it the one when

@@ -15,6 +15,8 @@ func (a *hostAPI) routes() []route {
 	return documented("api.md#hosts", []route{
 		{Route: web.Route{Method: "GET", Path: "/v1/hosts", Scope: access.AuditRead, Whole: true, Handle: a.listHosts},
 			summary: "The hosts that share the store, by id", answer: web.List[host.Member]{}},
+		{Route: web.Route{Method: "GET", Path: "/v1/hosts/lost", Scope: access.AuditRead, Whole: true, Handle: a.lostHosts},
+			summary: "The hosts that were not heard of and have not been there since, by id", answer: web.List[host.Member]{}},
 		{Route: web.Route{Method: "POST", Path: "/v1/hosts/:hostId/drain", Owner: true, Keyed: true, Handle: a.drain(true)},
 			summary: "Let a host start no more runs; those that it has go on", answer: host.Member{}, codes: []string{"conflict"}},
 		{Route: web.Route{Method: "DELETE", Path: "/v1/hosts/:hostId/drain", Owner: true, Keyed: true, Handle: a.drain(false)},
@@ -28,6 +30,14 @@ func (a *hostAPI) listHosts(c *fiber.Ctx) error {
 		return err
 	}
 	return web.JSON(c, 200, web.List[host.Member]{Data: all})
+}
+
+func (a *hostAPI) lostHosts(c *fiber.Ctx) error {
+	all, err := a.hosts.LostHosts(web.Context(c))
+	if err != nil {
+		return err
+	}
+	return web.JSON(c, 200, web.List[host.Member]{Data: append([]host.Member{}, all...)})
 }
 
 func (a *hostAPI) drain(on bool) fiber.Handler {

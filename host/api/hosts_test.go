@@ -20,6 +20,7 @@ func TestSharedStore(t *testing.T) {
 	if only.member("data", 0, "self") != true || only.member("data", 0, "leads") != true {
 		t.Errorf("%s", only.body)
 	}
+	s.do("GET", "/v1/hosts/lost", nil).want(200)
 	s.do("POST", "/v1/hosts/"+only.member("data", 0, "hostId").(string)+"/drain", "{}").want(409, "conflict")
 	d, err := daemon.Open(t.Context(), daemon.Options{Host: app.Options{
 		Store: postgres.New(t) + "&durability=weak&data=" + t.TempDir(), CacheDir: t.TempDir(), NoSandbox: true}, Alone: true})

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"hash/fnv"
 	"math"
+	"net/url"
 	"os"
 	"slices"
 	"sync"
@@ -176,10 +178,18 @@ func (hs *hosts) watch(ctx context.Context) {
 
 // Hosts implements host.Hosts.
 func (hs *hosts) Hosts(ctx context.Context) ([]host.Member, error) {
-	stats := hs.runs.RunStats()
+	leases, err := hs.Store.Leases(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list active runs: %w", err)
+	}
+	runs := map[string][]string{}
+	for _, l := range leases {
+		runs[l.HostID] = append(runs[l.HostID], string(l.RunID))
+	}
 	if hs.members == nil {
+		stats := hs.runs.RunStats()
 		name, _ := os.Hostname()
-		return []host.Member{{HostID: hs.ID, Name: name, Version: ThisVersion().Version, Labels: []string{}, Capacity: stats.Runs, Runs: stats.Accepted,
+		return []host.Member{{HostID: hs.ID, Name: name, Version: ThisVersion().Version, Labels: []string{}, Capacity: stats.Runs, Runs: stats.Accepted, RunIDs: listed(runs[hs.ID]),
 			Leads: true, Self: true, JoinedAt: hs.started.UTC(), SeenAt: time.Now().UTC()}}, nil
 	}
 	all, err := hs.members.Members(ctx)
@@ -192,11 +202,41 @@ func (hs *hosts) Hosts(ctx context.Context) ([]host.Member, error) {
 	}
 	out := make([]host.Member, 0, len(all))
 	for _, m := range all {
-		out = append(out, host.Member{HostID: m.ID, Name: abi.Clean(m.Name), Version: abi.Clean(m.Version), URL: m.URL, Labels: append([]string{}, m.Labels...),
-			Capacity: m.Capacity, Runs: m.Runs, Draining: m.Draining, Leads: m.Epoch == leads, Self: m.Epoch == hs.Epoch, JoinedAt: m.JoinedAt, SeenAt: m.SeenAt})
+		one := memberOf(m)
+		one.RunIDs, one.Leads, one.Self = listed(runs[m.ID]), m.Epoch == leads, m.Epoch == hs.Epoch
+		out = append(out, one)
 	}
 	return out, nil
 }
+
+// memberOf is a member without what others have to tell of it. Its words are another process's.
+func memberOf(m store.Member) host.Member {
+	one := host.Member{HostID: m.ID, Name: abi.Clean(m.Name), Version: abi.Clean(m.Version), Labels: []string{}, RunIDs: []string{},
+		Capacity: m.Capacity, Runs: m.Runs, Draining: m.Draining, JoinedAt: m.JoinedAt, SeenAt: m.SeenAt}
+	if u, err := url.Parse(m.URL); err == nil && (u.Scheme == "http" || u.Scheme == "https") {
+		one.URL = m.URL
+	}
+	for _, l := range m.Labels {
+		one.Labels = append(one.Labels, abi.Clean(l))
+	}
+	return one
+}
+
+// LostHosts implements host.Hosts.
+func (hs *hosts) LostHosts(ctx context.Context) ([]host.Member, error) {
+	if hs.members == nil {
+		return nil, nil
+	}
+	all, err := hs.members.Lost(ctx)
+	out := make([]host.Member, 0, len(all))
+	for _, m := range all {
+		out = append(out, memberOf(m))
+	}
+	return out, err
+}
+
+// listed is a list that is empty rather than null in JSON.
+func listed(all []string) []string { return append([]string{}, all...) }
 
 // DrainHost implements host.Hosts.
 func (hs *hosts) DrainHost(ctx context.Context, id string, on bool) (host.Member, error) {

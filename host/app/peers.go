@@ -22,6 +22,7 @@ type peers struct {
 	*hosts
 	key   hpke.PrivateKey
 	verbs map[string]func(context.Context, json.RawMessage) (any, error)
+	looks looks
 }
 
 // The suite of HPKE, and what keeps these boxes apart from others.

@@ -276,6 +276,17 @@ func (rs *runs) LiveRun(id store.RunID) (host.LiveRun, bool) {
 	}, ok
 }
 
+// LiveRunAt implements host.Runs.
+func (rs *runs) LiveRunAt(ctx context.Context, id store.RunID) (*host.LiveRun, *host.Member) {
+	if l, ok := rs.LiveRun(id); ok {
+		return &l, nil
+	}
+	if rs.hosts.peers == nil {
+		return nil, nil
+	}
+	return rs.hosts.peers.looks.of(ctx, rs.hosts.peers, id)
+}
+
 // Requests implements host.Runs.
 func (rs *runs) Requests(ctx context.Context, id store.RunID, skip, limit int) (out []host.Request, err error) {
 	log := rs.requests

@@ -118,6 +118,7 @@ func (s *Service) joinHosts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	serve(p, "look", s.runs.look)
 	serve(p, "cancel", s.runs.cancel)
 	serve(p, "pause", s.runs.pause)
 	serve(p, "resume", s.runs.goOn)

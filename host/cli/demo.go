@@ -33,6 +33,7 @@ type exampleCommands struct{ *command }
 
 func (c exampleCommands) demo() *cobra.Command {
 	var conformance bool
+	var several demoHosts
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "See it work: a host with the examples, and your dashboard",
@@ -41,12 +42,26 @@ installed, collects the history of the repository that this directory belongs to
 schedules that, and starts a connector that asks you something. Then it prints the
 address of the dashboard with a link that logs you in, and serves until Ctrl-C, which
 deletes all of it again. Nothing is asked, and no terminal is needed. It is run from a
-checkout of Sluice.`,
-		Example: "  go run . demo\n  go run . demo --conformance",
+checkout of Sluice.
+
+With --hosts 3 it starts three hosts that share the PostgreSQL database of --store, or
+of a server that --postgres starts in a temporary directory. It kills the one that has
+a run, and shows another one take over.`,
+		Example: "  go run . demo\n  go run . demo --conformance\n  go run . demo --hosts 3 --postgres",
 		Args:    args(0, 0, "no arguments"),
-		RunE:    func(cmd *cobra.Command, _ []string) error { return c.doDemo(cmd.Context(), conformance) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if several.count == 1 && !several.own {
+				return c.doDemo(cmd.Context(), conformance)
+			}
+			if conformance {
+				return usagef("--conformance goes with a demo of one host")
+			}
+			return c.doHosts(cmd.Context(), several, cmd.Flags().Changed("store"))
+		},
 	}
 	cmd.Flags().BoolVar(&conformance, "conformance", false, "install the conformance connectors too")
+	cmd.Flags().IntVar(&several.count, "hosts", 1, "how many hosts share a database")
+	cmd.Flags().BoolVar(&several.own, "postgres", false, "start a PostgreSQL server for them")
 	return cmd
 }
 
@@ -146,15 +161,7 @@ func (c exampleCommands) furnish(ctx context.Context, k *client.Client, root, di
 // demoCollects collects a repository, or a sample table where there is no git, and
 // schedules that.
 func (c exampleCommands) demoCollects(ctx context.Context, k *client.Client, root, dir string) error {
-	connector, bindings := "git", host.Bindings{}
-	repository, err := c.demoRepository(ctx, root, dir)
-	if err != nil {
-		c.warnf("There is no repository to collect (%v): examples/stdio collects its sample table.", err)
-		connector = "stdio"
-	} else {
-		bindings.Filesystem = &host.FilesystemBinding{Mounts: []host.Mount{{Name: "repo", HostPath: repository, Mode: "ro"}}}
-	}
-	id, err := c.demoConnection(ctx, k, host.NewConnection{ConnectorName: connector}, bindings)
+	connector, id, err := c.demoSource(ctx, k, root, dir)
 	if err != nil {
 		return err
 	}
@@ -162,11 +169,42 @@ func (c exampleCommands) demoCollects(ctx context.Context, k *client.Client, roo
 	if err != nil {
 		return err
 	}
+	if err := c.demoRun(ctx, k, started.RunID, connector); err != nil {
+		return err
+	}
+	every := int64(time.Hour / time.Second)
+	if _, _, err := k.PutSchedule(ctx, id, host.ScheduleDefinition{IntervalSeconds: &every}, nil); err != nil {
+		return fmt.Errorf("schedule %s: %w", id, err)
+	}
+	c.warnf("From now on it runs every hour.")
+	if connector != "git" || c.json {
+		return nil
+	}
+	return c.demoQuery(ctx, k, id)
+}
+
+// demoSource makes the connection of a repository, or of a sample table where there is no git.
+func (c exampleCommands) demoSource(ctx context.Context, k *client.Client, root, dir string) (connector string, id store.ConnectionID, err error) {
+	connector = "git"
+	bindings := host.Bindings{}
+	repository, err := c.demoRepository(ctx, root, dir)
+	if err != nil {
+		c.warnf("There is no repository to collect (%v): examples/stdio collects its sample table.", err)
+		connector = "stdio"
+	} else {
+		bindings.Filesystem = &host.FilesystemBinding{Mounts: []host.Mount{{Name: "repo", HostPath: repository, Mode: "ro"}}}
+	}
+	id, err = c.demoConnection(ctx, k, host.NewConnection{ConnectorName: connector}, bindings)
+	return connector, id, err
+}
+
+// demoRun shows a run until it is over.
+func (c exampleCommands) demoRun(ctx context.Context, k *client.Client, id store.RunID, connector string) error {
 	installed, err := loaded(ctx, k, connector)
 	if err != nil {
 		return err
 	}
-	w := &watched{c: c.command, k: k, run: started.RunID, progress: newProgress(c.screen, installed.Manifest)}
+	w := &watched{c: c.command, k: k, run: id, progress: newProgress(c.screen, installed.Manifest)}
 	result, err := w.toTheEnd(ctx)
 	if err != nil {
 		return err
@@ -182,15 +220,7 @@ func (c exampleCommands) demoCollects(ctx context.Context, k *client.Client, roo
 	if code := resultCode(result); code != exitOK {
 		return &runFailed{code}
 	}
-	every := int64(time.Hour / time.Second)
-	if _, _, err := k.PutSchedule(ctx, id, host.ScheduleDefinition{IntervalSeconds: &every}, nil); err != nil {
-		return fmt.Errorf("schedule %s: %w", id, err)
-	}
-	c.warnf("From now on it runs every hour.")
-	if connector != "git" || c.json {
-		return nil
-	}
-	return c.demoQuery(ctx, k, id)
+	return nil
 }
 
 // demoQuery asks for something that was collected.

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"net/http"
 	"strconv"
 	"strings"
 
@@ -33,6 +35,17 @@ func (c hostCommands) list(ctx context.Context, k *client.Client) error {
 	all, err := k.Hosts(ctx)
 	if err != nil {
 		return err
+	}
+	lost, err := k.LostHosts(ctx)
+	var old *client.Error
+	if errors.As(err, &old) && old.Status == http.StatusNotFound { // a host of a version before
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, m := range lost {
+		c.warnf("%s on %s was lost %s with %d active runs, which were ended; look at its log, and start it again.", m.HostID, m.Name, c.when(m.SeenAt), m.Runs)
 	}
 	if c.json {
 		return printJSON(c.out, all)

@@ -166,6 +166,9 @@ func openBadger(address string, o Options) (store.Store, error) {
 	return s, nil
 }
 
+// Drop deletes the store of a server with all that is in it. No host may have it open.
+func Drop(address string) error { return postgres.Drop(address) }
+
 func openPostgres(address string, o Options) (store.Store, error) {
 	s, err := postgres.OpenURL(address, postgres.Options{Logger: o.Logger, Self: o.Self})
 	if err != nil {

@@ -2,24 +2,25 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/sluicehost/sluice/store"
 )
 
-// contents are the long contents that are read, and those that are to go.
+// contents are what is to be done about long contents.
 type contents struct {
 	wake chan struct{} // capacity 1: there may be some to remove
 
 	mu        sync.Mutex // guards what follows
-	reading   map[*content]int64
-	discarded []int64 // that no commit has
+	closed    []int64    // rows of reading whose readers are done
+	discarded []int64    // contents that no commit has
 }
 
-func (cs *contents) init() {
-	cs.wake, cs.reading = make(chan struct{}, 1), map[*content]int64{}
-}
+func (cs *contents) init() { cs.wake = make(chan struct{}, 1) }
 
 func (cs *contents) changed() {
 	select {
@@ -28,22 +29,9 @@ func (cs *contents) changed() {
 	}
 }
 
-// opening notes a reader before it knows what it reads.
-func (cs *contents) opening(c *content) {
+func (cs *contents) close(reader int64) {
 	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	cs.reading[c] = 0
-}
-
-func (cs *contents) opened(c *content, number int64) {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	c.number, cs.reading[c] = number, number
-}
-
-func (cs *contents) closed(c *content) {
-	cs.mu.Lock()
-	delete(cs.reading, c)
+	cs.closed = append(cs.closed, reader)
 	cs.mu.Unlock()
 	cs.changed()
 }
@@ -55,20 +43,20 @@ func (cs *contents) discard(number int64) {
 	cs.changed()
 }
 
-// unread are those of numbers that nobody reads: none while somebody may be about to.
-func (cs *contents) unread(numbers []int64) (free []int64) {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	busy := map[int64]bool{}
-	for _, n := range cs.reading {
-		busy[n] = true
+// beginReading notes a reader of a content, for all hosts; ErrNotFound when it was removed. Where
+// the server has no space for that, nobody can remove anything either.
+func (s *files) beginReading(ctx context.Context, content int64) (reader int64, err error) {
+	err = s.told(ctx, s.once(ctx, nil, func(ctx context.Context, t *tx) error {
+		return t.QueryRow(ctx, `with there as (select number from content where number = $1 for key share)
+			insert into reading (content, epoch) select number, $2 from there returning number`, content, s.opts.Self.Epoch).Scan(&reader)
+	}))
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return 0, missing(nil, "content %d", content)
+	case errors.Is(err, store.ErrNoSpace):
+		return 0, nil
 	}
-	for _, n := range numbers {
-		if !busy[0] && !busy[n] {
-			free = append(free, n)
-		}
-	}
-	return free
+	return reader, err
 }
 
 // removeAtOnce is how many contents go in one transaction.
@@ -86,26 +74,30 @@ func (s *files) remove(ctx context.Context) {
 }
 
 // doom marks contents that nobody can commit any more: those of hosts before this one, and
-// those that were discarded.
+// those that were discarded. It forgets readers that are done, or whose host is gone.
 func (s *files) doom(ctx context.Context) error {
 	cs := &s.contents
 	cs.mu.Lock()
-	discarded := slices.Clone(cs.discarded)
+	discarded, closed := slices.Clone(cs.discarded), slices.Clone(cs.closed)
 	cs.mu.Unlock()
 	err := s.write(ctx, nil, func(ctx context.Context, t *tx) error {
-		_, err := t.exec(ctx, "update content set erased = true where heap is null and not erased and (epoch not in (select epoch from member) or number = any($1))", discarded)
+		_, err := t.exec(ctx, "delete from reading where number = any($1) or epoch not in (select epoch from member)", closed)
+		if err != nil {
+			return err
+		}
+		_, err = t.exec(ctx, "update content set erased = true where heap is null and not erased and (epoch not in (select epoch from member) or number = any($1))", discarded)
 		return err
 	})
 	if err == nil {
 		cs.mu.Lock()
-		cs.discarded = cs.discarded[len(discarded):]
+		cs.discarded, cs.closed = cs.discarded[len(discarded):], cs.closed[len(closed):]
 		cs.mu.Unlock()
 	}
 	return err
 }
 
-// removeErased deletes the contents that are erased, but those that are read. What is looked up
-// from now on is none of these.
+// removeErased deletes the contents that are erased, but those that some host reads: whoever is
+// about to has locked the row, or finds none.
 func (s *files) removeErased(ctx context.Context) error {
 	for after := int64(0); ; {
 		var numbers []int64
@@ -120,15 +112,24 @@ func (s *files) removeErased(ctx context.Context) error {
 			return err
 		}
 		after = numbers[len(numbers)-1]
-		free := s.contents.unread(numbers)
-		if len(free) == 0 {
-			continue
-		}
 		err = s.write(ctx, nil, func(ctx context.Context, t *tx) error {
-			b := &pgx.Batch{}
-			b.Queue("delete from piece where content = any($1)", free)
-			b.Queue("delete from content where number = any($1)", free)
-			return t.SendBatch(ctx, b).Close()
+			rows, err := t.Query(ctx, "select number from content where number = any($1) for update skip locked", numbers)
+			if err != nil {
+				return err
+			}
+			locked, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+			if err != nil {
+				return err
+			}
+			rows, err = t.Query(ctx, "delete from content where number = any($1) and not exists (select from reading r where r.content = content.number) returning number", locked)
+			if err != nil {
+				return err
+			}
+			free, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+			if err == nil && len(free) > 0 {
+				_, err = t.exec(ctx, "delete from piece where content = any($1)", free)
+			}
+			return err
 		})
 		if err != nil {
 			return err

@@ -108,7 +108,6 @@ func heldPage(rows pgx.Rows, at heldCursor, limit int) (p store.FilePage, err er
 // OpenFile implements store.Files.
 func (s *files) OpenFile(ctx context.Context, c store.ConnectionID, d store.Digest) (store.FileContent, error) {
 	out := &content{s: s, ctx: context.WithoutCancel(ctx), digest: d, piece: -1}
-	s.contents.opening(out)
 	err := s.read(ctx, func(ctx context.Context, conn *conn) error {
 		var number *int64
 		err := conn.QueryRow(ctx, "select size, data, content from file f join heap h on h.number = f.heap where connection = $1 and not erased and digest = $2",
@@ -117,7 +116,7 @@ func (s *files) OpenFile(ctx context.Context, c store.ConnectionID, d store.Dige
 			return missing(nil, "file %s of connection %s", d, c)
 		}
 		if err == nil && number != nil {
-			s.contents.opened(out, *number)
+			out.number = *number
 			return nil
 		}
 		if err == nil && (int64(len(out.data)) != out.size || !isDigest(out.data, d)) {
@@ -125,14 +124,14 @@ func (s *files) OpenFile(ctx context.Context, c store.ConnectionID, d store.Dige
 		}
 		return err
 	})
-	if err != nil || out.number == 0 {
-		s.contents.closed(out)
-	}
 	switch {
 	case err != nil:
 		return nil, err
 	case out.number == 0:
 		return shortContent{bytes.NewReader(out.data)}, nil
+	}
+	if out.reader, err = s.beginReading(ctx, out.number); err != nil {
+		return nil, err
 	}
 	return out, nil
 }
@@ -155,6 +154,7 @@ type content struct {
 	digest store.Digest
 	size   int64
 	number int64
+	reader int64 // row of reading; 0 for none
 	piece  int64 // that data holds; -1 is none
 	data   []byte
 	offset int64
@@ -163,7 +163,10 @@ type content struct {
 func (c *content) Size() int64 { return c.size }
 
 func (c *content) Close() error {
-	c.s.contents.closed(c)
+	if c.reader != 0 {
+		c.s.contents.close(c.reader)
+		c.reader = 0
+	}
 	return nil
 }
 

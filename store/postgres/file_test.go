@@ -4,6 +4,7 @@ package postgres_test
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"io"
 	"testing"
@@ -121,6 +122,59 @@ func TestFileOrphans(t *testing.T) {
 	for _, table := range []string{"piece", "content", "file", "held", "heap"} {
 		count(t, admin, 0, "select count(*) from sluice_store."+table)
 	}
+}
+
+// TestFileRead: a content that one host reads stays while another one erases it, until it was read
+// or its reader's host is gone.
+func TestFileRead(t *testing.T) {
+	url := server.New(t)
+	a, b, admin := opened(t, url+weak, postgres.Options{}), opened(t, url+weak, postgres.Options{}), connect(t, url)
+	other := bytes.Repeat([]byte("other"), 400_000)
+	for i, content := range [][]byte{long, other} {
+		id := []string{"a", "b"}[i]
+		l := start(t, b, id)
+		x, f := staged(t, b, content)
+		must(t, holds(t, b, l, x, store.Held{Field: "f", File: f}))
+		run := store.Run{ID: l.RunID, ConnectionID: store.ConnectionID(id), Status: "failed"}
+		receipt, err := b.Submit(t.Context(), &store.Commit{Lease: l, Run: &run, End: true})
+		must(t, err)
+		_, err = receipt.Result()
+		must(t, err)
+	}
+	sum := sha256.Sum256(long)
+	files, err := store.FilesOf(a)
+	must(t, err)
+	r, err := files.OpenFile(t.Context(), "a", store.DigestOf(sum[:]))
+	must(t, err)
+	first := make([]byte, 10)
+	_, err = io.ReadFull(r, first)
+	must(t, err)
+	must(t, b.DeleteConnection(t.Context(), "a", true))
+	must(t, b.DeleteConnection(t.Context(), "b", true))
+	count(t, admin, 4, pieces) // what nobody reads is gone
+	if _, err := files.OpenFile(t.Context(), "a", store.DigestOf(sum[:])); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("a file that was erased is opened: %v", err)
+	}
+	if rest, err := io.ReadAll(r); err != nil || !bytes.Equal(append(first, rest...), long) {
+		t.Fatalf("%d bytes of a content that another host erased while it was read: %v", len(rest), err)
+	}
+	must(t, r.Close())
+	count(t, admin, 0, pieces)
+
+	l := start(t, b, "c")
+	x, f := staged(t, b, long)
+	must(t, holds(t, b, l, x, store.Held{Field: "f", File: f}))
+	_, err = files.OpenFile(t.Context(), "c", f.Digest)
+	must(t, err)
+	must(t, a.Close()) // and not the file
+	run := store.Run{ID: l.RunID, ConnectionID: "c", Status: "failed"}
+	receipt, err := b.Submit(t.Context(), &store.Commit{Lease: l, Run: &run, End: true})
+	must(t, err)
+	_, err = receipt.Result()
+	must(t, err)
+	must(t, b.DeleteConnection(t.Context(), "c", true))
+	count(t, admin, 0, pieces)
+	count(t, admin, 0, "select count(*) from sluice_store.reading")
 }
 
 // TestFileDamage: what the server changed is found before it is handed out, and by Verify.

@@ -125,7 +125,10 @@ func (s *members) removeMember(ctx context.Context, id, epoch string) error {
 	b.Queue("begin")
 	s.lock("member", id).alone(b)
 	removed := int64(0)
-	b.Queue("delete from member where id = $1 and epoch = $2 and expires < clock_timestamp() returning 1", id, epoch).
+	b.Queue(`with gone as (delete from member where id = $1 and epoch = $2 and expires < clock_timestamp() returning *)
+		insert into lost (id, epoch, joined, seen, runs, about) select id, epoch, joined, seen, (select count(*) from lease l where l.epoch = gone.epoch), about from gone
+		on conflict (id) do update set epoch = excluded.epoch, joined = excluded.joined, seen = excluded.seen, runs = excluded.runs, about = excluded.about
+		returning 1`, id, epoch).
 		QueryRow(func(r pgx.Row) error { return absent(r.Scan(&removed)) })
 	b.Queue("commit")
 	err := s.keeper.conn.SendBatch(ctx, b).Close()

@@ -63,6 +63,7 @@ func (s *members) join(ctx context.Context, c *pgx.Conn) error {
 		on conflict (id) do update set epoch = excluded.epoch, works = excluded.works, expires = excluded.expires, seen = excluded.seen, joined = excluded.joined,
 			about = excluded.about, draining = false returning clock_timestamp()`, s.opts.Self.ID, s.opts.Self.Epoch, s.opts.Generation, s.opts.Lease, about).
 		QueryRow(s.setClock)
+	b.Queue("delete from lost where id = $1 or seen < clock_timestamp() - $2::interval", s.opts.Self.ID, lostFor)
 	if err := c.SendBatch(ctx, b).Close(); err != nil {
 		return err
 	}
@@ -132,6 +133,21 @@ func (s *members) Announce(ctx context.Context, a store.About) error {
 	})
 	s.tell(tellMembers)
 	return err
+}
+
+// lostFor is how long a host that was lost is remembered.
+const lostFor = 30 * 24 * time.Hour
+
+// Lost implements store.Members.
+func (s *members) Lost(ctx context.Context) (all []store.Member, err error) {
+	err = s.read(ctx, func(ctx context.Context, c *conn) error {
+		rows, err := c.Query(ctx, "select id, epoch, false, joined, seen, about, runs from lost where seen > clock_timestamp() - $1::interval order by id", lostFor)
+		if err == nil {
+			all, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (store.Member, error) { return scanMember(r) })
+		}
+		return err
+	})
+	return all, err
 }
 
 const membersSQL = `select m.id, m.epoch, m.draining, m.joined, m.seen, m.about, (select count(*) from lease l where l.epoch = m.epoch) from member m`

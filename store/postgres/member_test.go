@@ -117,6 +117,10 @@ func TestRemoved(t *testing.T) {
 	if got := names(t, b); got != "b" {
 		t.Errorf("members %s", got)
 	}
+	lost, err := b.Lost(t.Context())
+	if err != nil || len(lost) != 1 || lost[0].ID != "a" || lost[0].Runs != 1 || lost[0].SeenAt.Before(lost[0].JoinedAt) {
+		t.Errorf("lost: %+v %v", lost, err)
+	}
 	leases, err := b.Leases(t.Context())
 	if err != nil || len(leases) != 1 || leases[0].BootEpoch != "boot_a" {
 		t.Fatalf("%+v %v", leases, err)
@@ -146,6 +150,11 @@ func TestRemoved(t *testing.T) {
 	}
 	if err := b.Verify(t.Context()); err != nil {
 		t.Error(err)
+	}
+	_ = a.Close() // it gives up the lock of its id
+	host(t, url+weak+"&lease=1s", "a")
+	if lost, err := b.Lost(t.Context()); err != nil || len(lost) != 0 {
+		t.Errorf("lost after it came back: %+v %v", lost, err)
 	}
 }
 

@@ -13,7 +13,7 @@ var migrations embed.FS
 
 // newest is the version of the schema that this build makes. Migration N is
 // migrations/N.sql; a migration is never changed once it was released.
-const newest = 3
+const newest = 4
 
 // migrate brings the schema up to date, one transaction for each step, while hosts of the
 // version before go on.
@@ -69,6 +69,25 @@ func (s *Store) version(ctx context.Context, c *pgx.Conn) (version int, err erro
 		return 0, s.mayNot(ctx, err)
 	}
 	return 0, nil
+}
+
+// Drop deletes the schema of a URL, with all that is in it. No host may have it open.
+func Drop(text string) error {
+	a, err := parse(text, Options{})
+	if err != nil {
+		return fmt.Errorf("store postgres: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), openTime)
+	defer cancel()
+	c, err := pgx.ConnectConfig(ctx, a.config)
+	if err == nil {
+		_, err = c.Exec(ctx, "drop schema if exists "+pgx.Identifier{a.opts.Schema}.Sanitize()+" cascade")
+		end(c)
+	}
+	if err != nil {
+		return fmt.Errorf("delete store %s: %w", a.shown, err)
+	}
+	return nil
 }
 
 // mayNot adds to a missing right the statement that grants it.

@@ -14,6 +14,13 @@ func (c hostClient) Hosts(ctx context.Context) ([]host.Member, error) {
 	return out.Data, err
 }
 
+// LostHosts lists those that were not heard of and have not been there since.
+func (c hostClient) LostHosts(ctx context.Context) ([]host.Member, error) {
+	var out list[host.Member]
+	err := c.get(ctx, at("hosts", "lost"), nil, &out)
+	return out.Data, err
+}
+
 // DrainHost sets whether a host is to start no more runs.
 func (c hostClient) DrainHost(ctx context.Context, id string, on bool) (out host.Member, err error) {
 	method := http.MethodPost

@@ -1,0 +1,71 @@
+package dashboard
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/web"
+)
+
+// hostList are the hosts that share the store, for a page; empty where one has it to itself.
+type hostList struct {
+	Hosts    []host.Member
+	Lost     []host.Member
+	Warnings []string
+}
+
+func (u *settingUI) lookHosts(ctx context.Context) (out hostList, err error) {
+	all, err := u.hosts.Hosts(ctx)
+	if err != nil {
+		return out, err
+	}
+	if out.Lost, err = u.hosts.LostHosts(ctx); err != nil {
+		return out, err
+	}
+	if len(all) == 1 && len(out.Lost) == 0 && !all[0].Draining {
+		return out, nil
+	}
+	out.Hosts = all
+	versions, starting := []string{}, false
+	for _, m := range all {
+		versions = append(versions, abi.Clean(m.Version))
+		starting = starting || !m.Draining && m.Capacity > 0
+		if m.Draining && m.Runs == 0 {
+			out.Warnings = append(out.Warnings, fmt.Sprintf("%s is drained and has no runs: it can be stopped now.", abi.Clean(m.Name)))
+		}
+	}
+	slices.Sort(versions)
+	if versions = slices.Compact(versions); len(versions) > 1 {
+		out.Warnings = append(out.Warnings, fmt.Sprintf("The hosts are of versions %s: bring all to the newest one before the next upgrade.", strings.Join(versions, " and ")))
+	}
+	if !starting {
+		out.Warnings = append(out.Warnings, "No host starts runs: let one of them, or start another.")
+	}
+	return out, nil
+}
+
+// settingsLive streams the hosts to the page as they change.
+func (u *settingUI) settingsLive(c *fiber.Ctx) error {
+	return u.follow(c, "settings", func(ctx context.Context) (any, error) { return u.lookHosts(ctx) }, "hosts")
+}
+
+// drain lets a host start no more runs, or does again.
+func (u *settingUI) drain(on bool) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		id, err := web.ID(c, "hostId")
+		if err != nil {
+			return err
+		}
+		if _, err := formOf(c); err != nil {
+			return err
+		}
+		_, err = u.hosts.DrainHost(web.Context(c), id, on)
+		return reload(c, err)
+	}
+}

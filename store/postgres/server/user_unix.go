@@ -1,0 +1,41 @@
+//go:build unix
+
+package server
+
+import (
+	"os"
+	"os/user"
+	"strconv"
+	"syscall"
+)
+
+// ordinary decides whom the server runs as: postgres refuses root. It has a process group of its
+// own, so that an interrupt at the terminal is for its owner alone.
+func (s *Server) ordinary() error {
+	s.as = &syscall.SysProcAttr{Setpgid: true}
+	if os.Getuid() != 0 {
+		return nil
+	}
+	who, err := user.Lookup("postgres")
+	if err != nil {
+		who, err = user.Lookup("nobody")
+	}
+	if err != nil {
+		return err
+	}
+	uid, err := strconv.ParseUint(who.Uid, 10, 32)
+	if err != nil {
+		return err
+	}
+	gid, err := strconv.ParseUint(who.Gid, 10, 32)
+	s.as.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+	return err
+}
+
+// own gives a file to whom the server runs as.
+func (s *Server) own(path string) error {
+	if c := s.as.Credential; c != nil {
+		return os.Chown(path, int(c.Uid), int(c.Gid))
+	}
+	return nil
+}
