@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -151,11 +152,12 @@ func (d *demoCluster) start(ctx context.Context, n int) error {
 	return nil
 }
 
-// origin is where a host's pages are.
+// origin is where a host is, as it tells the others.
 func origin(l web.Login) string {
-	u, err := url.Parse(l.URL)
+	address := cmp.Or(l.PlainURL, l.URL)
+	u, err := url.Parse(address)
 	if err != nil {
-		return l.URL
+		return address
 	}
 	return u.Scheme + "://" + u.Host
 }
