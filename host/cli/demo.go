@@ -242,6 +242,9 @@ type runFailed struct{ code int }
 
 func (e *runFailed) Error() string { return "the run of the demo did not succeed" }
 
+// demoCommits are those of a repository that is made: enough for a run that can be watched.
+const demoCommits = 5000
+
 // demoRepository finds a repository around this directory, or makes one.
 func (c exampleCommands) demoRepository(ctx context.Context, root, dir string) (string, error) {
 	for at := root; ; at = filepath.Dir(at) {
@@ -257,14 +260,20 @@ func (c exampleCommands) demoRepository(ctx context.Context, root, dir string) (
 		return "", err
 	}
 	made := filepath.Join(dir, "repository")
-	for _, args := range [][]string{
-		{"init", "-q", made},
-		{"-C", made, "-c", "user.name=Demo", "-c", "user.email=demo@example.org", "commit", "-q", "--allow-empty", "-m", "The first commit of a demo"},
-		{"-C", made, "-c", "user.name=Demo", "-c", "user.email=demo@example.org", "commit", "-q", "--allow-empty", "-m", "And the second"},
-	} {
-		if out, err := exec.CommandContext(ctx, git, args...).CombinedOutput(); err != nil { // #nosec G204 -- fixed arguments
-			return "", fmt.Errorf("git %s: %w: %s", args[0], err, abi.Clean(string(out)))
-		}
+	if out, err := exec.CommandContext(ctx, git, "init", "-q", made).CombinedOutput(); err != nil { // #nosec G204 -- fixed arguments
+		return "", fmt.Errorf("git init: %w: %s", err, abi.Clean(string(out)))
+	}
+	var history strings.Builder
+	for i := range demoCommits {
+		fmt.Fprintf(&history, "commit refs/heads/main\ncommitter Demo <demo@example.org> %d +0000\ndata <<.\nCommit %d of a demo\n.\n", time.Now().Unix()-demoCommits+int64(i), i+1)
+	}
+	cmd := exec.CommandContext(ctx, git, "-C", made, "fast-import", "--quiet") // #nosec G204 -- fixed arguments
+	cmd.Stdin = strings.NewReader(history.String())
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("git fast-import: %w: %s", err, abi.Clean(string(out)))
+	}
+	if out, err := exec.CommandContext(ctx, git, "-C", made, "symbolic-ref", "HEAD", "refs/heads/main").CombinedOutput(); err != nil { // #nosec G204 -- fixed arguments
+		return "", fmt.Errorf("git symbolic-ref: %w: %s", err, abi.Clean(string(out)))
 	}
 	return made, nil
 }
