@@ -6,6 +6,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/sluicehost/sluice/host/app"
@@ -38,6 +39,9 @@ func TestSharedStore(t *testing.T) {
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return d.Dial(ctx) }}
 	t.Cleanup(transport.CloseIdleConnections)
 	shared := &client{t: t, base: "http://localhost", http: &http.Client{Transport: transport}}
+	if a := shared.do("GET", "/v1/system", nil).want(200); !strings.HasPrefix(a.text("store"), "postgres:") || strings.Contains(a.text("store"), ":"+postgres.Shared(t).Password) {
+		t.Errorf("store %s", a.text("store"))
+	}
 	at := "/v1/hosts/" + d.Host.ID + "/drain"
 	if a := shared.do("POST", at, "{}").want(200); a.member("draining") != true {
 		t.Errorf("%s", a.body)

@@ -14,6 +14,7 @@ import (
 	"github.com/sluicehost/sluice/host/audit"
 	"github.com/sluicehost/sluice/host/jail"
 	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/store/drivers"
 )
 
 // system implements host.System.
@@ -42,7 +43,10 @@ func (sy *system) Info(ctx context.Context) host.Info {
 	out.Browser = sy.bindings.browserInfo(ctx)
 	n := sy.runs.controller.Stats()
 	out.Runs = host.RunsInfo{Running: n.Running, Queued: n.Queued, Standing: n.Standing, Accepted: n.Accepted, AtOnce: n.Runs, Limit: n.Limit}
-	if sy.DataDir != "" {
+	switch {
+	case sy.Remote:
+		out.Store = drivers.Shown(sy.Options.Store)
+	case sy.DataDir != "":
 		out.Store = "badger:" + sy.DataDir
 	}
 	found, err := sy.guests.Isolation(ctx)
