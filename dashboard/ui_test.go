@@ -207,7 +207,7 @@ func question(id string, properties map[string]any, required ...string) []store.
 type fake struct {
 	host.Host
 
-	mu          sync.Mutex // guards what follows
+	mu          sync.Mutex    // guards what follows
 	hosts       []host.Member // nil: one that has its store to itself
 	lost        []host.Member
 	elsewhere   *host.Member // has every run; nil for none
