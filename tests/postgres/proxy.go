@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"github.com/sluicehost/sluice/store/postgres/server"
 )
 
 // A Proxy stands between a host and its server, as the network does.
@@ -43,7 +45,7 @@ const (
 func (s *Server) Proxy(t testing.TB) *Proxy {
 	t.Helper()
 	p := &Proxy{server: s, dir: t.TempDir(), conns: map[net.Conn]bool{}}
-	l, err := net.Listen("unix", filepath.Join(p.dir, ".s.PGSQL."+port))
+	l, err := net.Listen("unix", filepath.Join(p.dir, ".s.PGSQL."+server.Port))
 	if err != nil {
 		t.Fatal(err)
 	}

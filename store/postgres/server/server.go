@@ -25,8 +25,8 @@ import (
 // User is who connects: a superuser of the server.
 const User = "sluice"
 
-// port is the number in the name of the socket; nothing listens on the network.
-const port = "5432"
+// Port is the number in the name of the socket; nothing listens on the network.
+const Port = "5432"
 
 // A Server is a server that runs.
 type Server struct {
@@ -128,7 +128,7 @@ const startTime = time.Minute
 
 // Start starts the server anew after Crash.
 func (s *Server) Start() error {
-	args := []string{"-c", guard, "guard", s.Dir, filepath.Join(s.bin, "postgres"), "-D", filepath.Join(s.Dir, "data"), "-k", s.Dir, "-p", port,
+	args := []string{"-c", guard, "guard", s.Dir, filepath.Join(s.bin, "postgres"), "-D", filepath.Join(s.Dir, "data"), "-k", s.Dir, "-p", Port,
 		"-c", "listen_addresses=", "-c", "max_connections=50", "-c", "log_min_messages=warning"}
 	for _, c := range s.conf {
 		args = append(args, "-c", c)
@@ -144,7 +144,7 @@ func (s *Server) Start() error {
 		return err
 	}
 	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
-		ready := exec.Command(filepath.Join(s.bin, "pg_isready"), "-q", "-h", s.Dir, "-p", port, "-U", User, "-d", "postgres") // #nosec G204 -- as above
+		ready := exec.Command(filepath.Join(s.bin, "pg_isready"), "-q", "-h", s.Dir, "-p", Port, "-U", User, "-d", "postgres") // #nosec G204 -- as above
 		if ready.Run() == nil {
 			return nil
 		}
@@ -184,7 +184,7 @@ func (s *Server) Stop() {
 // URL is that of a database for a user.
 func (s *Server) URL(user, password, database string) string {
 	return (&url.URL{Scheme: "postgres", User: url.UserPassword(user, password), Path: "/" + database,
-		RawQuery: url.Values{"host": {s.Dir}, "port": {port}}.Encode()}).String()
+		RawQuery: url.Values{"host": {s.Dir}, "port": {Port}}.Encode()}).String()
 }
 
 // Create makes an empty database and returns its URL for User.
@@ -211,7 +211,7 @@ func (s *Server) Standby() (b *Server, err error) {
 		return nil, err
 	}
 	cmd := exec.Command(filepath.Join(s.bin, "pg_basebackup"), "--write-recovery-conf", "--wal-method=stream", "--checkpoint=fast", "--no-sync", // #nosec G204 -- as above
-		"--pgdata="+filepath.Join(b.Dir, "data"), "--dbname=host="+s.Dir+" port="+port+" user="+User+" password="+s.Password)
+		"--pgdata="+filepath.Join(b.Dir, "data"), "--dbname=host="+s.Dir+" port="+Port+" user="+User+" password="+s.Password)
 	cmd.Dir, cmd.SysProcAttr = b.Dir, b.as
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, errors.Join(fmt.Errorf("%w: %s", err, out), os.RemoveAll(b.Dir))
@@ -224,5 +224,5 @@ func (s *Server) Standby() (b *Server, err error) {
 
 // Dial connects to the server's socket.
 func (s *Server) Dial(ctx context.Context) (net.Conn, error) {
-	return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(s.Dir, ".s.PGSQL."+port))
+	return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(s.Dir, ".s.PGSQL."+Port))
 }
