@@ -24,6 +24,8 @@ const (
 	Destinations Kind = "destination" // by name
 	Delivered    Kind = "delivered"   // how destinations stand, by name
 	Commands     Kind = "command"     // between hosts, sealed, by the epoch of who is asked
+	Vault        Kind = "vault"       // of the hosts that share a store: its register, and who asks to be admitted
+	Secrets      Kind = "secret"      // in that vault, sealed, by connection and name
 	SavedQueries Kind = "saved-query" // that owners keep, by name
 	Assistants   Kind = "assistant"   // by name
 	// AssistantCalls are by the assistant's id and the number of the call.

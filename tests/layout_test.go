@@ -56,7 +56,7 @@ var rooms = map[string]room{
 	"host/audit":                       {imports: []string{"abi", "host/private"}},
 	"host/oauth":                       {imports: []string{"abi"}, owns: []string{"golang.org/x/oauth2"}},
 	"host/oauth/oauthtest":             {},
-	"host/vault":                       {imports: []string{"abi", "host/private"}, owns: []string{"filippo.io/age", "github.com/zalando/go-keyring"}},
+	"host/vault":                       {imports: []string{"abi", "store", "host/private"}, owns: []string{"filippo.io/age", "github.com/zalando/go-keyring"}},
 	"host/signature":                   {owns: []string{"aead.dev/minisign"}},
 	"host/backup":                      {imports: []string{"abi", "store", "host/vault"}, owns: []string{"filippo.io/age"}}, // the vault seals for this host, a backup for who is elsewhere
 	"host/interaction":                 {imports: []string{"abi", "store", "host", "host/run"}},

@@ -167,12 +167,12 @@ func (az *authorizer) keep(ctx context.Context, m *abi.Manifest, o *abi.OAuth, i
 		return err
 	}
 	return az.secrets.change(by(ctx, audit.Event{Action: audit.SecretSet, Target: string(id) + "/" + name, Outcome: audit.Done}),
-		func(v *vault.Vault) error { return putAuthorization(v, id, name, s) })
+		func(v vault.Keeper) error { return putAuthorization(v, id, name, s) })
 }
 
 // IsAuthorization reports whether a stored secret came of an authorization. One
 // that cannot be opened did not.
-func IsAuthorization(v *vault.Vault, e vault.Entry) bool {
+func IsAuthorization(v vault.Keeper, e vault.Entry) bool {
 	s, err := v.Get(e.Connection, e.Name)
 	if err != nil {
 		return false

@@ -17,6 +17,7 @@ import (
 	"github.com/sluicehost/sluice/host/audit"
 	"github.com/sluicehost/sluice/host/filesystem"
 	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/host/vault"
 	"github.com/sluicehost/sluice/store"
 	"github.com/sluicehost/sluice/store/drivers"
 )
@@ -35,6 +36,8 @@ type directory struct {
 	temp    string // scratch space of a host in memory
 	copied  bool   // the store is copied, and nothing in it changes
 	filling bool   // it is the target of a copy
+
+	shared *vault.Shared // the secrets of all hosts; nil for a host that has its store to itself
 
 	refusals *audit.Limited  // nil for memory:
 	requests *audit.Requests // nil for memory:
@@ -163,6 +166,14 @@ func (d *directory) openURL(url string) error {
 	if err := d.fits(context.Background()); err != nil {
 		d.Store = nil
 		return errors.Join(err, s.Close())
+	}
+	if store.MembersOf(s) != nil && !d.copied && !d.filling {
+		own, err := vault.Open(d.DataDir)
+		if err != nil {
+			d.Store = nil
+			return errors.Join(err, s.Close())
+		}
+		d.shared = vault.NewShared(own, s, d.ID)
 	}
 	if limit := store.MemoryLimit(s); limit > 0 && os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(limit) // of the process, as the umask is

@@ -1,13 +1,14 @@
 package app
 
 import (
+	"bytes"
 	"crypto/hkdf"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
+	"slices"
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
@@ -29,44 +30,61 @@ const DefaultAwake = 10 * time.Minute
 // journalSecret is the name of the secret that the keys of journals follow from.
 const journalSecret = "journal_key"
 
-// A journalKey is what the journals of this installation are sealed with. It is in the vault.
-type journalKey struct {
-	mu     sync.Mutex // guards secret, and is held while it is made
-	secret []byte
-}
+// journalKeys is how many of the keys that journals were sealed with are kept, each of journalKey
+// bytes: a run that waits may have been sealed with one that was replaced since.
+const (
+	journalKey  = 32
+	journalKeys = 16
+)
 
-// of is a key of one run, for one purpose.
-func (k *journalKey) of(dir string, id store.RunID, purpose string) ([]byte, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.secret == nil {
-		secret, err := loadJournalSecret(dir)
-		if err != nil {
-			return nil, fmt.Errorf("key of journals: %w", err)
-		}
-		k.secret = secret
-	}
-	return hkdf.Key(sha256.New, k.secret, nil, "sluice "+purpose+" "+string(id), 32)
-}
-
-// loadJournalSecret reads the secret, and makes it where there is none.
-func loadJournalSecret(dir string) (secret []byte, err error) {
-	v, err := vault.Open(dir)
+// journalSecrets are what the journals of this installation are sealed with, newest first. They
+// are in the vault.
+func (d *directory) journalSecrets() (all [][]byte, err error) {
+	v, err := d.vault()
 	if err != nil {
 		return nil, err
 	}
 	kept, err := v.Get(vault.Host, journalSecret)
 	if errors.Is(err, vault.ErrNotFound) {
-		secret = make([]byte, 32)
-		rand.Read(secret)
-		return secret, v.Set(vault.Host, journalSecret, secret)
+		if err = v.Add(vault.Host, journalSecret, newJournalKey()); err == nil || errors.Is(err, vault.ErrExists) {
+			kept, err = v.Get(vault.Host, journalSecret)
+		}
 	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("key of journals: %w", err)
 	}
 	defer kept.Wipe()
-	kept.Use(func(b []byte) { secret = append(secret, b...) })
-	return secret, nil
+	kept.Use(func(b []byte) {
+		for one := range slices.Chunk(bytes.Clone(b), journalKey) {
+			all = append(all, one)
+		}
+	})
+	return all, nil
+}
+
+func newJournalKey() []byte {
+	k := make([]byte, journalKey)
+	rand.Read(k)
+	return k
+}
+
+// renewJournalSecret has journals of runs that begin from now on sealed with a new key.
+func (d *directory) renewJournalSecret() error {
+	v, err := d.vault()
+	if err != nil {
+		return err
+	}
+	all, err := d.journalSecrets()
+	if err != nil {
+		return err
+	}
+	all = append([][]byte{newJournalKey()}, all...)
+	return v.Set(vault.Host, journalSecret, bytes.Join(all[:min(len(all), journalKeys)], nil))
+}
+
+// runKey is the key of one run, for one purpose.
+func runKey(secret []byte, id store.RunID, purpose string) ([]byte, error) {
+	return hkdf.Key(sha256.New, secret, nil, "sluice "+purpose+" "+string(id), 32)
 }
 
 // A resumable is what is kept of a RunRequest with the journal of its run.
@@ -111,12 +129,25 @@ func (st *starter) journal(q *RunRequest, id store.RunID) *run.History {
 	if h.Bound = st.hostBound(q); h.Bound != "" {
 		return h
 	}
-	key, err := st.journals.of(st.DataDir, id, "journal")
-	var seed []byte
-	if err == nil {
-		seed, err = st.journals.of(st.DataDir, id, "guest")
+	secret, err := q.sealed, error(nil)
+	if secret == nil {
+		var all [][]byte
+		if all, err = st.journalSecrets(); err == nil {
+			secret = all[0]
+		}
 	}
-	if err != nil {
+	var key, seed []byte
+	if err == nil {
+		key, err = runKey(secret, id, "journal")
+	}
+	if err == nil {
+		seed, err = runKey(secret, id, "guest")
+	}
+	switch {
+	case errors.Is(err, vault.ErrNotAdmitted):
+		h.Bound = "its host is not admitted to the vault, which has the key of journals"
+		return h
+	case err != nil:
 		st.Options.Log.Error("journal_without_key", "run", id, "error", err)
 		h.Bound = "the vault, which has the key of journals, cannot be opened"
 		return h

@@ -11,7 +11,6 @@ import (
 	"github.com/sluicehost/sluice/host/network"
 	"github.com/sluicehost/sluice/host/oauth"
 	"github.com/sluicehost/sluice/host/run"
-	"github.com/sluicehost/sluice/host/vault"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -201,7 +200,7 @@ func (k *keptInVault) Save(was, now oauth.Stored) error {
 	if err != nil {
 		return err
 	}
-	v, err := vault.Open(k.vault.DataDir)
+	v, err := k.vault.vault()
 	if err != nil {
 		return err
 	}

@@ -77,12 +77,17 @@ func serve[Q, A any](p *peers, verb string, do func(context.Context, Q) (A, erro
 	}
 }
 
-// holder finds the other host that has an active run; nil when none does.
+// errOrphan: the host that has an active run is gone. Another one is about to take the run, or to
+// end it.
+var errOrphan = errors.New("the host that had the run is gone, and no other one has taken it yet")
+
+// holder finds the other host that has an active run; nil when none does. It is errOrphan when
+// that is gone.
 func (hs *hosts) holder(ctx context.Context, id store.RunID) (*store.Member, error) {
 	if hs.members == nil {
 		return nil, nil
 	}
-	if _, here := hs.runs.controller.Live(id); here {
+	if _, here := hs.runs.controller.Live(id); here || hs.runs.sleepers.has(id) {
 		return nil, nil
 	}
 	leases, err := hs.Store.Leases(ctx)
@@ -91,8 +96,8 @@ func (hs *hosts) holder(ctx context.Context, id store.RunID) (*store.Member, err
 	}
 	at := ""
 	for _, l := range leases {
-		if l.RunID == id && l.HostID != hs.ID {
-			at = l.HostID
+		if l.RunID == id && l.BootEpoch != hs.Epoch {
+			at = l.BootEpoch
 		}
 	}
 	if at == "" {
@@ -103,11 +108,11 @@ func (hs *hosts) holder(ctx context.Context, id store.RunID) (*store.Member, err
 		return nil, fmt.Errorf("list hosts: %w", err)
 	}
 	for _, m := range all {
-		if m.ID == at {
+		if m.Epoch == at {
 			return &m, nil
 		}
 	}
-	return nil, nil
+	return nil, errOrphan
 }
 
 // atHolder has the host that has a run do something to it: another one, if that has it, or else
@@ -116,30 +121,39 @@ func atHolder[Q, A any](ctx context.Context, p *peers, id store.RunID, verb stri
 	if p == nil {
 		return here(ctx, q)
 	}
-	m, err := p.holder(ctx, id)
-	if err != nil {
-		return a, err
-	}
-	if m == nil || len(m.Key) == 0 {
-		return here(ctx, q)
-	}
 	body, err := json.Marshal(q)
 	if err != nil {
 		return a, err
 	}
-	out, err := p.ask(ctx, m, command{Verb: verb, Principal: host.Who(ctx), Body: body})
-	clear(body)
-	switch {
-	case err != nil:
-		return a, err
-	case out.Refusal != nil:
-		return a, out.Refusal
-	case out.Absent:
-		return a, store.ErrNotFound
-	case out.Failed:
-		return a, fmt.Errorf("%s at host %s failed; its log says how", verb, m.ID)
+	defer clear(body)
+	var out outcome
+	waiting, cancel := context.WithTimeout(ctx, commandWait)
+	defer cancel()
+	for {
+		m, err := p.holder(waiting, id)
+		if m == nil && err == nil || m != nil && len(m.Key) == 0 {
+			return here(ctx, q)
+		}
+		if err == nil {
+			out, err = p.ask(waiting, m, command{Verb: verb, Principal: host.Who(ctx), Body: body})
+		}
+		switch {
+		case errors.Is(err, errOrphan): // whoever takes the run is asked next
+			if !rest(waiting, commandLook) {
+				return a, host.Refuse("unavailable", "%v; ask again in a moment", errOrphan)
+			}
+			continue
+		case err != nil:
+			return a, err
+		case out.Refusal != nil:
+			return a, out.Refusal
+		case out.Absent:
+			return a, store.ErrNotFound
+		case out.Failed:
+			return a, fmt.Errorf("%s at host %s failed; its log says how", verb, m.ID)
+		}
+		return a, json.Unmarshal(out.Body, &a)
 	}
-	return a, json.Unmarshal(out.Body, &a)
 }
 
 // ask sends a command and waits for its outcome.
@@ -174,7 +188,7 @@ func (p *peers) ask(ctx context.Context, m *store.Member, c command) (out outcom
 		case <-wake:
 		case <-look.C:
 			if alive, err := p.alive(ctx, m.Epoch); err == nil && !alive {
-				return out, host.Refuse("unavailable", "the host that had the run is gone, and its runs are being ended; nothing that was sent to it is kept")
+				return out, errOrphan
 			}
 		case <-ctx.Done():
 		}

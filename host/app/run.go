@@ -30,7 +30,6 @@ type starter struct {
 	bindings    *bindings
 	guests      *guests
 	active      *activeRuns
-	journals    *journalKey
 }
 
 // Start makes the checks before a start and returns a run that is ready to go. The error is a

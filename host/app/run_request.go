@@ -63,4 +63,5 @@ type RunRequest struct {
 	fixed    *abi.Fixed
 	serviced bool           // by a host that is left running
 	resume   *run.Suspended // from its journal; nil for a run that begins
+	sealed   []byte         // of resume: the journal secret that it was sealed with
 }

@@ -15,7 +15,7 @@ const webhookPrefix = "whk_"
 // the secrets of connections, or in memory beside a store that is there too. All methods may
 // be called concurrently.
 type SigningSecrets struct {
-	dir string // "" in memory
+	*directory
 
 	mu sync.Mutex // guards what follows
 	in map[string][]byte
@@ -23,7 +23,7 @@ type SigningSecrets struct {
 
 // SigningSecrets returns those of this host.
 func (ss *secretStore) SigningSecrets() *SigningSecrets {
-	return &SigningSecrets{dir: ss.DataDir, in: map[string][]byte{}}
+	return &SigningSecrets{directory: ss.directory, in: map[string][]byte{}}
 }
 
 // Set keeps a secret. It returns when that is on the device.
@@ -31,7 +31,7 @@ func (s *SigningSecrets) Set(id string, secret []byte) error {
 	return s.either(func() error {
 		s.in[id] = append([]byte(nil), secret...)
 		return nil
-	}, func(v *vault.Vault) error { return v.Set(vault.Host, id, secret) })
+	}, func(v vault.Keeper) error { return v.Set(vault.Host, id, secret) })
 }
 
 // Get returns a copy that is the caller's. The error wraps vault.ErrNotFound,
@@ -44,7 +44,7 @@ func (s *SigningSecrets) Get(id string) (secret []byte, err error) {
 		}
 		secret = append(secret, kept...)
 		return nil
-	}, func(v *vault.Vault) error {
+	}, func(v vault.Keeper) error {
 		kept, err := v.Get(vault.Host, id)
 		if err != nil {
 			return err
@@ -61,7 +61,7 @@ func (s *SigningSecrets) Remove(id string) error {
 	err := s.either(func() error {
 		delete(s.in, id)
 		return nil
-	}, func(v *vault.Vault) error { return v.Remove(vault.Host, id) })
+	}, func(v vault.Keeper) error { return v.Remove(vault.Host, id) })
 	if errors.Is(err, vault.ErrNotFound) {
 		return nil
 	}
@@ -75,7 +75,7 @@ func (s *SigningSecrets) IDs() (ids []string, err error) {
 			ids = append(ids, id)
 		}
 		return nil
-	}, func(v *vault.Vault) error {
+	}, func(v vault.Keeper) error {
 		all, err := v.List()
 		for _, e := range all {
 			if e.Connection == vault.Host && strings.HasPrefix(e.Name, webhookPrefix) {
@@ -87,13 +87,13 @@ func (s *SigningSecrets) IDs() (ids []string, err error) {
 	return ids, err
 }
 
-func (s *SigningSecrets) either(memory func() error, disk func(*vault.Vault) error) error {
-	if s.dir == "" {
+func (s *SigningSecrets) either(memory func() error, disk func(vault.Keeper) error) error {
+	if s.DataDir == "" {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return memory()
 	}
-	v, err := vault.Open(s.dir)
+	v, err := s.vault()
 	if err != nil {
 		return err
 	}

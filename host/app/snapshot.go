@@ -54,7 +54,7 @@ func (sn *snapshots) take(ctx context.Context) (*snapshot, error) {
 	for _, l := range leases {
 		v.leases[l.ConnectionID] = l
 	}
-	if v.set, err = sn.secrets.set(); errors.Is(err, vault.ErrUnsafe) {
+	if v.set, err = sn.secrets.set(); errors.Is(err, vault.ErrUnsafe) || closed(err) {
 		err = nil // as good as empty: a start is refused with the remedy, and Info warns
 	}
 	return v, err

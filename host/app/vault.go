@@ -15,7 +15,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// secretStore reads and changes the secrets of connections, in the vault beside the store.
+// secretStore reads and changes the secrets of connections.
 type secretStore struct{ *directory }
 
 // ErrNoVault: a store in memory keeps no secrets.
@@ -58,6 +58,9 @@ func (ss *secretStore) ofRun(m *abi.Manifest, id store.ConnectionID, given map[s
 		}
 		value, ok, err := ss.stored(id, f.Name)
 		if err != nil {
+			if closed(err) {
+				return nil, &run.Refusal{Code: "unavailable", Message: err.Error()}
+			}
 			r := refusal("secret_missing", fmt.Errorf("read stored secret: %w", err))
 			r.Details = map[string]any{"secret": f.Name}
 			return nil, r
@@ -77,7 +80,7 @@ func (ss *secretStore) ofRun(m *abi.Manifest, id store.ConnectionID, given map[s
 // stored is what the vault has under a name. It becomes a string here because that is what a
 // run takes; the vault's own copy is cleared.
 func (ss *secretStore) stored(id store.ConnectionID, name string) (value string, ok bool, err error) {
-	v, err := vault.Open(ss.DataDir)
+	v, err := ss.vault()
 	if err != nil {
 		return "", false, err
 	}
@@ -99,7 +102,7 @@ func (ss *secretStore) set() (map[store.ConnectionID]map[string]time.Time, error
 	if ss.DataDir == "" {
 		return out, nil
 	}
-	v, err := vault.Open(ss.DataDir)
+	v, err := ss.vault()
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +119,7 @@ func (ss *secretStore) set() (map[store.ConnectionID]map[string]time.Time, error
 
 func (ss *secretStore) remove(ctx context.Context, id store.ConnectionID, name string) error {
 	return ss.change(by(ctx, audit.Event{Action: audit.SecretRemoved, Target: string(id) + "/" + name, Outcome: audit.Done}),
-		func(v *vault.Vault) error { return v.Remove(string(id), name) })
+		func(v vault.Keeper) error { return v.Remove(string(id), name) })
 }
 
 // forget removes all secrets of a connection.
@@ -129,16 +132,18 @@ func (ss *secretStore) forget(ctx context.Context, id store.ConnectionID) error 
 }
 
 // change changes the vault and writes that to the audit log. Its errors hold no value.
-func (ss *secretStore) change(e audit.Event, change func(*vault.Vault) error) error {
+func (ss *secretStore) change(e audit.Event, change func(vault.Keeper) error) error {
 	if ss.DataDir == "" {
 		return host.Refuse("unavailable", "a store in memory keeps no secrets")
 	}
-	v, err := vault.Open(ss.DataDir)
+	v, err := ss.vault()
 	if err != nil {
 		return err
 	}
 	err = ss.audited(e, func() error { return change(v) })
 	switch {
+	case closed(err):
+		return host.Refuse("unavailable", "%v", err)
 	case errors.Is(err, vault.ErrNotFound):
 		return notFound("secret")
 	case errors.Is(err, vault.ErrInvalid):

@@ -144,7 +144,16 @@ const (
 // sleep is the goroutine of a sleeper.
 func (ss *sleepers) sleep(s *sleeper) {
 	defer ss.woken(s.lease.RunID)
-	sus, err := ss.suspension(s.lease)
+	sus, secret, err := ss.suspension(s.lease)
+	if closed(err) { // a host that is admitted takes it
+		return
+	}
+	if err == nil {
+		err = ss.claim(s, sus)
+		if errors.Is(err, store.ErrFenced) { // another host was faster
+			return
+		}
+	}
 	if err != nil {
 		ss.end(s, "The run cannot be resumed: "+err.Error()+".")
 		return
@@ -152,7 +161,7 @@ func (ss *sleepers) sleep(s *sleeper) {
 	if n := ss.failures(s.lease.RunID); n >= mostTries {
 		ss.end(s, fmt.Sprintf("The run could not be resumed %d times.", n))
 		return
-	} else if n > 0 && !ss.rest(againAfter<<(n-1)) {
+	} else if n > 0 && !rest(ss.ctx, againAfter<<(n-1)) {
 		return
 	}
 	call := call{cause: "host_started"}
@@ -162,7 +171,7 @@ func (ss *sleepers) sleep(s *sleeper) {
 	if ss.ctx.Err() != nil {
 		return
 	}
-	sus.Cause = call.cause
+	sus.Cause, call.secret = call.cause, secret
 	if err := ss.resume(s, sus, call); err != nil && ss.ctx.Err() == nil {
 		ss.runs.desk.Settled(s.lease.RunID, sus.Open.ID, run.ErrTooLate)
 		ss.endFor(s, err)
@@ -170,12 +179,39 @@ func (ss *sleepers) sleep(s *sleeper) {
 }
 
 // suspension is what is known of a run; what may pass is tried again.
-func (ss *sleepers) suspension(l store.Lease) (*run.Suspended, error) {
-	key, err := ss.runs.starter.journals.of(ss.runs.DataDir, l.RunID, "journal")
+func (ss *sleepers) suspension(l store.Lease) (sus *run.Suspended, secret []byte, err error) {
+	all, err := ss.runs.journalSecrets()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return run.Suspension(ss.ctx, ss.runs.Store, l, key)
+	for _, secret = range all {
+		var key []byte
+		if key, err = runKey(secret, l.RunID, "journal"); err == nil {
+			sus, err = run.Suspension(ss.ctx, ss.runs.Store, l, key)
+		}
+		if err == nil {
+			break
+		}
+	}
+	return sus, secret, err
+}
+
+// claimed is how long the lease of a run that sleeps lasts beyond its host.
+const claimed = time.Minute
+
+// claim makes a run that another host had one of this host, which it stays while it sleeps.
+func (ss *sleepers) claim(s *sleeper, sus *run.Suspended) error {
+	if ss.runs.hosts.members == nil || s.lease.BootEpoch == ss.runs.Epoch {
+		return nil
+	}
+	l, err := ss.runs.Store.TakeOver(ss.ctx, s.lease, ss.runs.ID, ss.runs.Epoch, claimed)
+	if err != nil {
+		return err
+	}
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	s.lease, sus.Lease = l, l
+	return nil
 }
 
 // A call wakes a run.
@@ -183,6 +219,7 @@ type call struct {
 	cause  string
 	answer *host.Answer       // nil for none
 	cancel *run.CancelRequest // nil for none
+	secret []byte             // that its journal is sealed with
 }
 
 // awaken asks the question, and returns when there is a reason to go on.
@@ -228,20 +265,20 @@ func (ss *sleepers) resume(s *sleeper, sus *run.Suspended, why call) error {
 		}
 		err := ss.runs.resume(ss.ctx, sus, why)
 		var full *run.Refusal
-		if !errors.As(err, &full) || full.Code != "rate_limited" && full.Code != "store_no_space" || !ss.rest(wait) {
+		if !errors.As(err, &full) || full.Code != "rate_limited" && full.Code != "store_no_space" || !rest(ss.ctx, wait) {
 			return err
 		}
 	}
 }
 
-// rest waits, and reports whether this process goes on.
-func (ss *sleepers) rest(d time.Duration) bool {
+// rest waits, and reports whether ctx goes on.
+func rest(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
 		return true
-	case <-ss.ctx.Done():
+	case <-ctx.Done():
 		return false
 	}
 }
@@ -303,6 +340,7 @@ func (rs *runs) resume(ctx context.Context, sus *run.Suspended, why call) error 
 			return controller.Job{}, errors.New("another version of its connector is installed")
 		}
 		q.Owner, q.Slots, q.Spans, q.store, q.serviced = &heardOwner{rs.desk, why.answer}, slots, rs.spans, rs.commitTo, true
+		q.sealed = why.secret
 		p, err := rs.starter.prepare(ctx, q)
 		if err != nil {
 			return controller.Job{}, err

@@ -24,33 +24,25 @@ import (
 // on two hosts at once, changes nothing.
 //
 // A run that waits for its owner and outlives its host is left as it is, and handed to waits,
-// which does not wait; nil for nobody. Where hosts share the store that is for its own host,
-// which has the key of its journal; it is closed when that is not there.
+// which does not wait; nil for nobody. Where hosts share the store each of them may be the one
+// that takes it.
 func Reconcile(ctx context.Context, st store.Store, hostID, bootEpoch string, waits func(store.Lease)) error {
 	leases, err := st.Leases(ctx)
 	if err != nil {
 		return fmt.Errorf("list active runs: %w", err)
 	}
 	shared := store.MembersOf(st)
-	alive, there := map[string]bool{bootEpoch: true}, map[string]bool{hostID: true}
+	alive := map[string]bool{bootEpoch: true}
 	if shared != nil && len(leases) > 0 {
 		all, err := shared.Members(ctx) // behind the leases: who has one of them is a member
 		if err != nil {
 			return fmt.Errorf("list hosts: %w", err)
 		}
 		for _, m := range all {
-			alive[m.Epoch], there[m.ID] = true, true
+			alive[m.Epoch] = true
 		}
 	}
-	return closeRuns(ctx, st, leases, hostID, func(l store.Lease) bool { return !alive[l.BootEpoch] }, func(l store.Lease) bool {
-		switch {
-		case shared != nil && !there[l.HostID]:
-			return false
-		case waits != nil && (shared == nil || l.HostID == hostID):
-			waits(l)
-		}
-		return true
-	})
+	return closeRuns(ctx, st, leases, hostID, func(l store.Lease) bool { return !alive[l.BootEpoch] }, waits)
 }
 
 // CloseLost closes those runs of this boot that lost names: active in the store,
@@ -61,12 +53,7 @@ func CloseLost(ctx context.Context, st store.Store, hostID, bootEpoch string, lo
 	if err != nil {
 		return fmt.Errorf("list active runs: %w", err)
 	}
-	return closeRuns(ctx, st, leases, hostID, func(l store.Lease) bool { return l.BootEpoch == bootEpoch && lost(l) }, func(l store.Lease) bool {
-		if waits != nil {
-			waits(l)
-		}
-		return true
-	})
+	return closeRuns(ctx, st, leases, hostID, func(l store.Lease) bool { return l.BootEpoch == bootEpoch && lost(l) }, waits)
 }
 
 // EndSuspended ends a run that cannot be resumed, as Reconcile would.
@@ -74,9 +61,9 @@ func EndSuspended(ctx context.Context, st store.Store, l store.Lease, hostID, re
 	return endRun(ctx, st, l, hostID, reason, why)
 }
 
-// closeRuns closes the runs of these leases, also when one of them cannot be closed. One that can
-// outlive its host is left where left says so.
-func closeRuns(ctx context.Context, st store.Store, leases []store.Lease, hostID string, of, left func(store.Lease) bool) error {
+// closeRuns closes the runs of these leases, also when one of them cannot be closed. Those that
+// outlive their host are left, and handed to waits.
+func closeRuns(ctx context.Context, st store.Store, leases []store.Lease, hostID string, of func(store.Lease) bool, waits func(store.Lease)) error {
 	var failed error
 	for _, l := range leases {
 		if !of(l) {
@@ -85,7 +72,10 @@ func closeRuns(ctx context.Context, st store.Store, leases []store.Lease, hostID
 		if leave, err := leaves(ctx, st, l); err != nil {
 			failed = errors.Join(failed, fmt.Errorf("look at run %s: %w", l.RunID, err))
 			continue
-		} else if leave && left(l) {
+		} else if leave {
+			if waits != nil {
+				waits(l)
+			}
 			continue
 		}
 		if err := endRun(ctx, st, l, hostID, ReasonRestarted, "The host stopped while the run was active."); err != nil {

@@ -11,4 +11,7 @@
 //
 // It does not protect against somebody who has both directories: an identity beside its vault
 // opens it.
+//
+// Hosts that share a store have a Shared vault in it, for which each keeps its keys in a vault of
+// its own. There the store is not trusted either; see Shared.
 package vault

@@ -91,6 +91,11 @@ func (o *lockedVault) accept(d *directory, connection, name string) error {
 	if err != nil {
 		return err
 	}
+	return fits(all, connection, name)
+}
+
+// fits refuses a secret beside all those that a connection has.
+func fits(all []Entry, connection, name string) error {
 	for _, e := range all {
 		if e.Name == name {
 			return nil

@@ -1,6 +1,7 @@
 package vault
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -26,6 +27,22 @@ var (
 	ErrKey      = errors.New("the vault's identity does not open it")
 	ErrDamaged  = errors.New("the secret is damaged")
 	ErrUnsafe   = errors.New("the vault is not safe") // modes, owners, links
+	ErrExists   = errors.New("the secret is set")     // by Add
+)
+
+// A Keeper keeps secrets: a Vault those of one host, a Shared those of hosts that share a store.
+type Keeper interface {
+	Set(connection, name string, value []byte) error
+	// Add is Set of a secret that is not set; ErrExists.
+	Add(connection, name string, value []byte) error
+	Get(connection, name string) (Secret, error)
+	List() ([]Entry, error)
+	Remove(connection, name string) error
+}
+
+var (
+	_ Keeper = (*Vault)(nil)
+	_ Keeper = (*Shared)(nil)
 )
 
 // A Vault is the secrets of one data directory. It holds nothing open and no
@@ -68,11 +85,27 @@ func Open(dir string) (*Vault, error) {
 // returns when the value is on the device; the slice stays the caller's. The
 // first Set makes the identity.
 func (v *Vault) Set(connection, name string, value []byte) error {
-	if err := CheckNames(connection, name); err != nil {
+	return v.set(connection, name, value, func(*directory) error { return nil })
+}
+
+// Add implements Keeper.
+func (v *Vault) Add(connection, name string, value []byte) error {
+	return v.set(connection, name, value, func(d *directory) error {
+		_, err := d.file(name + suffix)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return cmp.Or(err, exists(connection, name))
+	})
+}
+
+func exists(connection, name string) error {
+	return fmt.Errorf("secret %s of %s: %w", name, connection, ErrExists)
+}
+
+func (v *Vault) set(connection, name string, value []byte, may func(*directory) error) error {
+	if err := check(connection, name, value); err != nil {
 		return err
-	}
-	if len(value) == 0 || len(value) > MaxValue {
-		return fmt.Errorf("secret %s of %s has %d bytes, want 1 to %d: %w", name, connection, len(value), MaxValue, ErrInvalid)
 	}
 	if err := v.create(); err != nil {
 		return err
@@ -87,8 +120,22 @@ func (v *Vault) Set(connection, name string, value []byte) error {
 			return err
 		}
 		defer d.Close()
+		if err := may(d); err != nil {
+			return err
+		}
 		return o.put(d, ids[0].Recipient(), Entry{Connection: connection, Name: name}, value)
 	})
+}
+
+// check refuses what cannot be a secret.
+func check(connection, name string, value []byte) error {
+	if err := CheckNames(connection, name); err != nil {
+		return err
+	}
+	if len(value) == 0 || len(value) > MaxValue {
+		return fmt.Errorf("secret %s of %s has %d bytes, want 1 to %d: %w", name, connection, len(value), MaxValue, ErrInvalid)
+	}
+	return nil
 }
 
 // Get opens a secret. The error wraps ErrNotFound, ErrKey, ErrDamaged or

@@ -1,0 +1,51 @@
+package app
+
+import (
+	"context"
+	"errors"
+
+	"github.com/sluicehost/sluice/host/vault"
+)
+
+// vault is where the secrets are: in the data directory, or where hosts share a store in that.
+func (d *directory) vault() (vault.Keeper, error) {
+	if d.shared != nil {
+		return d.shared, nil
+	}
+	return vault.Open(d.DataDir)
+}
+
+// joinVault has this host admitted to the vault of the hosts that share its store, or ask for it.
+// A host that is not works as far as it needs no secret.
+func (d *directory) joinVault(ctx context.Context) (admitted bool) {
+	err := d.shared.Join(ctx)
+	if err == nil {
+		var left []vault.Entry
+		left, err = d.shared.TakeIn()
+		for _, e := range left {
+			d.Options.Log.Warn("secret_left", "connection", e.Connection, "secret", e.Name, "why", "all hosts have another one, which counts; this host's own stays in its data directory")
+		}
+		if err != nil {
+			d.Options.Log.Error("secrets_not_moved", "error", err)
+		}
+		return true
+	}
+	if ctx.Err() == nil {
+		d.Options.Log.Warn("vault_closed", "error", err)
+	}
+	return false
+}
+
+// leaveVault takes the secrets back from a store that hosts shared when it was copied.
+func (d *directory) leaveVault(ctx context.Context) error {
+	own, err := vault.Open(d.DataDir)
+	if err != nil {
+		return err
+	}
+	return vault.NewShared(own, d.Store, d.ID).GiveBack(ctx)
+}
+
+// closed reports whether a vault is closed to this host as a whole.
+func closed(err error) bool {
+	return errors.Is(err, vault.ErrNotAdmitted) || errors.Is(err, vault.ErrRolledBack)
+}
