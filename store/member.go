@@ -27,6 +27,8 @@ type About struct {
 	URL      string   `json:"url"`      // where its pages are; "" when it has not said
 	// Key is public; what is sealed with it only this start of the host can open.
 	Key []byte `json:"key,omitempty"`
+	// KeyCode is a code of Key that only hosts can make which are admitted to the vault.
+	KeyCode []byte `json:"key_code,omitempty"`
 }
 
 // Members are the hosts that share a store. A driver whose store one host has to itself has

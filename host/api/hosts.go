@@ -21,6 +21,18 @@ func (a *hostAPI) routes() []route {
 			summary: "Let a host start no more runs; those that it has go on", answer: host.Member{}, codes: []string{"conflict"}},
 		{Route: web.Route{Method: "DELETE", Path: "/v1/hosts/:hostId/drain", Owner: true, Keyed: true, Handle: a.drain(false)},
 			summary: "Let a host start runs again", answer: host.Member{}, codes: []string{"conflict"}},
+		{Route: web.Route{Method: "GET", Path: "/v1/hosts/admitted", Owner: true, Whole: true, Handle: a.admitted},
+			summary: "The hosts that can open the vault, by id, also those that are not there", answer: web.List[host.AdmittedHost]{}},
+		{Route: web.Route{Method: "GET", Path: "/v1/hosts/code", Owner: true, Handle: a.code},
+			summary: "What admits this host to the vault; only its owner may know it", answer: admission{}, codes: []string{"conflict"}},
+		{Route: web.Route{Method: "POST", Path: "/v1/hosts/:hostId/admit", Owner: true, Handle: a.admit},
+			summary: "Admit a host to the vault, with the code that it shows", body: admission{}, codes: []string{"conflict", "unavailable"}},
+		{Route: web.Route{Method: "DELETE", Path: "/v1/hosts/:hostId/admit", Owner: true, Keyed: true, Handle: a.remove},
+			summary: "Remove a host from the vault, and encrypt all secrets anew for the others", codes: []string{"conflict", "unavailable"}},
+		{Route: web.Route{Method: "POST", Path: "/v1/hosts/vault/rotate", Owner: true, Handle: a.rotate},
+			summary: "Encrypt all secrets of the vault under a new key", codes: []string{"conflict", "unavailable"}},
+		{Route: web.Route{Method: "POST", Path: "/v1/hosts/vault/accept", Owner: true, Handle: a.accept},
+			summary: "Go on with the vault of a database that was restored", codes: []string{"conflict", "unavailable"}},
 	})
 }
 
@@ -53,3 +65,48 @@ func (a *hostAPI) drain(on bool) fiber.Handler {
 		return web.JSON(c, 200, m)
 	}
 }
+
+// admission is the code of a host.
+type admission struct {
+	Code string `json:"code"`
+}
+
+func (a *hostAPI) admitted(c *fiber.Ctx) error {
+	all, err := a.hosts.AdmittedHosts(web.Context(c))
+	if err != nil {
+		return err
+	}
+	return web.JSON(c, 200, web.List[host.AdmittedHost]{Data: all})
+}
+
+func (a *hostAPI) code(c *fiber.Ctx) error {
+	code, err := a.hosts.AdmissionCode(web.Context(c))
+	if err != nil {
+		return err
+	}
+	return web.JSON(c, 200, admission{code})
+}
+
+func (a *hostAPI) admit(c *fiber.Ctx) error {
+	id, err := web.Param(c, "hostId")
+	if err != nil {
+		return err
+	}
+	var q admission
+	if err := web.Body(c, &q); err != nil {
+		return err
+	}
+	return web.Done(c, a.hosts.AdmitHost(web.Context(c), id, q.Code))
+}
+
+func (a *hostAPI) remove(c *fiber.Ctx) error {
+	id, err := web.Param(c, "hostId")
+	if err != nil {
+		return err
+	}
+	return web.Done(c, a.hosts.RemoveHost(web.Context(c), id))
+}
+
+func (a *hostAPI) rotate(c *fiber.Ctx) error { return web.Done(c, a.hosts.RotateVault(web.Context(c))) }
+
+func (a *hostAPI) accept(c *fiber.Ctx) error { return web.Done(c, a.hosts.AcceptVault(web.Context(c))) }

@@ -79,6 +79,13 @@ func Stored(store string) (bool, error) {
 	return !errors.Is(err, fs.ErrNotExist), nil
 }
 
+// Shares reports whether hosts may share the store of a name, with its secrets.
+func Shares(store string) (bool, error) {
+	d := &directory{Options: Options{Store: store}}
+	_, err := d.locate()
+	return d.Remote, err
+}
+
 // ErrStoreURL: the store's name is not one that this build understands.
 var ErrStoreURL = drivers.ErrAddress
 

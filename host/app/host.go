@@ -91,6 +91,11 @@ func (h *Host) openRest(ctx context.Context) error {
 	if err := h.identify(); err != nil && !h.Options.NoSandbox { // what is stored can be read on a full disk too
 		return err
 	}
+	if h.shared == nil && h.DataDir != "" && store.Damage(h.Store) == nil {
+		if err := h.leaveVault(ctx); err != nil && !errors.Is(err, store.ErrReadOnly) {
+			h.Options.Log.Error("secrets_not_moved", "error", err)
+		}
+	}
 	if h.Options.NoSandbox {
 		return nil
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/audit"
 	"github.com/sluicehost/sluice/host/filesystem"
+	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/schedule"
 	"github.com/sluicehost/sluice/store"
 )
@@ -81,10 +82,15 @@ func (hs *hosts) Leads(ctx context.Context) (bool, error) {
 	}
 	leads := false
 	all, err := hs.list(ctx)
-	if err == nil && !hs.draining(all) {
+	if err == nil && !hs.draining(all) && hs.signs(all) {
 		leads, err = hs.members.Lead(ctx)
 	}
 	return leads, err
+}
+
+// signs reports whether this host can open what webhooks are signed with, or no host can.
+func (hs *hosts) signs(all []store.Member) bool {
+	return !slices.ContainsFunc(all, opensVault) || slices.ContainsFunc(all, func(m store.Member) bool { return m.Epoch == hs.Epoch && opensVault(m) })
 }
 
 // Yield lets another host do what one of all does, once this one has stopped doing it.
@@ -147,6 +153,7 @@ func (hs *hosts) begin(ctx context.Context) error {
 	var work sync.WaitGroup
 	work.Go(func() { hs.watch(watching) })
 	work.Go(func() { hs.peers.listen(watching) })
+	work.Go(func() { hs.watchVault(watching) })
 	hs.stop = func() { stop(); work.Wait() }
 	return err
 }
@@ -190,7 +197,7 @@ func (hs *hosts) Hosts(ctx context.Context) ([]host.Member, error) {
 		stats := hs.runs.RunStats()
 		name, _ := os.Hostname()
 		return []host.Member{{HostID: hs.ID, Name: name, Version: ThisVersion().Version, Labels: []string{}, Capacity: stats.Runs, Runs: stats.Accepted, RunIDs: listed(runs[hs.ID]),
-			Leads: true, Self: true, JoinedAt: hs.started.UTC(), SeenAt: time.Now().UTC()}}, nil
+			Admitted: true, Leads: true, Self: true, JoinedAt: hs.started.UTC(), SeenAt: time.Now().UTC()}}, nil
 	}
 	all, err := hs.members.Members(ctx)
 	if err != nil {
@@ -212,7 +219,7 @@ func (hs *hosts) Hosts(ctx context.Context) ([]host.Member, error) {
 // memberOf is a member without what others have to tell of it. Its words are another process's.
 func memberOf(m store.Member) host.Member {
 	one := host.Member{HostID: m.ID, Name: abi.Clean(m.Name), Version: abi.Clean(m.Version), Labels: []string{}, RunIDs: []string{},
-		Capacity: m.Capacity, Runs: m.Runs, Draining: m.Draining, JoinedAt: m.JoinedAt, SeenAt: m.SeenAt}
+		Capacity: m.Capacity, Runs: m.Runs, Admitted: opensVault(m), Draining: m.Draining, JoinedAt: m.JoinedAt, SeenAt: m.SeenAt}
 	if u, err := url.Parse(m.URL); err == nil && (u.Scheme == "http" || u.Scheme == "https") {
 		one.URL = m.URL
 	}
@@ -295,7 +302,9 @@ func (hs *hostsOfSchedules) Turn(ctx context.Context, id store.ConnectionID, due
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return 0, err
 	}
-	place := placeOf(all, hs.Epoch, c.Approved.Browser, string(id)+due.String())
+	place := placeOf(all, hs.Epoch, func(m store.Member) bool {
+		return (!c.Approved.Browser || slices.Contains(m.Labels, LabelBrowser)) && (opensVault(m) || !wantsSecret(c))
+	}, string(id)+due.String())
 	if place < 0 {
 		return passOver, nil
 	}
@@ -315,15 +324,21 @@ func (hs *hostsOfSchedules) Turn(ctx context.Context, id store.ConnectionID, due
 
 func unreachable(m store.Mount) bool { return !filesystem.Reaches(m) }
 
+// wantsSecret reports whether runs of a connection may be given one.
+func wantsSecret(c store.Connection) bool {
+	m, err := abi.ReadManifest(c.Manifest)
+	return err != nil || len(run.SecretFields(m)) > 0
+}
+
 // placeOf is which place a host has among those that may start a run, from 0; -1 when it may not.
-func placeOf(all []store.Member, epoch string, browser bool, draw string) int {
+func placeOf(all []store.Member, epoch string, fits func(store.Member) bool, draw string) int {
 	type drawn struct {
 		epoch string
 		by    float64
 	}
 	var order []drawn
 	for _, m := range all {
-		if m.Draining || m.Capacity == 0 || browser && !slices.Contains(m.Labels, LabelBrowser) {
+		if m.Draining || m.Capacity == 0 || !fits(m) {
 			continue
 		}
 		h := fnv.New64a()

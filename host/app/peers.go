@@ -32,7 +32,10 @@ var (
 	peerAEAD = hpke.ChaCha20Poly1305()
 )
 
-const peerPurpose = "sluice command of a host v1 "
+const (
+	peerPurpose    = "sluice command of a host v1 "
+	purposeCommand = "command of a host"
+)
 
 // Times of commands.
 const (
@@ -41,6 +44,12 @@ const (
 	commandLook = 500 * time.Millisecond // without a wake-up
 	commandsMax = 64                     // at work at once
 )
+
+// sent is a document: a box, and a code that only hosts can make which are admitted to the vault.
+type sent struct {
+	Box  []byte `json:"box"`
+	Code []byte `json:"code"`
+}
 
 // A command is what is in the box.
 type command struct {
@@ -131,7 +140,7 @@ func atHolder[Q, A any](ctx context.Context, p *peers, id store.RunID, verb stri
 	defer cancel()
 	for {
 		m, err := p.holder(waiting, id)
-		if m == nil && err == nil || m != nil && len(m.Key) == 0 {
+		if m == nil && err == nil {
 			return here(ctx, q)
 		}
 		if err == nil {
@@ -164,8 +173,12 @@ func (p *peers) ask(ctx context.Context, m *store.Member, c command) (out outcom
 	}
 	c.AnswerTo = own.PublicKey().Bytes()
 	id := m.Epoch + "/" + randomID("")
-	if err := p.send(ctx, id, m.Key, c); err != nil {
-		return out, fmt.Errorf("send command: %w", err)
+	key, err := p.keyOf(ctx, m)
+	if err == nil {
+		err = p.send(ctx, id, key, c)
+	}
+	if err != nil {
+		return out, err
 	}
 	wake, stop := p.members.Changed(store.Commands)
 	defer stop()
@@ -178,7 +191,8 @@ func (p *peers) ask(ctx context.Context, m *store.Member, c command) (out outcom
 		switch {
 		case err == nil:
 			_ = p.Store.Write(ctx, store.Write{Kind: store.Commands, ID: d.ID}) // or it expires
-			return out, open(own, d, &out)
+			err = p.open(ctx, own, d, &out)
+			return out, err
 		case ctx.Err() != nil:
 			return out, host.Refuse("unavailable", "host %s did not answer in time; the run's timeline says whether it did what was asked", m.ID)
 		case !errors.Is(err, store.ErrNotFound):
@@ -212,19 +226,31 @@ func (p *peers) send(ctx context.Context, id string, public []byte, v any) error
 	if err != nil {
 		return err
 	}
-	data, err := json.Marshal(box)
+	code, err := p.shared.Sign(ctx, purposeCommand, append([]byte(id+"\x00"), box...))
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(sent{box, code})
 	if err != nil {
 		return err
 	}
 	return p.Store.Write(ctx, store.Write{Kind: store.Commands, ID: id, Data: data, If: store.Absent(), ExpiresAt: p.members.Now().Add(commandLife)})
 }
 
-func open(key hpke.PrivateKey, d store.Document, into any) error {
-	var box []byte
-	if err := json.Unmarshal(d.Data, &box); err != nil {
+// open reads what a host that is admitted to the vault has sent.
+func (p *peers) open(ctx context.Context, key hpke.PrivateKey, d store.Document, into any) error {
+	var s sent
+	if err := json.Unmarshal(d.Data, &s); err != nil {
 		return err
 	}
-	plain, err := hpke.Open(key, peerKDF, peerAEAD, []byte(peerPurpose+d.ID), box)
+	genuine, err := p.shared.Signed(ctx, purposeCommand, append([]byte(d.ID+"\x00"), s.Box...), s.Code)
+	if err == nil && !genuine {
+		err = errors.New("none of the hosts that are admitted to the vault sent it")
+	}
+	if err != nil {
+		return err
+	}
+	plain, err := hpke.Open(key, peerKDF, peerAEAD, []byte(peerPurpose+d.ID), s.Box)
 	if err != nil {
 		return err
 	}
@@ -271,7 +297,7 @@ func (p *peers) listen(ctx context.Context) {
 // perform does one command and answers it.
 func (p *peers) perform(ctx context.Context, d store.Document) {
 	var c command
-	if err := open(p.key, d, &c); err != nil {
+	if err := p.open(ctx, p.key, d, &c); err != nil {
 		p.Options.Log.Error("command_not_read", "error", err) // nobody can tell who sent it
 		return
 	}

@@ -64,8 +64,11 @@ const (
 	StateReset          Action = "state.reset"
 	InteractionAnswered Action = "interaction.answered"
 	HostDrained         Action = "host.drained" // Code says whether on or off
-	RunSteered          Action = "run.steered"  // paused, resumed or cancelled; Code says which
-	ViewOpened          Action = "view.opened"  // a token for a live view was given out
+	HostAdmitted        Action = "host.admitted"
+	HostRemoved         Action = "host.removed"
+	VaultAccepted       Action = "vault.accepted" // of a database that was restored
+	RunSteered          Action = "run.steered"    // paused, resumed or cancelled; Code says which
+	ViewOpened          Action = "view.opened"    // a token for a live view was given out
 	ArtifactRead        Action = "artifact.read"
 
 	// TailCut and Damaged are the log's own: an unfinished line was removed; the
@@ -80,7 +83,7 @@ var Actions = []Action{
 	RecordsExported, RecordsDeleted, BackupMade, BackupRestored, StoreCopied, LossAccepted, SettingsChanged, PolicyRefused, ModuleQuarantined,
 	TailCut, Damaged,
 	LoginCreated, LoginFailed, SessionCreated, SessionEnded, KeyCreated, KeyRevoked, WebhookCreated, WebhookDeleted, WebhookDisabled, ScopeDenied,
-	ScheduleChanged, ScheduleDeleted, ConnectionChanged, ConnectionDeleted, StateReset, InteractionAnswered, HostDrained, RunSteered, ViewOpened,
+	ScheduleChanged, ScheduleDeleted, ConnectionChanged, ConnectionDeleted, StateReset, InteractionAnswered, HostDrained, HostAdmitted, HostRemoved, VaultAccepted, RunSteered, ViewOpened,
 	DestinationAdded, DestinationPaused, DestinationResumed, DestinationRotated, DestinationRebuilt, DestinationRemoved,
 	AssistantAdded, AssistantRevoked, AssistantApproved, AssistantDenied, AssistantCalled,
 	ArtifactRead, WebhookRotated, WebhookTested, WebhookRedelivered,

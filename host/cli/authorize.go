@@ -52,7 +52,7 @@ says, by a code, also on another machine; with --browser in the browser of this 
 
 func (c secretCommands) doAuthorize(ctx context.Context, connector, name string, f *authorizeFlags) error {
 	if c.url == "" {
-		if _, err := app.OpenVault(c.store); err != nil {
+		if _, err := c.vault(ctx); err != nil {
 			return err // before anything is asked
 		}
 	}

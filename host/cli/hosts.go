@@ -3,12 +3,15 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/api/client"
 	"github.com/sluicehost/sluice/host/app"
@@ -18,15 +21,127 @@ import (
 type hostCommands struct{ *command }
 
 func (c hostCommands) hosts() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use: "hosts", Short: "List the hosts that share the store",
 		Long: `Lists the hosts that have the store of --store postgres://… open, with what they do
 at the moment. A host that was not heard of for the time of its lease is none any
-more, and others have ended its runs. docs/scaling.md has the rest.`,
+more, and others have ended its runs. Those that are admitted can open the vault with
+the secrets of all. docs/scaling.md has the rest.`,
 		Example: "  sluice hosts\n  sluice hosts --url https://sluice.example --key-file key",
 		Args:    args(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.through(cmd.Context(), app.Options{NoSandbox: true}, func(k *client.Client) error { return c.list(cmd.Context(), k) })
+		},
+	}
+	cmd.AddCommand(c.code(), c.admit(), c.remove(), c.accept())
+	return cmd
+}
+
+// vaultThrough does something to the vault by a host.
+func (c hostCommands) vaultThrough(ctx context.Context, do func(*client.Client) error) error {
+	return c.through(ctx, app.Options{NoSandbox: true}, do)
+}
+
+func (c hostCommands) code() *cobra.Command {
+	return &cobra.Command{
+		Use: "code", Short: "Say what admits this host to the vault",
+		Long: `Prints the code of this host's key, for sluice hosts admit at a host that is admitted.
+The database has neither the code nor the key, so nobody who can write the database
+is admitted in the place of this host, or gives it another vault. Keep it to yourself.`,
+		Example: "  sluice hosts code\n  sluice hosts code | ssh a.example sluice hosts admit host_0123456789abcdef --file -",
+		Args:    args(0, 0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.vaultThrough(cmd.Context(), func(k *client.Client) error {
+				code, err := k.AdmissionCode(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if c.json {
+					return printJSON(c.out, map[string]string{"code": code})
+				}
+				_, err = fmt.Fprintln(c.out, code)
+				return err
+			})
+		},
+	}
+}
+
+func (c hostCommands) admit() *cobra.Command {
+	from := ""
+	cmd := &cobra.Command{
+		Use: "admit HOST", Short: "Admit a host to the vault with the secrets of all",
+		Long: `Lets another host open the secrets. It asks for the code that sluice hosts code prints
+at that host, and refuses a host whose key in the database is not the one of the code.
+The first host of a database is admitted by itself.`,
+		Example: "  sluice hosts admit host_0123456789abcdef",
+		Args:    args(1, 1, "the id of a host, which sluice hosts lists"),
+		RunE: func(cmd *cobra.Command, given []string) error {
+			return c.vaultThrough(cmd.Context(), func(k *client.Client) error {
+				code, err := c.askCode(cmd.Context(), given[0], from)
+				if err != nil {
+					return err
+				}
+				defer clear(code)
+				if err := k.AdmitHost(cmd.Context(), given[0], string(code)); err != nil {
+					return err
+				}
+				c.warnf("%s is admitted, and runs what needs a secret.", given[0])
+				return nil
+			})
+		},
+	}
+	cmd.Flags().StringVar(&from, "file", "", "read the code from `FILE`, - for standard input")
+	return cmd
+}
+
+// askCode reads the code of a host where the owner said.
+func (c hostCommands) askCode(ctx context.Context, id, from string) ([]byte, error) {
+	if from != "" {
+		return valueFrom(c.in, from)
+	}
+	t, ok := c.terminal()
+	if !ok {
+		return nil, usagef("there is no terminal to ask on; give the code that sluice hosts code prints at %s with --file FILE, or --file - for standard input", abi.Clean(id))
+	}
+	return t.askSecret(ctx, fmt.Sprintf("Code that sluice hosts code prints at %s: ", abi.Clean(id)))
+}
+
+func (c hostCommands) remove() *cobra.Command {
+	return &cobra.Command{
+		Use: "remove HOST", Short: "Remove a host from the vault",
+		Long: `Encrypts all secrets under a new key that the host does not get, so it reads nothing
+that is written from now on. What it had it may have kept: change those secrets at
+their services, and the password with which it reached the database.`,
+		Example: "  sluice hosts remove host_0123456789abcdef",
+		Args:    args(1, 1, "the id of a host that is admitted"),
+		RunE: func(cmd *cobra.Command, given []string) error {
+			return c.vaultThrough(cmd.Context(), func(k *client.Client) error {
+				if err := k.RemoveHost(cmd.Context(), given[0]); err != nil {
+					return err
+				}
+				c.warnf("%s is removed, and all secrets are encrypted anew. It had them: change them at their services, and the password of the database.", given[0])
+				return nil
+			})
+		},
+	}
+}
+
+func (c hostCommands) accept() *cobra.Command {
+	return &cobra.Command{
+		Use: "accept", Short: "Go on with a database that was restored",
+		Long: `A host refuses a vault that is older than what it has seen, since somebody may have
+put it there. Where you restored the database yourself, this goes on with what it
+holds. If a host was removed since that copy, admit the others again.`,
+		Example: "  sluice hosts accept",
+		Args:    args(0, 0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.vaultThrough(cmd.Context(), func(k *client.Client) error {
+				if err := k.AcceptVault(cmd.Context()); err != nil {
+					return err
+				}
+				c.warnf("The vault is what the database holds.")
+				return nil
+			})
 		},
 	}
 }
@@ -54,12 +169,27 @@ func (c hostCommands) list(ctx context.Context, k *client.Client) error {
 	for _, m := range all {
 		rows = append(rows, []string{m.HostID, m.Name, m.Version, strconv.Itoa(m.Runs) + " of " + strconv.Itoa(m.Capacity), strings.Join(m.Labels, " "), m.URL, c.when(m.SeenAt), doing(m)})
 	}
-	return c.table([]string{"host", "machine", "version", "runs", "has", "at", "seen", "state"}, rows)
+	if err := c.table([]string{"host", "machine", "version", "runs", "has", "at", "seen", "state"}, rows); err != nil {
+		return err
+	}
+	admitted, err := k.AdmittedHosts(ctx)
+	if err != nil { // whoever may list hosts need not be their owner
+		return nil
+	}
+	for _, a := range admitted {
+		if !slices.ContainsFunc(all, func(m host.Member) bool { return m.HostID == a.HostID }) {
+			c.warnf("%s is admitted to the vault, and not there; if it is lost, give sluice hosts remove %s.", a.HostID, a.HostID)
+		}
+	}
+	return nil
 }
 
 // doing says in words what a host does beside runs.
 func doing(m host.Member) string {
 	var words []string
+	if !m.Admitted {
+		words = append(words, "not admitted")
+	}
 	if m.Draining {
 		words = append(words, "draining")
 	}

@@ -41,7 +41,8 @@ func (c secretCommands) setSecret() *cobra.Command {
 		Use: "set CONNECTION NAME", Short: "Store a secret, or replace it",
 		Long: `Stores a secret under the name that the connector's manifest gives it. The value
 is asked for on the terminal, without echo, or read from a file; it is never an
-argument. Line ends after it are left out. The connection need not exist yet.`,
+argument. Line ends after it are left out. The connection need not exist yet, unless
+hosts share the store.`,
 		Example: "  sluice secret set mailbox token\n  pass show mailbox | sluice secret set mailbox token --file -",
 		Args:    args(2, 2, "a connection and a name, and the value is never an argument"),
 		RunE: func(cmd *cobra.Command, a []string) error {
@@ -195,12 +196,24 @@ Stopped halfway, every secret stays readable; run it again to complete it.
 
 --keyring seals the new key with one that the operating system's keyring keeps for
 you: then the data directory alone opens no secret, and runs need your session.
---file keeps it in a file again, beside the secrets.`,
+--file keeps it in a file again, beside the secrets.
+
+Of a store that hosts share, the key of their vault is changed; --keyring and --file
+are about the key of this host, with which it opens that.`,
 		Example: "  sluice secret rotate\n  sluice secret rotate --keyring",
 		Args:    args(0, 0, "no arguments"),
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			if c.url != "" {
 				return usagef("keys of secrets are changed where the host runs, not over --url")
+			}
+			if shared, err := app.Shares(c.store); err != nil || shared && !keyring && !file {
+				if err == nil {
+					err = c.storing(cmd.Context(), func(k *client.Client) error { return k.RotateVault(cmd.Context()) })
+				}
+				if err == nil {
+					c.warnf("All secrets are encrypted under a new key.")
+				}
+				return err
 			}
 			// Here, also while a host runs: the new key may be for the keyring of this session.
 			v, err := app.OpenVault(c.store)
@@ -244,6 +257,9 @@ func (c secretCommands) vault(context.Context) (secrets, error) {
 		k, err := c.remote()
 		return secretsThere{k}, err
 	}
+	if shared, err := app.Shares(c.store); err != nil || shared {
+		return secretsShared{c}, err
+	}
 	v, err := app.OpenVault(c.store)
 	return secretsHere{v}, err
 }
@@ -267,6 +283,25 @@ func (s secretsHere) list(_ context.Context, of []string) ([]secretLine, error) 
 		}
 		lines = append(lines, secretLine{store.ConnectionID(e.Connection), e.Name, store.Time(e.Set), app.IsAuthorization(s.Vault, e), e.Set})
 	}
+	return lines, err
+}
+
+// secretsShared are those of hosts that share a store, which is asked through a host.
+type secretsShared struct{ secretCommands }
+
+func (s secretsShared) set(ctx context.Context, connection, name string, value []byte) error {
+	return s.storing(ctx, func(k *client.Client) error { return secretsThere{k}.set(ctx, connection, name, value) })
+}
+
+func (s secretsShared) remove(ctx context.Context, connection, name string) error {
+	return s.storing(ctx, func(k *client.Client) error { return secretsThere{k}.remove(ctx, connection, name) })
+}
+
+func (s secretsShared) list(ctx context.Context, of []string) (lines []secretLine, err error) {
+	err = s.reading(ctx, func(k *client.Client) error {
+		lines, err = secretsThere{k}.list(ctx, of)
+		return err
+	})
 	return lines, err
 }
 
