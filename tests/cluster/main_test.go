@@ -54,6 +54,7 @@ type cluster struct {
 	config   string // file
 	lease    time.Duration
 	hosts    map[string]*member
+	first    *member                    // is admitted by itself
 	proxies  map[string]*postgres.Proxy // between each host and the server
 }
 
@@ -69,13 +70,37 @@ func start(t *testing.T, server *postgres.Server, names ...string) *cluster {
 	return c
 }
 
-// add starts hosts, each behind a proxy.
+// add starts hosts, each behind a proxy, and has the first that there is admit them to the vault.
 func (c *cluster) add(names ...string) {
 	c.t.Helper()
 	for _, name := range names {
 		c.proxies[name] = c.server.Proxy(c.t)
-		c.open(name)
+		m := c.open(name)
+		if c.first == nil {
+			c.first = m
+		} else {
+			c.admit(c.first, m)
+		}
+		until(c.t, name+" is admitted", func() bool {
+			for _, h := range m.list() {
+				if h.Self {
+					return h.Admitted
+				}
+			}
+			return false
+		})
 	}
+}
+
+// admit admits a host to the vault at another one, as an owner does.
+func (c *cluster) admit(at, m *member) {
+	c.t.Helper()
+	var code struct {
+		Code string `json:"code"`
+	}
+	m.do("GET", "/v1/hosts/code", nil, &code)
+	at.HTTP.CloseIdleConnections() // it may have closed them
+	at.do("POST", "/v1/hosts/"+m.id+"/admit", code, nil)
 }
 
 // A member is one host as a process of its own.

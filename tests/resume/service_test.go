@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -55,6 +56,9 @@ type command struct {
 	Answer store.RunID     // its question
 	Value  json.RawMessage // object of fields
 	Cancel store.RunID
+
+	Code  bool   // of this host
+	Admit string // a host, with its Value
 }
 
 // A state is what a command came to.
@@ -63,10 +67,12 @@ type state struct {
 	Run    store.Run
 	Open   *store.Interaction
 	Events map[string]int
+	Host   string // whose Code it is
+	Code   string
 }
 
 func options(url string) app.Options {
-	return app.Options{Store: url, CacheDir: os.Getenv("SLUICE_CACHE"), Prespawn: -1}
+	return app.Options{Store: url, CacheDir: os.Getenv("SLUICE_CACHE"), Prespawn: -1, Log: slog.New(slog.NewTextHandler(os.Stderr, nil))}
 }
 
 // A service is what serve works on.
@@ -134,6 +140,16 @@ func (s *service) do(ctx context.Context, c command) (st state, err error) {
 			return st, err
 		}
 		return st, s.Answer(ctx, a)
+	case c.Code:
+		st.Host = s.host.ID
+		st.Code, err = s.AdmissionCode(ctx)
+		return st, err
+	case c.Admit != "":
+		var code string
+		if err := json.Unmarshal(c.Value, &code); err != nil {
+			return st, err
+		}
+		return st, s.AdmitHost(ctx, c.Admit, code)
 	case c.Cancel != "":
 		_, err := s.CancelRun(ctx, c.Cancel, "")
 		return st, err
@@ -251,7 +267,7 @@ func (p *process) must(c command) state {
 	p.t.Helper()
 	st := p.do(c)
 	if st.Err != "" {
-		p.t.Fatalf("%+v: %s", c, st.Err)
+		p.t.Fatalf("%+v: %s\n%s", c, st.Err, p.errs.String())
 	}
 	return st
 }
