@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/sluicehost/sluice/host/vault"
 )
@@ -68,7 +69,11 @@ func (s *SigningSecrets) Remove(id string) error {
 	return err
 }
 
-// IDs returns the webhooks that a secret is kept of.
+// beingMade is for how long another host may be about to add the webhook of a secret, whatever
+// the clocks say.
+const beingMade = time.Hour
+
+// IDs returns the webhooks that a secret is kept of, without those that another host may be adding.
 func (s *SigningSecrets) IDs() (ids []string, err error) {
 	err = s.either(func() error {
 		for id := range s.in {
@@ -78,6 +83,9 @@ func (s *SigningSecrets) IDs() (ids []string, err error) {
 	}, func(v vault.Keeper) error {
 		all, err := v.List()
 		for _, e := range all {
+			if s.shared != nil && time.Since(e.Set) < beingMade {
+				continue
+			}
 			if e.Connection == vault.Host && strings.HasPrefix(e.Name, webhookPrefix) {
 				ids = append(ids, e.Name)
 			}
