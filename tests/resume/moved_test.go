@@ -67,7 +67,9 @@ func TestMoves(t *testing.T) {
 	if err := h.Close(); err != nil {
 		t.Error(err)
 	}
-	server.Stop()
+	if err := server.Crash(); err != nil { // its directory stays
+		t.Fatal(err)
+	}
 	for _, dir := range []string{dirs, server.Dir} {
 		v.dir = dir
 		v.search()
