@@ -234,6 +234,7 @@ var todos = map[string]string{
 	"setting_missing":        "fill in its settings",
 	"setting_invalid":        "correct its settings",
 	"secret_missing":         "set its secrets",
+	"host_label_missing":     "start a host with the labels that it requires",
 }
 
 // todo is what stands between a connection and its next run.

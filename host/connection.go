@@ -40,6 +40,7 @@ type NewConnection struct {
 	CollectionSince string          `json:"collectionSince,omitempty"`
 	ProfileName     string          `json:"profileName,omitempty"`
 	LeakCanary      string          `json:"leakCanary,omitempty"`
+	Labels          []string        `json:"labels,omitempty"`
 }
 
 // ChangeConnection changes a connection; nil leaves a member as it is.
@@ -51,6 +52,7 @@ type ChangeConnection struct {
 	CollectionSince *string         `json:"collectionSince,omitempty"`
 	ProfileName     *string         `json:"profileName,omitempty"`
 	LeakCanary      *string         `json:"leakCanary,omitempty"`
+	Labels          *[]string       `json:"labels,omitempty"`
 }
 
 // Connection is a connector as its owner configured and approved it, with how it does.
@@ -73,6 +75,7 @@ type Connection struct {
 	ProfileName     string          `json:"profileName"`
 	CollectionSince string          `json:"collectionSince,omitempty"`
 	LeakCanary      string          `json:"leakCanary"`
+	Labels          []string        `json:"labels"` // that a host must have to run it
 	Schedule        *Schedule       `json:"schedule"`
 	LastRun         *LastRun        `json:"lastRun,omitempty"`
 	ActiveRunID     string          `json:"activeRunId,omitempty"`

@@ -57,7 +57,7 @@ type StartRun struct {
 	Dedup bool
 	// With is called with the run that was accepted, and what it returns is written in the
 	// same commit; nil for nothing. It neither blocks nor uses the store.
-	With func(store.Run) []store.Write
+	With func(store.Run) []store.Write `json:"-"`
 }
 
 // ForkRun is a branch as it is asked for.

@@ -65,6 +65,7 @@ type Connection struct {
 	LeakCanary      string          `json:"leak_canary,omitempty"`  // enforce (default) or off
 	Mode            string          `json:"mode,omitempty"`         // live (default) or test
 	ProfileName     string          `json:"profile_name,omitempty"` // of its browser; the connection's id unless named
+	Labels          []string        `json:"labels,omitempty"`       // that a host must have to run it
 	// Revision grows by one with every change that is asked for.
 	Revision uint64 `json:"revision,omitempty"`
 	// Withdrawals counts how often something that was given was taken back: a run

@@ -67,13 +67,15 @@ func (a *runAPI) createRun(c *fiber.Ctx) error {
 		return err
 	}
 	var answer []byte
-	start.With = func(r store.Run) []store.Write {
-		body, err := web.Encode(a.created(c, r))
-		if err != nil {
-			return nil
+	if slot := web.SlotOf(c); slot != nil { // the answer is kept in the commit of the start, so it starts at this host
+		start.With = func(r store.Run) []store.Write {
+			body, err := web.Encode(a.created(c, r))
+			if err != nil {
+				return nil
+			}
+			answer = body
+			return slot.Writes(201, body, "/v1/runs/"+string(r.ID))
 		}
-		answer = body
-		return web.SlotOf(c).Writes(201, body, "/v1/runs/"+string(r.ID))
 	}
 	r, err := a.runs.StartRun(web.Context(c), start)
 	if err != nil {

@@ -2,6 +2,7 @@ package app
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/sluicehost/sluice/abi"
@@ -20,6 +21,11 @@ func checkChange(m *abi.Manifest, q host.ChangeConnection) error {
 	}
 	if l := q.LeakCanary; l != nil && *l != "enforce" && *l != "off" {
 		return invalid("leakCanary", "value_unknown", "want enforce or off")
+	}
+	if q.Labels != nil {
+		if err := CheckLabels(*q.Labels); err != nil {
+			return invalid("labels", "label", "%v", err)
+		}
 	}
 	if t := q.CollectionSince; t != nil && *t != "" {
 		if _, ok := abi.ParseTime(*t); !ok || len(*t) > 64 {
@@ -63,7 +69,7 @@ func changed(q host.ChangeConnection) string {
 		set  bool
 	}{
 		{"displayName", q.DisplayName != nil}, {"settings", len(q.Settings) > 0}, {"version", q.Version != nil}, {"enabled", q.Enabled != nil},
-		{"collectionSince", q.CollectionSince != nil}, {"profileName", q.ProfileName != nil}, {"leakCanary", q.LeakCanary != nil},
+		{"collectionSince", q.CollectionSince != nil}, {"profileName", q.ProfileName != nil}, {"leakCanary", q.LeakCanary != nil}, {"labels", q.Labels != nil},
 	} {
 		if m.set {
 			out = append(out, m.name)
@@ -79,6 +85,9 @@ func applyChange(c *store.Connection, q host.ChangeConnection) {
 		if t.from != nil {
 			*t.into = *t.from
 		}
+	}
+	if q.Labels != nil {
+		c.Labels = slices.Clone(*q.Labels)
 	}
 	if q.Enabled != nil {
 		c.Enabled = *q.Enabled

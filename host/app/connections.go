@@ -70,6 +70,9 @@ func (cs *connections) CreateConnection(ctx context.Context, q host.NewConnectio
 	}
 	given := host.ChangeConnection{Settings: q.Settings, DisplayName: optional(q.DisplayName), CollectionSince: optional(q.CollectionSince),
 		ProfileName: optional(q.ProfileName), LeakCanary: optional(q.LeakCanary)}
+	if len(q.Labels) > 0 {
+		given.Labels = &q.Labels
+	}
 	if err := checkChange(m, given); err != nil {
 		return host.Connection{}, err
 	}

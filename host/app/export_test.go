@@ -52,3 +52,13 @@ func (h *Host) Narrow(ctx context.Context, id store.ConnectionID, hosts, plain [
 	})
 	return err
 }
+
+// PlaceOf is the place of a host among all for a connection that requires labels, and Candidates
+// are whom its start is passed on to.
+func PlaceOf(all []store.Member, epoch string, labels []string, draw string) int {
+	return placeOf(all, epoch, fitting(store.Connection{Labels: labels}), draw)
+}
+
+func Candidates(all []store.Member, self string, labels []string) []store.Member {
+	return candidates(all, self, fitting(store.Connection{Labels: labels}))
+}

@@ -42,9 +42,6 @@ var (
 	_ schedule.Hosts = (*hostsOfSchedules)(nil)
 )
 
-// LabelBrowser is the label of a host that lends browsers.
-const LabelBrowser = "browser"
-
 // Announce tells the other hosts where this one is reached, and what it has.
 func (hs *hosts) Announce(ctx context.Context, change func(*store.About)) error {
 	if hs.members == nil {
@@ -302,13 +299,14 @@ func (hs *hostsOfSchedules) Turn(ctx context.Context, id store.ConnectionID, due
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return 0, err
 	}
-	place := placeOf(all, hs.Epoch, func(m store.Member) bool {
-		return (!c.Approved.Browser || slices.Contains(m.Labels, LabelBrowser)) && (opensVault(m) || !wantsSecret(c))
-	}, string(id)+due.String())
+	late := hs.members.Now().Sub(due)
+	place := placeOf(all, hs.Epoch, fitting(c), string(id)+due.String())
 	if place < 0 {
+		if late > unfitWait && !slices.ContainsFunc(all, fitting(c)) {
+			return 0, nil // none fits, and one has to say so
+		}
 		return passOver, nil
 	}
-	late := hs.members.Now().Sub(due)
 	if wait := time.Duration(place)*passOver - late; wait > 0 {
 		return wait, nil
 	}
@@ -320,6 +318,19 @@ func (hs *hostsOfSchedules) Turn(ctx context.Context, id store.ConnectionID, due
 		return 0, nil
 	}
 	return passOver, err
+}
+
+// Fits implements schedule.Hosts.
+func (hs *hosts) Fits(ctx context.Context, id store.ConnectionID) (bool, error) {
+	c, err := hs.Store.Connection(ctx, id)
+	if errors.Is(err, store.ErrNotFound) || err == nil && hs.fits(c) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	all, err := hs.list(ctx)
+	return len(candidates(all, hs.Epoch, fitting(c))) == 0, err
 }
 
 func unreachable(m store.Mount) bool { return !filesystem.Reaches(m) }

@@ -16,6 +16,8 @@ import (
 type Options struct {
 	// Store is badger:DIR or memory:; "" is badger: and the default directory.
 	Store string
+	// Labels are what this host has that others may not, as CheckLabels has them.
+	Labels []string
 	// CacheDir holds compiled modules; "" is DIR/cache, or the user's cache
 	// directory for memory:.
 	CacheDir string

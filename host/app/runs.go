@@ -39,6 +39,9 @@ type runs struct {
 // StartRun implements host.Runs. A run of the service can always ask its
 // owner, at the desk.
 func (rs *runs) StartRun(ctx context.Context, q host.StartRun) (store.Run, error) {
+	if r, done, err := rs.startElsewhere(ctx, q); done || err != nil {
+		return r, err
+	}
 	return rs.start(ctx, q, branch{})
 }
 
@@ -61,6 +64,10 @@ func (rs *runs) start(ctx context.Context, q host.StartRun, b branch) (store.Run
 	rec, err := rs.controller.StartFor(ctx, startedBy(who), func(ctx context.Context, slots run.Slots) (controller.Job, error) {
 		var err error
 		if w, err = rs.workflows.resolve(ctx, q); err != nil {
+			return controller.Job{}, err
+		}
+		if err := rs.hosts.labelled(ctx, w.connection); err != nil {
+			rs.temporaries.remove(w)
 			return controller.Job{}, err
 		}
 		if err := sc.free(ctx, rs.Store, q.Dedup); err != nil {

@@ -119,6 +119,7 @@ func (s *Service) joinHosts(ctx context.Context) error {
 		return err
 	}
 	serve(p, "look", s.runs.look)
+	serve(p, "start", s.runs.startHere)
 	serve(p, "cancel", s.runs.cancel)
 	serve(p, "pause", s.runs.pause)
 	serve(p, "resume", s.runs.goOn)

@@ -115,6 +115,9 @@ func (v *snapshot) notReady(ctx context.Context, c store.Connection) []string {
 	if _, active := v.leases[c.ID]; active {
 		add("run_already_active")
 	}
+	if len(lacking(v.from.Options.Labels, c.Labels)) > 0 {
+		add(noLabel)
+	}
 	add(c.Grant.Fault(time.Now()))
 	k, listed := v.connectorOf(c)
 	var m *abi.Manifest

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -203,6 +204,9 @@ const claimed = time.Minute
 func (ss *sleepers) claim(s *sleeper, sus *run.Suspended) error {
 	if ss.runs.hosts.members == nil || s.lease.BootEpoch == ss.runs.Epoch {
 		return nil
+	}
+	if fits, err := ss.runs.hosts.Fits(ss.ctx, s.lease.ConnectionID); err != nil || !fits {
+		return cmp.Or(err, store.ErrFenced) // a host that fits takes it
 	}
 	l, err := ss.runs.Store.TakeOver(ss.ctx, s.lease, ss.runs.ID, ss.runs.Epoch, claimed)
 	if err != nil {

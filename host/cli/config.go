@@ -37,6 +37,7 @@ type configFile struct {
 	RequireSignature bool     `yaml:"require_signature"`
 	Quiet            bool     `yaml:"quiet"`
 	ShortestInterval *span    `yaml:"shortest_interval"`
+	Labels           []string `yaml:"labels"`
 
 	Runs    runsConfig    `yaml:"runs"`
 	Limits  limitsConfig  `yaml:"limits"`
@@ -314,6 +315,7 @@ func (c *configFile) options() daemon.Options {
 			h.Journal.Awake = -1
 		}
 	}
+	h.Labels = c.Labels
 	h.Store, h.Require, h.AllowNetworkFS, h.RequireSignature, h.Prespawn = c.Store, c.RequireIsolation, c.AllowNetworkFS, c.RequireSignature, prespawned
 	if c.Runs.Prespawn != nil {
 		h.Prespawn = *c.Runs.Prespawn

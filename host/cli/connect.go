@@ -24,6 +24,7 @@ type connectCommands struct{ *command }
 func (c connectCommands) connect() *cobra.Command {
 	f := &grantFlags{}
 	var name string
+	var labels []string
 	cmd := &cobra.Command{
 		Use: "connect CONNECTOR", Short: "Make a connection: settings, secrets and what it may do",
 		Long: `Makes a connection of an installed connector, with its configuration, its secrets
@@ -33,12 +34,13 @@ the connection.`,
   sluice connect git --connection sluice --mount repo=/src/sluice --name 'The Sluice repository'
   sluice connect mailbox --secret token=@token.txt --yes`,
 		Args: args(1, 1, "one installed connector"),
-		RunE: func(cmd *cobra.Command, a []string) error { return c.doConnect(cmd.Context(), a[0], name, f) },
+		RunE: func(cmd *cobra.Command, a []string) error { return c.doConnect(cmd.Context(), a[0], name, labels, f) },
 	}
 	f.addApprovals(cmd)
 	fl := cmd.Flags()
 	fl.StringVar(&f.connection, "connection", "", "its `ID` (default: the connector's name)")
 	fl.StringVar(&name, "name", "", "what people call it")
+	fl.StringArrayVar(&labels, "label", nil, "only hosts with this label run it, `NAME[=VALUE]`; repeatable")
 	fl.StringVar(&f.config, "config", "", "its configuration, `JSON|@FILE`")
 	fl.StringArrayVar(&f.secrets, "secret", nil, "store a secret from a file, `NAME=@FILE`; repeatable")
 	fl.BoolVar(&f.once, "single-use", false, "for one successful run")
@@ -47,7 +49,7 @@ the connection.`,
 	return cmd
 }
 
-func (c connectCommands) doConnect(ctx context.Context, connector, name string, f *grantFlags) error {
+func (c connectCommands) doConnect(ctx context.Context, connector, name string, labels []string, f *grantFlags) error {
 	terms, err := f.terms(time.Now())
 	if err != nil {
 		return err
@@ -56,10 +58,12 @@ func (c connectCommands) doConnect(ctx context.Context, connector, name string, 
 	if err != nil {
 		return err
 	}
-	return c.reading(ctx, func(src *client.Client) error { return c.makeConnection(ctx, src, connector, name, q, terms, f) })
+	return c.reading(ctx, func(src *client.Client) error {
+		return c.makeConnection(ctx, src, connector, name, labels, q, terms, f)
+	})
 }
 
-func (c connectCommands) makeConnection(ctx context.Context, k *client.Client, connector, name string, q app.RunRequest, terms *host.GrantTerms, f *grantFlags) (err error) {
+func (c connectCommands) makeConnection(ctx context.Context, k *client.Client, connector, name string, labels []string, q app.RunRequest, terms *host.GrantTerms, f *grantFlags) (err error) {
 	if q.Connector, err = loaded(ctx, k, connector); err != nil {
 		return err
 	}
@@ -71,7 +75,7 @@ func (c connectCommands) makeConnection(ctx context.Context, k *client.Client, c
 	if err != nil {
 		return err
 	}
-	conn, err := k.CreateConnection(ctx, host.NewConnection{ConnectorName: q.Connector.Manifest.Name(), ConnectionID: f.connection, DisplayName: name, Settings: q.Config})
+	conn, err := k.CreateConnection(ctx, host.NewConnection{ConnectorName: q.Connector.Manifest.Name(), ConnectionID: f.connection, DisplayName: name, Settings: q.Config, Labels: labels})
 	if err != nil {
 		return err
 	}

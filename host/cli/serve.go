@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -25,6 +26,7 @@ type serveFlags struct {
 	quiet     bool
 	server    web.ServerOptions
 	loopback  bool // webhooks
+	labels    []string
 }
 
 // serveCommands is sluice serve.
@@ -71,6 +73,7 @@ it. docs/operating.md has them all.`,
 	fl.BoolVar(&f.server.MetricsOpen, "metrics-open", false, "show /metrics without a key while every address is loopback")
 	fl.BoolVar(&f.loopback, "webhook-loopback", false, "let webhooks go to servers on this machine")
 	fl.BoolVar(&f.networkFS, "allow-network-fs", false, "take a data directory on a network file system")
+	fl.StringArrayVar(&f.labels, "label", nil, "what this host has that others may not, `NAME[=VALUE]`; repeatable")
 	fl.BoolVar(&f.quiet, "quiet", false, "log warnings only")
 	fl.StringVar(&f.require, "require-isolation", "", "refuse to run with less isolation: full or partial")
 	fl.Lookup("require-isolation").NoOptDefVal = "full"
@@ -98,6 +101,7 @@ func (c serveCommands) serveOptions(cmd *cobra.Command, f *serveFlags) (daemon.O
 		"host": func() { s.Hosts = f.server.Hosts }, "metrics-open": func() { s.MetricsOpen = f.server.MetricsOpen },
 		"webhook-loopback": func() { o.WebhookLoopback = f.loopback }, "allow-network-fs": func() { o.Host.AllowNetworkFS = f.networkFS },
 		"require-isolation": func() { o.Host.Require = f.require }, "quiet": func() { file.Quiet = f.quiet },
+		"label": func() { o.Host.Labels = f.labels },
 	} {
 		if fl.Changed(flag) {
 			take()
@@ -105,6 +109,12 @@ func (c serveCommands) serveOptions(cmd *cobra.Command, f *serveFlags) (daemon.O
 	}
 	if o.Host.Require != "" && o.Host.Require != "full" && o.Host.Require != "partial" {
 		return o, usagef("require isolation %q: want full or partial", o.Host.Require)
+	}
+	if err := app.CheckLabels(o.Host.Labels); err != nil {
+		return o, usagef("label: %v", err)
+	}
+	if slices.Contains(o.Host.Labels, app.LabelBrowser) {
+		return o, usagef("label browser: a host that has a browser has this label by itself")
 	}
 	if c.store == "" || !fl.Changed("store") && o.Host.Store != "" {
 		c.store = o.Host.Store // SLUICE_STORE is the default of a flag that was not given

@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -136,8 +137,9 @@ func (d *Daemon) announce(ctx context.Context, o Options) error {
 		if a.URL = o.Server.PublicURL; a.URL == "" && len(d.Server.Addresses()) > 0 {
 			a.URL = "http://" + d.Address().String()
 		}
+		a.Labels = slices.Clone(o.Host.Labels)
 		if d.Service.Info(ctx).Browser.Product != "" {
-			a.Labels = []string{app.LabelBrowser}
+			a.Labels = append(a.Labels, app.LabelBrowser)
 		}
 	})
 }

@@ -96,6 +96,9 @@ type Hosts interface {
 	Self() string
 	// Alive reports whether a start of a host still goes on.
 	Alive(ctx context.Context, self string) (bool, error)
+	// Fits reports whether this host may take up the tick of a host that is gone: it has what the
+	// connection needs, or no other one does.
+	Fits(ctx context.Context, id store.ConnectionID) (bool, error)
 	// Turn says how long this host leaves a due time to others; 0 when it is its turn.
 	Turn(ctx context.Context, id store.ConnectionID, due time.Time) (time.Duration, error)
 	// Changed wakes after a schedule or a host changed; some wake-ups are lost.
@@ -110,7 +113,8 @@ func (alone) Alive(context.Context, string) (bool, error) { return false, nil }
 func (alone) Turn(context.Context, store.ConnectionID, time.Time) (time.Duration, error) {
 	return 0, nil
 }
-func (alone) Changed() (<-chan struct{}, func()) { return nil, func() {} }
+func (alone) Fits(context.Context, store.ConnectionID) (bool, error) { return true, nil }
+func (alone) Changed() (<-chan struct{}, func())                     { return nil, func() {} }
 
 // DefaultShortest is the least interval unless the owner sets another: a run
 // starts a worker and may start a browser.

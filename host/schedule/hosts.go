@@ -19,6 +19,9 @@ func (s *Scheduler) adopt(ctx context.Context, id store.ConnectionID, d document
 		if alive, err = s.hosts.Alive(ctx, d.Open.Host); err != nil || alive {
 			return err
 		}
+		if fits, err := s.hosts.Fits(ctx, id); err != nil || !fits {
+			return err
+		}
 	}
 	var open *openTick
 	d, err := s.documents.change(ctx, id, func(now *document) ([]store.Write, error) {

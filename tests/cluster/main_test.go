@@ -115,8 +115,8 @@ type member struct {
 	id   string
 }
 
-// open starts a host, with the data directory that it had if it was started before.
-func (c *cluster) open(name string) *member {
+// open starts a host, with the data directory that it had if it was started before, and with more flags.
+func (c *cluster) open(name string, flags ...string) *member {
 	c.t.Helper()
 	m := c.hosts[name]
 	if m == nil {
@@ -145,7 +145,7 @@ func (c *cluster) open(name string) *member {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	m.cmd = exec.Command(os.Args[0], "serve", "--config", c.config, "--listen", "127.0.0.1:0", "--store", u.String(), "--json", "--quiet")
+	m.cmd = exec.Command(os.Args[0], append([]string{"serve", "--config", c.config, "--listen", "127.0.0.1:0", "--store", u.String(), "--json", "--quiet"}, flags...)...)
 	m.cmd.Env = append(os.Environ(), asCLI+"=1", "SLUICE_CACHE="+cache)
 	m.cmd.Stderr = m.said
 	out, err := m.cmd.StdoutPipe()
