@@ -40,7 +40,7 @@ func TestLabels(t *testing.T) {
 		}
 		return false
 	})
-	b := c.open("b", "--label", "site=berlin")
+	b := c.join("b", "--label", "site=berlin")
 	until(t, "the schedule runs at the host that has the label", func() bool {
 		for _, k := range history() {
 			if k.Status == "succeeded" {
@@ -52,6 +52,9 @@ func TestLabels(t *testing.T) {
 	a.do("DELETE", "/v1/connections/placed/schedule", nil, nil)
 	a.connect("by-hand", step{"do": "stamp", "n": 100_000, "ms": 20})
 	a.do("PATCH", "/v1/connections/by-hand", host.ChangeConnection{Labels: &labels}, nil)
+	if _, err := a.Start(soon(t), "by-hand", "key"); err == nil || !strings.Contains(err.Error(), "site=berlin") {
+		t.Errorf("a start whose answer is kept here went elsewhere: %v", err)
+	}
 	id, err := a.Start(soon(t), "by-hand", "")
 	if err != nil {
 		t.Fatal(err)
@@ -66,9 +69,6 @@ func TestLabels(t *testing.T) {
 	}
 	if at != b.id {
 		t.Errorf("the run is at host %q and not at %s, which has the label", at, b.id)
-	}
-	if _, err := a.Start(soon(t), "by-hand", "key"); err == nil || !strings.Contains(err.Error(), "site=berlin") {
-		t.Errorf("a start whose answer is kept here went elsewhere: %v", err)
 	}
 	if _, err := a.Cancel(soon(t), id); err != nil {
 		t.Fatal(err)

@@ -74,22 +74,29 @@ func start(t *testing.T, server *postgres.Server, names ...string) *cluster {
 func (c *cluster) add(names ...string) {
 	c.t.Helper()
 	for _, name := range names {
-		c.proxies[name] = c.server.Proxy(c.t)
-		m := c.open(name)
-		if c.first == nil {
-			c.first = m
-		} else {
-			c.admit(c.first, m)
-		}
-		until(c.t, name+" is admitted", func() bool {
-			for _, h := range m.list() {
-				if h.Self {
-					return h.Admitted
-				}
-			}
-			return false
-		})
+		c.join(name)
 	}
+}
+
+// join adds one host, with more flags.
+func (c *cluster) join(name string, flags ...string) *member {
+	c.t.Helper()
+	c.proxies[name] = c.server.Proxy(c.t)
+	m := c.open(name, flags...)
+	if c.first == nil {
+		c.first = m
+	} else {
+		c.admit(c.first, m)
+	}
+	until(c.t, name+" is admitted", func() bool {
+		for _, h := range m.list() {
+			if h.Self {
+				return h.Admitted
+			}
+		}
+		return false
+	})
+	return m
 }
 
 // admit admits a host to the vault at another one, as an owner does.
