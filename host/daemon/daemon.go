@@ -156,7 +156,7 @@ func (d *Daemon) lead(ctx context.Context) {
 	}
 	tick := time.NewTicker(leadEvery)
 	defer tick.Stop()
-	leads := false
+	leads, failed := false, ""
 	for {
 		now, err := d.Service.Leads(ctx)
 		switch {
@@ -169,8 +169,12 @@ func (d *Daemon) lead(ctx context.Context) {
 			d.hooks.Pause()
 			err = d.Service.Yield(ctx)
 		}
-		if err != nil && ctx.Err() == nil {
+		if err != nil && ctx.Err() == nil && err.Error() != failed { // once, however often it is tried
+			failed = err.Error()
 			d.log.Error("lead_not_settled", "error", err)
+		}
+		if err == nil {
+			failed = ""
 		}
 		leads = now
 		select {

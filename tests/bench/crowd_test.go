@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/host/api/stream"
+	"github.com/sluicehost/sluice/store"
 	"github.com/sluicehost/sluice/tests/e2e/served"
 )
 
@@ -123,24 +124,7 @@ func BenchmarkCrowd(b *testing.B) {
 			b.Fatal(err)
 		}
 		before, alone := resident(b), runtime.NumGoroutine()
-		c := exec.Command(os.Args[0])
-		c.Env = append(os.Environ(), fmt.Sprintf("%s=%d %s /v1/runs/%s/events?streamMode=debug %s", crowdEnv, crowdOf, h.Address(), id, tcp.Key))
-		c.Stderr = os.Stderr
-		in, err := c.StdinPipe()
-		if err != nil {
-			b.Fatal(err)
-		}
-		out, err := c.StdoutPipe()
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := c.Start(); err != nil {
-			b.Fatal(err)
-		}
-		says := bufio.NewScanner(out)
-		if !says.Scan() || says.Text() != "ready" {
-			b.Fatal("the crowd did not gather")
-		}
+		says, leave := gather(b, h, tcp.Key, id, crowdOf)
 		b.ReportMetric(resident(b)-before, "idle-MiB")
 		if err := h.Answer(b.Context(), asked, map[string]any{"answers": map[string]any{"code": "1"}}); err != nil {
 			b.Fatal(err)
@@ -158,13 +142,38 @@ func BenchmarkCrowd(b *testing.B) {
 		}
 		percentiles(b, "to-all", all)
 		left := time.Now()
-		in.Close()
+		leave()
 		for runtime.NumGoroutine() > alone+crowdOf/100 {
 			time.Sleep(5 * time.Millisecond)
 		}
 		b.ReportMetric(float64(time.Since(left).Microseconds())/1000, "missed-ms")
-		c.Wait()
 	}
+}
+
+// gather has n clients follow a run of a host. It returns what they say behind their being there, and
+// how they leave.
+func gather(b *testing.B, h *served.Host, key string, id store.RunID, n int) (says *bufio.Scanner, leave func()) {
+	b.Helper()
+	c := exec.Command(os.Args[0])
+	c.Env = append(os.Environ(), fmt.Sprintf("%s=%d %s /v1/runs/%s/events?streamMode=debug %s", crowdEnv, n, h.Address(), id, key))
+	c.Stderr = os.Stderr
+	in, err := c.StdinPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	out, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { in.Close(); c.Wait() })
+	says = bufio.NewScanner(out)
+	if !says.Scan() || says.Text() != "ready" {
+		b.Fatal("the crowd did not gather")
+	}
+	return says, func() { in.Close() }
 }
 
 // everybody is a hub with room for the whole crowd.
