@@ -23,7 +23,7 @@ import (
 )
 
 // User is who connects: a superuser of the server.
-const User = "sluice"
+const User = "postgres"
 
 // Port is the number in the name of the socket; nothing listens on the network.
 const Port = "5432"
