@@ -167,7 +167,7 @@ func TestCutOff(t *testing.T) {
 	const brief = weak + "&lease=3s&outage_wait=100ms&connect_timeout=1"
 	a := host(t, p.Through(t, url)+brief, "a")
 	log := make(said, 100)
-	host(t, url+brief, "b")
+	opened(t, url+brief, as("b", log.options())) // one of them removes it
 	b := opened(t, url+brief, as("c", log.options()))
 	l := start(t, a, "a")
 	all(t, a, l, []*store.Receipt{flush(t, a, l, 0)})
