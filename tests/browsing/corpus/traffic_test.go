@@ -27,7 +27,7 @@ var traffic = []hazard{
 	{"link to a part", `<a href="#part">Next</a>`, `{"verb":"click","target":{"selector":{"role":"link","name":"Next"}},"expect":{"kind":"navigation","same_document":true}}`, "verified", truth{}},
 	{"link within an application", `<a href="/next" onclick="event.preventDefault();history.pushState({},'','/next');say('Saved')">Next</a>`,
 		`{"verb":"click","target":{"selector":{"role":"link","name":"Next"}},"expect":{"all":[{"kind":"url","op":"contains","value":"/next"},{"kind":"text","target":` + status + `,"op":"equals","value":"Saved"}]}}`, "verified", truth{}},
-	{"link that leads round", `<a href="/loop/KEY">Next</a>`, `{"verb":"click","target":{"selector":{"role":"link","name":"Next"}},"expect":{"kind":"url","op":"contains","value":"/inner"}}`, "VERIFICATION_FAILED", truth{}},
+	{"link that leads round", `<a href="/loop/KEY">Next</a>`, `{"verb":"click","target":{"selector":{"role":"link","name":"Next"}},"expect":{"kind":"url","op":"contains","value":"/inner"},"deadline_ms":30000}`, "VERIFICATION_FAILED", truth{}},
 	{"address that leads round", `x`, `{"verb":"navigate","url":"SITE/loop/KEY","deadline_ms":30000}`, "VERIFICATION_FAILED navigation_no_change", truth{}},
 	{"address that is not allowed", `x`, `{"verb":"navigate","url":"http://elsewhere.test/"}`, "ACTION_REJECTED host_denied", truth{}},
 	{"address of a file", `x`, `{"verb":"navigate","url":"file:///etc/passwd"}`, "ACTION_REJECTED scheme_denied", truth{}},
