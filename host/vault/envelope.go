@@ -26,7 +26,15 @@ func envelope(connection, name string) []byte {
 }
 
 func seal(to age.Recipient, connection, name string, value []byte) ([]byte, error) {
-	plain := slices.Concat(envelope(connection, name), value)
+	out, err := encrypt(to, slices.Concat(envelope(connection, name), value))
+	if err != nil {
+		return nil, fmt.Errorf("seal secret %s of %s: %w", name, connection, err)
+	}
+	return out, nil
+}
+
+// encrypt makes an age file of what is plain, which it clears.
+func encrypt(to age.Recipient, plain []byte) ([]byte, error) {
 	defer clear(plain)
 	var out bytes.Buffer
 	w, err := age.Encrypt(&out, to)
@@ -36,10 +44,7 @@ func seal(to age.Recipient, connection, name string, value []byte) ([]byte, erro
 	if err == nil {
 		err = w.Close()
 	}
-	if err != nil {
-		return nil, fmt.Errorf("seal secret %s of %s: %w", name, connection, err)
-	}
-	return out.Bytes(), nil
+	return out.Bytes(), err
 }
 
 // unseal returns the value, in a slice of its own.

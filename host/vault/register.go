@@ -166,22 +166,12 @@ func (r *register) put(a admitted, b box) error {
 		return fmt.Errorf("%w: what the database holds as the key of host %s is none", ErrCode, a.Host)
 	}
 	plain, err := json.Marshal(b)
-	if err != nil {
-		return err
-	}
-	defer clear(plain)
-	var out bytes.Buffer
-	w, err := age.Encrypt(&out, to)
 	if err == nil {
-		_, err = w.Write(plain)
-	}
-	if err == nil {
-		err = w.Close()
+		a.Box, err = encrypt(to, plain)
 	}
 	if err != nil {
 		return fmt.Errorf("seal keys of the vault: %w", err)
 	}
-	a.Box = out.Bytes()
 	r.Hosts = slices.DeleteFunc(r.Hosts, func(h admitted) bool { return h.Host == a.Host || h.Key == a.Key })
 	if r.Hosts = append(r.Hosts, a); len(r.Hosts) > maxHosts {
 		return fmt.Errorf("%w: %d hosts are admitted; remove those that are gone", ErrInvalid, maxHosts)

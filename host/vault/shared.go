@@ -373,15 +373,14 @@ func (s *Shared) Get(connection, name string) (Secret, error) {
 		if err != nil {
 			return Secret{}, err
 		}
-		value, err := s.get(ctx, r, connection, name)
-		if !errors.Is(err, errChanged) {
-			return newSecret(value), err
+		value, why := s.get(ctx, r, connection, name)
+		if !errors.Is(why, errChanged) {
+			return newSecret(value), why
 		}
-		next, err := s.read(ctx) // it may have been set in between
-		if err == nil && next.Revision == r.Revision {
+		was := r.Revision
+		if r, err = s.read(ctx); err == nil && r.Revision == was { // else it was set in between
 			return Secret{}, damaged(connection, name, errors.New("the database holds another text than was set"))
 		}
-		r = next
 	}
 }
 

@@ -484,3 +484,27 @@ func TestSigned(t *testing.T) {
 		t.Error("a code of a key that was replaced counts")
 	}
 }
+
+// unsteady is a database that fails when it is asked for the register a second time.
+type unsteady struct {
+	*documents
+	registers int
+}
+
+func (u *unsteady) Document(ctx context.Context, kind store.Kind, id string) (store.Document, error) {
+	if kind == store.Vault && id == "register" {
+		if u.registers++; u.registers > 1 {
+			return store.Document{}, errors.New("the connection broke")
+		}
+	}
+	return u.documents.Document(ctx, kind, id)
+}
+
+// A secret is another than the register lists, and the database is gone when that is looked at again.
+func TestLostWhileChanged(t *testing.T) {
+	docs, _, _, dir := two(t)
+	docs.put(tokenKey, []byte(`"AAAA"`))
+	if _, err := value(again(t, &unsteady{documents: docs}, dir, "host_b")); err == nil || !strings.Contains(err.Error(), "the connection broke") {
+		t.Errorf("got %v", err)
+	}
+}
