@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/run"
@@ -31,6 +32,23 @@ func sharing(t *testing.T, url string) (*Host, *Service) {
 		}
 	})
 	return h, s
+}
+
+// What another host had that is gone is refused until somebody takes it.
+func TestOrphan(t *testing.T) {
+	t.Parallel()
+	a, atA := sharing(t, postgres.New(t))
+	if err := a.Store.PutConnection(t.Context(), store.Connection{ID: "c", ConnectorID: "https://example.org/c"}); err != nil {
+		t.Fatal(err)
+	}
+	id := run.NewRunID(time.Now())
+	if _, err := a.Store.Acquire(t.Context(), store.Run{ID: id, ConnectionID: "c", Status: "active"}, "host_gone", "boot_gone", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	_, err := atA.MintView(t.Context(), "owner", host.MintView{RunID: id, Mode: "watch"})
+	if refused := (*host.Refusal)(nil); !errors.As(err, &refused) || refused.Code != "unavailable" {
+		t.Errorf("a view of the run of a host that is gone: %v", err)
+	}
 }
 
 // What one host keeps sealed another one opens once it is admitted, and not before, nor after it

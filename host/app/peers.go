@@ -88,7 +88,7 @@ func serve[Q, A any](p *peers, verb string, do func(context.Context, Q) (A, erro
 
 // errOrphan: the host that has an active run is gone. Another one is about to take the run, or to
 // end it.
-var errOrphan = errors.New("the host that had the run is gone, and no other one has taken it yet")
+var errOrphan = host.Refuse("unavailable", "the host that had the run is gone, and no other one has taken it yet; ask again in a moment")
 
 // holder finds the other host that has an active run; nil when none does. It is errOrphan when
 // that is gone.
@@ -149,7 +149,7 @@ func atHolder[Q, A any](ctx context.Context, p *peers, id store.RunID, verb stri
 		switch {
 		case errors.Is(err, errOrphan): // whoever takes the run is asked next
 			if !rest(waiting, commandLook) {
-				return a, host.Refuse("unavailable", "%v; ask again in a moment", errOrphan)
+				return a, errOrphan
 			}
 			continue
 		case err != nil:

@@ -28,6 +28,7 @@ type snapshot struct {
 	leases     map[store.ConnectionID]store.Lease
 	set        map[store.ConnectionID]map[string]time.Time // secrets, and since when
 	full       bool                                        // there is no room for a start
+	labels     [][]string                                  // of hosts that a start may go to
 	// absent says which of the bindings that a manifest asks for this host cannot lend, and why.
 	absent func(*abi.Manifest) map[string]string
 
@@ -54,10 +55,29 @@ func (sn *snapshots) take(ctx context.Context) (*snapshot, error) {
 	for _, l := range leases {
 		v.leases[l.ConnectionID] = l
 	}
+	if v.labels, err = sn.startsWith(ctx); err != nil {
+		return nil, err
+	}
 	if v.set, err = sn.secrets.set(); errors.Is(err, vault.ErrUnsafe) || closed(err) {
 		err = nil // as good as empty: a start is refused with the remedy, and Info warns
 	}
 	return v, err
+}
+
+// startsWith are the labels of each host that starts runs, and of this one.
+func (d *directory) startsWith(ctx context.Context) (labels [][]string, err error) {
+	labels = append(labels, d.Options.Labels)
+	shared := store.MembersOf(d.Store)
+	if shared == nil {
+		return labels, nil
+	}
+	all, err := shared.Members(ctx)
+	for _, m := range all {
+		if !m.Draining && m.Capacity > 0 {
+			labels = append(labels, m.Labels)
+		}
+	}
+	return labels, err
 }
 
 // named finds a connector by its id or name, installed before bundled.
@@ -115,7 +135,7 @@ func (v *snapshot) notReady(ctx context.Context, c store.Connection) []string {
 	if _, active := v.leases[c.ID]; active {
 		add("run_already_active")
 	}
-	if len(lacking(v.from.Options.Labels, c.Labels)) > 0 {
+	if !slices.ContainsFunc(v.labels, func(has []string) bool { return len(lacking(has, c.Labels)) == 0 }) {
 		add(noLabel)
 	}
 	add(c.Grant.Fault(time.Now()))

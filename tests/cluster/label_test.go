@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,6 +23,14 @@ func TestLabels(t *testing.T) {
 	a.connect("placed", step{"do": "emit", "n": 1})
 	labels := []string{"site=berlin"}
 	a.do("PATCH", "/v1/connections/placed", host.ChangeConnection{Labels: &labels}, nil)
+	lacks := func(id string) bool {
+		var c host.Connection
+		a.do("GET", "/v1/connections/"+id, nil, &c)
+		return slices.Contains(c.NotReady, "host_label_missing")
+	}
+	if !lacks("placed") {
+		t.Error("a connection is ready whose label no host has")
+	}
 	if _, err := a.Start(soon(t), "placed", ""); err == nil || !strings.Contains(err.Error(), "site=berlin") {
 		t.Errorf("a start without a host that has the label: %v", err)
 	}
@@ -54,6 +63,9 @@ func TestLabels(t *testing.T) {
 	a.do("PATCH", "/v1/connections/by-hand", host.ChangeConnection{Labels: &labels}, nil)
 	if _, err := a.Start(soon(t), "by-hand", "key"); err == nil || !strings.Contains(err.Error(), "site=berlin") {
 		t.Errorf("a start whose answer is kept here went elsewhere: %v", err)
+	}
+	if lacks("by-hand") {
+		t.Error("a connection is not ready whose label another host has")
 	}
 	id, err := a.Start(soon(t), "by-hand", "")
 	if err != nil {
