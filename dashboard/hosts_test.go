@@ -18,7 +18,7 @@ func TestHosts(t *testing.T) {
 	now := time.Now()
 	s.host.hosts = []host.Member{
 		{HostID: "host_a", Name: "oak<b>", Version: "1.2.3", URL: "https://a.example", Labels: []string{"browser", "site=berlin"}, Capacity: 8, Runs: 1,
-			RunIDs: []string{"run_0000000000000000000000001a"}, Self: true, Leads: true, SeenAt: now},
+			RunIDs: []string{"run_0000000000000000000000001a"}, Admitted: true, Self: true, Leads: true, SeenAt: now},
 		{HostID: "host_b", Name: "elm", Version: "1.2.4", Capacity: 8, Draining: true, SeenAt: now},
 	}
 	s.host.lost = []host.Member{{HostID: "host_c", Name: "ash", Version: "1.2.3", Runs: 2, SeenAt: now.Add(-time.Minute)}}
@@ -26,10 +26,14 @@ func TestHosts(t *testing.T) {
 	for _, want := range []string{
 		`id="hosts"`, "oak&lt;b&gt;", `href="https://a.example"`, "site=berlin", "1 of 8 runs", `href="/ui/runs/run_0000000000000000000000001a"`, "this one", "leads",
 		"/ui/hosts/host_a/drain", "/ui/hosts/host_b/undrain", "elm is drained and has no runs", "versions 1.2.3 and 1.2.4", "ash</bdi> was lost", "2 runs of it were ended", "host_c",
+		"not admitted", "elm is not admitted to the vault", "sluice hosts admit host_b",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}
+	}
+	if strings.Contains(page, "hosts admit host_a") {
+		t.Error("a host that is admitted is to be admitted")
 	}
 	if strings.Contains(page, "No host starts runs") {
 		t.Error("a host starts runs, and the page says that none does")

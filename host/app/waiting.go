@@ -179,7 +179,7 @@ func (ss *sleepers) sleep(s *sleeper) {
 	}
 }
 
-// suspension is what is known of a run; what may pass is tried again.
+// suspension is what is known of a run, and the secret that its journal is sealed with.
 func (ss *sleepers) suspension(l store.Lease) (sus *run.Suspended, secret []byte, err error) {
 	all, err := ss.runs.journalSecrets()
 	if err != nil {

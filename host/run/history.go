@@ -1,9 +1,9 @@
 package run
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -40,20 +40,6 @@ const (
 	DefaultHistoryEntries = 1_000_000
 )
 
-// A Suspended run is active, and nobody performs it.
-type Suspended struct {
-	Run      store.Run
-	Lease    store.Lease
-	Open     store.Interaction // its question; without an ID it does not wait for its owner
-	Question Question          // as the owner's channel gets it; Timeout is not set
-	Request  []byte            // History.Request
-	Cause    string            // why it goes on, for run.resumed
-	mark     mark
-}
-
-// ErrSuspended: the run was put down, and is to be resumed from its journal. It has no result.
-var ErrSuspended = errors.New("the run waits, and nobody performs it")
-
 // A mark is what is known of a run besides its calls when it asks, or begins.
 type mark struct {
 	ID       string   `json:"id,omitempty"`
@@ -77,53 +63,6 @@ type spent struct {
 type made struct {
 	Events uint64 `json:"events"` // of the run, up to its end
 	Spent  spent  `json:"spent"`
-}
-
-// Suspension reads what there is to know of a run that nobody performs; the error says why it
-// cannot be resumed.
-func Suspension(ctx context.Context, st store.Store, l store.Lease, key []byte) (*Suspended, error) {
-	rec, err := st.Run(ctx, l.RunID)
-	if err != nil {
-		return nil, err
-	}
-	open, err := st.Pending(ctx, l.RunID)
-	if err != nil {
-		return nil, err
-	}
-	if !Outlives(rec, open) {
-		return nil, errors.New("the run does not outlive its host")
-	}
-	s, err := newSealer(key, l.RunID)
-	if err != nil {
-		return nil, err
-	}
-	out, n, kind := &Suspended{Run: rec, Lease: l}, uint64(0), byte(entryBegin)
-	if len(open) > 0 {
-		out.Open, n, kind = open[0], open[0].Journal-1, entryMark
-	}
-	piece, err := st.Journal(ctx, l.RunID, n)
-	if err != nil {
-		return nil, err
-	}
-	_, entries, err := s.open(n, piece)
-	if err != nil {
-		return nil, err
-	}
-	e, _, err := parseEntry(entries)
-	if err == nil && (e.kind != kind || json.Unmarshal(e.data, &out.mark) != nil || out.mark.ID != out.Open.ID) {
-		err = errHistory
-	}
-	out.Question, out.Request = out.mark.Question, out.mark.Request
-	return out, err
-}
-
-// Outlives reports whether a run can be resumed, whoever performs it now: it is resumable, or
-// waits for an answer with which it can go on.
-func Outlives(rec store.Run, open []store.Interaction) bool {
-	if rec.Status != "active" || len(open) == 0 {
-		return rec.Status == "active" && rec.Resumable
-	}
-	return rec.Phase == "waiting" && len(open) == 1 && open[0].Journal > 0
 }
 
 // history is the journal of a run: written while it goes on, and read while it is resumed.
@@ -318,75 +257,6 @@ func (h *history) asksFor() {
 // goesOnAfter reports whether the run is resumable.
 func (h *history) goesOnAfter() bool { return h.resumable }
 
-// made reports whether a commit of a run that is being resumed was made before.
-func (h *history) made(c *store.Commit) bool {
-	if !h.resumable {
-		return true
-	}
-	e, err := h.player.parsed(h.ctx)
-	switch {
-	case err != nil:
-		h.fail(err)
-	case e.kind == 0:
-		return !h.live()
-	case isFact(c):
-		if !h.live() {
-			h.played(entryCommit)
-			return true
-		}
-		return false
-	case e.kind == entryCommit && !ofFacts(e):
-		_, err = h.player.any(h.ctx)
-		if err != nil {
-			h.fail(err)
-		}
-	}
-	return true
-}
-
-// live reports whether the run does what it did not do before. One that is resumable and comes to
-// the end of its journal goes on by itself from there.
-func (h *history) live() bool {
-	if h.player == nil {
-		return true
-	}
-	if !h.resumable {
-		return false
-	}
-	e, err := h.player.peek(h.ctx)
-	if err != nil {
-		h.fail(err)
-		return false
-	}
-	if e.kind == 0 {
-		h.atEnd()
-	}
-	return h.player == nil
-}
-
-// atEnd has a run that did not wait go on by itself.
-func (h *history) atEnd() {
-	var last made
-	if c := h.player.commit; len(c) == 0 || json.Unmarshal(c[1:], &last) != nil {
-		h.fail(errHistory)
-		return
-	}
-	more, err := h.deps.Store.Events(h.ctx, h.id, last.Events, 1)
-	if err == nil && len(more) > 0 {
-		err = fmt.Errorf("%w: it ends before the timeline does", errHistory)
-	}
-	if err != nil {
-		h.fail(err)
-		return
-	}
-	if q := h.questions.current(); q != nil && h.waits != nil {
-		h.asksOn(q, h.waits)
-		h.questions.put(q)
-		return
-	}
-	h.goLive(h.held, last.Spent, time.Now(), false)
-}
-
 // called is told of every call before it is handled. It reports whether it may be.
 func (h *history) called(in sandbox.Inbound) bool {
 	if in.Call == abi.CallAttach && h.bound == "" {
@@ -407,45 +277,6 @@ func (h *history) called(in sandbox.Inbound) bool {
 	}
 	h.calls++
 	return ok
-}
-
-// told says how a call differs from the one that was there.
-func told(is, was entry) string {
-	if is.code != was.code {
-		return activity(abi.Call(is.code)) + ", and was " + activity(abi.Call(was.code))
-	}
-	return activity(abi.Call(is.code)) + " with another request"
-}
-
-// played is the next entry, which has to be of a kind.
-func (h *history) played(kind byte) (entry, bool) {
-	e, err := h.player.take(h.ctx)
-	switch {
-	case err != nil:
-		h.fail(err)
-	case e.kind != kind:
-		h.diverge(fmt.Sprintf("call %d of the connector comes at another place", h.calls+1))
-	default:
-		return e, true
-	}
-	return e, false
-}
-
-// reasonDiverged ends a run that did something else when it was resumed.
-const reasonDiverged = "replay_diverged"
-
-func (h *history) diverge(what string) {
-	h.outcome.latch(&cause{reason: reasonDiverged, origin: "connector", message: "The run was resumed from its journal, and " +
-		what + ". A connector must do the same again when it is answered the same."})
-}
-
-// fail ends the resumption for a journal that cannot be read.
-func (h *history) fail(err error) {
-	if errors.Is(err, errHistory) || errors.Is(err, store.ErrNotFound) {
-		h.outcome.latch(&cause{reason: reasonDiverged, origin: "runtime", message: "The run cannot be resumed: " + err.Error() + "."})
-		return
-	}
-	h.outcome.latch(hostFault("resume from journal", err))
 }
 
 // sends is told before a request is sent, and reports whether it may be: that it was is durable
@@ -473,33 +304,10 @@ func (h *history) result(errno abi.Errno, reply []byte) {
 		h.give(why)
 		return
 	}
-	h.held = held
-	h.write(entry{kind: entryHeld, data: held})
-}
-
-// resultPlayed is what it came to. Where the journal ends before that, ok is not set, and sent
-// says whether it may have been sent.
-func (h *history) resultPlayed() (errno abi.Errno, reply []byte, sent, ok bool) {
-	if h.resumable {
-		e, err := h.player.peek(h.ctx)
-		if err == nil && e.kind == entryIntent {
-			sent = true
-			_, err = h.player.take(h.ctx)
-		}
-		if err != nil {
-			h.fail(err)
-			return 0, nil, sent, false
-		}
-		if h.live() {
-			return 0, nil, sent, false
-		}
+	if !bytes.Equal(held, h.held) {
+		h.held = held
+		h.write(entry{kind: entryHeld, data: held})
 	}
-	e, ok := h.played(entryResult)
-	if next, err := h.player.peek(h.ctx); ok && err == nil && next.kind == entryHeld {
-		h.held = next.data
-		_, _ = h.player.take(h.ctx) // it was looked at
-	}
-	return abi.Errno(e.code), e.data, sent, ok
 }
 
 // replied is told of every reply before the guest gets it, and returns the time that the guest
@@ -557,32 +365,6 @@ func (h *history) answered(q *asking, a answer) {
 	clear(b)
 }
 
-// again closes the open question if that is what came next. It is called while the guest stands.
-func (h *history) again() {
-	q := h.questions.current()
-	if h.player == nil || q == nil || !h.outcome.ready() {
-		return
-	}
-	e, err := h.player.peek(h.ctx)
-	if err != nil {
-		h.fail(err)
-		return
-	}
-	if e.kind != entryAnswer {
-		return
-	}
-	e, ok := h.played(entryAnswer)
-	var kept keptAnswer
-	if !ok || json.Unmarshal(e.data, &kept) != nil || kept.ID != q.id {
-		h.fail(errHistory)
-		return
-	}
-	clear(e.data)
-	a := answerOf(q, kept.Status, kept.By)
-	a.Data = kept.Data
-	h.questions.closeQuestion(a)
-}
-
 // asks writes the mark of a question that is about to be asked, and says in it whether the run
 // outlives its host, or why it does not.
 func (h *history) asks(a *asking) {
@@ -636,178 +418,4 @@ func (h *history) holding(breakOff bool) (held []byte, why string) {
 		held = append(held, one...)
 	}
 	return held, ""
-}
-
-// reasked is the question that a run that is being resumed asks. It reports whether it is the
-// one that is open, with which the run goes on by itself.
-func (h *history) reasked(a *asking) (open bool) {
-	e, ok := h.played(entryMark)
-	var m mark
-	if !ok {
-		return false
-	}
-	if json.Unmarshal(e.data, &m) != nil {
-		h.fail(errHistory)
-		return false
-	}
-	if h.resumable {
-		if _, ok := h.played(entryCommit); !ok {
-			return false
-		}
-	}
-	r := h.deps.History.Resume
-	next, err := h.player.peek(h.ctx)
-	more := next.kind != 0
-	switch {
-	case err != nil:
-		h.fail(err)
-		return false
-	case m.ID != a.id || !more && a.id != r.Open.ID:
-		h.diverge("it asks something else")
-		return false
-	case more:
-		if a.id == r.Open.ID { // a guest that waits at its input may have gone there since
-			h.waits = &m
-		}
-		return false
-	}
-	h.asksOn(a, &m)
-	return h.outcome.ready()
-}
-
-// asksOn has the question that is open asked by this process.
-func (h *history) asksOn(a *asking, m *mark) {
-	r := h.deps.History.Resume
-	a.interruptID, a.pending, a.last = r.Open.Interrupt, &r.Open, m.Last
-	if a.timed = r.Open.ExpiresAt != nil; a.timed {
-		a.deadline = *r.Open.ExpiresAt
-	}
-	h.asked = a.id
-	h.goLive(m.Held, m.Spent, r.Open.OpenedAt, true)
-}
-
-// goLive ends the replay: from now on everything counts. A run that waits for its owner has done
-// so since a time.
-func (h *history) goLive(held []byte, s spent, since time.Time, owner bool) {
-	var last made
-	if c := h.player.commit; len(c) > 0 {
-		_ = json.Unmarshal(c[1:], &last) // it is what this host wrote
-	}
-	h.pieces, h.last, h.bytes, h.entries, h.events = h.player.next, h.player.last, h.player.bytes, h.player.taken, last.Events
-	h.player = nil
-	h.control.goesOn()
-	for _, b := range h.bindings.open() {
-		if k, ok := b.(binding.Holder); ok && len(held) > 0 {
-			if err := k.Hold(held); err != nil {
-				h.outcome.latch(hostFault("give a binding what it held", err))
-				return
-			}
-		}
-	}
-	h.clocks.restore(s, since, owner)
-	h.loop.stage(h.loop.phase())
-	e := h.journal.event("run.resumed", "in_progress", data{"cause": h.deps.History.Resume.Cause})
-	h.commits.submit(&store.Commit{Run: h.loop.row(), Events: []store.Event{e}}, nil)
-	if owner {
-		h.loop.barrier()
-	}
-	if c := h.cancel; c != nil {
-		h.cancel = nil
-		h.loop.again(*c)
-	}
-}
-
-// suspendable reports whether the run can be put down now.
-func (h *history) suspendable() bool {
-	if h.going || !h.outcome.ready() || h.player != nil {
-		return !h.going && h.outcome.ready()
-	}
-	if q := h.questions.current(); q != nil {
-		return h.asked == q.id && q.pending.Journal > 0 && !h.pause.on()
-	}
-	return h.resumable && h.guest != nil && h.outcome.left() == nil && !h.pause.on()
-}
-
-// suspends puts the run down if it can be, and reports whether that was begun. A request that is
-// on its way is waited for, for a time.
-func (h *history) suspends(cause string) bool {
-	switch {
-	case !h.suspendable():
-	case h.player == nil && !h.questions.open() && h.parts.calls.outsideLoop():
-		if h.leaving.IsZero() {
-			h.leaving = time.Now()
-		}
-		return true
-	default:
-		h.suspend(cause)
-	}
-	return h.going
-}
-
-// answersWithin is how long a host that stops waits for the answer of a request.
-const answersWithin = 5 * time.Second
-
-// leaves puts down a run that was only waiting for an answer of a server.
-func (h *history) leaves(now time.Time, answered bool) {
-	if !h.leaving.IsZero() && h.suspendable() && (answered || now.Sub(h.leaving) >= answersWithin) {
-		h.suspend("host_stopped")
-	}
-}
-
-// suspend puts the run down. cause is told on its timeline; a run that is being resumed is put
-// down as it was.
-func (h *history) suspend(cause string) {
-	h.going = true
-	if h.player == nil {
-		h.commits.record(h.journal.event("run.suspended", "waiting", data{"cause": cause}))
-		if !h.loop.barrier() {
-			h.going = false // the end of the run decides
-			return
-		}
-	}
-	h.outcome.latch(suspended)
-}
-
-var suspended = &cause{reason: "suspended", origin: "runtime", message: "The run waits, and nobody performs it."}
-
-// putDown reports whether a run whose guest is gone is not over, and lets go of what it has.
-func (h *history) putDown() bool {
-	if h.outcome.cause() == suspended {
-		return true
-	}
-	if h.player == nil {
-		return false
-	}
-	if c := h.outcome.cause(); c != nil && (c.reason == reasonDiverged || c.violation != nil) {
-		h.player = nil // so that its end counts
-		h.give("it is over")
-		h.questions.drop()
-		h.records.dropBuffers()
-		return false
-	}
-	return true
-}
-
-// left is told that the guest of a run that is being resumed is gone.
-func (h *history) left(e sandbox.Exit) {
-	if !h.live() && h.outcome.ready() && (e.Kind == sandbox.ExitExited || e.Kind == sandbox.ExitTrapped) {
-		h.diverge(fmt.Sprintf("the connector ended after call %d", h.calls))
-	}
-}
-
-// postpones keeps a request to end the run until it goes on by itself.
-func (h *history) postpones(c CancelRequest) bool {
-	if h.player != nil {
-		h.cancel = &c
-	}
-	return h.player != nil
-}
-
-// idle puts a run down that has waited for long.
-func (h *history) idle(now time.Time) {
-	q, o := h.questions.current(), h.deps.History
-	if q == nil || o == nil || o.Awake <= 0 || now.Sub(q.since) < o.Awake || h.player != nil || !h.suspendable() {
-		return
-	}
-	h.suspend("idle")
 }

@@ -72,13 +72,13 @@ type content struct {
 	sum    hash.Hash     // of what was read since the beginning; nil after a Seek elsewhere
 }
 
-// ask has the rest of the content come. Only a range of it says how large it is.
+// ask has the rest of the content come. One that is empty has no range.
 func (f *content) ask() (http.Header, error) {
 	res, err := f.send(f.ctx, http.MethodGet, f.path, nil, http.Header{"Range": {fmt.Sprintf("bytes=%d-", f.offset)}}, nil)
 	if err != nil {
 		return nil, err
 	}
-	n := int64(0) // an empty one has no range
+	n := max(res.ContentLength, 0)
 	if res.StatusCode != http.StatusOK {
 		_, size, _ := strings.Cut(res.Header.Get("Content-Range"), "/")
 		if n, err = strconv.ParseInt(size, 10, 64); err != nil || res.StatusCode != http.StatusPartialContent {

@@ -1,0 +1,258 @@
+package run
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/binding"
+	"github.com/sluicehost/sluice/host/sandbox"
+	"github.com/sluicehost/sluice/store"
+)
+
+// made reports whether a commit of a run that is being resumed was made before.
+func (h *history) made(c *store.Commit) bool {
+	if !h.resumable {
+		return true
+	}
+	e, err := h.player.parsed(h.ctx)
+	switch {
+	case err != nil:
+		h.fail(err)
+	case e.kind == 0:
+		return !h.live()
+	case isFact(c):
+		if !h.live() {
+			h.played(entryCommit)
+			return true
+		}
+		return false
+	case e.kind == entryCommit && !ofFacts(e):
+		_, err = h.player.any(h.ctx)
+		if err != nil {
+			h.fail(err)
+		}
+	}
+	return true
+}
+
+// live reports whether the run does what it did not do before. One that is resumable and comes to
+// the end of its journal goes on by itself from there.
+func (h *history) live() bool {
+	if h.player == nil {
+		return true
+	}
+	if !h.resumable {
+		return false
+	}
+	e, err := h.player.peek(h.ctx)
+	if err != nil {
+		h.fail(err)
+		return false
+	}
+	if e.kind == 0 {
+		h.atEnd()
+	}
+	return h.player == nil
+}
+
+// atEnd has a run that did not wait go on by itself.
+func (h *history) atEnd() {
+	var last made
+	if c := h.player.commit; len(c) == 0 || json.Unmarshal(c[1:], &last) != nil {
+		h.fail(errHistory)
+		return
+	}
+	more, err := h.deps.Store.Events(h.ctx, h.id, last.Events, 1)
+	if err == nil && len(more) > 0 {
+		err = fmt.Errorf("%w: it ends before the timeline does", errHistory)
+	}
+	if err != nil {
+		h.fail(err)
+		return
+	}
+	if q := h.questions.current(); q != nil && h.waits != nil {
+		h.asksOn(q, h.waits)
+		h.questions.put(q)
+		return
+	}
+	h.goLive(h.held, last.Spent, time.Now(), false)
+}
+
+// told says how a call differs from the one that was there.
+func told(is, was entry) string {
+	if is.code != was.code {
+		return activity(abi.Call(is.code)) + ", and was " + activity(abi.Call(was.code))
+	}
+	return activity(abi.Call(is.code)) + " with another request"
+}
+
+// played is the next entry, which has to be of a kind.
+func (h *history) played(kind byte) (entry, bool) {
+	e, err := h.player.take(h.ctx)
+	switch {
+	case err != nil:
+		h.fail(err)
+	case e.kind != kind:
+		h.diverge(fmt.Sprintf("call %d of the connector comes at another place", h.calls+1))
+	default:
+		return e, true
+	}
+	return e, false
+}
+
+// reasonDiverged ends a run that did something else when it was resumed.
+const reasonDiverged = "replay_diverged"
+
+func (h *history) diverge(what string) {
+	h.outcome.latch(&cause{reason: reasonDiverged, origin: "connector", message: "The run was resumed from its journal, and " +
+		what + ". A connector must do the same again when it is answered the same."})
+}
+
+// fail ends the resumption for a journal that cannot be read.
+func (h *history) fail(err error) {
+	if errors.Is(err, errHistory) || errors.Is(err, store.ErrNotFound) {
+		h.outcome.latch(&cause{reason: reasonDiverged, origin: "runtime", message: "The run cannot be resumed: " + err.Error() + "."})
+		return
+	}
+	h.outcome.latch(hostFault("resume from journal", err))
+}
+
+// resultPlayed is what it came to. Where the journal ends before that, ok is not set, and sent
+// says whether it may have been sent.
+func (h *history) resultPlayed() (errno abi.Errno, reply []byte, sent, ok bool) {
+	if h.resumable {
+		e, err := h.player.peek(h.ctx)
+		if err == nil && e.kind == entryIntent {
+			sent = true
+			_, err = h.player.take(h.ctx)
+		}
+		if err != nil {
+			h.fail(err)
+			return 0, nil, sent, false
+		}
+		if h.live() {
+			return 0, nil, sent, false
+		}
+	}
+	e, ok := h.played(entryResult)
+	if next, err := h.player.peek(h.ctx); ok && err == nil && next.kind == entryHeld {
+		h.held = next.data
+		_, _ = h.player.take(h.ctx) // it was looked at
+	}
+	return abi.Errno(e.code), e.data, sent, ok
+}
+
+// again closes the open question if that is what came next. It is called while the guest stands.
+func (h *history) again() {
+	q := h.questions.current()
+	if h.player == nil || q == nil || !h.outcome.ready() {
+		return
+	}
+	e, err := h.player.peek(h.ctx)
+	if err != nil {
+		h.fail(err)
+		return
+	}
+	if e.kind != entryAnswer {
+		return
+	}
+	e, ok := h.played(entryAnswer)
+	var kept keptAnswer
+	if !ok || json.Unmarshal(e.data, &kept) != nil || kept.ID != q.id {
+		h.fail(errHistory)
+		return
+	}
+	clear(e.data)
+	a := answerOf(q, kept.Status, kept.By)
+	a.Data = kept.Data
+	h.questions.closeQuestion(a)
+}
+
+// reasked is the question that a run that is being resumed asks. It reports whether it is the
+// one that is open, with which the run goes on by itself.
+func (h *history) reasked(a *asking) (open bool) {
+	e, ok := h.played(entryMark)
+	var m mark
+	if !ok {
+		return false
+	}
+	if json.Unmarshal(e.data, &m) != nil {
+		h.fail(errHistory)
+		return false
+	}
+	if h.resumable {
+		if _, ok := h.played(entryCommit); !ok {
+			return false
+		}
+	}
+	r := h.deps.History.Resume
+	next, err := h.player.peek(h.ctx)
+	more := next.kind != 0
+	switch {
+	case err != nil:
+		h.fail(err)
+		return false
+	case m.ID != a.id || !more && a.id != r.Open.ID:
+		h.diverge("it asks something else")
+		return false
+	case more:
+		if a.id == r.Open.ID { // a guest that waits at its input may have gone there since
+			h.waits = &m
+		}
+		return false
+	}
+	h.asksOn(a, &m)
+	return h.outcome.ready()
+}
+
+// asksOn has the question that is open asked by this process.
+func (h *history) asksOn(a *asking, m *mark) {
+	r := h.deps.History.Resume
+	a.interruptID, a.pending, a.last = r.Open.Interrupt, &r.Open, m.Last
+	if a.timed = r.Open.ExpiresAt != nil; a.timed {
+		a.deadline = *r.Open.ExpiresAt
+	}
+	h.asked = a.id
+	h.goLive(m.Held, m.Spent, r.Open.OpenedAt, true)
+}
+
+// goLive ends the replay: from now on everything counts. A run that waits for its owner has done
+// so since a time.
+func (h *history) goLive(held []byte, s spent, since time.Time, owner bool) {
+	var last made
+	if c := h.player.commit; len(c) > 0 {
+		_ = json.Unmarshal(c[1:], &last) // it is what this host wrote
+	}
+	h.pieces, h.last, h.bytes, h.entries, h.events = h.player.next, h.player.last, h.player.bytes, h.player.taken, last.Events
+	h.player = nil
+	h.control.goesOn()
+	for _, b := range h.bindings.open() {
+		if k, ok := b.(binding.Holder); ok && len(held) > 0 {
+			if err := k.Hold(held); err != nil {
+				h.outcome.latch(hostFault("give a binding what it held", err))
+				return
+			}
+		}
+	}
+	h.clocks.restore(s, since, owner)
+	h.loop.stage(h.loop.phase())
+	e := h.journal.event("run.resumed", "in_progress", data{"cause": h.deps.History.Resume.Cause})
+	h.commits.submit(&store.Commit{Run: h.loop.row(), Events: []store.Event{e}}, nil)
+	if owner {
+		h.loop.barrier()
+	}
+	if c := h.cancel; c != nil {
+		h.cancel = nil
+		h.loop.again(*c)
+	}
+}
+
+// left is told that the guest of a run that is being resumed is gone.
+func (h *history) left(e sandbox.Exit) {
+	if !h.live() && h.outcome.ready() && (e.Kind == sandbox.ExitExited || e.Kind == sandbox.ExitTrapped) {
+		h.diverge(fmt.Sprintf("the connector ended after call %d", h.calls))
+	}
+}

@@ -1,0 +1,159 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// A Suspended run is active, and nobody performs it.
+type Suspended struct {
+	Run      store.Run
+	Lease    store.Lease
+	Open     store.Interaction // its question; without an ID it does not wait for its owner
+	Question Question          // as the owner's channel gets it; Timeout is not set
+	Request  []byte            // History.Request
+	Cause    string            // why it goes on, for run.resumed
+	mark     mark
+}
+
+// ErrSuspended: the run was put down, and is to be resumed from its journal. It has no result.
+var ErrSuspended = errors.New("the run waits, and nobody performs it")
+
+// Suspension reads what there is to know of a run that nobody performs; the error says why it
+// cannot be resumed.
+func Suspension(ctx context.Context, st store.Store, l store.Lease, key []byte) (*Suspended, error) {
+	rec, err := st.Run(ctx, l.RunID)
+	if err != nil {
+		return nil, err
+	}
+	open, err := st.Pending(ctx, l.RunID)
+	if err != nil {
+		return nil, err
+	}
+	if !Outlives(rec, open) {
+		return nil, errors.New("the run does not outlive its host")
+	}
+	s, err := newSealer(key, l.RunID)
+	if err != nil {
+		return nil, err
+	}
+	out, n, kind := &Suspended{Run: rec, Lease: l}, uint64(0), byte(entryBegin)
+	if len(open) > 0 {
+		out.Open, n, kind = open[0], open[0].Journal-1, entryMark
+	}
+	piece, err := st.Journal(ctx, l.RunID, n)
+	if err != nil {
+		return nil, err
+	}
+	_, entries, err := s.open(n, piece)
+	if err != nil {
+		return nil, err
+	}
+	e, _, err := parseEntry(entries)
+	if err == nil && (e.kind != kind || json.Unmarshal(e.data, &out.mark) != nil || out.mark.ID != out.Open.ID) {
+		err = errHistory
+	}
+	out.Question, out.Request = out.mark.Question, out.mark.Request
+	return out, err
+}
+
+// Outlives reports whether a run can be resumed, whoever performs it now: it is resumable, or
+// waits for an answer with which it can go on.
+func Outlives(rec store.Run, open []store.Interaction) bool {
+	if rec.Status != "active" || len(open) == 0 {
+		return rec.Status == "active" && rec.Resumable
+	}
+	return rec.Phase == "waiting" && len(open) == 1 && open[0].Journal > 0
+}
+
+// suspendable reports whether the run can be put down now.
+func (h *history) suspendable() bool {
+	if h.going || !h.outcome.ready() || h.player != nil {
+		return !h.going && h.outcome.ready()
+	}
+	if q := h.questions.current(); q != nil {
+		return h.asked == q.id && q.pending.Journal > 0 && !h.pause.on()
+	}
+	return h.resumable && h.guest != nil && h.outcome.left() == nil && !h.pause.on()
+}
+
+// suspends puts the run down if it can be, and reports whether that was begun. A request that is
+// on its way is waited for, for a time.
+func (h *history) suspends(cause string) bool {
+	switch {
+	case !h.suspendable():
+	case h.player == nil && !h.questions.open() && h.parts.calls.outsideLoop():
+		if h.leaving.IsZero() {
+			h.leaving = time.Now()
+		}
+		return true
+	default:
+		h.suspend(cause)
+	}
+	return h.going
+}
+
+// answersWithin is how long a host that stops waits for the answer of a request.
+const answersWithin = 5 * time.Second
+
+// leaves puts down a run that was only waiting for an answer of a server.
+func (h *history) leaves(now time.Time, answered bool) {
+	if !h.leaving.IsZero() && h.suspendable() && (answered || now.Sub(h.leaving) >= answersWithin) {
+		h.suspend("host_stopped")
+	}
+}
+
+// suspend puts the run down. cause is told on its timeline; a run that is being resumed is put
+// down as it was.
+func (h *history) suspend(cause string) {
+	h.going = true
+	if h.player == nil {
+		h.commits.record(h.journal.event("run.suspended", "waiting", data{"cause": cause}))
+		if !h.loop.barrier() {
+			h.going = false // the end of the run decides
+			return
+		}
+	}
+	h.outcome.latch(suspended)
+}
+
+var suspended = &cause{reason: "suspended", origin: "runtime", message: "The run waits, and nobody performs it."}
+
+// putDown reports whether a run whose guest is gone is not over, and lets go of what it has.
+func (h *history) putDown() bool {
+	if h.outcome.cause() == suspended {
+		return true
+	}
+	if h.player == nil {
+		return false
+	}
+	if c := h.outcome.cause(); c != nil && (c.reason == reasonDiverged || c.violation != nil) {
+		h.player = nil // so that its end counts
+		h.give("it is over")
+		h.questions.drop()
+		h.records.dropBuffers()
+		return false
+	}
+	return true
+}
+
+// postpones keeps a request to end the run until it goes on by itself.
+func (h *history) postpones(c CancelRequest) bool {
+	if h.player != nil {
+		h.cancel = &c
+	}
+	return h.player != nil
+}
+
+// idle puts a run down that has waited for long.
+func (h *history) idle(now time.Time) {
+	q, o := h.questions.current(), h.deps.History
+	if q == nil || o == nil || o.Awake <= 0 || now.Sub(q.since) < o.Awake || h.player != nil || !h.suspendable() {
+		return
+	}
+	h.suspend("idle")
+}
