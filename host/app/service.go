@@ -178,6 +178,7 @@ func (s *Service) Close(ctx context.Context) {
 		s.Door.CloseAssistants()
 		s.sleepers.close()
 		s.controller.Shutdown(ctx)
+		s.runs.desk.Close()
 		s.Feeds.Close()
 		if err := s.Mirror.Close(); err != nil {
 			s.system.Options.Log.Warn("query_copies_not_removed", "error", err)

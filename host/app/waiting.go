@@ -174,7 +174,6 @@ func (ss *sleepers) sleep(s *sleeper) {
 	}
 	sus.Cause, call.secret = call.cause, secret
 	if err := ss.resume(s, sus, call); err != nil && ss.ctx.Err() == nil {
-		ss.runs.desk.Settled(s.lease.RunID, sus.Open.ID, run.ErrTooLate)
 		ss.endFor(s, err)
 	}
 }

@@ -19,8 +19,8 @@ import (
 // becomes of it.
 //
 // A *run.Refusal says why it was not taken: invalid_request with details.field,
-// invalid_status, not_found, no_pending_interaction, conflict, or
-// interaction_id_mismatch with details.currentInteractionId. Then nothing was
+// invalid_status, not_found, no_pending_interaction, conflict, unavailable once the desk is
+// closed, or interaction_id_mismatch with details.currentInteractionId. Then nothing was
 // delivered, and what is pending stays pending. Of any number of answers
 // to one question, one is taken. With ctx's error the answer may have
 // been.
@@ -42,12 +42,14 @@ func (d *Desk) Answer(ctx context.Context, a host.Answer) error {
 		if err != nil {
 			return err
 		}
-		if first, settled := d.hand(asked, b); first {
-			return d.outcome(ctx, id, interactionID, asked, settled)
-		} else if err := wait(ctx, settled); err != nil {
+		first, settled := d.hand(asked, b)
+		if err := wait(ctx, settled); err != nil {
 			return err
 		}
-	}
+		if first && d.won(asked) {
+			return nil
+		}
+	} // the question is closed, or asked again: by a run that is resumed
 }
 
 func wipe(data map[string]json.RawMessage) {
@@ -96,6 +98,8 @@ func (d *Desk) pending(id store.RunID, interactionID string) (*question, error) 
 	defer d.mu.Unlock()
 	s := d.runs[id]
 	switch {
+	case d.closed:
+		return nil, &run.Refusal{Code: "unavailable", Message: "the host stops; answer again once it is back"}
 	case s == nil:
 		return nil, nil
 	case s.has(interactionID):
@@ -186,7 +190,7 @@ func (d *Desk) expect(id store.RunID, interactionID string) (arrival <-chan stru
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := d.at(id)
-	if s.asks(interactionID) {
+	if d.closed || s.asks(interactionID) {
 		there := make(chan struct{})
 		close(there)
 		return there, func() {}
@@ -250,18 +254,6 @@ func wait(ctx context.Context, settled <-chan struct{}) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// outcome waits for the end of the question. A winner is told nil, one that came
-// too late that nothing is pending.
-func (d *Desk) outcome(ctx context.Context, id store.RunID, interactionID string, asked *question, settled <-chan struct{}) error {
-	if err := wait(ctx, settled); err != nil {
-		return err
-	}
-	if d.won(asked) {
-		return nil
-	}
-	return d.nothingPending(id, interactionID, "")
 }
 
 func (d *Desk) won(asked *question) bool {

@@ -268,6 +268,36 @@ func TestForgotten(t *testing.T) {
 	})
 }
 
+// A run that took an answer, and was put down before that was durable, asks again: the answer is
+// its answer then. Once the desk is closed nobody waits for that.
+func TestAskedAgain(t *testing.T) {
+	for _, closed := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			st := newMemory(runID)
+			d := interaction.New(st)
+			first := ask(t, d, st, otp(runID, "login"))
+			answer := make(chan error, 1)
+			go func() {
+				answer <- d.Answer(t.Context(), host.Answer{RunID: runID, InteractionID: "login", Status: "success", Data: values("field_1", `"1"`)})
+			}()
+			<-first.got
+			d.Forget(runID)
+			synctest.Wait()
+			if closed {
+				d.Close()
+				if err := <-answer; code(err) != "unavailable" {
+					t.Errorf("an answer when the host stops: %v", err)
+				}
+				return
+			}
+			ask(t, d, st, otp(runID, "login")).take()
+			if err := <-answer; err != nil {
+				t.Errorf("the answer to a question that is asked again was refused: %v", err)
+			}
+		})
+	}
+}
+
 // An answer to a question that a watcher sees already, while the one before it, whose time
 // is over, still lies on the desk, waits for its question.
 func TestAnswerBeforeTheDeskKnows(t *testing.T) {

@@ -37,8 +37,9 @@ type Store interface {
 type Desk struct {
 	store Store
 
-	mu   sync.Mutex // guards runs and what hangs on it; never held across I/O
-	runs map[store.RunID]*seat
+	mu     sync.Mutex // guards what follows and what hangs on it; never held across I/O
+	runs   map[store.RunID]*seat
+	closed bool
 }
 
 var (
@@ -215,6 +216,11 @@ func (d *Desk) close(s *seat, asked *question, won bool) {
 func (d *Desk) Forget(id store.RunID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.forget(id)
+}
+
+// forget is Forget for who holds mu.
+func (d *Desk) forget(id store.RunID) {
 	s := d.runs[id]
 	if s == nil {
 		return
@@ -226,6 +232,16 @@ func (d *Desk) Forget(id store.RunID) {
 		close(s.arrival)
 	}
 	delete(d.runs, id)
+}
+
+// Close refuses answers from now on, also those that wait for a question that is asked again.
+func (d *Desk) Close() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closed = true
+	for id := range d.runs {
+		d.forget(id)
+	}
 }
 
 // Waiting is how many questions are open.

@@ -145,7 +145,8 @@ func (h *history) resultPlayed() (errno abi.Errno, reply []byte, sent, ok bool) 
 	return abi.Errno(e.code), e.data, sent, ok
 }
 
-// again closes the open question if that is what came next. It is called while the guest stands.
+// again closes the open question if that is what came next, and has it asked on where the journal
+// ends: a guest that waits at its input makes no call that would. It is called while the guest stands.
 func (h *history) again() {
 	q := h.questions.current()
 	if h.player == nil || q == nil || !h.outcome.ready() {
@@ -156,7 +157,12 @@ func (h *history) again() {
 		h.fail(err)
 		return
 	}
-	if e.kind != entryAnswer {
+	switch e.kind {
+	case entryAnswer:
+	case 0:
+		h.live()
+		return
+	default:
 		return
 	}
 	e, ok := h.played(entryAnswer)

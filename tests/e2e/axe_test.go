@@ -33,8 +33,8 @@ func TestAccessible(t *testing.T) {
 	check := func(path, scheme string) {
 		t.Helper()
 		b.open(path)
-		if w := eval[int](b, `document.documentElement.scrollWidth`); scheme == "dark" && w > 390 {
-			t.Errorf("%s is %d wide on a phone", path, w)
+		if scheme == "dark" {
+			b.until(`document.documentElement?.scrollWidth <= 390`) // a page may be replacing itself just now
 		}
 		for _, f := range accessible(t, b) {
 			t.Errorf("%s, %s: %s (%s): %s, %d times", path, scheme, f.ID, f.Impact, f.Help, len(f.Nodes))

@@ -128,6 +128,31 @@ func TestKillRunning(t *testing.T) {
 	}
 }
 
+// TestStopped stops a host while a run waits, whose connector is at its input by then: it is asked on
+// under the next one, and goes on.
+func TestStopped(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	url, w := "badger:"+dir, newWitness(t)
+	p := begin(t, url)
+	p.must(command{Install: resumable(t, "teller")})
+	config, _ := json.Marshal(map[string]string{"server": w.URL + "/one"})
+	p.must(command{Connect: "one", Config: string(config), Host: w.URL})
+	id := p.must(command{Start: "one"}).Run.ID
+	asked := ""
+	for _, answer := range []string{`{"answer": "autumn"}`, `{"code": "` + plantedCode + `"}`} {
+		open := p.must(command{Await: id, Not: asked}).Open
+		p.stop()
+		p = begin(t, url)
+		p.must(command{Answer: id, Value: json.RawMessage(answer)})
+		asked = open.Interrupt
+	}
+	if r := p.must(command{Await: id, Not: asked}).Run; r.Status != "succeeded" {
+		t.Errorf("it ended %s: %s", r.Status, r.Result)
+	}
+	p.stop()
+}
+
 // TestKill kills and stops a host while runs wait, while they are being resumed, and just after:
 // a run that waited goes on where it was, nothing is asked of its owner or of a server twice,
 // and no secret is on the disk.

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -251,6 +252,8 @@ func (p *process) send(c command) {
 func (p *process) do(c command) state {
 	p.t.Helper()
 	p.send(c)
+	late := time.AfterFunc(3*time.Minute, func() { _ = p.cmd.Process.Signal(syscall.SIGQUIT) }) // which says where it is
+	defer late.Stop()
 	line, err := p.out.ReadBytes('\n')
 	var st state
 	if err == nil {
