@@ -56,6 +56,8 @@ type Destination struct {
 	Kind string `json:"kind"`
 	URL  string `json:"url"` // without credentials
 	DestinationTerms
+	// HostID is the host that feeds it, of those that share a store; "" while none does.
+	HostID    string    `json:"hostId,omitempty"`
 	CreatedAt time.Time `json:"createdAt"`
 	Paused    bool      `json:"paused"`
 	// State is idle, syncing, waiting (for another try, NextTry) or paused.

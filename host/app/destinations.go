@@ -50,7 +50,7 @@ func newIndexes(d *directory) *search.Indexes {
 // openDestinations feeds the destinations of a host.
 func openDestinations(ctx context.Context, d *directory, secrets *SigningSecrets, o ServiceOptions) (*destination.Feeds, error) {
 	return destination.Open(ctx, destination.Options{
-		Store: d.Store, Secrets: secrets, Kinds: destinationKinds(webhook.NewCourier(o.Webhooks)), Host: d.ID, DataDir: d.DataDir, Idle: o.Idle, Shared: store.MembersOf(d.Store) != nil, Log: d.Options.Log,
+		Store: d.Store, Secrets: secrets, Kinds: destinationKinds(webhook.NewCourier(o.Webhooks)), Host: d.ID, DataDir: d.DataDir, Idle: o.Idle, Members: store.MembersOf(d.Store), Log: d.Options.Log,
 		Audited: func(ctx context.Context, action, name string, do func() error) error {
 			return asRefusal(d.audited(by(ctx, audit.Event{Action: audit.Action(action), Target: name, Outcome: audit.Done}), do))
 		},

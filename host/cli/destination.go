@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -141,15 +142,23 @@ func (c destinationCommands) list() *cobra.Command {
 				if c.json {
 					return printJSON(c.out, all)
 				}
-				var rows [][]string
+				columns, rows := []string{"destination", "state", "behind", "synced", "url", "error"}, [][]string(nil)
+				shared := slices.ContainsFunc(all, func(d host.Destination) bool { return d.HostID != "" })
+				if shared {
+					columns = append(columns, "fed by")
+				}
 				for _, d := range all {
 					synced := "never"
 					if d.SyncedAt != nil {
 						synced = c.when(*d.SyncedAt)
 					}
-					rows = append(rows, []string{d.Name, d.State, strconv.FormatUint(d.Behind, 10), synced, d.URL, abi.Clean(d.Error)})
+					row := []string{d.Name, d.State, strconv.FormatUint(d.Behind, 10), synced, d.URL, abi.Clean(d.Error)}
+					if shared {
+						row = append(row, abi.Clean(d.HostID))
+					}
+					rows = append(rows, row)
 				}
-				return c.table([]string{"destination", "state", "behind", "synced", "url", "error"}, rows)
+				return c.table(columns, rows)
 			})
 		},
 	}
@@ -292,6 +301,9 @@ func (c destinationCommands) shown(d host.Destination) error {
 		return printJSON(c.out, d)
 	}
 	c.warnf("Destination %s, %s: %s, %d versions behind.", d.Name, abi.Clean(d.URL), d.State, d.Behind)
+	if d.HostID != "" {
+		c.warnf("It is fed by host %s.", abi.Clean(d.HostID))
+	}
 	if d.Error != "" {
 		c.warnf("The last try failed: %s", abi.Clean(d.Error))
 	}

@@ -30,12 +30,13 @@ const (
 // A feed brings what is collected into one destination. Its goroutine, loop, owns the
 // fields above mu.
 type feed struct {
-	o     Options
-	asked chan request
-	end   context.CancelFunc
-	gone  chan struct{} // closed when loop has ended
-	sink  Sink          // nil while it is not open; a pass that runs has it
-	told  []Described   // what the sink's table of streams says
+	o      Options
+	orphan bool // no host feeds it, and none is about to; such a feed is only shown
+	asked  chan request
+	end    context.CancelFunc
+	gone   chan struct{} // closed when loop has ended
+	sink   Sink          // nil while it is not open; a pass that runs has it
+	told   []Described   // what the sink's table of streams says
 	// blocked are the streams whose tables could not be fed, and why. They are tried again at
 	// retry; the others go on meanwhile.
 	blocked map[StreamID]error
@@ -177,22 +178,21 @@ func (f *feed) loop(ctx context.Context) {
 	}
 }
 
-// change stores a definition that is changed. Only the feed itself writes it, so that no
-// change is lost to another.
+// change stores a definition that is changed, unless another host feeds the destination by now.
 func (f *feed) change(ctx context.Context, do func(*definition) error) error {
-	def := f.definition()
-	if err := do(&def); err != nil {
-		return err
+	var next definition
+	err := rewrite(ctx, f.o.Store, f.def.Name, func(def *definition) (bool, error) {
+		if def.ID != f.def.ID || def.Epoch != f.def.Epoch {
+			return false, f.over()
+		}
+		err := do(def)
+		next = *def
+		return true, err
+	})
+	if err == nil {
+		f.set(func() { f.def = next })
 	}
-	data, err := json.Marshal(def)
-	if err != nil {
-		return err
-	}
-	if err := f.o.Store.Write(ctx, store.Write{Kind: store.Destinations, ID: def.Name, Data: data}); err != nil {
-		return err
-	}
-	f.set(func() { f.def = def })
-	return nil
+	return err
 }
 
 func later(a, b time.Time) time.Time {
@@ -331,7 +331,7 @@ func (f *feed) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	sink, err := kind.Open(ctx, string(url), Owner{Host: f.o.Host, Destination: f.def.Name, Marks: marks{f.o.Store, f.def.ID}})
+	sink, err := kind.Open(ctx, string(url), f.def.owner(f.o))
 	if err != nil {
 		return err
 	}
@@ -532,6 +532,12 @@ func (f *feed) shown() host.Destination {
 		d.State = "paused"
 	case f.status.Failures > 0:
 		d.State = "waiting"
+	}
+	switch {
+	case f.orphan:
+		d.State, d.Error = "waiting", "no host feeds it; host "+f.def.Host+" did last, and no other one reaches it so far"
+	case f.o.Members != nil:
+		d.HostID = f.def.Host
 	}
 	if d.State == "waiting" && !f.next.IsZero() {
 		d.NextTry = ptr(f.next.UTC())

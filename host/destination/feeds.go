@@ -48,7 +48,9 @@ type Options struct {
 	Host    string // its lasting id
 	DataDir string // of the host, in which no destination may be; "" for none
 	Idle    bool   // feed only on demand
-	Shared  bool   // other hosts use the store too; each feeds the destinations that were added at it
+	// Members are the hosts that share the store, of which one feeds a destination at a time; nil: this
+	// host has it to itself.
+	Members store.Members
 	// Audited does something that an owner asked for, and writes it down: an action and
 	// the name of a destination. nil only does it.
 	Audited func(ctx context.Context, action, name string, do func() error) error
@@ -73,11 +75,11 @@ var _ host.Destinations = (*Feeds)(nil)
 
 // definition is a destination as it is stored.
 type definition struct {
-	ID        string    `json:"id"` // of its secret
-	Name      string    `json:"name"`
-	Kind      string    `json:"kind"`
-	Shown     string    `json:"url"`
-	Host      string    `json:"host,omitempty"` // that feeds it, of a store that hosts share
+	ID    string `json:"id"` // of its secret
+	Name  string `json:"name"`
+	Kind  string `json:"kind"`
+	Shown string `json:"url"`
+	feeder
 	CreatedAt time.Time `json:"created_at"`
 	Paused    bool      `json:"paused,omitempty"`
 	// SecretUntil is when the secret before the last rotation ends.
@@ -101,7 +103,33 @@ func Open(ctx context.Context, o Options) (*Feeds, error) {
 	}
 	fs := &Feeds{o: o, feeds: map[string]*feed{}}
 	fs.life, fs.end = context.WithCancel(context.WithoutCancel(ctx))
-	docs, err := o.Store.Documents(ctx, store.DocumentQuery{Kind: store.Destinations, Limit: 1000})
+	if o.Members != nil && !o.Idle {
+		if err := fs.share(ctx); err != nil {
+			return nil, err
+		}
+		fs.wg.Go(func() { fs.tend(fs.life) })
+		return fs, nil
+	}
+	defs, err := fs.definitions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, def := range defs {
+		if o.Members == nil {
+			err = fs.start(ctx, def)
+		} else if def.Host == o.Host { // what others had is left to a host that stays
+			err = fs.take(ctx, def.Name)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return fs, nil
+}
+
+// definitions are all destinations of the store.
+func (fs *Feeds) definitions(ctx context.Context) (defs []definition, err error) {
+	docs, err := fs.o.Store.Documents(ctx, store.DocumentQuery{Kind: store.Destinations, Limit: 1000})
 	if err != nil {
 		return nil, fmt.Errorf("list destinations: %w", err)
 	}
@@ -110,43 +138,9 @@ func Open(ctx context.Context, o Options) (*Feeds, error) {
 		if err := json.Unmarshal(d.Data, &def); err != nil {
 			return nil, fmt.Errorf("read destination %s: %w", d.ID, err)
 		}
-		if fs.elsewhere(def) {
-			continue
-		}
-		if err := fs.start(ctx, def); err != nil {
-			return nil, err
-		}
+		defs = append(defs, def)
 	}
-	return fs, nil
-}
-
-// elsewhere reports whether another host feeds a destination: it has the secrets, and may have
-// the files.
-func (fs *Feeds) elsewhere(def definition) bool { return fs.o.Shared && def.Host != fs.o.Host }
-
-// foreign are the destinations that other hosts feed, as they stand. Nothing feeds them here.
-func (fs *Feeds) foreign(ctx context.Context) (all []*feed, err error) {
-	if !fs.o.Shared {
-		return nil, nil
-	}
-	docs, err := fs.o.Store.Documents(ctx, store.DocumentQuery{Kind: store.Destinations, Limit: 1000})
-	if err != nil {
-		return nil, fmt.Errorf("list destinations: %w", err)
-	}
-	for _, d := range docs {
-		f := &feed{o: fs.o}
-		if err := json.Unmarshal(d.Data, &f.def); err != nil {
-			return nil, fmt.Errorf("read destination %s: %w", d.ID, err)
-		}
-		if !fs.elsewhere(f.def) {
-			continue
-		}
-		if err := f.load(ctx); err != nil {
-			return nil, err
-		}
-		all = append(all, f)
-	}
-	return all, nil
+	return defs, nil
 }
 
 // Close ends all feeding, between two steps or in the middle of one, which then did not
@@ -207,8 +201,8 @@ func (fs *Feeds) add(ctx context.Context, q host.NewDestination) (host.Destinati
 	}
 	now := fs.o.Now().UTC()
 	def := definition{ID: fmt.Sprintf("%s-%d", q.Name, now.UnixNano()), Name: q.Name, Kind: strings.TrimRight(kind.Scheme(), ":/"), Shown: shown, CreatedAt: now, Terms: q.DestinationTerms, Anew: q.TakeOver}
-	if fs.o.Shared {
-		def.Host = fs.o.Host
+	if m := fs.o.Members; m != nil {
+		def.feeder = feeder{Host: fs.o.Host, Epoch: m.Self().Epoch}
 	}
 	sink, err := kind.Open(ctx, q.URL, Owner{Host: fs.o.Host, Destination: q.Name, TakeOver: q.TakeOver, Marks: marks{fs.o.Store, def.ID}})
 	if err != nil {
@@ -397,7 +391,7 @@ func PauseAll(ctx context.Context, s store.Documents) (paused int, err error) {
 func (fs *Feeds) find(ctx context.Context, name string) (*feed, error) {
 	f, here, err := fs.look(ctx, name)
 	if err == nil && !here {
-		err = host.Refuse("conflict", "destination %s is fed by host %s; ask it there", name, f.def.Host).With("hostId", f.def.Host)
+		err = f.elsewhere()
 	}
 	return f, err
 }
@@ -419,16 +413,19 @@ func (fs *Feeds) look(ctx context.Context, name string) (f *feed, here bool, err
 
 // Destinations implements host.Destinations.
 func (fs *Feeds) Destinations(ctx context.Context) ([]host.Destination, error) {
-	fs.mu.Lock()
-	feeds := slices.SortedFunc(maps.Values(fs.feeds), func(a, b *feed) int { return cmp.Compare(a.def.Name, b.def.Name) })
-	fs.mu.Unlock()
 	others, err := fs.foreign(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if feeds = append(feeds, others...); len(others) > 0 {
-		slices.SortFunc(feeds, func(a, b *feed) int { return cmp.Compare(a.def.Name, b.def.Name) })
+	fs.mu.Lock()
+	feeds := slices.Collect(maps.Values(fs.feeds))
+	for _, f := range others {
+		if fs.feeds[f.def.Name] == nil { // by now
+			feeds = append(feeds, f)
+		}
 	}
+	fs.mu.Unlock()
+	slices.SortFunc(feeds, func(a, b *feed) int { return cmp.Compare(a.def.Name, b.def.Name) })
 	out := []host.Destination{}
 	for _, f := range feeds {
 		d, err := f.described(ctx)
@@ -527,18 +524,24 @@ func (fs *Feeds) RemoveDestination(ctx context.Context, name string) error {
 }
 
 func (fs *Feeds) remove(ctx context.Context, name string) error {
-	f, err := fs.find(ctx, name)
-	if err != nil {
+	f, here, err := fs.look(ctx, name)
+	switch {
+	case err != nil:
 		return err
+	case !here && !f.orphan:
+		return f.elsewhere()
+	case !here: // nobody else is there to forget it
+		if err := fs.take(ctx, name); err != nil {
+			return err
+		}
 	}
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	if fs.feeds[name] != f {
+	if now := fs.feeds[name]; now == nil || now.definition().ID != f.def.ID {
 		return fmt.Errorf("destination: %w", store.ErrNotFound)
 	}
-	f.end()
-	<-f.gone // it writes nothing any more
-	delete(fs.feeds, name)
+	f = fs.feeds[name]
+	fs.stop(f)
 	if err := fs.o.Store.Write(ctx, store.Write{Kind: store.Destinations, ID: name}, store.Write{Kind: store.Delivered, ID: name}); err != nil {
 		return errors.Join(err, fs.start(context.WithoutCancel(ctx), f.def))
 	}
@@ -557,14 +560,14 @@ func (fs *Feeds) ask(ctx context.Context, name string, q request) (host.Destinat
 	case <-ctx.Done():
 		return host.Destination{}, ctx.Err()
 	case <-f.gone:
-		return host.Destination{}, fmt.Errorf("destination: %w", store.ErrNotFound)
+		return host.Destination{}, f.over()
 	}
 	select {
 	case err = <-q.done:
 	case <-ctx.Done():
 		err = ctx.Err()
 	case <-f.gone:
-		err = fmt.Errorf("destination: %w", store.ErrNotFound)
+		err = f.over()
 	}
 	if err != nil {
 		return host.Destination{}, err

@@ -34,10 +34,18 @@ type Signer interface {
 	Rotate(url, secret string, now, until time.Time) (string, error)
 }
 
+// A Local kind keeps its destinations on the disk of a machine.
+type Local interface {
+	Kind
+	// Here reports whether what the owner claimed is there, as this host sees the disk. It changes
+	// nothing.
+	Here(ctx context.Context, url string, o Owner) (bool, error)
+}
+
 // An Owner is who feeds a destination. What an earlier start of the same host claimed,
 // a later one takes over; from then on the earlier one is ErrFenced.
 type Owner struct {
-	Host        string // its lasting id
+	Host        string // its lasting id; of hosts that share a store, that of the one where it was added
 	Destination string // its name there
 	TakeOver    bool   // also from another host
 	Marks       Marks  // for a kind that has no place for its own

@@ -270,6 +270,11 @@ func changes(t *testing.T, p Place, mode destination.Mode) {
 
 // claims: a later start of the host takes over, another host does not.
 func claims(t *testing.T, p Place) {
+	if local, ok := p.Kind.(destination.Local); ok {
+		if here, err := local.Here(t.Context(), p.URL, owner); here || err != nil {
+			t.Errorf("what nobody claimed is here: %v, %v", here, err)
+		}
+	}
 	first := open(t, p)
 	src := newSource()
 	src.put("a", `{"x":1}`)
@@ -281,6 +286,13 @@ func claims(t *testing.T, p Place) {
 	}
 	if _, err := p.Kind.Open(t.Context(), p.URL, destination.Owner{Host: "host-1", Destination: "e"}); !errors.Is(err, destination.ErrClaimed) {
 		t.Errorf("another destination of the host: %v", err)
+	}
+	if local, ok := p.Kind.(destination.Local); ok {
+		for o, want := range map[destination.Owner]bool{owner: true, {Host: "host-2", Destination: "d"}: false, {Host: "host-1", Destination: "e"}: false} {
+			if here, err := local.Here(t.Context(), p.URL, o); here != want || err != nil {
+				t.Errorf("%+v is here: %v, %v", o, here, err)
+			}
+		}
 	}
 	src.put("b", `{"x":2}`)
 	second := open(t, p)

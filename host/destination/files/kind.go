@@ -45,4 +45,11 @@ func (k Kind) Open(ctx context.Context, url string, o destination.Owner) (destin
 	return open(ctx, k.path(url), o, k.Format)
 }
 
+var _ destination.Local = Kind{}
+
+// Here implements destination.Local.
+func (k Kind) Here(_ context.Context, url string, o destination.Owner) (bool, error) {
+	return claimed(k.path(url), o, k.Format)
+}
+
 func (k Kind) path(url string) string { return strings.TrimPrefix(url, k.Scheme()) }

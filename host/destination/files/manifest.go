@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 
 	"github.com/sluicehost/sluice/abi"
@@ -105,14 +106,32 @@ func (s *Sink) read() (*manifest, []byte, error) {
 	if s.m != nil && bytes.Equal(raw, s.raw) {
 		return s.m, raw, nil
 	}
+	m, err := parse(raw)
+	return m, raw, err
+}
+
+func parse(raw []byte) (*manifest, error) {
 	var m manifest
 	if err := json.Unmarshal(raw, &m); err != nil || m.Sluice < 1 {
-		return nil, nil, errDamaged
+		return nil, errDamaged
 	}
 	if m.Sluice > manifestVersion {
-		return nil, nil, errors.New("a newer Sluice wrote this directory; update this one")
+		return nil, errors.New("a newer Sluice wrote this directory; update this one")
 	}
-	return &m, raw, m.check()
+	return &m, m.check()
+}
+
+// claimed reports whether a directory is there that the owner claimed.
+func claimed(path string, o destination.Owner, f Format) (bool, error) {
+	raw, err := os.ReadFile(filepath.Join(path, manifestName)) // #nosec G304 -- the owner's own
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	m, err := parse(raw)
+	return err == nil && m.Format == f.Name() && m.Host == o.Host && m.Destination == o.Destination, err
 }
 
 // commit makes next what the directory holds. The files that w wrote get their names, and those that next has no more go.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,6 +38,28 @@ func (Kind) Open(ctx context.Context, url string, o destination.Owner) (destinat
 		return nil, err
 	}
 	return s, nil
+}
+
+var _ destination.Local = Kind{}
+
+// Here implements destination.Local.
+func (Kind) Here(ctx context.Context, url string, o destination.Owner) (here bool, err error) {
+	path := strings.TrimPrefix(url, "sqlite:")
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	r, err := Read(path)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	defer r.s.interrupted(ctx)()
+	if kind, err := r.s.tableKind(destination.MetaTable); err != nil || kind == "" {
+		return false, told(err)
+	}
+	var c claim
+	_, err = r.s.meta("owner", &c)
+	return c.Host == o.Host && c.Destination == o.Destination, told(err)
 }
 
 // Options say how a file is kept.

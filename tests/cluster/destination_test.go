@@ -1,0 +1,174 @@
+//go:build unix
+
+package cluster
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/timeline"
+	"github.com/sluicehost/sluice/tests/e2e/served"
+	"github.com/sluicehost/sluice/tests/postgres"
+)
+
+// A hook is a server that is sent batches; it has the newest version of each key, by connection.
+type hook struct {
+	mu   sync.Mutex
+	keys map[string]map[string]uint64
+	t    *testing.T
+}
+
+func (h *hook) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	var b struct {
+		ConnectionID string
+		Records      []struct {
+			Key     string
+			Version uint64
+		}
+	}
+	if err == nil {
+		err = json.Unmarshal(body, &b)
+	}
+	if err != nil {
+		h.t.Error(err)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.keys[b.ConnectionID] == nil {
+		h.keys[b.ConnectionID] = map[string]uint64{}
+	}
+	for _, r := range b.Records {
+		h.keys[b.ConnectionID][r.Key] = max(r.Version, h.keys[b.ConnectionID][r.Key])
+	}
+}
+
+func (h *hook) count(connection string) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.keys[connection])
+}
+
+// The host that feeds destinations is killed in the middle of it: the other one goes on, and no row
+// is lost or there twice. A host that is drained hands them over while it is there. Files are fed
+// only where they are.
+func TestDestinations(t *testing.T) {
+	t.Parallel()
+	server := postgres.Shared(t)
+	c := start(t, server)
+	a, b := c.join("a", "--webhook-loopback"), c.join("b", "--webhook-loopback")
+	a.install()
+	var steps []step
+	const parts, each = 20, 400
+	for range parts {
+		steps = append(steps, step{"do": "emit", "n": each}, step{"do": "wait", "ms": 250})
+	}
+	a.connect("fed", steps...)
+	dir, other, database := t.TempDir(), filepath.Join(t.TempDir(), "gone"), server.Database(t)
+	u, err := url.Parse(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := strings.TrimPrefix(u.Path, "/")
+	h := &hook{keys: map[string]map[string]uint64{}, t: t}
+	target := httptest.NewServer(h)
+	defer target.Close()
+	names := map[string]string{"rows": database, "lines": "jsonl:" + dir, "file": "sqlite:" + filepath.Join(dir, "..", "file.db"), "hook": "webhook:" + target.URL + "/#a-secret-of-some-length-0123456789", "lost": "csv:" + other}
+	for name, url := range names {
+		a.do("POST", "/v1/destinations", host.NewDestination{Name: name, URL: url}, nil)
+	}
+	at := func(m *member, name string) (d host.Destination) {
+		m.do("GET", "/v1/destinations/"+name, nil, &d)
+		return d
+	}
+	id := b.begin("fed") // which outlives a
+	until(t, "the destinations have something", func() bool {
+		for name := range names {
+			if d := at(b, name); d.HostID != a.id {
+				t.Fatalf("%s is fed by %q", name, d.HostID)
+			} else if len(d.Tables) == 0 {
+				return false
+			}
+		}
+		return true
+	})
+	a.kill()
+	if err := os.Rename(other, other+".elsewhere"); err != nil { // as a disk of the machine that is gone
+		t.Fatal(err)
+	}
+	delete(names, "lost")
+	fed := func(m *member, connection string, n int) {
+		t.Helper()
+		for name := range names {
+			until(t, name+" is fed by the other host", func() bool {
+				d := at(m, name)
+				return d.HostID == m.id && d.SyncedAt != nil && d.Behind == 0 && d.Error == ""
+			})
+		}
+		if got := server.Exec(t, name, "select count(*), count(distinct _key) from sluice."+connection+"_items"); got != fmt.Sprintf("%d|%d", n, n) {
+			t.Errorf("the table has %s rows and keys of %d", got, n)
+		}
+		paths, err := filepath.Glob(filepath.Join(dir, connection+"_items", "part-*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := map[string]int{}
+		for _, p := range paths {
+			text, err := os.ReadFile(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for l := range strings.Lines(string(text)) {
+				var row struct {
+					Key string `json:"_key"`
+				}
+				if err := json.Unmarshal([]byte(l), &row); err != nil {
+					t.Fatal(err)
+				}
+				lines[row.Key]++
+			}
+		}
+		for key, times := range lines {
+			if times != 1 {
+				t.Errorf("%s is in the files %d times", key, times)
+			}
+		}
+		if len(lines) != n || h.count(connection) != n {
+			t.Errorf("the files have %d, and the server was sent %d, of %d", len(lines), h.count(connection), n)
+		}
+	}
+	if s := b.wait(id, served.Over); s.Status != timeline.Completed {
+		t.Fatalf("the run is %s", s.Status)
+	}
+	fed(b, "fed", parts*each)
+	if d := at(b, "lost"); d.HostID != "" || !strings.Contains(d.Error, a.id) {
+		t.Errorf("files that are elsewhere: %+v", d)
+	}
+	if _, err := os.Stat(other); err == nil {
+		t.Error("another host made files of its own in the place of those that it does not see")
+	}
+
+	a = c.open("a", "--webhook-loopback")
+	until(t, "the files are fed where they are", func() bool { return at(b, "lost").HostID == a.id })
+	if d := at(a, "rows"); d.HostID != b.id {
+		t.Errorf("a destination went back by itself to %q", d.HostID)
+	}
+	if _, err := a.Do(soon(t), "POST", "/v1/destinations/rows:pause", map[string]any{}, nil); err == nil || !strings.Contains(err.Error(), b.id) {
+		t.Errorf("a change at a host that does not feed it: %v", err)
+	}
+	a.do("POST", "/v1/hosts/"+b.id+"/drain", map[string]any{}, nil)
+	a.connect("more", step{"do": "emit", "n": 7})
+	a.wait(a.begin("more"), served.Over)
+	fed(a, "more", 7)
+	fed(a, "fed", parts*each)
+}
