@@ -149,6 +149,7 @@ func (hs *hosts) begin(ctx context.Context) error {
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var work sync.WaitGroup
 	work.Go(func() { hs.watch(watching) })
+	work.Go(func() { hs.handRuns(watching) })
 	work.Go(func() { hs.peers.listen(watching) })
 	work.Go(func() { hs.watchVault(watching) })
 	hs.stop = func() { stop(); work.Wait() }

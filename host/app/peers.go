@@ -141,7 +141,14 @@ func atHolder[Q, A any](ctx context.Context, p *peers, id store.RunID, verb stri
 	for {
 		m, err := p.holder(waiting, id)
 		if m == nil && err == nil {
-			return here(ctx, q)
+			var own Q // which here may erase
+			if err := json.Unmarshal(body, &own); err != nil {
+				return a, err
+			}
+			if a, err = here(ctx, own); !p.moved(waiting, id, nil, err) {
+				return a, err
+			}
+			continue
 		}
 		if err == nil {
 			out, err = p.ask(waiting, m, command{Verb: verb, Principal: host.Who(ctx), Body: body})
@@ -154,6 +161,8 @@ func atHolder[Q, A any](ctx context.Context, p *peers, id store.RunID, verb stri
 			continue
 		case err != nil:
 			return a, err
+		case out.Refusal != nil && p.moved(waiting, id, m, out.Refusal):
+			continue
 		case out.Refusal != nil:
 			return a, out.Refusal
 		case out.Absent:
@@ -163,6 +172,23 @@ func atHolder[Q, A any](ctx context.Context, p *peers, id store.RunID, verb stri
 		}
 		return a, json.Unmarshal(out.Body, &a)
 	}
+}
+
+// moved reports whether a host, nil for this one, refused something because another one took the
+// run meanwhile.
+func (p *peers) moved(ctx context.Context, id store.RunID, from *store.Member, err error) bool {
+	var r *host.Refusal
+	if !errors.As(asRefusal(err), &r) || r.Code != "no_pending_interaction" && r.Code != "unavailable" || !rest(ctx, commandLook) {
+		return false
+	}
+	to, err := p.holder(ctx, id)
+	switch {
+	case err != nil || to == nil && from == nil:
+		return errors.Is(err, errOrphan)
+	case to == nil:
+		return p.runs.sleepers.has(id)
+	}
+	return from == nil || to.Epoch != from.Epoch
 }
 
 // ask sends a command and waits for its outcome.

@@ -120,6 +120,7 @@ func (s *Service) joinHosts(ctx context.Context) error {
 	}
 	serve(p, "look", s.runs.look)
 	serve(p, "start", s.runs.startHere)
+	serve(p, "take", s.sleepers.adopt)
 	serve(p, "cancel", s.runs.cancel)
 	serve(p, "pause", s.runs.pause)
 	serve(p, "resume", s.runs.goOn)

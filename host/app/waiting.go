@@ -30,30 +30,39 @@ type sleepers struct {
 	mu     sync.Mutex // guards what follows
 	closed bool
 	all    map[store.RunID]*sleeper
-	tries  map[store.RunID]int // resumptions that came to nothing, of runs that did not go on since
+	handed map[store.RunID]bool // that another host is asked to take
+	tries  map[store.RunID]int  // resumptions that came to nothing, of runs that did not go on since
 }
 
 // A sleeper is one of them.
 type sleeper struct {
 	lease  store.Lease
 	cancel chan run.CancelRequest // capacity 1
+	ctx    context.Context        // ends when the run is left as it is
+	stop   context.CancelFunc
+	gone   chan struct{} // closed when nothing waits any more
 }
 
 func newSleepers(rs *runs) *sleepers {
 	ctx, stop := context.WithCancel(context.Background())
-	return &sleepers{runs: rs, ctx: ctx, stop: stop, all: map[store.RunID]*sleeper{}, tries: map[store.RunID]int{}}
+	return &sleepers{runs: rs, ctx: ctx, stop: stop, all: map[store.RunID]*sleeper{}, handed: map[store.RunID]bool{}, tries: map[store.RunID]int{}}
 }
 
 // take has the question of a run asked by this process, unless it is already. It does not wait.
 func (ss *sleepers) take(l store.Lease) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	if ss.closed || ss.all[l.RunID] != nil {
+	if ss.closed || ss.all[l.RunID] != nil || ss.handed[l.RunID] {
 		return
 	}
-	s := &sleeper{lease: l, cancel: make(chan run.CancelRequest, 1)}
+	s := &sleeper{lease: l, cancel: make(chan run.CancelRequest, 1), gone: make(chan struct{})}
+	s.ctx, s.stop = context.WithCancel(ss.ctx)
 	ss.all[l.RunID] = s
-	ss.wait.Go(func() { ss.sleep(s) })
+	ss.wait.Go(func() {
+		defer close(s.gone)
+		defer s.stop()
+		ss.sleep(s)
+	})
 }
 
 // put takes a run that was put down by this process. failed says that it had not gone on.
@@ -162,14 +171,14 @@ func (ss *sleepers) sleep(s *sleeper) {
 	if n := ss.failures(s.lease.RunID); n >= mostTries {
 		ss.end(s, fmt.Sprintf("The run could not be resumed %d times.", n))
 		return
-	} else if n > 0 && !rest(ss.ctx, againAfter<<(n-1)) {
+	} else if n > 0 && !rest(s.ctx, againAfter<<(n-1)) {
 		return
 	}
 	call := call{cause: "host_started"}
 	if sus.Open.ID != "" {
 		call = ss.awaken(s, sus)
 	}
-	if ss.ctx.Err() != nil {
+	if ss.ctx.Err() != nil || s.ctx.Err() != nil && call.answer == nil && call.cancel == nil {
 		return
 	}
 	sus.Cause, call.secret = call.cause, secret
@@ -227,7 +236,7 @@ type call struct {
 
 // awaken asks the question, and returns when there is a reason to go on.
 func (ss *sleepers) awaken(s *sleeper, sus *run.Suspended) call {
-	ctx, stop := context.WithCancel(ss.ctx)
+	ctx, stop := context.WithCancel(s.ctx)
 	defer stop()
 	if at := sus.Open.ExpiresAt; at != nil {
 		ctx, stop = context.WithDeadline(ctx, *at)

@@ -58,6 +58,14 @@ func (c *Controller) end(chosen func(run.Live) bool) {
 	}
 }
 
+// PutDown says whether the runs that wait for their owner are to be put down, also those that
+// come to wait later, but no run that is accepted later.
+func (c *Controller) PutDown(on bool) {
+	for _, e := range c.entries() {
+		e.Run.PutDown(on)
+	}
+}
+
 // refuse begins the shutdown; it reports whether it was the first to.
 func (c *Controller) refuse() bool {
 	c.mu.Lock()

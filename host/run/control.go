@@ -48,6 +48,7 @@ type control struct {
 	wants atomic.Bool   // a pause is asked for; spares the run a lock per call
 
 	stopping atomic.Bool // the host stops, and waits for the run's end
+	drained  atomic.Bool // the host is, and puts the run down while it waits for its owner
 	wentOn   atomic.Bool // it does what it did not do before; see Run.WentOn
 
 	mu       sync.Mutex // guards what follows
@@ -96,6 +97,10 @@ type resumeAsked struct {
 // preparing, paused, past DONE, being cancelled or over. Any goroutine
 // may call it.
 func (r *Run) Pause(q PauseRequest) (time.Time, error) { return r.r.control.pause(q) }
+
+// PutDown says whether the run is to be put down as soon as it waits for its owner and can go on
+// elsewhere. Any goroutine may call it.
+func (r *Run) PutDown(on bool) { r.r.control.drained.Store(on) }
 
 // Resume lets a paused run go on, or takes back a pause that has not taken
 // effect. It does not wait. The error is a *Refusal with code conflict and

@@ -149,11 +149,17 @@ func (h *history) postpones(c CancelRequest) bool {
 	return h.player != nil
 }
 
-// idle puts a run down that has waited for long.
+// idle puts a run down that has waited for long, or whose host is drained.
 func (h *history) idle(now time.Time) {
 	q, o := h.questions.current(), h.deps.History
-	if q == nil || o == nil || o.Awake <= 0 || now.Sub(q.since) < o.Awake || h.player != nil || !h.suspendable() {
+	if q == nil || o == nil || h.player != nil {
 		return
 	}
-	h.suspend("idle")
+	switch long := o.Awake > 0 && now.Sub(q.since) >= o.Awake; {
+	case !h.suspendable():
+	case h.control.drained.Load():
+		h.suspend("host_drained")
+	case long:
+		h.suspend("idle")
+	}
 }

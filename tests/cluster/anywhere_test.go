@@ -18,6 +18,52 @@ import (
 	"github.com/sluicehost/sluice/tests/postgres"
 )
 
+// A host that is drained puts the run that waits to sleep, and another one has it at once, with the
+// same question: it is answered at the host that is drained, and goes on. So is one that asks while
+// its host is drained.
+func TestDrained(t *testing.T) {
+	t.Parallel()
+	c := start(t, postgres.Shared(t), "a", "b")
+	a, b := c.hosts["a"], c.hosts["b"]
+	a.install()
+	a.connect("asks", step{"do": "emit", "n": 3}, step{"do": "otp", "text": "Code?"}, step{"do": "emit", "n": 4})
+	a.connect("later", step{"do": "wait", "ms": 6000}, step{"do": "otp", "text": "Code?"})
+	at := func(id store.RunID) string {
+		for _, m := range b.list() {
+			if slices.Contains(m.RunIDs, string(id)) {
+				return m.HostID
+			}
+		}
+		return ""
+	}
+	id, later := a.begin("asks"), a.begin("later")
+	asked := a.wait(id, served.Asks)
+	if at(id) != a.id {
+		t.Fatalf("the run is at %s", at(id))
+	}
+	b.do("POST", "/v1/hosts/"+a.id+"/drain", map[string]any{}, nil)
+	until(t, "the run is at the other host", func() bool { return at(id) == b.id })
+	if again := b.wait(id, served.Asks); again.Interrupt.InterruptID != asked.Interrupt.InterruptID {
+		t.Errorf("the question was %+v and is %+v", asked.Interrupt, again.Interrupt)
+	}
+	if err := a.Answer(soon(t), asked, map[string]any{"answers": map[string]string{"code": "123456"}}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the run that asked later is at the other host", func() bool { return at(later) == b.id })
+	if _, err := a.Cancel(soon(t), later); err != nil {
+		t.Fatal(err)
+	}
+	for run, end := range map[store.RunID]timeline.Type{id: timeline.RunCompleted, later: timeline.RunCancelled} {
+		b.wait(run, served.Over)
+		if got := b.whole(run); got != end {
+			t.Errorf("run %s ended with %s", run, got)
+		}
+	}
+	if len(a.list()) != 2 {
+		t.Error("the host that is drained is gone")
+	}
+}
+
 // A run is answered, paused, resumed and cancelled at the host that does not have it, and a host
 // that is drained starts none.
 func TestFromAnywhere(t *testing.T) {
