@@ -14,6 +14,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/api/client"
+	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/host/export"
 	"github.com/sluicehost/sluice/store"
 )
@@ -177,10 +178,11 @@ says there which. --find, --order and --deleted choose records as in sluice reco
 
 --since-mark FILE writes only what changed since the export before, deletions too.
 How far that is stands in FILE, which is replaced when everything else is written.
+Each such export is a file of its own, or DIR/ of files: none that exists is replaced.
 
 --files puts the files that records hold into the folder _files beside, each once and
 under its digest, and the path into their fields; FILE.sqlite has a table _files.`,
-		Example: "  sluice export git --to new.jsonl --since-mark git.mark\n  sluice export git --to commits.csv --stream commits\n  sluice export git --to - --find fix | wc -l",
+		Example: "  sluice export git --to git-2.jsonl --since-mark git.mark\n  sluice export git --to commits.csv --stream commits\n  sluice export git --to - --find fix | wc -l",
 		Args:    args(1, 1, "one connection"),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if err := f.check(); err != nil {
@@ -209,6 +211,8 @@ func (f *exportFlags) check() error {
 		return usagef("--format %s: --to %s says another by its name; leave --format out, it is for DIR/ and -", f.format, f.to)
 	case f.sinceMark != "" && f.order != "version":
 		return usagef("--since-mark exports by version; leave --order out")
+	case f.sinceMark != "" && filepath.Clean(app.Home(f.sinceMark)) == filepath.Clean(app.Home(f.to)):
+		return usagef("--since-mark %s: --to names the same file", f.sinceMark)
 	case (filepath.Ext(f.to) == ".sqlite" || f.as() == ".parquet") && f.order != "version":
 		return usagef("--order %s: tables have no order", abi.Clean(f.order))
 	case f.to == "-" && f.files:
@@ -275,19 +279,38 @@ func (c recordCommands) doExport(ctx context.Context, src *client.Client, connec
 // exportFiles writes one file, or one for each stream.
 func (c recordCommands) exportFiles(ctx context.Context, src *client.Client, s export.Selection, f *exportFlags) error {
 	if !f.eachStream() || f.to == "-" {
+		if err := f.increment(f.to); err != nil {
+			return err
+		}
 		return c.exportFile(ctx, src, s, f, f.to, f.stream)
 	}
 	if err := os.MkdirAll(f.to, 0o700); err != nil {
 		return usagef("--to %s: %w", f.to, err)
 	}
-	names := map[string]bool{}
-	for _, st := range s.Streams {
-		one := s
-		one.Streams = []export.From{st}
-		path := filepath.Join(f.to, fileOf(string(st.Stream), names)+f.as())
-		if err := c.exportFile(ctx, src, one, f, path, string(st.Stream)); err != nil {
+	names, paths := map[string]bool{}, make([]string, len(s.Streams))
+	for i, st := range s.Streams {
+		paths[i] = filepath.Join(f.to, fileOf(string(st.Stream), names)+f.as())
+		if err := f.increment(paths[i]); err != nil {
 			return err
 		}
+	}
+	for i, st := range s.Streams {
+		one := s
+		one.Streams = []export.From{st}
+		if err := c.exportFile(ctx, src, one, f, paths[i], string(st.Stream)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// increment refuses to replace a file by what changed since: what is in it is exported once.
+func (f *exportFlags) increment(path string) error {
+	if f.sinceMark == "" || path == "-" {
+		return nil
+	}
+	if _, err := os.Lstat(app.Home(path)); err == nil {
+		return usagef("--to %s: it is there already, and --since-mark writes only what changed since; give each export a name of its own, or remove it", path)
 	}
 	return nil
 }
