@@ -1,11 +1,13 @@
 package assistant
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -29,6 +31,7 @@ const (
 	callWithin    = 60 * time.Second // without the wait for a yes
 	callsAtOnce   = 8                // of one assistant that work; those that wait for a yes are beside them
 	callsADay     = 100_000          // of one assistant
+	maxMessage    = 1 << 20          // bytes
 	maxArguments  = 128 << 10        // bytes
 	shownArgument = 1000             // characters
 )
@@ -64,7 +67,7 @@ func newSeat(d *Door, def definition) *seat {
 	s.server = s.serve()
 	s.http = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s.server }, &mcp.StreamableHTTPOptions{
 		Stateless: true, JSONResponse: true, DisableLocalhostProtection: true, // host/web has checked the host
-		MaxRequestBodyBytes: 1 << 20, PropagateRequestCancellation: true,
+		MaxRequestBodyBytes: maxMessage, PropagateRequestCancellation: true,
 	})
 	return s
 }
@@ -124,7 +127,20 @@ func (d *Door) Serve(w http.ResponseWriter, r *http.Request, name, base string) 
 		return
 	}
 	ctx := context.WithValue(r.Context(), visitorKey{}, visitor{host.Who(r.Context()), base})
-	s.http.ServeHTTP(w, r.WithContext(ctx))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessage))
+	out := &refusing{ResponseWriter: w, message: body}
+	defer out.close()
+	switch {
+	case err != nil:
+		http.Error(out, "the message cannot be read, or is longer than 1 MiB", http.StatusBadRequest)
+		return
+	case !json.Valid(body): // the SDK leaves out what follows a first value
+		http.Error(out, "the message is not one value of JSON", http.StatusBadRequest)
+		return
+	}
+	r = r.WithContext(ctx)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	s.http.ServeHTTP(out, r)
 }
 
 // A failure is why a call has no answer, in words for the model and in a code for the owner.

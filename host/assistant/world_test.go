@@ -43,6 +43,8 @@ type world struct {
 	server *httptest.Server
 	n      int
 
+	starting func() // is called by each start; nil: nothing
+
 	mu     sync.Mutex // guards what follows
 	now    time.Time
 	called []assistant.Call
@@ -53,6 +55,9 @@ type world struct {
 
 // StartRun implements assistant.Starter.
 func (w *world) StartRun(_ context.Context, q host.StartRun) (store.Run, error) {
+	if w.starting != nil {
+		w.starting()
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.starts = append(w.starts, q)
