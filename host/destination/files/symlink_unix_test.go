@@ -9,12 +9,14 @@ import (
 	"testing"
 
 	"github.com/sluicehost/sluice/host/destination"
+	"github.com/sluicehost/sluice/host/destination/files"
+	"github.com/sluicehost/sluice/host/destination/parquet"
 )
 
 // Links that somebody puts into the directory of a destination lead no write out of it, and
 // remove nothing there.
 func TestLinks(t *testing.T) {
-	for _, k := range kinds {
+	for _, k := range []files.Kind{files.JSONL, files.CSV, parquet.Kind} {
 		fresh := scene(destination.Current, 4, 30)
 		for _, name := range []string{"_sluice_manifest.json", "_sluice_manifest.json.tmp", "_sluice_lock", "mail_items", "_files", "part"} {
 			for _, when := range []string{"before", "meanwhile"} {
