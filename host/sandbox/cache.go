@@ -78,10 +78,10 @@ type preparation struct {
 	err  error
 }
 
-// keyOf is the name of an entry.
+// keyOf is the name of an entry; module is [Module.Compiled].
 func keyOf(module, engine string) string {
 	h := sha256.New()
-	for _, part := range []string{"sluice compiled code 1", module, engine, machine()} {
+	for _, part := range []string{"sluice compiled code 2", module, engine, machine()} {
 		fmt.Fprintf(h, "%d:%s;", len(part), part)
 	}
 	return hex.EncodeToString(h.Sum(nil))

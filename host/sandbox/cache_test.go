@@ -87,6 +87,41 @@ func TestCompiledCodeIsKept(t *testing.T) {
 	}
 }
 
+// A manifest is no code: another one needs no other code, but other names or other code do.
+func TestManifestsShareCode(t *testing.T) {
+	bare := raw().bytes()
+	embedded := func(manifest string) []byte {
+		wasm, err := sandbox.EmbedManifest(bare, []byte(manifest))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return wasm
+	}
+	var w watched
+	s := open(t, at(t.TempDir(), &w))
+	for _, c := range []struct {
+		what     string
+		wasm     []byte
+		compiled int // so far
+	}{
+		{"the module", bare, 1},
+		{"with a manifest", embedded(`{"v":1}`), 1},
+		{"with another", embedded(`{"v":2}`), 1},
+		{"with names", raw().then(0, custom("name")).bytes(), 2},
+		{"other code", raw(opUnreachable).bytes(), 3},
+		{"the module again", bare, 3},
+	} {
+		g := started(t, s, prepared(t, s, c.wasm))
+		drain(g)
+		if want := c.what != "other code"; (g.Exit().Kind == sandbox.ExitExited) != want {
+			t.Errorf("%s ended as %+v", c.what, g.Exit())
+		}
+		if n, audits := w.count(); n != c.compiled || len(audits) > 0 {
+			t.Errorf("%s: compiled %d times so far, want %d; audits %q", c.what, n, c.compiled, audits)
+		}
+	}
+}
+
 func TestOneCompilesForAll(t *testing.T) { // In one process, and across
 	dir := t.TempDir()
 	wasm := raw(opUnreachable).bytes()

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,13 +18,14 @@ import (
 )
 
 // Prepare makes sure that the cache has compiled code for the module, which
-// passed CheckModule with exactly these bytes. Compiling happens in a worker
+// passed CheckModule with exactly these bytes. Another one that has other custom
+// sections only, such as another manifest, shares it. Compiling happens in a worker
 // with limits; of several that want the same, in this process or another,
 // one compiles and the others wait. A module that cannot be compiled is a
 // *Failure with one of the codes CodeCompile…, CodeEngineUnavailable or
 // CodeIsolationUnavailable.
 func (s *Sandbox) Prepare(ctx context.Context, m Module, wasm []byte) (Code, error) {
-	code := Code{key: keyOf(m.Digest, s.options.Engine)}
+	code := Code{key: keyOf(m.Compiled, s.options.Engine)}
 	if _, err := s.cache.verify(code.key); err == nil {
 		s.cache.touch(code.key)
 		return code, nil
@@ -86,7 +88,7 @@ func (s *Sandbox) prepare(ctx context.Context, key string, wasm []byte) error {
 		if !errors.Is(err, fs.ErrNotExist) {
 			s.cache.drop(key, err)
 		}
-		if err := s.compile(ctx, key, wasm, bare); err != nil {
+		if err := s.compile(ctx, key, slices.Concat(slices.Collect(compiled(wasm))...), bare); err != nil {
 			return err
 		}
 		if e, err = s.cache.inspect(key); err != nil {

@@ -38,6 +38,7 @@ func (i Import) String() string { return i.Module + "." + i.Name }
 // no reference to them.
 type Module struct {
 	Digest    string // "sha256:" and 64 hexadecimal digits, over exactly the bytes checked
+	Compiled  string // the same over what is compiled of them: all sections but custom ones, and the names
 	Size      int64  // bytes
 	Transport Transport
 	Imports   []Import // in the order of the module
@@ -86,6 +87,7 @@ func CheckModule(wasm []byte, lim ModuleLimits) (Module, error) {
 	if w.err != nil {
 		return m, w.err
 	}
+	w.m.Compiled = "sha256:" + compiledDigest(wasm)
 	return w.m, nil
 }
 

@@ -3,8 +3,11 @@ package sandbox
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
+	"iter"
 	"slices"
 )
 
@@ -62,6 +65,32 @@ func emptyBodies(functions uint32) []byte {
 
 // isNames reports whether a custom section is the one that names functions:
 // traps are explained with it.
+// compiled yields what the engine is given of a module that was checked: not its custom
+// sections, such as the manifest, but for the names. One code serves all
+// modules that differ in nothing else.
+func compiled(wasm []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		r := moduleReader{b: wasm, end: len(wasm)}
+		if !yield(r.bytes(uint32(len(moduleHeader)))) {
+			return
+		}
+		for r.left() > 0 {
+			id, raw, content := r.nextSection()
+			if r.err != nil || (id != sectionCustom || isNames(content)) && !yield(raw) {
+				return
+			}
+		}
+	}
+}
+
+func compiledDigest(wasm []byte) string {
+	h := sha256.New()
+	for part := range compiled(wasm) {
+		h.Write(part)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
 func isNames(content []byte) bool {
 	const name = "\x04name"
 	return bytes.HasPrefix(content, []byte(name))

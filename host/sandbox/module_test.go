@@ -64,8 +64,10 @@ func TestCheckModuleReports(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	const manifest = 1 + 1 + 1 + len("sluice.manifest") + len("{}")
 	want := sandbox.Module{
 		Digest:    fmt.Sprintf("sha256:%x", sha256.Sum256(wasm)),
+		Compiled:  fmt.Sprintf("sha256:%x", sha256.Sum256(wasm[:len(wasm)-manifest])),
 		Size:      int64(len(wasm)),
 		Transport: sandbox.TransportABI,
 		Imports:   []sandbox.Import{{Module: "sluice_v1", Name: "emit"}, {Module: "sluice_v1_network", Name: "request"}},
