@@ -61,7 +61,7 @@ func (g *guests) openSandbox(ctx context.Context) error {
 	wire := abi.DefaultWireLimits()
 	g.Sandbox, err = sandbox.Open(ctx, sandbox.Options{
 		CacheDir: cache, BuildID: worker.BuildID(), Engine: worker.EngineVersion(), Jail: jail.Options{Walls: g.Options.Walls},
-		Require: g.Options.Require, Prespawn: g.Options.Prespawn, Limits: wire, Log: g.Options.Log,
+		Require: g.Options.Require, Prespawn: g.Options.Prespawn, OneRun: g.Options.OneRun, Limits: wire, Log: g.Options.Log,
 		Audit: func(event string, details map[string]string) { g.Options.Log.Warn(event, "details", details) },
 	})
 	return err

@@ -40,6 +40,8 @@ type Options struct {
 	MemoryBytes uint64
 	// Prespawn is how many blank workers wait; -1 for none.
 	Prespawn int
+	// OneRun is for commands that end after one run: no worker waits for another.
+	OneRun bool
 	// Walls are for benchmarks of the price of the jail; the zero value is all.
 	Walls jail.Walls
 	// NoSandbox opens the store alone, for commands that run nothing.

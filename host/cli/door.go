@@ -36,7 +36,7 @@ func (c *command) alone(ctx context.Context, o app.Options, do func(*app.Host, *
 	if err := c.unheld(ctx, stopFirst); err != nil {
 		return err
 	}
-	o.Store, o.CacheDir = c.store, cacheDir()
+	o.Store, o.CacheDir, o.OneRun = c.store, cacheDir(), true
 	d, err := daemon.Open(ctx, daemon.Options{Host: o, Alone: true})
 	if err != nil {
 		return err

@@ -46,7 +46,7 @@ type pool struct {
 	launcher *jail.Launcher
 	build    string
 	limits   abi.WireLimits
-	want     int
+	once     bool // what was taken is not replaced
 	life     time.Duration
 	failed   func(error) // told when a blank could not be started
 
@@ -55,14 +55,15 @@ type pool struct {
 	wait sync.WaitGroup
 
 	mu     sync.Mutex // guards what follows
-	idle   []*blank   // oldest first
+	want   int
+	idle   []*blank // oldest first
 	closed bool
 }
 
 func openPool(l *jail.Launcher, o Options) *pool {
 	ctx, stop := context.WithCancel(context.Background())
 	p := &pool{
-		launcher: l, build: o.BuildID, limits: o.Limits, want: o.Prespawn, life: o.BlankLife,
+		launcher: l, build: o.BuildID, limits: o.Limits, want: o.Prespawn, once: o.OneRun, life: o.BlankLife,
 		failed: func(err error) { o.Log.Warn("worker not started in advance", "err", err) },
 		wake:   make(chan struct{}, 1), stop: stop,
 	}
@@ -108,6 +109,9 @@ func (p *pool) pop() (*blank, error) {
 	defer p.mu.Unlock()
 	if p.closed {
 		return nil, ErrClosed
+	}
+	if p.once {
+		p.want = 0
 	}
 	if len(p.idle) == 0 {
 		return nil, nil

@@ -41,6 +41,23 @@ func TestBlankWorkersWait(t *testing.T) {
 	}
 }
 
+// A host for one run has one worker waiting and no other in its place.
+func TestOneRunLeavesNoBlank(t *testing.T) {
+	s := open(t, func(o *sandbox.Options) { o.Prespawn, o.OneRun = 0, true })
+	until(t, "a blank worker", func() bool { return len(s.Idle()) > 0 })
+	spec := prepared(t, s, raw().bytes()) // which may take it
+	for range 3 {
+		if waiting := s.Idle(); len(waiting) > 1 {
+			t.Errorf("blank workers %v wait", waiting)
+		}
+		drain(started(t, s, spec))
+	}
+	<-time.After(300 * time.Millisecond) // longer than the pool waits before it starts one
+	if left := s.Idle(); len(left) > 0 {
+		t.Errorf("blank workers %v wait", left)
+	}
+}
+
 func TestBlankWorkersGrowOld(t *testing.T) {
 	s := open(t, func(o *sandbox.Options) { o.Prespawn, o.BlankLife = 1, 200*time.Millisecond })
 	until(t, "a blank worker", func() bool { return len(s.Idle()) == 1 })

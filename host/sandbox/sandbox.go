@@ -120,8 +120,10 @@ type Options struct {
 	// levels, or empty for whatever there is.
 	Require string
 
-	// Prespawn is how many blank workers wait, -1 for none; BlankLife is how long.
+	// Prespawn is how many blank workers wait, -1 for none; BlankLife is how long. OneRun
+	// has one wait, and starts none in its place: no other run follows.
 	Prespawn  int
+	OneRun    bool
 	BlankLife time.Duration
 
 	// CompileCPU, CompileWall and CompileData bound one compilation.
@@ -183,8 +185,11 @@ func (o Options) settled() (Options, error) {
 		bound("guest.calls_per_second", &rate, 20_000, 100_000),
 		bound("guest.call_burst", &burst, 5_000, 100_000),
 	)
-	if o.Prespawn < 0 {
+	switch {
+	case o.Prespawn < 0:
 		prespawn = 0
+	case o.OneRun:
+		prespawn = 1
 	}
 	o.Prespawn, o.CallsPerSecond, o.CallBurst = int(prespawn), int(rate), int(burst)
 	o.CompileData, o.DataBytes = uint64(compileData), uint64(data)
