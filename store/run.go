@@ -23,7 +23,9 @@ type Run struct {
 	Result       json.RawMessage `json:"result,omitempty"` // once terminal
 
 	// Resumable: its journal has all that it was answered, so that whoever performs it next goes on where it was.
-	Resumable bool    `json:"resumable,omitempty"`
+	Resumable bool `json:"resumable,omitempty"`
+	// HostBound says why the run ends with its host, of one that asked or whose connector is resumable.
+	HostBound string  `json:"host_bound,omitempty"`
 	Request   Request `json:"request,omitzero"`
 	// Pruned: the timeline was deleted.
 	Pruned bool `json:"timeline_deleted,omitempty"`

@@ -94,6 +94,16 @@ func TestKilled(t *testing.T) {
 	if asked[0]["outlives_host"] != false || asked[0]["host_bound"] == nil {
 		t.Errorf("what ends with its host says %v", asked[0])
 	}
+	var result struct {
+		HostBound string `json:"host_bound"`
+		Failure   struct{ Message string }
+	}
+	if err := json.Unmarshal(ended.Result, &result); err != nil {
+		t.Fatal(err)
+	}
+	if why := fmt.Sprint(asked[0]["host_bound"]); result.HostBound != why || ended.HostBound != why || !strings.Contains(result.Failure.Message, why) {
+		t.Errorf("its result says %q, %q", result.HostBound, result.Failure.Message)
+	}
 	late := host.Answer{RunID: ids[2], InteractionID: fmt.Sprint(failed[0]["open_interaction_id"]), Status: "cancelled"}
 	if code, details := refusalCode(s.Answer(host.As(t.Context(), owner), late)); code != "no_pending_interaction" || details["outcome"] != "still_open" {
 		t.Errorf("answered late: %s %v", code, details)

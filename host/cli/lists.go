@@ -290,6 +290,7 @@ type runLine struct {
 	Outcome      string             `json:"outcome,omitempty"`
 	Reason       *string            `json:"terminal_reason"`
 	Phase        string             `json:"phase,omitempty"`
+	HostBound    string             `json:"host_bound,omitempty"`
 	StartedAt    string             `json:"started_at"`
 	FinishedAt   *string            `json:"finished_at"`
 	TriggerKind  string             `json:"trigger_kind"`
@@ -308,7 +309,7 @@ func (l *runLine) ended() string {
 func lineOfRun(r timeline.Snapshot) *runLine {
 	x := r.Sluice
 	l := &runLine{ID: r.RunID, ConnectionID: x.ConnectionID, ConnectorID: x.ConnectorID, Digest: x.ModuleDigest, Status: "active",
-		StartedAt: r.StartedAt, TriggerKind: x.TriggerKind, Attempt: x.Attempt}
+		StartedAt: r.StartedAt, TriggerKind: x.TriggerKind, Attempt: x.Attempt, HostBound: x.HostBound}
 	if !r.Status.Terminal() {
 		l.Phase = text(x.Phase)
 		return l

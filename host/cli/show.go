@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/api/client"
 	"github.com/sluicehost/sluice/host/audit"
@@ -51,6 +52,9 @@ func (c showCommands) doShow(ctx context.Context, src *client.Client, arg string
 	if !r.Status.Terminal() {
 		if c.json {
 			return printJSON(c.out, l)
+		}
+		if l.HostBound != "" {
+			defer c.screenOut().line("It ends when its host is stopped or updated: " + abi.Clean(l.HostBound) + ".")
 		}
 		return c.table([]string{"run", "connection", "status", "phase", "started"},
 			[][]string{{string(l.ID), string(l.ConnectionID), l.Status, l.Phase, c.when(timeOf(l.StartedAt))}})

@@ -20,7 +20,7 @@ import (
 //
 // A *run.Refusal says why it was not taken: invalid_request with details.field,
 // invalid_status, not_found, no_pending_interaction, conflict, unavailable once the desk is
-// closed, or interaction_id_mismatch with details.currentInteractionId. Then nothing was
+// closed or while the run does not get to ask, or interaction_id_mismatch with details.currentInteractionId. Then nothing was
 // delivered, and what is pending stays pending. Of any number of answers
 // to one question, one is taken. With ctx's error the answer may have
 // been.
@@ -177,7 +177,7 @@ func (d *Desk) await(ctx context.Context, id store.RunID, interactionID string) 
 			return nil
 		case <-wake:
 		case <-limit.C:
-			return d.nothingPending(id, interactionID, "")
+			return &run.Refusal{Code: "unavailable", Message: "the run that asks is being resumed, or its host is too busy; answer again in a moment"}
 		case <-ctx.Done():
 			return ctx.Err()
 		}

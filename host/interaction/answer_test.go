@@ -178,13 +178,13 @@ func TestQuestionOnItsWay(t *testing.T) {
 	})
 }
 
-// A question that the store has and nobody asks any more is not
-// waited for longer than it is there.
+// A question that the store has and nobody asks any more is not waited for longer than it is
+// there. To one whose run does not get to ask it an answer is to be given again.
 func TestQuestionOnItsWayOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newMemory(runID)
 		d := interaction.New(st)
-		for _, gone := range []func(){func() { st.commit(runID) }, func() { /* never: the bound ends it */ }} {
+		for want, gone := range map[string]func(){"no_pending_interaction": func() { st.commit(runID) }, "unavailable": func() { /* never: the bound ends it */ }} {
 			st.commit(runID, store.Interaction{ID: "login", RunID: runID})
 			done := make(chan error, 1)
 			go func() {
@@ -192,7 +192,7 @@ func TestQuestionOnItsWayOut(t *testing.T) {
 			}()
 			synctest.Wait()
 			gone()
-			if err := <-done; code(err) != "no_pending_interaction" {
+			if err := <-done; code(err) != want {
 				t.Error(err)
 			}
 		}

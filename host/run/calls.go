@@ -299,16 +299,17 @@ func lostBy(b binding.Binding, call abi.Call, payload []byte) ([]byte, abi.Errno
 // server. The payload is released when it is finished. lost answers in place of handle in a run
 // that was resumed, when the call may have been sent before.
 func (cl *calls) outside(in sandbox.Inbound, call abi.Call, handle handler, lost func() ([]byte, abi.Errno)) {
+	sent := false
 	if cl.history.replaying() {
-		sent, played := cl.playResult(in)
-		if played {
+		var played bool
+		if sent, played = cl.playResult(in); played {
 			return
 		}
 		if sent {
 			handle = func(context.Context, abi.Call, []byte) ([]byte, abi.Errno) { return lost() }
 		}
 	}
-	if sends(call, in.Payload) && !cl.history.sends() {
+	if !sent && sends(call, in.Payload) && !cl.history.sends() {
 		in.Release()
 		return
 	}

@@ -159,6 +159,9 @@ const piecesAtOnce = 4
 
 // give gives the journal up, for a reason that the owner is told of.
 func (h *history) give(why string) {
+	if h.resumable {
+		h.loop.hostBound(why)
+	}
 	h.bound, h.buffer, h.ready = why, nil, nil
 	h.forgo()
 }
@@ -254,6 +257,9 @@ func (h *history) asksFor() {
 	}
 }
 
+// ends says why the run ends with its host, "" where it does not.
+func (h *history) ends() string { return h.bound }
+
 // goesOnAfter reports whether the run is resumable.
 func (h *history) goesOnAfter() bool { return h.resumable }
 
@@ -347,6 +353,9 @@ type keptAnswer struct {
 
 // answered keeps how a question ended.
 func (h *history) answered(q *asking, a answer) {
+	if h.resumable {
+		h.loop.hostBound("") // what only the question was bound by
+	}
 	if !h.keeps() {
 		return
 	}
@@ -385,6 +394,7 @@ func (h *history) asks(a *asking) {
 	if h.bound != "" {
 		why = h.bound
 	}
+	h.loop.hostBound(why)
 	if a.pending.HostBound = why; why == "" {
 		a.pending.Journal, h.marked = h.pieces, true
 	}

@@ -133,7 +133,8 @@ func (h *history) putDown() bool {
 	}
 	if c := h.outcome.cause(); c != nil && (c.reason == reasonDiverged || c.violation != nil) {
 		h.player = nil // so that its end counts
-		h.give("it is over")
+		h.bound = "it is over"
+		h.forgo()
 		h.questions.drop()
 		h.records.dropBuffers()
 		return false

@@ -98,6 +98,9 @@ func newRun(p *Plan, d Deps) *run {
 		r.rec = d.History.Resume.Run
 	} else {
 		all.control.goesOn()
+		if s := p.manifest.Sluice; s != nil && s.Resumable {
+			r.rec.HostBound = all.history.ends()
+		}
 	}
 	return r
 }
@@ -201,6 +204,12 @@ func (r *run) resumable(on bool) {
 	r.control.change(func(l *Live) { l.Resumable = on })
 }
 
+// hostBound says in the row, once it is written, why the run ends with its host; "" where it does not.
+func (r *run) hostBound(why string) { r.rec.HostBound = why }
+
+// boundBy is what it says.
+func (r *run) boundBy() string { return r.rec.HostBound }
+
 // ended writes the end into the row: the log and the record say the same.
 func (r *run) ended(status string, at time.Time, result json.RawMessage) *store.Run {
 	r.rec.Status, r.rec.Phase, r.rec.FinishedAt, r.rec.Result = status, "", &at, result
@@ -228,6 +237,9 @@ func (r *run) tick(now time.Time) {
 		return
 	}
 	if !r.inTime(now) {
+		return
+	}
+	if r.history.replaying() && r.history.live() && !r.outcome.ready() { // a guest that computes makes no call that would find the end of its journal
 		return
 	}
 	if c := r.plan.grantFault(); c != nil && r.outcome.proposal() == nil { // it asks, waits and sends no further
@@ -450,7 +462,7 @@ func (r *run) cancelRequested(c CancelRequest) {
 		if r.history.suspends("host_stopped") {
 			return
 		}
-		r.outcome.latch(&cause{reason: ReasonRestarted, origin: "runtime", message: "The host was stopped while the run was active."})
+		r.outcome.latch(&cause{reason: ReasonRestarted, origin: "runtime", message: restarted("The host was stopped while the run was active.", r.rec)})
 		return
 	}
 	r.control.change(func(l *Live) { l.CancelRequested = true })

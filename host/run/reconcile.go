@@ -78,7 +78,7 @@ func closeRuns(ctx context.Context, st store.Store, leases []store.Lease, hostID
 			}
 			continue
 		}
-		if err := endRun(ctx, st, l, hostID, ReasonRestarted, "The host stopped while the run was active."); err != nil {
+		if err := endRun(ctx, st, l, hostID, ReasonRestarted, ""); err != nil {
 			failed = errors.Join(failed, fmt.Errorf("close run %s: %w", l.RunID, err))
 		}
 	}
@@ -96,10 +96,14 @@ func leaves(ctx context.Context, st store.Store, l store.Lease) (bool, error) {
 	return Outlives(rec, open), err
 }
 
+// endRun ends a run that nobody performs. Without a message its host stopped.
 func endRun(ctx context.Context, st store.Store, l store.Lease, hostID, reason, message string) error {
 	rec, err := st.Run(ctx, l.RunID)
 	if err != nil {
 		return err
+	}
+	if message == "" {
+		message = restarted("The host stopped while the run was active.", rec)
 	}
 	if rec.Status != "active" {
 		return nil // its own end came meanwhile
@@ -194,6 +198,14 @@ func takenOver(event func(typ, status string, d data) (store.Event, error), l st
 // ReasonRestarted ends a run that its host did not live to end.
 const ReasonRestarted = "controller_restarted"
 
+// restarted is the message of a run that ended with its host, and why it did.
+func restarted(message string, rec store.Run) string {
+	if rec.HostBound == "" {
+		return message
+	}
+	return message + " It did not outlive that: " + rec.HostBound + "."
+}
+
 // result is the result value of a run that was cut off. What its guest
 // had emitted, used and staged is not known any more.
 func (s rebuilt) result(rec store.Run, gaps gapList, status, reason, message string) (json.RawMessage, error) {
@@ -210,7 +222,7 @@ func (s rebuilt) result(rec store.Run, gaps gapList, status, reason, message str
 			Mode: checkpointMode, CommitStatus: status, StateStreamsStaged: s.staged, StateStreamsWithheld: []string{},
 			RecordCounts: counts,
 		},
-		KnownGaps: gaps.shown(), DetailGaps: []GapNote{}, TriggerKind: rec.TriggerKind,
+		KnownGaps: gaps.shown(), DetailGaps: []GapNote{}, TriggerKind: rec.TriggerKind, HostBound: rec.HostBound,
 	}})
 }
 

@@ -76,6 +76,7 @@ func (rp *report) result(end ending, now time.Time) *Result {
 		RecordsEmitted: rp.proto.Records(), RecordCounts: countsOf(n.attempted, n.accepted, n.rejected),
 		State: rp.states.staged(), KnownGaps: rp.gaps.all(), DetailGaps: rp.gaps.gapNotes(), ConnectorError: rp.connectorError(end),
 		TriggerKind: rp.plan.Trigger, AutomationMode: rp.plan.AutomationMode, Usage: rp.usage(now), Memory: rp.control.remembered(),
+		HostBound: rp.loop.boundBy(),
 	}
 	if out.KnownGaps == nil {
 		out.KnownGaps = []KnownGap{}

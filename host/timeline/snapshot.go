@@ -98,8 +98,9 @@ type Sluice struct {
 	RetentionFloor   uint64             `json:"retentionFloor"` // 0 while the log is kept
 	PauseRequested   bool               `json:"pauseRequested,omitempty"`
 	CancelRequested  bool               `json:"cancelRequested,omitempty"`
-	HeldUp           string             `json:"heldUp,omitempty"` // what keeps it from going on, as a sentence
-	Assistance       []Item             `json:"assistance"`       // open ones
+	HeldUp           string             `json:"heldUp,omitempty"`    // what keeps it from going on, as a sentence
+	HostBound        string             `json:"hostBound,omitempty"` // why it ends with its host, of one that asked or is resumable
+	Assistance       []Item             `json:"assistance"`          // open ones
 	Result           string             `json:"result,omitempty"`
 	Outcome          string             `json:"outcome,omitempty"` // complete, partial, failed, cancelled
 	TerminalReason   string             `json:"terminalReason,omitempty"`
@@ -165,7 +166,7 @@ func base(row store.Run, a About) Snapshot {
 		Sluice: Sluice{
 			ConnectorID: row.ConnectorID, ConnectorName: a.ConnectorName, ConnectorVersion: a.ConnectorVersion,
 			ModuleDigest: row.Digest, ConnectionID: row.ConnectionID, TriggerKind: row.TriggerKind,
-			Attempt: row.Attempt, RetryOf: row.RetryOf, TraceID: row.TraceID, Assistance: []Item{}, RetentionFloor: a.RetentionFloor,
+			Attempt: row.Attempt, RetryOf: row.RetryOf, TraceID: row.TraceID, Assistance: []Item{}, RetentionFloor: a.RetentionFloor, HostBound: row.HostBound,
 		},
 	}
 	s.WorkflowID = cmp.Or(s.WorkflowID, string(row.ConnectionID))

@@ -52,25 +52,49 @@ func (c realClock) told(uint64)         {}
 // A fixedClock depends on nothing but what its guest does: time passes by
 // looking at the clock and by sleeping, so that a replay reads the same times.
 // It lags behind the world while the guest waits for the host, unless the host tells the
-// time with its replies; it never goes back.
+// time with its replies; it never goes back. With the host's time a guest that looks often is
+// held up instead of being ahead of the world by more than mostAhead, which changes nothing of what
+// it reads.
 type fixedClock struct {
 	start  time.Duration // since 1970
 	passed time.Duration
+
+	follows bool          // the host tells the time
+	ahead   time.Duration // of the world by looks, at since and by looks behind it
+	since   time.Time
 }
 
 const (
-	lookTakes = 10 * time.Microsecond      // of the fixed clock
-	maxPassed = 100 * 365 * 24 * time.Hour // where the fixed clock stops
+	lookTakes   = 10 * time.Microsecond      // of a clock that follows nobody
+	glanceTakes = 100 * time.Nanosecond      // a look, of one that follows the host: about what it takes indeed
+	mostAhead   = clockStep                  // of the world
+	maxPassed   = 100 * 365 * 24 * time.Hour // where the fixed clock stops
 )
 
 func newFixedClock(f *abi.Fixed) *fixedClock {
-	return &fixedClock{start: time.Duration(f.Start) * time.Millisecond}
+	return &fixedClock{start: time.Duration(f.Start) * time.Millisecond, follows: f.Told, since: time.Now()}
 }
 
 // look is the time since the start, after this look at it.
 func (c *fixedClock) look() time.Duration {
-	c.slept(lookTakes)
+	if !c.follows {
+		c.pass(lookTakes)
+		return c.passed.Truncate(clockStep)
+	}
+	c.pass(glanceTakes)
+	if c.ahead += glanceTakes; c.ahead > mostAhead {
+		if c.meanwhile(); c.ahead > 0 {
+			time.Sleep(c.ahead)
+			c.meanwhile()
+		}
+	}
 	return c.passed.Truncate(clockStep)
+}
+
+// meanwhile counts what passed in the world.
+func (c *fixedClock) meanwhile() {
+	now := time.Now()
+	c.ahead, c.since = max(0, c.ahead-max(0, now.Sub(c.since))), now
 }
 
 func (c *fixedClock) wall() (sec int64, nsec int32) {
@@ -90,8 +114,17 @@ func (c *fixedClock) of(id uint32) (ns int64, ok bool) {
 	return 0, false
 }
 
-func (c *fixedClock) slept(d time.Duration) { c.passed = min(c.passed+min(d, maxPassed), maxPassed) }
+func (c *fixedClock) pass(d time.Duration) { c.passed = min(c.passed+min(d, maxPassed), maxPassed) }
+
+// slept passes as much here as it does in the world.
+func (c *fixedClock) slept(d time.Duration) {
+	c.pass(d)
+	c.since = c.since.Add(min(d, maxPassed))
+}
 
 func (c *fixedClock) told(ms uint64) {
-	c.passed = min(max(c.passed, time.Duration(ms)*time.Millisecond-c.start), maxPassed)
+	at := time.Duration(ms)*time.Millisecond - c.start
+	c.meanwhile()
+	c.ahead = min(c.ahead, max(0, c.passed-at))
+	c.passed = min(max(c.passed, at), maxPassed)
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/sluicehost/sluice/abi"
 )
@@ -47,6 +48,20 @@ func write(t testing.TB, host *os.File, h abi.WireHeader, payload []byte) {
 	h.Length = uint32(len(payload))
 	if _, err := host.Write(append(h.Append(nil), payload...)); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A sleep passes once: by the guest's account, or in the time that the host tells behind it.
+func TestToldSleep(t *testing.T) {
+	l, host := pair(t)
+	c := newFixedClock(&abi.Fixed{Start: 1000, Told: true})
+	g := &guest{clock: c, relay: newRelay(l, giveUp)}
+	g.relay.told = c.told
+	write(t, host, abi.WireHeader{Call: abi.CallClock}, abi.AppendClock(nil, 6001))
+	write(t, host, abi.WireHeader{ID: 1, Call: abi.CallSleep}, nil)
+	g.sleep(5 * time.Second)
+	if at, _ := c.of(0); at != int64(6001*time.Millisecond) {
+		t.Errorf("it is %v since 1970", time.Duration(at))
 	}
 }
 

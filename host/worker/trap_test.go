@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tetratelabs/wazero/sys"
@@ -76,6 +77,51 @@ func TestFixedClock(t *testing.T) {
 	if _, ok := c.of(2); ok {
 		t.Error("a CPU clock")
 	}
+}
+
+// A clock that the host tells the time is never ahead of the world by more than a step, however
+// often its guest looks at it and sleeps, and reads the same times again when it is told the same.
+func TestToldClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		tell := func(c *fixedClock, ms int) { c.told(uint64(began.UnixMilli() + int64(ms))) }
+		var told []int
+		looks := func(c *fixedClock, after func(n int)) (all []int64) {
+			for n := range 100 {
+				for range 997 * (n % 40) {
+					at, _ := c.of(0)
+					all = append(all, at)
+				}
+				after(n)
+			}
+			return all
+		}
+		c := newFixedClock(&abi.Fixed{Start: uint64(began.UnixMilli()), Told: true})
+		first := looks(c, func(n int) {
+			if n%7 == 0 {
+				c.slept(3 * time.Millisecond)
+				time.Sleep(3 * time.Millisecond)
+			}
+			told = append(told, int(time.Since(began).Milliseconds()))
+			tell(c, told[n])
+			if ahead := c.passed - time.Since(began); ahead > mostAhead+glanceTakes {
+				t.Fatalf("%v ahead after %d", ahead, n)
+			}
+		})
+		if !slices.IsSorted(first) {
+			t.Error("it went back")
+		}
+		again := newFixedClock(&abi.Fixed{Start: uint64(began.UnixMilli()), Told: true})
+		second := looks(again, func(n int) {
+			if n%7 == 0 {
+				again.slept(3 * time.Millisecond)
+			}
+			tell(again, told[n])
+		})
+		if !slices.Equal(first, second) {
+			t.Error("it reads other times again")
+		}
+	})
 }
 
 // A sleep that passes at once asks the host for nothing, and the clock says that

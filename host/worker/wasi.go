@@ -225,10 +225,10 @@ func event(subscription []byte) []byte {
 // pass.
 func (g *guest) sleep(d time.Duration) {
 	g.flushLine()
+	g.clock.slept(d) // before the reply, whose time has it
 	if !g.instant {
 		var request [8]byte
 		binary.LittleEndian.PutUint64(request[:], uint64(d))
 		g.relay.call(abi.CallSleep, request[:])
 	}
-	g.clock.slept(d)
 }

@@ -99,7 +99,7 @@ func (s *service) begin(b *testing.B, id string) store.RunID {
 	return rec.ID
 }
 
-func (s *service) until(b *testing.B, id store.RunID, not string) state {
+func (s *service) reaches(b *testing.B, id store.RunID, not string) state {
 	b.Helper()
 	st, err := s.await(b.Context(), id, not)
 	if err != nil {
@@ -125,7 +125,7 @@ func BenchmarkJournal(b *testing.B) {
 		for range 15 {
 			for name := range connectors {
 				from := time.Now()
-				if st := s.until(b, s.begin(b, name), ""); st.Run.Status != "succeeded" {
+				if st := s.reaches(b, s.begin(b, name), ""); st.Run.Status != "succeeded" {
 					b.Fatalf("%s: %s", name, st.Run.Result)
 				}
 				took[name] = append(took[name], time.Since(from))
@@ -150,7 +150,7 @@ func BenchmarkAwake(b *testing.B) {
 			s.connect(b, connectors["clerk"], id, server, 0)
 			from := time.Now()
 			run := s.begin(b, id)
-			st := s.until(b, run, "")
+			st := s.reaches(b, run, "")
 			started = append(started, time.Since(from))
 			for s.RunStats().Accepted > 0 {
 				<-time.After(10 * time.Millisecond)
@@ -160,7 +160,7 @@ func BenchmarkAwake(b *testing.B) {
 				b.Fatal(err)
 			}
 			woken = append(woken, time.Since(from))
-			s.until(b, run, st.Open.Interrupt)
+			s.reaches(b, run, st.Open.Interrupt)
 		}
 	}
 	b.ReportMetric(float64(median(woken).Milliseconds()), "ms/awake-p50")
@@ -183,7 +183,7 @@ func BenchmarkAsleep(b *testing.B) {
 		for i := range runs {
 			id := fmt.Sprintf("c%d", i)
 			s.connect(b, connectors["clerk"], id, server, 0)
-			s.until(b, s.begin(b, id), "")
+			s.reaches(b, s.begin(b, id), "")
 		}
 		for s.RunStats().Accepted > 0 {
 			<-time.After(10 * time.Millisecond)

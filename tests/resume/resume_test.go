@@ -104,29 +104,41 @@ func (w *witness) check(t *testing.T, st store.Store, connection string, paths [
 }
 
 var paths = map[string][]string{
-	"clerk":  {"login", "a/0", "a/1", "a/2", "season", "b/0", "b/1", "code", "c/0", "c/1"},
-	"teller": {"login", "a/0", "season", "b/0", "code", "c/0"},
+	"clerk":   {"login", "a/0", "a/1", "a/2", "season", "b/0", "b/1", "code", "c/0", "c/1"},
+	"teller":  {"login", "a/0", "season", "b/0", "code", "c/0"},
+	"cashier": {"login", "a/0", "season", "b/0", "code", "c/0"},
+}
+
+// guests are the connectors of this package, by what they are made from.
+var guests = map[string][]string{"Go": {"clerk", "teller"}, "C": {"cashier"}}
+
+// campaigns does rounds of a campaign on every store with every guest.
+func campaigns(t *testing.T, name string, round func(v *victim, guest, connection string)) {
+	for kind, open := range stores {
+		for language, all := range guests {
+			t.Run(kind+"/"+language, func(t *testing.T) {
+				t.Parallel()
+				if language == "C" {
+					clang(t)
+				}
+				c := campaign.New(t, "kill -9, "+name+" on "+kind+", in "+language)
+				dir := filepath.Join(t.TempDir(), "data")
+				v := &victim{t: t, c: c, dir: dir, url: open(t, dir), witness: newWitness(t)}
+				for n := range c.Length(1, 1) {
+					for _, guest := range all {
+						round(v, guest, fmt.Sprintf("%s%d", guest, n))
+					}
+				}
+				v.end()
+			})
+		}
+	}
 }
 
 // TestKillRunning kills and stops a host at random points while runs of connectors that are
 // resumable work, wait, and are being resumed. A server is asked for everything once at most, what
 // was stored is stored once, and every run succeeds.
-func TestKillRunning(t *testing.T) {
-	for kind, open := range stores {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			c := campaign.New(t, "kill -9, a run at work on "+kind)
-			dir := filepath.Join(t.TempDir(), "data")
-			v := &victim{t: t, c: c, dir: dir, url: open(t, dir), witness: newWitness(t)}
-			for round := range c.Length(1, 1) {
-				for name := range paths {
-					v.atWork(name, fmt.Sprintf("%s%d", name, round))
-				}
-			}
-			v.end()
-		})
-	}
-}
+func TestKillRunning(t *testing.T) { campaigns(t, "a run at work", (*victim).atWork) }
 
 // TestStopped stops a host while a run waits, whose connector is at its input by then: it is asked on
 // under the next one, and goes on.
@@ -153,25 +165,75 @@ func TestStopped(t *testing.T) {
 	p.stop()
 }
 
+// TestLostTwice kills a host while a request is on its way, and the next ones just behind: the
+// connector is told once that its answer is lost, and its run goes on from that.
+func TestLostTwice(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	url, w := "badger:"+dir, newWitness(t)
+	asked := make(chan struct{}, 1)
+	slow := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/a/0") {
+			asked <- struct{}{}
+			<-r.Context().Done()
+			return
+		}
+		w.ServeHTTP(out, r)
+	}))
+	t.Cleanup(slow.Close)
+	p := begin(t, url)
+	p.must(command{Install: resumable(t, "clerk")})
+	config, _ := json.Marshal(map[string]string{"server": slow.URL + "/one"})
+	p.must(command{Connect: "one", Config: string(config), Host: slow.URL})
+	id := p.must(command{Start: "one"}).Run.ID
+	<-asked
+	question := ""
+	for _, answer := range []string{`{"answer": "autumn"}`, `{"code": "` + plantedCode + `"}`} {
+		p.kill()
+		p = begin(t, url)
+		first := p.must(command{Await: id, Not: question})
+		p.kill()
+		p = begin(t, url)
+		if first.Open == nil {
+			t.Fatalf("it ended %s: %s", first.Run.Status, first.Run.Result)
+		}
+		question = first.Open.Interrupt
+		p.must(command{Answer: id, Value: json.RawMessage(answer)})
+	}
+	if r := p.must(command{Await: id, Not: question}).Run; r.Status != "succeeded" {
+		t.Errorf("it ended %s: %s", r.Status, r.Result)
+	}
+	p.stop()
+	if len(asked) > 0 {
+		t.Error("it was asked for again")
+	}
+}
+
+// TestCancelsComputing kills a host while a guest computes that makes no more calls: under the next
+// one it is resumed all the same, and hears that it is cancelled.
+func TestCancelsComputing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	url, w := "badger:"+dir, newWitness(t)
+	p := begin(t, url)
+	p.must(command{Install: resumable(t, "clerk")})
+	p.must(command{Connect: "one", Config: fmt.Sprintf(`{"server": %q, "pages": 1, "computes": true}`, w.URL+"/one"), Host: w.URL})
+	id := p.must(command{Start: "one"}).Run.ID
+	p.must(command{Until: id, Event: "run.state_staged"})
+	p.kill()
+	p = begin(t, url)
+	p.must(command{Until: id, Event: "run.resumed"})
+	p.must(command{Cancel: id})
+	if r := p.must(command{Await: id}).Run; r.Status != "cancelled" {
+		t.Errorf("it ended %s: %s", r.Status, r.Result)
+	}
+	p.stop()
+}
+
 // TestKill kills and stops a host while runs wait, while they are being resumed, and just after:
 // a run that waited goes on where it was, nothing is asked of its owner or of a server twice,
 // and no secret is on the disk.
-func TestKill(t *testing.T) {
-	for kind, open := range stores {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			c := campaign.New(t, "kill -9, a waiting run on "+kind)
-			dir := filepath.Join(t.TempDir(), "data")
-			v := &victim{t: t, c: c, dir: dir, url: open(t, dir), witness: newWitness(t)}
-			for round := range c.Length(1, 1) {
-				for name := range paths {
-					v.round(name, fmt.Sprintf("%s%d", name, round))
-				}
-			}
-			v.end()
-		})
-	}
-}
+func TestKill(t *testing.T) { campaigns(t, "a waiting run", (*victim).round) }
 
 var stores = map[string]func(t *testing.T, dir string) string{
 	"badger":   func(_ *testing.T, dir string) string { return "badger:" + dir },

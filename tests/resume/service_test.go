@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -57,6 +58,8 @@ type command struct {
 	Answer store.RunID     // its question
 	Value  json.RawMessage // object of fields
 	Cancel store.RunID
+	Until  store.RunID // its Event is on its timeline
+	Event  string
 
 	Code  bool   // of this host
 	Admit string // a host, with its Value
@@ -140,7 +143,18 @@ func (s *service) do(ctx context.Context, c command) (st state, err error) {
 		if err := json.Unmarshal(c.Value, &a.Data); err != nil {
 			return st, err
 		}
-		return st, s.Answer(ctx, a)
+		for {
+			err := s.Answer(ctx, a)
+			var r *host.Refusal
+			if !errors.As(err, &r) || r.Code != "unavailable" { // the run is being resumed, on a busy machine
+				return st, err
+			}
+			if err := json.Unmarshal(c.Value, &a.Data); err != nil { // the desk wiped it
+				return st, err
+			}
+		}
+	case c.Until != "":
+		return st, s.until(ctx, c.Until, c.Event)
 	case c.Code:
 		st.Host = s.host.ID
 		st.Code, err = s.AdmissionCode(ctx)
@@ -207,6 +221,19 @@ func (s *service) await(ctx context.Context, id store.RunID, not string) (st sta
 		case <-time.After(90 * time.Second):
 			return st, fmt.Errorf("run %s does not move", id)
 		}
+	}
+}
+
+// until waits until an event is on the timeline of a run.
+func (s *service) until(ctx context.Context, id store.RunID, event string) error {
+	wake, stop := s.host.Store.Watch(id)
+	defer stop()
+	for {
+		events, err := s.host.Store.Events(ctx, id, 0, 1000)
+		if err != nil || slices.ContainsFunc(events, func(e store.Event) bool { return e.Type == event }) {
+			return err
+		}
+		<-wake
 	}
 }
 
@@ -292,7 +319,32 @@ func (p *process) stop() {
 // resumable is a connector of this package whose manifest says that its runs go on.
 func resumable(t *testing.T, name string) (file string) {
 	t.Helper()
-	wasm, err := build.Guest("tests/resume/" + name)
+	return embedded(t, name, func(m string) string {
+		m = strings.Replace(m, `"sluice": {`, `"sluice": {"resumable": true,`, 1)
+		return strings.Replace(m, `"connector_id": "`, `"connector_id": "resumable-`, 1)
+	})
+}
+
+// connector builds a guest of this package.
+func connector(t *testing.T, name string) (file string) {
+	t.Helper()
+	return embedded(t, name, func(m string) string { return m })
+}
+
+func embedded(t *testing.T, name string, change func(manifest string) string) (file string) {
+	t.Helper()
+	file = t.TempDir() + "/" + name + ".wasm"
+	var wasm []byte
+	var err error
+	if slices.Contains(guests["C"], name) {
+		out, failed := exec.CommandContext(t.Context(), clang(t), "--target=wasm32-wasi", "-O2", "-Wall", "-Wextra", "-Werror", "-o", file, name+"/"+name+".c").CombinedOutput()
+		if failed != nil {
+			t.Fatalf("%v\n%s", failed, out)
+		}
+		wasm, err = os.ReadFile(file)
+	} else {
+		wasm, err = build.Guest("tests/resume/" + name)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -300,28 +352,24 @@ func resumable(t *testing.T, name string) (file string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := strings.Replace(string(manifest), `"sluice": {`, `"sluice": {"resumable": true,`, 1)
-	m = strings.Replace(m, `"connector_id": "`, `"connector_id": "resumable-`, 1)
-	if wasm, err = sandbox.EmbedManifest(wasm, []byte(m)); err != nil {
+	if wasm, err = sandbox.EmbedManifest(wasm, []byte(change(string(manifest)))); err != nil {
 		t.Fatal(err)
 	}
-	file = t.TempDir() + "/" + name + ".wasm"
 	if err := os.WriteFile(file, wasm, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return file
 }
 
-// connector builds a guest of this package.
-func connector(t *testing.T, name string) (file string) {
+// clang is the compiler of C, or skips the test; .ci/needs has what it needs.
+func clang(t *testing.T) string {
 	t.Helper()
-	wasm, err := build.Connector("tests/resume/" + name)
+	path, err := exec.LookPath("clang")
+	if err == nil {
+		_, err = exec.LookPath("wasm-ld")
+	}
 	if err != nil {
-		t.Fatal(err)
+		t.Skipf("SKIPPED: %v; apt-get install clang lld wasi-libc libclang-rt-dev-wasm32", err)
 	}
-	file = t.TempDir() + "/" + name + ".wasm"
-	if err := os.WriteFile(file, wasm, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return file
+	return path
 }

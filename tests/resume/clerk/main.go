@@ -20,6 +20,8 @@ import (
 type settings struct {
 	Server string `json:"server"`
 	Pages  int    `json:"pages"` // only these, and no question; 0 for all
+	// Computes has it make no more calls behind them, until it is stopped.
+	Computes bool `json:"computes"`
 }
 
 type item struct {
@@ -47,7 +49,10 @@ func collect(ctx context.Context, run *guest.Run) error {
 		return err
 	}
 	if c.Pages > 0 {
-		return c.pages("a", c.Pages)
+		err := c.pages("a", c.Pages)
+		for c.Computes && err == nil {
+		}
+		return err
 	}
 	if err := c.pages("a", 3); err != nil {
 		return err
