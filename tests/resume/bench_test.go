@@ -30,8 +30,8 @@ func pagesOf(b *testing.B, size int) *httptest.Server {
 	return s
 }
 
-// benched is a service in this process, with the clerk, and with one whose manifest does not say
-// that it asks, so that it keeps no journal.
+// benched is a service in this process, with the clerk, with one whose manifest does not say that it
+// asks, so that it keeps no journal, and with one that is resumable.
 func benched(b *testing.B, awake time.Duration) (*service, map[string]store.Connector) {
 	b.Helper()
 	o := options("badger:" + b.TempDir())
@@ -60,10 +60,13 @@ func benched(b *testing.B, awake time.Duration) (*service, map[string]store.Conn
 	if err != nil {
 		b.Fatal(err)
 	}
-	for _, name := range []string{"clerk", "plain"} {
+	for _, name := range []string{"clerk", "plain", "resumable"} {
 		m := strings.Replace(string(manifest), `"connector_id": "clerk"`, `"connector_id": "`+name+`"`, 1)
 		if name == "plain" {
 			m = strings.Replace(m, `"human_interaction": ["otp", "clarification"]`, `"human_interaction": []`, 1)
+		}
+		if name == "resumable" {
+			m = strings.Replace(m, `"sluice": {`, `"sluice": {"resumable": true,`, 1)
 		}
 		module, err := sandbox.EmbedManifest(wasm, []byte(m))
 		if err != nil {
@@ -113,12 +116,14 @@ func median(d []time.Duration) time.Duration {
 	return d[len(d)/2]
 }
 
-// BenchmarkJournal is what a journal costs a run, beside the same run without.
+// BenchmarkJournal is what a journal costs a run, beside the same run without, and what it costs a
+// request of a connector that is resumable, before each of which is a commit.
 func BenchmarkJournal(b *testing.B) {
+	const pages = 400
 	server := pagesOf(b, 20_000)
 	s, connectors := benched(b, -1)
 	for name, c := range connectors {
-		s.connect(b, c, name, server, 400)
+		s.connect(b, c, name, server, pages)
 	}
 	took := map[string][]time.Duration{}
 	for b.Loop() {
@@ -136,6 +141,7 @@ func BenchmarkJournal(b *testing.B) {
 	b.ReportMetric(float64(with.Milliseconds()), "ms/with")
 	b.ReportMetric(float64(without.Milliseconds()), "ms/without")
 	b.ReportMetric(100*(float64(with)/float64(without)-1), "%/more")
+	b.ReportMetric(float64((median(took["resumable"])-without).Microseconds())/pages, "µs/request-resumable")
 }
 
 // BenchmarkAwake is how long an answer takes that wakes a run with 1 MB of journal, beside a

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -207,6 +208,46 @@ func TestLostTwice(t *testing.T) {
 	if len(asked) > 0 {
 		t.Error("it was asked for again")
 	}
+}
+
+// TestJournalLength looks how long journals are: they have what servers answered once, little for
+// every call beside, and nothing is left of them at the end.
+func TestJournalLength(t *testing.T) {
+	t.Parallel()
+	const body = 100 << 10
+	w := newWitness(t)
+	var requests atomic.Int64
+	long := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		requests.Add(1)
+		w.ServeHTTP(out, r)
+		_, _ = out.Write(bytes.Repeat([]byte{'x'}, body))
+	}))
+	t.Cleanup(long.Close)
+	p := begin(t, "badger:"+t.TempDir())
+	for name, module := range map[string]string{"waits": connector(t, "clerk"), "resumable": resumable(t, "clerk")} {
+		requests.Store(0)
+		p.must(command{Install: module})
+		config, _ := json.Marshal(map[string]string{"server": long.URL + "/" + name})
+		p.must(command{Connect: name, Config: string(config), Host: long.URL})
+		id := p.must(command{Start: name}).Run.ID
+		question := ""
+		for _, answer := range []string{`{"answer": "autumn"}`, `{"code": "` + plantedCode + `"}`} {
+			st := p.must(command{Await: id, Not: question})
+			total, asked := 0, int(requests.Load())
+			for _, n := range st.Pieces {
+				total += n
+			}
+			if least, most := asked*body, asked*body*102/100+asked*4096+16<<10; total < least || total > most {
+				t.Errorf("%s: %d bytes after %d requests, want %d to %d", name, total, asked, least, most)
+			}
+			question = st.Open.Interrupt
+			p.must(command{Answer: id, Value: json.RawMessage(answer)})
+		}
+		if st := p.must(command{Await: id, Not: question}); st.Run.Status != "succeeded" || len(st.Pieces) > 0 {
+			t.Errorf("%s ended %s with %d pieces: %s", name, st.Run.Status, len(st.Pieces), st.Run.Result)
+		}
+	}
+	p.stop()
 }
 
 // TestCancelsComputing kills a host while a guest computes that makes no more calls: under the next

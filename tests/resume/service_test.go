@@ -70,6 +70,7 @@ type state struct {
 	Err    string
 	Run    store.Run
 	Open   *store.Interaction
+	Pieces []int // lengths, of its journal
 	Events map[string]int
 	Host   string // whose Code it is
 	Code   string
@@ -213,6 +214,15 @@ func (s *service) await(ctx context.Context, id store.RunID, not string) (st sta
 			st.Events = map[string]int{}
 			for _, e := range events {
 				st.Events[e.Type]++
+			}
+			for err == nil {
+				var piece []byte
+				if piece, err = s.host.Store.Journal(ctx, id, uint64(len(st.Pieces))); err == nil {
+					st.Pieces = append(st.Pieces, len(piece))
+				}
+			}
+			if errors.Is(err, store.ErrNotFound) {
+				err = nil
 			}
 			return st, err
 		}
