@@ -3,6 +3,7 @@ package search
 import (
 	"iter"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -125,22 +126,24 @@ func appendFold(to []byte, r rune) []byte {
 	case r < utf8.RuneSelf:
 		return append(to, byte(r))
 	case r < foldsTo:
-		return append(to, folds[r]...)
+		return append(to, folds()[r]...)
 	case r >= 0xf900:
 		return norm.NFKC.AppendString(to, string(unicode.ToLower(r)))
 	}
 	return utf8.AppendRune(to, unicode.ToLower(r))
 }
 
-// folds is how the index has the letters of the alphabets.
+// folds is how the index has the letters of the alphabets. Most processes never ask, so
+// that none makes it as it starts.
 const foldsTo = 0x2000
 
-var folds = func() (out [foldsTo]string) {
+var folds = sync.OnceValue(func() *[foldsTo]string {
+	var out [foldsTo]string
 	for r := rune(utf8.RuneSelf); r < foldsTo; r++ {
 		out[r] = foldLetter(r)
 	}
-	return out
-}()
+	return &out
+})
 
 // foldLetter takes case and accents away. Marks of scripts in which they are vowels stay.
 func foldLetter(r rune) string {
