@@ -96,6 +96,9 @@ type Warning struct {
 	Message string `json:"message"`
 }
 
+// WarningPolling is the code of a host that is not woken by those that share its store.
+const WarningPolling = "notifications"
+
 // ConnectionRef names a connection of a connector.
 type ConnectionRef struct {
 	ConnectionID string `json:"connectionId"`

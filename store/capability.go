@@ -38,6 +38,15 @@ type Weakness struct {
 	Remedy string // one thing to do
 }
 
+// Polling says that s looks for what other hosts did at intervals, because it is not woken; nil while
+// it is, or does not tell. It does not block.
+func Polling(s any) *Weakness {
+	if s, ok := s.(interface{ Polling() *Weakness }); ok {
+		return s.Polling()
+	}
+	return nil
+}
+
 // Weaknesses asks s what is weak about where it keeps data; none when it does not tell.
 func Weaknesses(ctx context.Context, s any) ([]Weakness, error) {
 	if s, ok := s.(interface {

@@ -200,6 +200,9 @@ func (sy *system) weaknesses() []host.Warning {
 	if d := damageOf(sy.Store); d != nil {
 		c.add("store", StateBad, "restore a backup with sluice restore", "read-only: %s", d.Code)
 	}
+	if w := store.Polling(sy.Store); w != nil {
+		c.add(host.WarningPolling, StateWeak, w.Remedy, "%s", w.Detail)
+	}
 	out := []host.Warning{}
 	for _, f := range c.findings {
 		if f.State == StateOK {

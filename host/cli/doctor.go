@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/api/client"
 	"github.com/sluicehost/sluice/host/app"
 	"github.com/sluicehost/sluice/store"
@@ -88,6 +89,11 @@ func attended(ctx context.Context, k *client.Client, findings []app.Finding) []a
 			f.Detail, f.Remedy = "a running host has it and does not say how it is: "+err.Error(), "see its log"
 		} else {
 			f.State, f.Detail, f.Remedy = app.StateOK, "a running host has it, since "+store.Time(info.StartedAt), ""
+			for _, w := range info.Warnings {
+				if w.Code == host.WarningPolling {
+					findings = append(findings, app.Finding{Check: w.Code, State: app.StateWeak, Detail: w.Message})
+				}
+			}
 		}
 		findings[i] = f
 	}

@@ -335,6 +335,9 @@ func (d *Daemon) ask(m *telemetry.Metrics) {
 		s.Used, s.Free, known = app.StoreSpace(d.Host.DataDir)
 		return s, known && !d.Host.Remote
 	}
+	if store.MembersOf(d.Host.Store) != nil {
+		from.Polling = func() bool { return store.Polling(d.Host.Store) != nil }
+	}
 	m.Ask(from)
 }
 

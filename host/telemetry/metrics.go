@@ -139,6 +139,7 @@ type Sources struct {
 	Space       func() (Space, bool) // of the store; false leaves it out
 	Subscribers func() int           // open event streams and long polls
 	Open        func() int           // questions
+	Polling     func() bool          // the store is not woken by other hosts
 }
 
 // live is a collector of what Sources say.
@@ -160,12 +161,13 @@ var (
 	usedDesc        = desc("store_bytes", "Bytes that the store takes.")
 	freeDesc        = desc("store_free_bytes", "Bytes that are left where the store is.")
 	subscribersDesc = desc("sse_subscribers", "Event streams and long polls that are open.")
+	pollingDesc     = desc("store_polling", "1 while the store looks for what other hosts did, because it is not woken.")
 	openDesc        = desc("interactions_open", "Questions that wait for the owner.")
 )
 
 // Describe implements prometheus.Collector.
 func (l *live) Describe(c chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{runsDesc, workersDesc, usedDesc, freeDesc, subscribersDesc, openDesc} {
+	for _, d := range []*prometheus.Desc{runsDesc, workersDesc, usedDesc, freeDesc, subscribersDesc, openDesc, pollingDesc} {
 		c <- d
 	}
 }
@@ -202,5 +204,12 @@ func (l *live) Collect(c chan<- prometheus.Metric) {
 	}
 	if s.Open != nil {
 		set(openDesc, float64(s.Open()))
+	}
+	if s.Polling != nil {
+		v := 0.0
+		if s.Polling() {
+			v = 1
+		}
+		set(pollingDesc, v)
 	}
 }

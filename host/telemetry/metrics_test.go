@@ -41,6 +41,7 @@ func report(m *telemetry.Metrics) {
 		Space:       func() (telemetry.Space, bool) { return telemetry.Space{Used: 1000, Free: 2000}, true },
 		Subscribers: func() int { return 7 },
 		Open:        func() int { return 2 },
+		Polling:     func() bool { return true },
 	})
 }
 

@@ -26,6 +26,7 @@ type db struct {
 	jobs    sync.WaitGroup
 
 	news news
+	ear  ear
 	store.Watchers
 	kinds store.Watchers // of documents, by their kind
 

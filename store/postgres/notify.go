@@ -18,6 +18,7 @@ const (
 	tellRun     = "r" // and the id of the run
 	tellKind    = "d" // and the kind of the document
 	tellMembers = "m"
+	tellProbe   = "p" // and a number; of a host to itself
 )
 
 // tellBytes is what one notification has at most; the server's own bound is 8000.
@@ -176,6 +177,7 @@ func (s *db) hear() error {
 	}
 	s.WakeAll()
 	s.kinds.WakeAll()
+	s.ear.listening()
 	for {
 		n, err := c.WaitForNotification(ctx)
 		if err != nil {
@@ -183,6 +185,8 @@ func (s *db) hear() error {
 		}
 		if from, what, _ := strings.Cut(n.Payload, " "); from != s.opts.Self.Epoch {
 			s.heard(what)
+		} else {
+			s.ear.hear(what)
 		}
 	}
 }

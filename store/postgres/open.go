@@ -28,10 +28,12 @@ func OpenURL(text string, o Options) (*Store, error) {
 		return nil, fmt.Errorf("open store %s: %w", a.shown, s.told(ctx, err))
 	}
 	s.news.init()
+	s.ear.init()
 	s.jobs.Go(s.keep)
 	s.jobs.Go(s.tidy)
 	s.jobs.Go(s.listen)
 	s.jobs.Go(s.notify)
+	s.jobs.Go(s.probe)
 	return s, nil
 }
 

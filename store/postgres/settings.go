@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -105,6 +106,15 @@ func (s *Store) Weaknesses(ctx context.Context) (all []store.Weakness, err error
 	if v.oldXmin > tooOld {
 		all = append(all, store.Weakness{Detail: fmt.Sprintf("a transaction is open in the database for %d minutes, so it cannot clean up", v.oldXmin/60),
 			Remedy: "find it in pg_stat_activity and end it"})
+	}
+	select {
+	case <-s.ear.looked:
+	case <-time.After(s.opts.Lease): // there are no others
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if w := s.Polling(); w != nil {
+		all = append(all, *w)
 	}
 	return all, nil
 }

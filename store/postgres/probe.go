@@ -1,0 +1,110 @@
+package postgres
+
+import (
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluicehost/sluice/store"
+)
+
+// An ear knows whether notifications arrive: this host sends one to itself now and again. LISTEN
+// succeeds also where nothing ever comes of it, behind a proxy or a pooler.
+type ear struct {
+	deaf   atomic.Bool
+	looked chan struct{} // closed once the first probe has arrived, or has not
+	once   sync.Once     // closes it
+	opened chan struct{} // capacity 1: LISTEN has succeeded
+	came   chan string   // capacity 1: the newest probe that arrived
+}
+
+func (e *ear) init() {
+	e.looked, e.opened, e.came = make(chan struct{}), make(chan struct{}, 1), make(chan string, 1)
+}
+
+// listening says that LISTEN has succeeded.
+func (e *ear) listening() {
+	select {
+	case e.opened <- struct{}{}:
+	default:
+	}
+}
+
+// hear takes note of the probes in a payload of this host's own.
+func (e *ear) hear(payload string) {
+	for what := range strings.FieldsSeq(payload) {
+		if !strings.HasPrefix(what, tellProbe) {
+			continue
+		}
+		select {
+		case <-e.came:
+		default:
+		}
+		select {
+		case e.came <- what:
+		default:
+		}
+	}
+}
+
+// probe sends probes while there are other hosts, one in the time of a lease, and says when they
+// begin and cease to arrive. One that is late counts when it comes.
+func (s *db) probe() {
+	e, every := &s.ear, s.opts.Lease
+	for n := 1; ; n++ {
+		select {
+		case <-s.ending:
+			return
+		case <-s.removed:
+			return
+		case <-e.opened:
+		case <-time.After(every / 2):
+		}
+		if !s.news.others.Load() {
+			continue
+		}
+		token := tellProbe + strconv.Itoa(n)
+		s.tell(token)
+		late := time.After(every / 2)
+		for waiting := true; waiting; {
+			select {
+			case <-s.ending:
+				return
+			case <-s.removed:
+				return
+			case came := <-e.came:
+				waiting = came != token
+				s.hears(true)
+			case <-late:
+				waiting = false
+				s.hears(false)
+			}
+		}
+	}
+}
+
+func (s *db) hears(yes bool) {
+	if was := s.ear.deaf.Swap(!yes); was == yes {
+		if yes {
+			s.opts.Logger.Info("notifications_arrive")
+		} else {
+			s.opts.Logger.Warn("notifications_lost", "detail", polling.Detail, "next", polling.Remedy)
+		}
+	}
+	s.ear.once.Do(func() { close(s.ear.looked) })
+}
+
+var polling = store.Weakness{
+	Detail: "notifications of the database do not arrive at this host, so it looks for what other hosts did: followers of runs once a second, schedules every 15 s",
+	Remedy: "name the server itself in the URL of the store, or a way to it that keeps the session of LISTEN",
+}
+
+// Polling says what store.Polling asks.
+func (s *db) Polling() *store.Weakness {
+	if s.ear.deaf.Load() {
+		return &polling
+	}
+	return nil
+}
