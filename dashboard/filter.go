@@ -154,6 +154,10 @@ func (v recordView) from() string {
 	return " FROM " + v.table.Name + " WHERE " + strings.Join(v.where, " AND ")
 }
 
+// maxMatching is up to how many records that filters leave are counted: a page of a million
+// records waits for no count of them.
+const maxMatching = 1000
+
 // readView fills the page with the records that filters leave.
 func (u *recordUI) readView(ctx context.Context, b *recordsBody, conditions []condition, skip int64) error {
 	v, err := viewOf(ctx, u.queries, store.ConnectionID(b.Connection), b.Stream, conditions, b.Find)
@@ -168,7 +172,7 @@ func (u *recordUI) readView(ctx context.Context, b *recordsBody, conditions []co
 	if descending {
 		by += " DESC"
 	}
-	all, err := u.queries.Query(ctx, host.Query{SQL: "SELECT count(*)" + v.from()})
+	all, err := u.queries.Query(ctx, host.Query{SQL: fmt.Sprintf("SELECT count(*) FROM (SELECT 1%s LIMIT %d)", v.from(), maxMatching+1)})
 	if err != nil {
 		return err
 	}

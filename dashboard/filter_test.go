@@ -35,10 +35,11 @@ func TestFilters(t *testing.T) {
 	} {
 		s.host.queries = nil
 		page := s.page("/ui/records?connection=bank&stream=notes&" + x.query)
-		want := "SELECT count(*) FROM bank.notes"
+		want := "SELECT count(*) FROM (SELECT 1 FROM bank.notes"
 		if x.where != "" {
 			want += " " + x.where
 		}
+		want += " LIMIT 1001)"
 		if !slices.ContainsFunc(s.host.queries, func(q host.Query) bool { return q.SQL == want }) {
 			t.Errorf("%s asked %+v, want %s", x.query, s.host.queries, want)
 		}
@@ -47,6 +48,12 @@ func TestFilters(t *testing.T) {
 		}
 		if !strings.Contains(page, "key=a&") && !strings.Contains(page, "key=a\"") {
 			t.Errorf("%s: the record is not shown", x.query)
+		}
+	}
+	for matching, want := range map[string]string{"1000": "1\u202f000 of ", "1001": "More than 1\u202f000 of "} {
+		s.host.result.Rows = [][]json.RawMessage{{json.RawMessage(matching)}}
+		if page := s.page("/ui/records?connection=bank&stream=notes&min.n=1"); !strings.Contains(page, want) || matching == "1000" && strings.Contains(page, "More than") {
+			t.Errorf("%s match: the page does not say %q", matching, want)
 		}
 	}
 	for _, bad := range []string{"is.n=" + strings.Repeat("x", 300), "is." + strings.Repeat("x", 200) + "=1", "is.n=%00", "is.n=%ff"} {

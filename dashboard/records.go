@@ -46,7 +46,7 @@ type recordsBody struct {
 	Export      string   // the query that exports what is shown
 	Chosen      []string // columns that were asked for, none: the common ones
 	Filtered    bool
-	Matching    uint64     // records that filters leave
+	Matching    uint64     // records that filters leave, at most maxMatching+1
 	SQL         string     // the view as a query, "" without filters
 	Wrong       string     // a filter that was left out, and why
 	By          string     // the time that the histogram goes by
@@ -198,6 +198,8 @@ func (b *recordsBody) exported() string {
 func (b recordsBody) Counted() string {
 	all := plural(b.Total, "record")
 	switch {
+	case b.Matching > maxMatching:
+		return "More than " + count(maxMatching) + " of " + all
 	case b.Filtered:
 		return count(b.Matching) + " of " + all
 	case b.Find == "":
