@@ -100,7 +100,12 @@ func (r *Run) Pause(q PauseRequest) (time.Time, error) { return r.r.control.paus
 
 // PutDown says whether the run is to be put down as soon as it waits for its owner and can go on
 // elsewhere. Any goroutine may call it.
-func (r *Run) PutDown(on bool) { r.r.control.drained.Store(on) }
+func (r *Run) PutDown(on bool) { r.r.control.putDown(on) }
+
+func (c *control) putDown(on bool) { c.drained.Store(on) }
+
+// leaving reports whether the host is drained.
+func (c *control) leaving() bool { return c.drained.Load() }
 
 // Resume lets a paused run go on, or takes back a pause that has not taken
 // effect. It does not wait. The error is a *Refusal with code conflict and

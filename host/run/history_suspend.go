@@ -158,7 +158,7 @@ func (h *history) idle(now time.Time) {
 	}
 	switch long := o.Awake > 0 && now.Sub(q.since) >= o.Awake; {
 	case !h.suspendable():
-	case h.control.drained.Load():
+	case h.control.leaving():
 		h.suspend("host_drained")
 	case long:
 		h.suspend("idle")

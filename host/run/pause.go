@@ -111,6 +111,9 @@ func (ps *pause) pause() {
 	d.set("reason", redact.Gap(q.Reason, 200))
 	ps.paused = &pausing{since: time.Now()}
 	ps.loop.resumable(false) // it does not go on by itself while its owner has it stand still
+	if ps.history.goesOnAfter() && !ps.questions.open() {
+		ps.loop.hostBound("it is paused")
+	}
 	ps.commits.submit(&store.Commit{Run: ps.loop.row(), Events: []store.Event{by(q.By, ps.journal.event("run.paused", "paused", d))}}, nil)
 	if !ps.loop.barrier() {
 		return
@@ -144,7 +147,9 @@ func (ps *pause) resume(q *resumeAsked) {
 		c.Events = append(c.Events, ps.journal.nodeEvent("node.resumed", "in_progress", data{"interruptId": id}))
 	}
 	c.Ask = ps.questions.postponed(now.Sub(ps.paused.since))
-	ps.loop.resumable(ps.history.goesOnAfter())
+	if ps.loop.resumable(ps.history.goesOnAfter()); ps.history.goesOnAfter() && !ps.questions.open() {
+		ps.loop.hostBound("")
+	}
 	c.Run = ps.loop.row()
 	ps.commits.submit(c, nil)
 	if !ps.loop.barrier() {

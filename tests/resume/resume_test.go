@@ -210,6 +210,28 @@ func TestLostTwice(t *testing.T) {
 	}
 }
 
+// TestPausedEnds kills a host while a run is paused that is resumable else: it ends, and its result
+// says why.
+func TestPausedEnds(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	url, w := "badger:"+dir, newWitness(t)
+	p := begin(t, url)
+	p.must(command{Install: resumable(t, "clerk")})
+	p.must(command{Connect: "one", Config: fmt.Sprintf(`{"server": %q, "pages": 1, "computes": true}`, w.URL+"/one"), Host: w.URL})
+	id := p.must(command{Start: "one"}).Run.ID
+	p.must(command{Until: id, Event: "run.state_staged"})
+	p.must(command{Pause: id})
+	p.must(command{Until: id, Event: "run.paused"})
+	p.kill()
+	p = begin(t, url)
+	r := p.must(command{Await: id}).Run
+	if reasonOf(r) != "controller_restarted" || r.HostBound != "it is paused" || !strings.Contains(string(r.Result), r.HostBound) {
+		t.Errorf("it ended %s, %q: %s", r.Status, r.HostBound, r.Result)
+	}
+	p.stop()
+}
+
 // TestJournalLength looks how long journals are: they have what servers answered once, little for
 // every call beside, and nothing is left of them at the end.
 func TestJournalLength(t *testing.T) {

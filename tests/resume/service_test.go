@@ -58,6 +58,7 @@ type command struct {
 	Answer store.RunID     // its question
 	Value  json.RawMessage // object of fields
 	Cancel store.RunID
+	Pause  store.RunID
 	Until  store.RunID // its Event is on its timeline
 	Event  string
 
@@ -154,6 +155,9 @@ func (s *service) do(ctx context.Context, c command) (st state, err error) {
 				return st, err
 			}
 		}
+	case c.Pause != "":
+		_, err := s.PauseRun(ctx, c.Pause, "", "")
+		return st, err
 	case c.Until != "":
 		return st, s.until(ctx, c.Until, c.Event)
 	case c.Code:
