@@ -229,7 +229,7 @@ func TestClosed(t *testing.T) {
 		}
 	}
 	a := host.Answer{RunID: rec.ID, InteractionID: q.ID, Status: "cancelled"}
-	if code, _ := refusalCode(s.Answer(host.As(t.Context(), owner), a)); code != "no_pending_interaction" {
+	if code, _ := refusalCode(s.Answer(host.As(t.Context(), owner), a)); code != "unavailable" {
 		t.Error(code)
 	}
 }
