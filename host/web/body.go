@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -89,6 +90,22 @@ func jsonType(c *fiber.Ctx) error {
 	return nil
 }
 
+// readAll is io.ReadAll for who knows how much will come. Room for all of it is made once its
+// first mebibyte is there: a length is announced for nothing.
+func readAll(in io.Reader, size int) ([]byte, error) {
+	var b bytes.Buffer
+	b.Grow(min(size, 1<<20) + bytes.MinRead)
+	if _, err := io.CopyN(&b, in, 1<<20); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		return b.Bytes(), err
+	}
+	b.Grow(max(0, size-b.Len()) + bytes.MinRead)
+	_, err := b.ReadFrom(in)
+	return b.Bytes(), err
+}
+
 // read reads the body once, up to the cap of the route, whether or not its length
 // was announced.
 func (r *request) read(c *fiber.Ctx) ([]byte, error) {
@@ -115,7 +132,7 @@ func (r *request) read(c *fiber.Ctx) ([]byte, error) {
 		r.bodyRead = true
 		return r.body, nil
 	}
-	body, err := io.ReadAll(io.LimitReader(in, int64(limit)+1))
+	body, err := readAll(io.LimitReader(in, int64(limit)+1), max(0, c.Request().Header.ContentLength()))
 	switch {
 	case len(body) > limit:
 		drain(in)

@@ -36,15 +36,15 @@ func Parts(c *fiber.Ctx, names []string, large ...string) (map[string][]byte, er
 		if err != nil {
 			return nil, brokenUpload()
 		}
-		name, most := part.FormName(), int64(maxPart)
+		name, most, size := part.FormName(), int64(maxPart), 0
 		if slices.Contains(large, name) {
-			most = MaxUpload
+			most, size = MaxUpload, len(body)
 		}
 		if _, twice := seen[name]; twice || !slices.Contains(names, name) {
 			return nil, Invalid(Field{Path: "body",
 				Rule: "the parts " + strings.Join(names, ", ") + ", each at most once"})
 		}
-		content, err := io.ReadAll(io.LimitReader(part, most+1))
+		content, err := readAll(io.LimitReader(part, most+1), size)
 		if err != nil {
 			return nil, brokenUpload()
 		}
