@@ -109,7 +109,8 @@ var zeros [joinGap]byte
 func joinData(content []byte) ([]byte, bool) {
 	r := moduleReader{b: content, end: len(content)}
 	count := r.u32()
-	var out, run []byte
+	out := make([]byte, binary.MaxVarintLen32, binary.MaxVarintLen32+len(content)) // room for their number
+	run := make([]byte, 0, len(content))
 	var runs []extent
 	start := uint64(0)
 	flush := func() {
@@ -134,7 +135,10 @@ func joinData(content []byte) ([]byte, bool) {
 	if r.err != nil || r.left() > 0 || overlapping(runs) {
 		return nil, false
 	}
-	return append(binary.AppendUvarint(nil, uint64(len(runs))), out...), true
+	number := binary.AppendUvarint(nil, uint64(len(runs)))
+	out = out[binary.MaxVarintLen32-len(number):]
+	copy(out, number)
+	return out, true
 }
 
 // extent is the memory from a first byte up to an end.
