@@ -394,7 +394,9 @@ func (h *history) asks(a *asking) {
 	if h.bound != "" {
 		why = h.bound
 	}
-	h.loop.hostBound(why)
+	if h.deps.History != nil { // or no run of this host outlives it, which is not news
+		h.loop.hostBound(why)
+	}
 	if a.pending.HostBound = why; why == "" {
 		a.pending.Journal, h.marked = h.pieces, true
 	}

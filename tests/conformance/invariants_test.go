@@ -49,7 +49,7 @@ var (
 		records_emitted records_attempted records_accepted records_flushed records_permanently_rejected records_unresolved_retryable
 		state checkpoint_summary known_gaps detail_gaps collection_facts connector_error trigger_kind usage isolation`)
 	optionalMembers = strings.Fields(`memory violation trap reported_records_emitted connector_diagnostics deadline cancel_cause
-		stdin_closed_at_phase automation_mode`)
+		stdin_closed_at_phase automation_mode host_bound`)
 	terminalMembers = strings.Fields(`outcome records_emitted records_attempted records_accepted records_flushed records_permanently_rejected
 		records_unresolved_retryable buffered_records_dropped checkpoint_mode checkpoint_commit_status state_streams_staged
 		state_streams_committed persist_state grant_id trigger_kind`)
