@@ -211,6 +211,7 @@ func (b *tab) click(selector string) {
 	eval[any](b, fmt.Sprintf(`(() => { for (let e = document.querySelector(%q); e; e = e.parentElement) if (e.tagName === "DETAILS") e.open = true })()`, selector))
 	press := []chromedp.Action[chromedp.Void]{chromedp.ScrollIntoView(chromedp.CSS(selector)), chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible)}
 	for range 3 {
+		b.atRest(selector)
 		if err := chromedp.Do(b.ctx, press...); err == nil {
 			return
 		} else if !strings.Contains(err.Error(), "Could not find node with given id") {
@@ -218,6 +219,21 @@ func (b *tab) click(selector string) {
 		}
 	}
 	b.do(press...)
+}
+
+// atRest waits, for a while, until an element stays where it is: what is above it may still be
+// on its way, and a press would meet its neighbour.
+func (b *tab) atRest(selector string) {
+	script := fmt.Sprintf(`new Promise((done) => {
+		const place = () => JSON.stringify(document.querySelector(%q)?.getBoundingClientRect());
+		const was = place();
+		setTimeout(() => done(was === place()), 50);
+	})`, selector)
+	for range 20 {
+		if still, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](script, chromedp.EvalAwaitPromise)); still && err == nil {
+			return
+		}
+	}
 }
 
 // shot saves a picture of the page.
