@@ -21,11 +21,10 @@ build: ## the program as it is released, which says its version: ./sluice
 	$(GO) build -trimpath -buildvcs=auto -ldflags "-s -w" -o sluice .
 	./sluice version
 
-# Tests wait more than they compute: with a package for each core, two cores idle half of the time.
 test: ## all tests, as CI runs them; says what this machine lacks, and at the end what was skipped
 	@.ci/needs
 	@mkdir -p -m 700 $(SLUICE_CACHE)
-	@for d in $(MODULES); do $(GO) -C $$d test -json -vet=off -shuffle=on -p 3 -timeout 40m ./...; done | $(GO) run ./tests/report
+	@for d in $(MODULES); do $(GO) -C $$d test -json -vet=off -shuffle=on -timeout 40m ./...; done | $(GO) run ./tests/report
 
 # The tools have a module of their own, so that the program's has nothing of theirs.
 TOOL = $(GO) tool -modfile=$(CURDIR)/.ci/tools/go.mod
