@@ -66,7 +66,7 @@ var rooms = map[string]room{
 	"host/browser/engine":              {imports: []string{"abi", "host/browser/page"}},
 	"host/browser/chromium":            {imports: []string{"abi", "host/network", "host/browser/page", "host/patience"}, owns: []string{"github.com/chromedp/chromedp", "github.com/chromedp/cdproto", "golang.org/x/sys"}},
 	"host/browser/fleet":               {imports: []string{"abi", "host/browser/page", "host/browser/engine", "host/browser/chromium", "host/patience"}, owns: []string{"golang.org/x/sys"}},
-	"host/browser/view":                {imports: []string{"abi", "host/browser/page"}},
+	"host/browser/view":                {imports: []string{"abi", "host/browser/page", "host/patience"}},
 	"host/browser":                     {imports: []string{below, "abi", "store", "host", "host/binding", "host/network", "host/patience"}},
 	"host/telemetry":                   {imports: []string{"abi", "store"}, owns: []string{"github.com/prometheus", "go.opentelemetry.io"}},
 	"host/api/client":                  {imports: []string{"abi", "store", "host", "host/timeline", "host/patience", "host/access", "host/webhook"}},

@@ -1,7 +1,7 @@
-// Package patience is how long the host waits for what starts: a browser, a worker, a
-// compilation, another host on this machine. On a busy machine all of them are slow,
-// and slow is not broken. It trusts the kernel's word about the load, and nothing of a
-// guest.
+// Package patience is how long the host waits for what starts, or answers an owner: a
+// browser, a worker, a compilation, another host on this machine, a page. On a busy
+// machine all of them are slow, and slow is not broken. It trusts the kernel's word
+// about the load, and nothing of a guest.
 package patience
 
 import (

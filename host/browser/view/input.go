@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sluicehost/sluice/host/browser/page"
+	"github.com/sluicehost/sluice/host/patience"
 )
 
 // maxWaiting are the messages that wait for a page that is slow.
@@ -62,7 +63,7 @@ func (b *inbox) take() (message, bool) {
 	return m, true
 }
 
-// stepLimit bounds one thing that an owner does.
+// stepLimit bounds one thing that an owner does, on a machine that is not busy.
 const stepLimit = 2 * time.Second
 
 // seen is what a viewer's points refer to: the picture that it was sent last.
@@ -115,7 +116,7 @@ func (w *viewer) applyOne(m message) {
 	if !held || screen == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(w.ctx, stepLimit)
+	ctx, cancel := patience.Within(w.ctx, stepLimit)
 	defer cancel()
 	w.fail(ctx, w.do(ctx, screen, m))
 }

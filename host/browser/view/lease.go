@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/host/browser/page"
+	"github.com/sluicehost/sluice/host/patience"
 )
 
 // How long control lasts. That its connection dropped ends it after ResumeLife, with
@@ -188,7 +189,7 @@ func (r *Run) Settled(ctx context.Context) error {
 
 // resize sets the page's viewport and has the picture follow.
 func (r *Run) resize(screen page.Screen, v page.Viewport) {
-	ctx, cancel := context.WithTimeout(context.Background(), stepLimit)
+	ctx, cancel := patience.Within(context.Background(), stepLimit)
 	defer cancel()
 	if screen.SetViewport(ctx, v) != nil {
 		r.tell(outgoing{"type": "notice", "code": "page_busy"})

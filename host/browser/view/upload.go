@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/sluicehost/sluice/host/browser/page"
+	"github.com/sluicehost/sluice/host/patience"
 )
 
 // incoming is a file that the owner sends for the page's file chooser: announced,
@@ -37,7 +38,7 @@ func (w *viewer) announce(m message) {
 		w.queue(m)
 		return
 	}
-	ctx, cancel := context.WithTimeout(w.ctx, stepLimit)
+	ctx, cancel := patience.Within(w.ctx, stepLimit)
 	defer cancel()
 	u, err := w.run.surface.Upload(ctx, baseName(m.name), m.size)
 	switch {
