@@ -31,6 +31,9 @@ type refusing struct {
 	text    []byte
 }
 
+// Unwrap is for http.ResponseController.
+func (w *refusing) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
 func (w *refusing) WriteHeader(status int) {
 	kind, _, _ := mime.ParseMediaType(w.Header().Get("Content-Type"))
 	if status >= 400 && kind == "text/plain" {

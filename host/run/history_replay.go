@@ -157,12 +157,10 @@ func (h *history) again() {
 		h.fail(err)
 		return
 	}
-	switch e.kind {
-	case entryAnswer:
-	case 0:
+	if e.kind == 0 {
 		h.live()
-		return
-	default:
+	}
+	if e.kind != entryAnswer {
 		return
 	}
 	e, ok := h.played(entryAnswer)

@@ -62,7 +62,8 @@ func (s *db) probe() {
 		case <-e.opened:
 		case <-time.After(every / 2):
 		}
-		if !s.news.others.Load() {
+		if !s.news.others.Load() { // there is nobody to hear of
+			e.once.Do(func() { close(e.looked) })
 			continue
 		}
 		token := tellProbe + strconv.Itoa(n)

@@ -109,7 +109,7 @@ func (s *Store) Weaknesses(ctx context.Context) (all []store.Weakness, err error
 	}
 	select {
 	case <-s.ear.looked:
-	case <-time.After(s.opts.Lease): // there are no others
+	case <-time.After(s.opts.Lease):
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

@@ -210,17 +210,23 @@ func TestLostTwice(t *testing.T) {
 	}
 }
 
-// TestPausedEnds kills a host while a run is paused that is resumable else: it ends, and its result
-// says why.
-func TestPausedEnds(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	url, w := "badger:"+dir, newWitness(t)
-	p := begin(t, url)
+// computing begins a host, and a run of a resumable connector that makes no more calls.
+func computing(t *testing.T, url string) (*process, store.RunID) {
+	t.Helper()
+	p, w := begin(t, url), newWitness(t)
 	p.must(command{Install: resumable(t, "clerk")})
 	p.must(command{Connect: "one", Config: fmt.Sprintf(`{"server": %q, "pages": 1, "computes": true}`, w.URL+"/one"), Host: w.URL})
 	id := p.must(command{Start: "one"}).Run.ID
 	p.must(command{Until: id, Event: "run.state_staged"})
+	return p, id
+}
+
+// TestPausedEnds kills a host while a run is paused that is resumable else: it ends, and its result
+// says why.
+func TestPausedEnds(t *testing.T) {
+	t.Parallel()
+	url := "badger:" + t.TempDir()
+	p, id := computing(t, url)
 	p.must(command{Pause: id})
 	p.must(command{Until: id, Event: "run.paused"})
 	p.kill()
@@ -276,13 +282,8 @@ func TestJournalLength(t *testing.T) {
 // one it is resumed all the same, and hears that it is cancelled.
 func TestCancelsComputing(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	url, w := "badger:"+dir, newWitness(t)
-	p := begin(t, url)
-	p.must(command{Install: resumable(t, "clerk")})
-	p.must(command{Connect: "one", Config: fmt.Sprintf(`{"server": %q, "pages": 1, "computes": true}`, w.URL+"/one"), Host: w.URL})
-	id := p.must(command{Start: "one"}).Run.ID
-	p.must(command{Until: id, Event: "run.state_staged"})
+	url := "badger:" + t.TempDir()
+	p, id := computing(t, url)
 	p.kill()
 	p = begin(t, url)
 	p.must(command{Until: id, Event: "run.resumed"})
