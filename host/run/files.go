@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"path"
@@ -54,8 +55,8 @@ type files struct {
 	memory int                        // of these that no commit has
 	unheld int                        // how many those are
 	run    int64                      // bytes that the run attached
-	before int64                      // bytes of the connection, -1 until they are asked for
-	fresh  int64                      // bytes of contents that it did not have before
+	before int64                      // bytes of the connection when they were counted, -1 before
+	fresh  int64                      // bytes that became ready since, at most
 	closed bool
 }
 
@@ -73,6 +74,8 @@ type attached struct {
 	file   store.File
 	staged store.StagedFile // nil once a commit has it
 	memory int
+	asked  bool // whether the store has it, which is known; only for recount
+	known  bool
 }
 
 func newFiles(all *parts) *files {
@@ -177,7 +180,7 @@ func (f *files) serve(ctx context.Context, call abi.Call, payload []byte, protec
 func (f *files) begin(ctx context.Context, q abi.Attach, protected *redact.Watch) (*attachment, error) {
 	granted, declared := f.fields[q.Stream][q.Field]
 	switch {
-	case f.plan.manifest.Stream(q.Stream).FileFields()[q.Field] && !granted:
+	case !granted && f.plan.manifest.Stream(q.Stream).FileFields()[q.Field]:
 		return nil, refuseFile(abi.EDENIED, "field_not_granted", "the field %s of %s is not granted", abi.Clean(q.Field), abi.Clean(q.Stream))
 	case !declared:
 		return nil, refuseFile(abi.EINVAL, "invalid_request", "%s of %s holds no files: its property wants format file and type object or array",
@@ -192,11 +195,9 @@ func (f *files) begin(ctx context.Context, q abi.Attach, protected *redact.Watch
 		return nil, refuseFile(abi.ETOOBIG, "too_many_files", "%d files wait for a record that holds them; emit some", maxUnheld)
 	}
 	if f.before < 0 {
-		u, err := f.kept.FileUsage(ctx, f.plan.Connection.ID)
-		if err != nil {
+		if err := f.recount(ctx); err != nil {
 			return nil, err
 		}
-		f.before = int64(u.Bytes)
 	}
 	to, err := f.kept.StageFile(f.ctx, f.plan.Connection.ID)
 	if err != nil {
@@ -296,20 +297,12 @@ func (f *files) finish(a *attachment) ([]byte, error) {
 		a.media = mediaType(http.DetectContentType(a.first))
 	}
 	file := store.File{Digest: digest, Size: size, MediaType: a.media, Name: a.name}
-	_, err = f.kept.HasFile(f.ctx, f.plan.Connection.ID, digest)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
+	if err := f.room(digest, size); err != nil {
 		a.to.Discard()
 		return nil, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err != nil && f.ready[digest] == nil {
-		if f.before+f.fresh+size > f.quotas.Connection {
-			a.to.Discard()
-			return nil, refuseFile(abi.ENOSPC, "file_quota", "files of a connection may take %d bytes (files.connection_bytes)", f.quotas.Connection)
-		}
-		f.fresh += size
-	}
 	if f.closed {
 		a.to.Discard()
 		return nil, refuseFile(abi.ECANCELED, "run_cancelled", "the run is ending")
@@ -323,6 +316,68 @@ func (f *files) finish(a *attachment) ([]byte, error) {
 		f.unheld, f.memory = f.unheld+1, f.memory+x.memory
 	}
 	return redact.Marshal(abi.FileRef{Digest: string(digest), Size: size, MediaType: file.MediaType, Name: file.Name})
+}
+
+// room refuses a content beyond the quota of the connection. The store is asked only where
+// that could be: until then every content counts as new.
+func (f *files) room(d store.Digest, size int64) error {
+	if f.counts(d, size) {
+		return nil
+	}
+	_, err := f.kept.HasFile(f.ctx, f.plan.Connection.ID, d)
+	if err == nil || !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	if err := f.recount(f.ctx); err != nil {
+		return err
+	}
+	if !f.counts(d, size) {
+		return refuseFile(abi.ENOSPC, "file_quota", "files of a connection may take %d bytes (files.connection_bytes)", f.quotas.Connection)
+	}
+	return nil
+}
+
+// counts adds a content that is not ready yet, unless there may be no room for it.
+func (f *files) counts(d store.Digest, size int64) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.ready[d] != nil {
+		return true
+	}
+	if f.before+f.fresh+size > f.quotas.Connection {
+		return false
+	}
+	f.fresh += size
+	return true
+}
+
+// recount asks the store what it keeps of the connection, and which of the contents that are
+// ready it has already: of each once, until a commit takes it.
+func (f *files) recount(ctx context.Context) error {
+	f.mu.Lock()
+	ready := maps.Clone(f.ready)
+	f.mu.Unlock()
+	fresh := int64(0)
+	for d, x := range ready {
+		if !x.asked {
+			_, err := f.kept.HasFile(ctx, f.plan.Connection.ID, d)
+			if err != nil && !errors.Is(err, store.ErrNotFound) {
+				return err
+			}
+			x.asked, x.known = true, err == nil
+		}
+		if !x.known {
+			fresh += x.file.Size
+		}
+	}
+	u, err := f.kept.FileUsage(ctx, f.plan.Connection.ID)
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.before, f.fresh = int64(u.Bytes), fresh
+	return nil
 }
 
 // holding are the files of a record.

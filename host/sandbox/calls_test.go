@@ -117,6 +117,20 @@ func TestEmitWaitsForCredit(t *testing.T) {
 	}
 }
 
+// TestSmallCredit: credit for small frames waits for the next message, and never for so long
+// that a guest that only emits stands still.
+func TestSmallCredit(t *testing.T) {
+	s := open(t)
+	g := doing(t, s, "emit 40 1000")
+	for range 40 {
+		in := <-g.Calls()
+		in.Release()
+		if err := g.Credit(1, 1000); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestEmitEnds(t *testing.T) {
 	s := open(t)
 	for _, errno := range []abi.Errno{abi.ECANCELED, abi.EPROTO} {

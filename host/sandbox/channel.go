@@ -29,8 +29,26 @@ type channel struct {
 	in    []byte // read ahead and not yet consumed
 	space [inputBytes]byte
 
-	mu  sync.Mutex // guards out, and the order of writes
-	out []byte
+	mu   sync.Mutex // guards what follows, and the order of writes
+	out  []byte
+	owed abi.Credit // goes before the next message
+}
+
+// owedBytes is how much credit may wait for the next message. Invariant: less than what a
+// guest needs to have left, CreditBytes without the largest frame.
+const owedBytes = 64 << 10
+
+// owe keeps credit for the next message. It returns all of it where that is to be sent now.
+func (c *channel) owe(more abi.Credit) (all abi.Credit, now bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all = abi.Credit{Frames: c.owed.Frames + more.Frames, Bytes: c.owed.Bytes + more.Bytes}
+	if all.Frames >= abi.CreditFrames/2 || all.Bytes > owedBytes {
+		c.owed = abi.Credit{}
+		return all, true
+	}
+	c.owed = all
+	return all, false
 }
 
 func newChannel(socket *os.File, limits abi.WireLimits) *channel {
@@ -107,13 +125,18 @@ func (c *channel) ended(err error, clean bool) error {
 	return err
 }
 
-// send writes one message within the deadline, behind the time unless that is 0. payload
-// is not kept.
+// send writes one message within the deadline, behind the credit that is owed, and the time
+// unless that is 0. payload is not kept.
 func (c *channel) send(h abi.WireHeader, payload []byte, at uint64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	h.Length = uint32(len(payload))
 	c.out = c.out[:0]
+	if c.owed != (abi.Credit{}) {
+		given := c.owed.Append(nil)
+		c.out = append(abi.WireHeader{Length: uint32(len(given)), Call: abi.CallCredit}.Append(c.out), given...)
+		c.owed = abi.Credit{}
+	}
 	if at != 0 {
 		told := abi.AppendClock(nil, at)
 		c.out = append(abi.WireHeader{Length: uint32(len(told)), Call: abi.CallClock}.Append(c.out), told...)

@@ -137,8 +137,8 @@ func (g *Guest) ReplyAt(id uint32, errno abi.Errno, payload []byte, at uint64) e
 	return g.writeAt(abi.WireHeader{ID: id, Call: call, Errno: errno}, payload, at)
 }
 
-// Credit gives emit room back for frames and bytes that were processed.
-// It waits while the guest is suspended.
+// Credit gives emit room back for frames and bytes that were processed. The guest hears of it
+// with the next message: at once, unless it has plenty. It waits while the guest is suspended.
 func (g *Guest) Credit(frames, bytes int) error {
 	if err := g.awaitResume(); err != nil {
 		return err
@@ -151,8 +151,11 @@ func (g *Guest) Credit(frames, bytes int) error {
 	if over {
 		return fmt.Errorf("credit of %d frames and %d bytes: more than was used", frames, bytes)
 	}
-	c := abi.Credit{Frames: uint32(frames), Bytes: uint32(bytes)}
-	return g.write(abi.WireHeader{Call: abi.CallCredit}, c.Append(nil))
+	all, now := g.channel.owe(abi.Credit{Frames: uint32(frames), Bytes: uint32(bytes)})
+	if !now {
+		return nil
+	}
+	return g.write(abi.WireHeader{Call: abi.CallCredit}, all.Append(nil))
 }
 
 // EndEmit makes every later emit of the guest fail with errno, without being

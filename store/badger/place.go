@@ -101,6 +101,7 @@ type placing struct {
 	p     *places
 	place place
 	f     *os.File
+	sent  int64 // bytes that the kernel was asked to write
 	mem   []byte
 	block int // bytes of the last block that are in sum
 	sum   uint32
@@ -134,6 +135,10 @@ func (w *placing) Write(b []byte) (int, error) {
 		w.mem = append(w.mem, b...)
 	}
 	w.place.Size += int64(len(b))
+	if n := w.place.Size - w.sent; w.f != nil && n >= writebackBytes {
+		writeback(w.f, w.sent, n)
+		w.sent = w.place.Size
+	}
 	for rest := b; len(rest) > 0; {
 		n := min(len(rest), blockBytes-w.block)
 		w.sum = crc32.Update(w.sum, castagnoli, rest[:n])
@@ -143,6 +148,10 @@ func (w *placing) Write(b []byte) (int, error) {
 	}
 	return len(b), nil
 }
+
+// writebackBytes is how much of a long content waits in memory for the disk, so that there is
+// little left to wait for at its end.
+const writebackBytes = 8 << 20
 
 // finish makes the file and its name durable.
 func (w *placing) finish() (place, error) {
