@@ -74,6 +74,30 @@ type Modules interface {
 	Module(ctx context.Context, d Digest) ([]byte, error)
 }
 
+// A Pace is how often an origin may be asked.
+type Pace struct {
+	Every time.Duration // a turn
+	Burst int           // turns that may come at once when the origin was left alone
+}
+
+// Turns keep the pace of all hosts that share a store toward the origins that their connectors
+// ask, by the clock of the server. A server that crashes forgets them.
+type Turns interface {
+	// TakeTurns takes n turns with an origin. The first comes in first, the others p.Every
+	// after each other; what is not above 0 has come. closed is how long the origin stays
+	// closed, and no turn comes before.
+	TakeTurns(ctx context.Context, origin string, n int, p Pace) (first, closed time.Duration, err error)
+	// CloseOrigin lets no turn come that is not taken yet until stop is over, and then one
+	// after the other.
+	CloseOrigin(ctx context.Context, origin string, stop time.Duration, p Pace) error
+}
+
+// TurnsOf returns the turns of the hosts that share s; nil when one host has it to itself.
+func TurnsOf(s any) Turns {
+	t, _ := s.(Turns)
+	return t
+}
+
 // ModulesOf returns the modules that s keeps; nil when it keeps none.
 func ModulesOf(s any) Modules {
 	m, _ := s.(Modules)

@@ -72,6 +72,7 @@ func Open(ctx context.Context, o Options) (*Host, error) {
 	if err := h.openStore(); err != nil {
 		return nil, err
 	}
+	h.pace.Share(store.TurnsOf(h.Store))
 	if err := h.openRest(ctx); err != nil {
 		return nil, errors.Join(err, h.Close())
 	}

@@ -1,9 +1,11 @@
 package network
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/url"
+	"time"
 )
 
 // Scrub is a scrubber over forms by handle.
@@ -50,3 +52,11 @@ func Target(raw string, from *url.URL) (u *url.URL, host string, err error) {
 	t, err := parseTarget(raw, from)
 	return t.url, t.host, err
 }
+
+// Enter waits for an origin's turn.
+func (g *Governor) Enter(ctx context.Context, origin string, longest time.Duration) (leave func(), err error) {
+	return g.enter(ctx, origin, &wait{longest: longest})
+}
+
+// Answered has the governor learn from an answer.
+func (g *Governor) Answered(origin string, r *http.Response) { g.answered(origin, r) }

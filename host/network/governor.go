@@ -11,6 +11,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/store"
 )
 
 // Pace is what a governor lets through.
@@ -38,9 +39,11 @@ func (p Pace) Declared(r abi.Rate) Pace {
 }
 
 // A Governor paces the requests of all connections of a host, origin by origin,
-// for to a provider they are one client. It is safe for concurrent use.
+// for to a provider they are one client, and so are hosts that share a store. It is
+// safe for concurrent use.
 type Governor struct {
-	pace Pace
+	pace   Pace
+	shared store.Turns // nil: this host keeps the pace alone
 
 	mu      sync.Mutex // guards origins and what they point to
 	origins map[string]*origin
@@ -48,12 +51,13 @@ type Governor struct {
 
 // An origin is one server as the governor knows it.
 type origin struct {
-	bucket  *rate.Limiter
-	slots   chan struct{}
-	waiting int       // claims: they keep it from being forgotten
-	refused int       // answers 429 and 503 in a row
-	closed  time.Time // until then nothing is sent
-	used    time.Time
+	bucket   *rate.Limiter // of a host that keeps the pace alone
+	allotted allotment     // of one that shares it
+	slots    chan struct{}
+	waiting  int       // claims: they keep it from being forgotten
+	refused  int       // answers 429 and 503 in a row
+	closed   time.Time // until then nothing is sent
+	used     time.Time
 }
 
 // NewGovernor returns one that has seen no origin yet.
@@ -70,7 +74,10 @@ func (g *Governor) of(name string, now time.Time) *origin {
 		if len(g.origins) >= maxOrigins {
 			g.forget(now)
 		}
-		o = &origin{bucket: rate.NewLimiter(rate.Limit(g.pace.PerSecond), g.pace.Burst), slots: make(chan struct{}, g.pace.AtOnce)}
+		o = &origin{
+			bucket: rate.NewLimiter(rate.Limit(g.pace.PerSecond), g.pace.Burst), allotted: allotment{asking: make(chan struct{}, 1)},
+			slots: make(chan struct{}, g.pace.AtOnce),
+		}
 		g.origins[name] = o
 	}
 	o.used = now
@@ -100,15 +107,12 @@ func (g *Governor) enter(ctx context.Context, name string, w *wait) (leave func(
 	now := time.Now()
 	until := now.Add(w.longest)
 	defer func() { w.longest = max(w.longest-time.Since(now), 0) }() // one patience for all hops
+	defer w.over()
 	g.mu.Lock()
 	o := g.of(name, now)
 	o.waiting++
-	turn := o.bucket.ReserveN(now, 1)
-	opens := now.Add(turn.DelayFrom(now))
 	g.mu.Unlock()
-	err = g.await(ctx, o, name, opens, until, w)
-	if err != nil {
-		turn.CancelAt(time.Now())
+	if err = g.await(ctx, o, name, until, w); err != nil {
 		g.mu.Lock()
 		o.waiting--
 		g.mu.Unlock()
@@ -122,21 +126,57 @@ func (g *Governor) enter(ctx context.Context, name string, w *wait) (leave func(
 	}, nil
 }
 
+// A turn is when a request may be sent at the earliest; back returns it unused.
+type turn struct {
+	at   time.Time
+	back func()
+}
+
+// turn takes the next turn with an origin.
+func (g *Governor) turn(ctx context.Context, o *origin, name string, until time.Time, w *wait) (turn, error) {
+	if g.shared != nil {
+		return g.sharedTurn(ctx, o, name, until, w)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := time.Now()
+	r := o.bucket.ReserveN(now, 1)
+	return turn{now.Add(r.DelayFrom(now)), func() { r.CancelAt(time.Now()) }}, nil
+}
+
 // await takes a slot once the turn has come and the origin is open; an answer
 // may close it meanwhile.
-func (g *Governor) await(ctx context.Context, o *origin, name string, opens, until time.Time, w *wait) error {
-	defer w.over()
+func (g *Governor) await(ctx context.Context, o *origin, name string, until time.Time, w *wait) (err error) {
+	t, err := g.turn(ctx, o, name, until, w)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			t.back()
+		}
+	}()
 	for {
 		g.mu.Lock()
-		if o.closed.After(opens) {
-			opens = o.closed
-		}
+		closed := o.closed
 		g.mu.Unlock()
-		if opens.After(until) {
-			return errRate(name, time.Until(opens))
+		if closed.After(t.at) {
+			if g.shared != nil { // hosts do not all go on at that instant
+				next, err := g.turn(ctx, o, name, until, w)
+				if err != nil {
+					return err
+				}
+				t = next
+			}
+			if closed.After(t.at) {
+				t.at = closed
+			}
 		}
-		if d := time.Until(opens); d > 0 {
-			w.begin(name, opens)
+		if t.at.After(until) {
+			return errRate(name, time.Until(t.at))
+		}
+		if d := time.Until(t.at); d > 0 {
+			w.begin(name, t.at)
 			if err := sleep(ctx, d); err != nil {
 				return err
 			}
@@ -145,9 +185,9 @@ func (g *Governor) await(ctx context.Context, o *origin, name string, opens, unt
 			return err
 		}
 		g.mu.Lock()
-		closed := o.closed.After(time.Now())
+		shut := o.closed.After(time.Now())
 		g.mu.Unlock()
-		if !closed {
+		if !shut {
 			return nil
 		}
 		<-o.slots
@@ -232,13 +272,20 @@ func errRate(name string, wait time.Duration) *Error {
 // answered learns from an answer: 429 and 503 close the origin for as long as
 // it says, or for a second and twice as long each time.
 func (g *Governor) answered(name string, r *http.Response) {
+	if stop := g.refusal(name, r); stop > 0 && g.shared != nil {
+		g.closeForAll(name, stop)
+	}
+}
+
+// refusal is for how long an answer closes the origin; 0 for not at all.
+func (g *Governor) refusal(name string, r *http.Response) time.Duration {
 	now := time.Now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	o := g.of(name, now)
 	if r.StatusCode != http.StatusTooManyRequests && r.StatusCode != http.StatusServiceUnavailable {
 		o.refused = 0
-		return
+		return 0
 	}
 	stop, told := retryAfter(r.Header.Get("Retry-After"), now)
 	if !told {
@@ -247,8 +294,14 @@ func (g *Governor) answered(name string, r *http.Response) {
 	o.refused++
 	stop = min(max(stop, time.Second), g.pace.LongestStop)
 	stop += time.Duration(rand.Int64N(int64(stop)/10 + 1)) // #nosec G404 -- jitter, not a secret
-	if until := now.Add(stop); until.After(o.closed) {
-		o.closed = until
+	o.close(now.Add(stop))
+	return stop
+}
+
+// close keeps the origin closed until then. Turns from before it are none any more.
+func (o *origin) close(until time.Time) {
+	if until.After(o.closed) {
+		o.closed, o.allotted.turns = until, nil
 	}
 }
 

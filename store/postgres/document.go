@@ -164,5 +164,5 @@ func (s *documents) Sweep(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return s.read(ctx, sweepPace)
 }

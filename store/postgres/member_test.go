@@ -229,3 +229,49 @@ func TestWakeups(t *testing.T) {
 		})
 	}
 }
+
+// TestTurns: hosts take the turns of an origin one after the other, whoever asks.
+func TestTurns(t *testing.T) {
+	t.Parallel()
+	url := server.New(t)
+	a, b := host(t, url+weak, "a"), host(t, url+weak, "b")
+	pace := store.Pace{Every: time.Hour, Burst: 3}
+	take := func(s store.Turns, origin string, n int, first, closed time.Duration) {
+		t.Helper()
+		at, shut, err := s.TakeTurns(t.Context(), origin, n, pace)
+		if err != nil || at.Round(time.Hour) != first || shut.Round(time.Hour) != closed {
+			t.Errorf("%d turns with %s begin in %s, closed for %s, %v; want %s and %s", n, origin, at, shut, err, first, closed)
+		}
+	}
+	take(a, "one", 1, -2*time.Hour, 0)
+	take(b, "one", 2, -time.Hour, 0)
+	take(a, "one", 2, time.Hour, 0)
+	take(b, "two", 1, -2*time.Hour, 0)
+	take(b, "one", 1, 3*time.Hour, 0)
+	if err := a.CloseOrigin(t.Context(), "one", 9*time.Hour, pace); err != nil {
+		t.Fatal(err)
+	}
+	take(b, "one", 1, 9*time.Hour, 9*time.Hour) // and no burst behind it
+	take(a, "one", 1, 10*time.Hour, 9*time.Hour)
+	if err := b.CloseOrigin(t.Context(), "one", time.Hour, pace); err != nil {
+		t.Fatal(err)
+	}
+	take(a, "one", 1, 11*time.Hour, 9*time.Hour)
+	if err := a.CloseOrigin(t.Context(), "new", time.Hour, pace); err != nil {
+		t.Fatal(err)
+	}
+	take(b, "new", 1, time.Hour, time.Hour)
+	if err := a.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	take(b, "one", 1, 12*time.Hour, 9*time.Hour)
+	c := connect(t, url)
+	run(t, c, "update sluice_store.pace set used = clock_timestamp() - interval '1 second' where origin = 'two'")
+	if err := b.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var left string
+	if err := c.QueryRow(t.Context(), "select string_agg(origin, ' ' order by origin) from sluice_store.pace").Scan(&left); err != nil || left != "new one" {
+		t.Errorf("origins %s are left, %v", left, err)
+	}
+}

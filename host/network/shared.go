@@ -1,0 +1,130 @@
+package network
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/store"
+)
+
+// Share has the governor take its turns from a store, so that the hosts that share it keep one
+// pace between them; nil changes nothing. It is called before the governor is used.
+func (g *Governor) Share(t store.Turns) { g.shared = t }
+
+const (
+	// storeWait is how long a store is waited for that does not answer, at a time.
+	storeWait = 2 * time.Second
+	// takenFor is how long this host may use a turn after it has come.
+	takenFor = time.Second
+)
+
+// An allotment is the turns that the store gave this host for an origin.
+type allotment struct {
+	asking chan struct{} // of capacity 1: one claim asks for what all need
+	needed int           // claims without a turn
+	turns  []time.Time   // that nobody has, in order
+}
+
+// next takes the first turn that is not over.
+func (t *allotment) next(now time.Time) (at time.Time, ok bool) {
+	for len(t.turns) > 0 {
+		at, t.turns = t.turns[0], t.turns[1:]
+		if now.Sub(at) < takenFor {
+			return at, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// sharedTurn takes the next turn of this host, and where it has none as many from the store as
+// claims wait for, or as come within a tenth of a second. While the store does not answer,
+// nothing is sent.
+func (g *Governor) sharedTurn(ctx context.Context, o *origin, name string, until time.Time, w *wait) (turn, error) {
+	g.mu.Lock()
+	o.allotted.needed++
+	g.mu.Unlock()
+	defer func() {
+		g.mu.Lock()
+		o.allotted.needed--
+		g.mu.Unlock()
+	}()
+	late := time.NewTimer(max(time.Until(until), storeWait))
+	defer late.Stop()
+	select {
+	case o.allotted.asking <- struct{}{}:
+		defer func() { <-o.allotted.asking }()
+	case <-late.C:
+		return turn{}, errStoreAway(name)
+	case <-ctx.Done():
+		return turn{}, ctx.Err()
+	}
+	for {
+		g.mu.Lock()
+		at, ok := o.allotted.next(time.Now())
+		n := max(o.allotted.needed, int(g.pace.PerSecond/10))
+		g.mu.Unlock()
+		if ok {
+			return turn{at, func() { g.giveBack(o, at) }}, nil
+		}
+		if err := g.takeTurns(o, name, n); err == nil {
+			continue
+		}
+		if time.Until(until) < time.Second {
+			return turn{}, errStoreAway(name)
+		}
+		w.begin(name, time.Now().Add(time.Second))
+		if err := sleep(ctx, time.Second); err != nil {
+			return turn{}, err
+		}
+	}
+}
+
+// giveBack leaves a turn to the next claim.
+func (g *Governor) giveBack(o *origin, at time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if i, _ := slices.BinarySearchFunc(o.allotted.turns, at, time.Time.Compare); !o.closed.After(at) {
+		o.allotted.turns = slices.Insert(o.allotted.turns, i, at)
+	}
+}
+
+// takeTurns asks the store for n turns. A run that ends meanwhile does not break it off: that would
+// cost the store its connection.
+func (g *Governor) takeTurns(o *origin, name string, n int) error {
+	ctx, cancel := context.WithTimeout(context.Background(), storeWait)
+	defer cancel()
+	first, closed, err := g.shared.TakeTurns(ctx, name, n, g.storePace())
+	if err != nil {
+		return err
+	}
+	now := time.Now() // turns are rather late than early
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	o.close(now.Add(closed))
+	for i := range n {
+		at := first + time.Duration(i)*g.storePace().Every
+		o.allotted.turns = append(o.allotted.turns, now.Add(max(at, 0)))
+	}
+	return nil
+}
+
+// closeForAll closes an origin for the other hosts too. Where the store does not answer they find
+// out by themselves.
+func (g *Governor) closeForAll(name string, stop time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), storeWait)
+	defer cancel()
+	_ = g.shared.CloseOrigin(ctx, name, stop, g.storePace())
+}
+
+func (g *Governor) storePace() store.Pace {
+	every := min(float64(time.Second)/g.pace.PerSecond, float64(24*time.Hour))
+	return store.Pace{Every: time.Duration(every), Burst: g.pace.Burst}
+}
+
+func errStoreAway(name string) *Error {
+	e := failf(abi.ERATE, "rate_limited", "the store in which hosts share the pace toward %s does not answer", name)
+	e.RetryAfter = time.Second.Milliseconds()
+	return e
+}
