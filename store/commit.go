@@ -88,7 +88,7 @@ func (c *Commit) EncodeEvent(i int, sequence uint64, at time.Time) ([]byte, erro
 	return text, nil
 }
 
-// A JournalPiece is a part of a run's journal. The run numbers them from 0; one that is
+// A JournalPiece is a part of a run's journal. The run numbers them, below 2^63; one that is
 // there already is replaced. Data has at most MaxJournalPiece bytes. All of them go with
 // the end of the run.
 type JournalPiece struct {

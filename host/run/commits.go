@@ -51,7 +51,6 @@ func (cs *commits) pend(c *store.Commit, done func(store.Ack, error)) *pendingCo
 		p.bytes += len(j.Data)
 	}
 	cs.bytes += p.bytes
-	cs.history.counts(len(c.Events))
 	return p
 }
 
@@ -77,7 +76,8 @@ func (cs *commits) submitNow(c *store.Commit, done func(store.Ack, error)) {
 		}
 		return
 	}
-	c.Journal = cs.history.take(c)
+	c.Journal = append(c.Journal, cs.history.take(c)...)
+	cs.history.counts(len(c.Events))
 	cs.unsent = append(cs.unsent, cs.pend(c, done))
 	cs.sendNext()
 }
@@ -226,23 +226,35 @@ func (cs *commits) stalls(now time.Time) {
 		cs.control.change(func(l *Live) { l.Stalled = "" })
 		if said := cs.said; said != nil && !cs.terminal.writing() {
 			cs.said = nil
-			cs.record(cs.assistances.assistanceEnd(said.open(), "resolved", "", ""))
+			cs.submit(&store.Commit{Events: []store.Event{cs.assistances.assistanceEnd(said.open(), "resolved", "", "")}, Journal: cs.history.goesOn()}, nil)
 		}
 		cs.sendNext()
 		return
 	}
-	cs.stall = &stall{message: abi.Cut("Waiting for disk space: "+err.Error()+". The run goes on by itself when there is room.", 500)}
-	cs.control.change(func(l *Live) { l.Stalled = cs.stall.message })
+	cs.stands(&stall{message: abi.Cut("Waiting for disk space: "+err.Error()+". The run goes on by itself when there is room.", 500)})
 	if cs.guest != nil && cs.outcome.left() == nil && cs.outcome.ready() {
 		cs.showStall()
 	}
+}
+
+// stands says of the run that it waits for the disk.
+func (cs *commits) stands(s *stall) {
+	cs.stall = s
+	cs.control.change(func(l *Live) { l.Stalled = s.message })
+}
+
+// stood goes on with a stall that was told of, and maybe is over since, before the run was resumed.
+func (cs *commits) stood(s *stall) {
+	cs.said = s
+	cs.clocks.stall(time.Now(), true)
+	cs.stands(s)
 }
 
 // showStall is the event that says it. It overtakes what is not with the store
 // yet: records may wait there for as long as the stall lasts.
 func (cs *commits) showStall() {
 	cs.stall.shown, cs.said = hexID("asst_", 8), cs.stall
-	c := &store.Commit{Events: []store.Event{cs.assistances.hostAssistance(cs.stall.open())}}
+	c := &store.Commit{Events: []store.Event{cs.assistances.hostAssistance(cs.stall.open())}, Journal: cs.history.overtaken(cs.stall)}
 	cs.unsent = append([]*pendingCommit{cs.pend(c, nil)}, cs.unsent...)
 	cs.sendNext()
 }

@@ -93,6 +93,8 @@ type history struct {
 	leaving time.Time // since when it is to be put down once a request is answered; zero for not
 	marked  bool      // the next commit asks the question of a mark
 	waits   *mark     // of the open question, until it is asked on
+	beside  uint64    // events that overtook others, each in a piece of its own
+	stood   *stall    // that the newest of these tells of, while it is not over
 }
 
 // newHistory returns the journal of a run; a run without one has a bound.

@@ -65,7 +65,7 @@ func (h *history) atEnd() {
 		h.fail(errHistory)
 		return
 	}
-	more, err := h.deps.Store.Events(h.ctx, h.id, last.Events, 1)
+	more, err := h.deps.Store.Events(h.ctx, h.id, last.Events+h.beside, 1)
 	if err == nil && len(more) > 0 {
 		err = fmt.Errorf("%w: it ends before the timeline does", errHistory)
 	}
@@ -242,6 +242,9 @@ func (h *history) goLive(held []byte, s spent, since time.Time, owner bool) {
 		}
 	}
 	h.clocks.restore(s, since, owner)
+	if s := h.stood; s != nil {
+		h.commits.stood(s)
+	}
 	h.loop.stage(h.loop.phase())
 	e := h.journal.event("run.resumed", "in_progress", data{"cause": h.deps.History.Resume.Cause})
 	h.commits.submit(&store.Commit{Run: h.loop.row(), Events: []store.Event{e}}, nil)

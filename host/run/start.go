@@ -50,6 +50,9 @@ func (r *run) takeOver(ctx context.Context) error {
 		return asRefusal(fmt.Errorf("resume run: %w", err))
 	}
 	r.lease.took(held)
+	if err := r.history.readBeside(ctx); err != nil {
+		return asRefusal(fmt.Errorf("resume run: %w", err))
+	}
 	r.clocks.start(time.Now())
 	r.accepted = true
 	return nil

@@ -113,16 +113,18 @@ func exerciseJournals(t *testing.T, d Driver) {
 	t.Run("a journal is kept until its run ends, and is no other's", func(t *testing.T) {
 		b := open(t, d)
 		l, other := b.run("a"), b.run("b")
+		const far = 1 << 62
 		long := bytes.Repeat([]byte{0, 0xff, 7}, store.MaxJournalPiece/3)
 		b.put(&store.Commit{Lease: l, Journal: []store.JournalPiece{{N: 0, Data: []byte("x")}, {N: 1, Data: []byte("first")}}})
 		b.put(&store.Commit{Lease: l, Journal: []store.JournalPiece{{N: 1, Data: long}}, Events: []store.Event{b.event(l, "run.log")}})
 		b.put(&store.Commit{Lease: other, Journal: []store.JournalPiece{{N: 0, Data: []byte("y")}}})
+		b.put(&store.Commit{Lease: l, Journal: []store.JournalPiece{{N: far, Data: []byte("z")}}})
 		b.restart()
 		for _, c := range []struct {
 			run  store.RunID
 			n    uint64
 			want []byte
-		}{{l.RunID, 0, []byte("x")}, {l.RunID, 1, long}, {l.RunID, 2, nil}, {other.RunID, 0, []byte("y")}, {other.RunID, 1, nil}} {
+		}{{l.RunID, 0, []byte("x")}, {l.RunID, 1, long}, {l.RunID, 2, nil}, {l.RunID, far, []byte("z")}, {other.RunID, 0, []byte("y")}, {other.RunID, 1, nil}} {
 			got, err := b.s.Journal(t.Context(), c.run, c.n)
 			if c.want == nil && !errors.Is(err, store.ErrNotFound) || c.want != nil && err != nil {
 				t.Fatalf("piece %d of %s: %v", c.n, c.run, err)
@@ -133,7 +135,7 @@ func exerciseJournals(t *testing.T, d Driver) {
 		}
 		b.end(l)
 		b.restart()
-		for n := range uint64(2) {
+		for _, n := range []uint64{0, 1, far} {
 			if _, err := b.s.Journal(t.Context(), l.RunID, n); !errors.Is(err, store.ErrNotFound) {
 				t.Fatalf("piece %d of a run that is over: %v", n, err)
 			}

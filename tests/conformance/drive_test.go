@@ -136,6 +136,23 @@ func (g *stage) drive(t *testing.T, change func(*run.Input, *run.Deps)) *drive {
 	return d
 }
 
+// resumed is the run of a host that was killed, which another resumes from its journal.
+func (g *stage) resumed(t *testing.T, killed *drive, key []byte) *drive {
+	t.Helper()
+	leases, err := g.host.Store.Leases(t.Context())
+	if err != nil || len(leases) != 1 {
+		t.Fatal(leases, err)
+	}
+	s, err := run.Suspension(t.Context(), g.host.Store, leases[0], key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Cause = "host_started"
+	return g.drive(t, func(_ *run.Input, deps *run.Deps) {
+		deps.ID, deps.History = killed.run.ID, &run.History{Key: key, Resumable: true, Resume: s}
+	})
+}
+
 // begin performs the run in the background; if the test ends first, the guest is
 // stopped.
 func (d *drive) begin() *drive {

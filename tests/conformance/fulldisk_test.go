@@ -1,9 +1,11 @@
 package conformance
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -215,6 +217,57 @@ func TestLeaveAFullDisk(t *testing.T) {
 			}
 			if *d.result.TerminalReason != c.reason || d.result.Failure == nil || !strings.Contains(d.result.Failure.Message, "the disk is full") {
 				t.Errorf("the run ended as %+v", d.result)
+			}
+		})
+	}
+}
+
+// The event that says that the disk is full overtakes the records that wait for it. A run whose host
+// is killed then, or later, is resumed from its journal all the same, and tells the end of the stall once.
+func TestKilledOnAFullDisk(t *testing.T) {
+	for _, later := range []bool{false, true} {
+		t.Run(fmt.Sprintf("later=%v", later), func(t *testing.T) {
+			t.Parallel()
+			g := faultStage(t)
+			full := &stalling{room: make(chan struct{})}
+			key := bytes.Repeat([]byte{7}, 32)
+			killed := g.drive(t, func(_ *run.Input, deps *run.Deps) {
+				full.Store, deps.Store = deps.Store, full
+				deps.History = &run.History{Key: key, Resumable: true}
+			}).started()
+			space := sync.OnceFunc(func() {
+				full.full.Store(false)
+				close(full.room)
+			})
+			t.Cleanup(space)
+			killed.until("run.started")
+			full.full.Store(true)
+			killed.guest.does(aRecord)
+			killed.heard("credit 1")
+			killed.guest.does(aState)
+			killed.until("run.assistance_requested")
+			if later {
+				space()
+				killed.heard("reply 3 OK")
+				killed.until("run.assistance_resolved")
+			}
+
+			next := g.resumed(t, killed, key).begin()
+			for _, c := range []fakeCall{{call: abi.CallStart}, aRecord, aState, doneOne} {
+				next.guest.does(c)
+			}
+			for _, want := range []string{"reply 1 OK", "credit 1", "reply 3 OK", "reply 4 OK"} {
+				next.heard(want)
+			}
+			next.guest.leaves(0)
+			p := next.end()
+			if p.result.Status != abi.Succeeded || p.result.RecordsAccepted != 1 {
+				t.Errorf("the run ended as %+v", p.result)
+			}
+			for _, once := range []string{"run.assistance_requested", "run.assistance_resolved", "run.batch_ingested", "run.resumed"} {
+				if got := types(p.events); strings.Count(got, once) != 1 {
+					t.Errorf("not one %s in %s", once, got)
+				}
 			}
 		})
 	}
