@@ -19,7 +19,7 @@ type Attachment struct {
 	Stream, Field string
 	Name          string // for who looks at it: its last path element; may be ""
 	MediaType     string // such as application/pdf; "" for what its first bytes show
-	// Content is read to its end. The body of a response of package guesthttp that was not
+	// Content is read to its end. The body of a Response, or of one of package guesthttp, that was not
 	// read goes to the store within the host.
 	Content io.Reader
 	// Handle is, instead of Content, a stream handle: of a Download or a picture of the

@@ -38,7 +38,7 @@ type pending struct {
 
 // NetworkRequest is the request function of the network binding,
 // for packages that build on it: request is its frame, the reply its JSON.
-// Connectors use package guesthttp. While one goroutine waits, requests of others
+// Connectors use Fetch or package guesthttp. While one goroutine waits, requests of others
 // are made too.
 func (r *Run) NetworkRequest(frame []byte) ([]byte, error) {
 	x, q := &r.exchanger, &pending{frame: frame, wake: make(chan bool, 1)}

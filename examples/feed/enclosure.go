@@ -2,13 +2,11 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	neturl "net/url"
 	"path"
 
@@ -37,7 +35,7 @@ func imprintOf(id string, r record) (p imprint) {
 
 // keep has the host fetch and keep the enclosures of an entry. whole is false where one of
 // them may be had another time.
-func (c *collection) keep(ctx context.Context, i *gofeed.Item) (files []*guest.File, whole bool, err error) {
+func (c *collection) keep(i *gofeed.Item) (files []*guest.File, whole bool, err error) {
 	files, whole = []*guest.File{}, true
 	for n, e := range i.Enclosures {
 		if e == nil || e.URL == "" {
@@ -46,7 +44,7 @@ func (c *collection) keep(ctx context.Context, i *gofeed.Item) (files []*guest.F
 		if n >= maxEnclosures {
 			return files, whole, c.leaveOut(e.URL, fmt.Errorf("the entry has more than %d enclosures", maxEnclosures))
 		}
-		f, err := c.enclosure(ctx, e)
+		f, err := c.enclosure(e)
 		var t *trouble
 		switch {
 		case errors.As(err, &t):
@@ -63,25 +61,21 @@ func (c *collection) keep(ctx context.Context, i *gofeed.Item) (files []*guest.F
 }
 
 // enclosure fetches one. Its bytes go from the answer to the store and do not come here.
-func (c *collection) enclosure(ctx context.Context, e *gofeed.Enclosure) (*guest.File, error) {
+func (c *collection) enclosure(e *gofeed.Enclosure) (*guest.File, error) {
 	u, err := neturl.Parse(e.URL)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
 		return nil, &trouble{reason: "enclosure_left_out", err: errors.New("it is no URL that can be fetched")}
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, e.URL, nil)
-	if err != nil {
-		return nil, &trouble{reason: "enclosure_left_out", err: err}
-	}
-	resp, err := c.files.Do(req)
+	resp, err := c.run.Fetch(guest.Request{URL: e.URL, MaxBytes: maxEnclosureBytes})
 	if err != nil {
 		return nil, unfetched(err)
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
+	if resp.Status != 200 {
 		return nil, refused(resp)
 	}
 	f, err := c.run.Attach(guest.Attachment{Stream: "entries", Field: "files", Name: path.Base(u.Path),
-		MediaType: cmp.Or(resp.Header.Get("Content-Type"), e.Type), Content: resp.Body})
+		MediaType: cmp.Or(resp.Get("Content-Type"), e.Type), Content: resp.Body})
 	switch {
 	case errors.Is(err, abi.ETOOBIG), errors.Is(err, abi.ENOSPC), errors.Is(err, abi.ENOTSUP), errors.Is(err, abi.EDENIED):
 		return nil, &trouble{reason: "enclosure_left_out", err: err}

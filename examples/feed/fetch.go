@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 
 	"github.com/mmcdole/gofeed"
 
@@ -43,27 +42,23 @@ func (t *trouble) Error() string { return t.err.Error() }
 func (t *trouble) Unwrap() error { return t.err }
 
 // fetch asks for what is newer than known.
-func (c *collection) fetch(ctx context.Context, url string, known version) (*fetched, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return nil, invalid("feeds: %w", err)
-	}
-	req.Header.Set("Accept", "application/atom+xml, application/rss+xml, application/feed+json, application/xml;q=0.9, */*;q=0.5")
+func (c *collection) fetch(url string, known version) (*fetched, error) {
+	header := [][2]string{{"Accept", "application/atom+xml, application/rss+xml, application/feed+json, application/xml;q=0.9, */*;q=0.5"}}
 	if known.ETag != "" {
-		req.Header.Set("If-None-Match", known.ETag)
+		header = append(header, [2]string{"If-None-Match", known.ETag})
 	}
 	if known.Modified != "" {
-		req.Header.Set("If-Modified-Since", known.Modified)
+		header = append(header, [2]string{"If-Modified-Since", known.Modified})
 	}
-	resp, err := c.client.Do(req)
+	resp, err := c.run.Fetch(guest.Request{URL: url, Header: header})
 	if err != nil {
 		return nil, unfetched(err)
 	}
 	defer resp.Body.Close()
 	switch {
-	case resp.StatusCode == http.StatusNotModified:
+	case resp.Status == 304:
 		return &fetched{}, nil
-	case resp.StatusCode != http.StatusOK:
+	case resp.Status != 200:
 		return nil, refused(resp)
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxFeedBytes+1))
@@ -77,13 +72,13 @@ func (c *collection) fetch(ctx context.Context, url string, known version) (*fet
 	if err != nil {
 		return nil, &trouble{"feed_unreadable", guest.ManualActionRequired, false, err}
 	}
-	return &fetched{feed, versionOf(resp.Header)}, nil
+	return &fetched{feed, versionOf(resp)}, nil
 }
 
 // refused is what another status than 200 means.
-func refused(resp *http.Response) error {
-	again := resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= 500
-	return &trouble{"feed_unavailable", hint(again), again, fmt.Errorf("the server answers %s", resp.Status)}
+func refused(resp *guest.Response) error {
+	again := resp.Status == 429 || resp.Status >= 500
+	return &trouble{"feed_unavailable", hint(again), again, fmt.Errorf("the server answers %d", resp.Status)}
 }
 
 // unfetched says why a request failed, and lets a cancelled run end.
@@ -104,8 +99,8 @@ func hint(again bool) string {
 	return guest.ManualActionRequired
 }
 
-func versionOf(h http.Header) version {
-	v := version{ETag: h.Get("ETag"), Modified: h.Get("Last-Modified")}
+func versionOf(resp *guest.Response) version {
+	v := version{ETag: resp.Get("ETag"), Modified: resp.Get("Last-Modified")}
 	if len(v.ETag) > maxVersion {
 		v.ETag = ""
 	}

@@ -1,19 +1,16 @@
 // Command feed is a connector that collects web feeds: RSS, Atom and JSON Feed.
 // It asks for each only what is new since the last run, by ETag and
 // Last-Modified. What a feed no longer lists stays: feeds list their latest
-// entries only. gofeed reads the formats; the rest is a client library's
-// ordinary use of net/http over the network binding.
+// entries only. gofeed reads the formats, and Run.Fetch asks for them.
 package main
 
 import (
 	"context"
 	"errors"
-	"net/http"
 
 	"github.com/mmcdole/gofeed"
 
 	guest "github.com/sluicehost/sluice/guest-sdk"
-	"github.com/sluicehost/sluice/guest-sdk/guesthttp"
 )
 
 var connector = guest.Connector{Collect: collect}
@@ -23,37 +20,32 @@ func main() { guest.Main(connector) }
 // A collection is one run.
 type collection struct {
 	run     *guest.Run
-	client  *http.Client
-	files   *http.Client // of enclosures; nil: they are not wanted
-	left    int          // enclosures
-	feeds   *stream      // nil: not in scope
+	files   bool    // enclosures are wanted
+	left    int     // enclosures
+	feeds   *stream // nil: not in scope
 	entries *stream
 }
 
-func collect(ctx context.Context, run *guest.Run) error {
+func collect(_ context.Context, run *guest.Run) error {
 	set, err := readSettings(run)
 	if err != nil {
 		return err
 	}
-	c := &collection{run: run, client: guesthttp.Client(run)}
+	c := &collection{run: run}
 	if c.feeds, err = openStream(run, "feeds"); err != nil {
 		return err
 	}
 	if c.entries, err = openStream(run, "entries"); err != nil {
 		return err
 	}
-	if set.Enclosures && c.entries != nil && c.entries.Wants("files") {
-		t := guesthttp.New(run)
-		t.MaxBytes = maxEnclosureBytes
-		c.files = &http.Client{Transport: t}
-	}
+	c.files = set.Enclosures && c.entries != nil && c.entries.Wants("files")
 	failed, urls := 0, set.Feeds
 	for i, u := range urls {
 		if err := run.Progress("Reading feeds", guest.Count(i), guest.Total(len(urls))); err != nil {
 			return err
 		}
 		var t *trouble
-		switch err := c.collect(ctx, u); {
+		switch err := c.collect(u); {
 		case errors.As(err, &t):
 			if failed++; failed == len(urls) {
 				return guest.Fail(t.reason, t.retryable, t.hint, "%s: %w", u, t.err)
@@ -65,15 +57,15 @@ func collect(ctx context.Context, run *guest.Run) error {
 			return err
 		}
 	}
-	return errors.Join(c.feeds.checkpoint(urls, false), c.entries.checkpoint(urls, c.files != nil))
+	return errors.Join(c.feeds.checkpoint(urls, false), c.entries.checkpoint(urls, c.files))
 }
 
 // collect fetches one feed and emits what is in it.
-func (c *collection) collect(ctx context.Context, url string) error {
+func (c *collection) collect(url string) error {
 	if !c.feeds.wanted(url) && !c.entries.wanted(url) {
 		return nil
 	}
-	got, err := c.fetch(ctx, url, c.known(url))
+	got, err := c.fetch(url, c.known(url))
 	if err != nil || got.feed == nil {
 		return err
 	}
@@ -83,7 +75,7 @@ func (c *collection) collect(ctx context.Context, url string) error {
 		}
 	}
 	if c.entries.wanted(url) {
-		whole, err := c.putEntries(ctx, url, got.feed.Items)
+		whole, err := c.putEntries(url, got.feed.Items)
 		if err != nil {
 			return err
 		}
@@ -99,7 +91,7 @@ func (c *collection) collect(ctx context.Context, url string) error {
 // putEntries emits the entries of a feed. With their enclosures it emits only those that
 // are new or changed, for each would be fetched again. whole is false where a file that is
 // missing may be had another time.
-func (c *collection) putEntries(ctx context.Context, url string, items []*gofeed.Item) (whole bool, err error) {
+func (c *collection) putEntries(url string, items []*gofeed.Item) (whole bool, err error) {
 	s, whole := c.entries, true
 	var kept []imprint
 	known := s.files[url].prints()
@@ -108,7 +100,7 @@ func (c *collection) putEntries(ctx context.Context, url string, items []*gofeed
 		if id == "" {
 			continue
 		}
-		if c.files == nil {
+		if !c.files {
 			if err := s.put(id, r); err != nil {
 				return false, err
 			}
@@ -116,7 +108,7 @@ func (c *collection) putEntries(ctx context.Context, url string, items []*gofeed
 		}
 		p := imprintOf(id, r)
 		if !known[p] || !s.run.Incremental() {
-			files, all, err := c.keep(ctx, item)
+			files, all, err := c.keep(item)
 			if err != nil {
 				return false, err
 			}
@@ -138,7 +130,7 @@ func (c *collection) putEntries(ctx context.Context, url string, items []*gofeed
 // differ: then it is fetched whole.
 func (c *collection) known(url string) version {
 	switch {
-	case c.files != nil && !c.entries.filed, c.files == nil && c.entries != nil && c.entries.filed:
+	case c.files && !c.entries.filed, !c.files && c.entries != nil && c.entries.filed:
 		return version{} // enclosures are wanted, or not, for the first time
 	case c.feeds == nil:
 		return c.entries.versions[url]

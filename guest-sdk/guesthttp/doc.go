@@ -18,6 +18,6 @@
 // it lets through the host checks again, each redirect as a request of its own.
 //
 // Importing net/http makes a wasm module larger, from about 3 MB to 11 MB and
-// more, and slower to compile and to load. A connector with one or two simple
-// requests is better off with Run.NetworkRequest.
+// more, and slower to compile and to load. A connector that needs no such library
+// is better off with Run.Fetch.
 package guesthttp

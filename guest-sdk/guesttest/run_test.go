@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -262,37 +263,41 @@ func TestFiles(t *testing.T) {
 	}), o)
 }
 
-// TestNetwork goes through the request function by hand, as guesthttp does.
+// TestNetwork: requests go to the handler, and to no host that the manifest does not list.
 func TestNetwork(t *testing.T) {
 	o := options()
 	o.Network = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Path", r.URL.Path)
-		fmt.Fprint(w, "hello")
+		w.WriteHeader(http.StatusTeapot)
+		body, _ := io.ReadAll(r.Body)
+		fmt.Fprintf(w, "%s %s %s", r.Method, r.Header.Get("X-Word"), body)
 	})
 	guesttest.Run(t, collects(func(_ context.Context, run *guest.Run) error {
-		request := func(url string) ([]byte, error) {
-			head := `{"method":"GET","url":"` + url + `","headers":[]}`
-			return run.NetworkRequest(append([]byte{byte(len(head)), 0, 0, 0}, head...))
+		q := guest.Request{Method: "POST", URL: "https://api.example.org/a", Header: [][2]string{{"X-Word", "<hello>"}}, Body: []byte("all")}
+		res, err := run.Fetch(q)
+		if err != nil || res.Status != http.StatusTeapot || res.URL != q.URL || res.Get("x-path") != "/a" || res.Get("x-other") != "" {
+			t.Fatalf("%+v, %v", res, err)
 		}
-		reply, err := request("https://api.example.org/a")
-		if err != nil || string(reply) != `{"handle":1,"status":200,"headers":[["Content-Type","text/plain; charset=utf-8"],["X-Path","/a"]],"url":"https://api.example.org/a","redirects":0}` {
-			t.Errorf("%s, %v", reply, err)
-		}
-		b := make([]byte, 16)
-		n, err := run.ReadHandle(1, b)
-		if string(b[:n]) != "hello" || err != nil {
-			t.Errorf("body %q, %v", b[:n], err)
-		}
-		if n, err := run.ReadHandle(1, b); n != 0 || err != nil {
-			t.Errorf("end of the body: %d, %v", n, err)
-		}
-		if err := run.CloseHandle(1); err != nil {
-			t.Error(err)
+		body, err := io.ReadAll(res.Body)
+		if string(body) != "POST <hello> all" || err != nil {
+			t.Errorf("body %q, %v", body, err)
 		}
 		if err := run.CloseHandle(1); !errors.Is(err, abi.ENOENT) {
-			t.Errorf("closed twice: %v", err)
+			t.Errorf("the handle is open behind the end: %v", err)
 		}
-		if _, err := request("https://evil.example/"); !errors.Is(err, abi.EDENIED) {
+		if err := res.Body.Close(); err != nil {
+			t.Error(err)
+		}
+		if n, err := res.Body.Read(make([]byte, 1)); n != 0 || err == nil || err == io.EOF {
+			t.Errorf("a closed body: %d, %v", n, err)
+		}
+		if res, err = run.Fetch(guest.Request{URL: "https://api.example.org/b"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(res.Body.Close(), res.Body.Close()); err != nil {
+			t.Errorf("closed unread: %v", err)
+		}
+		if _, err := run.Fetch(guest.Request{URL: "https://evil.example/"}); !errors.Is(err, abi.EDENIED) {
 			t.Errorf("another host: %v", err)
 		}
 		return nil

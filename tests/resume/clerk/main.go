@@ -10,11 +10,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"time"
 
 	guest "github.com/sluicehost/sluice/guest-sdk"
-	"github.com/sluicehost/sluice/guest-sdk/guesthttp"
 )
 
 type settings struct {
@@ -35,13 +33,12 @@ func main() { guest.Main(guest.Connector{Collect: collect}) }
 
 type clerk struct {
 	run  *guest.Run
-	http *http.Client
 	lost int // requests whose answers nobody has
 	settings
 }
 
 func collect(ctx context.Context, run *guest.Run) error {
-	c := &clerk{run: run, http: guesthttp.Client(run)}
+	c := &clerk{run: run}
 	if err := run.Config(&c.settings); err != nil {
 		return err
 	}
@@ -110,12 +107,7 @@ func (c *clerk) ask(path, word string) error {
 		return err
 	}
 	id := hex.EncodeToString(nonce[:])
-	q, err := http.NewRequest(http.MethodGet, c.Server+"/"+path+"?nonce="+id, nil)
-	if err != nil {
-		return err
-	}
-	q.Header.Set("X-Word", word)
-	r, err := c.http.Do(q)
+	r, err := c.run.Fetch(guest.Request{URL: c.Server + "/" + path + "?nonce=" + id, Header: [][2]string{{"X-Word", word}}})
 	var body []byte
 	if err == nil {
 		defer r.Body.Close()
@@ -128,8 +120,8 @@ func (c *clerk) ask(path, word string) error {
 	if err != nil {
 		return err
 	}
-	if r.StatusCode != http.StatusOK {
-		return guest.Fail("refused", false, guest.NotRetriable, "%s: %d %s", path, r.StatusCode, body)
+	if r.Status != 200 {
+		return guest.Fail("refused", false, guest.NotRetriable, "%s: %d %s", path, r.Status, body)
 	}
 	return c.run.Emit("items", path, item{path, string(body), id, time.Now().UTC().Format(time.RFC3339Nano)})
 }

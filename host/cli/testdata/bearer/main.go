@@ -4,15 +4,12 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
 	guest "github.com/sluicehost/sluice/guest-sdk"
-	"github.com/sluicehost/sluice/guest-sdk/guesthttp"
 )
 
 func main() { guest.Main(guest.Connector{Collect: collect}) }
@@ -26,7 +23,7 @@ type step struct {
 	Wait   int    `json:"wait_ms"` // before it
 }
 
-func collect(ctx context.Context, run *guest.Run) error {
+func collect(_ context.Context, run *guest.Run) error {
 	var s struct {
 		Steps []step `json:"steps"`
 	}
@@ -37,7 +34,7 @@ func collect(ctx context.Context, run *guest.Run) error {
 	for i, st := range s.Steps {
 		time.Sleep(time.Duration(st.Wait) * time.Millisecond)
 		id := strconv.Itoa(i)
-		status, body, err := send(ctx, run, st, handles)
+		status, body, err := send(run, st, handles)
 		if err != nil {
 			body = err.Error()
 		}
@@ -49,26 +46,18 @@ func collect(ctx context.Context, run *guest.Run) error {
 	return nil
 }
 
-func send(ctx context.Context, run *guest.Run, st step, handles *strings.Replacer) (int, string, error) {
-	method := st.Method
-	if method == "" {
-		method = http.MethodGet
+func send(run *guest.Run, st step, handles *strings.Replacer) (int, string, error) {
+	q := guest.Request{Method: st.Method, URL: handles.Replace(st.URL), Body: []byte(handles.Replace(st.Body))}
+	for name, value := range map[string]string{"Authorization": handles.Replace(st.Auth), "Content-Type": st.Type} {
+		if value != "" {
+			q.Header = append(q.Header, [2]string{name, value})
+		}
 	}
-	req, err := http.NewRequestWithContext(ctx, method, handles.Replace(st.URL), strings.NewReader(handles.Replace(st.Body)))
-	if err != nil {
-		return 0, "", fmt.Errorf("step: %w", err)
-	}
-	if st.Auth != "" {
-		req.Header.Set("Authorization", handles.Replace(st.Auth))
-	}
-	if st.Type != "" {
-		req.Header.Set("Content-Type", st.Type)
-	}
-	resp, err := guesthttp.Client(run).Do(req)
+	resp, err := run.Fetch(q)
 	if err != nil {
 		return 0, "", err
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
-	return resp.StatusCode, string(body), err
+	return resp.Status, string(body), err
 }

@@ -7,12 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"strings"
 
 	"github.com/sluicehost/sluice/abi"
 	guest "github.com/sluicehost/sluice/guest-sdk"
-	"github.com/sluicehost/sluice/guest-sdk/guesthttp"
 )
 
 func main() { guest.Main(guest.Connector{Collect: collect}) }
@@ -31,7 +29,7 @@ type settings struct {
 	Many   int    `json:"many"`
 }
 
-func collect(ctx context.Context, run *guest.Run) error {
+func collect(_ context.Context, run *guest.Run) error {
 	var s settings
 	if err := run.Config(&s); err != nil {
 		return err
@@ -51,7 +49,7 @@ func collect(ctx context.Context, run *guest.Run) error {
 			return err
 		}
 	}
-	return errors.Join(pieces(run), answer(ctx, run, s.URL), refused(run))
+	return errors.Join(pieces(run), answer(run, s.URL), refused(run))
 }
 
 // pieces attaches from memory, whole and in parts.
@@ -80,16 +78,11 @@ type zeros struct{}
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
 // answer attaches the answer of a server, whose bytes never come here.
-func answer(ctx context.Context, run *guest.Run, url string) error {
+func answer(run *guest.Run, url string) error {
 	if url == "" {
 		return nil
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	req.Header.Set("X-Key", run.Secret("token"))
-	resp, err := guesthttp.Client(run).Do(req)
+	resp, err := run.Fetch(guest.Request{URL: url, Header: [][2]string{{"X-Key", run.Secret("token")}}})
 	if err != nil {
 		return err
 	}

@@ -5,15 +5,13 @@ package main
 import (
 	"context"
 	"io"
-	"net/http"
 
 	guest "github.com/sluicehost/sluice/guest-sdk"
-	"github.com/sluicehost/sluice/guest-sdk/guesthttp"
 )
 
 func main() { guest.Main(guest.Connector{Collect: collect}) }
 
-func collect(ctx context.Context, run *guest.Run) error {
+func collect(_ context.Context, run *guest.Run) error {
 	var s struct {
 		URL   string `json:"url"`
 		Quiet bool   `json:"quiet"` // record nothing of it
@@ -21,12 +19,7 @@ func collect(ctx context.Context, run *guest.Run) error {
 	if err := run.Config(&s); err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL, nil)
-	if err != nil {
-		return err
-	}
-	req.Header.Set("X-Key", run.Secret("token"))
-	resp, err := guesthttp.Client(run).Do(req)
+	resp, err := run.Fetch(guest.Request{URL: s.URL, Header: [][2]string{{"X-Key", run.Secret("token")}}})
 	if err != nil {
 		return err
 	}

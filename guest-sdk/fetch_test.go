@@ -1,0 +1,100 @@
+//go:build !wasip1
+
+package guest_test
+
+import (
+	"context"
+	"encoding/binary"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/sluicehost/sluice/abi"
+	guest "github.com/sluicehost/sluice/guest-sdk"
+)
+
+// A teller is a host with one answer; behind its handle is the text rest.
+type teller struct {
+	crowd
+	reply, rest, asked string
+	closes             int
+}
+
+func (h *teller) Call(call abi.Call, request []byte) ([]byte, error) {
+	if call != abi.CallNetworkExchange {
+		return h.crowd.Call(call, request)
+	}
+	_, asked, err := abi.ParseExchange(request)
+	if err != nil {
+		return nil, err
+	}
+	frame := asked[0].Frame
+	h.asked = string(frame[4 : 4+binary.LittleEndian.Uint32(frame)])
+	return abi.Answered{ID: asked[0].ID, Reply: []byte(h.reply)}.Append(nil), nil
+}
+
+func (h *teller) Read(_ int32, dst []byte) (int, error) {
+	n := copy(dst, h.rest)
+	h.rest = h.rest[n:]
+	return n, nil
+}
+
+func (h *teller) Close(int32) error { h.closes++; return nil }
+
+// TestFetch: the body comes with the answer, behind it, or in both, and its handle is closed once.
+func TestFetch(t *testing.T) {
+	framed := func(head, body string) string {
+		return string(binary.LittleEndian.AppendUint32(nil, uint32(len(head)))) + head + body
+	}
+	const some, none = `{"handle":7,"status":200,"headers":[],"url":"https://h.example/"}`, `{"handle":0,"status":200,"headers":[],"url":"https://h.example/"}`
+	for name, c := range map[string]struct {
+		host  *teller
+		body  string // "" where the reply is malformed
+		taken bool
+	}{
+		"whole":         {&teller{reply: framed(none, "all of it")}, "all of it", false},
+		"behind it":     {&teller{reply: framed(some, ""), rest: "the rest"}, "the rest", true},
+		"both":          {&teller{reply: framed(some, "begun, "), rest: "the rest"}, "begun, the rest", false},
+		"an older host": {&teller{reply: some, rest: "the rest"}, "the rest", true},
+		"no JSON":       {&teller{reply: framed("{", "")}, "", false},
+		"too short":     {&teller{reply: "\x02\x00"}, "", false},
+		"nothing":       {&teller{}, "", false},
+	} {
+		for _, take := range []bool{false, true} {
+			before := *c.host
+			collect := func(_ context.Context, run *guest.Run) error {
+				res, err := run.Fetch(guest.Request{URL: "https://h.example/"})
+				if err != nil || c.body == "" {
+					if err == nil || c.body != "" {
+						t.Errorf("%s: %v", name, err)
+					}
+					return nil
+				}
+				if take {
+					if _, ok := res.Body.(interface{ TakeHandle() (int32, bool) }).TakeHandle(); ok != c.taken {
+						t.Errorf("%s: taken %v", name, ok)
+					} else if ok {
+						return nil
+					}
+				}
+				body, err := io.ReadAll(res.Body)
+				if string(body) != c.body || err != nil {
+					t.Errorf("%s: %q, %v", name, body, err)
+				}
+				return res.Body.Close()
+			}
+			guest.Drive(t.Context(), guest.Connector{Collect: collect}, c.host)
+			want := 0
+			if strings.Contains(c.host.reply, `"handle":7`) && !(take && c.taken) {
+				want = 1
+			}
+			if c.host.closes != want {
+				t.Errorf("%s: closed %d times, want %d", name, c.host.closes, want)
+			}
+			if want := `{"method":"GET","url":"https://h.example/","headers":[],"inline_bytes":65536}`; c.host.asked != want {
+				t.Errorf("%s: asked %s", name, c.host.asked)
+			}
+			*c.host = before
+		}
+	}
+}
