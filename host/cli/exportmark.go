@@ -11,7 +11,6 @@ import (
 
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/app"
-	"github.com/sluicehost/sluice/host/export"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -63,14 +62,6 @@ func (m *exportMark) after(c *command, st store.StreamStats) uint64 {
 		m.Streams[st.Stream] = 0
 	}
 	return m.Streams[st.Stream]
-}
-
-// observe moves the mark with all records that are read, whether they match or not.
-func (m *exportMark) observe(match func(store.Record) bool) func(store.Record) bool {
-	return export.Both(func(r store.Record) bool {
-		m.Streams[r.Stream] = max(m.Streams[r.Stream], r.Version)
-		return true
-	}, match)
 }
 
 // write replaces the file in one step.

@@ -22,13 +22,14 @@ import (
 // A recordFile is a file of records that is written under another name and
 // gets its own once it is complete, so that a file that exists is whole.
 type recordFile struct {
-	path    string
-	format  string   // .jsonl, .csv, .parquet or .sqlite
-	file    *os.File // nil: the standard output
-	buffer  *bufio.Writer
-	sum     hash.Hash
-	records int64
-	files   *exportedFiles // that go beside it; nil for none
+	path     string
+	format   string   // .jsonl, .csv, .parquet or .sqlite
+	file     *os.File // nil: the standard output
+	buffer   *bufio.Writer
+	sum      hash.Hash
+	records  int64
+	exporter func() *client.Exporter
+	files    *exportedFiles // that go beside it; nil for none
 }
 
 // recordFormat refuses what cannot be written, before anything is done.
@@ -102,23 +103,24 @@ func (f *recordFile) abandon() {
 func (f *recordFile) digest() string { return "sha256:" + hex.EncodeToString(f.sum.Sum(nil)) }
 
 // write writes the selected records.
-func (f *recordFile) write(ctx context.Context, src *client.Client, s export.Selection) (err error) {
+func (f *recordFile) write(ctx context.Context, s export.Selection) (err error) {
+	switch f.format {
+	case ".parquet":
+		return f.writeParquet(ctx, s)
+	case ".sqlite":
+		return f.writeSQLite(ctx, s)
+	}
+	reader := f.exporter()
+	defer reader.Close()
 	asSent := f.files == nil && s.Match == nil // as the host writes them
 	switch {
-	case f.format == ".parquet":
-		return f.writeParquet(ctx, src, s)
-	case f.format == ".sqlite":
-		return f.writeSQLite(ctx, src, s)
 	case f.format == ".jsonl" && asSent:
-		return f.writeLines(ctx, src, s)
-	case f.format == ".csv" && asSent && len(s.Streams) == 1:
-		f.records, err = src.ExportCSV(ctx, s.Query(s.Streams[0]), f.buffer)
-		return err
-	}
-	reader := src.Exporter()
-	defer reader.Close()
-	if f.format == ".jsonl" {
+		return f.writeLines(ctx, reader, s)
+	case f.format == ".jsonl":
 		f.records, err = s.WriteNDJSON(ctx, f.buffer, f.files.from(reader, s))
+		return err
+	case asSent && len(s.Streams) == 1:
+		f.records, err = reader.CSV(ctx, s.Query(s.Streams[0]), f.buffer)
 		return err
 	}
 	columns, _, err := s.Columns(ctx, reader)
@@ -133,9 +135,9 @@ func (f *recordFile) write(ctx context.Context, src *client.Client, s export.Sel
 }
 
 // writeLines writes whole streams as the host sends them, which is how they are written.
-func (f *recordFile) writeLines(ctx context.Context, src *client.Client, s export.Selection) error {
+func (f *recordFile) writeLines(ctx context.Context, from *client.Exporter, s export.Selection) error {
 	for _, st := range s.Streams {
-		if err := src.ExportLines(ctx, s.Query(st), func(line []byte) error {
+		if err := from.Lines(ctx, s.Query(st), func(line []byte) error {
 			f.records++
 			_, err := f.buffer.Write(line)
 			return err

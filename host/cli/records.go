@@ -267,22 +267,25 @@ func (c recordCommands) doExport(ctx context.Context, src *client.Client, connec
 	for _, st := range streams {
 		s.Streams = append(s.Streams, export.From{Stream: st.Stream, After: mark.after(c.command, st)})
 	}
-	if mark != nil {
-		s.Deleted, s.Match = true, mark.observe(s.Match)
+	exporter := func() *client.Exporter { return src.Exporter(f.find, nil) }
+	if mark == nil {
+		s.Match = nil // the host looks for it
+	} else {
+		s.Deleted, exporter = true, func() *client.Exporter { return src.Exporter("", mark.Streams) }
 	}
-	if err := c.exportFiles(ctx, src, s, f); err != nil {
+	if err := c.exportFiles(ctx, src, exporter, s, f); err != nil {
 		return err
 	}
 	return mark.write(f.sinceMark)
 }
 
 // exportFiles writes one file, or one for each stream.
-func (c recordCommands) exportFiles(ctx context.Context, src *client.Client, s export.Selection, f *exportFlags) error {
+func (c recordCommands) exportFiles(ctx context.Context, src *client.Client, exporter func() *client.Exporter, s export.Selection, f *exportFlags) error {
 	if !f.eachStream() || f.to == "-" {
 		if err := f.increment(f.to); err != nil {
 			return err
 		}
-		return c.exportFile(ctx, src, s, f, f.to, f.stream)
+		return c.exportFile(ctx, src, exporter, s, f, f.to)
 	}
 	if err := os.MkdirAll(f.to, 0o700); err != nil {
 		return usagef("--to %s: %w", f.to, err)
@@ -297,7 +300,7 @@ func (c recordCommands) exportFiles(ctx context.Context, src *client.Client, s e
 	for i, st := range s.Streams {
 		one := s
 		one.Streams = []export.From{st}
-		if err := c.exportFile(ctx, src, one, f, paths[i], string(st.Stream)); err != nil {
+		if err := c.exportFile(ctx, src, exporter, one, f, paths[i]); err != nil {
 			return err
 		}
 	}
@@ -328,7 +331,7 @@ func fileOf(stream string, names map[string]bool) string {
 }
 
 // exportFile writes one file of records, or the standard output.
-func (c recordCommands) exportFile(ctx context.Context, src *client.Client, s export.Selection, flags *exportFlags, path, stream string) error {
+func (c recordCommands) exportFile(ctx context.Context, src *client.Client, exporter func() *client.Exporter, s export.Selection, flags *exportFlags, path string) error {
 	var f *recordFile
 	var err error
 	if path == "-" {
@@ -336,13 +339,14 @@ func (c recordCommands) exportFile(ctx context.Context, src *client.Client, s ex
 	} else if f, err = createRecords("--to", path); err != nil {
 		return err
 	}
+	f.exporter = exporter
 	if flags.files {
 		if f.files, err = besides(src, path); err != nil {
 			f.abandon()
 			return err
 		}
 	}
-	if err := f.write(ctx, src, s); err != nil {
+	if err := f.write(ctx, s); err != nil {
 		f.abandon()
 		return fmt.Errorf("export %s: %w", s.Connection, errors.Join(err, f.files.close()))
 	}

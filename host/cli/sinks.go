@@ -70,7 +70,8 @@ func (s *sinks) finish(ctx context.Context, src *client.Client, r *run.Result, s
 }
 
 func (s *sinks) export(ctx context.Context, src *client.Client, stored export.Selection) error {
-	if err := s.records.write(ctx, src, stored); err != nil {
+	s.records.exporter = func() *client.Exporter { return src.Exporter("", nil) }
+	if err := s.records.write(ctx, stored); err != nil {
 		s.records.abandon()
 		return fmt.Errorf("write %s: %w", s.records.path, err)
 	}

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 
-	"github.com/sluicehost/sluice/host/api/client"
 	"github.com/sluicehost/sluice/host/destination"
 	"github.com/sluicehost/sluice/host/destination/files"
 	"github.com/sluicehost/sluice/host/destination/parquet"
@@ -54,15 +53,15 @@ func (f *recordFile) wanted(s export.Selection, stream store.Stream) destination
 }
 
 // writeParquet writes the one selected stream.
-func (f *recordFile) writeParquet(ctx context.Context, src *client.Client, s export.Selection) (err error) {
+func (f *recordFile) writeParquet(ctx context.Context, s export.Selection) (err error) {
 	if len(s.Streams) != 1 {
 		return usagef("a Parquet file has one table, and %s has %d streams; choose one with --stream, or write DIR/ with --format parquet", s.Connection, len(s.Streams))
 	}
-	from := src.Exporter()
+	from := f.exporter()
 	defer func() { from.Close() }()
 	f.records, err = files.WriteFile(ctx, f.buffer, parquet.Kind.Format, func() destination.Source {
 		from.Close()
-		from = src.Exporter()
+		from = f.exporter()
 		return selectedStream{f.files.from(from, s), s, s.Streams[0].After}
 	}, wantedOf(s, s.Streams[0].Stream))
 	return err
@@ -70,12 +69,12 @@ func (f *recordFile) writeParquet(ctx context.Context, src *client.Client, s exp
 
 // writeSQLite writes a database with a table for each selected stream. It is not behind
 // the buffer.
-func (f *recordFile) writeSQLite(ctx context.Context, src *client.Client, s export.Selection) (err error) {
+func (f *recordFile) writeSQLite(ctx context.Context, s export.Selection) (err error) {
 	sink, err := sqlite.Open(ctx, f.file.Name(), destination.Owner{Host: "export", Destination: "export"}, sqlite.Options{Volatile: true, Alone: true})
 	if err != nil {
 		return err
 	}
-	from := src.Exporter()
+	from := f.exporter()
 	defer from.Close()
 	for _, st := range s.Streams {
 		if err = destination.Bring(ctx, selectedStream{from, s, st.After}, sink, f.wanted(s, st.Stream), nil, func(rows int) { f.records += int64(rows) }); err != nil {

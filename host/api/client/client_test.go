@@ -222,7 +222,7 @@ func TestFrameBound(t *testing.T) {
 
 // readExport reads all of an export.
 func readExport(c *client.Client) error {
-	x := c.Exporter()
+	x := c.Exporter("", nil)
 	defer x.Close()
 	for q := (store.RecordQuery{Connection: "c", Stream: "s", Limit: 1}); ; {
 		page, err := x.Records(context.Background(), q)
@@ -263,7 +263,7 @@ func TestExportedRecords(t *testing.T) {
 			`{"connectionId":"c","stream":"s","key":["a","b"],"data":{"x":"`+strings.Repeat("long", 100_000)+`"}`+at+`8`+run+"}\n"+
 			`{"connectionId":"c","stream":"s","key":"gone"`+at+`9`+run+`,"deleted":true,"deletedAt":"2026-01-02T00:00:00.000Z"}`+"\n"+`{"end":true,"records":3}`+"\n")
 	})
-	x := c.Exporter()
+	x := c.Exporter("", nil)
 	defer x.Close()
 	page, err := x.Records(t.Context(), store.RecordQuery{Connection: "c", Stream: "s", After: 6, Deleted: true, Limit: 2})
 	if err != nil || !page.More || page.After != 8 {

@@ -184,32 +184,40 @@ var exportEnd = []byte(`{"end":`)
 
 // export begins an export of the records of a stream that a query chooses, as they stood
 // at one version. Whoever gets it closes it. Of the query Match and Limit do not count.
-func (c recordClient) export(ctx context.Context, of store.RecordQuery, format string) (*http.Response, error) {
+func (x *Exporter) export(ctx context.Context, of store.RecordQuery, format string) (*http.Response, error) {
 	q := chosenBy(of)
 	q.Set("format", format)
+	if x.find != "" {
+		q.Set("find", x.find)
+	}
 	if of.After > 0 {
-		point, err := c.point(ctx, of.Connection, of.Stream, of.After)
+		point, err := x.point(ctx, of.Connection, of.Stream, of.After)
 		if err != nil {
 			return nil, err
 		}
 		q.Set("changesSince", point)
 	}
-	res, err := c.send(ctx, http.MethodGet, at("connections", string(of.Connection), "streams", string(of.Stream), "export"), q, nil, nil)
+	res, err := x.send(ctx, http.MethodGet, at("connections", string(of.Connection), "streams", string(of.Stream), "export"), q, nil, nil)
 	if err != nil {
 		return nil, err
 	}
 	if res.StatusCode != http.StatusOK {
-		defer res.Body.Close()
-		return nil, errorOf(res)
+		err = errorOf(res)
+	} else if x.newest != nil {
+		x.newest[of.Stream], err = strconv.ParseUint(res.Header.Get("Sluice-Export-Version"), 10, 64)
+	}
+	if err != nil {
+		res.Body.Close()
+		return nil, err
 	}
 	return res, nil
 }
 
-// ExportLines calls do with the records of a stream that a query chooses, as they stood at
-// one version: the lines as they come, each a JSON object, with its end, and valid until do
+// Lines calls do with the records of a stream that a query chooses, as they stood at one
+// version: the lines as they come, each a JSON object, with its end, and valid until do
 // returns. The host writes the export down. Of the query Match does not count.
-func (c recordClient) ExportLines(ctx context.Context, of store.RecordQuery, do func(line []byte) error) error {
-	res, err := c.export(ctx, of, "ndjson")
+func (x *Exporter) Lines(ctx context.Context, of store.RecordQuery, do func(line []byte) error) error {
+	res, err := x.export(ctx, of, "ndjson")
 	if err != nil {
 		return err
 	}
@@ -257,11 +265,11 @@ func longLine(r *bufio.Reader, begun []byte) ([]byte, error) {
 	}
 }
 
-// ExportCSV writes the records of a stream that a query chooses as CSV, as they stood at
-// one version, and returns how many there are. The host makes the rows. Of the query Match
-// does not count.
-func (c recordClient) ExportCSV(ctx context.Context, of store.RecordQuery, w io.Writer) (int64, error) {
-	res, err := c.export(ctx, of, "csv")
+// CSV writes the records of a stream that a query chooses as CSV, as they stood at one
+// version, and returns how many there are. The host makes the rows. Of the query Match does
+// not count.
+func (x *Exporter) CSV(ctx context.Context, of store.RecordQuery, w io.Writer) (int64, error) {
+	res, err := x.export(ctx, of, "csv")
 	if err != nil {
 		return 0, err
 	}
@@ -283,14 +291,19 @@ type onlyWriter struct{ io.Writer }
 // to its end. One goroutine may use it, and closes it.
 type Exporter struct {
 	recordClient
-	next  func() (store.Record, error, bool)
-	ended func()
-	of    store.Stream // whose export it is
-	at    uint64       // the version of the last record of it; its place in another order
+	find   string
+	newest map[store.Stream]uint64
+	next   func() (store.Record, error, bool)
+	ended  func()
+	of     store.Stream // whose export it is
+	at     uint64       // the version of the last record of it; its place in another order
 }
 
-// Exporter makes one.
-func (c recordClient) Exporter() *Exporter { return &Exporter{recordClient: c, ended: func() {}} }
+// Exporter makes one of records whose key or data contains find, which the host looks for in
+// whole streams only. newest gets the versions at which streams stood, unless it is nil.
+func (c recordClient) Exporter(find string, newest map[store.Stream]uint64) *Exporter {
+	return &Exporter{recordClient: c, find: find, newest: newest, ended: func() {}}
+}
 
 // Close ends the export that is being read.
 func (x *Exporter) Close() { x.ended() }
@@ -325,7 +338,7 @@ func (x *Exporter) Records(ctx context.Context, q store.RecordQuery) (page store
 func (x *Exporter) records(ctx context.Context, q store.RecordQuery) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
 		enough := errors.New("enough")
-		err := x.ExportLines(ctx, q, func(line []byte) error {
+		err := x.Lines(ctx, q, func(line []byte) error {
 			r, err := recordOf(bytes.Clone(line))
 			if err != nil {
 				err = fmt.Errorf("read the export of %s: %w", q.Stream, err)
