@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/sluicehost/sluice/store"
 )
@@ -28,6 +29,16 @@ type Answer struct {
 	// was checked (run.Question.Check).
 	Data map[string]json.RawMessage
 	By   string // principal, "" is the owner
+}
+
+// Clone is the answer in memory of its own.
+func (a Answer) Clone() Answer {
+	data := make(map[string]json.RawMessage, len(a.Data))
+	for name, v := range a.Data {
+		data[name] = slices.Clone(v)
+	}
+	a.Data = data
+	return a
 }
 
 // RawAssistance is an open question as the connector put it.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/schedule"
 	"github.com/sluicehost/sluice/store"
 )
@@ -61,4 +63,9 @@ func PlaceOf(all []store.Member, epoch string, labels []string, draw string) int
 
 func Candidates(all []store.Member, self string, labels []string) []store.Member {
 	return candidates(all, self, fitting(store.Connection{Labels: labels}))
+}
+
+// RehearseAs is Rehearse of guests that are changed.
+func RehearseAs(ctx context.Context, h *Host, l *Loaded, recording []byte, answers map[string]host.Answer, wrap func(run.Guest) run.Guest) (*Rehearsal, error) {
+	return h.rehearse(ctx, l, recording, answers, wrap)
 }

@@ -155,7 +155,9 @@ func (st *starter) journal(q *RunRequest, id store.RunID) *run.History {
 	if q.fixed == nil {
 		q.fixed = &abi.Fixed{Start: uint64(time.Now().UnixMilli()), Told: true} // #nosec G115 -- after 1970
 	}
-	q.fixed.Seed, h.Key, h.Resumable = [32]byte(seed), key, goesOn(q.Connector.Manifest)
+	if h.Key, h.Resumable = key, goesOn(q.Connector.Manifest); q.Replay == nil { // which has its own
+		q.fixed.Seed = [32]byte(seed)
+	}
 	if h.Request, err = json.Marshal(resumableOf(*q)); err != nil {
 		h.Bound = "what it was started with cannot be kept"
 	}
@@ -171,12 +173,15 @@ func (st *starter) hostBound(q *RunRequest) string {
 	_, browser := m.Bindings[abi.BindingBrowser]
 	_, files := m.Bindings[abi.BindingFilesystem]
 	switch {
+	case q.rehearsed: // all of that is as it must be
 	case st.DataDir == "":
 		return "its store is in memory"
 	case q.Record != nil || q.Replay != nil:
 		return "it is recorded or replayed"
 	case !q.serviced:
 		return "it was given what only this run has, or by a command that ends with it"
+	}
+	switch {
 	case browser:
 		return "it may hold a browser"
 	case files:

@@ -260,7 +260,7 @@ func (st *starter) launch(ctx context.Context, q RunRequest, code sandbox.Code, 
 		return nil, nil, launchError(err)
 	}
 	if q.Launched != nil {
-		q.Launched(guest)
+		return q.Launched(guest), files, nil
 	}
 	return guest, files, nil
 }

@@ -51,8 +51,8 @@ type RunRequest struct {
 	Request        store.Request
 	Slots          run.Slots
 	Spans          run.Spans
-	// Launched sees the guest before it runs, for measurements; nil for none.
-	Launched func(run.Guest)
+	// Launched sees the guest before it runs, and gives the run what it has in its place; nil for nothing.
+	Launched func(run.Guest) run.Guest
 	// Interpreter is for conformance tests; see sandbox.Spec.
 	Interpreter bool
 	// Record keeps the run; Replay runs it without network and vault, as it was
@@ -60,8 +60,9 @@ type RunRequest struct {
 	Record *Recorder
 	Replay *Recording
 
-	fixed    *abi.Fixed
-	serviced bool           // by a host that is left running
-	resume   *run.Suspended // from its journal; nil for a run that begins
-	sealed   []byte         // of resume: the journal secret that it was sealed with
+	fixed     *abi.Fixed
+	serviced  bool           // by a host that is left running
+	rehearsed bool           // its journal is for this process alone
+	resume    *run.Suspended // from its journal; nil for a run that begins
+	sealed    []byte         // the journal secret that it was sealed with, or is to be; nil for the newest
 }

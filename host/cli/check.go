@@ -28,7 +28,8 @@ func (c checkCommands) check() *cobra.Command {
 		Use: "check CONNECTOR", Short: "Audit a connector and try it out",
 		Long: `Checks a connector's imports and manifest, then runs it twice in the sandbox with
 a store that is thrown away: once from the beginning, once from the cursors it
-left. Grants are given by flags, as for sluice run; those that are stored, and stored
+left. A connector whose runs outlive their host is tried for that too: the first run
+is recorded, and stopped and resumed from its recording, without network. Grants are given by flags, as for sluice run; those that are stored, and stored
 secrets, are not used. Exit codes are those of sluice run.`,
 		Example: "  sluice check examples/git --mount repo=.\n  sluice check mailbox.wasm --static",
 		Args:    args(1, 1, "one connector"),
@@ -109,17 +110,26 @@ func (r *checkReport) static(l *app.Loaded) {
 // host would keep what comes of it.
 func (c checkCommands) try(ctx context.Context, report *checkReport, q app.RunRequest, f *runFlags) error {
 	c.store, c.url, c.keyFile, c.found = "memory:", "", "", nil
-	return c.alone(ctx, app.Options{Require: f.require}, func(_ *app.Host, k *client.Client) error {
-		return c.tryTwice(ctx, k, report, q, f)
+	return c.alone(ctx, app.Options{Require: f.require}, func(h *app.Host, k *client.Client) error {
+		return c.tryTwice(ctx, h, k, report, q, f)
 	})
 }
 
-func (c checkCommands) tryTwice(ctx context.Context, to *client.Client, report *checkReport, q app.RunRequest, f *runFlags) error {
+func (c checkCommands) tryTwice(ctx context.Context, h *app.Host, to *client.Client, report *checkReport, q app.RunRequest, f *runFlags) error {
 	if err := c.approval().approve(ctx, to, host.Connection{}, &q, f); err != nil {
 		return err
 	}
-	first, err := c.tryOnce(ctx, to, q, f, report, "first run")
+	bound, answers := h.HostBound(q.Connector), (*givenAnswers)(nil)
+	if q.Owner != nil {
+		answers = &givenAnswers{all: map[string]host.Answer{}}
+	}
+	first, err := c.tryOnce(ctx, to, q, f, report, trial{"first run", bound == "", answers})
 	if err != nil || first.Status != abi.Succeeded {
+		return err
+	}
+	if bound != "" {
+		report.add("replay", "ok", "left out, for no run of it outlives its host: %s", bound)
+	} else if err := c.rehearse(ctx, h, to, report, q, first.RunID, answers); err != nil {
 		return err
 	}
 	if first.CheckpointSummary.StateStreamsCommitted == 0 {
@@ -127,31 +137,43 @@ func (c checkCommands) tryTwice(ctx context.Context, to *client.Client, report *
 		return nil
 	}
 	q.State, q.ResetState, q.Mode = nil, false, ""
-	second, err := c.tryOnce(ctx, to, q, f, report, "second run")
+	second, err := c.tryOnce(ctx, to, q, f, report, trial{name: "second run"})
 	if err == nil && second.Status == abi.Succeeded && second.RecordsFlushed > 0 && second.RecordsFlushed >= first.RecordsFlushed {
 		report.add("second run", "warning", "it collected everything again although it had cursors")
 	}
 	return err
 }
 
+// A trial is one run of a check.
+type trial struct {
+	name    string
+	record  bool          // it, if its recording is not too large
+	answers *givenAnswers // that it got; nil keeps none
+}
+
 // tryOnce does one run, all of whose records are checked against the manifest, and
 // reports on it.
-func (c checkCommands) tryOnce(ctx context.Context, to *client.Client, q app.RunRequest, f *runFlags, report *checkReport, name string) (*run.Result, error) {
+func (c checkCommands) tryOnce(ctx context.Context, to *client.Client, q app.RunRequest, f *runFlags, report *checkReport, t trial) (*run.Result, error) {
+	name := t.name
 	start, err := c.start("", q, &tape{}, f)
 	if err != nil {
 		return nil, err
 	}
-	start.Given.Strict = true
+	start.Given.Strict, start.Given.Record = true, t.record
 	started, err := to.StartRun(ctx, start)
 	if err != nil {
 		return nil, err
 	}
 	watch := &oddities{}
 	quiet := newProgress(newScreen(io.Discard), q.Connector.Manifest)
-	w := &watched{c: c.command, k: to, run: started.RunID, owner: q.Owner, progress: quiet, also: watch.event}
+	w := &watched{c: c.command, k: to, run: started.RunID, owner: q.Owner, progress: quiet, also: watch.event, given: t.answers}
 	result, err := w.toTheEnd(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if r := result.TerminalReason; t.record && r != nil && *r == "recording_full" {
+		t.record = false
+		return c.tryOnce(ctx, to, q, f, report, t)
 	}
 	c.ran = true
 	report.runs = append(report.runs, result)

@@ -23,6 +23,7 @@ type watched struct {
 	progress *progress
 	out      *sinks
 	also     func(store.Event) // sees every event; nil for nobody
+	given    *givenAnswers     // keeps the answers; nil for nobody
 	next     uint64            // of the timeline, that is not in its file
 
 	asking sync.WaitGroup
@@ -149,7 +150,7 @@ func (w *watched) ask(ctx context.Context, interaction string) {
 		q, err := question(ctx, w.k, w.run, interaction)
 		if err == nil && q != nil {
 			q.DisplayName = w.progress.name
-			_, err = w.c.give(ctx, w.k, w.owner, *q)
+			_, err = w.c.give(ctx, w.k, w.given.of(w.owner), *q)
 		}
 		if err != nil && ctx.Err() == nil {
 			w.c.warnf("The answer was not taken: %v", err)

@@ -19,6 +19,7 @@ type held struct {
 	Away     []uint32     `json:"away,omitempty"` // requests whose answers the guest does not have
 	Received int64        `json:"received"`
 	Cookies  []heldCookie `json:"cookies,omitempty"`
+	Asked    int          `json:"asked,omitempty"` // requests that a recording answered
 }
 
 // A heldCookie is a cookie as it was set. The guest never sees it.
@@ -42,11 +43,15 @@ func holdCookie(u *url.URL, c *http.Cookie) heldCookie {
 // to their end and requests that are on their way break off; tokens that the guest has as handles
 // are this session's alone.
 func (s *Session) Held(breakOff bool) ([]byte, string) {
-	c, ok := s.exchanger.(*Client)
-	if !ok {
-		return nil, "it is recorded or replayed"
+	h := held{Away: s.flights.untaken()}
+	switch x := s.exchanger.(type) {
+	case *Client:
+		h.Received, h.Cookies = x.received.Load(), x.jar.held()
+	case *Replayer:
+		h.Asked = x.asked()
+	default:
+		return nil, "it is recorded"
 	}
-	h := held{Away: s.flights.untaken(), Received: c.received.Load(), Cookies: c.jar.held()}
 	s.mu.Lock()
 	h.Next, h.Open = s.next, slices.Sorted(maps.Keys(s.handles))
 	reserved := s.reserved
@@ -72,18 +77,19 @@ func (s *Session) Hold(b []byte) error {
 	if err := json.Unmarshal(b, &h); err != nil {
 		return fmt.Errorf("read what a session held: %w", err)
 	}
-	c, ok := s.exchanger.(*Client)
-	if !ok {
-		return nil
-	}
-	for _, k := range h.Cookies {
-		u, err := url.Parse(k.URL)
-		if err != nil || k.Cookie == nil {
-			return fmt.Errorf("read what a session held: %w", errNoCookie)
+	switch x := s.exchanger.(type) {
+	case *Client:
+		for _, k := range h.Cookies {
+			u, err := url.Parse(k.URL)
+			if err != nil || k.Cookie == nil {
+				return fmt.Errorf("read what a session held: %w", errNoCookie)
+			}
+			x.jar.take(u, []*http.Cookie{k.Cookie})
 		}
-		c.jar.take(u, []*http.Cookie{k.Cookie})
+		x.received.Store(h.Received)
+	case *Replayer:
+		x.goesOn(h.Asked)
 	}
-	c.received.Store(h.Received)
 	for _, id := range h.Away {
 		s.flights.keep(refusal(id, errReplyLost))
 	}

@@ -186,6 +186,20 @@ func (q *Asked) bodyText() string {
 	return fmt.Sprintf("%d bytes, %x…", len(q.Body), sum[:4])
 }
 
+// asked is how many requests it has answered.
+func (r *Replayer) asked() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.next
+}
+
+// goesOn goes on behind so many requests.
+func (r *Replayer) goesOn(behind int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.next = min(max(behind, 0), len(r.recording.Exchanges))
+}
+
 // Close has nothing to end.
 func (r *Replayer) Close() {}
 

@@ -235,7 +235,7 @@ func oneRecord(b *testing.B, h *app.Host) {
 		var guest run.Guest
 		began := time.Now()
 		r, err := h.Start(context.Background(), app.RunRequest{
-			Connector: l, Config: configOf("struct", 1, i+1), Launched: func(g run.Guest) { guest = g },
+			Connector: l, Config: configOf("struct", 1, i+1), Launched: func(g run.Guest) run.Guest { guest = g; return g },
 		})
 		if err != nil {
 			b.Fatal(err)

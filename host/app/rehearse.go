@@ -1,0 +1,311 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/network"
+	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/host/sandbox"
+	"github.com/sluicehost/sluice/store"
+	"github.com/sluicehost/sluice/store/drivers"
+)
+
+// Bounds of a rehearsal.
+const (
+	MostStops       = 16              // at which a connector is stopped
+	RehearsedWithin = 2 * time.Minute // after which it is stopped at no more of them
+)
+
+// A Rehearsal is what came of stopping a connector and resuming it from its journal.
+type Rehearsal struct {
+	At      string // what it was stopped before: call or question
+	Places  int    // at which it could be stopped
+	Tried   int
+	Bound   string // why its runs do not outlive their host, from some call on or at all; "" for nothing
+	Untried string // why it could not be tried, or not all of it; "" for nothing
+	Differs string // what it did otherwise once it was resumed; "" for nothing
+}
+
+// HostBound is why no run of a connector outlives its host, "" where one may.
+func (h *Host) HostBound(l *Loaded) string {
+	return h.starter.hostBound(&RunRequest{Connector: l, rehearsed: true})
+}
+
+// Rehearse performs a run again that was recorded and succeeded, answered from its recording, and with these
+// answers by interaction; nil where nobody was there to be asked. Each time it is stopped at another place and resumed from its journal, as a host
+// does that stops and one that starts, and has to end with the same records and cursors. A connector that is
+// resumable is stopped before each of its calls, another at each of its questions: there the hosts of its
+// runs may end. Of more places than MostStops as many are tried, evenly spread.
+func (h *Host) Rehearse(ctx context.Context, l *Loaded, recording []byte, answers map[string]host.Answer) (*Rehearsal, error) {
+	return h.rehearse(ctx, l, recording, answers, func(g run.Guest) run.Guest { return g })
+}
+
+func (h *Host) rehearse(ctx context.Context, l *Loaded, recording []byte, answers map[string]host.Answer, wrap func(run.Guest) run.Guest) (*Rehearsal, error) {
+	tape, err := network.ParseRecording(recording)
+	if err != nil {
+		return nil, err
+	}
+	r := &rehearsal{
+		host: h, answers: answers, wrap: wrap, before: goesOn(l.Manifest),
+		request: RunRequest{Connector: l, Replay: &Recording{tape}, rehearsed: true, sealed: newJournalKey()},
+	}
+	out, until := &Rehearsal{At: "question"}, time.Now().Add(RehearsedWithin)
+	if r.before {
+		out.At = "call"
+	}
+	whole, err := r.perform(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	if whole.result.Status != abi.Succeeded {
+		out.Untried = "it does not do the same when it is answered from a recording: " + told(whole.result)
+		return out, nil
+	}
+	out.Places = whole.places
+	for _, place := range spread(out.Places, MostStops) {
+		if time.Now().After(until) {
+			out.Untried = fmt.Sprintf("it takes more than %s to try the others", RehearsedWithin)
+			return out, nil
+		}
+		again, err := r.perform(ctx, place)
+		if err != nil {
+			return nil, err
+		}
+		if !again.stopped {
+			out.Bound = fmt.Sprintf("from %s %d on: %s", out.At, place, again.result.HostBound)
+			return out, nil
+		}
+		out.Tried++
+		if out.Differs = whole.difference(again); out.Differs != "" {
+			out.Differs = fmt.Sprintf("Stopped at %s %d and resumed, %s", out.At, place, out.Differs)
+			return out, nil
+		}
+	}
+	return out, nil
+}
+
+// spread are at most so many of the numbers from 1 to n, evenly spread, with the first and the last.
+func spread(n, most int) (out []int) {
+	if n <= most {
+		for i := range n {
+			out = append(out, i+1)
+		}
+		return out
+	}
+	for i := range most {
+		out = append(out, 1+i*(n-1)/(most-1))
+	}
+	return out
+}
+
+// A rehearsal is what all of its runs have in common.
+type rehearsal struct {
+	host    *Host
+	request RunRequest
+	answers map[string]host.Answer
+	wrap    func(run.Guest) run.Guest
+	before  bool // calls, and not at questions
+}
+
+// A rehearsed run is one of them.
+type rehearsed struct {
+	result  *run.Result
+	places  int // at which it could be stopped
+	stopped bool
+	stored  map[string]string // records and cursors, by where they are
+}
+
+// perform does one run, in a store of its own. It is stopped at a place, 0 for none, and resumed.
+func (r *rehearsal) perform(ctx context.Context, place int) (out *rehearsed, err error) {
+	st, err := drivers.Open("memory:?memory=small", drivers.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
+	over, q := r.host.Over(st), r.request
+	out = &rehearsed{}
+	for {
+		var current *run.Run
+		stop := func() { current.Cancel(run.CancelRequest{Cause: run.CauseShutdown}) }
+		owner := &rehearsedOwner{answers: r.answers, stop: stop}
+		var guest *stoppable
+		if r.answers != nil {
+			q.Owner = owner
+		}
+		q.Launched = func(g run.Guest) run.Guest {
+			guest = &stoppable{Guest: r.wrap(g), stop: stop, calls: make(chan sandbox.Inbound)}
+			if r.before && !out.stopped {
+				guest.before = place
+			}
+			go guest.forward()
+			return guest
+		}
+		if !r.before && !out.stopped {
+			owner.at = place
+		}
+		p, err := over.starter.prepare(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		current = p.run
+		out.result, err = current.Do(ctx)
+		switch {
+		case errors.Is(err, run.ErrSuspended) && !out.stopped:
+			out.stopped = true
+			if err := p.release(); err != nil {
+				return nil, err
+			}
+			if q.resume, err = over.suspended(ctx, current.ID, r.request.sealed); err != nil {
+				return nil, err
+			}
+			continue
+		case err != nil:
+			return nil, err
+		}
+		if out.places = owner.asked; r.before && guest != nil {
+			out.places = int(guest.made.Load())
+		}
+		out.stored, err = storedBy(ctx, st, q.Connector.Manifest)
+		return out, err
+	}
+}
+
+// suspended is a run that was stopped, as whoever resumes it knows it.
+func (h *Host) suspended(ctx context.Context, id store.RunID, secret []byte) (*run.Suspended, error) {
+	leases, err := h.Store.Leases(ctx)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(leases, func(l store.Lease) bool { return l.RunID == id })
+	if i < 0 {
+		return nil, fmt.Errorf("run %s was stopped and has no lease", id)
+	}
+	key, err := runKey(secret, id, "journal")
+	if err != nil {
+		return nil, err
+	}
+	s, err := run.Suspension(ctx, h.Store, leases[i], key)
+	if err != nil {
+		return nil, err
+	}
+	if s.Cause = "host_started"; s.Open.ID != "" {
+		s.Cause = "answered"
+	}
+	return s, nil
+}
+
+// difference says how another run ended otherwise, "" when it did not.
+func (r *rehearsed) difference(other *rehearsed) string {
+	if other.result.Status != r.result.Status {
+		return "it did not end as it did before: " + told(other.result)
+	}
+	for _, where := range slices.Sorted(maps.Keys(r.stored)) {
+		if got, ok := other.stored[where]; !ok || got != r.stored[where] {
+			return "it left another " + where
+		}
+	}
+	for _, where := range slices.Sorted(maps.Keys(other.stored)) {
+		if _, ok := r.stored[where]; !ok {
+			return "it left one more " + where
+		}
+	}
+	return ""
+}
+
+func told(r *run.Result) string {
+	if r.Failure != nil {
+		return r.Failure.Message
+	}
+	return "it " + r.Status
+}
+
+// storedBy are the records and cursors in a store.
+func storedBy(ctx context.Context, st store.Store, m *abi.Manifest) (map[string]string, error) {
+	out := map[string]string{}
+	all, err := st.Connections(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range all {
+		for _, s := range m.Streams {
+			q := store.RecordQuery{Connection: c.ID, Stream: store.Stream(s.Name), Deleted: true, Limit: 1000}
+			for more := true; more; {
+				page, err := st.Records(ctx, q)
+				if err != nil {
+					return nil, err
+				}
+				for _, r := range page.Records {
+					out["record of "+s.Name+": "+abi.Cut(abi.Clean(r.Key), 100)] = fmt.Sprint(r.Deleted, string(r.Data))
+				}
+				more, q.After = page.More, page.After
+			}
+		}
+		states, err := st.States(ctx, c.ID, "")
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range states {
+			out["cursor of "+string(s.Stream)] = string(s.Cursor)
+		}
+	}
+	return out, nil
+}
+
+// A stoppable guest has its run stopped before one of its calls, which nobody handles then.
+//
+// It is told no time with replies: its clock is that of the recording.
+type stoppable struct {
+	run.Guest
+	before int // 0 for none
+	stop   func()
+	calls  chan sandbox.Inbound
+	made   atomic.Int64
+}
+
+func (g *stoppable) Calls() <-chan sandbox.Inbound { return g.calls }
+
+func (g *stoppable) forward() {
+	defer close(g.calls)
+	for in := range g.Guest.Calls() {
+		n := int(g.made.Add(1))
+		if g.before == 0 || n < g.before {
+			g.calls <- in
+			continue
+		}
+		if n == g.before {
+			g.stop()
+		}
+		in.Release()
+	}
+}
+
+// A rehearsedOwner gives answers again, and has the run stopped while one of its questions is open.
+type rehearsedOwner struct {
+	answers map[string]host.Answer
+	at      int // 0 for none
+	stop    func()
+	asked   int
+}
+
+// Ask implements run.Owner.
+func (o *rehearsedOwner) Ask(ctx context.Context, q run.Question) (host.Answer, error) {
+	if o.asked++; o.asked == o.at {
+		o.stop()
+		<-ctx.Done()
+		return host.Answer{}, ctx.Err()
+	}
+	a, ok := o.answers[q.InteractionID]
+	if !ok {
+		a.Status = abi.AnswerCancelled
+	}
+	a.RunID, a.InteractionID = store.RunID(q.RunID), q.InteractionID
+	return a.Clone(), nil
+}

@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"sync"
+
+	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host"
+	"github.com/sluicehost/sluice/host/api/client"
+	"github.com/sluicehost/sluice/host/app"
+	"github.com/sluicehost/sluice/host/run"
+	"github.com/sluicehost/sluice/store"
+)
+
+// rehearse reports whether a connector does the same again when it is stopped and resumed from its journal.
+func (c checkCommands) rehearse(ctx context.Context, h *app.Host, to *client.Client, report *checkReport, q app.RunRequest, recorded store.RunID, answers *givenAnswers) error {
+	r, err := to.Recording(ctx, recorded)
+	if errors.Is(err, store.ErrNotFound) {
+		report.add("replay", "warning", "not tried: a run of it is too large to be recorded")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var given map[string]host.Answer
+	if answers != nil {
+		given = answers.all
+	}
+	out, err := h.Rehearse(ctx, q.Connector, []byte(r.Text), given)
+	if err != nil {
+		return err
+	}
+	places := counted(out.Tried, out.At)
+	if out.Tried < out.Places {
+		places = count(out.Tried) + " of " + counted(out.Places, out.At)
+	}
+	switch {
+	case out.Differs != "":
+		c.code = exitConnector
+		report.add("replay", "failed", "%s", out.Differs)
+	case out.Bound != "":
+		report.add("replay", "ok", "stopped at %s and resumed: the same records; no run of it outlives its host %s", places, out.Bound)
+	case out.Untried != "":
+		report.add("replay", "warning", "stopped at %s and resumed; %s", places, out.Untried)
+	case out.Places == 0:
+		report.add("replay", "ok", "nothing to try: it asked nothing")
+	default:
+		report.add("replay", "ok", "stopped at %s and resumed: the same records each time", places)
+	}
+	return nil
+}
+
+// givenAnswers are the answers to the questions of a run, by interaction.
+type givenAnswers struct {
+	mu  sync.Mutex
+	all map[string]host.Answer
+}
+
+// of is an owner whose answers are kept.
+func (g *givenAnswers) of(owner run.Owner) run.Owner {
+	if g == nil {
+		return owner
+	}
+	return keptOwner{owner, g}
+}
+
+type keptOwner struct {
+	run.Owner
+	given *givenAnswers
+}
+
+// Ask implements run.Owner.
+func (o keptOwner) Ask(ctx context.Context, q run.Question) (host.Answer, error) {
+	a, err := o.Owner.Ask(ctx, q)
+	if err != nil {
+		return a, err
+	}
+	kept := a.Clone()
+	if a.Status == abi.AnswerSuccess {
+		if own, err := q.Check(kept.Data); err == nil { // else the host refuses it too
+			kept.Data = maps.Clone(own)
+		}
+	}
+	o.given.mu.Lock()
+	defer o.given.mu.Unlock()
+	o.given.all[q.InteractionID] = kept
+	return a, nil
+}
