@@ -72,7 +72,7 @@ type history struct {
 	bound     string // why the run does not outlive its host, "" when it does
 	resumable bool
 
-	buffer  []byte // entries that are in no piece
+	buffer  []byte // room for a tag, then entries that are in no piece; or nothing
 	ready   []store.JournalPiece
 	pieces  uint64 // sealed
 	last    hash16
@@ -141,6 +141,9 @@ func (h *history) write(e entry) {
 	if d := h.deps.History; d.MaxEntries > 0 {
 		entries = d.MaxEntries
 	}
+	if len(h.buffer) == 0 {
+		h.buffer = append(h.buffer, make([]byte, pieceBytes16)...)
+	}
 	before := len(h.buffer)
 	h.buffer = e.append(h.buffer)
 	h.bytes, h.entries = h.bytes+len(h.buffer)-before, h.entries+1
@@ -178,18 +181,23 @@ func (h *history) forgo() {
 	}
 }
 
-// cut seals what was written, in pieces.
+// cut seals what was written, in pieces, each with the tag before it where the end of the last one was.
 func (h *history) cut() {
-	for len(h.buffer) > 0 {
-		n := min(len(h.buffer), store.MaxJournalPiece-1024)
-		h.seal(h.buffer[:n])
-		h.buffer = h.buffer[n:]
+	left := h.buffer
+	for len(left) > pieceBytes16 {
+		n := min(len(left), store.MaxJournalPiece-1024)
+		h.seal(left[:n])
+		left = left[n-pieceBytes16:]
 	}
-	h.buffer = nil
+	if h.buffer = h.buffer[:0]; cap(h.buffer) > 2*pieceEntries {
+		h.buffer = nil
+	}
 }
 
-func (h *history) seal(entries []byte) {
-	piece := h.sealer.seal(h.pieces, h.last, entries)
+// seal seals a piece: room for a tag, then entries.
+func (h *history) seal(plain []byte) {
+	copy(plain, h.last[:])
+	piece := h.sealer.seal(h.pieces, plain)
 	h.ready = append(h.ready, store.JournalPiece{N: h.pieces, Data: piece})
 	h.pieces, h.last = h.pieces+1, tagOf(piece)
 }
@@ -218,7 +226,7 @@ func (h *history) begin(c *store.Commit) {
 		h.give("what it was started with is more than the host keeps of a run")
 		return
 	}
-	h.seal(entry{kind: entryBegin, data: b}.append(nil))
+	h.seal(entry{kind: entryBegin, data: b}.append(make([]byte, pieceBytes16)))
 	h.loop.resumable(true)
 	if c.Run != nil {
 		c.Run.Resumable = true
@@ -388,7 +396,7 @@ func (h *history) asks(a *asking) {
 			why = "what it holds is more than the host keeps of a run"
 		} else {
 			h.cut()
-			h.seal(e.append(nil))
+			h.seal(e.append(make([]byte, pieceBytes16)))
 			h.bytes += len(b)
 			h.entries++
 		}

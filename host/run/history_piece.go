@@ -141,9 +141,9 @@ func (s *sealer) place(n uint64) []byte {
 	return binary.BigEndian.AppendUint64([]byte("sluice journal 1 "+string(s.id)+" "), n)
 }
 
-// seal returns the nth piece, behind one with the tag before.
-func (s *sealer) seal(n uint64, before hash16, entries []byte) []byte {
-	return s.aead.Seal(nil, nil, append(before[:], entries...), s.place(n)) // #nosec G407 -- it makes the nonce itself
+// seal returns the nth piece: the tag of the one before it, then entries.
+func (s *sealer) seal(n uint64, plain []byte) []byte {
+	return s.aead.Seal(nil, nil, plain, s.place(n)) // #nosec G407 -- it makes the nonce itself
 }
 
 // open returns the tag of the piece before, and the entries.

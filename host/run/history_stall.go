@@ -39,7 +39,7 @@ func (h *history) tells(s *stall) []store.JournalPiece {
 		return nil
 	}
 	n := firstBeside + h.beside - 1
-	return []store.JournalPiece{{N: n, Data: h.sealer.seal(n, hash16{}, b)}}
+	return []store.JournalPiece{{N: n, Data: h.sealer.seal(n, append(make([]byte, pieceBytes16), b...))}}
 }
 
 type toldStall struct {

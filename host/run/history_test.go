@@ -30,7 +30,7 @@ func pieces(t *testing.T, s *sealer) (sealed [][]byte, all []entry) {
 	for n := 0; len(text) > 0; n++ { // entries go on in the next piece
 		part := text[:min(len(text), 300)]
 		text = text[len(part):]
-		sealed = append(sealed, s.seal(uint64(n), last, part))
+		sealed = append(sealed, s.seal(uint64(n), append(last[:], part...)))
 		last = tagOf(sealed[n])
 	}
 	return sealed, all
@@ -105,7 +105,8 @@ func TestHistoryDamaged(t *testing.T) {
 	refused("another run", testSealer(t, 1, "run_b"), func(p [][]byte) [][]byte { return p })
 	refused("another key", testSealer(t, 2, "run_a"), func(p [][]byte) [][]byte { return p })
 	refused("an older piece in the same place", s, func(p [][]byte) [][]byte {
-		p[1] = s.seal(1, hashOf([]byte("another")), []byte("old"))
+		another := hashOf([]byte("another"))
+		p[1] = s.seal(1, append(another[:], "old"...))
 		return p
 	})
 }
@@ -126,4 +127,41 @@ func FuzzHistoryEntry(f *testing.F) {
 			t.Errorf("%x became %x", b, again)
 		}
 	})
+}
+
+// What is written is read again, also an answer that is longer than a piece, and one behind it.
+func TestHistoryCut(t *testing.T) {
+	s := testSealer(t, 1, "run_a")
+	h := &history{parts: &parts{deps: Deps{History: &History{}}}, sealer: s}
+	var want []entry
+	var ready []store.JournalPiece
+	r := rand.New(rand.NewPCG(3, 4))
+	for _, n := range []int{0, 10, 2 * store.MaxJournalPiece, 10, store.MaxJournalPiece, pieceEntries} {
+		data := make([]byte, n)
+		for i := range data {
+			data[i] = byte(r.Uint32())
+		}
+		e := entry{kind: entryResult, data: data}
+		h.write(e)
+		if want = append(want, e); n == 10 {
+			h.cut()
+		}
+		ready, h.ready = append(ready, h.ready...), nil // a commit takes them
+	}
+	h.cut()
+	var sealed [][]byte
+	for i, p := range append(ready, h.ready...) {
+		if sealed = append(sealed, p.Data); p.N != uint64(i) || len(p.Data) > store.MaxJournalPiece {
+			t.Errorf("piece %d is number %d, of %d bytes", i, p.N, len(p.Data))
+		}
+	}
+	got, err := played(s, sealed)
+	if err != nil || len(got) != len(want) {
+		t.Fatalf("%d entries, want %d: %v", len(got), len(want), err)
+	}
+	for i := range want {
+		if !bytes.Equal(got[i].data, want[i].data) {
+			t.Errorf("entry %d is another", i)
+		}
+	}
 }
