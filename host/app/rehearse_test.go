@@ -3,6 +3,7 @@ package app_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -50,11 +51,11 @@ func newCheat(g run.Guest, call int) run.Guest {
 	return c
 }
 
-// A connector that does something else once it is resumed is told from one that does not, and so is the call.
-func TestRehearseCheat(t *testing.T) {
-	h := serviceHost(t)
+// recordedRun is a run of a module, its recording, and what it was answered.
+func recordedRun(t *testing.T, h *app.Host, module []byte, config string) (l *app.Loaded, recording []byte, said map[string]host.Answer) {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "ask.wasm")
-	if err := os.WriteFile(file, askModule(t), 0o600); err != nil {
+	if err := os.WriteFile(file, module, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	l, err := h.Load(t.Context(), file, "")
@@ -62,7 +63,7 @@ func TestRehearseCheat(t *testing.T) {
 		t.Fatal(err)
 	}
 	tape, owner := app.NewRecorder(), coder{map[string]host.Answer{}}
-	r, err := h.Start(t.Context(), app.RunRequest{Connector: l, Record: tape, Owner: owner, Config: json.RawMessage(oneCode)})
+	r, err := h.Start(t.Context(), app.RunRequest{Connector: l, Record: tape, Owner: owner, Config: json.RawMessage(config)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,10 +71,32 @@ func TestRehearseCheat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	recording, _, err := tape.Finish(result)
+	recording, _, err = tape.Finish(result)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return l, recording, owner.said
+}
+
+// A connector that is resumable no more from some call on is stopped up to there, and not failed.
+func TestRehearseBound(t *testing.T) {
+	h := serviceHost(t)
+	module := askModule(t, `"sluice": {`, `"sluice": {"resumable": true,`)
+	l, recording, said := recordedRun(t, h, module, `{"pause_ms": 1, "ask": [{"kind": "back_off", "message": "A moment."}]}`)
+	got, err := h.Rehearse(t.Context(), l, recording, said)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("from call %d on: it asks for something that it does not wait for", got.Tried+1); got.Bound != want || got.Tried < 2 ||
+		got.Tried >= got.Places || got.Differs+got.Untried != "" {
+		t.Errorf("%+v, want %s", got, want)
+	}
+}
+
+// A connector that does something else once it is resumed is told from one that does not, and so is the call.
+func TestRehearseCheat(t *testing.T) {
+	h := serviceHost(t)
+	l, recording, said := recordedRun(t, h, askModule(t), oneCode)
 	for _, c := range []struct {
 		cheats, call int // which guest, at which call
 		want         string
@@ -84,7 +107,7 @@ func TestRehearseCheat(t *testing.T) {
 		{2, 3, "Stopped at question 1 and resumed, it did not end as it did before: "},
 	} {
 		begun := 0
-		got, err := app.RehearseAs(t.Context(), h, l, recording, owner.said, func(g run.Guest) run.Guest {
+		got, err := app.RehearseAs(t.Context(), h, l, recording, said, func(g run.Guest) run.Guest {
 			if begun++; c.cheats > 0 && begun == c.cheats+1 {
 				return newCheat(g, c.call)
 			}
