@@ -2,6 +2,7 @@ package search
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/ncruces/go-sqlite3"
 
@@ -21,62 +22,65 @@ type finding struct {
 // find finds the best records of a stream. Counting all records that have a frequent word is
 // what makes ranking slow, so only words that are rare in the stream say how well a record
 // fits; without any, the newest do.
-func (x *index) find(stream store.Stream, t terms, most int) ([]finding, error) {
+func (x *index) find(stream store.Stream, t terms, most int) (found []finding, err error) {
 	id := x.parts[stream].id
 	var telling []phrase
 	for _, p := range t.want {
-		n, err := x.count(id, p)
-		if n == 0 || err != nil {
+		if found, err = x.match(id, p.String(), newest, rare+1); err != nil || len(found) == 0 {
 			return nil, err
 		}
-		if n <= rare {
+		if len(found) <= rare {
 			telling = append(telling, p)
 		}
 	}
-	switch {
+	switch plain := len(t.without) == 0; {
+	case len(telling) == 0 && plain && len(t.want) == 1: // they are there already
 	case len(telling) == 0:
-		return x.list(fmt.Sprintf("SELECT k.key, 0, k.at, k.id FROM w%[1]d w JOIN k%[1]d k ON k.id = w.rowid WHERE w%[1]d MATCH ? ORDER BY w.rowid DESC LIMIT ?", id), t.match(), int64(most))
-	case len(telling) == len(t.want) && len(t.without) == 0:
-		return x.list(fmt.Sprintf("SELECT k.key, f.rank, k.at, k.id FROM (SELECT rowid, rank FROM w%[1]d WHERE w%[1]d MATCH ? ORDER BY rank LIMIT ?) f JOIN k%[1]d k ON k.id = f.rowid", id), t.match(), int64(most))
+		found, err = x.match(id, t.match(), newest, most)
+	case len(telling) == len(t.want) && plain:
+		found, err = x.match(id, t.match(), best, most)
+	default:
+		found, err = x.ranked(id, t, telling)
 	}
+	if err != nil {
+		return nil, err
+	}
+	return x.keyed(id, found[:min(most, len(found))])
+}
+
+// ranked are the records that fit, by the words that tell.
+func (x *index) ranked(id int64, t terms, telling []phrase) (out []finding, err error) {
 	fits := map[int64]bool{}
 	if err := x.rows(fmt.Sprintf("SELECT rowid FROM w%[1]d WHERE w%[1]d MATCH ?", id), func(st *sqlite3.Stmt) { fits[st.ColumnInt64(0)] = true }, t.match()); err != nil || len(fits) == 0 {
 		return nil, err
 	}
-	return x.ranked(id, telling, fits, most)
+	all, err := x.match(id, all(telling), best, rare)
+	return slices.DeleteFunc(all, func(f finding) bool { return !fits[f.row] }), err
 }
 
-// ranked are the best of those that fit, by the words that tell.
-func (x *index) ranked(id int64, telling []phrase, fits map[int64]bool, most int) (out []finding, err error) {
-	var best []int64
-	ranks := map[int64]float64{}
-	err = x.rows(fmt.Sprintf("SELECT rowid, rank FROM w%[1]d WHERE w%[1]d MATCH ? ORDER BY rank", id), func(st *sqlite3.Stmt) {
-		if row := st.ColumnInt64(0); fits[row] && len(best) < most {
-			best = append(best, row)
-			ranks[row] = st.ColumnFloat(1)
+// The orders of what matches, with what ranks it.
+const (
+	newest = "SELECT rowid, 0 FROM w%[1]d WHERE w%[1]d MATCH ? ORDER BY rowid DESC LIMIT ?"
+	best   = "SELECT rowid, rank FROM w%[1]d WHERE w%[1]d MATCH ? ORDER BY rank LIMIT ?"
+)
+
+// match are the first records that match in an order, without their keys.
+func (x *index) match(id int64, words, order string, most int) (out []finding, err error) {
+	err = x.rows(fmt.Sprintf(order, id), func(st *sqlite3.Stmt) {
+		out = append(out, finding{row: st.ColumnInt64(0), rank: st.ColumnFloat(1)})
+	}, words, int64(most))
+	return out, err
+}
+
+// keyed are the records with their keys.
+func (x *index) keyed(id int64, found []finding) ([]finding, error) {
+	for i := range found {
+		f := &found[i]
+		if err := x.rows(fmt.Sprintf("SELECT key, at FROM k%d WHERE id = ?", id), func(st *sqlite3.Stmt) {
+			f.key, f.at = st.ColumnText(0), st.ColumnInt64(1)
+		}, f.row); err != nil {
+			return nil, err
 		}
-	}, all(telling))
-	for _, row := range best {
-		if err != nil {
-			break
-		}
-		err = x.rows(fmt.Sprintf("SELECT key, at, id FROM k%d WHERE id = ?", id), func(st *sqlite3.Stmt) {
-			out = append(out, finding{key: st.ColumnText(0), rank: ranks[row], at: st.ColumnInt64(1), row: st.ColumnInt64(2)})
-		}, row)
 	}
-	return out, err
-}
-
-// count is how many records have a phrase, which is not counted beyond rare.
-func (x *index) count(id int64, p phrase) (n int64, err error) {
-	err = x.rows(fmt.Sprintf("SELECT count(*) FROM (SELECT 1 FROM w%[1]d WHERE w%[1]d MATCH ? LIMIT %[2]d)", id, rare+1),
-		func(st *sqlite3.Stmt) { n = st.ColumnInt64(0) }, p.String())
-	return n, err
-}
-
-func (x *index) list(sql, match string, most int64) (out []finding, err error) {
-	err = x.rows(sql, func(st *sqlite3.Stmt) {
-		out = append(out, finding{key: st.ColumnText(0), rank: st.ColumnFloat(1), at: st.ColumnInt64(2), row: st.ColumnInt64(3)})
-	}, match, most)
-	return out, err
+	return found, nil
 }

@@ -82,7 +82,7 @@ func (p *program) serve() {
 	}
 	ctx, cancel := patience.Within(p.Context(), time.Minute)
 	defer cancel()
-	for p.command("doctor", "--json").Run() != nil || !p.serves() {
+	for !p.serves() || p.command("doctor", "--json").Run() != nil { // a doctor before it would have the data directory
 		select {
 		case <-ctx.Done():
 			p.Fatal("the host never listened")
