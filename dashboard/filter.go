@@ -172,18 +172,23 @@ func (u *recordUI) readView(ctx context.Context, b *recordsBody, conditions []co
 	if descending {
 		by += " DESC"
 	}
-	all, err := u.queries.Query(ctx, host.Query{SQL: fmt.Sprintf("SELECT count(*) FROM (SELECT 1%s LIMIT %d)", v.from(), maxMatching+1)})
+	// One look finds the page and counts, unless the page lies behind what is counted.
+	from, most := int64(0), int64(maxMatching+1)
+	if skip+recordsPage >= most {
+		from, most = skip, recordsPage+1
+	}
+	keys, err := u.queries.Query(ctx, host.Query{Rows: int(most),
+		SQL: fmt.Sprintf("SELECT _key%s ORDER BY %s LIMIT %d OFFSET %d", v.from(), by, most, from)})
 	if err != nil {
 		return err
 	}
-	keys, err := u.queries.Query(ctx, host.Query{Rows: recordsPage + 1,
-		SQL: fmt.Sprintf("SELECT _key%s ORDER BY %s LIMIT %d OFFSET %d", v.from(), by, recordsPage+1, skip)})
-	if err != nil {
-		return err
+	if n := len(keys.Rows); n > 0 {
+		b.Matching = uint64(from) + uint64(n)
 	}
-	if len(all.Rows) == 1 && len(all.Rows[0]) == 1 {
-		b.Matching, _ = strconv.ParseUint(string(all.Rows[0][0]), 10, 64)
+	if keys.Truncated { // their keys are very long
+		b.Matching = maxMatching + 1
 	}
+	keys.Rows = keys.Rows[min(skip-from, int64(len(keys.Rows))):]
 	var records []store.Record
 	for _, row := range keys.Rows[:min(len(keys.Rows), recordsPage)] {
 		var key string
