@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -155,5 +157,59 @@ func TestAssistantAsks(t *testing.T) {
 	nobody.do("POST", "/v1/assistants/asks/calls/"+calls.Data[0].CallID+":decide", object{"approve": true}, own...).want(204)
 	if got := <-answered; !strings.Contains(got, `"structuredContent"`) {
 		t.Error(got)
+	}
+}
+
+// Clients that send a byte and no more, and such that read none of their answers, are more than
+// an assistant has places for calls, and hold up neither it nor another.
+func TestSlowAssistants(t *testing.T) {
+	c := served(t)
+	collectedBy(t, "for-slow")
+	nobody := c.as("")
+	own, _ := session(t, c.base)
+	add := func(name string) string {
+		return nobody.do("POST", "/v1/assistants", object{"name": name, "connections": []object{{"connectionId": "for-slow"}}}, own...).want(201).text("token")
+	}
+	slow, other := add("slow"), add("other")
+	base, err := url.Parse(c.base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := strings.Replace(ping, `"method":"tools/call","params":{"name":"runs","arguments":{}}`, `"method":"tools/list"`, 1)
+	for i := range 24 {
+		r, err := http.NewRequestWithContext(t.Context(), "POST", c.base+"/mcp", strings.NewReader(list))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range asked(slow) {
+			o(r)
+		}
+		var whole bytes.Buffer
+		if err := r.Write(&whole); err != nil {
+			t.Fatal(err)
+		}
+		conn, err := net.Dial("tcp", base.Host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		text := whole.Bytes()
+		if i%2 == 0 {
+			text = text[:len(text)-len(list)+1]
+		} else {
+			text = bytes.Repeat(text, 100) // of which the answers are more than sockets hold
+			if err := conn.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
+				t.Fatal(err)
+			}
+			if err := conn.SetWriteDeadline(time.Now().Add(time.Second)); err != nil { // the host reads no further: so be it
+				t.Fatal(err)
+			}
+		}
+		_, _ = conn.Write(text)
+	}
+	for _, token := range []string{slow, other} {
+		for range 20 {
+			nobody.do("POST", "/mcp", ping, asked(token)...).want(200)
+		}
 	}
 }
