@@ -1,6 +1,9 @@
 package store
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // What a driver may tell beside Store. Each function takes any store, and has an
 // answer for one that does not tell.
@@ -30,6 +33,14 @@ func MemoryLimit(s any) int64 {
 		return s.MemoryLimit()
 	}
 	return 0
+}
+
+// Now is the time that what s keeps goes by: of its server where hosts share it, for their clocks differ.
+func Now(s any) time.Time {
+	if s, ok := s.(interface{ Now() time.Time }); ok {
+		return s.Now()
+	}
+	return time.Now()
 }
 
 // A Weakness is something about a store that puts data at risk, or will.

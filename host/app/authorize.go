@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
@@ -73,7 +72,7 @@ func (az *authorizer) begin(ctx context.Context, who RunRequest, o *abi.OAuth, s
 	if err != nil {
 		return nil, nil, err
 	}
-	if code := conn.Grant.Fault(time.Now()); code != "" {
+	if code := conn.Grant.Fault(store.Now(az.Store)); code != "" {
 		return nil, nil, unusable(conn.ID, code, m)
 	}
 	if conn, err = az.grants.pin(ctx, conn, who.Connector, false); err != nil {
@@ -96,7 +95,7 @@ func (az *authorizer) begin(ctx context.Context, who RunRequest, o *abi.OAuth, s
 	}
 	if conn, err = az.connections.findOrMake(ctx, who); err == nil && len(all) > len(conn.Approved.Hosts) {
 		_, err = az.grants.give(ctx, conn.ID, conn.Digest, func(c *store.Connection) error {
-			if code := c.Grant.Fault(time.Now()); code != "" {
+			if code := c.Grant.Fault(store.Now(az.Store)); code != "" {
 				return unusable(c.ID, code, m)
 			}
 			c.Approved.Hosts = binding.Union(c.Approved.Hosts, who.Approved.Hosts)
@@ -157,7 +156,7 @@ func (az *authorizer) keep(ctx context.Context, m *abi.Manifest, o *abi.OAuth, i
 	if err != nil {
 		return err
 	}
-	if code := conn.Grant.Fault(time.Now()); code != "" {
+	if code := conn.Grant.Fault(store.Now(az.Store)); code != "" {
 		return unusable(id, code, m)
 	}
 	if _, err := reaching(o, id, conn.Approved.Hosts); err != nil {

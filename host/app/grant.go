@@ -55,7 +55,7 @@ func (gs *grantStore) Grant(ctx context.Context, q GrantRequest) (store.Connecti
 	if err != nil {
 		return c, err
 	}
-	now := time.Now()
+	now := store.Now(gs.Store)
 	if q.Terms != nil {
 		if err := checkTerms(ctx, *q.Terms, gs.Store, c.ID, q.Connector.Manifest, now); err != nil {
 			return c, err
@@ -223,7 +223,7 @@ func looser(granted json.RawMessage, approved, asked *abi.Manifest) (out []grant
 // pin records that the connection uses this version of its connector. A version that asks for
 // more than the approved one is refused unless the owner accepted that.
 func (gs *grantStore) pin(ctx context.Context, c store.Connection, l *Loaded, accepted bool) (store.Connection, error) {
-	if c.Grant.Fault(time.Now()) != "" || c.Digest == l.Connector.Digest && string(c.Manifest) == string(l.Manifest.Raw) {
+	if c.Grant.Fault(store.Now(gs.Store)) != "" || c.Digest == l.Connector.Digest && string(c.Manifest) == string(l.Manifest.Raw) {
 		return c, nil // a grant that cannot be used refuses the start before anything else does
 	}
 	adopt := func(c *store.Connection) error {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"time"
 
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/filesystem"
@@ -50,7 +49,7 @@ func (gs *grants) GrantConnection(ctx context.Context, id store.ConnectionID, q 
 	if err != nil {
 		return host.Grant{}, asRefusal(err)
 	}
-	now := time.Now()
+	now := store.Now(gs.Store)
 	g := &store.Grant{AccessMode: cmp.Or(q.AccessMode, "continuous"), Status: "active", Ref: newGrantRef(now), ApprovedBy: who.ID, ApprovedAt: now}
 	if g.AccessMode != "continuous" && g.AccessMode != "single_use" {
 		return host.Grant{}, invalid("accessMode", "value_unknown", "want continuous or single_use")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/abi/strictjson"
@@ -105,7 +104,7 @@ func requestedStream(m *abi.Manifest, st abi.StreamSpec) host.RequestedStream {
 // missing are the wants of a manifest that the connection was not given.
 func (v *snapshot) missing(c store.Connection, m *abi.Manifest) []grant.Want {
 	added := added(c, m)
-	usable := c.Grant.Fault(time.Now()) == ""
+	usable := c.Grant.Fault(store.Now(v.from.Store)) == ""
 	lacking := map[grant.Want]bool{}
 	for _, a := range Kinds.Asks(m, c.Approved) {
 		for _, w := range a.Wants {

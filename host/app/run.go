@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/abi/strictjson"
@@ -121,7 +120,7 @@ func (st *starter) prepare(ctx context.Context, q RunRequest) (*prepared, error)
 		}
 		conn.CreatedAt = made.CreatedAt
 	}
-	id := run.NewRunID(time.Now())
+	id := run.NewRunID(store.Now(st.Store))
 	if q.resume != nil {
 		id = q.resume.Run.ID
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host"
@@ -114,7 +113,7 @@ func (a scheduleRunner) ScheduledConnection(ctx context.Context, id store.Connec
 			out.Policy = schedule.ReadPolicy(m.RefreshPolicy)
 		}
 	}
-	fault := c.Grant.Fault(time.Now())
+	fault := c.Grant.Fault(store.Now(a.schedules.Store))
 	for _, code := range v.notReady(ctx, c) {
 		if code != "run_already_active" && code != fault { // those are gates of their own
 			out.NotReady = code
@@ -216,7 +215,7 @@ func (ss *schedules) heldUp(one host.Schedule) string {
 		live, _ := ss.runs.LiveRun(store.RunID(one.ActiveRunID))
 		return live.HeldUp
 	}
-	if one.EffectiveMode != schedule.Automatic || one.NextDueAt == nil || one.NextDueAt.After(time.Now()) {
+	if one.EffectiveMode != schedule.Automatic || one.NextDueAt == nil || one.NextDueAt.After(store.Now(ss.Store)) {
 		return ""
 	}
 	why, _ := ss.putOff.Load(store.ConnectionID(one.ConnectionID))

@@ -138,7 +138,7 @@ func (v *snapshot) notReady(ctx context.Context, c store.Connection) []string {
 	if !slices.ContainsFunc(v.labels, func(has []string) bool { return len(lacking(has, c.Labels)) == 0 }) {
 		add(noLabel)
 	}
-	add(c.Grant.Fault(time.Now()))
+	add(c.Grant.Fault(store.Now(v.from.Store)))
 	k, listed := v.connectorOf(c)
 	var m *abi.Manifest
 	switch {

@@ -239,9 +239,9 @@ func (ss *sleepers) awaken(s *sleeper, sus *run.Suspended) call {
 	ctx, stop := context.WithCancel(s.ctx)
 	defer stop()
 	if at := sus.Open.ExpiresAt; at != nil {
-		ctx, stop = context.WithDeadline(ctx, *at)
+		sus.Question.Timeout = at.Sub(store.Now(ss.runs.Store))
+		ctx, stop = context.WithTimeout(ctx, sus.Question.Timeout)
 		defer stop()
-		sus.Question.Timeout = time.Until(*at)
 	}
 	type asked struct {
 		answer host.Answer

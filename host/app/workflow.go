@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/signature"
@@ -103,7 +102,7 @@ func (ws *workflows) fromConnection(ctx context.Context, c store.Connection) (wo
 	if err := ws.connections.idle(ctx, c.ID); err != nil {
 		return w, err
 	}
-	if code := c.Grant.Fault(time.Now()); code != "" {
+	if code := c.Grant.Fault(store.Now(ws.Store)); code != "" {
 		return w, host.Refuse(code, "the grant of connection %s is %s; sluice grant %[1]s gives a new one", c.ID, strings.TrimPrefix(code, "grant_")).With("connectionId", string(c.ID))
 	}
 	var err error

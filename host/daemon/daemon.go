@@ -232,9 +232,12 @@ func (d *Daemon) listen(ctx context.Context, o Options, version string, m *telem
 	so := o.Server
 	so.Store, so.Log, so.Observe, so.Metrics = d.Host.Store, o.Host.Log, m.Request, m.Write
 	so.Ready = d.ready
+	if so.Now == nil {
+		so.Now = func() time.Time { return store.Now(d.Host.Store) }
+	}
 	if !o.Alone { // nobody looks at the pages of such a host
 		d.UI, err = dashboard.New(dashboard.Options{
-			Host: d.Service, Store: d.Host.Store, Streams: d.streams, Webhooks: d.hooks, Version: version,
+			Host: d.Service, Store: d.Host.Store, Streams: d.streams, Webhooks: d.hooks, Version: version, Now: so.Now,
 		})
 		if err != nil {
 			return err

@@ -217,10 +217,10 @@ func (h *history) asksOn(a *asking, m *mark) {
 	r := h.deps.History.Resume
 	a.interruptID, a.pending, a.last = r.Open.Interrupt, &r.Open, m.Last
 	if a.timed = r.Open.ExpiresAt != nil; a.timed {
-		a.deadline = *r.Open.ExpiresAt
+		a.deadline = h.here(*r.Open.ExpiresAt)
 	}
 	h.asked = a.id
-	h.goLive(m.Held, m.Spent, r.Open.OpenedAt, true)
+	h.goLive(m.Held, m.Spent, h.here(r.Open.OpenedAt), true)
 }
 
 // goLive ends the replay: from now on everything counts. A run that waits for its owner has done

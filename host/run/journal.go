@@ -126,7 +126,7 @@ func (j *journal) bare(typ, status string, d data) store.Event {
 		j.outcome.latch(hostFault("encode "+typ, err))
 	}
 	e := store.Event{
-		ID: store.EventID(hexID("evt_", 8)), Type: typ, Status: status, OccurredAt: time.Now(),
+		ID: store.EventID(hexID("evt_", 8)), Type: typ, Status: status, OccurredAt: store.Now(j.deps.Store),
 		RunID: j.id, TraceID: j.trace, ConnectorID: j.plan.Connector.ID, ConnectionID: j.plan.Connection.ID,
 		GrantID: j.plan.grant, ActorType: "runtime", ActorID: "sluice", Data: raw,
 	}

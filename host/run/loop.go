@@ -64,7 +64,7 @@ type run struct {
 
 func newRun(p *Plan, d Deps) *run {
 	now := time.Now()
-	all := &parts{plan: p, deps: d, id: cmp.Or(d.ID, NewRunID(now)), trace: store.TraceID(hexID("trc_", 8)), canary: &redact.Canary{Off: p.Connection.LeakCanary == "off"}, clocks: &clocks{}}
+	all := &parts{plan: p, deps: d, id: cmp.Or(d.ID, NewRunID(store.Now(d.Store))), trace: store.TraceID(hexID("trc_", 8)), canary: &redact.Canary{Off: p.Connection.LeakCanary == "off"}, clocks: &clocks{}}
 	r := &run{parts: all, cancels: make(chan CancelRequest, 1)}
 	all.loop = r
 	if h := d.History; h != nil && h.Resume != nil {
@@ -91,7 +91,7 @@ func newRun(p *Plan, d Deps) *run {
 	})
 	r.rec = store.Run{
 		ID: r.id, TraceID: r.trace, ConnectorID: p.Connector.ID, ConnectionID: p.Connection.ID, GrantID: p.grant,
-		Digest: p.Connector.Digest, Status: "active", Phase: "preparing", StartedAt: now,
+		Digest: p.Connector.Digest, Status: "active", Phase: "preparing", StartedAt: store.Now(d.Store),
 		TriggerKind: p.Trigger, Attempt: max(1, p.Attempt), RetryOf: p.RetryOf, Request: p.Request,
 	}
 	if all.history.replaying() {
@@ -198,6 +198,16 @@ func (r *run) ticking() <-chan time.Time { return r.ticks }
 // row is the run's row, to be written.
 func (r *run) row() *store.Run { return new(r.rec) }
 
+// age is how long ago the run started, maybe at another host.
+func (r *run) age() time.Duration { return store.Now(r.deps.Store).Sub(r.rec.StartedAt) }
+
+// stored is an instant of this machine's clock by that of the store, and here the other way round.
+func (p *parts) stored(at time.Time) time.Time { return store.Now(p.deps.Store).Add(time.Until(at)) }
+
+func (p *parts) here(at time.Time) time.Time {
+	return time.Now().Add(at.Sub(store.Now(p.deps.Store)))
+}
+
 // resumable says in the row, once it is written, whether the run goes on after its host.
 func (r *run) resumable(on bool) {
 	r.rec.Resumable = on
@@ -228,7 +238,7 @@ var interruption = CancelRequest{Cause: "owner", Reason: "interrupted"}
 func (r *run) tick(now time.Time) {
 	used := r.guest.Usage()
 	r.clocks.sample(now, used.CPU)
-	r.control.measured(now.Sub(r.rec.StartedAt), used.MemoryBytes)
+	r.control.measured(r.age(), used.MemoryBytes)
 	r.commits.stalls(now)
 	if r.outcome.over() {
 		return

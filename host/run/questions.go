@@ -78,7 +78,7 @@ func (qs *questions) postponed(by time.Duration) *store.Interaction {
 		return nil
 	}
 	moved := *a.pending
-	moved.ExpiresAt = new(a.deadline.Add(by))
+	moved.ExpiresAt = new(qs.stored(a.deadline.Add(by)))
 	a.pending = &moved
 	return &moved
 }
@@ -116,10 +116,10 @@ func (qs *questions) ask(m *abi.InteractionMessage, call uint32, host *hostQuest
 	}
 	a.pending = &store.Interaction{
 		ID: a.id, RunID: qs.id, NodeID: qs.plan.manifest.Node(), Interrupt: a.interruptID, Kind: m.Kind, Stream: store.Stream(m.Stream),
-		Message: m.Message, Schema: m.Schema, OpenedAt: time.Now(),
+		Message: m.Message, Schema: m.Schema, OpenedAt: store.Now(qs.deps.Store),
 	}
 	if a.timed {
-		a.pending.ExpiresAt = new(a.deadline)
+		a.pending.ExpiresAt = new(qs.stored(a.deadline))
 	}
 	a.question = qs.shown(a)
 	qs.history.asks(a)

@@ -138,7 +138,7 @@ func endRun(ctx context.Context, st store.Store, l store.Lease, hostID, reason, 
 	if len(pending) > 0 {
 		d["open_interaction_id"] = pending[0].ID
 	}
-	now := time.Now().Round(0)
+	now := store.Now(st).Round(0)
 	if now.Before(seen.last) { // the clock was set back
 		now = seen.last
 	}

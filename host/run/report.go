@@ -157,7 +157,7 @@ func (rp *report) describeCause(out *Result, end ending) {
 
 func (rp *report) usage(now time.Time) Usage {
 	owner, rate := rp.clocks.waited()
-	u := Usage{Wall: now.Sub(rp.loop.row().StartedAt).Milliseconds(), OwnerWait: owner.Milliseconds(), RateWait: rate.Milliseconds(),
+	u := Usage{Wall: rp.loop.age().Milliseconds(), OwnerWait: owner.Milliseconds(), RateWait: rate.Milliseconds(),
 		Paused: rp.clocks.pausedBy(now).Milliseconds()}
 	if rp.outcome.left() != nil {
 		e := rp.outcome.left().Usage
@@ -169,7 +169,7 @@ func (rp *report) usage(now time.Time) Usage {
 
 // nodeEnd is the openwop view of the run's end.
 func (rp *report) nodeEnd(end ending, out *Result, now time.Time) store.Event {
-	duration := now.Sub(rp.loop.row().StartedAt).Milliseconds()
+	duration := rp.loop.age().Milliseconds()
 	switch {
 	case end.status == abi.Succeeded:
 		streams := map[string]any{}
@@ -225,7 +225,7 @@ func (rp *report) terminalEvent(end ending, out *Result, now time.Time) store.Ev
 		"checkpoint_mode": checkpointMode, "checkpoint_commit_status": out.CheckpointSummary.CommitStatus,
 		"state_streams_staged": staged, "state_streams_committed": committed,
 		"persist_state": rp.plan.persist, "grant_id": nullable(string(rp.plan.grant)), "trigger_kind": rp.plan.Trigger,
-		"durationMs": now.Sub(rp.loop.row().StartedAt).Milliseconds(), "usage": out.Usage,
+		"durationMs": rp.loop.age().Milliseconds(), "usage": out.Usage,
 	}
 	out.RecordCounts.in(d)
 	if withheld := rp.states.kept(); len(withheld) > 0 {

@@ -34,6 +34,9 @@ func (s *Measured) FilesBeneath() (store.Files, error) { return store.FilesOf(s.
 // Stalled reports what the store below says.
 func (s *Measured) Stalled() error { return store.Stalled(s.Store) }
 
+// Now is the clock of the store below.
+func (s *Measured) Now() time.Time { return store.Now(s.Store) }
+
 // Acquire implements store.Store.
 func (s *Measured) Acquire(ctx context.Context, r store.Run, hostID, bootEpoch string, ttl time.Duration, with ...store.Write) (store.Lease, error) {
 	l, err := s.Store.Acquire(ctx, r, hostID, bootEpoch, ttl, with...)

@@ -184,6 +184,8 @@ func (c *committing) Close() error { return nil }
 
 func (c *committing) PerStream() bool { return true }
 
+func (c *committing) Now() time.Time { return time.Unix(1, 0) }
+
 func (c *committing) Acquire(context.Context, store.Run, string, string, time.Duration, ...store.Write) (store.Lease, error) {
 	return store.Lease{}, c.err
 }
@@ -210,6 +212,9 @@ func TestMeasure(t *testing.T) {
 	m := telemetry.NewMetrics("1.2.3", "abc")
 	inner := &committing{ack: store.Ack{Changed: 4, Unchanged: 1}}
 	st := telemetry.Measure(inner, m)
+	if at := store.Now(st); at.Unix() != 1 {
+		t.Errorf("the clock says %s", at)
+	}
 	if !st.PerStream() {
 		t.Error("PerStream of the store below is hidden")
 	}

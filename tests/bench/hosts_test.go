@@ -5,9 +5,12 @@ package bench
 import (
 	"fmt"
 	"os"
+	"path"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/timeline"
 	"github.com/sluicehost/sluice/store"
 	"github.com/sluicehost/sluice/tests/e2e/served"
@@ -88,5 +91,66 @@ func BenchmarkHosts(b *testing.B) {
 		for _, id := range ids {
 			waitFor(b, o, id, served.Over)
 		}
+	}
+}
+
+// BenchmarkDue has a thousand schedules due in one second, over three hosts. It measures how long after it the
+// last run starts beside the time that as many runs take anyway, which a sample started by hand
+// tells (goal: 5 s).
+func BenchmarkDue(b *testing.B) {
+	const schedules, sample = 1000, 150
+	for b.Loop() {
+		server := postgres.Start(b)
+		database := server.Database(b)
+		var hosts []*served.Host
+		for range 3 {
+			h, _ := sharing(b, server, database)
+			b.Cleanup(func() { h.Close() })
+			hosts = append(hosts, h)
+		}
+		installSteps(b, hosts[0])
+		for i := range schedules {
+			connect(b, hosts[i%3], fmt.Sprint("d", i), step{"do": "emit", "n": 1})
+		}
+		began := time.Now()
+		ids := make([]store.RunID, sample)
+		for i := range ids {
+			ids[i] = startRun(b, hosts[i%3], fmt.Sprint("d", i))
+		}
+		for i, id := range ids {
+			waitFor(b, hosts[i%3], id, served.Over)
+		}
+		work := time.Since(began) * schedules / sample
+
+		due := time.Now().UTC().Add(150 * time.Second).Truncate(time.Minute)
+		for i := range schedules {
+			terms := host.ScheduleDefinition{Cron: due.Format("4 15 2 1 *"), Timezone: "UTC"}
+			if _, err := hosts[i%3].Do(b.Context(), "PUT", fmt.Sprintf("/v1/connections/d%d/schedule", i), terms, nil); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if time.Now().After(due) {
+			b.Fatal("this machine is too slow to set the schedules before they are due")
+		}
+		name := path.Base(strings.SplitN(database, "?", 2)[0])
+		const started = `select count(distinct connection) || ' ' || count(*) || ' ' || coalesce(extract(epoch from max((r->>'started_at')::timestamptz)), 0)
+			from (select connection, convert_from(body, 'UTF8')::json r from sluice_store.run) x where r->>'trigger_kind' = 'scheduled'`
+		var connections, runs int
+		var last float64
+		for connections < schedules {
+			time.Sleep(time.Second)
+			if _, err := fmt.Sscan(server.Exec(b, name, started), &connections, &runs, &last); err != nil {
+				b.Fatal(err)
+			}
+			if time.Since(due) > 15*time.Minute {
+				b.Fatalf("%d of %d schedules started", connections, schedules)
+			}
+		}
+		if runs != schedules {
+			b.Fatalf("%d schedules started %d runs", schedules, runs)
+		}
+		b.ReportMetric(work.Seconds(), "work-of-1000-s")
+		b.ReportMetric(last-float64(due.Unix()), "last-of-1000-started-s")
+		b.ReportMetric(last-float64(due.Unix())-work.Seconds(), "last-started-behind-work-s")
 	}
 }

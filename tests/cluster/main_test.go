@@ -6,6 +6,7 @@ package cluster
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -53,6 +54,8 @@ type cluster struct {
 	database string // URL
 	config   string // file
 	lease    time.Duration
+	program  string            // "" for this one
+	env      map[string]string // a variable of a host, by its name
 	hosts    map[string]*member
 	first    *member                    // is admitted by itself
 	proxies  map[string]*postgres.Proxy // between each host and the server
@@ -113,13 +116,14 @@ func (c *cluster) admit(at, m *member) {
 // A member is one host as a process of its own.
 type member struct {
 	*served.Client
-	t    *testing.T
-	dir  string
-	cmd  *exec.Cmd
-	over chan struct{} // closed once the process is
-	err  error         // how it ended
-	said *os.File      // its log
-	id   string
+	t     *testing.T
+	dir   string
+	cmd   *exec.Cmd
+	over  chan struct{} // closed once the process is
+	err   error         // how it ended
+	said  *os.File      // its log
+	id    string
+	login web.Login // that its start printed
 }
 
 // open starts a host, with the data directory that it had if it was started before, and with more flags.
@@ -152,8 +156,8 @@ func (c *cluster) open(name string, flags ...string) *member {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	m.cmd = exec.Command(os.Args[0], append([]string{"serve", "--config", c.config, "--listen", "127.0.0.1:0", "--store", u.String(), "--json", "--quiet"}, flags...)...)
-	m.cmd.Env = append(os.Environ(), asCLI+"=1", "SLUICE_CACHE="+cache)
+	m.cmd = exec.Command(cmp.Or(c.program, os.Args[0]), append([]string{"serve", "--config", c.config, "--listen", "127.0.0.1:0", "--store", u.String(), "--json", "--quiet"}, flags...)...)
+	m.cmd.Env = append(os.Environ(), asCLI+"=1", "SLUICE_CACHE="+cache, c.env[name])
 	m.cmd.Stderr = m.said
 	out, err := m.cmd.StdoutPipe()
 	if err == nil {
@@ -170,6 +174,7 @@ func (c *cluster) open(name string, flags ...string) *member {
 	if err != nil {
 		c.t.Fatalf("host %s did not start: %v", name, err)
 	}
+	m.login = login
 	m.over = make(chan struct{})
 	go func() {
 		m.err = m.cmd.Wait()

@@ -3,9 +3,11 @@
 package cluster
 
 import (
+	"fmt"
 	"io"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/timeline"
@@ -134,6 +136,49 @@ func TestSchedules(t *testing.T) {
 				t.Errorf("run %s is in the history of %s twice", k.RunID, name)
 			}
 			seen[k.RunID] = true
+		}
+	}
+}
+
+// Schedules that are all due in the same second start once each, on more than one of the hosts.
+func TestManyDue(t *testing.T) {
+	t.Parallel()
+	const schedules = 24
+	c := start(t, postgres.Shared(t), "a", "b", "c")
+	c.server.Exec(t, c.name(), history)
+	a := c.hosts["a"]
+	a.install()
+	for i := range schedules {
+		a.connect(store.ConnectionID(fmt.Sprint("d", i)), step{"do": "emit", "n": 1})
+	}
+	due := time.Now().UTC().Add(75 * time.Second).Truncate(time.Minute) // it is set before
+	for i := range schedules {
+		a.do("PUT", fmt.Sprintf("/v1/connections/d%d/schedule", i), host.ScheduleDefinition{Cron: due.Format("4 15 2 1 *"), Timezone: "UTC"}, nil)
+	}
+	ended := func() string {
+		return c.server.Exec(t, c.name(), "select count(distinct connection) || ' of ' || count(*) from sluice_store.run where ended")
+	}
+	for late := time.After(4 * time.Minute); ended() != fmt.Sprintf("%d of %[1]d", schedules); {
+		select {
+		case <-time.After(time.Second):
+		case <-late:
+			t.Fatalf("the runs of %s connections are over", ended())
+		}
+	}
+	if by := c.server.Exec(t, c.name(), "select count(distinct writer) > 1 from history where op = 'INSERT'"); by != "t" {
+		t.Error("one host started all of them")
+	}
+	if wrong := c.server.Exec(t, c.name(), violations); wrong != "" {
+		t.Errorf("history: %s", wrong)
+	}
+	for i := range schedules {
+		var page struct{ Data []host.Tick }
+		until(t, "a tick is recorded", func() bool {
+			a.do("GET", fmt.Sprintf("/v1/connections/d%d/schedule/history", i), nil, &page)
+			return len(page.Data) > 0
+		})
+		if len(page.Data) != 1 || page.Data[0].Status != "succeeded" {
+			t.Errorf("d%d has the ticks %+v", i, page.Data)
 		}
 	}
 }
