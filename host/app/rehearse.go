@@ -39,11 +39,12 @@ func (h *Host) HostBound(l *Loaded) string {
 	return h.starter.hostBound(&RunRequest{Connector: l, rehearsed: true})
 }
 
-// Rehearse performs a run again that was recorded and succeeded, answered from its recording, and with these
-// answers by interaction; nil where nobody was there to be asked. Each time it is stopped at another place and resumed from its journal, as a host
-// does that stops and one that starts, and has to end with the same records and cursors. A connector that is
-// resumable is stopped before each of its calls, another at each of its questions: there the hosts of its
-// runs may end. Of more places than MostStops as many are tried, evenly spread.
+// Rehearse performs a run again that was recorded and succeeded, answered from its recording, and with
+// answers by interaction; they are nil where nobody was there to be asked. Each time it is stopped at
+// another place and resumed from its journal, as one host stops and the next one starts, and has to end
+// with the same records and cursors. A connector that is resumable is stopped before each of its calls,
+// another at each of its questions: there the hosts of its runs may end. Of more places than MostStops as
+// many are tried, evenly spread.
 func (h *Host) Rehearse(ctx context.Context, l *Loaded, recording []byte, answers map[string]host.Answer) (*Rehearsal, error) {
 	return h.rehearse(ctx, l, recording, answers, func(g run.Guest) run.Guest { return g })
 }

@@ -29,8 +29,9 @@ func (c checkCommands) check() *cobra.Command {
 		Long: `Checks a connector's imports and manifest, then runs it twice in the sandbox with
 a store that is thrown away: once from the beginning, once from the cursors it
 left. A connector whose runs outlive their host is tried for that too: the first run
-is recorded, and stopped and resumed from its recording, without network. Grants are given by flags, as for sluice run; those that are stored, and stored
-secrets, are not used. Exit codes are those of sluice run.`,
+is recorded, and stopped and resumed from its recording, without network. Grants are
+given by flags, as for sluice run; those that are stored, and stored secrets, are not
+used. Exit codes are those of sluice run.`,
 		Example: "  sluice check examples/git --mount repo=.\n  sluice check mailbox.wasm --static",
 		Args:    args(1, 1, "one connector"),
 		RunE: func(cmd *cobra.Command, a []string) error {
