@@ -31,8 +31,8 @@ type Wanted struct {
 // How much one batch has at most, in rows and in bytes of memory. Two are there at a time:
 // one that is written, and one that is read meanwhile.
 const (
-	batchRows  = 20_000
-	batchBytes = 24 << 20
+	batchRows  = 10_000
+	batchBytes = 12 << 20
 	pageRows   = 5000 // at once: where a page ends within a segment of the store, the next one reads all of that again
 	valueBytes = 72   // of a Value
 )

@@ -19,8 +19,8 @@ import (
 // How much one step of the index takes in.
 const (
 	pageRows  = 5000
-	stepRows  = 20_000
-	stepBytes = 16 << 20
+	stepRows  = 10_000
+	stepBytes = 8 << 20
 	segment   = 16 << 20 // bytes that FTS5 gathers before it writes
 )
 

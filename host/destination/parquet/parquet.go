@@ -41,8 +41,8 @@ var codec = &zstd.Codec{Level: zstd.SpeedFastest}
 // How large a row group is at most, in rows and in bytes before compression. One is in
 // memory, compressed, until it is written.
 const (
-	groupRows  = 125_000
-	groupBytes = 64 << 20
+	groupRows  = 50_000
+	groupBytes = 24 << 20
 	pageBytes  = 64 << 10 // small, so that little is left to be compressed at the end of a file
 )
 
