@@ -71,7 +71,7 @@ func (hs *hosts) announceCode(ctx context.Context, code []byte) {
 // keyOf is the public key of a member, if a host that is admitted says that it is.
 func (hs *hosts) keyOf(ctx context.Context, m *store.Member) ([]byte, error) {
 	if !opensVault(*m) {
-		return nil, host.Refuse("unavailable", "host %s, which has the run, is not admitted to the vault, so nothing can be sent to it; ask it there, or admit it with sluice hosts admit", m.ID)
+		return nil, host.Refuse("unavailable", "host %s is not admitted to the vault, so nothing can be sent to it; ask there, or admit it with sluice hosts admit", m.ID)
 	}
 	genuine, err := hs.shared.Signed(ctx, purposeKey, keyText(m.Epoch, m.Key), m.KeyCode)
 	if closed(err) {

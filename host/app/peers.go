@@ -163,15 +163,47 @@ func atHolder[Q, A any](ctx context.Context, p *peers, id store.RunID, verb stri
 			return a, err
 		case out.Refusal != nil && p.moved(waiting, id, m, out.Refusal):
 			continue
-		case out.Refusal != nil:
-			return a, out.Refusal
-		case out.Absent:
-			return a, store.ErrNotFound
-		case out.Failed:
-			return a, fmt.Errorf("%s at host %s failed; its log says how", verb, m.ID)
 		}
-		return a, json.Unmarshal(out.Body, &a)
+		return a, out.read(m, verb, &a)
 	}
+}
+
+// atFeeder has the host that feeds a destination do something to it, which is this one where no other does.
+func atFeeder[A any](ctx context.Context, ds *destinations, verb string, q feedRequest, here func(context.Context, feedRequest) (A, error)) (a A, err error) {
+	p := ds.hosts.peers
+	if p == nil {
+		return here(ctx, q)
+	}
+	m, err := ds.Feeder(ctx, q.Name)
+	if err != nil || m == nil {
+		return here(ctx, q) // which says what is amiss
+	}
+	body, err := json.Marshal(q)
+	if err != nil {
+		return a, err
+	}
+	defer clear(body)
+	out, err := p.ask(ctx, m, command{Verb: verb, Principal: host.Who(ctx), Body: body})
+	if errors.Is(err, errOrphan) {
+		err = host.Refuse("unavailable", "host %s, which fed destination %s, is gone, and no other one feeds it yet; ask again in a moment", m.ID, q.Name)
+	}
+	if err != nil {
+		return a, err
+	}
+	return a, out.read(m, verb, &a)
+}
+
+// read is what came of a command at a host.
+func (out *outcome) read(m *store.Member, verb string, into any) error {
+	switch {
+	case out.Refusal != nil:
+		return out.Refusal
+	case out.Absent:
+		return store.ErrNotFound
+	case out.Failed:
+		return fmt.Errorf("%s at host %s failed; its log says how", verb, m.ID)
+	}
+	return json.Unmarshal(out.Body, into)
 }
 
 // moved reports whether a host, nil for this one, refused something because another one took the
@@ -220,7 +252,7 @@ func (p *peers) ask(ctx context.Context, m *store.Member, c command) (out outcom
 			err = p.open(ctx, own, d, &out)
 			return out, err
 		case ctx.Err() != nil:
-			return out, host.Refuse("unavailable", "host %s did not answer in time; the run's timeline says whether it did what was asked", m.ID)
+			return out, host.Refuse("unavailable", "host %s did not answer in time; look whether it did what was asked before you ask again", m.ID)
 		case !errors.Is(err, store.ErrNotFound):
 			return out, err
 		}
@@ -337,7 +369,7 @@ func (p *peers) perform(ctx context.Context, d store.Document) {
 func (p *peers) outcome(ctx context.Context, c command) (out outcome) {
 	do := p.verbs[c.Verb]
 	if do == nil {
-		return outcome{Refusal: host.Refuse("unavailable", "the host that has the run is of a version that cannot do this for another host; ask it there")}
+		return outcome{Refusal: host.Refuse("unavailable", "host %s is of a version that cannot do this for another host; ask it there", p.ID)}
 	}
 	a, err := do(host.As(ctx, c.Principal), c.Body)
 	if err == nil {

@@ -9,7 +9,6 @@ import (
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/assistant"
 	"github.com/sluicehost/sluice/host/controller"
-	"github.com/sluicehost/sluice/host/destination"
 	"github.com/sluicehost/sluice/host/interaction"
 	"github.com/sluicehost/sluice/host/query"
 	"github.com/sluicehost/sluice/host/run"
@@ -61,7 +60,7 @@ type Service struct {
 	*authorizations
 	*schedules
 	*backups
-	*destination.Feeds
+	*destinations
 	*assistant.Door
 	*query.Mirror
 	*search.Indexes
@@ -126,6 +125,7 @@ func (s *Service) joinHosts(ctx context.Context) error {
 	serve(p, "resume", s.runs.goOn)
 	serve(p, "answer", s.questions.answer)
 	serve(p, "question", s.questions.raw)
+	s.destinations.serve(p)
 	s.hosts.peers = p
 	return s.hosts.begin(ctx)
 }
@@ -145,6 +145,7 @@ func newService(h *Host, o ServiceOptions) *Service {
 	s.runs.sleepers = newSleepers(s.runs)
 	h.active.asleep = s.runs.sleepers.cancelOf
 	s.hosts = &hosts{directory: d, runs: s.runs, members: store.MembersOf(d.Store)}
+	s.destinations = &destinations{hosts: s.hosts}
 	s.runs.hosts, s.questions.hosts = s.hosts, s.hosts
 	s.forks = &forks{d, s.runs, h.connections}
 	s.schedules = &schedules{directory: d, runs: s.runs, connections: h.connections, snapshots: h.snapshots, checks: h.checks}

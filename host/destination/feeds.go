@@ -411,6 +411,19 @@ func (fs *Feeds) look(ctx context.Context, name string) (f *feed, here bool, err
 	return nil, false, cmp.Or(err, fmt.Errorf("destination: %w", store.ErrNotFound))
 }
 
+// Feeder returns the other host that feeds a destination; nil where this one does, or none.
+func (fs *Feeds) Feeder(ctx context.Context, name string) (*store.Member, error) {
+	f, here, err := fs.look(ctx, name)
+	if err != nil || here || f.orphan {
+		return nil, err
+	}
+	all, err := fs.o.Members.Members(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list hosts: %w", err)
+	}
+	return f.def.of(all), nil
+}
+
 // Destinations implements host.Destinations.
 func (fs *Feeds) Destinations(ctx context.Context) ([]host.Destination, error) {
 	others, err := fs.foreign(ctx)

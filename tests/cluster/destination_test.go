@@ -163,8 +163,34 @@ func TestDestinations(t *testing.T) {
 	if d := at(a, "rows"); d.HostID != b.id {
 		t.Errorf("a destination went back by itself to %q", d.HostID)
 	}
-	if _, err := a.Do(soon(t), "POST", "/v1/destinations/rows:pause", map[string]any{}, nil); err == nil || !strings.Contains(err.Error(), b.id) {
-		t.Errorf("a change at a host that does not feed it: %v", err)
+	asked := func(name, verb string, body any) (d host.Destination) {
+		t.Helper()
+		a.do("POST", "/v1/destinations/"+name+":"+verb, body, &d)
+		if d.HostID != b.id {
+			t.Errorf("%s, asked of a host that does not feed it: it is fed by %q", verb, d.HostID)
+		}
+		return d
+	}
+	if d := asked("rows", "pause", map[string]any{}); !d.Paused || at(b, "rows").State != "paused" {
+		t.Errorf("paused at another host: %+v", d)
+	}
+	if d := asked("rows", "resume", map[string]any{}); d.Paused {
+		t.Errorf("resumed at another host: %+v", d)
+	}
+	asked("rows", "rebuild", map[string]any{})
+	if d := asked("rows", "sync", map[string]any{}); d.Behind != 0 || d.Error != "" {
+		t.Errorf("brought up to date at another host: %+v", d)
+	}
+	if d := asked("hook", "rotate", map[string]any{"secret": "another-of-some-length-0123456789"}); d.PreviousSecretUntil == nil {
+		t.Errorf("another secret set at another host: %+v", d)
+	}
+	b.do("POST", "/v1/destinations", host.NewDestination{Name: "spare", URL: "csv:" + t.TempDir()}, nil)
+	a.do("DELETE", "/v1/destinations/spare", nil, nil)
+	if _, err := b.Do(soon(t), "GET", "/v1/destinations/spare", nil, nil); err == nil || !strings.Contains(err.Error(), "not_found") {
+		t.Errorf("removed at another host: %v", err)
+	}
+	if _, err := a.Do(soon(t), "POST", "/v1/destinations/lines:rotate", map[string]any{"secret": "x"}, nil); err == nil || !strings.Contains(err.Error(), "nothing is signed") {
+		t.Errorf("what its feeder refuses, asked of another host: %v", err)
 	}
 	a.do("POST", "/v1/hosts/"+b.id+"/drain", map[string]any{}, nil)
 	a.connect("more", step{"do": "emit", "n": 7})
