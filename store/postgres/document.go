@@ -164,5 +164,5 @@ func (s *documents) Sweep(ctx context.Context) error {
 			return err
 		}
 	}
-	return s.read(ctx, sweepPace)
+	return errors.Join(s.read(ctx, sweepPace), s.read(ctx, sweepAttempts))
 }

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"strconv"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -37,4 +38,24 @@ func Unfit(version int, standby, pooled bool) error {
 		pid = 2
 	}
 	return v.unfit(pid, false)
+}
+
+// Unanswered begins a transaction that writes, and returns its number and what finds out whether it is durable.
+func (s *Store) Unanswered(ctx context.Context) (number uint64, durable func() error, err error) {
+	c, err := s.pool.get(ctx)
+	if err != nil {
+		return 0, nil, err
+	}
+	t := &tx{conn: c}
+	if err := t.begin(ctx, s.db, nil); err != nil {
+		return 0, nil, err
+	}
+	if _, err := t.exec(ctx, "insert into fence (connection, fence) values ('unanswered', 1)"); err != nil {
+		return 0, nil, err
+	}
+	number, err = strconv.ParseUint(t.id, 10, 64)
+	return number, func() error {
+		s.pool.put(c)
+		return s.resolve(ctx, t)
+	}, err
 }

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -387,4 +389,43 @@ func run(t *testing.T, c *pgx.Conn, sql string) {
 	if _, err := c.PgConn().Exec(t.Context(), sql).ReadAll(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A server that crashes gives the number of a transaction that left no trace to another one. That
+// the other one is durable says nothing of the first.
+func TestNumberGivenAgain(t *testing.T) {
+	d := server.Start(t, "wal_writer_delay=10s", "fsync=off", "full_page_writes=off")
+	at := d.Database(t)
+	u, err := url.Parse(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := opened(t, at+"&durability=weak", postgres.Options{}).(*postgres.Store)
+	name := strings.TrimPrefix(u.Path, "/")
+	for range 20 {
+		number, durable, err := s.Unanswered(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(d.Crash(), d.Start()); err != nil {
+			t.Fatal(err)
+		}
+		count := func(sql string) uint64 {
+			n, err := strconv.ParseUint(d.Exec(t, name, sql), 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+		given := count("select split_part(next_xid, ':', 2) from pg_control_checkpoint()") <= number // or a heartbeat took its trace along
+		for count("select pg_current_xact_id()") < number {
+		}
+		if err := durable(); err == nil {
+			t.Fatalf("transaction %d was lost, and is said to be durable; its number was given again: %v", number, given)
+		}
+		if given {
+			return
+		}
+	}
+	t.Fatal("no transaction was lost without a trace")
 }

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"crypto/rand"
 	"sync"
 	"time"
 
@@ -21,6 +22,8 @@ type pool struct {
 // A conn is a connection and which statements for tables of records it has prepared.
 type conn struct {
 	*pgx.Conn
+	name    string         // random
+	begun   int64          // transactions that write
 	ingests map[int64]bool // by the number of the table
 }
 
@@ -47,7 +50,7 @@ func (p *pool) get(ctx context.Context) (*conn, error) {
 			<-p.slots
 			return nil, err
 		}
-		c = &conn{Conn: made}
+		c = &conn{Conn: made, name: rand.Text()}
 	}
 	p.mu.Lock()
 	p.lent[c] = true

@@ -17,7 +17,7 @@ import (
 type tx struct {
 	*conn
 	now time.Time // by the clock of the server
-	id  string    // of the transaction, to ask what became of it
+	id  string    // of the transaction, as the server counts them
 }
 
 // exec runs a statement and returns how many rows it touched.
@@ -103,6 +103,9 @@ func (t *tx) begin(ctx context.Context, s *db, lead func(*pgx.Batch)) error {
 	b := &pgx.Batch{}
 	b.Queue("begin")
 	s.lock("member", s.opts.Self.ID).shared(b)
+	t.begun++
+	b.Queue(`insert into attempt (connection, n, at) values ($1, $2, now())
+		on conflict (connection) do update set n = excluded.n, at = excluded.at`, t.name, t.begun)
 	b.Queue("select exists (select from member where id = $1 and epoch = $2), clock_timestamp(), pg_current_xact_id()::text", s.opts.Self.ID, s.opts.Self.Epoch).
 		QueryRow(func(r pgx.Row) error { return r.Scan(&member, &t.now, &t.id) })
 	if lead != nil {
@@ -144,41 +147,50 @@ func (s *db) commit(ctx context.Context, t *tx) error {
 	case !t.IsClosed():
 		return err // the server said no
 	}
-	return s.resolve(context.WithoutCancel(ctx), t.id)
+	return s.resolve(context.WithoutCancel(ctx), t)
 }
 
 // errUndone: the connection died before the transaction was durable.
 var errUndone = &fault{sentence: "the connection to the database broke before a commit was done", passing: true}
 
-// resolve asks what became of a transaction whose COMMIT got no answer: nil is durable,
-// errUndone not.
-func (s *db) resolve(ctx context.Context, id string) error {
-	s.opts.Logger.Warn("commit_unanswered", "transaction", id)
+// resolve asks what became of a transaction whose COMMIT got no answer: nil is durable, errUndone
+// not. Its number says whether it is still under way, and no more: a server that crashes, and a
+// standby that takes over, gives numbers again that left no trace.
+func (s *db) resolve(ctx context.Context, t *tx) error {
+	s.opts.Logger.Warn("commit_unanswered", "transaction", t.id)
 	pending := &fault{sentence: "a commit whose answer was lost is not decided yet", passing: true}
-	var status *string
+	var durable bool
 	err := s.persist(ctx, func(ctx context.Context) error {
 		c, err := s.pool.get(ctx)
 		if err != nil {
 			return err
 		}
 		defer s.pool.put(c)
-		err = c.QueryRow(ctx, "select pg_xact_status($1::text::xid8)", id).Scan(&status)
-		if err == nil && status != nil && *status == "in progress" {
+		var status *string
+		err = c.QueryRow(ctx, "select pg_xact_status($1::text::xid8)", t.id).Scan(&status)
+		switch {
+		case code(err) == "22023": // of a server that has not come that far
+		case err != nil:
+			return err
+		case status != nil && *status == "in progress":
 			return pending
 		}
-		return err
+		return c.QueryRow(ctx, "select exists (select from attempt where connection = $1 and n = $2)", t.name, t.begun).Scan(&durable)
 	})
-	switch {
-	case code(err) == "22023": // of a server that has not come that far: a standby took over
-		return errUndone
-	case err != nil:
-		return err
-	case status == nil:
-		return errors.New("the answer to a commit was lost, and the database does not know any more what became of it")
-	case *status == "committed":
-		return nil
+	if err == nil && !durable {
+		err = errUndone
 	}
-	return errUndone
+	return err
+}
+
+// attemptLife is for how long a connection is remembered that begins no more transactions. Who lost an
+// answer has given up long before.
+const attemptLife = 24 * time.Hour
+
+// sweepAttempts removes the others. One whose transaction is under way is left: that moves the time on.
+func sweepAttempts(ctx context.Context, c *conn) error {
+	_, err := c.Exec(ctx, "delete from attempt where at < now() - $1::interval", attemptLife)
+	return err
 }
 
 // readWait is how long a read waits for a server that is not there.

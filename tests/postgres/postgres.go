@@ -24,7 +24,7 @@ type Server struct {
 
 // shared is the server of this process, or why there is none.
 var shared = sync.OnceValues(func() (*Server, error) {
-	s, err := server.New("fsync=off", "full_page_writes=off")
+	s, err := server.New("fsync=off", "full_page_writes=off", "max_connections=300") // of many hosts
 	return &Server{Server: s}, err
 })
 
