@@ -153,7 +153,14 @@ func (cs *connectors) bytesOf(ctx context.Context, q host.InstallConnector) ([]b
 		return nil, invalid("digest", "digest_invalid", "want sha256: and 64 lower-case hexadecimal digits")
 	}
 	d := store.Digest(q.Digest)
-	if _, err := os.Lstat(cs.modules.modulePath(d)); cs.DataDir == "" || errors.Is(err, fs.ErrNotExist) {
+	_, err := os.Lstat(cs.modules.modulePath(d))
+	if errors.Is(err, fs.ErrNotExist) { // another host may have installed it
+		if err = cs.modules.fetchModule(ctx, d); err != nil {
+			return nil, err
+		}
+		_, err = os.Lstat(cs.modules.modulePath(d))
+	}
+	if cs.DataDir == "" || errors.Is(err, fs.ErrNotExist) {
 		return nil, notFound("module")
 	}
 	return cs.modules.openModule(ctx, store.Connector{ID: store.ConnectorID(d), Name: "this digest", Digest: d})
