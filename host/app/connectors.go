@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"strings"
 
 	"github.com/sluicehost/sluice/abi"
@@ -153,14 +151,11 @@ func (cs *connectors) bytesOf(ctx context.Context, q host.InstallConnector) ([]b
 		return nil, invalid("digest", "digest_invalid", "want sha256: and 64 lower-case hexadecimal digits")
 	}
 	d := store.Digest(q.Digest)
-	_, err := os.Lstat(cs.modules.modulePath(d))
-	if errors.Is(err, fs.ErrNotExist) { // another host may have installed it
-		if err = cs.modules.fetchModule(ctx, d); err != nil {
-			return nil, err
-		}
-		_, err = os.Lstat(cs.modules.modulePath(d))
+	here, err := cs.modules.present(ctx, d)
+	if err != nil {
+		return nil, err
 	}
-	if cs.DataDir == "" || errors.Is(err, fs.ErrNotExist) {
+	if cs.DataDir == "" || !here {
 		return nil, notFound("module")
 	}
 	return cs.modules.openModule(ctx, store.Connector{ID: store.ConnectorID(d), Name: "this digest", Digest: d})

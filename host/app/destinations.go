@@ -2,6 +2,8 @@ package app
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"path/filepath"
 
 	"github.com/sluicehost/sluice/host"
@@ -56,66 +58,84 @@ type destinations struct {
 
 // A feedRequest is what is asked of the feeder of a destination.
 type feedRequest struct {
+	Do         string             `json:"do"` // sync, pause, resume, rotate, rebuild, remove
 	Name       string             `json:"name"`
-	Paused     bool               `json:"paused,omitempty"`
 	Secret     string             `json:"secret,omitempty"`
 	Connection store.ConnectionID `json:"connection,omitempty"`
 	Stream     store.Stream       `json:"stream,omitempty"`
 }
 
-// serve adds what other hosts ask.
-func (ds *destinations) serve(p *peers) {
-	serve(p, "destination.sync", ds.sync)
-	serve(p, "destination.pause", ds.pause)
-	serve(p, "destination.rotate", ds.rotate)
-	serve(p, "destination.rebuild", ds.rebuild)
-	serve(p, "destination.remove", ds.remove)
+// here does it, as the feeder.
+func (ds *destinations) here(ctx context.Context, q feedRequest) (host.Destination, error) {
+	switch q.Do {
+	case "sync":
+		return ds.Feeds.SyncDestination(ctx, q.Name)
+	case "pause", "resume":
+		return ds.Feeds.PauseDestination(ctx, q.Name, q.Do == "pause")
+	case "rotate":
+		return ds.Feeds.RotateDestination(ctx, q.Name, q.Secret)
+	case "rebuild":
+		return ds.Feeds.RebuildDestination(ctx, q.Name, q.Connection, q.Stream)
+	case "remove":
+		return host.Destination{}, ds.Feeds.RemoveDestination(ctx, q.Name)
+	}
+	return host.Destination{}, ds.hosts.peers.unable()
 }
+
+// ask has it done by the host that feeds the destination, which is this one where no other does.
+func (ds *destinations) ask(ctx context.Context, q feedRequest) (d host.Destination, err error) {
+	p := ds.hosts.peers
+	if p == nil {
+		return ds.here(ctx, q)
+	}
+	m, err := ds.Feeder(ctx, q.Name)
+	if err != nil || m == nil {
+		return ds.here(ctx, q) // which says what is amiss
+	}
+	body, err := json.Marshal(q)
+	if err != nil {
+		return d, err
+	}
+	defer clear(body)
+	out, err := p.ask(ctx, m, command{Verb: feedVerb, Principal: host.Who(ctx), Body: body})
+	if errors.Is(err, errOrphan) {
+		err = host.Refuse("unavailable", "host %s, which fed destination %s, is gone, and no other one feeds it yet; ask again in a moment", m.ID, q.Name)
+	}
+	if err != nil {
+		return d, err
+	}
+	return d, out.read(m, feedVerb, &d)
+}
+
+const feedVerb = "destination" // of commands
 
 // SyncDestination implements host.Destinations.
 func (ds *destinations) SyncDestination(ctx context.Context, name string) (host.Destination, error) {
-	return atFeeder(ctx, ds, "destination.sync", feedRequest{Name: name}, ds.sync)
-}
-
-func (ds *destinations) sync(ctx context.Context, q feedRequest) (host.Destination, error) {
-	return ds.Feeds.SyncDestination(ctx, q.Name)
+	return ds.ask(ctx, feedRequest{Do: "sync", Name: name})
 }
 
 // PauseDestination implements host.Destinations.
 func (ds *destinations) PauseDestination(ctx context.Context, name string, paused bool) (host.Destination, error) {
-	return atFeeder(ctx, ds, "destination.pause", feedRequest{Name: name, Paused: paused}, ds.pause)
-}
-
-func (ds *destinations) pause(ctx context.Context, q feedRequest) (host.Destination, error) {
-	return ds.Feeds.PauseDestination(ctx, q.Name, q.Paused)
+	if paused {
+		return ds.ask(ctx, feedRequest{Do: "pause", Name: name})
+	}
+	return ds.ask(ctx, feedRequest{Do: "resume", Name: name})
 }
 
 // RotateDestination implements host.Destinations.
 func (ds *destinations) RotateDestination(ctx context.Context, name, secret string) (host.Destination, error) {
-	return atFeeder(ctx, ds, "destination.rotate", feedRequest{Name: name, Secret: secret}, ds.rotate)
-}
-
-func (ds *destinations) rotate(ctx context.Context, q feedRequest) (host.Destination, error) {
-	return ds.Feeds.RotateDestination(ctx, q.Name, q.Secret)
+	return ds.ask(ctx, feedRequest{Do: "rotate", Name: name, Secret: secret})
 }
 
 // RebuildDestination implements host.Destinations.
 func (ds *destinations) RebuildDestination(ctx context.Context, name string, connection store.ConnectionID, stream store.Stream) (host.Destination, error) {
-	return atFeeder(ctx, ds, "destination.rebuild", feedRequest{Name: name, Connection: connection, Stream: stream}, ds.rebuild)
-}
-
-func (ds *destinations) rebuild(ctx context.Context, q feedRequest) (host.Destination, error) {
-	return ds.Feeds.RebuildDestination(ctx, q.Name, q.Connection, q.Stream)
+	return ds.ask(ctx, feedRequest{Do: "rebuild", Name: name, Connection: connection, Stream: stream})
 }
 
 // RemoveDestination implements host.Destinations.
 func (ds *destinations) RemoveDestination(ctx context.Context, name string) error {
-	_, err := atFeeder(ctx, ds, "destination.remove", feedRequest{Name: name}, ds.remove)
+	_, err := ds.ask(ctx, feedRequest{Do: "remove", Name: name})
 	return err
-}
-
-func (ds *destinations) remove(ctx context.Context, q feedRequest) (struct{}, error) {
-	return struct{}{}, ds.Feeds.RemoveDestination(ctx, q.Name)
 }
 
 // openDestinations feeds the destinations of a host.

@@ -24,14 +24,12 @@ func (ms *modules) openModule(ctx context.Context, c store.Connector) ([]byte, e
 	if !isDigest(string(c.Digest)) {
 		return nil, refusal("connector_not_runnable", fmt.Errorf("%s is listed with the digest %.80q, which is none; install it again", c.Name, c.Digest))
 	}
-	wasm, err := readModule(path, ms.Options.Module)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err := ms.fetchModule(ctx, c.Digest); err != nil {
-			return nil, err
-		}
-		wasm, err = readModule(path, ms.Options.Module)
+	here, err := ms.present(ctx, c.Digest)
+	if err != nil {
+		return nil, err
 	}
-	if errors.Is(err, fs.ErrNotExist) {
+	wasm, err := readModule(path, ms.Options.Module)
+	if !here || errors.Is(err, fs.ErrNotExist) {
 		return nil, refusal("connector_not_runnable", fmt.Errorf("the module of %s is not at %s; install it again", c.Name, path))
 	}
 	if err != nil {
@@ -49,6 +47,18 @@ func (ms *modules) openModule(ctx context.Context, c store.Connector) ([]byte, e
 	changed := refusal("connector_not_runnable", fmt.Errorf("the module of %s was changed since it was installed: it has digest %s, not %s; it was not run, and is now in %s; find out who changed it, and install it again", c.Name, found, c.Digest, where))
 	return nil, errors.Join(changed, ms.Audit(audit.Event{Action: audit.ModuleQuarantined, Actor: "host", Target: string(c.ID), Outcome: audit.Done,
 		Details: []audit.Detail{audit.Digest(string(found))}}))
+}
+
+// present reports whether there is a file for a module, and fetches one that another host has installed.
+func (ms *modules) present(ctx context.Context, d store.Digest) (bool, error) {
+	_, err := os.Lstat(ms.modulePath(d))
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := ms.fetchModule(ctx, d); err != nil {
+			return false, err
+		}
+		_, err = os.Lstat(ms.modulePath(d))
+	}
+	return !errors.Is(err, fs.ErrNotExist), nil
 }
 
 // quarantine moves a file out of the modules, where nothing looks for it.

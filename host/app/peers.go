@@ -168,31 +168,6 @@ func atHolder[Q, A any](ctx context.Context, p *peers, id store.RunID, verb stri
 	}
 }
 
-// atFeeder has the host that feeds a destination do something to it, which is this one where no other does.
-func atFeeder[A any](ctx context.Context, ds *destinations, verb string, q feedRequest, here func(context.Context, feedRequest) (A, error)) (a A, err error) {
-	p := ds.hosts.peers
-	if p == nil {
-		return here(ctx, q)
-	}
-	m, err := ds.Feeder(ctx, q.Name)
-	if err != nil || m == nil {
-		return here(ctx, q) // which says what is amiss
-	}
-	body, err := json.Marshal(q)
-	if err != nil {
-		return a, err
-	}
-	defer clear(body)
-	out, err := p.ask(ctx, m, command{Verb: verb, Principal: host.Who(ctx), Body: body})
-	if errors.Is(err, errOrphan) {
-		err = host.Refuse("unavailable", "host %s, which fed destination %s, is gone, and no other one feeds it yet; ask again in a moment", m.ID, q.Name)
-	}
-	if err != nil {
-		return a, err
-	}
-	return a, out.read(m, verb, &a)
-}
-
 // read is what came of a command at a host.
 func (out *outcome) read(m *store.Member, verb string, into any) error {
 	switch {
@@ -366,10 +341,15 @@ func (p *peers) perform(ctx context.Context, d store.Document) {
 	}
 }
 
+// unable refuses what only a newer host asks.
+func (p *peers) unable() *host.Refusal {
+	return host.Refuse("unavailable", "host %s is of a version that cannot do this for another host; ask it there", p.ID)
+}
+
 func (p *peers) outcome(ctx context.Context, c command) (out outcome) {
 	do := p.verbs[c.Verb]
 	if do == nil {
-		return outcome{Refusal: host.Refuse("unavailable", "host %s is of a version that cannot do this for another host; ask it there", p.ID)}
+		return outcome{Refusal: p.unable()}
 	}
 	a, err := do(host.As(ctx, c.Principal), c.Body)
 	if err == nil {

@@ -125,7 +125,7 @@ func (s *Service) joinHosts(ctx context.Context) error {
 	serve(p, "resume", s.runs.goOn)
 	serve(p, "answer", s.questions.answer)
 	serve(p, "question", s.questions.raw)
-	s.destinations.serve(p)
+	serve(p, feedVerb, s.destinations.here)
 	s.hosts.peers = p
 	return s.hosts.begin(ctx)
 }

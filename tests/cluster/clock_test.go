@@ -83,7 +83,7 @@ var wrong = func() int64 {
 // server's, and the newest run is the first of the list.
 func TestWrongClocks(t *testing.T) {
 	if !campaign.Soak() {
-		t.Skip("it builds everything anew; TestStoreClock of host/run is about the same")
+		t.Skip("make soak runs it, for it builds everything anew; here TestStoreClock of host/run stands for it")
 	}
 	t.Parallel()
 	c := start(t, postgres.Shared(t))

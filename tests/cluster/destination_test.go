@@ -68,6 +68,13 @@ func TestDestinations(t *testing.T) {
 	c := start(t, server)
 	a, b := c.join("a", "--webhook-loopback"), c.join("b", "--webhook-loopback")
 	a.install()
+	var installed struct{ Data []host.Connector }
+	a.do("GET", "/v1/connectors", nil, &installed)
+	var seen host.Inspection
+	b.do("POST", "/v1/connectors:inspect", map[string]any{"source": map[string]any{"type": "digest", "digest": installed.Data[0].ModuleDigest}}, &seen) // which b has not run
+	if seen.Digest != installed.Data[0].ModuleDigest {
+		t.Errorf("what another host installed is seen as %q", seen.Digest)
+	}
 	var steps []step
 	const parts, each = 20, 400
 	for range parts {
