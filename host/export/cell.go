@@ -40,7 +40,7 @@ var bytesOf = func() (class [256]byte) {
 func IsPlain(s string) bool { return s != "" && classOf(s)&unsafe == 0 }
 
 // classOf is the class of a text that is not empty.
-func classOf(s string) (class byte) {
+func classOf[T string | []byte](s T) (class byte) {
 	for i := range len(s) {
 		class |= bytesOf[s[i]]
 	}
@@ -54,8 +54,8 @@ func classOf(s string) (class byte) {
 }
 
 // AppendText appends a text of a connector as a cell of CSV, made safe as Cell does.
-func AppendText(b []byte, s string) []byte {
-	if s == "" {
+func AppendText[T string | []byte](b []byte, s T) []byte {
+	if len(s) == 0 {
 		return b
 	}
 	switch classOf(s) {
@@ -64,7 +64,7 @@ func AppendText(b []byte, s string) []byte {
 	case quoted:
 		return appendQuoted(b, s)
 	}
-	return AppendCell(b, Cell(s))
+	return AppendCell(b, Cell(string(s)))
 }
 
 // AppendCell appends a cell of CSV that holds what is safe already.
@@ -76,13 +76,14 @@ func AppendCell(b []byte, s string) []byte {
 	return append(b, s...)
 }
 
-func appendQuoted(b []byte, s string) []byte {
+func appendQuoted[T string | []byte](b []byte, s T) []byte {
 	b = append(b, '"')
-	for {
-		before, after, more := strings.Cut(s, `"`)
-		if b = append(b, before...); !more {
-			return append(b, '"')
+	from := 0
+	for i := range len(s) {
+		if s[i] == '"' {
+			b = append(append(b, s[from:i]...), '"')
+			from = i
 		}
-		b, s = append(b, `""`...), after
 	}
+	return append(append(b, s[from:]...), '"')
 }

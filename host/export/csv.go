@@ -1,6 +1,7 @@
 package export
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"strconv"
@@ -17,19 +18,17 @@ var envelope = []string{"connectionId", "stream", "key", "emittedAt", "ingestedA
 // that stand in no column are left out. It returns how many records it wrote.
 func (s Selection) WriteCSV(ctx context.Context, w io.Writer, src Source, columns []string) (records int64, err error) {
 	line := []byte(strings.Join(envelope, ","))
-	at := make(map[string]int, len(columns))
-	for i, name := range columns {
+	for _, name := range columns {
 		line = AppendCell(append(line, ','), Cell(name))
-		at[name] = i
 	}
 	if _, err := w.Write(append(line, '\n')); err != nil {
 		return 0, err
 	}
-	cells := make([]strictjson.Value, len(columns))
+	cells, places := make([]strictjson.Value, len(columns)), placesOf(columns)
 	err = s.Each(ctx, src, func(r store.Record) error {
 		records++
 		clear(cells)
-		fillCells(cells, at, r.Data)
+		places.fill(cells, r.Data)
 		line = appendEnvelope(line[:0], s.Connection, r)
 		for _, v := range cells {
 			line = appendValue(append(line, ','), v)
@@ -55,18 +54,51 @@ func appendEnvelope(b []byte, connection store.ConnectionID, r store.Record) []b
 	return store.AppendTime(append(b, "true,"...), r.IngestedAt)
 }
 
-// fillCells puts the members of a record's data, which was checked when it was stored,
-// where their columns are.
-func fillCells(cells []strictjson.Value, column map[string]int, data []byte) {
-	for name, m := range strictjson.ValueOf(data).RawMembers() {
-		text, plain := strictjson.Plain(name)
-		if !plain {
-			text = strictjson.AppendString(nil, name)
-		}
-		if i, ok := column[string(text)]; ok {
-			cells[i] = m
-		}
+// places are where the members of records go. Most records have the members of the one
+// before in its order, and their places are found without looking at names.
+type places struct {
+	column map[string]int
+	before []place // of the last record, by the order of its members
+}
+
+type place struct {
+	name []byte // as it was written
+	at   int    // -1: in no column
+}
+
+func placesOf(columns []string) *places {
+	p := &places{column: make(map[string]int, len(columns))}
+	for i, name := range columns {
+		p.column[name] = i
 	}
+	return p
+}
+
+// fill puts the members of a record's data, which was checked when it was stored, where
+// their columns are.
+func (p *places) fill(cells []strictjson.Value, data []byte) {
+	n := 0
+	for name, m := range strictjson.ValueOf(data).RawMembers() {
+		if at := p.of(n, name); at >= 0 {
+			cells[at] = m
+		}
+		n++
+	}
+}
+
+// of is the place of member n of a record.
+func (p *places) of(n int, name []byte) int {
+	if n < len(p.before) && bytes.Equal(p.before[n].name, name) {
+		return p.before[n].at
+	}
+	at, ok := p.column[strictjson.String(name)]
+	if !ok {
+		at = -1
+	}
+	if n < MaxColumns {
+		p.before = append(p.before[:n], place{bytes.Clone(name), at})
+	}
+	return at
 }
 
 // appendValue appends a member as a cell: texts as they are, null as nothing, numbers and
@@ -76,10 +108,12 @@ func appendValue(b []byte, m strictjson.Value) []byte {
 	case m.Absent():
 		return b
 	case m.Is(strictjson.KindString):
-		text, _ := m.Text()
-		return AppendText(b, text)
+		if text, plain := strictjson.Plain(m.Raw); plain {
+			return AppendText(b, text)
+		}
+		return AppendText(b, strictjson.String(m.Raw))
 	case m.Is(strictjson.KindNumber):
 		return append(b, m.Raw...) // -1 is a number, not a formula
 	}
-	return AppendText(b, string(m.Raw))
+	return AppendText(b, m.Raw)
 }

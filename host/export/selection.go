@@ -42,29 +42,61 @@ func (s Selection) Query(from From) store.RecordQuery {
 		Match: s.Match, Order: s.Order, Descending: s.Descending, Limit: pageRecords}
 }
 
-// Each calls do with every selected record, by stream, in the order asked for. The
-// error is do's, or that of reading.
+// Each calls do with every selected record, by stream, in the order asked for. A page is
+// read while do has the one before. The error is do's, or that of reading.
 func (s Selection) Each(ctx context.Context, src Source, do func(store.Record) error) error {
 	for _, from := range s.Streams {
-		q := s.Query(from)
-		for {
-			page, err := src.Records(ctx, q)
-			if err != nil {
-				return fmt.Errorf("read records of %s: %w", from.Stream, err)
-			}
-			for _, r := range page.Records {
-				if r, err = Only(r, s.Keep); err != nil {
-					return err
-				}
-				if err := do(r); err != nil {
-					return err
-				}
-			}
-			if !page.More {
-				break
-			}
-			q.After, q.AfterKey = page.After, page.AfterKey
+		if err := s.each(ctx, src, from, do); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+func (s Selection) each(ctx context.Context, src Source, from From, do func(store.Record) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	next := readPages(ctx, src, s.Query(from))
+	defer func() {
+		cancel()
+		for range next { // until the reader is gone
+		}
+	}()
+	for read := range next {
+		if read.err != nil {
+			return fmt.Errorf("read records of %s: %w", from.Stream, read.err)
+		}
+		for _, r := range read.Records {
+			r, err := Only(r, s.Keep)
+			if err != nil {
+				return err
+			}
+			if err := do(r); err != nil {
+				return err
+			}
+		}
+	}
+	return context.Cause(ctx)
+}
+
+type readPage struct {
+	store.RecordPage
+	err error
+}
+
+// readPages reads pages until the last, an error, or ctx is over; then it closes the channel.
+func readPages(ctx context.Context, src Source, q store.RecordQuery) <-chan readPage {
+	pages := make(chan readPage)
+	go func() {
+		defer close(pages)
+		for more := true; more; {
+			page, err := src.Records(ctx, q)
+			select {
+			case pages <- readPage{page, err}:
+			case <-ctx.Done():
+				return
+			}
+			q.After, q.AfterKey, more = page.After, page.AfterKey, err == nil && page.More
+		}
+	}()
+	return pages
 }
