@@ -24,7 +24,7 @@ build: ## the program as it is released, which says its version: ./sluice
 test: ## all tests, as CI runs them; says what this machine lacks, and at the end what was skipped
 	@.ci/needs
 	@mkdir -p -m 700 $(SLUICE_CACHE)
-	@for d in $(MODULES); do $(GO) -C $$d test -json -vet=off -shuffle=on -timeout 40m ./...; done | $(GO) run ./tests/report
+	@for d in $(MODULES); do $(GO) -C $$d test -json -vet=off -ldflags=-w -shuffle=on -timeout 40m ./...; done | $(GO) run ./tests/report
 
 # The tools have a module of their own, so that the program's has nothing of theirs.
 TOOL = $(GO) tool -modfile=$(CURDIR)/.ci/tools/go.mod
