@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // A Request is one of the network binding. The host resolves, checks and connects,
@@ -23,7 +24,7 @@ type Request struct {
 	// MaxBytes allows a body over the host's default of 32 MiB, up to the operator's maximum.
 	MaxBytes int64
 	// Timeout is how long it may take, Wait how long it may wait for its turn with that
-	// server before it fails with ERATE, both in whole milliseconds. Zero leaves it to the host.
+	// server before it fails with ERATE, both rounded up to milliseconds. Zero leaves it to the host.
 	Timeout, Wait time.Duration
 }
 
@@ -77,6 +78,14 @@ func (q *Request) frame() ([]byte, error) {
 	if header == nil {
 		header = [][2]string{}
 	}
+	if !utf8.ValidString(q.URL) { // which JSON would alter
+		return nil, fmt.Errorf("guest: the URL %q is not UTF-8: escape it as %%XX", q.URL)
+	}
+	for _, h := range header {
+		if !utf8.ValidString(h[0]) || !utf8.ValidString(h[1]) {
+			return nil, fmt.Errorf("guest: the header %q is not UTF-8", h[0])
+		}
+	}
 	text, err := json.Marshal(struct {
 		Method   string      `json:"method"`
 		URL      string      `json:"url"`
@@ -86,12 +95,17 @@ func (q *Request) frame() ([]byte, error) {
 		Timeout  int64       `json:"timeout_ms,omitempty"`
 		Wait     int64       `json:"wait_ms,omitempty"`
 		Inline   int         `json:"inline_bytes"`
-	}{method, q.URL, header, q.Redirect, q.MaxBytes, q.Timeout.Milliseconds(), q.Wait.Milliseconds(), inlineBytes})
+	}{method, q.URL, header, q.Redirect, q.MaxBytes, milliseconds(q.Timeout), milliseconds(q.Wait), inlineBytes})
 	if err != nil {
 		return nil, err
 	}
 	frame := binary.LittleEndian.AppendUint32(make([]byte, 0, 4+len(text)+len(q.Body)), uint32(len(text)))
 	return append(append(frame, text...), q.Body...), nil
+}
+
+// milliseconds rounds up, as nothing would mean the host's default.
+func milliseconds(d time.Duration) int64 {
+	return int64((d + time.Millisecond - 1) / time.Millisecond)
 }
 
 // response reads u32 n, n bytes of JSON, the beginning of the body; or the JSON alone, of a

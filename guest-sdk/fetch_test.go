@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sluicehost/sluice/abi"
 	guest "github.com/sluicehost/sluice/guest-sdk"
@@ -95,6 +96,31 @@ func TestFetch(t *testing.T) {
 				t.Errorf("%s: asked %s", name, c.host.asked)
 			}
 			*c.host = before
+		}
+	}
+}
+
+// TestRequests: times are rounded up, and what JSON would alter is refused before it is sent.
+func TestRequests(t *testing.T) {
+	for name, c := range map[string]struct {
+		request guest.Request
+		asked   string // "" where it is refused
+	}{
+		"times":        {guest.Request{URL: "http://h/", Timeout: time.Microsecond, Wait: 2*time.Millisecond + 1}, `{"method":"GET","url":"http://h/","headers":[],"timeout_ms":1,"wait_ms":3,"inline_bytes":65536}`},
+		"URL":          {guest.Request{URL: "http://h/\xff"}, ""},
+		"header":       {guest.Request{URL: "http://h/", Header: [][2]string{{"X-Name", "caf\xe9"}}}, ""},
+		"name of one":  {guest.Request{URL: "http://h/", Header: [][2]string{{"X-\xe9", "a"}}}, ""},
+		"other script": {guest.Request{URL: "http://h/ü", Method: "PUT"}, `{"method":"PUT","url":"http://h/ü","headers":[],"inline_bytes":65536}`},
+	} {
+		host := &teller{reply: `{"handle":0,"status":200,"headers":[],"url":"http://h/"}`}
+		guest.Drive(t.Context(), guest.Connector{Collect: func(_ context.Context, run *guest.Run) error {
+			if _, err := run.Fetch(c.request); (err != nil) != (c.asked == "") {
+				t.Errorf("%s: %v", name, err)
+			}
+			return nil
+		}}, host)
+		if host.asked != c.asked {
+			t.Errorf("%s: asked %s, want %s", name, host.asked, c.asked)
 		}
 	}
 }
