@@ -23,6 +23,8 @@ var (
 	ErrSourceChanged = errors.New("the source changed meanwhile")
 	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("store is closed")
+	// ErrSilent: this host may have been removed by others (Members).
+	ErrSilent = errors.New("this host was not heard of for the time of its lease, so another one may do this instead; it goes on by itself once it is heard of")
 	// ErrCursorExpired: a page or changes-since cursor is unreadable or older than
 	// the kept history.
 	ErrCursorExpired = errors.New("cursor expired")

@@ -62,6 +62,10 @@ type Members interface {
 	// Removed is closed once this host is no member any more; Err of it says why.
 	Removed() <-chan struct{}
 	Err() error
+	// Alive is nil while no other host can have removed this one, and otherwise ErrSilent, though it may
+	// be a member still. It asks nobody: it is for right before what leaves this host for where the
+	// store refuses nothing.
+	Alive() error
 	// Now is the server's clock.
 	Now() time.Time
 }

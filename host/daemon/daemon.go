@@ -188,8 +188,13 @@ func (d *Daemon) lead(ctx context.Context) {
 
 func (d *Daemon) webhooks(o Options, version string, m *telemetry.Metrics) webhook.Options {
 	addresses := &network.Table{Own: network.OwnAddresses()}
+	var alive func() error
+	members := store.MembersOf(d.Host.Store)
+	if members != nil {
+		alive = members.Alive
+	}
 	return webhook.Options{
-		Store: d.Host.Store, Secrets: d.Host.SigningSecrets(), AllowLoopback: o.WebhookLoopback, Idle: o.Alone || store.MembersOf(d.Host.Store) != nil, Changed: d.webhooksChanged, Version: version, Log: o.Host.Log, Observed: m.Delivery,
+		Store: d.Host.Store, Secrets: d.Host.SigningSecrets(), AllowLoopback: o.WebhookLoopback, Idle: o.Alone || members != nil, Alive: alive, Changed: d.webhooksChanged, Version: version, Log: o.Host.Log, Observed: m.Delivery,
 		Forbidden: func(a netip.Addr) string {
 			if addresses.Public(a) {
 				return ""

@@ -108,6 +108,8 @@ func ProblemOf(err error) (p *Problem, known bool) {
 		return unavailable("store_corrupt", "The store was found damaged and takes no changes."), true
 	case errors.Is(err, store.ErrClosed), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return NewProblem(503, "unavailable", "The host is stopping, or was too busy."), true
+	case errors.Is(err, store.ErrSilent):
+		return NewProblem(503, "unavailable", "The database has not heard of this host for the time of its lease. Ask again in a moment, or another host."), true
 	case errors.As(err, &rate):
 		return ofRate(rate), true
 	case errors.As(err, &field):

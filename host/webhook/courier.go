@@ -2,10 +2,13 @@ package webhook
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"net/netip"
 	"time"
+
+	"github.com/sluicehost/sluice/store"
 )
 
 // A Courier posts signed bodies for other rooms, by the rules of webhooks: to public
@@ -17,8 +20,8 @@ type Courier struct {
 	post func(context.Context, message) (int, error)
 }
 
-// NewCourier makes a courier. Of the options Forbidden, AllowLoopback, Resolver and
-// Version count; without Forbidden no address but a loopback is posted to.
+// NewCourier makes a courier. Of the options Forbidden, AllowLoopback, Alive, Resolver
+// and Version count; without Forbidden no address but a loopback is posted to.
 func NewCourier(o Options) *Courier {
 	if o.Resolver == nil {
 		o.Resolver = net.DefaultResolver
@@ -26,7 +29,7 @@ func NewCourier(o Options) *Courier {
 	if o.Forbidden == nil {
 		o.Forbidden = func(netip.Addr) string { return "nothing is posted by this host" }
 	}
-	g := &gate{o.Resolver, o.Forbidden, o.AllowLoopback}
+	g := &gate{o.Resolver, o.Forbidden, o.AllowLoopback, o.Alive}
 	return &Courier{gate: g, post: newPoster(g, "Sluice/"+o.Version, o.tls).post}
 }
 
@@ -56,7 +59,7 @@ type Failure struct {
 func (f *Failure) Error() string { return f.Words }
 
 // Post posts a body under an id, signed with each of the secrets, and returns nil once the
-// server took it. *Failure, or that of ctx.
+// server took it. *Failure, store.ErrSilent, or that of ctx.
 func (c *Courier) Post(ctx context.Context, url string, secrets []string, id string, body []byte) error {
 	keys := make([][]byte, len(secrets))
 	for i, s := range secrets {
@@ -76,6 +79,9 @@ func (c *Courier) Post(ctx context.Context, url string, secrets []string, id str
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
+	}
+	if errors.Is(err, store.ErrSilent) {
+		return err
 	}
 	words := Attempt{Error: classOf(err), Status: status}.Outcome()
 	switch {

@@ -30,7 +30,7 @@ type step struct {
 
 // advance reads on from where the lane stands to the first event that is wanted,
 // and makes one attempt to deliver it. It returns once the lane is durable, or
-// is as it was. An error with attempted false is the store's.
+// is as it was. An error with attempted false is the store's, or store.ErrSilent.
 func (f *follower) advance(ctx context.Context, l lane) step {
 	select {
 	case f.slots <- struct{}{}:
@@ -49,8 +49,12 @@ func (f *follower) advance(ctx context.Context, l lane) step {
 		return step{lane: l, kept: l.Done && err == nil, err: err}
 	}
 	a, err := f.attempt(ctx, *e, l.Attempts+1)
-	if err != nil && ctx.Err() != nil {
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
 		return step{lane: l, err: ctx.Err()} // this process ends, which is nobody's failure
+	case errors.Is(err, store.ErrSilent):
+		return step{lane: l, err: err} // and nothing was sent
 	}
 	s := step{lane: l, more: true, attempted: true, status: a.Status, err: err}
 	if err == nil {

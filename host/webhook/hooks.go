@@ -42,6 +42,9 @@ type Options struct {
 	AllowLoopback bool
 	// Idle keeps subscriptions, and delivers nothing before Begin.
 	Idle bool
+	// Alive is not nil while another host may deliver instead of this one; it is asked right before
+	// anything is sent. nil: there is no other.
+	Alive func() error
 	// Changed wakes when somebody else may have changed a webhook; nil for nobody.
 	Changed  func() (wake <-chan struct{}, stop func())
 	Resolver Resolver // nil is the system's
@@ -107,7 +110,7 @@ func Open(ctx context.Context, o Options) (*Hooks, error) {
 		return nil, err
 	}
 	h := &Hooks{
-		o: o, gate: &gate{o.Resolver, o.Forbidden, o.AllowLoopback}, post: o.post,
+		o: o, gate: &gate{o.Resolver, o.Forbidden, o.AllowLoopback, o.Alive}, post: o.post,
 		room: make(chan struct{}, attempts), rescan: make(chan struct{}, 1), serves: map[string]*follower{},
 	}
 	if h.post == nil {

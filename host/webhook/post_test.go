@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/sluicehost/sluice/host/timeline"
 	"github.com/sluicehost/sluice/host/webhook"
+	"github.com/sluicehost/sluice/store"
 )
 
 // An arrival is a request that a real server got.
@@ -166,6 +168,76 @@ func TestRebinding(t *testing.T) {
 	if len(arrivals) > 0 {
 		t.Error("something arrived")
 	}
+}
+
+// A host that is stopped between its look at an event and the sending of it, until another one may
+// deliver, sends nothing: neither is that an attempt, nor is anything lost.
+func TestStopped(t *testing.T) {
+	for _, moment := range []string{"while the name is looked up", "while the server shows its certificate"} {
+		port, conf, arrivals := server(t, func(http.ResponseWriter, *http.Request) {})
+		m := newMemory()
+		o := here(m, conf)
+		var silent atomic.Bool
+		var stops, refused atomic.Int32
+		stop := func(at string, nth int32) {
+			if at == moment && stops.Add(1) == nth {
+				silent.Store(true)
+			}
+		}
+		resolver := o.Resolver
+		o.Resolver = resolverFunc(func(ctx context.Context, network, host string) ([]netip.Addr, error) {
+			stop("while the name is looked up", 2) // the first is of the definition
+			return resolver.LookupNetIP(ctx, network, host)
+		})
+		conf.VerifyConnection = func(tls.ConnectionState) error {
+			stop("while the server shows its certificate", 1)
+			return nil
+		}
+		o.Alive = func() error {
+			if silent.Load() {
+				refused.Add(1)
+				return store.ErrSilent
+			}
+			return nil
+		}
+		outcome := make(chan string, 4)
+		o.Observed = func(s string) { outcome <- s }
+		h, err := webhook.Open(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, _, err := h.Create(t.Context(), "owner", webhook.Definition{URL: "https://example.com" + port, Events: []string{"*"}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.say(m.begin(), "run.started")
+		for refused.Load() == 0 {
+			select {
+			case <-arrivals:
+				t.Fatalf("%s: something arrived of a host that may have been removed", moment)
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+		if a, err := h.Test(t.Context(), w.ID); !errors.Is(err, store.ErrSilent) {
+			t.Errorf("%s: a test: %+v, %v", moment, a, err)
+		}
+		silent.Store(false)
+		<-arrivals
+		if got := <-outcome; got != "delivered" {
+			t.Errorf("%s: heard of again: %s", moment, got)
+		}
+		if all, err := h.Deliveries(t.Context(), w.ID); err != nil || len(arrivals) > 0 || len(all) > 1 || len(all) == 1 && all[0].Error != "" {
+			t.Errorf("%s: %d more arrived, attempts %+v, %v", moment, len(arrivals), all, err)
+		}
+		closed(t, h)
+	}
+}
+
+// resolverFunc is a resolver.
+type resolverFunc func(ctx context.Context, network, host string) ([]netip.Addr, error)
+
+func (f resolverFunc) LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error) {
+	return f(ctx, network, host)
 }
 
 // Redirects are not followed, of a long answer 64 KiB are read, and the

@@ -98,6 +98,9 @@ func (h *Hooks) once(ctx context.Context, id string, a Attempt, body []byte) (At
 	if err != nil && ctx.Err() != nil {
 		return Attempt{}, ctx.Err() // nothing was found out
 	}
+	if errors.Is(err, store.ErrSilent) {
+		return Attempt{}, err
+	}
 	if err := note(ctx, h.o.Store, id, a); err != nil && !errors.Is(err, store.ErrNotFound) {
 		return Attempt{}, err
 	}

@@ -19,7 +19,7 @@ func (f *follower) settle(ctx context.Context, s step) {
 	case errors.Is(s.err, context.Canceled):
 		t.unread = true
 	case !s.attempted && s.err != nil:
-		f.log.Warn("webhook: cannot read on", "webhook", f.hook.ID, "run", s.lane.Run, "error", s.err)
+		f.log.Warn("webhook: cannot go on", "webhook", f.hook.ID, "run", s.lane.Run, "error", s.err)
 		t.Due, t.unread = time.Now().Add(storeWait), true
 	case s.attempted && s.err == nil:
 		f.succeeded(ctx)

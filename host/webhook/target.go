@@ -25,7 +25,8 @@ const maxAddresses = 32
 type gate struct {
 	resolver  Resolver
 	forbidden func(netip.Addr) string
-	loopback  bool // http and https to this machine's loopback are allowed
+	loopback  bool         // http and https to this machine's loopback are allowed
+	alive     func() error // of Options; may be nil
 }
 
 // accept checks the URL of a new webhook, and looks its name up once. The
@@ -153,9 +154,30 @@ func (g *gate) dialer(plain bool) func(ctx context.Context, network, address str
 		for _, a := range addresses {
 			var conn net.Conn
 			if conn, err = d.DialContext(ctx, "tcp", netip.AddrPortFrom(a, uint16(port)).String()); err == nil {
-				return conn, nil
+				return g.guard(conn), nil
 			}
 		}
 		return nil, err
 	}
+}
+
+// A guarded connection sends nothing while another host may deliver instead of this one: a process
+// that was stopped anywhere before it sends finds out here.
+type guarded struct {
+	net.Conn
+	alive func() error
+}
+
+func (g *gate) guard(c net.Conn) net.Conn {
+	if g.alive == nil {
+		return c
+	}
+	return guarded{c, g.alive}
+}
+
+func (c guarded) Write(b []byte) (int, error) {
+	if err := c.alive(); err != nil {
+		return 0, err
+	}
+	return c.Conn.Write(b)
 }

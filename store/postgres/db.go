@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/sluicehost/sluice/store"
 )
@@ -16,13 +17,14 @@ type db struct {
 	opts    Options
 	pool    *pool
 
-	failure atomic.Pointer[error] // why nothing is written any more
-	outage  atomic.Pointer[error] // why writes wait
-	closed  atomic.Bool           // nothing is read or submitted any more
-	ending  chan struct{}         // closed when nothing is waited for any more
-	finish  func()                // closes it
-	removed chan struct{}         // closed with failure
-	offset  atomic.Int64          // of the server's clock, in nanoseconds
+	failure atomic.Pointer[error]     // why nothing is written any more
+	outage  atomic.Pointer[error]     // why writes wait
+	closed  atomic.Bool               // nothing is read or submitted any more
+	ending  chan struct{}             // closed when nothing is waited for any more
+	finish  func()                    // closes it
+	removed chan struct{}             // closed with failure
+	offset  atomic.Int64              // of the server's clock, in nanoseconds
+	lived   atomic.Pointer[time.Time] // when the newest heartbeat that arrived was sent
 	jobs    sync.WaitGroup
 
 	news news

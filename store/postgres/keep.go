@@ -56,6 +56,7 @@ func (s *members) beat(ctx context.Context) error {
 	if err := s.reconnect(ctx); err != nil {
 		return err
 	}
+	sent := time.Now()
 	err := s.setClock(s.keeper.conn.QueryRow(ctx, `update member set seen = clock_timestamp(), expires = clock_timestamp() + $3 where id = $1 and epoch = $2
 		returning clock_timestamp()`, s.opts.Self.ID, s.opts.Self.Epoch, s.opts.Lease))
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -65,6 +66,7 @@ func (s *members) beat(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.lived.Store(&sent)
 	if s.keeper.since.IsZero() {
 		s.keeper.since = time.Now()
 	}

@@ -52,6 +52,7 @@ func (s *members) join(ctx context.Context, c *pgx.Conn) error {
 	if err != nil {
 		return err
 	}
+	sent := time.Now()
 	b := &pgx.Batch{}
 	b.Queue("begin")
 	s.lock("member", s.opts.Self.ID).alone(b)
@@ -73,7 +74,18 @@ func (s *members) join(ctx context.Context, c *pgx.Conn) error {
 		end, unfit = "rollback", errors.New("its hosts are of versions too far from this one's; upgrade hosts one version at a time, first those that run")
 	}
 	_, err = c.PgConn().Exec(ctx, end).ReadAll()
+	s.lived.Store(&sent)
 	return errors.Join(unfit, err)
+}
+
+// Alive implements store.Members. A machine that sleeps has a clock of the wall that goes on, and one
+// whose clock of the wall is set back has another.
+func (s *db) Alive() error {
+	heard, now := *s.lived.Load(), time.Now()
+	if now.Sub(heard) < s.opts.Lease && now.Round(0).Sub(heard.Round(0)) < s.opts.Lease {
+		return s.usable()
+	}
+	return store.ErrSilent
 }
 
 // setClock learns the server's clock from what it just said.

@@ -158,6 +158,52 @@ func TestRemoved(t *testing.T) {
 	}
 }
 
+// TestSilent: a host knows by itself when others may have removed it, and when it is heard of again.
+func TestSilent(t *testing.T) {
+	t.Parallel()
+	pg := server.Shared(t)
+	p, url := pg.Proxy(t), pg.Database(t)
+	a := host(t, p.Through(t, url)+weak+"&lease=2s&connect_timeout=1", "a")
+	b := host(t, url+weak+"&lease=2s", "b")
+	thaw := p.Freeze()
+	for names(t, b) != "b" {
+		time.Sleep(time.Millisecond)
+	}
+	if err := a.Alive(); err == nil {
+		t.Error("a host that was removed takes itself for a member")
+	}
+	thaw()
+	<-a.Removed()
+	if err := a.Alive(); err == nil {
+		t.Error("a host that knows that it was removed takes itself for a member")
+	}
+	pg = server.Start(t, "fsync=off")
+	alone := host(t, pg.Database(t)+weak+"&lease=1s", "alone")
+	if err := alone.Alive(); err != nil {
+		t.Error(err)
+	}
+	if err := pg.Crash(); err != nil {
+		t.Fatal(err)
+	}
+	for late := time.After(time.Minute); !errors.Is(alone.Alive(), store.ErrSilent); {
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-late:
+			t.Fatal("a host without a server is never silent")
+		}
+	}
+	if err := pg.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for late := time.After(time.Minute); alone.Alive() != nil; {
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-late:
+			t.Fatal("a host is heard of again and does not know it")
+		}
+	}
+}
+
 // TestCutOff has every packet to and from the server vanish for ever: what waits fails once the host
 // may have been removed and has waited for the server as long as it does, and other hosts go on.
 func TestCutOff(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -56,6 +57,7 @@ type cluster struct {
 	lease    time.Duration
 	program  string            // "" for this one
 	env      map[string]string // a variable of a host, by its name
+	flags    []string          // of all hosts
 	hosts    map[string]*member
 	first    *member                    // is admitted by itself
 	proxies  map[string]*postgres.Proxy // between each host and the server
@@ -156,7 +158,7 @@ func (c *cluster) open(name string, flags ...string) *member {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	m.cmd = exec.Command(cmp.Or(c.program, os.Args[0]), append([]string{"serve", "--config", c.config, "--listen", "127.0.0.1:0", "--store", u.String(), "--json", "--quiet"}, flags...)...)
+	m.cmd = exec.Command(cmp.Or(c.program, os.Args[0]), append([]string{"serve", "--config", c.config, "--listen", "127.0.0.1:0", "--store", u.String(), "--json", "--quiet"}, slices.Concat(c.flags, flags)...)...)
 	m.cmd.Env = append(os.Environ(), asCLI+"=1", "SLUICE_CACHE="+cache, c.env[name])
 	m.cmd.Stderr = m.said
 	out, err := m.cmd.StdoutPipe()

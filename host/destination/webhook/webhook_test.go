@@ -3,6 +3,7 @@ package webhook_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -178,7 +179,12 @@ func records(n, size int) (out pages) {
 // bring brings records as a host that starts does.
 func bring(t *testing.T, url string, m destination.Marks, src pages) error {
 	t.Helper()
-	s, err := kind.Open(t.Context(), url, destination.Owner{Host: "h", Destination: "d", Marks: m})
+	return bringBy(t, kind, url, m, src)
+}
+
+func bringBy(t *testing.T, k sender.Kind, url string, m destination.Marks, src pages) error {
+	t.Helper()
+	s, err := k.Open(t.Context(), url, destination.Owner{Host: "h", Destination: "d", Marks: m})
 	if err != nil {
 		return err
 	}
@@ -283,6 +289,23 @@ func TestTwice(t *testing.T) {
 	}
 	if len(r.ids) != 5 || slices.Contains(r.ids[:4], r.ids[4]) || r.bodies[3].Type != "records.cleared" || !r.bodies[3].Begun.Equal(r.bodies[0].Begun) || len(r.has) != 2 {
 		t.Errorf("%v %+v", r.ids, r.bodies[3:])
+	}
+}
+
+// A host that was stopped until another one may feed the destination sends nothing more, and goes on
+// once it is heard of.
+func TestStopped(t *testing.T) {
+	r, m := newReceiver(t), destinationtest.DirMarks(t.TempDir())
+	var silent error
+	k := sender.Kind{Courier: webhook.NewCourier(webhook.Options{AllowLoopback: true, Alive: func() error { return silent }})}
+	r.answer = func(http.ResponseWriter, int) bool { silent = store.ErrSilent; return false }
+	src := records(700, 10) // two batches
+	if err := bringBy(t, k, r.url(), m, src); !errors.Is(err, store.ErrSilent) || len(r.bodies) != 1 {
+		t.Errorf("%d batches of a host that may have been removed: %v", len(r.bodies), err)
+	}
+	silent, r.answer = nil, nil
+	if err := bringBy(t, k, r.url(), m, src); err != nil || len(r.bodies) != 2 || len(r.has) != 700 {
+		t.Errorf("heard of again: %d batches, %d keys, %v", len(r.bodies), len(r.has), err)
 	}
 }
 
