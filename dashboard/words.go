@@ -227,7 +227,7 @@ var todos = map[string]string{
 	"grant_expired":          "its permission has expired; decide again",
 	"grant_revoked":          "its permission was taken back; decide again",
 	"grant_invalid":          "decide what it may do",
-	"connector_not_runnable": "install its connector again",
+	"connector_not_runnable": "install its connector",
 	"connector_invalid":      "install a version of its connector that works",
 	"binding_unsatisfied":    "this host cannot give it what it needs",
 	"binding_not_approved":   "give it what it needs",

@@ -393,6 +393,28 @@ func TestHostileBindings(t *testing.T) {
 	refused(t, err, no, no)
 }
 
+// What a connection's connector asks for is known without it, so that nobody is told that it asks for nothing.
+func TestRequestedUninstalled(t *testing.T) {
+	s, h := connected(t)
+	before, err := s.Requested(t.Context(), "mail")
+	if err != nil || len(before.Words) == 0 {
+		t.Fatalf("%+v, %v", before, err)
+	}
+	installed, err := h.Store.Connectors(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range installed {
+		if err := h.Store.DeleteConnector(t.Context(), k.ID, k.Bundled); err != nil {
+			t.Fatal(err)
+		}
+	}
+	after, err := s.Requested(t.Context(), "mail")
+	if d := cmp.Diff(before, after); err != nil || d != "" {
+		t.Errorf("%v\n%s", err, d)
+	}
+}
+
 // A connection becomes ready, one approval after another.
 func TestApprovals(t *testing.T) {
 	s, h := connected(t)

@@ -73,9 +73,11 @@ func (gs *grants) Requested(ctx context.Context, id store.ConnectionID) (host.Re
 		return host.Requested{}, err
 	}
 	out := host.Requested{Streams: []host.RequestedStream{}, Bindings: map[string]host.RequestedBinding{}, Secrets: []host.Secret{}, Words: []string{}, Missing: []string{}}
-	k, ok := v.connectorOf(c)
-	m := v.manifest(k)
-	if !ok || m == nil {
+	m := v.manifestOf(c) // of the last run, for a connector that is not installed
+	if k, ok := v.connectorOf(c); ok {
+		m = v.manifest(k)
+	}
+	if m == nil {
 		return out, nil
 	}
 	out.Bindings, out.Secrets, out.Words = bindingsOf(m), v.secrets(c, m, true), words(Wants(m))
