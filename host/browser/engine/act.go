@@ -11,49 +11,48 @@ import (
 // maxDispatches of one action.
 const maxDispatches = 4
 
-// An act is one action while it runs: its result, which grows, its proof, and its
-// recovery.
+// An act is a running action with its result, proof and recovery.
 type act struct {
 	*verb
 	kind verbKind
 	res  *Result
-	set  Settings // of its proof
+	set  Settings // of the proof
 
 	declared *Declared
 	repeat   bool // idempotent
 	delta    *Predicate
 	origin   string // of delta: declared, default or deferred
-	// property is what the verb itself changes, where another delta is declared: one that
-	// holds already does not take its place.
+	// property is the change that the verb makes by itself, where another delta is declared. A
+	// property that held before is no substitute for that delta.
 	property *Predicate
 
 	found  *Found            // the target; nil for none
-	skip   map[page.Ref]bool // better candidates that were tried
+	skip   map[page.Ref]bool // better candidates that were tried already
 	ready  page.Readiness
 	point  page.Point
 	before *Look         // the page before the first dispatch
-	after  *Look         // the last one that was seen since
+	after  *Look         // the latest look since then
 	mark   page.Mark     // of the first dispatch
-	sentAt time.Duration // when the latest dispatch began, by the clock
+	sentAt time.Duration // start of the latest dispatch, by the clock
 
 	dispatches int
-	trusted    int       // events that arrived
-	turned     bool      // the latest dispatch was turned away from another element
-	login      [2]string // for the server of an address, by HTTP
-	late       bool      // the target has had its time to come
-	resume     page.Ref  // what keys go to that go nowhere
+	trusted    int       // events that arrived at the target
+	turned     bool      // the latest dispatch would have hit another element
+	login      [2]string // user name and password for HTTP authentication
+	late       bool      // the target has had its time to appear
+	resume     page.Ref  // where keys go when nothing has the focus
 	sends      bool      // the page sent something because of it
 	refused    *Refusal
-	release    func() // staged files
-	document   string // that was given them
-	blocked    string // why a part of the control could not be used
+	release    func() // releases staged files
+	document   string // the document that they were given to
+	blocked    string // why part of the control could not be used
 	proof      proof
 	recovery   recovery
 	details    map[string]any
-	work       any // what the verb's kind keeps between its steps
+	work       any // state that the verb's kind keeps between its steps
 }
 
-// newAct is an action before anything was done.
+// newAct returns an action of which nothing has been done yet.
 func (v *verb) newAct() *act {
 	a := &act{verb: v, kind: verbKinds[v.req.Verb], set: v.settings(true), details: map[string]any{}, skip: map[page.Ref]bool{}}
 	if v.req.Declared != "" && v.opt.Declared != nil {
@@ -75,7 +74,7 @@ func (v *verb) newAct() *act {
 	return a
 }
 
-// settle settles the delta from the element as it is before the dispatch.
+// settle determines the delta from the element as it is before the dispatch.
 func (a *act) settle(n *page.Node) {
 	p, origin := Delta(a.req, n)
 	if staged, ok := a.work.([]StagedFile); ok && p != nil && origin == OriginDefault {
@@ -92,8 +91,8 @@ func (a *act) declare(p *Predicate, origin string) {
 	a.res.Verification.Delta = describe(p)
 }
 
-// own has a predicate about the action's own element id mean the node that is acted
-// on, whatever the action makes of its name and place.
+// own makes a predicate about the action's own element id refer to the node that is acted on, even
+// if the action changes the node's name or place.
 func (a *act) own(p *Predicate) *Predicate {
 	if p == nil || a.req.Target == nil || a.req.Target.ElementID == "" {
 		return p
@@ -109,7 +108,8 @@ func (a *act) own(p *Predicate) *Predicate {
 	return &mine
 }
 
-// perform does the action and recovers it until it is settled, refused or pending.
+// perform carries the action out and recovers it until it has succeeded, failed, been refused or is
+// pending.
 func (a *act) perform() {
 	f := a.pass()
 	for f != nil && a.refused == nil {
@@ -122,12 +122,12 @@ func (a *act) perform() {
 	}
 }
 
-// maxTurned is how often a click that was turned away is aimed again.
+// maxTurned bounds how often a click that would have hit another element is aimed again.
 const maxTurned = 5
 
-// pass goes through resolution, execution and verification once. A nil fault is
-// success, or the wait for an expect. A click that was turned away is one more check
-// that failed before a dispatch.
+// pass runs resolution, execution and verification once. A nil fault means success, or that an
+// expect is awaited. A click that would have hit another element counts as a failed check before
+// the dispatch.
 func (a *act) pass() *fault {
 	for n := 0; ; n++ {
 		if f := a.resolve(); f != nil || a.refused != nil {
@@ -144,7 +144,7 @@ func (a *act) pass() *fault {
 		}
 		if waited, f := a.proof.calmed(); f != nil {
 			return f
-		} else if waited && n < maxTurned { // it may be somewhere else by now
+		} else if waited && n < maxTurned { // it may have moved
 			continue
 		}
 		f := a.dispatch()
@@ -157,7 +157,7 @@ func (a *act) pass() *fault {
 	}
 }
 
-// move records a state; false for one that the lifecycle does not allow.
+// move records a transition. It reports false for one that the lifecycle does not allow.
 func (a *act) move(to string) bool {
 	if !CanMove(a.res.State, to, to == Resolved && a.recovery.state.Attempts > 0) {
 		return false
@@ -167,12 +167,12 @@ func (a *act) move(to string) bool {
 	return true
 }
 
-// broken is the fault of a host that lost its way: nothing is done any more.
+// broken returns the fault for an internal error of the host, after which nothing more is done.
 func (a *act) broken() *fault {
 	return &fault{code: Unknown, detail: detailInternal, stage: StageDispatch}
 }
 
-// mayDispatch is the one permission to act on the page.
+// mayDispatch reports whether the action may be sent to the page. It is the only gate.
 func (a *act) mayDispatch() bool {
 	if a.dispatches == 0 {
 		return true
@@ -180,8 +180,8 @@ func (a *act) mayDispatch() bool {
 	return a.again() && a.dispatches < maxDispatches
 }
 
-// again reports whether doing it twice does no harm: what the author says of it, else
-// what it is by its nature, as long as the page told no server of it.
+// again reports whether the action may be repeated: the author's declaration decides, otherwise the
+// nature of the verb, unless the page has sent something to a server because of it.
 func (a *act) again() bool {
 	switch {
 	case a.req.Idempotent != nil:
@@ -194,8 +194,8 @@ func (a *act) again() bool {
 	return a.repeat || a.res.ActionType == LocalState
 }
 
-// stepped reports a tick of three states that went from neither to the one that is not
-// wanted: the next click is the next step, and no repetition.
+// stepped reports whether a check box with three states went from mixed to the unwanted state. The
+// next click then is the next step and not a repetition.
 func (a *act) stepped() bool {
 	if a.req.Verb != Check || a.dispatches != 1 || a.before == nil || a.after == nil {
 		return false
@@ -204,12 +204,11 @@ func (a *act) stepped() bool {
 	return was != nil && is != nil && was.State.Mixed && is.State.Checked != nil && *is.State.Checked != a.req.Check
 }
 
-// told reports whether the page sent something since the action was dispatched. What
-// was taken for a change of the page alone is a side effect from then on: a form that
-// saves itself gets no second request.
+// told reports whether the page sent something since the dispatch. What was taken for a local
+// change counts as a side effect from then on, so a form that saves itself gets no second request.
 func (a *act) told() bool {
 	switch a.req.Verb {
-	case Navigate, Scroll, Hover: // pages load what comes into view
+	case Navigate, Scroll, Hover: // pages load what scrolls into view
 		return false
 	}
 	if !a.sends && a.dispatches > 0 && a.tab.Happened(a.mark).Sent > 0 {
@@ -222,8 +221,8 @@ func (a *act) told() bool {
 	return a.sends
 }
 
-// dispatch hands the action to the browser, once. A fault or refusal says that
-// there is nothing to verify; everything else is for the page to show.
+// dispatch sends the action to the browser once. A fault or refusal means that there is nothing to
+// verify; everything else has to be read from the page.
 func (a *act) dispatch() *fault {
 	if !a.mayDispatch() {
 		return &fault{code: VerificationFailed, detail: "not_repeatable", stage: StageVerify}
@@ -248,7 +247,7 @@ func (a *act) dispatch() *fault {
 	a.submits()
 	a.tracer.attempts++
 	a.sentAt = a.now()
-	a.blocked = "" // of an attempt before
+	a.blocked = "" // of an earlier attempt
 	d, err := a.kind.send(a)
 	if err == nil && d.Sent && !d.Turned {
 		a.leave()
@@ -272,7 +271,7 @@ func (a *act) dispatch() *fault {
 	return a.sent(d, err)
 }
 
-// sent goes on from input that reached the browser, or may have.
+// sent continues after input that reached the browser, or may have.
 func (a *act) sent(d page.Delivery, err error) *fault {
 	a.dispatches++
 	a.res.Dispatched = true
@@ -303,7 +302,7 @@ func (a *act) sent(d page.Delivery, err error) *fault {
 	return nil
 }
 
-// executed writes the step down and gives f back.
+// executed adds the execute step to the trace and returns f.
 func (a *act) executed(f *fault, d page.Delivery) *fault {
 	m := meta{"trusted": d.Trusted, "sent": d.Sent, "dispatches": a.dispatches}
 	if mode := a.mode(); mode != "" {
@@ -318,7 +317,7 @@ func (a *act) executed(f *fault, d page.Delivery) *fault {
 	return f
 }
 
-// submits tells of the first side effect on a page that holds a sealed value.
+// submits reports the first side effect on a page that holds a sealed value.
 func (a *act) submits() {
 	if a.opt.Secrets == nil || a.res.ActionType != SideEffect {
 		return

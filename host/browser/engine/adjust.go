@@ -14,26 +14,26 @@ const (
 )
 
 const (
-	maxAdjustPresses = 200 // of keys, in one attempt
-	thumb            = 16  // pixels, of a slider whose thumb cannot be measured
+	maxAdjustPresses = 200 // key presses in one attempt
+	thumb            = 16  // pixels, where the thumb of a slider cannot be measured
 )
 
-// An adjusting is what adjust knows of its control.
+// An adjusting is the state of an adjust action.
 type adjusting struct {
-	modes     []string // that may be tried, in order
+	modes     []string // modes that may be tried, in order
 	at        int
 	attempts  int
 	tolerance float64
 	widened   bool
 	native    bool
 	pre       float64
-	now       float64 // as read last
+	now       float64 // the value as last read
 	limits    *page.Range
 	node      page.Node
-	why       string // of coordinates
+	why       string // why coordinates are used
 }
 
-// adjustFits wants a control with a numeric value, and a value in its range.
+// adjustFits checks that the control has a numeric value and that the wanted value is in its range.
 func adjustFits(a *act, n *page.Node) *fault {
 	number := n.Tag == "input" && n.Type == "number"
 	fixed := n.Tag == "progress" || n.Tag == "meter" || n.Role == "progressbar" || n.Role == "meter"
@@ -63,7 +63,7 @@ func adjustFits(a *act, n *page.Node) *fault {
 	return nil
 }
 
-// next moves to the next mode that may be tried; false for none.
+// next moves to the next allowed mode. It reports false if there is none.
 func (w *adjusting) next() bool {
 	for i := w.at + 1; i < len(w.modes); i++ {
 		if w.allowed(w.modes[i]) {
@@ -74,8 +74,8 @@ func (w *adjusting) next() bool {
 	return false
 }
 
-// allowed lets coordinates be used only where something better was tried, and all of it
-// left the value as it was.
+// allowed reports whether a mode may be tried. Coordinates are allowed only after a better mode was
+// tried and left the value unchanged.
 func (w *adjusting) allowed(mode string) bool {
 	switch mode {
 	case modeSemantic:
@@ -107,14 +107,14 @@ func (a *act) moreModes() bool {
 	return a.mayDispatch() && probe.next() || a.req.Adjust.WidenTo != nil && !w.widened
 }
 
-// measure takes over the value that was seen last.
+// measure stores the value that was read last.
 func (a *act) measure(w *adjusting) {
 	if n := a.current(); n != nil && n.State.Value != nil {
 		w.now = *n.State.Value
 	}
 }
 
-// nextMode takes the next mode, else the tolerance that the guest allowed.
+// nextMode moves to the next mode, or to the wider tolerance that the guest allowed.
 func (a *act) nextMode() bool {
 	w, ok := a.work.(*adjusting)
 	if !ok {
@@ -132,7 +132,7 @@ func (a *act) nextMode() bool {
 	return true
 }
 
-// adjustAgain is a further attempt on the control that was resolved.
+// adjustAgain makes another attempt on the control that was resolved.
 func (a *act) adjustAgain() *fault {
 	w, _ := a.work.(*adjusting)
 	if !a.move(Resolved) {
@@ -156,7 +156,7 @@ func (a *act) adjustAgain() *fault {
 	return a.proof.verify()
 }
 
-// adjusted is the delta within a tolerance.
+// adjusted returns the delta for a value within a tolerance.
 func adjusted(want, tolerance float64) *Predicate {
 	return &Predicate{Kind: "value", Number: &want, Tolerance: tolerance}
 }
@@ -180,7 +180,7 @@ func adjustSend(a *act) (page.Delivery, error) {
 	return adjustByPoint(a, w)
 }
 
-// adjustByGesture presses keys until the value is there, and drags where keys do nothing.
+// adjustByGesture presses keys until the value is reached, and drags where keys have no effect.
 func adjustByGesture(a *act, w *adjusting) (page.Delivery, error) {
 	g := keys{act: a, w: w, all: page.Delivery{Trusted: -1}}
 	worked, err := g.turn()
@@ -190,7 +190,7 @@ func adjustByGesture(a *act, w *adjusting) (page.Delivery, error) {
 	return g.all, g.slide()
 }
 
-// adjustByPoint clicks where the value is, and corrects what is left by keys.
+// adjustByPoint clicks where the value lies on the track and corrects the rest with keys.
 func adjustByPoint(a *act, w *adjusting) (page.Delivery, error) {
 	at := w.point(a.req.Adjust.Value)
 	d, err := a.tab.Click(a.ctx, page.Click{At: at, Button: "left", Count: 1})
@@ -205,7 +205,7 @@ func adjustByPoint(a *act, w *adjusting) (page.Delivery, error) {
 	return g.all, err
 }
 
-// keys works a control by its keys.
+// keys operates a control with its keys.
 type keys struct {
 	*act
 	w    *adjusting
@@ -213,11 +213,11 @@ type keys struct {
 	used int
 }
 
-// pairs are keys that lower and raise a value: up and down are not turned around by
-// the direction of writing.
+// pairs are keys that lower and raise a value. Up and down come first, since the writing direction
+// does not swap them.
 var pairs = [][2]string{{"ArrowDown", "ArrowUp"}, {"ArrowLeft", "ArrowRight"}}
 
-// turn presses towards the value; false when no key changed anything.
+// turn presses keys towards the value. It reports false if no key changed anything.
 func (k *keys) turn() (worked bool, err error) {
 	for _, pair := range pairs {
 		worked, err = k.with(pair)
@@ -249,15 +249,15 @@ func (k *keys) with(pair [2]string) (worked bool, err error) {
 		if step == 0 {
 			step = math.Abs(next - now)
 		} else if math.Abs(next-target) >= math.Abs(now-target) {
-			return true, nil // no nearer
+			return true, nil // no closer
 		}
 		now, worked = next, true
 	}
 	return worked, nil
 }
 
-// press presses one way, from the nearer end where that is shorter than the keys
-// that are left.
+// press presses one key of a pair n times, the raising one for up, and returns the value that it
+// led to.
 func (k *keys) press(pair [2]string, up bool, now float64, n int) (float64, error) {
 	key := pair[0]
 	if up {
@@ -272,7 +272,7 @@ func (k *keys) press(pair [2]string, up bool, now float64, n int) (float64, erro
 	return k.read()
 }
 
-// read is the value now. One that cannot be read stays as it was.
+// read returns the current value. If it cannot be read, the previous one is kept.
 func (k *keys) read() (float64, error) {
 	l, err := k.look(nil, nil, k.node())
 	if err != nil || l == nil {
@@ -285,7 +285,7 @@ func (k *keys) read() (float64, error) {
 	return k.w.now, nil
 }
 
-// point is where a value is on the track.
+// point returns the position of a value on the track.
 func (w *adjusting) point(value float64) page.Point {
 	b, part := w.node.Bounds, 0.5
 	if r := w.limits; r != nil && r.Max > r.Min {
@@ -299,8 +299,8 @@ func (w *adjusting) point(value float64) page.Point {
 	return page.Point{X: b.X + min(max(along, 1), b.W-1), Y: b.Y + b.H/2}
 }
 
-// grip is where a control is taken to drag it: a thumb in its middle, a track where the
-// value is.
+// grip returns the point where a drag begins: the middle of a thumb, or the current value's place
+// on a track.
 func (w *adjusting) grip() page.Point {
 	if w.isThumb() || math.IsNaN(w.now) {
 		return w.node.Bounds.Center()
@@ -308,19 +308,17 @@ func (w *adjusting) grip() page.Point {
 	return w.point(w.now)
 }
 
-// isThumb reports a control that is no more than what is dragged; its track is another
-// element.
+// isThumb reports whether the element is only the thumb; its track is then another element.
 func (w *adjusting) isThumb() bool { return max(w.node.Bounds.W, w.node.Bounds.H) <= maxThumb }
 
 const (
 	maxThumb = 48 // pixels
-	probe    = 24 // pixels, of the first drag of a thumb, which shows what a pixel is worth
+	probe    = 24 // pixels, of the first drag of a thumb, which shows how much a pixel changes
 	maxDrags = 8
 	maxSlide = 10_000 // pixels, of one drag
 )
 
-// slide drags the control to the value. What a drag came to says how far the next one
-// has to go.
+// slide drags the control to the value. Each drag shows how far the next one has to go.
 func (k *keys) slide() error {
 	w, target := k.w, k.req.Adjust.Value
 	upright, perUnit := w.node.Bounds.H > w.node.Bounds.W, 0.0
@@ -332,7 +330,7 @@ func (k *keys) slide() error {
 		if perUnit == 0 || math.IsNaN(by) {
 			by = math.Copysign(probe, target-w.now)
 		}
-		by = min(max(by, -maxSlide), maxSlide) // what a pixel is worth is the page's to say
+		by = min(max(by, -maxSlide), maxSlide) // the page decides how much a pixel changes
 		was := w.now
 		if err := k.drag(by, upright); err != nil {
 			return err
@@ -341,7 +339,7 @@ func (k *keys) slide() error {
 		case moved != 0 && !math.IsNaN(moved):
 			perUnit = by / moved
 		case perUnit == 0 && !upright:
-			upright = true // it goes up and down
+			upright = true // it is vertical
 		default:
 			return nil
 		}
@@ -349,7 +347,8 @@ func (k *keys) slide() error {
 	return nil
 }
 
-// drag drags the control by pixels, to the right or up, and reads what that came to.
+// drag drags the control by a number of pixels, to the right or upwards, and reads the resulting
+// value.
 func (k *keys) drag(by float64, upright bool) error {
 	from := k.w.grip()
 	at := func(part float64) page.Point {

@@ -9,21 +9,22 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// ResolveOptions say what an element is wanted for.
+// ResolveOptions say what an element is needed for.
 type ResolveOptions struct {
-	// Verb that will act on it; "" and the reading verbs take passive elements too.
+	// Verb is the verb that will act on the element. For "" and reading verbs passive elements
+	// match too.
 	Verb Verb
-	// Rebind takes the one element that is like the one an id stood for.
+	// Rebind accepts the one element that resembles the element of a stale id.
 	Rebind bool
-	// Skip are elements that recovery has tried (strategy alternate_candidate).
+	// Skip excludes elements that recovery has tried (strategy alternate_candidate).
 	Skip map[page.Ref]bool
-	// Delegated takes a passive match that a listener of the document may be for, where
-	// nothing else matches.
+	// Delegated accepts a passive match that a listener of the document may handle, if nothing else
+	// matches.
 	Delegated bool
-	// Owner resolves a passive match to what acts for it even when nothing will be
-	// dispatched: the clickable wait, and predicates about state.
+	// Owner replaces a passive match by the element that acts for it, even when nothing will be
+	// dispatched: for the clickable wait and for predicates about state.
 	Owner bool
-	// Hidden takes what is not seen beside what is: exists, count, and waiting.
+	// Hidden accepts elements that are not visible: for exists, count and waits.
 	Hidden bool
 }
 
@@ -33,9 +34,9 @@ func (o ResolveOptions) acts() bool { return o.Verb.IsAction() && !passiveTarget
 // A Candidate is an element that may be meant.
 type Candidate struct {
 	Node *page.Node
-	Via  *page.Node // the passive element that matched, or nil
-	// Control is what Node stands for when it is the label of a control that is not
-	// seen: Node is clicked, Control has the state. nil otherwise.
+	Via  *page.Node // the passive element that matched; may be nil
+	// Control is the hidden control that Node is the label of: Node is clicked, Control has the
+	// state. It is nil otherwise.
 	Control *page.Node
 	Score   float64 // 0 to 1, three decimals
 	Reason  string
@@ -44,25 +45,25 @@ type Candidate struct {
 	score int
 }
 
-// A Found is an element that was chosen.
+// A Found is the element that was chosen.
 type Found struct {
-	Node       *page.Node // of the look; must not be changed
-	Via        *page.Node // the passive element that led to it, or nil
+	Node       *page.Node // part of the look; must not be changed
+	Via        *page.Node // the passive element that led to it; may be nil
 	Control    *page.Node // as in Candidate
 	Element    Element
 	Resolution Resolution
 	// Candidates are ranked, the chosen one first.
 	Candidates []Candidate
-	// Rebound: the id's own element is gone and this one stands in.
+	// Rebound means that the element of the id is gone and this one replaces it.
 	Rebound bool
 }
 
-// State is the node whose state the action is to change: Control, or else Node.
+// State returns the node whose state the action changes: Control if set, otherwise Node.
 func (f *Found) State() *page.Node {
 	return cmp.Or(f.Control, f.Node)
 }
 
-// A Miss is a target that names no element to act on.
+// A Miss is a target for which there is no element to act on.
 type Miss struct {
 	Code       Code
 	Detail     string // not_executable for ACTION_REJECTED
@@ -70,15 +71,14 @@ type Miss struct {
 	Candidates []Candidate
 }
 
-// most alternates are listed: of a choice, and of a collision.
+// Bounds of the alternates listed: of a choice, and of elements that share an id.
 const (
 	maxAlternates = 3
 	maxCollisions = 10
 )
 
-// Resolve chooses the element that a target means. Exactly one of the results is not
-// nil. The elements that it names get ids of id. Confidence below a threshold is for
-// the caller to refuse.
+// Resolve chooses the element that a target means. Exactly one of the results is not nil. Elements
+// named in the result get ids of id. The caller refuses a confidence that is too low.
 func (l *Look) Resolve(id *Identity, t *Target, o ResolveOptions) (*Found, *Miss) {
 	if t.Selector == nil {
 		return l.byID(id, t.ElementID, o)
@@ -108,7 +108,7 @@ func (l *Look) Resolve(id *Identity, t *Target, o ResolveOptions) (*Found, *Miss
 	return l.found(id, m), nil
 }
 
-// found makes the first candidate the chosen one.
+// found makes the first candidate the chosen element.
 func (l *Look) found(id *Identity, m matched) *Found {
 	first := m.found[0]
 	rest := append(slices.Clone(m.found[1:]), m.passive...)
@@ -143,7 +143,7 @@ func (l *Look) resolution(id *Identity, score float64, reason string, count int,
 	return r
 }
 
-// byID resolves an element id exactly, or by its replacement.
+// byID resolves an element id to its own element, or to a replacement.
 func (l *Look) byID(id *Identity, elementID string, o ResolveOptions) (*Found, *Miss) {
 	r, ok := id.record(elementID)
 	if !ok {
@@ -174,8 +174,8 @@ func (l *Look) byID(id *Identity, elementID string, o ResolveOptions) (*Found, *
 	return nil, l.miss(id, StaleReference, "", like[:min(len(like), maxAlternates)])
 }
 
-// exactly is the one element that an id stands for. Where it is passive, what it
-// labels or what acts for it is taken, as for a selector.
+// exactly returns the element that an id stands for. If it is passive, the element that it labels
+// or that acts for it is taken, as for a selector.
 func (l *Look) exactly(id *Identity, n *page.Node, o ResolveOptions) (*Found, *Miss) {
 	c, ok := l.promote(candidate(n, mark{1000, "exact_element", false}), o)
 	if !ok && !(o.Delegated && c.Node.Delegated) {
@@ -191,12 +191,12 @@ func byRank(a, b Candidate) int {
 	return cmp.Or(cmp.Compare(b.score, a.score), inDocument(a, b), cmp.Compare(a.Node.Ref, b.Node.Ref))
 }
 
-// nearMiss is the reason of an alternate that was not asked for, and may have been meant.
+// nearMiss is the reason of an alternate that does not match but may have been meant.
 const nearMiss = "near_miss"
 
-// NearMisses are the elements of a look that a selector which found none may have meant:
-// those whose texts differ in punctuation, are longer or shorter, or have a letter or two
-// of another kind. They are for whoever reads the failure, and nothing acts on them.
+// NearMisses returns the elements that a selector without a match may have meant: those whose texts
+// differ in punctuation, length or a letter or two. They are for whoever reads the failure; nothing
+// acts on them.
 func (l *Look) NearMisses(id *Identity, s *Selector) []Alternate {
 	var near []Candidate
 	for i := range l.Nodes {
@@ -211,8 +211,7 @@ func (l *Look) NearMisses(id *Identity, s *Selector) []Alternate {
 	return l.resolution(id, 0, "", 0, near, maxAlternates).Alternates
 }
 
-// likeness is how much an element is like what a selector says, in thousandths; 0 is
-// not at all.
+// likeness returns how similar an element is to a selector, in thousandths; 0 means not at all.
 func likeness(s *Selector, n *page.Node) int {
 	best := 0
 	for _, w := range []struct {
@@ -233,7 +232,7 @@ func likeness(s *Selector, n *page.Node) int {
 	return best
 }
 
-// letters are those of a text, and its digits, in one form.
+// letters returns the letters and digits of a text in lower case.
 func letters(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
@@ -243,7 +242,7 @@ func letters(text string) string {
 	}, cutText(text, 60))
 }
 
-// alike compares two texts of letters.
+// alike scores the similarity of two texts of letters.
 func alike(want, have string) int {
 	switch {
 	case len(want) < 2 || len(have) < 2:
@@ -258,7 +257,7 @@ func alike(want, have string) int {
 	return 0
 }
 
-// edits is how many letters have to be changed to make b of a.
+// edits returns the edit distance between a and b.
 func edits(a, b []rune) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -15,16 +15,16 @@ const (
 	StateChange   = "state_change"
 )
 
-// ChangeKinds are all kinds, the widest first.
+// ChangeKinds lists all kinds, the widest first.
 var ChangeKinds = []string{HierarchyDiff, TextChange, StateChange}
 
-// ByChange reports a predicate that any change of the page could make true.
+// ByChange reports whether any change of the page could make a predicate true.
 func ByChange(p *Predicate) bool {
 	return p != nil && (p.Kind == "any_change" || p.Kind == "fingerprint" && p.ChangedFrom != "" ||
 		slices.ContainsFunc(p.Of, func(of Predicate) bool { return ByChange(&of) }))
 }
 
-// Changes are the kinds in which two reads differ, the widest first.
+// Changes returns the kinds in which two reads differ, the widest first.
 func Changes(before, now page.Digests) []string {
 	var out []string
 	if before.Hierarchy != now.Hierarchy {
@@ -39,11 +39,11 @@ func Changes(before, now page.Digests) []string {
 	return out
 }
 
-// maxRevisions keep their digests.
+// maxRevisions bounds the revisions whose digests are kept.
 const maxRevisions = 16
 
-// A History has the digests of the last revisions of a tab. The zero History is
-// empty. It is not for use by several goroutines.
+// A History holds the digests of a tab's latest revisions. The zero History is empty. It is not
+// safe for concurrent use.
 type History struct {
 	seen []revision
 }
@@ -53,7 +53,7 @@ type revision struct {
 	digests page.Digests
 }
 
-// Add notes what a read saw; a revision that is there already keeps its first digests.
+// Add records what a read saw. A revision that was recorded before keeps its first digests.
 func (h *History) Add(o *page.Observation) {
 	if n := len(h.seen); n > 0 && h.seen[n-1].number >= o.Revision {
 		return
@@ -64,7 +64,7 @@ func (h *History) Add(o *page.Observation) {
 	}
 }
 
-// At are the digests of a revision; false when they are forgotten.
+// At returns the digests of a revision. It reports false if they are no longer kept.
 func (h *History) At(number int64) (page.Digests, bool) {
 	for _, r := range h.seen {
 		if r.number == number {
@@ -74,19 +74,18 @@ func (h *History) At(number int64) (page.Digests, bool) {
 	return page.Digests{}, false
 }
 
-// A Settling waits for a change that stays: the digests differ from Baseline in the
-// wanted way and have been equal for Stable.
+// A Settling waits for a lasting change: the digests differ from Baseline in the wanted kind and
+// have been equal for Stable.
 type Settling struct {
 	Baseline page.Digests
-	Kind     string // "": any
+	Kind     string // "" means any kind
 	Stable   time.Duration
 
 	last  page.Digests
 	since time.Time
 }
 
-// Take looks at one more read, made at a time. It returns the kind of change once
-// one has settled.
+// Take adds one read made at a time. It returns the kind of change once one has settled.
 func (s *Settling) Take(d page.Digests, at time.Time) (kind string, settled bool) {
 	if s.since.IsZero() || d != s.last {
 		s.last, s.since = d, at
@@ -99,7 +98,7 @@ func (s *Settling) Take(d page.Digests, at time.Time) (kind string, settled bool
 	return "", false
 }
 
-// ChangeReply is the answer of wait for ui_change.
+// ChangeReply is the reply of wait for ui_change.
 type ChangeReply struct {
 	Success  bool          `json:"success"`
 	Observed *string       `json:"observed_change"`
@@ -112,7 +111,7 @@ type ChangeReply struct {
 	Trace    Trace         `json:"trace"`
 }
 
-// A changing waits for a change of the page that stays.
+// A changing is a running wait for a lasting change of the page.
 type changing struct {
 	*verb
 	set      Settings
@@ -137,8 +136,8 @@ func (v *verb) uiChange() (any, *Refusal) {
 	return c.reply(settled), nil
 }
 
-// baseline is the revision that was asked for, else what the page was before the
-// latest action that no wait has consumed, else what it is now.
+// baseline returns the digests to compare with: those of the requested revision, otherwise of the
+// page before the latest action that no wait has consumed, otherwise of the page now.
 func (c *changing) baseline() {
 	p := c.unconsumed()
 	if p != nil {
@@ -157,7 +156,7 @@ func (c *changing) baseline() {
 	}
 }
 
-// poll reads until a change has settled or the time is over.
+// poll reads until a change has settled or the time is up.
 func (c *changing) poll() (settled bool, err error) {
 	for from := c.now(); ; {
 		l, err := c.look(nil, nil)
@@ -208,10 +207,10 @@ func (c *changing) reply(settled bool) *ChangeReply {
 	return out
 }
 
-// maxPasts are remembered.
+// maxPasts bounds how many actions are remembered.
 const maxPasts = 16
 
-// remembered keeps what later waits and asserts of this action compare with.
+// remembered keeps what later waits and expects of this action compare with.
 func (a *act) remembered() {
 	p := &past{id: a.res.ActionID, tab: a.tab.ID(), before: a.before, mark: a.mark, act: a}
 	a.pasts = append(a.pasts, p)
@@ -220,7 +219,8 @@ func (a *act) remembered() {
 	}
 }
 
-// past is the action that is named, else the latest one on the tab; nil for none.
+// past returns the action with that id, or the latest one on the tab for "". It returns nil if
+// there is none.
 func (v *verb) past(id string) *past {
 	for _, p := range slices.Backward(v.pasts) {
 		if p.tab == v.tab.ID() && (id == "" || p.id == id) {
@@ -230,7 +230,7 @@ func (v *verb) past(id string) *past {
 	return nil
 }
 
-// unconsumed is the latest action on the tab, unless a wait has seen to it.
+// unconsumed returns the latest action on the tab, unless a wait has consumed it.
 func (v *verb) unconsumed() *past {
 	if p := v.past(""); p != nil && !p.consumed {
 		return p
@@ -238,10 +238,10 @@ func (v *verb) unconsumed() *past {
 	return nil
 }
 
-// focusedNow is the selector of what has the focus.
+// focusedNow selects the element that has the focus.
 var focusedNow = &Target{Selector: &Selector{Selector: page.Selector{CSS: ":focus"}}}
 
-// focused is the element that has the focus; nil for none.
+// focused returns the element that has the focus, or nil if there is none.
 func focused(l *Look) *page.Node {
 	if l == nil {
 		return nil

@@ -8,38 +8,38 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// A claim is what an action was verified by. A page can take it back later, when the
-// proof is long over: so it is read again before it matters, in the look that precedes
-// the next effect, an extract or the release of the surface.
+// A claim is a change by which an action was verified. A page can undo it after the proof, so it is
+// read again before it matters: in the look before the next effect, before an extract and before
+// the surface is released.
 type claim struct {
 	act      *act
 	delta    *Predicate
-	was      *Verdict     // on delta, before the action
-	look     page.Digests // of the page, before the action
-	node     page.Ref     // that delta is about where it names no other
-	target   *Target      // of the action, for when its node was drawn anew
+	was      *Verdict     // the verdict on delta before the action
+	look     page.Digests // of the page before the action
+	node     page.Ref     // the node that delta is about where it names none
+	target   *Target      // of the action, in case its node was redrawn
 	document string
 	radio    bool
-	label    bool // of what was clicked: it says "Copied" for a while
-	field    bool // what a control holds, which no action elsewhere is to change
+	label    bool // about the label of what was clicked, which may say "Copied" for a while
+	field    bool // about the content of a control, which other actions should not change
 	at       time.Duration
 }
 
 const (
 	maxClaims = 32
-	// young is how long something that was shown may not vanish: what was to be read by
-	// a person stays longer.
+	// young is how long something that was shown may not vanish. What a person is meant to read
+	// stays longer.
 	young = 1500 * time.Millisecond
-	// doubts are how many looks have to agree that a claim does not hold any more: a page
-	// that draws itself anew may show anything for a moment.
+	// doubts is how many looks have to agree that a claim no longer holds. A page that redraws
+	// itself may show anything for a moment.
 	doubts = 3
 )
 
-// detailReverted is of an action that is not begun, since what an earlier one was
-// verified by does not hold any more; and of that earlier one.
+// detailReverted marks an action that is not begun because the claim of an earlier one no longer
+// holds, and that earlier action.
 const detailReverted = DetailReverted
 
-// A Reverted names an action whose verdict was taken back.
+// A Reverted names an action whose verdict was withdrawn.
 type Reverted struct {
 	ActionID string `json:"action_id"`
 	Action   Verb   `json:"action"`
@@ -48,8 +48,7 @@ type Reverted struct {
 	Age      int64  `json:"verified_ms_ago"`
 }
 
-// claimed keeps what an action was verified by: what the verb itself changed, and what
-// it was to bring about.
+// claimed records the claims of a verified action: what the verb itself changed, and its delta.
 func (a *act) claimed() {
 	if a.property != nil && a.holdsNow(a.property) {
 		a.keep(a.property, true)
@@ -83,8 +82,8 @@ func (a *act) keep(p *Predicate, field bool) {
 
 func isRadio(n *page.Node) bool { return n.Type == "radio" || n.Role == "radio" }
 
-// claimsOn are the claims about the document that a tab shows. Those about one that is
-// gone went with it.
+// claimsOn returns the claims about the document that a tab shows. Claims about earlier documents
+// are void.
 func (e *Engine) claimsOn(tab page.Tab) (list []*claim) {
 	document := tab.Facts().Document
 	for _, c := range e.claims {
@@ -95,8 +94,7 @@ func (e *Engine) claimsOn(tab page.Tab) (list []*claim) {
 	return list
 }
 
-// withClaims has a query ask for what the claims are about as well, so that one look
-// serves them too.
+// withClaims extends a query so that the same look also serves the claims.
 func (v *verb) withClaims(q page.Query) page.Query {
 	for _, c := range v.claimsOn(v.tab) {
 		w := Want(v.opt.Identity, []*Target{c.target}, []*Predicate{c.delta})
@@ -108,8 +106,8 @@ func (v *verb) withClaims(q page.Query) page.Query {
 	return q
 }
 
-// lapsed are the claims that a look contradicts. Those about the element that is acted
-// on now are about to be replaced, whatever they say.
+// lapsed returns the claims that a look contradicts. Claims about the content of the element being
+// acted on are left out, since the action replaces it.
 func (v *verb) lapsed(l *Look, but page.Ref) (list []*claim) {
 	for _, c := range v.claimsOn(v.tab) {
 		if c.label && !c.field || but != "" && c.node == but && c.field {
@@ -124,8 +122,8 @@ func (v *verb) lapsed(l *Look, but page.Ref) (list []*claim) {
 	return list
 }
 
-// reverted are the claims that do not hold any more: a first look says so, and those
-// after it agree. A page that does not answer contradicts nothing.
+// reverted returns the claims that no longer hold, once several looks agree. A page that does not
+// answer contradicts nothing.
 func (v *verb) reverted(l *Look, but page.Ref) ([]*claim, error) {
 	if l == nil {
 		return nil, nil
@@ -148,8 +146,8 @@ func (v *verb) reverted(l *Look, but page.Ref) ([]*claim, error) {
 	return list, nil
 }
 
-// upheld reads the claims of the page in the look that precedes a dispatch. One that
-// does not hold any more fails the action before anything is done.
+// upheld checks the claims in the look that precedes a dispatch. A claim that no longer holds fails
+// the action before anything is done.
 func (a *act) upheld() *fault {
 	switch {
 	case a.dispatches > 0, a.req.Verb == Scroll, a.req.Verb == Hover:
@@ -167,9 +165,9 @@ func (a *act) upheld() *fault {
 	return &fault{code: VerificationFailed, detail: detailReverted, stage: StageResolve}
 }
 
-// discharge lets go of the claims that a dispatch puts an end to: those about the same
-// element, and what was shown rather than entered. A click or key may do anything to a
-// page, so nothing is claimed of what was before it.
+// discharge drops the claims that a dispatch ends: those about the same element, and those about
+// what was shown rather than entered. A click or a key may change anything on a page, so nothing is
+// claimed of what it showed before.
 func (a *act) discharge() {
 	switch a.req.Verb {
 	case Scroll, Hover:
@@ -188,7 +186,7 @@ func (a *act) discharge() {
 	})
 }
 
-// sweeping reports an action that may change all of its page.
+// sweeping reports whether the action may change all of its page.
 func (a *act) sweeping() bool {
 	switch a.req.Verb {
 	case Click:
@@ -201,9 +199,8 @@ func (a *act) sweeping() bool {
 	return false
 }
 
-// yielded lets go of the claims that a click of a page's own control, such as an option
-// or a tab, changed with it: they held just before, and do not hold now that it is
-// proved.
+// yielded drops the claims that a click on an option, a tab or the like changed as well: they held
+// just before and do not hold after the proof.
 func (a *act) yielded() {
 	if a.req.Verb != Click || a.after == nil {
 		return
@@ -212,7 +209,7 @@ func (a *act) yielded() {
 	a.claims = slices.DeleteFunc(a.claims, func(c *claim) bool { return c.act != a && slices.Contains(gone, c) })
 }
 
-// revoke takes verdicts back, in result and trace, and says whose.
+// revoke withdraws the verdicts of claims in result and trace, and returns their actions.
 func (e *Engine) revoke(list []*claim) []Reverted {
 	out := []Reverted{}
 	for _, c := range list {
@@ -227,7 +224,7 @@ func (e *Engine) revoke(list []*claim) []Reverted {
 	return out
 }
 
-// revert is the end of an action that was verified once.
+// revert turns a verified action into a failed one.
 func (a *act) revert() {
 	f := &fault{code: VerificationFailed, detail: detailReverted, stage: StageVerify}
 	m := a.recovery.failure(f).Failure()
@@ -246,7 +243,7 @@ func (a *act) revert() {
 	a.amend()
 }
 
-// refusal is that of a verb that comes after an action whose verdict was taken back.
+// refusal returns the refusal of a verb that follows an action whose verdict was withdrawn.
 func (v *verb) refusal(list []*claim) *Refusal {
 	all := v.revoke(list)
 	first := all[0]
@@ -256,8 +253,8 @@ func (v *verb) refusal(list []*claim) *Refusal {
 		") was verified, and what it brought about does not hold any more; do it again, or look at the page"}
 }
 
-// release reads the claims of all tabs before the surface is given back. The refusal
-// says which action did not last; the surface is given back all the same.
+// release checks the claims of all tabs before the surface is released. Its refusal names an action
+// that did not last; the surface is released all the same.
 func (v *verb) release() *Refusal {
 	var list []*claim
 	for _, tab := range v.opt.Browser.Tabs() {
@@ -281,7 +278,7 @@ func (v *verb) release() *Refusal {
 	return v.refusal(list)
 }
 
-// released is release for a surface that nobody closed.
+// released does the same for a surface that nobody closed.
 func (e *Engine) released() {
 	tabs := e.opt.Browser.Tabs()
 	if len(e.claims) == 0 || len(tabs) == 0 {
@@ -290,5 +287,5 @@ func (e *Engine) released() {
 	ctx, stop := context.WithTimeout(context.Background(), 2*readTimeout)
 	defer stop()
 	v := &verb{Engine: e, ctx: ctx, req: &Request{Verb: Close}, tab: tabs[0], started: e.clock.now(), tracer: tracer{id: newID()}}
-	_ = v.release() // told in the trace and the timeline; the guest is gone
+	_ = v.release() // reported in trace and timeline; the guest is gone
 }

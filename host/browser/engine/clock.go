@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-// A clock measures the time that counts: it stands still while the run is
-// paused or waits for its owner. Its methods may be called from any goroutine.
+// A clock measures the time that counts: it stands still while the run is paused or waits for its
+// owner. It is safe for concurrent use.
 type clock struct {
 	mu      sync.Mutex // guards all below
 	start   time.Time
-	depth   int           // pauses that are open
-	since   time.Time     // of the outermost one
-	stood   time.Duration // in pauses that are over
-	resumed chan struct{} // closed when depth falls to 0; nil while it runs
+	depth   int           // open pauses
+	since   time.Time     // start of the outermost pause
+	stood   time.Duration // total of finished pauses
+	resumed chan struct{} // closed when depth falls to 0; nil while the clock runs
 	alarms  map[*alarm]struct{}
 }
 
-// An alarm goes off once, after a time that counts.
+// An alarm fires once, after a span of counted time.
 type alarm struct {
 	timer *time.Timer
-	left  time.Duration // when armed last
+	left  time.Duration // when last armed
 	armed time.Time
 }
 
@@ -29,7 +29,7 @@ func newClock() *clock {
 	return &clock{start: time.Now(), alarms: map[*alarm]struct{}{}}
 }
 
-// now is the time that counted since the clock was made.
+// now returns the counted time since the clock was made.
 func (c *clock) now() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -40,7 +40,7 @@ func (c *clock) now() time.Duration {
 	return at.Sub(c.start) - c.stood
 }
 
-// pause stops it; each one needs its resume.
+// pause stops the clock. Each pause needs its own resume.
 func (c *clock) pause() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,7 +55,7 @@ func (c *clock) pause() {
 	}
 }
 
-// resume ends a pause. One without a pause does nothing.
+// resume ends a pause. Without a pause it does nothing.
 func (c *clock) resume() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -75,7 +75,7 @@ func (c *clock) resume() {
 	}
 }
 
-// hold returns once the clock runs, or with the end of ctx.
+// hold waits until the clock runs or ctx ends.
 func (c *clock) hold(ctx context.Context) error {
 	for {
 		c.mu.Lock()
@@ -92,7 +92,7 @@ func (c *clock) hold(ctx context.Context) error {
 	}
 }
 
-// after calls f in a goroutine of its own when d counted; stop takes it back.
+// after calls f in its own goroutine once d of counted time has passed; stop cancels that.
 func (c *clock) after(d time.Duration, f func()) (stop func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,13 +108,13 @@ func (c *clock) after(d time.Duration, f func()) (stop func()) {
 		f()
 	})
 	if c.depth > 0 {
-		a.timer.Stop() // resume arms it, with all of d
+		a.timer.Stop() // resume arms it with all of d
 	}
 	c.alarms[a] = struct{}{}
 	return drop
 }
 
-// within is a context that ends with errDeadline when d counted.
+// within returns a context that ends with errDeadline after d of counted time.
 func (c *clock) within(ctx context.Context, d time.Duration) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := c.after(d, func() { cancel(errDeadline) })
@@ -124,7 +124,7 @@ func (c *clock) within(ctx context.Context, d time.Duration) (context.Context, f
 	}
 }
 
-// sleep waits d, however the clock stands, unless ctx ends or the browser is lost.
+// sleep waits for d of real time, unless ctx ends or the browser is lost.
 func sleep(ctx context.Context, d time.Duration, lost <-chan struct{}) error {
 	if d <= 0 {
 		return context.Cause(ctx)

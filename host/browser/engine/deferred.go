@@ -6,12 +6,10 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// deferredFor is how long an action without a delta waits for its expect, in time
-// that counts.
+// deferredFor is how long an action without a delta waits for its expect, in counted time.
 const deferredFor = 30 * time.Second
 
-// A past is what stays of the latest actions that were dispatched: what later waits
-// and asserts compare with.
+// A past is what is kept of a dispatched action, for later waits and expects to compare with.
 type past struct {
 	id       string
 	tab      string
@@ -21,7 +19,7 @@ type past struct {
 	consumed bool // by a wait for its change
 }
 
-// A deferred is an action that is proved by an expect, or by nothing.
+// A deferred is an action that is proved by a later expect, or by nothing.
 type deferred struct {
 	act  *act
 	stop func()
@@ -32,18 +30,18 @@ func (e *Engine) put(a *act) {
 	d := &deferred{act: a}
 	e.open = d
 	d.stop = e.clock.after(deferredFor, func() {
-		e.work.Lock() // an expect that runs decides first
+		e.work.Lock() // a running expect decides first
 		defer e.work.Unlock()
 		e.expire(d)
 	})
 }
 
-// expire ends an action that nothing proved.
+// expire fails an action that nothing proved.
 func (e *Engine) expire(d *deferred) {
 	e.settle(d, &fault{code: VerificationFailed, detail: detailNever, stage: StageVerify})
 }
 
-// abandon ends the open action, if there is one: another one starts, or the surface
+// abandon expires the open action, if there is one, because another one starts or the surface
 // closes.
 func (e *Engine) abandon() {
 	if d := e.take(""); d != nil {
@@ -52,7 +50,7 @@ func (e *Engine) abandon() {
 	}
 }
 
-// take is the open action if it is the one that is named, or none is named.
+// take returns the open action if it has that id, or any for "".
 func (e *Engine) take(id string) *deferred {
 	d := e.open
 	if d == nil || id != "" && d.act.res.ActionID != id {
@@ -61,7 +59,7 @@ func (e *Engine) take(id string) *deferred {
 	return d
 }
 
-// settle writes the end of a deferred action down, once.
+// settle records the end of a deferred action, once.
 func (e *Engine) settle(d *deferred, f *fault) {
 	if e.open != d {
 		return

@@ -15,10 +15,9 @@ const (
 	OriginDeferred = "deferred"
 )
 
-// Delta is the state change that a request has to cause, and where it comes from: the
-// request, or the verb. It is nil for a deferred one. n is the element that the action
-// works on as it was before the dispatch, or nil. The predicates of a default have no
-// target: they are about Scene.Self.
+// Delta returns the state change that a request has to cause, and its origin: the request or the
+// verb. It is nil if it is deferred. n is the element before the dispatch, or nil. Default
+// predicates have no target and apply to Scene.Self.
 func Delta(r *Request, n *page.Node) (*Predicate, string) {
 	if r.Expect != nil {
 		if r.Verb != Navigate {
@@ -34,8 +33,8 @@ func Delta(r *Request, n *page.Node) (*Predicate, string) {
 	return p, OriginDefault
 }
 
-// Own is what the verb of a request changes by itself, beside what the request expects;
-// nil where an expectation takes its place.
+// Own returns the change that a verb makes by itself, beside what the request expects, or nil if
+// the verb has none.
 func Own(r *Request, n *page.Node) *Predicate {
 	switch r.Verb {
 	case Type, Fill, Clear, Select, Check, Adjust, Scroll:
@@ -44,7 +43,7 @@ func Own(r *Request, n *page.Node) *Predicate {
 	return nil
 }
 
-// navigated holds for a new document, and for a move within one.
+// navigated holds after a new document and after a move within one.
 func navigated() Predicate {
 	yes := true
 	return Predicate{Kind: "any", Of: []Predicate{{Kind: "navigation"}, {Kind: "navigation", SameDocument: &yes}}}
@@ -77,15 +76,15 @@ func defaultDelta(r *Request, n *page.Node) *Predicate {
 		return &Predicate{Kind: "hovered", Bool: &yes}
 	case Upload:
 		if n != nil && n.Type != "file" {
-			return nil // a chooser's input may be nowhere on the page: an expect proves it
+			return nil // a chooser's input may be anywhere; an expect proves it
 		}
 		return &Predicate{Kind: "files", Names: fileNames(r.Upload)}
 	}
 	return nil
 }
 
-// Typed is the text that a type or fill sends into n: line breaks are kept in fields
-// of many lines, and are blanks in others. A sealed value is for its keeper.
+// Typed returns the text that type or fill enters into n. Line breaks are kept in multi-line fields
+// and become spaces in others. A sealed value is not resolved here.
 func Typed(r *Request, n *page.Node) string {
 	if n == nil || n.Multiline || loose(n) {
 		return r.Type.Plain
@@ -93,7 +92,7 @@ func Typed(r *Request, n *page.Node) string {
 	return strings.NewReplacer("\r\n", " ", "\r", " ", "\n", " ").Replace(r.Type.Plain)
 }
 
-// filled is what a field holds after a type: the handle for a sealed value.
+// filled returns what a field holds after a type; for a sealed value that is its handle.
 func filled(r *Request, n *page.Node) string {
 	if r.Type.Sealed != "" {
 		return r.Type.Sealed
@@ -105,7 +104,7 @@ func filled(r *Request, n *page.Node) string {
 	return text
 }
 
-// Choice is the option that a select means; nil when the control has no such option.
+// Choice returns the option that a select means, or nil if the control does not have it.
 func Choice(a SelectArgs, n *page.Node) *page.Option {
 	for i := range n.Options {
 		o := &n.Options[i]
@@ -134,7 +133,7 @@ func chosenDelta(a SelectArgs, n *page.Node) *Predicate {
 	case a.Label != nil:
 		return &Predicate{Kind: "selected", Option: &page.Option{Label: *a.Label}}
 	}
-	return &Predicate{Kind: "selected"} // an index that there is no option for is never readable
+	return &Predicate{Kind: "selected"} // no such option: never readable
 }
 
 func fileNames(files []File) []string {
@@ -145,8 +144,8 @@ func fileNames(files []File) []string {
 	return names
 }
 
-// chosenMany wants all of several options chosen, and no other: by their ids where the
-// control has them, since two may have the same label.
+// chosenMany requires exactly these options to be chosen. They are identified by id where the
+// control has ids, since two may share a label.
 func chosenMany(list []SelectArgs, n *page.Node) *Predicate {
 	p := &Predicate{Kind: "selected", Names: []string{}}
 	for _, a := range list {

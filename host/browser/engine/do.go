@@ -12,10 +12,9 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// Do carries out one verb that works on a page: the actions, wait, expect, extract,
-// snapshot and screenshot. The reply is JSON that a guest may see once handles have
-// replaced what is sealed. Exactly one of the results is not nil. A second call while
-// one runs is surface_busy.
+// Do carries out one verb that works on a page: an action, wait, expect, extract, snapshot or
+// screenshot. The reply is JSON that a guest may see once sealed values are replaced by handles.
+// Exactly one of the results is not nil. A call while another one runs is refused as surface_busy.
 func (e *Engine) Do(ctx context.Context, req *Request) (any, *Refusal) {
 	if !e.busy.CompareAndSwap(false, true) {
 		return nil, &Refusal{Code: "surface_busy", Message: "another verb is running", Verb: req.Verb}
@@ -57,7 +56,7 @@ func (e *Engine) Do(ctx context.Context, req *Request) (any, *Refusal) {
 	return nil, &Refusal{Code: "unknown_verb", Message: "the engine has no such verb", Verb: req.Verb}
 }
 
-// chosen is the tab that a verb is about.
+// chosen returns the tab that a verb addresses.
 func (e *Engine) chosen(req *Request) (page.Tab, *Refusal) {
 	select {
 	case <-e.lost:
@@ -87,7 +86,7 @@ func (v *verb) owned() *Refusal {
 	return &Refusal{Code: "owner_in_control", Message: "the owner is in control of the browser", Verb: v.req.Verb}
 }
 
-// act carries out an action and answers with its envelope.
+// act carries out an action and returns its result.
 func (v *verb) act() (any, *Refusal) {
 	v.abandon()
 	a := v.newAct()
@@ -111,12 +110,11 @@ func (v *verb) act() (any, *Refusal) {
 	} else {
 		a.report()
 	}
-	res := *a.res // what an expect decides later is not the guest's copy
+	res := *a.res // the guest's copy; a later expect does not change it
 	return &res, nil
 }
 
-// front brings the tab to the front, where its page gets frames, and settles what
-// becomes of dialogs.
+// front brings the tab to the front, where its page is rendered, and sets what happens to dialogs.
 func (a *act) front() *fault {
 	policy := page.DialogDismiss
 	if a.req.AcceptDialog {
@@ -134,7 +132,7 @@ func (a *act) front() *fault {
 	return nil
 }
 
-// outside settles what becomes of dialogs once an action is over.
+// outside sets what happens to dialogs when no action runs.
 func (v *verb) outside() {
 	policy := page.DialogDismiss
 	switch {
@@ -146,14 +144,14 @@ func (v *verb) outside() {
 	v.tab.OnDialog(policy, nil)
 }
 
-// undecided writes down that an action ended before anything was tried.
+// undecided records that an action ended before anything was tried.
 func (a *act) undecided(f *fault) *fault {
 	a.resolved(f, stepFailure)
 	a.recovery.choose(f)
 	return f
 }
 
-// guarded turns a fault of the host into the end of the action.
+// guarded turns a panic into the failure of the action.
 func (a *act) guarded(f func()) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -167,44 +165,43 @@ func (a *act) guarded(f func()) {
 	f()
 }
 
-// broke tells the log of a fault that is the host's.
+// broke reports an internal error for the log.
 func (e *Engine) broke(err error) {
 	if e.opt.Broke != nil {
 		e.opt.Broke(err)
 	}
 }
 
-// newID is an action id.
+// newID returns a random action id.
 func newID() string {
 	var b [10]byte
 	rand.Read(b[:])
 	return "act_" + strings.ToLower(base32.StdEncoding.EncodeToString(b[:]))
 }
 
-// Pause stops every clock of the engine until the Resume that belongs to it, and
-// keeps anything new from being asked of the page: the run is paused, or waits for
-// its owner. They may be nested.
+// Pause stops the engine's clock until the matching Resume, while the run is paused or waits for
+// its owner. Nothing new is asked of the page meanwhile. Pauses may be nested.
 func (e *Engine) Pause() { e.clock.pause() }
 
 // Resume ends a pause.
 func (e *Engine) Resume() { e.clock.resume() }
 
-// Released is told that the owner's control lease ended: no element id stands for
-// anything any more, and nothing is claimed of a page that the owner worked.
+// Released tells the engine that the owner's control lease ended: all element ids become stale, and
+// claims about pages that the owner worked on are dropped.
 func (e *Engine) Released() {
 	e.opt.Identity.Forget()
 	e.touched.Store(true)
 }
 
-// forgetTouched lets go of what was verified before the owner had the page.
+// forgetTouched drops what was verified before the owner had the page.
 func (e *Engine) forgetTouched() {
 	if e.touched.Swap(false) {
 		e.claims = nil
 	}
 }
 
-// Close ends what waits for an expect, once the verb that runs is over. The
-// engine is not used after it.
+// Close waits for the running verb and expires what waits for an expect. The engine must not be
+// used afterwards.
 func (e *Engine) Close() {
 	e.work.Lock()
 	defer e.work.Unlock()

@@ -8,7 +8,8 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// A Declared action was reviewed with the manifest; "" and nil say nothing.
+// A Declared action is declared in the manifest and was reviewed with it. "" and nil leave a
+// property undeclared.
 type Declared = abi.DeclaredAction
 
 // Sources of an effect.
@@ -16,13 +17,12 @@ const (
 	FromSchema  = "schema"
 	FromHandler = "handler"
 	FromTable   = "table"
-	// FromPage: what stays in the page by its nature made the page send something.
+	// FromPage means that the page sent something because of an action that is local by nature.
 	FromPage = "page"
 )
 
-// Effect is what v does to the world, and who says so: the schema, that is the
-// declared action or else the verb's annotation; then the handler; then the table.
-// A word that is no effect is a side effect.
+// Effect returns the effect of v and its source: the schema (the declared action, then the verb's
+// annotation), then the handler, then the table. An unknown effect counts as a side effect.
 func Effect(v Verb, d *Declared, handler string) (effect, source string) {
 	switch {
 	case d != nil && d.ActionType != "":
@@ -42,15 +42,16 @@ func orSide(effect string) string {
 	return SideEffect
 }
 
-// localNames are the rows of the fallback table that stay in the page; every other
-// name is a side effect.
+// localNames lists the names in the fallback table that stay in the page. Every other name is a
+// side effect.
 var localNames = []string{
 	"type", "fill", "clear", "select", "check", "adjust", "scroll", "hover",
 	"tap", "tap_element", "tap_toggle", "toggle_switch", "swipe", "drag_slider", "pick", "type_text", "enter_text",
 	"scroll_to_element", "switch_tab", "expand", "collapse", "press_back",
 }
 
-// ByName is the fallback table. It looks at the name and at nothing else.
+// ByName returns the effect that the fallback table gives a name. It considers nothing but the
+// name.
 func ByName(name string) string {
 	if slices.Contains(localNames, strings.ToLower(strings.TrimSpace(name))) {
 		return LocalState
@@ -58,10 +59,9 @@ func ByName(name string) string {
 	return SideEffect
 }
 
-// Handler is what the executing handler can say of an effect, before dispatch and
-// from the raw semantics of the resolved node: "" when that is nothing. For
-// press, n is the focused node, or nil for none; label is the control that n
-// labels, or nil.
+// Handler returns the effect that follows from the resolved node before the dispatch, or "" if that
+// is unknown. For press, n is the focused node, or nil if there is none; label is the control that
+// n labels, or nil.
 func Handler(r *Request, n, label *page.Node) string {
 	switch r.Verb {
 	case Click:
@@ -85,8 +85,8 @@ func ofClick(n, label *page.Node) string {
 	return ""
 }
 
-// natural is what a click on n does by n's own nature. What submits or leaves is
-// looked at first: a link that also says it expands still leaves.
+// natural returns the default effect of a click on n. Submitting and leaving are checked first: a
+// link that also claims to expand still leaves.
 func natural(n *page.Node) string {
 	switch {
 	case n.Submits, n.Leaves, n.Role == "link" && !n.Fragment:
@@ -101,8 +101,8 @@ func natural(n *page.Node) string {
 	return ""
 }
 
-// ofPress is the effect of a sequence of chords: one that submits decides, and all
-// have to be quiet for it to be local.
+// ofPress returns the effect of a sequence of chords. One that submits decides; it is local only if
+// all chords are harmless.
 func ofPress(chords []string, n *page.Node) string {
 	quiet := len(chords) > 0
 	for _, c := range chords {

@@ -10,10 +10,11 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// Element is what a snapshot shows of n; its id is good until 256 others were resolved.
+// Element returns what a snapshot shows of n. Its id stays valid until 256 other elements have been
+// resolved.
 func (l *Look) Element(id *Identity, n *page.Node) Element { return l.element(n, id.keep(l, n)) }
 
-// element is what a snapshot shows of n, under an id.
+// element returns what a snapshot shows of n, under the given id.
 func (l *Look) element(n *page.Node, id string) Element {
 	return Element{
 		ElementID: id, StableID: StableID(n), Role: n.Role, Label: labelOf(n), Text: n.Text, TestTag: n.TestID,
@@ -22,8 +23,8 @@ func (l *Look) element(n *page.Node, id string) Element {
 	}
 }
 
-// elementSelector describes n with the worth of the description: without a stable id
-// it is at most 0.90.
+// elementSelector returns a description of n with its confidence, which is at most 0.90 without a
+// stable id.
 func (l *Look) elementSelector(n *page.Node) *ElementSelector {
 	s := ElementSelector{Value: selectorOf(n)}
 	switch stable := StableID(n); {
@@ -39,7 +40,7 @@ func (l *Look) elementSelector(n *page.Node) *ElementSelector {
 	return &s
 }
 
-// stateOf is what n exposes, without what was typed into a password field.
+// stateOf returns the state of n, without what was typed into a password field.
 func stateOf(n *page.Node) *page.State {
 	s := n.State
 	if n.Secret {
@@ -51,7 +52,7 @@ func stateOf(n *page.Node) *page.State {
 	return &s
 }
 
-// labelOf is what people would call n.
+// labelOf returns what people would call n.
 func labelOf(n *page.Node) string {
 	return cmp.Or(n.Name, n.AriaLabel, n.Label, n.Placeholder, n.Text)
 }
@@ -67,7 +68,7 @@ func cutText(text string, n int) string {
 	return text[:n]
 }
 
-// ExpectedSignal is what usually follows when n is used: advice, never proof.
+// ExpectedSignal returns what usually follows an action on n. It is advice, never proof.
 func ExpectedSignal(n *page.Node) string {
 	switch {
 	case n.Leaves, n.Submits:
@@ -82,7 +83,7 @@ func ExpectedSignal(n *page.Node) string {
 	return "none"
 }
 
-// A shape is what a kind of control is told as.
+// A shape is how a kind of control is described to guests.
 type shape struct {
 	role       string
 	shape      string
@@ -99,14 +100,14 @@ var (
 	adjustable = shape{"custom_adjustable", "continuous", []string{"adjust"}, true, "focusable with a value and its bounds"}
 )
 
-// containers are roles of elements that hold others.
+// containers lists roles of elements that contain others.
 var containers = []string{
 	"article", "banner", "complementary", "contentinfo", "dialog", "feed", "figure", "form", "grid", "group", "list", "listbox", "main", "menu",
 	"menubar", "navigation", "radiogroup", "region", "rowgroup", "search", "table", "tablist", "toolbar", "tree",
 }
 
-// Semantic is what n seems to be, by fixed rules and for ranking and planning only.
-// It is nil where the signs are weak or contradict each other.
+// Semantic returns what n seems to be, by fixed rules, for ranking and planning only. It is nil
+// where the signs are weak or contradictory.
 func (l *Look) Semantic(n *page.Node) *Semantic {
 	s := &Semantic{Clickable: owns(n) || n.OwnHear, Container: slices.Contains(containers, n.Role)}
 	if n.Role == "progressbar" || n.Role == "meter" || n.Tag == "progress" || n.Tag == "meter" {
@@ -143,14 +144,14 @@ func (l *Look) Semantic(n *page.Node) *Semantic {
 	return s
 }
 
-// as makes s a control of a kind.
+// as fills in s from a kind of control.
 func as(s *Semantic, k shape, confidence string) *Semantic {
 	yes := k.adjustable
 	s.Role, s.Shape, s.Actions, s.Adjustable, s.Confidence, s.Reason = k.role, k.shape, k.actions, &yes, confidence, k.reason
 	return s
 }
 
-// kindsOf are the kinds that the element's own tag and role name: more than one is a
+// kindsOf returns the kinds that the element's own tag and role imply. More than one is a
 // contradiction.
 func kindsOf(n *page.Node) []shape {
 	var out []shape
@@ -170,7 +171,7 @@ func kindsOf(n *page.Node) []shape {
 	return out
 }
 
-// segments reports whether two or more toggles lie right below n, one of them chosen.
+// segments reports whether n has two or more toggles as children, one of them chosen.
 func (l *Look) segments(n *page.Node) bool {
 	toggles, chosen := 0, 0
 	for _, i := range l.tree.children[l.at[n.Ref]] {
@@ -196,8 +197,8 @@ func toggled(n *page.Node) (on, is bool) {
 // maxParts is how many nodes of a group are looked at.
 const maxParts = 64
 
-// parts are the actions of a labelled group that holds two or more controls; nil for
-// anything else.
+// parts returns the actions of a labelled group with two or more controls, or nil for anything
+// else.
 func (l *Look) parts(n *page.Node) []string {
 	if n.Role != "group" && n.Tag != "fieldset" || n.Name == "" {
 		return nil
@@ -222,16 +223,16 @@ func (l *Look) parts(n *page.Node) []string {
 	return actions
 }
 
-// The geometry of a control and the track beside it, in CSS pixels.
+// Geometry of a control and the label beside it, in CSS pixels.
 const (
-	nearbyMost   = 8 // actionable elements that are looked at
+	nearbyMost   = 8 // actionable elements considered
 	gapLeast     = -32
 	gapMost      = 640
 	overlapLeast = -32
 )
 
-// nearby is the control that a passive text stands beside; nil for none. A
-// control that has another name is somebody else's.
+// nearby returns the control beside a passive text, or nil if there is none. A control with another
+// name belongs to another label.
 func (l *Look) nearby(label *page.Node) (*page.Node, string) {
 	var best *page.Node
 	cost, seen := math.Inf(1), 0
@@ -263,7 +264,7 @@ func adjoins(label, b page.Box) bool {
 	return gap >= gapLeast && gap <= gapMost && overlap >= overlapLeast
 }
 
-// unclaimed reports whether a control has no name, or one that speaks of the label.
+// unclaimed reports whether a control has no name or one that mentions the label.
 func unclaimed(n, label *page.Node) bool {
 	name, text := fold(n.Name), fold(label.Text)
 	return name == "" || text != "" && (strings.Contains(name, text) || strings.Contains(text, name))
@@ -295,7 +296,7 @@ func (l *Look) track(n, label *page.Node) bool {
 		return true
 	}
 	if n.Native || n.Editable || n.OwnText {
-		return false // a long button or field is no track
+		return false // a long button or field is not a track
 	}
 	w, h := n.Bounds.W, n.Bounds.H
 	view, of := float64(l.Viewport.Width), label.Bounds.W

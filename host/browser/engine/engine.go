@@ -23,11 +23,11 @@ var _ Tabs = page.Browser(nil)
 // Secrets are the sealed values of a run. Its methods are called from the goroutine
 // of Do.
 type Secrets interface {
-	// Value is what a handle stands for, if it may be typed into the field: both
+	// Value returns what a handle stands for, if it may be typed into the field: both
 	// origins are approved destinations and the field fits. Else it is one of
 	// the sealed_* refusals.
 	Value(handle, pageOrigin, frameOrigin string, field page.Node) (string, *Refusal)
-	// Login is what handles stand for, if all of them may be sent to the origin as a login
+	// Login returns what handles stand for, if all of them may be sent to the origin as a login
 	// by HTTP; else as Value.
 	Login(origin string, handles ...string) ([]string, *Refusal)
 	// Hide puts handles in the place of sealed values in a text.
@@ -129,7 +129,7 @@ func New(o Options) *Engine {
 		late: map[string]lateDownload{}, offers: map[string]bool{}}
 }
 
-// tabs are those that are open, and those that were closed since the last reply, with
+// tabs returns those that are open, and those that were closed since the last reply, with
 // the reason where the host had one: popups beyond what is allowed, pages that crashed.
 func (e *Engine) tabs(of page.Tab) []TabInfo {
 	out := []TabInfo{}

@@ -11,17 +11,17 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// maxObserved is how much of a value is told, in bytes.
+// maxObserved bounds an observed value in results, in bytes.
 const maxObserved = 512
 
-// A leafReading is what one element, or the page, says of a predicate.
+// A leafReading is the result of a predicate for one element or the page.
 type leafReading struct {
 	truth Truth
-	value any // nil: nothing to show
+	value any // nil if there is nothing to show
 	note  string
 }
 
-// unread is a property that is not exposed.
+// unread is the reading of a property that is not exposed.
 var unread = leafReading{note: "state_unavailable"}
 
 func is(holds bool, value any) leafReading {
@@ -44,7 +44,7 @@ func (s *Scene) evaluateLeaf(p *Predicate, v *Verdict) {
 	v.leaf.Value = show(r.value)
 }
 
-// show is a value as the guest may see it.
+// show returns a value as JSON that the guest may see.
 func show(value any) json.RawMessage {
 	if value == nil {
 		return nil
@@ -54,7 +54,7 @@ func show(value any) json.RawMessage {
 	}
 	raw, err := json.Marshal(value)
 	if err != nil {
-		return nil // not a number, for example
+		return nil // NaN, for example
 	}
 	return raw
 }
@@ -70,7 +70,7 @@ var pageKinds = map[string]func(*Scene, *Predicate) leafReading{
 	"tab":         (*Scene).tab,
 }
 
-// url compares the committed address; its fragment counts only where one is written.
+// url compares the committed address, with its fragment only if the predicate has one.
 func (s *Scene) url(p *Predicate) leafReading {
 	url := s.Now.URL
 	if !strings.Contains(p.Text, "#") {
@@ -117,7 +117,8 @@ func (s *Scene) anyChange(p *Predicate) leafReading {
 	return is(false, nil)
 }
 
-// restless reports a kind of change that comes by itself; in a new document it did not.
+// restless reports whether the page changes in this way by itself. After a new document was loaded
+// it does not count as restless.
 func (s *Scene) restless(kind string) bool {
 	return len(s.Happened.Loaders) == 0 && slices.Contains(s.Restless, kind)
 }
@@ -131,8 +132,8 @@ func (s *Scene) download(p *Predicate) leafReading {
 	return is(false, nil)
 }
 
-// ofElements evaluates a predicate about elements. Those that fit the target equally
-// well have to agree: one of them alone is no proof about the others.
+// ofElements evaluates a predicate about elements. Elements that fit the target equally well have
+// to agree, since one of them alone proves nothing about the others.
 func (s *Scene) ofElements(p *Predicate, v *Verdict) leafReading {
 	if p.Kind == "scrolled" && p.Target == nil && s.Self == "" {
 		v.readable = true
@@ -167,8 +168,8 @@ func (s *Scene) ofElements(p *Predicate, v *Verdict) leafReading {
 	return out
 }
 
-// presence evaluates the predicates that are about the matches themselves; what is
-// absent is readable there. ok is false for the other kinds.
+// presence evaluates predicates about the matches themselves, for which absence is a readable
+// answer. ok is false for other kinds.
 func presence(p *Predicate, nodes []*page.Node) (r leafReading, ok bool) {
 	wish := p.Bool == nil || *p.Bool
 	switch p.Kind {
@@ -186,11 +187,11 @@ func presence(p *Predicate, nodes []*page.Node) (r leafReading, ok bool) {
 
 func seen(n *page.Node) bool { return n.Visible && !n.Bounds.Empty() }
 
-// byOwner are the kinds whose property belongs to the control, not to its label.
+// byOwner lists the kinds whose property belongs to the control and not to its label.
 var byOwner = []string{"value", "text_value", "checked", "expanded", "enabled", "focused", "selected", "files"}
 
-// meant are the elements that a predicate is about: all matches for the kinds that
-// count, else those that fit best.
+// meant returns the elements that a predicate is about: all matches for kinds that count, otherwise
+// the best matches.
 func (s *Scene) meant(p *Predicate) (nodes []*page.Node, note string) {
 	t := p.Target
 	if t == nil {
@@ -202,8 +203,8 @@ func (s *Scene) meant(p *Predicate) (nodes []*page.Node, note string) {
 		}
 	}
 	if t.Selector == nil {
-		// The node, as long as it is there: an assertion is about what became of the
-		// element, and its name or place may be just that. Actions want all of it.
+		// As long as the node exists it is used even if its name or place changed, since that
+		// change may be what is asserted. Actions require all of it to match.
 		if r, ok := s.Identity.record(t.ElementID); ok && r.document == s.Now.Document {
 			if n := s.Now.Node(r.ref); n != nil {
 				return []*page.Node{n}, ""
@@ -235,10 +236,10 @@ func (s *Scene) meant(p *Predicate) (nodes []*page.Node, note string) {
 	return nodes, ""
 }
 
-// text is a predicate about one text.
+// text evaluates a predicate about one text.
 func text(p *Predicate, have string) leafReading { return is(p.Compare(have), tidy(have)) }
 
-// ofNode is what one element says.
+// ofNode evaluates a predicate on one element.
 func (s *Scene) ofNode(p *Predicate, n *page.Node) leafReading {
 	switch p.Kind {
 	case "text":
@@ -279,7 +280,7 @@ func flag(p *Predicate, have *bool) leafReading {
 	return is(*have == (p.Bool == nil || *p.Bool), *have)
 }
 
-// valueLeaf compares the canonical value, as a number where it is one.
+// valueLeaf compares the canonical value, as a number if it is one.
 func valueLeaf(p *Predicate, n *page.Node) leafReading {
 	if have := n.State.Value; have != nil {
 		want, ok := 0.0, p.Number != nil
@@ -309,7 +310,7 @@ func textValue(p *Predicate, n *page.Node) leafReading {
 		p.Formatted && formatted(*p.String, *have), hidden(n, *have))
 }
 
-// hidden is a value as it may be shown: nothing of a password field.
+// hidden returns a value as it may be shown; values of password fields are not.
 func hidden(n *page.Node, value any) any {
 	if n.Secret {
 		return nil
@@ -317,11 +318,11 @@ func hidden(n *page.Node, value any) any {
 	return value
 }
 
-// lines writes line breaks as forms do inside.
+// lines normalises line breaks to \n, as form controls do internally.
 func lines(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }
 
-// loose reports whether n is editable content, which a browser keeps as elements: it
-// writes hard spaces and a last line break of its own.
+// loose reports whether n is editable content, which a browser keeps as elements: it adds
+// non-breaking spaces and a final line break of its own.
 func loose(n *page.Node) bool { return n.Tag != "input" && n.Tag != "textarea" }
 
 func editable(text string) string {
@@ -355,7 +356,7 @@ func selectedLeaf(p *Predicate, n *page.Node) leafReading {
 	return is(tidy(have.Label) == tidy(p.Option.Label), shown)
 }
 
-// allChosen holds where the options of these ids or labels are chosen, and no others.
+// allChosen holds if exactly the options with these ids or labels are chosen.
 func allChosen(want []string, n *page.Node) leafReading {
 	if len(n.Options) == 0 {
 		return unread
@@ -379,7 +380,7 @@ func allChosen(want []string, n *page.Node) leafReading {
 	return is(same, have)
 }
 
-// tab holds once a page has opened another tab that is still open.
+// tab holds if the page has opened another tab that is still open.
 func (s *Scene) tab(*Predicate) leafReading {
 	for _, p := range s.Happened.Popups {
 		if p.Tab != "" && p.Closed == "" {

@@ -6,31 +6,28 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// interactive are the roles that promise to answer to a pointer or a key.
+// interactive lists the roles that promise to react to a pointer or a key.
 var interactive = []string{
 	"button", "checkbox", "combobox", "gridcell", "link", "listbox", "menuitem", "menuitemcheckbox", "menuitemradio",
 	"option", "radio", "scrollbar", "searchbox", "slider", "spinbutton", "switch", "tab", "textbox", "treeitem",
 }
 
-// Executable reports whether n can be a target at all. It is what the page says of
-// itself, and nothing more.
+// Executable reports whether n can be a target at all. It relies only on what the page says.
 func Executable(n *page.Node) bool { return owns(n) || n.OwnHear || n.Listens || n.Cursor }
 
-// owns reports whether n answers by itself: it is a control, says it is one, can be
-// focused, or labels one.
+// owns reports whether n reacts by itself: it is a control, claims to be one, can be focused, or
+// labels one.
 func owns(n *page.Node) bool {
 	return n.Native || n.Tabbable || n.Labels != "" || slices.Contains(interactive, n.Role)
 }
 
-// passiveTarget reports the verbs that need no element that answers: the browser scrolls
-// to, and the pointer rests on, anything that is seen.
+// passiveTarget reports whether a verb works on any visible element, not only on one that reacts.
 func passiveTarget(v Verb) bool {
 	return v == Scroll || v == Hover || v == Drag
 }
 
-// owner is the element that acts when n is clicked, and why it was chosen. It
-// is nil for one that is passive and within nothing that acts, and for the label of
-// something that does not act.
+// owner returns the element that acts when n is clicked, and why it was chosen. It returns nil for
+// a passive element within nothing that acts, and for the label of something that does not act.
 func (l *Look) owner(n *page.Node) (*page.Node, string) {
 	const climbed = "clickable_parent_preferred"
 	if o := l.climb(n); o != nil {
@@ -51,8 +48,8 @@ func (l *Look) owner(n *page.Node) (*page.Node, string) {
 	return nil, ""
 }
 
-// control is what a pure label stands for; nil when n is more than that or its
-// control is not in the look.
+// control returns the control that a pure label stands for. It returns nil if n is more than a
+// label or its control is not in the look.
 func (l *Look) control(n *page.Node) *page.Node {
 	if n.Labels == "" || n.Native || slices.Contains(interactive, n.Role) {
 		return nil
@@ -60,8 +57,8 @@ func (l *Look) control(n *page.Node) *page.Node {
 	return l.Node(n.Labels)
 }
 
-// labelFor is a label that is seen, of a control that is not; nil for none. Pages draw
-// their own boxes that way: the label is what a person clicks.
+// labelFor returns the visible label of a hidden control, or nil if there is none. Pages draw their
+// own check boxes that way, and the label is what a person clicks.
 func (l *Look) labelFor(control *page.Node) *page.Node {
 	if seen(control) {
 		return nil
@@ -74,7 +71,7 @@ func (l *Look) labelFor(control *page.Node) *page.Node {
 	return nil
 }
 
-// climb is n or its nearest ancestor that owns the action.
+// climb returns n or its nearest ancestor that owns the action.
 func (l *Look) climb(n *page.Node) *page.Node {
 	for o, steps := n, 0; o != nil && steps <= maxClimb; o, steps = l.up(o), steps+1 {
 		if o != n && root(o) {
@@ -87,13 +84,12 @@ func (l *Look) climb(n *page.Node) *page.Node {
 	return nil
 }
 
-// root reports an element that holds the whole page: what hears or is focused there
-// does so for all of it. A page that is edited as a whole is another matter.
+// root reports whether n holds the whole page, so that its listeners and focus belong to all of it.
+// An editable body is an exception.
 func root(n *page.Node) bool { return (n.Tag == "body" || n.Tag == "html") && !n.Editable }
 
-// delegates reports whether o listens for others too: something else below it acts,
-// so its middle is not the place where n would be clicked. Frameworks put one
-// listener on the root of a page.
+// delegates reports whether o also listens for others: something else below it acts, so its middle
+// is not where n would be clicked. Frameworks put one listener on the root of a page.
 func (l *Look) delegates(o, n *page.Node) bool {
 	if o.Ref == n.Ref {
 		return false
@@ -107,9 +103,8 @@ func (l *Look) delegates(o, n *page.Node) bool {
 	return others > 0
 }
 
-// pointed is the element without any semantics that a pointer would act on: the
-// outermost one that shows the hand, n itself where it hears by inheritance, or the
-// smallest box that acts and contains it.
+// pointed returns the element without semantics that a pointer would act on: the outermost one with
+// a hand cursor, n itself if it inherits a listener, or the smallest acting box that contains it.
 func (l *Look) pointed(n *page.Node) *page.Node {
 	if n.Cursor {
 		top := n

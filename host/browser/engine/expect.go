@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// ExpectReply is the answer of expect.
+// ExpectReply is the reply of expect.
 type ExpectReply struct {
 	Success       bool          `json:"success"`
 	ActionID      string        `json:"action_id"`
@@ -29,25 +29,25 @@ type ExpectReply struct {
 	Stability
 	Revision int64 `json:"snapshot_revision"`
 	Trace    Trace `json:"trace"`
-	// Downloads are those that were begun by the action that it is about, or came to
-	// their end since the last reply, and of which nothing final was told.
+	// Downloads lists downloads that the action began, or that ended since the last reply, and
+	// whose end was not reported before.
 	Downloads []any `json:"downloads,omitempty"`
 }
 
-// ExpectedState is what was asserted, ObservedState what was there.
+// ExpectedState is the state that was asserted.
 type ExpectedState struct {
 	Property string          `json:"property"`
 	Expected json.RawMessage `json:"expected"`
 }
 
-// ObservedState is of the first part of the predicate.
+// ObservedState is the observed state for the first part of the predicate.
 type ObservedState struct {
 	Property string          `json:"property"`
 	Value    json.RawMessage `json:"value"`
 	RawValue *string         `json:"raw_value,omitempty"`
 }
 
-// Matches are what a target found.
+// Matches describes what a target matched.
 type Matches struct {
 	Matched       int      `json:"matched_count"`
 	Satisfied     bool     `json:"condition_satisfied"`
@@ -62,12 +62,12 @@ type Comparison struct {
 	Reason  string `json:"reason"`
 }
 
-// An assertion is one expect while it runs.
+// An assertion is a running expect.
 type assertion struct {
 	*verb
 	set     Settings
-	about   *deferred // the action that it decides, or nil
-	base    *past     // what it compares with, or nil
+	about   *deferred // the action that it decides; may be nil
+	base    *past     // what it compares with; may be nil
 	now     *Look
 	verdict *Verdict
 	held    bool // in the latest look
@@ -75,8 +75,7 @@ type assertion struct {
 	target  *Target
 }
 
-// expect is the authoritative statement about an outcome. It recovers nothing,
-// having nothing to do again.
+// expect decides about an outcome authoritatively. It recovers nothing, since it has done nothing.
 func (v *verb) expect() (any, *Refusal) {
 	x := assertion{verb: v, set: v.settings(false), about: v.take(v.req.ExpectArgs.ActionID), base: v.past(v.req.ExpectArgs.ActionID), target: v.req.Target}
 	if x.about != nil {
@@ -103,13 +102,13 @@ func (v *verb) expect() (any, *Refusal) {
 	return reply, nil
 }
 
-// refuses reports what ends a check without a verdict.
+// refuses reports whether an error ends a check without a verdict.
 func refuses(err error) bool {
 	return errors.Is(err, errLost) || errors.Is(err, errLease) || errors.Is(err, page.ErrSelector)
 }
 
-// refuse ends a check that could not be made. What it was about stays undecided,
-// except with the surface.
+// refuse ends a check that could not be made. Its action stays undecided, unless the surface is
+// lost.
 func (x *assertion) refuse(err error) *Refusal {
 	x.tracer.add(stageVerify, stepFailure, meta{"cut": err.Error()})
 	x.record(nil)
@@ -143,17 +142,17 @@ func (x *assertion) once() run {
 	})
 }
 
-// working reports an assertion of what is still in the middle of something.
+// working reports whether what is asserted is still in the middle of a change.
 func (x *assertion) working() bool {
 	return x.base != nil && x.base.act != nil && x.verb.working(x.verdict, x.held, x.base.act.sentAt, x.set)
 }
 
-// unanswered reports an assertion of what an action may show in advance of an answer.
+// unanswered reports whether the action may show something before its server answered.
 func (x *assertion) unanswered() bool {
 	return x.base != nil && x.base.act != nil && x.verb.unanswered(x.base.mark, x.base.act.sentAt, x.set)
 }
 
-// decide ends the deferred action that the expect was about.
+// decide settles the deferred action that the expect is about.
 func (x *assertion) decide(r run, reply *ExpectReply) {
 	a := x.about.act
 	x.about.stop()
@@ -217,7 +216,7 @@ func (x *assertion) reply(r run) *ExpectReply {
 	return out
 }
 
-// fail says why an expectation was not met.
+// fail fills in why an expectation was not met.
 func (x *assertion) fail(r run, leaf *Predicate, out *ExpectReply) {
 	code := ExpectMismatch
 	switch {
@@ -227,11 +226,11 @@ func (x *assertion) fail(r run, leaf *Predicate, out *ExpectReply) {
 		code = ElementNotFound
 	}
 	f := Fault{Code: code, Stage: StageVerify}.Failure()
-	yes := true // it is a read
+	yes := true // an expect only reads
 	out.FailureCode, out.FailureReason, out.Retryable = &f.Code, f.Reason, &yes
 }
 
-// element fills in what the target of the first part found.
+// element fills in what the target of the first part matched.
 func (x *assertion) element(leaf *Predicate, out *ExpectReply) {
 	t := cmp.Or(leaf.Target, x.target)
 	if t == nil || x.now == nil {
@@ -248,7 +247,7 @@ func (x *assertion) element(leaf *Predicate, out *ExpectReply) {
 	}
 }
 
-// basis is what a kind of predicate compares.
+// basis returns what a kind of predicate compares.
 func basis(kind string) string {
 	switch kind {
 	case "fingerprint", "any_change":
@@ -261,8 +260,7 @@ func basis(kind string) string {
 	return "state"
 }
 
-// wantedState is what a predicate asserts: what it wants equal, else all of it but its
-// target.
+// wantedState returns what a predicate asserts: its equals member, or all of it but its target.
 func wantedState(p *Predicate) json.RawMessage {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(describe(p), &members) != nil {
@@ -283,7 +281,7 @@ func wantedState(p *Predicate) json.RawMessage {
 	return raw
 }
 
-// reasonOf says in one word why an expectation ended as it did.
+// reasonOf says briefly why an expectation ended as it did.
 func reasonOf(p *Predicate, out *ExpectReply) string {
 	switch {
 	case out.Success && p.Kind == "visible":

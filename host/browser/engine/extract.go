@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// ExtractReply is the answer of extract.
+// ExtractReply is the reply of extract.
 type ExtractReply struct {
 	Items     map[string]json.RawMessage `json:"items"`
 	Truncated bool                       `json:"truncated"`
@@ -19,13 +19,13 @@ type ExtractReply struct {
 }
 
 const (
-	maxExtract = 900 << 10 // bytes of all items, of a reply of 1 MiB
-	maxRows    = 5000      // of elements of one item
+	maxExtract = 900 << 10 // bytes of all items; a reply has 1 MiB
+	maxRows    = 5000      // elements of one item
 )
 
 var null = json.RawMessage("null")
 
-// extract returns data as it is read. It neither scrolls nor clicks.
+// extract reads data from the page. It neither scrolls nor clicks.
 func (v *verb) extract() (any, *Refusal) {
 	items, got, refused := v.taken()
 	if refused != nil {
@@ -45,11 +45,11 @@ func (v *verb) extract() (any, *Refusal) {
 	return out, nil
 }
 
-// maxTaken is how often elements are looked for that go while they are read.
+// maxTaken bounds how often an extract is retried while elements vanish during the read.
 const maxTaken = 4
 
-// taken are the items, and what the page gives of them. What is not on the page is not
-// asked of it; a page that draws anew meanwhile is asked again.
+// taken returns the items and their data. Elements that are not on the page are not asked for; if
+// the page redraws meanwhile, the read is retried.
 func (v *verb) taken() (items []page.Item, got page.Extracted, refused *Refusal) {
 	for n := 1; ; n++ {
 		if items, refused = v.items(); refused != nil {
@@ -69,8 +69,8 @@ func (v *verb) taken() (items []page.Item, got page.Extracted, refused *Refusal)
 	}
 }
 
-// items are the requests as the page understands them: targets became nodes. One
-// whose target is not there asks for a node that does not exist.
+// items resolves the targets of a request to nodes. An item whose target is missing gets the ref
+// nowhere.
 func (v *verb) items() ([]page.Item, *Refusal) {
 	var targets []*Target
 	for i := range v.req.Extract {
@@ -100,7 +100,7 @@ func (v *verb) items() ([]page.Item, *Refusal) {
 	return out, nil
 }
 
-// refsOf are the nodes that an item is about: the best, or all that fit as well.
+// refsOf returns the nodes that an item is about: the best match, or all that fit equally well.
 func (v *verb) refsOf(l *Look, want *ExtractItem) []page.Ref {
 	found, _ := l.Resolve(v.opt.Identity, want.Target, ResolveOptions{})
 	if found == nil {
@@ -123,11 +123,11 @@ func (v *verb) refsOf(l *Look, want *ExtractItem) []page.Ref {
 	return refs
 }
 
-// nowhere is a ref of no node: nothing is extracted there.
+// nowhere is a ref of no node, from which nothing is extracted.
 const nowhere page.Ref = "nowhere"
 
-// item is what the guest gets: one value, or a list of them. Fields that hold sealed
-// values say their handle.
+// item returns the value, or the list of values, that the guest gets. Fields with sealed values
+// give their handle.
 func (v *verb) item(want ExtractItem, item page.Item, got []json.RawMessage) json.RawMessage {
 	for i, ref := range item.Refs {
 		if s, ok := v.filled[v.tab.ID()][ref]; ok && i < len(got) {
@@ -153,7 +153,7 @@ func (v *verb) item(want ExtractItem, item page.Item, got []json.RawMessage) jso
 	return got[0]
 }
 
-// shrink leaves out the ends of lists, the largest first, until the reply fits.
+// shrink cuts lists at their end, the largest first, until the reply fits.
 func (r *ExtractReply) shrink() {
 	for {
 		largest, total := "", 0
@@ -171,7 +171,7 @@ func (r *ExtractReply) shrink() {
 	}
 }
 
-// halved is the first half of a list; null for anything else.
+// halved returns the first half of a list, or null for anything else.
 func halved(raw json.RawMessage) json.RawMessage {
 	var list []json.RawMessage
 	if !bytes.HasPrefix(raw, []byte("[")) || json.Unmarshal(raw, &list) != nil || len(list) < 2 {
@@ -184,12 +184,12 @@ func halved(raw json.RawMessage) json.RawMessage {
 	return out
 }
 
-// unselected refuses a verb whose CSS the browser does not read.
+// unselected refuses a verb whose CSS selector the browser does not accept.
 func (v *verb) unselected() *Refusal {
 	return &Refusal{Code: "INVALID_SELECTOR", Message: "not a CSS selector", Verb: v.req.Verb}
 }
 
-// unread refuses a reading verb that the page does not answer.
+// unread refuses a reading verb because the page did not answer.
 func (v *verb) unread(err error) *Refusal {
 	v.tracer.add(stageVerify, stepFailure, meta{"read": false})
 	v.record(nil)
@@ -210,7 +210,7 @@ func (v *verb) unread(err error) *Refusal {
 	case errors.Is(err, page.ErrUndrawn):
 		return &Refusal{Code: "surface_busy", Message: "the page has no size or was not drawn yet, so there is no picture of it; wait until it has loaded and try again", Verb: v.req.Verb}
 	case err == nil, v.ctx.Err() != nil, errors.Is(err, page.ErrHung), errors.Is(err, page.ErrGone), errors.Is(err, page.ErrDialog):
-		// A page that hangs, or leaves all the time, is no fault of the host.
+		// A page that hangs or keeps navigating is no fault of the host.
 		return &Refusal{Code: "surface_busy", Message: "the page did not answer in time; try again later", Verb: v.req.Verb}
 	}
 	v.broke(err)

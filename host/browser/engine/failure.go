@@ -27,40 +27,40 @@ const (
 	ReasonUnchanged = "no_state_change"
 )
 
-// A Stage is how far an action came before it failed.
+// A Stage is how far an action got before it failed.
 type Stage int
 
-// The stages that the failure map tells apart.
+// The stages that the failure map distinguishes.
 const (
 	StageResolve Stage = iota
 	StageDispatch
 	StageVerify
 )
 
-// A Fault is a failed check or action, as the failure map needs to know it.
+// A Fault is a failed check or action, as input for the failure map.
 type Fault struct {
 	Code   Code
 	Detail string
 	Stage  Stage
-	// Dispatched: input or a command reached the browser. Again: the action may be
+	// Dispatched means that input or a command reached the browser, Again that the action may be
 	// dispatched once more.
 	Dispatched bool
 	Again      bool
-	// Changed: a digest, or for an adjustment the value, differs from the one of
-	// before the dispatch. Never: a deferred action that nothing proved.
+	// Changed means that a digest, or for an adjustment the value, differs from before the
+	// dispatch. Never marks a deferred action that nothing proved.
 	Changed bool
 	Never   bool
 }
 
-// A Failure is what the map makes of a fault.
+// A Failure is what the failure map makes of a fault.
 type Failure struct {
-	Code      Code // UNKNOWN for one that the map does not have
+	Code      Code // UNKNOWN for a code that the map does not have
 	Class     string
 	Reason    string
 	Retryable bool
 }
 
-// Failure is the failure map, version FailureMapVersion. It is total.
+// Failure applies the failure map, version FailureMapVersion. It is defined for every fault.
 func (f Fault) Failure() Failure {
 	switch f.Code {
 	case ElementNotFound, StaleReference:
@@ -84,7 +84,7 @@ func (f Fault) Failure() Failure {
 	}
 }
 
-// passing are the details of ACTION_REJECTED that may pass by themselves.
+// passing lists the details of ACTION_REJECTED that may resolve by themselves.
 var passing = []string{"not_visible", "zero_size", "obscured", "outside_viewport", "dialog_open", "owner_in_control"}
 
 func (f Fault) timeout() string {
@@ -108,22 +108,22 @@ func (f Fault) split() string {
 	return ReasonUnchanged
 }
 
-// Evidence is what the classifier is given. Requests are nil when none were
-// supplied, and empty when none were made.
+// Evidence is the input of the classifier. Requests is nil when none were supplied and empty when
+// none were made.
 type Evidence struct {
 	Changed         bool  // ui_changed
-	ExpectedVisible *bool // nil: not known
+	ExpectedVisible *bool // nil if unknown
 	Action          Verb
 	ActionType      string
 	Requests        []page.RequestSeen
 	LogErrors       int
-	// Failed: the action came to its end without its delta. Whatever changed in the
-	// page then is not its success.
+	// Failed means that the action ended without its delta. A change of the page is then not its
+	// success.
 	Failed bool
 }
 
-// Classify says what an action that was not verified probably was. It routes, it
-// does not verify: success is not its business.
+// Classify says what an unverified action probably did. It guides what to do next and never
+// declares success.
 func Classify(e Evidence) *Classification {
 	c := e.classify()
 	if e.LogErrors > 0 {
@@ -179,7 +179,7 @@ func (e Evidence) allGood() bool {
 	return true
 }
 
-// What cuts a verb short.
+// Errors that cut a verb short.
 var (
 	errDeadline = errors.New("the deadline of the verb is over")
 	errLost     = page.ErrLost
@@ -209,8 +209,7 @@ type fault struct {
 	stage  Stage
 }
 
-// rawFault is the table of errors: it looks at their kind and never at their
-// text.
+// rawFault maps an error to a fault, by the kind of the error and never by its text.
 func rawFault(err error, stage Stage) *fault {
 	f := &fault{code: Unknown, detail: detailInternal, stage: stage}
 	switch {
@@ -236,8 +235,8 @@ func rawFault(err error, stage Stage) *fault {
 	return f
 }
 
-// refusedFault is that of an address which a page went to and which was taken back;
-// nil for none.
+// refusedFault returns the fault for a refused address to which the page went, or nil if there is
+// none.
 func refusedFault(h page.Happened) *fault {
 	if len(h.Refused) == 0 {
 		return nil
@@ -245,8 +244,8 @@ func refusedFault(h page.Happened) *fault {
 	return rawFault(h.Refused[0], StageDispatch)
 }
 
-// unsent reports that an error says by its kind that nothing reached the browser.
-// Every other one leaves it open, and what is open counts as sent.
+// unsent reports whether the kind of an error proves that nothing reached the browser. Any other
+// error counts as sent.
 func unsent(err error) bool {
 	for _, before := range []error{page.ErrKey, page.ErrScheme, page.ErrHost, page.ErrKind, page.ErrGone, page.ErrDialog} {
 		if errors.Is(err, before) {

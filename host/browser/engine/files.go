@@ -8,16 +8,15 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// fileInput reports a control that takes files; anything else may open a chooser when
-// it is clicked.
+// fileInput reports whether n is a file input. Other controls may open a file chooser when clicked.
 func fileInput(n *page.Node) bool { return n.Tag == "input" && n.Type == "file" }
 
-// opensChooser reports an upload to something that is clicked for it.
+// opensChooser reports whether the action uploads by clicking something that opens a file chooser.
 func opensChooser(a *act) bool {
 	return a.req.Verb == Upload && a.found != nil && !fileInput(a.found.State())
 }
 
-// uploadFits stages the files, once.
+// uploadFits checks the control and stages the files, once.
 func uploadFits(a *act, n *page.Node) *fault {
 	if n.Disabled {
 		return a.reject("disabled")
@@ -46,7 +45,7 @@ func uploadFits(a *act, n *page.Node) *fault {
 	return nil
 }
 
-// An uploaded is what a page was given and may read until it ends.
+// An uploaded holds copies that a page was given and may read until it ends.
 type uploaded struct {
 	tab      page.Tab
 	document string
@@ -55,12 +54,12 @@ type uploaded struct {
 	release  func()
 }
 
-// maxUploaded is how much one surface keeps for its pages, in bytes.
+// maxUploaded bounds the copies that one surface keeps for its pages, in bytes.
 const maxUploaded = 1 << 30
 
-// keepUploads settles what becomes of the copies that an action made: those that its
-// page was given stay until the document or the surface ends, or until the control is
-// given others. Those of a document that is gone by now go with the next verb.
+// keepUploads decides what happens to the copies that an action made. Those given to the page stay
+// until the document or the surface ends, or the control is given others. Those of a document that
+// is gone already are removed at the next verb.
 func keepUploads(a *act) {
 	if a.release == nil {
 		return
@@ -80,7 +79,7 @@ func keepUploads(a *act) {
 	a.uploads = append(a.uploads, u)
 }
 
-// drop removes the copies that nobody will read.
+// drop removes the matching copies.
 func (e *Engine) drop(which func(uploaded) bool) {
 	e.uploads = slices.DeleteFunc(e.uploads, func(u uploaded) bool {
 		if which(u) {
@@ -91,7 +90,7 @@ func (e *Engine) drop(which func(uploaded) bool) {
 	})
 }
 
-// dropEnded removes the copies that were for documents which are gone.
+// dropEnded removes the copies for documents that are gone.
 func (e *Engine) dropEnded() {
 	if len(e.uploads) == 0 {
 		return
@@ -103,7 +102,7 @@ func (e *Engine) dropEnded() {
 	e.drop(func(u uploaded) bool { return !open[u.tab.ID()] || u.tab.Facts().Document != u.document })
 }
 
-// uploadRoom refuses more than the surface keeps.
+// uploadRoom refuses uploads that exceed what the surface keeps.
 func uploadRoom(a *act, staged []StagedFile) *Refusal {
 	var total int64
 	for _, f := range staged {
@@ -145,30 +144,29 @@ func uploadSend(a *act) (page.Delivery, error) {
 
 func uploadTell(a *act) { a.details["files"] = a.work }
 
-// mostLate is how many downloads are waited for after the action that began them.
+// mostLate bounds how many downloads are awaited after the action that began them.
 const mostLate = 100
 
-// A lateDownload was still under way when the action that began it was over.
+// A lateDownload was still running when the action that began it ended.
 type lateDownload struct {
 	tab   page.Tab
-	since page.Mark // before its beginning
+	since page.Mark // before it began
 }
 
-// offered is what a guest is told of the files that a tab was offered since a mark,
-// and of those that came to their end since the reply that spoke of them last.
-// Each finished one is handed over once.
+// offered returns the downloads to report for a tab: those begun since a mark, and those that ended
+// since they were last reported. Each finished download is handed over once.
 func (e *Engine) offered(tab page.Tab, since page.Mark) []any {
 	list := e.ended()
 	for _, d := range tab.Happened(since).Downloads {
 		if _, late := e.late[d.ID]; late && over(d) || e.offers[d.ID] {
-			continue // it was told just now, or before
+			continue // reported just now, or before
 		}
 		list = append(list, e.downloaded(d, lateDownload{tab, since}))
 	}
 	return list
 }
 
-// ended are the late downloads that are over now.
+// ended returns the late downloads that have ended.
 func (e *Engine) ended() []any {
 	list := []any{}
 	for _, id := range slices.Sorted(maps.Keys(e.late)) {
@@ -185,8 +183,8 @@ func (e *Engine) ended() []any {
 
 func over(d page.Download) bool { return d.Done || d.Denied || d.Failed != "" }
 
-// downloaded is one of them as the guest hears of it. One that is not over, or that
-// cannot be held while others are open, is told of again: it is late.
+// downloaded returns one download as the guest is told of it. If it has not ended, or cannot be
+// held while others are open, it is reported again later.
 func (e *Engine) downloaded(d page.Download, l lateDownload) any {
 	told, held := any(nil), true
 	if d.Denied || d.Failed != "" || !d.Done || e.opt.Download == nil {

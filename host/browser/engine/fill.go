@@ -8,19 +8,19 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// typing is what a fill is to leave in its field.
+// typing is what a fill leaves in its field.
 type typing struct {
-	text   string // never in a result or a trace
-	handle string // of a sealed one
-	picker bool   // a field that takes its value whole
+	text   string // never part of a result or a trace
+	handle string // of a sealed value
+	picker bool   // a field whose value is set as a whole
 	node   page.Ref
 }
 
-// pickers are inputs that are not typed into: their value is set.
+// pickers are input types whose value is set, not typed.
 var pickers = []string{"date", "datetime-local", "month", "week", "time", "color", "range"}
 
-// fillFits settles the text that the field is to hold, once for a field: a second
-// pass has to leave the same, and another field is another decision.
+// fillFits determines the text that the field shall hold, once per field: a second pass has to
+// leave the same text, and another field is another decision.
 func fillFits(a *act, n *page.Node) *fault {
 	picker := n.Tag == "input" && slices.Contains(pickers, n.Type)
 	if n.ReadOnly || !n.Editable && !picker {
@@ -31,7 +31,7 @@ func fillFits(a *act, n *page.Node) *fault {
 	}
 	t := typing{text: Typed(a.req, n), picker: picker, node: n.Ref}
 	if h := a.req.Type.Sealed; h != "" {
-		if picker { // what it makes of a text is seen
+		if picker { // the page would show what it makes of the text
 			a.refused = &Refusal{Code: "sealed_placement_denied", Message: "the field is none that a secret may be typed into", Verb: a.req.Verb}
 			return nil
 		}
@@ -78,7 +78,7 @@ func fillTell(a *act) {
 	}
 }
 
-// origin is the scheme, host and port of an address; "null" for one without.
+// origin returns the scheme, host and port of an address, or "null" if it has none.
 func origin(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
@@ -87,21 +87,21 @@ func origin(address string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// A sealed is what a field was filled with.
+// A sealed is a sealed value that a field was filled with.
 type sealed struct {
 	handle   string
 	value    string
 	document string
-	// submitted: a side effect came after it on its page.
+	// submitted means that a side effect followed on the same page.
 	submitted bool
 }
 
-// altered follows a handle when the field holds something else than its value by
-// now: it says that much and nothing of either.
+// altered follows a handle when the field's content no longer equals the value. It reveals nothing
+// of either.
 const altered = " (altered)"
 
-// remember has a field read as its handle from now on. A ref is never used again,
-// so that of a document which is gone does no harm (page.Ref).
+// remember makes a field read as its handle from now on. Refs are never reused (page.Ref), so
+// entries of past documents do no harm.
 func (e *Engine) remember(tab string, node page.Ref, s sealed) {
 	if e.filled[tab] == nil {
 		e.filled[tab] = map[page.Ref]sealed{}
@@ -109,9 +109,8 @@ func (e *Engine) remember(tab string, node page.Ref, s sealed) {
 	e.filled[tab][node] = s
 }
 
-// conceal puts handles in the place of sealed values before anything else sees an
-// observation. Comparison with the handle then is comparison with the value, made
-// inside of the host.
+// conceal replaces sealed values by handles before anything else sees an observation. Comparing
+// with the handle then compares with the value, inside the host.
 func (v *verb) conceal(o *page.Observation) {
 	filled := v.filled[v.tab.ID()]
 	for i := range o.Nodes {
@@ -124,7 +123,7 @@ func (v *verb) conceal(o *page.Observation) {
 		}
 	}
 	if v.opt.Secrets != nil {
-		Mask(o, v.opt.Secrets.Hide) // what a page wrote elsewhere
+		Mask(o, v.opt.Secrets.Hide) // what the page wrote elsewhere
 	}
 }
 
@@ -150,7 +149,7 @@ func masked(text string, s sealed) string {
 	return text
 }
 
-// covered are the fields of the tab that hold sealed values, for pictures.
+// covered returns the fields of the tab that hold sealed values, to be covered in pictures.
 func (v *verb) covered() []page.Ref {
 	var refs []page.Ref
 	for ref := range v.filled[v.tab.ID()] {

@@ -29,10 +29,10 @@ func (a *act) fail(f *fault) {
 	a.diagnose(f)
 }
 
-// maxNear is how many elements are looked at for what may have been meant.
+// maxNear bounds how many elements are searched for near misses.
 const maxNear = 1000
 
-// nearMisses names what may have been meant where nothing is what was asked for.
+// nearMisses lists elements that may have been meant where nothing matched.
 func (a *act) nearMisses(f *fault) {
 	t := a.req.Target
 	if f.code != ElementNotFound || f.detail != "" || t == nil || t.Selector == nil || a.res.Target == nil {
@@ -42,7 +42,7 @@ func (a *act) nearMisses(f *fault) {
 		return
 	}
 	l, err := a.lookFor(page.Query{All: true, Limit: maxNear, Patient: true})
-	if err != nil || l == nil { // the failure stands without
+	if err != nil || l == nil { // the failure is reported without them
 		return
 	}
 	if near := l.NearMisses(a.opt.Identity, t.Selector); len(near) > 0 {
@@ -50,8 +50,8 @@ func (a *act) nearMisses(f *fault) {
 	}
 }
 
-// diagnose says what is known of why, once nothing more will be tried. Traffic and
-// logs are looked at only behind their gate.
+// diagnose records why an action failed, once nothing more will be tried. Traffic and logs are read
+// only where the effect allows it.
 func (a *act) diagnose(f *fault) {
 	v := &a.res.Verification
 	if f.stage != StageVerify && !a.res.Dispatched {
@@ -77,14 +77,14 @@ func (a *act) diagnose(f *fault) {
 
 func withheld(why string) any { return map[string]string{"withheld": why} }
 
-// Diagnostics are what a page asked of its servers, as a hint.
+// Diagnostics lists a page's requests as a hint.
 type Diagnostics struct {
 	Requests  []page.RequestSeen `json:"requests"`
 	LogErrors int                `json:"log_errors"`
 	Since     int64              `json:"since"`
 }
 
-// inspect looks at traffic and logs. The counter stays 0 for local_state.
+// inspect reads traffic and logs. Its counter stays 0 for local_state.
 func (e *Engine) inspect(tab page.Tab, since page.Mark, effect string) Diagnostics {
 	e.count("network_inspections_total", "action_type", effect)
 	d := Diagnostics{Requests: tab.Requests(since), Since: int64(since)}
@@ -101,8 +101,7 @@ func (e *Engine) inspect(tab page.Tab, since page.Mark, effect string) Diagnosti
 
 func reason(f *fault) string { return cmp.Or(f.detail, string(f.code)) }
 
-// changed reports whether the page differs from what it was before the dispatch; for
-// adjust, whether the value does.
+// changed reports whether the page, or for adjust the value, differs from before the dispatch.
 func (a *act) changed() bool {
 	if w, ok := a.work.(*adjusting); ok {
 		n := a.current()
@@ -111,7 +110,7 @@ func (a *act) changed() bool {
 	return a.before != nil && a.after != nil && a.before.Digests != a.after.Digests
 }
 
-// current is the target as it was seen last; nil when it was not.
+// current returns the target as last seen, or nil if it was not seen.
 func (a *act) current() *page.Node {
 	for _, l := range []*Look{a.after, a.before} {
 		if l != nil {
@@ -123,7 +122,7 @@ func (a *act) current() *page.Node {
 	return nil
 }
 
-// lastLook is the page as it was seen last; nil when it was not.
+// lastLook returns the latest look at the page, or nil if there is none.
 func (a *act) lastLook() *Look { return cmp.Or(a.after, a.before) }
 
 func (a *act) revision() int64 {
@@ -133,7 +132,7 @@ func (a *act) revision() int64 {
 	return 0
 }
 
-// finish fills in what the reply says beside the outcome.
+// finish fills in the parts of the reply beside the outcome.
 func (a *act) finish() {
 	a.told()
 	if a.res.State == Pending {
@@ -161,20 +160,20 @@ func (a *act) finish() {
 	a.res.Trace = a.tracer.trace(a.res.Success)
 }
 
-// maxTab is how long a tab that a page asked for is given to be there.
+// maxTab is how long to wait for a tab that the page asked for.
 const maxTab = 2 * time.Second
 
-// went is what the tab went through, once the tabs that it opens are there.
+// went returns what happened on the tab, once the tabs that it asked for are open.
 func (a *act) went() page.Happened {
 	from := a.now()
-	_ = a.during(func() bool { // cut short, what is known is told
+	_ = a.during(func() bool { // if cut short, what is known is reported
 		h := a.tab.Happened(a.mark)
 		return h.Opening > len(h.Popups) && a.now()-from < maxTab && a.now() < a.latest(a.set)
 	})
 	return a.tab.Happened(a.mark)
 }
 
-// tellHappened is what the tab went through.
+// tellHappened adds what happened on the tab to the details.
 func (a *act) tellHappened() {
 	if a.dispatches == 0 {
 		return
@@ -205,7 +204,7 @@ func fingerprint(l *Look) *string {
 	return &l.Fingerprint
 }
 
-// report tells of a finished action and counts it.
+// report counts a finished action and signals it.
 func (a *act) report() {
 	result := "verified"
 	if a.res.FailureCode != nil {
@@ -219,7 +218,7 @@ func (a *act) report() {
 	a.record(a.res)
 }
 
-// tell tells of how an action ended.
+// tell signals how an action ended.
 func (a *act) tell(result string) {
 	if a.opt.Signal == nil {
 		return
@@ -238,15 +237,14 @@ func (a *act) tell(result string) {
 	a.opt.Signal(s)
 }
 
-// amend hands the trace of an action on once more, which ended in another way than was
-// told.
+// amend hands over the trace of an action again, after its reported outcome changed.
 func (a *act) amend() {
 	if a.opt.Trace != nil {
 		a.opt.Trace(Record{Verb: a.req.Verb, Tab: a.tab.ID(), URLHost: a.tab.Facts().Host, Result: a.res, Trace: a.res.Trace, Amended: true})
 	}
 }
 
-// record hands the trace of a verb on, after its outcome is settled.
+// record hands over the trace of a verb once its outcome is settled.
 func (v *verb) record(r *Result) {
 	if v.opt.Trace == nil {
 		return
@@ -273,14 +271,14 @@ const (
 
 const (
 	maxMeta  = 2 << 10 // bytes of JSON of one step's metadata
-	maxSteps = 400     // of one trace; what is left out is counted in the last one
+	maxSteps = 400     // steps of one trace; the last one says how many were left out
 )
 
-// meta is what a step says beside its result: ids, codes, counts and timings, and
-// no text of the page or the guest.
+// meta is the metadata of a step: ids, codes, counts and timings, and no text of the page or the
+// guest.
 type meta = map[string]any
 
-// A tracer keeps the steps of one verb in memory; it changes nothing else.
+// A tracer collects the steps of one verb in memory and has no other effect.
 type tracer struct {
 	id       string
 	steps    []Step
@@ -289,8 +287,7 @@ type tracer struct {
 	omitted  int
 }
 
-// add appends a step. A read that neither decided nor was the first of many is
-// left out once there are too many: the trace says how many were.
+// add appends a step. Once there are too many, reads that decide nothing are left out and counted.
 func (t *tracer) add(stage, result string, m meta) {
 	if stage == stageVerify && result == stepRetry && len(t.steps) >= maxSteps {
 		t.omitted++
@@ -303,13 +300,13 @@ func (t *tracer) add(stage, result string, m meta) {
 		Index: len(t.steps), CycleID: t.cycle, Meta: bounded(m)})
 }
 
-// trace is what was kept; outcome is settled by the caller.
+// trace returns the collected steps.
 func (t *tracer) trace(success bool) Trace {
 	outcome := stepResult(success, stepFailure)
 	return Trace{ActionID: t.id, Steps: t.steps, Outcome: outcome, Attempts: max(t.attempts, 1)}
 }
 
-// stepResult is what a step says that may succeed.
+// stepResult returns success or the other result.
 func stepResult(success bool, otherwise string) string {
 	if success {
 		return stepSuccess
@@ -317,8 +314,7 @@ func stepResult(success bool, otherwise string) string {
 	return otherwise
 }
 
-// bounded drops members until the metadata fits: extra first, then from the end of
-// the alphabet.
+// bounded drops members until the metadata fits: extra first, then from the end of the alphabet.
 func bounded(m meta) meta {
 	for len(m) > 0 && metaSize(m) > maxMeta {
 		if _, ok := m["extra"]; ok {

@@ -7,8 +7,8 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// dragSteps are the moves of a drag. Pages that sort, and the browser's own drag and
-// drop, want more than one to begin, and one more over the end.
+// dragSteps is the number of moves of a drag. Sortable lists and the browser's own drag and drop
+// need more than one to begin, and one more over the end.
 const dragSteps = 8
 
 // dragSend presses on the target, moves and releases.
@@ -27,8 +27,8 @@ func dragSend(a *act) (page.Delivery, error) {
 	return a.delivered(a.tab.Drag(a.ctx, append(path, to)))
 }
 
-// dragEnds is where a drag begins and where it ends, looked at just before it: both have
-// to be in sight at once, and where the end is not, it is scrolled to.
+// dragEnds returns where a drag begins and ends, read just before it. Both have to be in view at
+// once; the end is scrolled to if it is not.
 func dragEnds(a *act) (from, to page.Point, err error) {
 	by := a.req.Drag.By
 	for scrolled := false; ; scrolled = true {
@@ -57,8 +57,7 @@ func dragEnds(a *act) (from, to page.Point, err error) {
 	}
 }
 
-// dropPlace is the element that the target is dropped on; a.blocked says why there is
-// none.
+// dropPlace returns the element to drop the target on. If there is none, a.blocked says why.
 func dropPlace(a *act) (place *page.Node, err error) {
 	read, err := a.watch(maxOpening, []*Target{a.req.Target, a.req.Drag.To}, func(l *Look) bool {
 		found, miss := l.Resolve(a.opt.Identity, a.req.Drag.To, ResolveOptions{Verb: Hover})
@@ -69,19 +68,19 @@ func dropPlace(a *act) (place *page.Node, err error) {
 		}
 		return true
 	})
-	if err == nil && !read { // a page that does not answer
+	if err == nil && !read { // the page did not answer
 		a.blocked = "drop_unread"
 	}
 	return place, err
 }
 
-// scrolling is how far a scroll came.
+// scrolling is the progress of a scroll.
 type scrolling struct {
 	steps     int
 	unchanged bool // the last step moved nothing
 }
 
-// scrollSend brings the target into view, or moves the page one step.
+// scrollSend brings the target into view, or scrolls one step.
 func scrollSend(a *act) (page.Delivery, error) {
 	w, _ := a.work.(scrolling)
 	defer func() { a.work = w }()
@@ -109,8 +108,8 @@ func scrollSend(a *act) (page.Delivery, error) {
 	return all, err
 }
 
-// scrollOn moves what may hold the target, and looks for it there: rows that are
-// made when they come into view have no element before. false: the end is reached.
+// scrollOn scrolls what may contain the target and looks for it there, since rows may be created
+// only when they come into view. It reports false at the end.
 func scrollOn(a *act, w *scrolling, all *page.Delivery) (bool, error) {
 	_, dy := direction(a.req.Scroll)
 	dy = cmp.Or(dy, amount(a.req.Scroll))
@@ -122,7 +121,7 @@ func scrollOn(a *act, w *scrolling, all *page.Delivery) (bool, error) {
 		return false, err
 	}
 	came := a.now()
-	for tries := 0; tries < 3 || waitForGrowth(a, moved, came, before); tries++ { // a row may need a moment to be made
+	for tries := 0; tries < 3 || waitForGrowth(a, moved, came, before); tries++ { // a row may need a moment to be created
 		l, err := a.look([]*Target{a.req.Target, a.req.Scroll.Within}, []*Predicate{a.delta})
 		if err != nil {
 			return false, err
@@ -144,13 +143,13 @@ func scrollOn(a *act, w *scrolling, all *page.Delivery) (bool, error) {
 // maxGrowing is how long a list that is scrolled to its end is given to grow.
 const maxGrowing = 3 * time.Second
 
-// waitForGrowth reports whether a list that did not move may still become longer: it asks its
-// server once its end is seen. One that did is scrolled on.
+// waitForGrowth reports whether a list that did not move may still grow, as one that asks its
+// server once its end is visible.
 func waitForGrowth(a *act, moved page.Point, came time.Duration, before page.Digests) bool {
 	return moved == page.Point{} && before == a.proof.digests() && a.now()-came < maxGrowing
 }
 
-// scrollBox is the element that is scrolled; "" is the page.
+// scrollBox returns the element to scroll, or "" for the page.
 func scrollBox(a *act) page.Ref {
 	if a.req.Scroll.Within == nil || a.before == nil {
 		return ""

@@ -10,21 +10,21 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// maxResolved is the size of the table of resolved elements.
+// maxResolved bounds the table of resolved elements.
 const maxResolved = 256
 
-// An Identity hands out the element ids of one surface and remembers what they stand
-// for. An id is good while it is of the latest snapshot or among the 256 elements
-// that were resolved last. Its methods may be called from any goroutine.
+// An Identity hands out the element ids of one surface and remembers what they stand for. An id is
+// valid while it belongs to the latest snapshot or to the 256 elements resolved last. It is safe
+// for concurrent use.
 type Identity struct {
 	mu       sync.Mutex // guards all below
 	last     uint64
 	snapshot map[string]record
-	resolved map[string]*list.Element // of record, the most recently used in front
+	resolved map[string]*list.Element // of record, most recently used first
 	order    *list.List
 }
 
-// A record is one element of one document at one place.
+// A record identifies one element of one document.
 type record struct {
 	id       string
 	document string
@@ -36,19 +36,19 @@ type record struct {
 	selector Selector
 }
 
-// NewIdentity is one that knows nothing.
+// NewIdentity returns an empty Identity.
 func NewIdentity() *Identity {
 	return &Identity{resolved: map[string]*list.Element{}, order: list.New()}
 }
 
-// Holds reports whether an id may still stand for an element of document; where it
-// does not the answer is STALE_REFERENCE without a look at the page.
+// Holds reports whether an id may still stand for an element of document. If not, it is a
+// STALE_REFERENCE without a look at the page.
 func (d *Identity) Holds(elementID, document string) bool {
 	r, ok := d.record(elementID)
 	return ok && r.document == document
 }
 
-// Ref is the node that an id stands for.
+// Ref returns the node that an id stands for.
 func (d *Identity) Ref(elementID string) (page.Ref, bool) {
 	r, ok := d.record(elementID)
 	return r.ref, ok
@@ -74,7 +74,7 @@ func (d *Identity) record(elementID string) (record, bool) {
 	return r, ok
 }
 
-// keep puts an element into the table of the resolved ones and returns its id.
+// keep adds an element to the table of resolved elements and returns its id.
 func (d *Identity) keep(l *Look, n *page.Node) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -91,7 +91,7 @@ func (d *Identity) keep(l *Look, n *page.Node) string {
 	return r.id
 }
 
-// renew replaces the ids of the snapshot before by those of these nodes, in order.
+// renew replaces the previous snapshot's ids by ids for these nodes, in order.
 func (d *Identity) renew(l *Look, nodes []*page.Node) []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -106,7 +106,7 @@ func (d *Identity) renew(l *Look, nodes []*page.Node) []string {
 	return ids
 }
 
-// known are the ids by what they stand for.
+// known returns all ids by the element that they stand for.
 func (d *Identity) known() map[record]string {
 	known := make(map[record]string, len(d.snapshot)+len(d.resolved))
 	for id, r := range d.snapshot {
@@ -118,8 +118,8 @@ func (d *Identity) known() map[record]string {
 	return known
 }
 
-// named gives r the id that the very same element has, or a new one: an element that
-// changed in any of its parts is another one.
+// named gives r the id of the same element, or a new one. An element of which any part changed is
+// another one.
 func (d *Identity) named(r record) record {
 	for id, e := range d.resolved {
 		if e.Value.(record).key() == r.key() {
@@ -146,7 +146,7 @@ func (d *Identity) namedFrom(known map[record]string, r record) record {
 	return r
 }
 
-// key is what identity compares.
+// key returns the parts of r that identity compares.
 func (r record) key() record {
 	r.id, r.selector = "", Selector{}
 	return r
@@ -162,13 +162,13 @@ func recordOf(l *Look, n *page.Node) record {
 // same reports whether n is the element that r stands for.
 func (r record) same(l *Look, n *page.Node) bool { return recordOf(l, n).key() == r.key() }
 
-// alike reports whether n could stand in for r: same role, name and stable id.
+// alike reports whether n could replace r: it has the same role, name and stable id.
 func (r record) alike(n *page.Node) bool {
 	return n.Role == r.role && n.Name == r.name && StableID(n) == r.stable
 }
 
-// StableID is what a developer called the element: its test attribute, its name, or an
-// id that does not look generated; "" for none. It is never made of text or position.
+// StableID returns the name that a developer gave the element: its test attribute, its name, or an
+// id that does not look generated; "" if there is none. It never uses text or position.
 func StableID(n *page.Node) string {
 	switch {
 	case n.TestID != "":
@@ -181,7 +181,7 @@ func StableID(n *page.Node) string {
 	return ""
 }
 
-// Ids that a program made up: long numbers, and the prefixes of frameworks.
+// Patterns of generated ids: long numbers, and the prefixes of frameworks.
 var (
 	longNumber = regexp.MustCompile(`[0-9]{5}`)
 	framework  = regexp.MustCompile(`^(?i:ember|ext-gen|yui_|react-|radix-|headlessui-|mui-|mat-|cdk-|ng-|__next|gwt-|isc_|chakra-|rc_|downshift-|aria-|j_id|ctl00|:?r[0-9a-z]*:|«r[0-9a-z]*»)`)
@@ -201,9 +201,8 @@ func generated(id string) bool {
 	return false
 }
 
-// hashLike reports a run that no person would type: eight or more hexadecimal
-// digits, or ten or more letters, with digits and letters changing at least four
-// times.
+// hashLike reports whether a part looks like a hash: eight or more hexadecimal digits, or ten or
+// more characters, that alternate between letters and digits at least four times.
 func hashLike(part string) bool {
 	digits, turns := 0, 0
 	for i := range len(part) {
@@ -222,7 +221,7 @@ func hashLike(part string) bool {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// selectorOf describes n so that it can be found again, best description first.
+// selectorOf returns a description by which n can be found again, the best kind first.
 func selectorOf(n *page.Node) Selector {
 	s := page.Selector{}
 	switch {

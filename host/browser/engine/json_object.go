@@ -10,16 +10,15 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// An object reads the members of one JSON object of a request. The first failure
-// stays in bad, which all objects of a request share, and later ones change nothing.
-// Members that are missing and members that are null are the same.
+// An object reads the members of one JSON object of a request. The first failure is kept in bad,
+// which all objects of a request share. A null member counts as missing.
 type object struct {
 	members map[string]strictjson.Value
-	path    string // in front of the names of its members, with a dot
+	path    string // prefix of member names in messages, with a dot
 	bad     *problem
 }
 
-// A problem is what is wrong with a request; Code "" is nothing.
+// A problem is what is wrong with a request; Code "" means nothing.
 type problem struct{ code, message string }
 
 func (p *problem) set(code, format string, args ...any) {
@@ -38,19 +37,19 @@ func newObject(v strictjson.Value, path string, bad *problem) object {
 	return o
 }
 
-// wrong refuses a member: it is missing or of another type.
+// wrong refuses a member that is missing or of the wrong type.
 func (o object) wrong(kind, name string) {
 	o.bad.set("invalid_request", "missing or invalid %s argument: %s", kind, o.path+name)
 }
 
-// refuse refuses a member for what it says.
+// refuse refuses a member because of its value.
 func (o object) refuse(name, format string, args ...any) {
 	o.bad.set("invalid_request", "%s: %s", o.path+name, fmt.Sprintf(format, args...))
 }
 
 func (o object) has(name string) bool { return !o.members[name].Absent() }
 
-// text reads a string of at most most bytes; "" when it is missing.
+// text reads a string of at most most bytes, "" if it is missing.
 func (o object) text(name string, most int) string {
 	if !o.has(name) {
 		return ""
@@ -67,7 +66,7 @@ func (o object) text(name string, most int) string {
 	return s
 }
 
-// must is text that is not blank.
+// must reads a text that may not be blank.
 func (o object) must(name string, most int) string {
 	s := o.text(name, most)
 	if strings.TrimSpace(s) == "" {
@@ -76,7 +75,7 @@ func (o object) must(name string, most int) string {
 	return s
 }
 
-// textp is text that may be empty, nil when it is missing.
+// textp reads a text that may be empty, nil if it is missing.
 func (o object) textp(name string, most int) *string {
 	if !o.has(name) {
 		return nil
@@ -85,7 +84,7 @@ func (o object) textp(name string, most int) *string {
 	return &s
 }
 
-// word reads one of several strings; the first is the default.
+// word reads one of several words; the first is the default.
 func (o object) word(name string, words ...string) string {
 	if !o.has(name) {
 		return words[0]
@@ -140,7 +139,7 @@ func (o object) float(name string, otherwise float64) float64 {
 	return otherwise
 }
 
-// intp reads a whole number from 0 on that a float can hold.
+// intp reads a whole number from 0 that a float64 represents exactly, nil if it is missing.
 func (o object) intp(name string) *int {
 	if !o.has(name) {
 		return nil
@@ -154,17 +153,17 @@ func (o object) intp(name string) *int {
 	return &i
 }
 
-// clamped is a number that is moved to the nearest bound.
+// clamped reads a number and moves it to the nearest bound.
 func (o object) clamped(name string, otherwise, least, most int) int {
 	return int(clamp(o.float(name, float64(otherwise)), float64(least), float64(most)))
 }
 
-// millis is a clamped duration in milliseconds.
+// millis reads a clamped duration in milliseconds.
 func (o object) millis(name string, otherwise, least, most int) time.Duration {
 	return time.Duration(o.clamped(name, otherwise, least, most)) * time.Millisecond
 }
 
-// object is a member that is an object; ok is false when it is missing or wrong.
+// object reads a member that is an object. ok is false if it is missing or wrong.
 func (o object) object(name string) (in object, ok bool) {
 	if !o.has(name) {
 		return in, false
@@ -177,7 +176,7 @@ func (o object) object(name string) (in object, ok bool) {
 	return newObject(v, o.path+name+".", o.bad), true
 }
 
-// items are those of an array of at most most; nil when it is missing.
+// items reads an array of at most most values, nil if it is missing.
 func (o object) items(name string, most int) []strictjson.Value {
 	if !o.has(name) {
 		return nil
@@ -198,7 +197,7 @@ func (o object) items(name string, most int) []strictjson.Value {
 	return out
 }
 
-// texts is an array of strings that are not blank.
+// texts reads an array of strings that are not blank.
 func (o object) texts(name string, most, bytes int) []string {
 	var out []string
 	for i, v := range o.items(name, most) {
@@ -212,7 +211,7 @@ func (o object) texts(name string, most, bytes int) []string {
 	return out
 }
 
-// words is an array of some of several strings, each once; nil when it is missing.
+// words reads an array of distinct words from a list, nil if it is missing.
 func (o object) words(name string, words ...string) []string {
 	if !o.has(name) {
 		return nil

@@ -12,7 +12,7 @@ const (
 	maxPresses = 100
 )
 
-// harmless reports whether a chord neither changes a text nor copies a part of it.
+// harmless reports whether a chord neither changes nor copies text.
 func harmless(text string) bool {
 	c, err := page.ParseChord(text)
 	switch {
@@ -24,10 +24,9 @@ func harmless(text string) bool {
 	return c.Plain(0) && (c.Key.Moves || c.Key.Code == "Enter")
 }
 
-// spells refuses keys that would spell out a sealed value: a field that holds one
-// reads as its handle, but pieces of it that are copied elsewhere, or left over by a
-// page that repeats what is in the field, do not. Clear and type replace it
-// whole.
+// spells refuses keys that could reveal a sealed value. Its field reads as a handle, but pieces of
+// the value that are copied elsewhere, or repeated by the page, do not. Clear and type replace the
+// value as a whole.
 func (a *act) spells() *Refusal {
 	if a.req.Verb != Press || !a.holdsSealed() {
 		return nil
@@ -52,8 +51,8 @@ func (a *act) holdsSealed() bool {
 	return false
 }
 
-// focusSealed reports whether the keys go to such a field, or may go there: several
-// documents of a tab can each have a field with the focus.
+// focusSealed reports whether the keys go, or may go, to such a field: each document of a tab can
+// have a focused field.
 func (a *act) focusSealed() bool {
 	filled := a.filled[a.tab.ID()]
 	if a.found != nil {

@@ -7,23 +7,22 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// A verbKind is what the verbs differ in. The order of things is the same for all of
-// them.
+// A verbKind is what distinguishes the action verbs, which all run through the same steps.
 type verbKind struct {
-	hits    bool // the element has to receive events where it is hit
-	input   bool // mouse or keys, whose trusted events are counted
-	edits   bool // wants an element that takes text
+	hits    bool // the element has to receive events at the point that is hit
+	input   bool // uses mouse or keys, whose trusted events are counted
+	edits   bool // needs an element that takes text
 	settles bool // a delta that holds already is enough
-	leaves  bool // a control is worked and left, as a person does
-	// fits checks what the element is, and keeps what the other steps need of it.
+	leaves  bool // the control loses the focus afterwards, as when a person goes on
+	// fits checks the element and keeps what later steps need.
 	fits func(a *act, n *page.Node) *fault
-	// send hands it to the browser.
+	// send sends the action to the browser.
 	send func(a *act) (page.Delivery, error)
 	// tell fills in the details of the result.
 	tell func(a *act)
 }
 
-// verbKinds are the action verbs. Files of the same names have their steps.
+// verbKinds maps the action verbs to their kinds.
 var verbKinds map[Verb]verbKind
 
 func init() {
@@ -45,7 +44,7 @@ func init() {
 	}
 }
 
-// aim is where in its box the element is hit, in fractions.
+// aim returns the point to hit, in fractions of the element's box.
 func (a *act) aim() page.Point {
 	if a.req.Verb == Click && a.req.Click.Position != (page.Point{}) {
 		return a.req.Click.Position
@@ -53,16 +52,14 @@ func (a *act) aim() page.Point {
 	return page.Point{X: 0.5, Y: 0.5}
 }
 
-// node has the state that the action is to change: the element itself, or the hidden
-// control that the element is the label of.
+// node returns the ref of the node whose state the action changes: the element itself, or the
+// hidden control that it labels.
 func (a *act) node() page.Ref {
 	if a.found == nil {
 		return ""
 	}
 	return a.found.State().Ref
 }
-
-// Click.
 
 func clickSend(a *act) (page.Delivery, error) {
 	r := a.req.Click
@@ -74,7 +71,7 @@ func clickSend(a *act) (page.Delivery, error) {
 
 func clickTell(a *act) { a.tellPointer() }
 
-// tellPointer is what the pointer did and what came of it.
+// tellPointer adds the point and the trusted events to the details.
 func (a *act) tellPointer() {
 	a.details["point"] = a.point
 	if a.trusted >= 0 {
@@ -85,19 +82,15 @@ func (a *act) tellPointer() {
 	}
 }
 
-// delivered keeps how many trusted events arrived.
+// delivered stores how many trusted events arrived.
 func (a *act) delivered(d page.Delivery, err error) (page.Delivery, error) {
 	a.trusted = d.Trusted
 	return d, err
 }
 
-// Hover.
-
 func hoverSend(a *act) (page.Delivery, error) { return a.delivered(a.tab.Hover(a.ctx, a.point)) }
 
 func hoverTell(a *act) { a.details["point"] = a.point }
-
-// Press.
 
 func pressSend(a *act) (page.Delivery, error) {
 	all := page.Delivery{}
@@ -107,7 +100,7 @@ func pressSend(a *act) (page.Delivery, error) {
 			node = a.resume
 		}
 		if i > 0 {
-			node = "" // what the first chord focused, or moved the focus to
+			node = "" // goes to what the first chord focused
 		}
 		d, err := a.tab.Press(a.ctx, node, chord, max(a.req.Press.Count, 1))
 		all.Sent = all.Sent || d.Sent
@@ -120,7 +113,7 @@ func pressSend(a *act) (page.Delivery, error) {
 	return a.delivered(all, nil)
 }
 
-// sum adds counts of events; one that is not known makes the sum unknown.
+// sum adds counts of events. If one is unknown, so is the sum.
 func sum(a, b int) int {
 	if a < 0 || b < 0 {
 		return -1
@@ -133,8 +126,6 @@ func pressTell(a *act) {
 		a.details["focused"] = map[string]any{"role": n.Role}
 	}
 }
-
-// Check.
 
 func checkFits(a *act, n *page.Node) *fault {
 	if n.State.Checked == nil && !n.State.Mixed {
@@ -155,9 +146,9 @@ func checkTell(a *act) {
 	}
 }
 
-// leave takes the focus out of a control that was worked: only then do many pages
-// check, format and save what was entered, and the proof has to come after that. A
-// control that is gone by then needs no leaving; one that hangs shows in the proof.
+// leave takes the focus out of a control: many pages validate, format and save input only then, so
+// the proof has to come later. A control that is gone needs no leaving; one that hangs shows in the
+// proof.
 func (a *act) leave() {
 	if !a.kind.leaves || a.found == nil || a.asks("focused", a.delta) {
 		return
@@ -166,13 +157,13 @@ func (a *act) leave() {
 	_ = a.tab.Leave(a.ctx, a.node())
 }
 
-// asks reports a delta that has a part of a kind.
+// asks reports whether a predicate has a part of a kind.
 func (a *act) asks(kind string, p *Predicate) bool {
 	return p != nil && (p.Kind == kind || slices.ContainsFunc(p.Of, func(of Predicate) bool { return a.asks(kind, &of) }))
 }
 
-// resumed is the control that keys go to when nothing has the focus: the one that was
-// worked last, and left by this engine alone.
+// resumed returns the control to which keys go when nothing has the focus: the one that was used
+// last, if only this engine took the focus out of it.
 func (a *act) resumed(l *Look) *page.Node {
 	n := l.Node(a.worked[a.tab.ID()])
 	if n == nil || !n.Visible {
@@ -208,8 +199,8 @@ func navigateSend(a *act) (page.Delivery, error) {
 	return page.Delivery{Sent: err == nil || !unsent(err), Trusted: -1}, err
 }
 
-// identify settles the login for an address before anything is done, of values that may
-// go there.
+// identify resolves the credentials for an address before anything is done, if their values may go
+// there.
 func (a *act) identify() *Refusal {
 	auth := a.req.Navigate.Auth
 	if a.req.Verb != Navigate || auth == nil {

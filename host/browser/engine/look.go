@@ -6,21 +6,21 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// maxClimb is how many ancestors are looked at for an owner.
+// maxClimb bounds how many ancestors are searched for an owner.
 const maxClimb = 20
 
-// A Look is an observation together with the query that it answers. It is not
-// changed after NewLook and may be used by many goroutines.
+// A Look is an observation together with the query that it answers. It is immutable after NewLook
+// and safe for concurrent use.
 type Look struct {
 	*page.Observation
 	query page.Query
 	at    map[page.Ref]int
 	tree  *tree
-	// stable counts the elements that have a stable id.
+	// stable counts the elements by stable id.
 	stable map[string]int
 }
 
-// NewLook takes what a Read with q gave. The observation is kept, not copied.
+// NewLook wraps the result of a Read with q. The observation is kept, not copied.
 func NewLook(o *page.Observation, q page.Query) *Look {
 	l := &Look{Observation: o, query: q, at: make(map[page.Ref]int, len(o.Nodes)), stable: map[string]int{}}
 	for i := range o.Nodes {
@@ -31,8 +31,8 @@ func NewLook(o *page.Observation, q page.Query) *Look {
 	return l
 }
 
-// Node is the node of a ref, or nil when it is not in the look. It is part of the
-// look and must not be changed.
+// Node returns the node of a ref, or nil if it is not in the look. It is part of the look and must
+// not be changed.
 func (l *Look) Node(ref page.Ref) *page.Node {
 	if i, ok := l.at[ref]; ok && ref != "" {
 		return &l.Nodes[i]
@@ -40,14 +40,14 @@ func (l *Look) Node(ref page.Ref) *page.Node {
 	return nil
 }
 
-// up is the nearest ancestor in the look, or nil.
+// up returns the nearest ancestor in the look, or nil.
 func (l *Look) up(n *page.Node) *page.Node { return l.Node(n.Up) }
 
 // inside reports whether n lies below box in the tree.
 func (l *Look) inside(n, box *page.Node) bool { return l.tree.inside(l.at[n.Ref], l.at[box.Ref]) }
 
-// frame is the id of the frame that a guest calls name: by the id that snapshots give
-// it, else by the name of its element, else by that one's id. false for none.
+// frame returns the id of the frame that a guest names: by its id in snapshots, otherwise by the
+// name or the id of its element. It reports false if there is none.
 func (l *Look) frame(name string) (string, bool) {
 	for _, called := range []func(page.Subframe) string{
 		func(f page.Subframe) string { return f.ID },
@@ -71,9 +71,9 @@ func (l *Look) css(n *page.Node, css string) bool {
 	return false
 }
 
-// Want is the query whose answer lets all of the targets be resolved and all of the
-// predicates be evaluated. Elements of ids come with what looks like them, so that
-// replacements can be named. Nil members are passed over.
+// Want returns a query whose answer suffices to resolve the targets and evaluate the predicates.
+// For element ids it includes similar elements, so that replacements can be found. Nil entries are
+// skipped.
 func Want(id *Identity, targets []*Target, predicates []*Predicate) page.Query {
 	w := querying{id: id, query: page.Query{Digests: true}}
 	for _, t := range targets {
@@ -85,7 +85,7 @@ func Want(id *Identity, targets []*Target, predicates []*Predicate) page.Query {
 	return w.query
 }
 
-// Also is a query whose answer serves for other as well as for q.
+// Also returns a query that covers both q and other.
 func Also(q, other page.Query) page.Query {
 	w := querying{query: q}
 	for _, s := range other.Selectors {
@@ -159,7 +159,7 @@ type tree struct {
 	enter    []int // from 1; 0 for a node that is its own ancestor
 	leave    []int // the highest number below, its own included
 	order    []int // the nodes by number
-	acting   []int // acting[i] of the nodes numbered up to i answer by themselves
+	acting   []int // acting[i] is how many of the first i nodes react by themselves
 	above    []int // how many such ancestors a node has
 }
 
@@ -182,7 +182,7 @@ func newTree(nodes []page.Node, at map[page.Ref]int) *tree {
 	return t
 }
 
-// walk numbers what is at and below top, beginning after last, without recursion.
+// walk numbers top and what is below it, from last+1, without recursion.
 func (t *tree) walk(nodes []page.Node, top, last int) int {
 	type step struct{ node, child int }
 	visit := func(i int) {
@@ -212,7 +212,7 @@ func (t *tree) inside(m, n int) bool {
 	return t.enter[n] != 0 && t.enter[n] < t.enter[m] && t.leave[m] <= t.leave[n]
 }
 
-// below are the nodes below n in the order of the walk, at most most of them.
+// below returns the nodes below n in walk order, at most most of them.
 func (t *tree) below(n, most int) []int {
 	if t.enter[n] == 0 {
 		return nil
@@ -220,7 +220,7 @@ func (t *tree) below(n, most int) []int {
 	return t.order[t.enter[n]+1 : min(t.leave[n], t.enter[n]+most)+1]
 }
 
-// actors is how many nodes at and below n answer by themselves.
+// actors returns how many nodes at or below n react by themselves.
 func (t *tree) actors(n int) int {
 	if t.enter[n] == 0 {
 		return 0
@@ -228,7 +228,7 @@ func (t *tree) actors(n int) int {
 	return t.acting[t.leave[n]] - t.acting[t.enter[n]-1]
 }
 
-// acts reports whether n answers by itself, in whatever way.
+// acts reports whether n reacts by itself.
 func acts(n *page.Node) bool { return owns(n) || n.OwnHear }
 
 func count(b bool) int {

@@ -10,10 +10,9 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// Mask replaces what hide knows in all that a page wrote, before anything is decided
-// by it. Whether a predicate holds, and which element a target means, would
-// otherwise tell a guest a sealed value letter by letter once a page shows it. hide is
-// for texts; the scheme and host of an address stay, since others judge by them.
+// Mask applies hide to everything that a page wrote, before anything is decided by it. Otherwise
+// predicates and targets could reveal a sealed value letter by letter once a page shows it. The
+// scheme and host of addresses stay, since others check them.
 func Mask(o *page.Observation, hide func(string) string) {
 	h := masker(hide)
 	h.texts(&o.Title)
@@ -89,16 +88,15 @@ func (h masker) value(text *string) *string {
 	return &v
 }
 
-// mostPieces bounds how many values are looked for in one list of texts.
+// mostPieces bounds how many values are searched for in one list of texts.
 const mostPieces = 64
 
-// shortRun is how long a value may be, in bytes, that is looked for as a whole only:
-// a code that is shown one character a box.
+// shortRun is the length in bytes up to which values are searched for as a whole only, such as a
+// code that is shown one character per box.
 const shortRun = 16
 
-// Pieces finds values that a page spreads over several texts, one character an element
-// at the worst, and returns by index what stands for each text that has a part of one.
-// White space does not count.
+// Pieces finds values that a page spreads over several texts, down to one character per element. It
+// returns, by index, the replacement of each text that has a part of one. White space is ignored.
 func Pieces(texts []string, hide func(string) string) map[int]string {
 	found := map[int]string{}
 	var all strings.Builder
@@ -117,7 +115,7 @@ func Pieces(texts []string, hide func(string) string) map[int]string {
 			break
 		}
 		first := slices.IndexFunc(starts[1:], func(end int) bool { return end > from })
-		for i := first; i < len(texts) && starts[i] < to && starts[first+1] < to; i++ { // one text is none that is spread
+		for i := first; i < len(texts) && starts[i] < to && starts[first+1] < to; i++ { // a value within one text is not spread
 			if starts[i+1] > from {
 				found[i] = handle
 			}
@@ -128,13 +126,13 @@ func Pieces(texts []string, hide func(string) string) map[int]string {
 	return found
 }
 
-// spread is where the first value lies in a text, and its handle; "" for none.
+// spread returns the position of the first value in a text, and its handle, or "" if there is none.
 func spread(s string, hide func(string) string) (from, to int, handle string) {
 	has := func(part string) bool { return hide(part) != part }
 	if !has(s) {
 		return 0, 0, ""
 	}
-	low, high := 0, len(s) // the shortest beginning that has one
+	low, high := 0, len(s) // the shortest prefix with a value
 	for low < high {
 		if mid := (low + high) / 2; has(s[:mid]) {
 			high = mid
@@ -143,7 +141,7 @@ func spread(s string, hide func(string) string) (from, to int, handle string) {
 		}
 	}
 	to = low
-	low, high = 0, to-1 // and the shortest end of that
+	low, high = 0, to-1 // and the shortest suffix of that
 	for low < high {
 		if mid := (low + high + 1) / 2; has(s[mid:to]) {
 			low = mid
@@ -154,8 +152,7 @@ func spread(s string, hide func(string) string) (from, to int, handle string) {
 	return low, to, hide(s[low:to])
 }
 
-// shortPieces looks for values that are short, in texts of one or two characters that
-// follow each other.
+// shortPieces finds short values in consecutive texts of one or two characters.
 func shortPieces(texts []string, hide func(string) string, found map[int]string) {
 	isShort := func(t string) bool { return utf8.RuneCountInString(t) <= 2 }
 	for i, t := range texts {
@@ -175,7 +172,7 @@ func shortPieces(texts []string, hide func(string) string, found map[int]string)
 	}
 }
 
-// Squeezed is a text without its white space.
+// Squeezed returns a text without white space.
 func Squeezed(text string) string {
 	return strings.Map(func(c rune) rune {
 		if unicode.IsSpace(c) || c == '\u200b' || c == '\u00ad' {
@@ -185,8 +182,8 @@ func Squeezed(text string) string {
 	}, text)
 }
 
-// pieces hides what is spread over the nodes of an observation: over the texts of
-// elements without others, over names, and over fields that stand beside each other.
+// pieces hides values that are spread over the nodes of an observation: over texts of leaf
+// elements, over names, and over adjacent fields.
 func (h masker) pieces(nodes []page.Node) {
 	around := map[page.Ref]bool{}
 	for i := range nodes {
@@ -214,7 +211,7 @@ func (h masker) pieces(nodes []page.Node) {
 			*texts[i] = handle
 		}
 	}
-	for i := range nodes { // and what the elements around them say
+	for i := range nodes { // and the texts of the elements around them
 		for _, t := range []*string{&nodes[i].Text, &nodes[i].Name} {
 			if s := Squeezed(*t); s != *t && h(s) != s {
 				*t = h(s)

@@ -7,17 +7,17 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// matched are the elements that a selector means, best first.
+// matched holds the elements that a selector may mean, best first.
 type matched struct {
 	found   []Candidate
 	passive []Candidate // matches that led to found, or to nothing
-	// separated: index, or a distance, tells the first from the second.
+	// separated means that an index or a distance distinguishes the first from the second.
 	separated bool
-	// collides: several elements share the stable id that was asked for.
+	// collides means that several elements share the requested stable id.
 	collides bool
 }
 
-// tied reports whether nothing tells the two best apart.
+// tied reports whether nothing distinguishes the two best.
 func (m matched) tied() bool {
 	if len(m.found) < 2 {
 		return false
@@ -25,8 +25,8 @@ func (m matched) tied() bool {
 	return m.collides || m.found[0].score-m.found[1].score <= tie
 }
 
-// delegated takes what is passive by itself for what it says, where the document listens:
-// it may do so for this element, and what comes of a click has to be shown anyway.
+// delegated accepts passive elements that match if the document listens, possibly for them. The
+// effect of a click has to be proved anyway.
 func (m *matched) delegated() {
 	hears := func(c Candidate) bool { return c.Node.Delegated && c.Node.Visible }
 	if slices.ContainsFunc(m.passive, hears) {
@@ -44,7 +44,7 @@ func (c *Candidate) add(points int) {
 	c.Score = float64(c.score) / 1000
 }
 
-// matches finds what a selector means. The miss is that of within or near.
+// matches finds what a selector means. A miss is that of within or near.
 func (l *Look) matches(id *Identity, s *Selector, o ResolveOptions) (m matched, miss *Miss) {
 	area, miss := l.area(id, s)
 	if miss != nil {
@@ -97,8 +97,8 @@ func (l *Look) area(id *Identity, s *Selector) (in searched, miss *Miss) {
 	return in, nil
 }
 
-// one resolves the target of within or near, which must be clear: another one would
-// separate candidates silently.
+// one resolves the target of within or near, which must be unambiguous, or it would silently decide
+// between candidates.
 func (l *Look) one(id *Identity, t *Target) (*Found, *Miss) {
 	f, miss := l.Resolve(id, t, ResolveOptions{})
 	if miss == nil && (t.Selector == nil || t.Selector.Index == nil) && (matched{found: f.Candidates}).tied() {
@@ -107,14 +107,14 @@ func (l *Look) one(id *Identity, t *Target) (*Found, *Miss) {
 	return f, miss
 }
 
-// A hit is an element whose texts or properties match.
+// A hit is an element that matches.
 type hit struct {
 	node *page.Node
 	mark mark
 }
 
-// hits are the elements that match, in document order: those that are seen, or, when
-// there are none or Hidden is set, the others too. A file input is mostly hidden on purpose.
+// hits returns the matching elements in document order: visible ones, or, if there are none or
+// Hidden is set, others too. File inputs are often hidden on purpose.
 func (l *Look) hits(s *Selector, in searched, o ResolveOptions) []hit {
 	var seen, hidden []hit
 	for i := range l.Nodes {
@@ -163,7 +163,7 @@ func (l *Look) mark(n *page.Node, s *Selector) mark {
 	return m
 }
 
-// unique raises a lone match of css, or one that an index picks, to what it is worth.
+// unique raises the score of a single CSS match, or of one that an index picks.
 func (l *Look) unique(s *Selector, hits []hit) []hit {
 	if s.CSS == "" || len(hits) != 1 && s.Index == nil {
 		return hits
@@ -174,9 +174,8 @@ func (l *Look) unique(s *Selector, hits []hit) []hit {
 	return hits
 }
 
-// innermost leaves out what matched only because of the text of another match: a text
-// within an element that acts for it and matches as well, and an element around a
-// match.
+// innermost drops elements that match only because of another match's text: a text within an acting
+// element that matches as well, and an element around a match.
 func (l *Look) innermost(hits []hit) []hit {
 	score := make(map[page.Ref]int, len(hits))
 	for _, h := range hits {
@@ -186,7 +185,7 @@ func (l *Look) innermost(hits []hit) []hit {
 		o := l.climb(h.node)
 		return h.mark.text && o != nil && o != h.node && score[o.Ref] >= h.mark.score
 	})
-	best := map[int]int{} // by node, the best score of a match below it
+	best := map[int]int{} // by node: the best score of a match below it
 	for _, h := range hits {
 		if l.tree.enter[l.at[h.node.Ref]] == 0 {
 			continue // it contains itself
@@ -200,8 +199,8 @@ func (l *Look) innermost(hits []hit) []hit {
 	})
 }
 
-// promote makes a match the element that acts for it. ok is false when there is none
-// and one is needed.
+// promote replaces a match by the element that acts for it. ok is false if one is needed and there
+// is none.
 func (l *Look) promote(c Candidate, o ResolveOptions) (Candidate, bool) {
 	if o.acts() || o.Owner {
 		n, reason := l.owner(c.Node)
@@ -230,8 +229,7 @@ func (l *Look) promote(c Candidate, o ResolveOptions) (Candidate, bool) {
 	return c, true
 }
 
-// merge makes one candidate of those that are the same element, the best one.
-// What led there stays as an alternate.
+// merge keeps the best of the candidates for the same element. The others become alternates.
 func (l *Look) merge(m *matched) {
 	at := map[page.Ref]int{}
 	var out []Candidate
@@ -252,8 +250,8 @@ func (l *Look) merge(m *matched) {
 	m.found = out
 }
 
-// drop makes alternates of those that are clearly worse than the best: scoring stops
-// at 0.95.
+// drop turns candidates that are clearly worse than the best into alternates, if the best reaches
+// 0.95.
 func (m *matched) drop() {
 	if len(m.found) == 0 || m.found[0].score < exactLabel.score {
 		return

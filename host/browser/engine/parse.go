@@ -27,9 +27,8 @@ const (
 	maxCandidates = 10_000 // of an index
 )
 
-// Parse reads a request and checks all of it: types, bounds, defaults, which are those
-// of a connection's settings, and clamps. The refusal names the field. Nothing of request
-// is kept.
+// Parse parses and checks a request: types, bounds and clamps. base holds the connection's default
+// settings. The refusal names the member that is wrong. The request is not retained.
 func Parse(request []byte, base Settings) (*Request, *Refusal) {
 	if len(request) > MaxRequest {
 		return nil, &Refusal{Code: "invalid_request", Message: "a request may have 262144 bytes"}
@@ -53,12 +52,12 @@ func Parse(request []byte, base Settings) (*Request, *Refusal) {
 	return p.r, nil
 }
 
-// A parser fills one request.
+// A parser fills in one request.
 type parser struct {
 	object
 	r    *Request
 	base Settings
-	// leaves counts the predicates of the delta being read.
+	// leaves counts the predicates of the delta being parsed.
 	leaves int
 }
 
@@ -82,7 +81,7 @@ func (p *parser) verb() {
 // common reads the members that every verb may have.
 func (p *parser) common() {
 	r := p.r
-	if p.has("tab") { // "" is no tab: a guest that lost its name closes nothing else
+	if p.has("tab") { // "" is no tab: a guest that lost the name must not close another tab
 		r.Tab = p.must("tab", 32)
 	}
 	r.Declared = p.text("declared", maxName)
@@ -135,8 +134,8 @@ func (p *parser) target() {
 	}
 }
 
-// dialogText reads what prompts are answered with. A page shows it to nobody else, but
-// its script gets it: no secret goes this way.
+// dialogText reads the answer to prompts. The page's script receives it, so handles of secrets are
+// refused.
 func (p *parser) dialogText() {
 	p.r.DialogText = p.textp("dialog_text", maxField)
 	switch {
@@ -159,8 +158,7 @@ func (p *parser) open() {
 	p.r.Open = a
 }
 
-// viewport is 1280×720 unless something else is asked for; sides are clamped to
-// 240..3840 pixels.
+// viewport reads the viewport, 1280×720 by default. Sides are clamped to 240..3840 pixels.
 func (p *parser) viewport() page.Viewport {
 	v := page.Viewport{Width: 1280, Height: 720, Scale: 1}
 	if o, ok := p.object.object("viewport"); ok {
@@ -169,8 +167,8 @@ func (p *parser) viewport() page.Viewport {
 	return v
 }
 
-// session reads the session flow. login_url and message may stand without a
-// probe, and then do nothing.
+// session reads the session flow. Without a probe, login_url and message are allowed and have no
+// effect.
 func (p *parser) session() *Session {
 	o, ok := p.object.object("session")
 	if !ok {
@@ -230,7 +228,7 @@ func (p *parser) wait() {
 	p.r.Deadline = max(p.r.Deadline, a.Timeout)
 }
 
-// lengthen makes room for d in a deadline that the request does not name.
+// lengthen raises a default deadline to at least d.
 func (p *parser) lengthen(d time.Duration) {
 	if !p.has("deadline_ms") {
 		p.r.Deadline = max(p.r.Deadline, d)

@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// own reads the members of a request that are its verb's own.
+// own maps verbs to the parsers of their own members.
 var own = map[Verb]func(*parser){
 	Open:       (*parser).open,
 	Navigate:   (*parser).navigate,
@@ -51,7 +51,7 @@ func (p *parser) navigate() {
 	p.r.Navigate = a
 }
 
-// secretValue reads a value that is given as it is, or as a handle.
+// secretValue reads a value that is given in plain text or as a handle.
 func secretValue(in object, name string) Value {
 	o, ok := in.object(name)
 	if !ok {
@@ -90,7 +90,7 @@ func (p *parser) click() {
 	p.r.Click = a
 }
 
-// handlePrefix begins every sealed handle.
+// handlePrefix is the prefix of every sealed handle.
 const handlePrefix = "sluice-sealed-v1-"
 
 func (p *parser) typed() {
@@ -152,7 +152,7 @@ func (p *parser) choose() {
 	}
 }
 
-// maxChosen is how many options one select chooses.
+// maxChosen bounds the options that one select chooses.
 const maxChosen = 100
 
 func (p *parser) chooseMany() {
@@ -166,7 +166,7 @@ func (p *parser) chooseMany() {
 	}
 }
 
-// readChosen is one option that is meant.
+// readChosen reads one option.
 func readChosen(o object) SelectArgs {
 	a := SelectArgs{ID: o.textp("id", maxField), Label: o.textp("label", maxField), Index: o.intp("index")}
 	given := 0
@@ -221,7 +221,7 @@ func (p *parser) scroll() {
 	p.r.Scroll = a
 }
 
-// maxDrag is how far something is dragged, in CSS pixels either way.
+// maxDrag bounds a drag, in CSS pixels in either direction.
 const maxDrag = 10_000
 
 func (p *parser) drag() {
@@ -236,7 +236,7 @@ func (p *parser) drag() {
 	p.r.Drag.To = to
 }
 
-// maxFiles of one upload.
+// maxFiles bounds the files of one upload.
 const maxFiles = 20
 
 func (p *parser) upload() {
@@ -273,7 +273,7 @@ func file(o object) File {
 	return f
 }
 
-// plainName reports whether name is one path element that hides nothing.
+// plainName reports whether name is a single path element without control characters.
 func plainName(name string) bool {
 	return name != "." && name != ".." && !strings.ContainsFunc(name, func(r rune) bool { return r == '/' || r == '\\' || r < ' ' || r == 0x7f })
 }

@@ -16,7 +16,7 @@ const (
 	maxLeaves = 16
 )
 
-// predicate reads a delta; nil when it is missing.
+// predicate reads a predicate, nil if it is missing.
 func (p *parser) predicate(name string) *Predicate {
 	if !p.has(name) {
 		return nil
@@ -25,7 +25,7 @@ func (p *parser) predicate(name string) *Predicate {
 	return p.delta(p.object, name, p.members[name], 1)
 }
 
-// delta reads one predicate or a composition of them.
+// delta reads one predicate or a composition of predicates.
 func (p *parser) delta(o object, name string, v strictjson.Value, depth int) *Predicate {
 	if !v.Is(strictjson.KindObject) {
 		o.wrong("object", name)
@@ -93,7 +93,7 @@ func (p *parser) leaf(in object) *Predicate {
 	return q
 }
 
-// aboutPage are the kinds that need no element.
+// aboutPage reports whether a kind of predicate needs no element.
 func aboutPage(kind string) bool {
 	switch kind {
 	case "url", "title", "navigation", "fingerprint", "any_change", "download", "tab":
@@ -102,8 +102,7 @@ func aboutPage(kind string) bool {
 	return false
 }
 
-// needsTarget refuses a predicate about an element where none is named: neither by it
-// nor by the request.
+// needsTarget refuses a predicate about an element if neither it nor the request names one.
 func (p *parser) needsTarget(in object, q *Predicate) {
 	if aboutPage(q.Kind) || q.Target != nil || p.r.Target != nil || q.Kind == "scrolled" && p.r.Verb == Scroll {
 		return
@@ -162,7 +161,7 @@ func (p *parser) kindMembers(in object, q *Predicate) {
 	}
 }
 
-// oneOf is a word that has to be there.
+// oneOf reads a required word from a list.
 func oneOf(in object, name string, words ...string) string {
 	if !in.has(name) {
 		in.wrong("string", name)
@@ -170,7 +169,7 @@ func oneOf(in object, name string, words ...string) string {
 	return in.word(name, words...)
 }
 
-// compared reads op and value. An empty value is a value.
+// compared reads op and value. An empty value is allowed.
 func compared(in object, q *Predicate, ops ...string) {
 	q.Op = oneOf(in, "op", ops...)
 	text := in.textp("value", maxText)
@@ -223,7 +222,7 @@ func readSelected(in object, q *Predicate) {
 	}
 }
 
-// attribute is the name of one that may be read: not what somebody typed, and not
+// attribute reads the name of an attribute that may be read: not what somebody typed, and not
 // script or style.
 func attribute(in object, name string) string {
 	s := strings.ToLower(in.must(name, maxName))
@@ -240,7 +239,7 @@ func attribute(in object, name string) string {
 	return s
 }
 
-// MarshalJSON writes a predicate as guests do, for the echo of a delta.
+// MarshalJSON writes a predicate in the form of requests, to echo a delta.
 func (p Predicate) MarshalJSON() ([]byte, error) {
 	m := map[string]any{}
 	switch p.Kind {
@@ -288,7 +287,7 @@ func (p Predicate) MarshalJSON() ([]byte, error) {
 	return json.Marshal(m)
 }
 
-// wanted is the member equals, or nil.
+// wanted returns the member equals, or nil if there is none.
 func (p Predicate) wanted() any {
 	switch {
 	case p.Bool != nil:
@@ -303,7 +302,7 @@ func (p Predicate) wanted() any {
 	return nil
 }
 
-// describe is a predicate as guests write it; null for none.
+// describe returns a predicate as a guest writes it, null for nil.
 func describe(p *Predicate) json.RawMessage {
 	raw, err := json.Marshal(p)
 	if err != nil {

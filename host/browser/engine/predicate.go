@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The four sources of verification.
+// The four verification sources.
 const (
 	FromElement    = "element_property"
 	FromValue      = "value_update"
@@ -15,7 +15,7 @@ const (
 	FromDiff       = "ui_state_diff"
 )
 
-// predicateSources are the kinds of predicates with their source.
+// predicateSources maps kinds of predicates to their sources.
 var predicateSources = map[string]string{
 	"text": FromElement, "value": FromValue, "text_value": FromValue,
 	"checked": FromElement, "expanded": FromElement, "enabled": FromElement, "focused": FromElement, "selected": FromElement,
@@ -25,12 +25,12 @@ var predicateSources = map[string]string{
 	"fingerprint": FromDiff, "any_change": FromDiff, "download": FromDiff, "tab": FromDiff,
 }
 
-// SourceOf is the verification source of a kind of predicate, or "".
+// SourceOf returns the verification source of a kind of predicate, or "" for an unknown kind.
 func SourceOf(kind string) string { return predicateSources[kind] }
 
-// Compare reports whether a text satisfies Op and Text. White space is collapsed, and
-// case counts for matches alone, which sees the text as it is: style sheets write in
-// capitals what the page does not. Addresses are compared as they are written.
+// Compare reports whether a text satisfies Op and Text. White space is collapsed and case ignored,
+// since style sheets capitalise what the page does not; matches sees the text as it is, and
+// addresses and attributes are compared exactly.
 func (p *Predicate) Compare(have string) bool {
 	if p.Op == "matches" {
 		re := p.expression(p.Text)
@@ -51,7 +51,7 @@ func (p *Predicate) Compare(have string) bool {
 	return false
 }
 
-// Named reports whether a file name satisfies NameMatches; an empty one takes all.
+// Named reports whether a file name satisfies NameMatches; an empty pattern accepts every name.
 func (p *Predicate) Named(name string) bool {
 	if p.NameMatches == "" {
 		return true
@@ -60,8 +60,8 @@ func (p *Predicate) Named(name string) bool {
 	return re != nil && re.MatchString(name)
 }
 
-// expression is the compiled form, made by Parse; one that was not parsed is compiled
-// here, and nil if it is no expression.
+// expression returns the expression compiled by Parse, or compiles text. It returns nil if text is
+// not a valid expression.
 func (p *Predicate) expression(text string) *regexp.Regexp {
 	if p.re != nil {
 		return p.re
@@ -73,8 +73,8 @@ func (p *Predicate) expression(text string) *regexp.Regexp {
 	return re
 }
 
-// Bounds of an expression. RE2 takes linear time in the text; what is left to
-// bound is how large a program a short text makes, as ((a{99}){99}) does.
+// Bounds of an expression. RE2 is linear in the text; what remains to be bounded is the size of the
+// program, which a short pattern such as ((a{99}){99}) can inflate.
 const (
 	maxExpression = 512
 	maxProgram    = 2000 // instructions
@@ -82,7 +82,7 @@ const (
 
 var errExpression = errors.New("expression is too large")
 
-// compile is the only way to an expression of a guest's.
+// compile compiles a guest's expression. No other code does.
 func compile(text string) (*regexp.Regexp, error) {
 	if len(text) > maxExpression {
 		return nil, errExpression
@@ -97,8 +97,7 @@ func compile(text string) (*regexp.Regexp, error) {
 	return regexp.Compile(text)
 }
 
-// expressionSize is about how many instructions an expression makes; it is computed before
-// any are.
+// expressionSize estimates the number of instructions of an expression before it is compiled.
 func expressionSize(e *syntax.Regexp) int {
 	n := 1 + len(e.Rune)/2
 	for _, sub := range e.Sub {

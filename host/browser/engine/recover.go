@@ -8,14 +8,14 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// recovery is what recovers one action: what was tried and what is left.
+// recovery is the recovery state of one action.
 type recovery struct {
 	*act
 	state      Recovery
 	strategies []string        // in the order tried
-	identical  map[string]bool // what may not be done again
-	next       map[Code]int    // place in the row of a code
-	last       *fault          // of the pass before
+	identical  map[string]bool // cycles that may not be repeated
+	next       map[Code]int    // position in the row of strategies, by code
+	last       *fault          // of the previous pass
 }
 
 func newRecovery(a *act) recovery {
@@ -23,13 +23,13 @@ func newRecovery(a *act) recovery {
 		state: Recovery{MaxAttempts: a.req.MaxRecovery, MaxRetryDepth: a.req.MaxRetryDepth}}
 }
 
-// failure is the fault as the failure map sees it.
+// failure returns the fault as input for the failure map.
 func (r *recovery) failure(f *fault) Fault {
 	return Fault{Code: f.code, Detail: f.detail, Stage: f.stage, Dispatched: r.res.Dispatched, Again: r.again(),
 		Changed: r.changed() || f.detail == detailReverted, Never: f.detail == detailNever}
 }
 
-// note keeps the class of the latest failure.
+// note stores the class of the latest failure.
 func (r *recovery) note(f *fault) {
 	m := r.failure(f).Failure()
 	s := &r.state
@@ -37,14 +37,14 @@ func (r *recovery) note(f *fault) {
 	r.last = f
 }
 
-// choose decides what to do about a failure, if anything: the next strategy of its row
-// that is permitted, within the budgets and not the same again. The decision is a step
-// of the trace, also when it is that there is none.
+// choose decides how to recover from a failure: the next permitted strategy of its row that is
+// within the budgets and would not repeat a cycle. The decision is recorded in the trace, also when
+// there is no strategy.
 func (r *recovery) choose(f *fault) (strategy string, permitted bool) {
 	r.note(f)
 	row := r.situation(f).Permitted()
 	why := "none_permitted"
-	if f.detail == detailRestless { // further looks see more of the same
+	if f.detail == detailRestless { // further looks would see the same
 		row = nil
 	}
 	if len(row) > 0 {
@@ -74,12 +74,12 @@ func (r *recovery) situation(f *fault) Situation {
 	return s
 }
 
-// exactly is the score from which a candidate is meant by name, and not in part:
-// an obscured Save is no licence to press Save as.
+// exactly is the score from which a candidate was named in full. An obscured Save is no licence to
+// press Save as.
 const exactly = 0.9
 
-// alternates reports whether another candidate may be the one that is meant: for an
-// ambiguous target, one that new evidence set apart.
+// alternates reports whether another candidate may be tried. For an ambiguous target, new evidence
+// must have separated them.
 func (r *recovery) alternates(f *fault) bool {
 	if r.found == nil {
 		return false
@@ -88,7 +88,7 @@ func (r *recovery) alternates(f *fault) bool {
 	return len(c) > 1 && c[1].Score >= exactly && (f.code != AmbiguousTarget || c[0].Score-c[1].Score > 0.05)
 }
 
-// pick is the strategy of a row that comes next, or why there is none.
+// pick returns the next strategy of a row, or why there is none.
 func (r *recovery) pick(f *fault, row []string) (strategy, why string) {
 	if why := r.spent(); why != "" {
 		return "", why
@@ -114,7 +114,7 @@ func (r *recovery) pick(f *fault, row []string) (strategy, why string) {
 	return "", why
 }
 
-// spent says which limit keeps a cycle from being started; "" for none.
+// spent returns the limit that prevents another cycle, or "" if there is none.
 func (r *recovery) spent() string {
 	switch {
 	case r.state.Attempts >= r.state.MaxAttempts:
@@ -125,12 +125,12 @@ func (r *recovery) spent() string {
 	return ""
 }
 
-// resolves reports whether a strategy runs resolution, which retry_depth counts.
+// resolves reports whether a strategy runs resolution, which counts towards retry_depth.
 func (r *recovery) resolves(strategy string) bool {
 	return !(strategy == RetryAdjustment && r.found != nil) && !(strategy == StateRefresh && r.res.Dispatched)
 }
 
-// fingerprint is what makes two cycles identical.
+// fingerprint returns a text that is equal for identical cycles.
 func (r *recovery) fingerprint(strategy string, f *fault) string {
 	var node page.Ref
 	if r.found != nil {
@@ -146,8 +146,8 @@ func (r *recovery) begin(strategy string, code Code, row []string) {
 	r.next[code] = slices.Index(row, strategy) + 1
 }
 
-// recover carries a strategy out. What was dispatched and may not be again is
-// only looked at again.
+// recover carries out a strategy. A dispatched action that may not be repeated is only verified
+// again.
 func (r *recovery) recover(strategy string, f *fault) *fault {
 	if r.resolves(strategy) {
 		r.state.RetryDepth++
@@ -186,7 +186,7 @@ func (r *recovery) carry(strategy string, f *fault) *fault {
 	return r.pass()
 }
 
-// reverify decides the delta once more, without a dispatch.
+// reverify verifies the delta again without a dispatch.
 func (r *recovery) reverify() *fault {
 	if !r.move(Resolved) || !r.move(Pending) {
 		return r.broken()
@@ -194,11 +194,10 @@ func (r *recovery) reverify() *fault {
 	return r.proof.verify()
 }
 
-// maxLoading is how long a page is given to end its loading.
+// maxLoading is how long to wait for a page to finish loading.
 const maxLoading = 2 * time.Second
 
-// settled waits until the page does not say that it is loading, and no longer than
-// maxLoading.
+// settled waits until the page no longer counts as loading, at most maxLoading.
 func (r *recovery) settled() error {
 	_, err := r.watch(maxLoading, nil, func(l *Look) bool { return l.Loading == nil })
 	return err

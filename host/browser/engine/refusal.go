@@ -4,18 +4,18 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// A Refusal is a call that was not taken: nothing touched the page.
+// A Refusal is a call that was not accepted. Nothing has touched the page.
 type Refusal struct {
 	Code    string
 	Message string
 	Verb    Verb
-	// Reason is the code of the probe, for surface_lost.
+	// Reason is the probe's code, for surface_lost.
 	Reason string
 }
 
 func (r *Refusal) Error() string { return r.Code + ": " + r.Message }
 
-// Errno and Retryable are in the table of refusals; a code that is not in it is internal.
+// Errno returns the errno of the refusal. An unknown code counts as internal.
 func (r *Refusal) Errno() abi.Errno { return refusals[r.known()].errno }
 
 // Retryable reports whether the same call may succeed later.

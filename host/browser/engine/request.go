@@ -8,10 +8,10 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// A Verb is a thing to do, as guests write it.
+// A Verb is the name of an operation, as guests write it.
 type Verb string
 
-// The verbs. Fill is Type under another name.
+// The verbs. Fill is an alias of Type.
 const (
 	Open       Verb = "open"
 	Navigate   Verb = "navigate"
@@ -37,8 +37,8 @@ const (
 	Close      Verb = "close"
 )
 
-// A Request is one call, checked: every default is filled in and every number
-// clamped. The members of one verb are in the member of its name.
+// A Request is one checked call, with every default filled in and every number clamped. The members
+// of a verb are in the member of its name.
 type Request struct {
 	Verb Verb
 
@@ -46,7 +46,7 @@ type Request struct {
 	Intent string
 	Expect *Predicate // nil: the verb's default, or deferred
 	Verify Settings
-	// Deadline covers all of the verb; Actionable the checks before a dispatch.
+	// Deadline covers the whole verb, Actionable the checks before a dispatch.
 	Deadline      time.Duration
 	Actionable    time.Duration
 	Idempotent    *bool
@@ -56,7 +56,7 @@ type Request struct {
 	Force         bool
 	AllowPreexist bool
 	AcceptDialog  bool
-	DialogText    *string // for prompts; nil: what they propose
+	DialogText    *string // answer to prompts; nil: their default text
 	MaxRecovery   int     // 0 to 3
 	MaxRetryDepth int
 	Navigate      NavigateArgs
@@ -79,14 +79,14 @@ type Request struct {
 	Open          OpenArgs
 }
 
-// A Target is an element, by the id of an earlier reply or by description; exactly
-// one of ElementID and Selector is set.
+// A Target is an element, given by the id of an earlier reply or by a description. Exactly one of
+// ElementID and Selector is set.
 type Target struct {
 	ElementID string    `json:"element_id,omitempty"`
 	Selector  *Selector `json:"selector,omitempty"`
 }
 
-// A Selector describes an element, and refines the description.
+// A Selector describes an element and how to choose among matches.
 type Selector struct {
 	page.Selector
 	Exact    *bool   `json:"exact,omitempty"` // nil: true for structured members, false for query
@@ -94,10 +94,10 @@ type Selector struct {
 	Index    *int    `json:"index,omitempty"`
 	Within   *Target `json:"within,omitempty"`
 	Near     *Target `json:"near,omitempty"`
-	Frame    string  `json:"frame,omitempty"` // name or id of one
+	Frame    string  `json:"frame,omitempty"` // name or id of a frame
 }
 
-// Settings are those of a stabilisation, clamped.
+// Settings are the clamped settings of a stabilisation.
 type Settings struct {
 	Window     time.Duration
 	Count      int
@@ -106,25 +106,24 @@ type Settings struct {
 	Stale      time.Duration
 }
 
-// A Predicate is a condition on what a page shows, of depth at most 3 and with at most
-// 16 leaves. Kind is "all", "any" or "not" for those of Of.
+// A Predicate is a condition on what a page shows, with a depth of at most 3 and at most 16 leaves.
+// Kind is "all", "any" or "not" for compositions of Of.
 type Predicate struct {
 	Kind   string
 	Of     []Predicate
 	Target *Target
 
 	Op    string // equals, contains, matches, prefix, eq, gte or lte
-	Text  string // value, of text, attribute, url and title
+	Text  string // the member value of text, attribute, url and title
 	Count int
-	// What is to be equal: exactly one is set where the kind has "equals".
+	// The wanted value: exactly one is set where the kind has "equals".
 	Bool      *bool
 	String    *string
 	Number    *float64
 	Option    *page.Option
 	Tolerance float64
 
-	// Formatted: a text that is written in another way counts as equal, as of a field that
-	// formats what was typed.
+	// Formatted accepts a text in another format, as in a field that formats its input.
 	Formatted bool
 
 	Attribute    string
@@ -137,56 +136,53 @@ type Predicate struct {
 	re *regexp.Regexp // of Text or NameMatches, made by Parse
 }
 
-// NavigateArgs: either URL or History.
+// NavigateArgs has either URL or History.
 type NavigateArgs struct {
 	URL, History, Until string
-	Auth                *HTTPAuth // of a URL: for when its server asks for a login
+	Auth                *HTTPAuth // sent if the server of URL asks for it
 }
 
-// HTTPAuth answers a server that asks for a login by HTTP.
+// HTTPAuth is a user name and a password for HTTP authentication.
 type HTTPAuth struct{ Username, Password Value }
 
-// A Value is given as it is, or as a handle.
+// A Value is given in plain text or as a handle.
 type Value struct{ Plain, Sealed string }
 
-// ClickArgs of click.
 type ClickArgs struct {
 	Button    string
 	Count     int
 	Modifiers []string
-	Position  page.Point    // fractions of the box
+	Position  page.Point    // fractions of the element's box
 	Hold      time.Duration // between press and release
 }
 
-// DragArgs of drag: exactly one is set.
+// DragArgs has exactly one member set.
 type DragArgs struct {
-	To *Target     // the middle of which the target is dropped on
-	By *page.Point // CSS pixels from where it is
+	To *Target     // the target is dropped on its middle
+	By *page.Point // CSS pixels from where the target is
 }
 
-// TypeArgs of type, fill and clear. Sealed is a handle; Plain may be empty.
+// TypeArgs are for type, fill and clear. Sealed is a handle; Plain may be empty.
 type TypeArgs struct {
 	Plain  string
 	Sealed string
-	Keys   bool // mode keys
+	Keys   bool // type key by key
 	Clear  bool
 }
 
-// PressArgs of press.
 type PressArgs struct {
-	Chords []string // of keys, split at white space
+	Chords []string // chords, split at white space
 	Count  int
 }
 
-// SelectArgs: exactly one is set. Many is for a control of several choices: all of
-// them, and no other, are to be chosen; an empty list chooses none.
+// SelectArgs has exactly one member set. Many is for controls with several choices: exactly these
+// are to be chosen, none for an empty list.
 type SelectArgs struct {
 	ID, Label *string
 	Index     *int
 	Many      []SelectArgs // nil: one
 }
 
-// AdjustArgs of adjust.
 type AdjustArgs struct {
 	Value       float64
 	Tolerance   float64
@@ -195,7 +191,7 @@ type AdjustArgs struct {
 	WidenTo     *float64
 }
 
-// ScrollArgs of scroll; without a target Direction is set.
+// ScrollArgs needs Direction if there is no target.
 type ScrollArgs struct {
 	Within    *Target
 	Direction string
@@ -203,14 +199,13 @@ type ScrollArgs struct {
 	Max       int
 }
 
-// A File is one to upload: a path among the guest's mounts, or a stream handle.
+// A File is a file to upload: a path in the guest's mounts, or a stream handle.
 type File struct {
 	Path   string
 	Handle uint32
 	Name   string
 }
 
-// WaitArgs of wait.
 type WaitArgs struct {
 	For         string
 	Index       *int
@@ -223,7 +218,7 @@ type WaitArgs struct {
 	Fingerprint string
 }
 
-// ExpectArgs of expect; Timeout 0 is one run.
+// ExpectArgs with Timeout 0 runs the check once.
 type ExpectArgs struct {
 	ActionID string
 	Timeout  time.Duration
@@ -239,7 +234,6 @@ type ExtractItem struct {
 	Columns   []string
 }
 
-// SnapshotArgs of snapshot.
 type SnapshotArgs struct {
 	Query    string
 	Exact    bool
@@ -250,23 +244,19 @@ type SnapshotArgs struct {
 	ActionID string
 }
 
-// ScreenshotArgs of screenshot.
 type ScreenshotArgs struct {
 	Format  string
 	Quality int
 	Full    bool
 }
 
-// CookiesArgs of cookies.
 type CookiesArgs struct{ Hosts, Names []string }
 
-// MarkArgs of mark.
 type MarkArgs struct {
 	Phase string
 	Done  bool
 }
 
-// OpenArgs of open.
 type OpenArgs struct {
 	Profile    string
 	Persistent bool
@@ -277,7 +267,7 @@ type OpenArgs struct {
 	Session    *Session
 }
 
-// A Session says how to find out whether somebody is signed in.
+// A Session says how to find out whether the owner is signed in.
 type Session struct {
 	ProbeURL string
 	Expect   *Predicate // nil: no probe
@@ -287,11 +277,11 @@ type Session struct {
 	Owner    time.Duration
 }
 
-// DefaultSettings are those of a stabilisation for which nothing was set.
+// DefaultSettings are used where nothing is set.
 var DefaultSettings = Settings{Window: time.Second, Count: 2, MaxRecheck: 3, Interval: 100 * time.Millisecond, Stale: 500 * time.Millisecond}
 
-// Clamped moves every setting to the nearest bound; one that is 0 becomes the default.
-// Proof after an action needs two matches at least.
+// Clamped moves every setting to the nearest bound; 0 becomes the default. Proof after an action
+// needs at least two matches.
 func (s Settings) Clamped(proof bool) Settings {
 	least := 1
 	if proof {
@@ -307,7 +297,7 @@ func (s Settings) Clamped(proof bool) Settings {
 	}
 }
 
-// Info are the settings as results echo them.
+// Info returns the settings as results echo them.
 func (s Settings) Info() SettingsInfo {
 	return SettingsInfo{s.Window.Milliseconds(), s.Count, s.MaxRecheck, s.Interval.Milliseconds(), s.Stale.Milliseconds()}
 }

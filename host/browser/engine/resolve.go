@@ -10,30 +10,29 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// waits are the pauses before each new try of the checks that stand before a
-// dispatch; the last one is repeated.
+// waits are the pauses before each retry of the checks that precede a dispatch; the last one
+// repeats.
 var waits = []time.Duration{0, 20 * time.Millisecond, 100 * time.Millisecond, 100 * time.Millisecond, 500 * time.Millisecond}
 
-// maxUnstable is after how many unequal frame pairs an element that never rests is
-// acted on all the same.
+// maxUnstable is after how many unequal pairs of frames an element that keeps moving is acted on
+// anyway.
 const maxUnstable = 10
 
-// inCycle is how long the checks are repeated inside of recovery, whose cycles are
-// many.
+// inCycle bounds the checks within a recovery cycle.
 const inCycle = 500 * time.Millisecond
 
-// settled is how long a control that acts by itself is waited for, before a text is taken
-// that the document may listen for.
+// settled is how long to wait for a control that acts by itself before accepting a text for which
+// the document may listen.
 const settled = time.Second
 
-// resolve finds the target and waits until it can be acted on. Each try that fails
-// is a step; the last one's fault is the action's.
+// resolve finds the target and waits until it can be acted on. Each failed try is a step; the last
+// one's fault is the action's.
 func (a *act) resolve() *fault {
 	limit, from := a.req.Actionable, a.now()
 	if a.recovery.state.Attempts > 0 {
 		limit = min(limit, inCycle)
 	}
-	if a.req.Verb != Navigate { // the way out of a page that does not come
+	if a.req.Verb != Navigate { // navigation is the way out of a page that does not arrive
 		if err := a.arrive(a.set); err != nil {
 			return a.resolved(rawFault(err, StageResolve), stepFailure)
 		}
@@ -55,7 +54,7 @@ func (a *act) resolve() *fault {
 			return a.resolved(nil, stepSuccess)
 		}
 		pause := waits[min(i+1, len(waits)-1)]
-		if f.detail == "unstable" { // what never rests is looked at often enough to know
+		if f.detail == "unstable" { // look more often at what never rests
 			pause = min(pause, waits[2])
 		}
 		if !passes(f) || a.now()-from+pause > limit {
@@ -71,8 +70,8 @@ func (a *act) resolve() *fault {
 	}
 }
 
-// passes reports whether another try may come out better: an element that is not
-// there, not answering, changing or not ready yet.
+// passes reports whether another try may succeed: the element is missing, does not answer, changes
+// or is not ready yet.
 func passes(f *fault) bool {
 	switch f.code {
 	case ElementNotFound, Timeout:
@@ -85,10 +84,10 @@ func passes(f *fault) bool {
 	return false
 }
 
-// detailMoved is of an element that changed between its resolution and the hit test.
+// detailMoved means that the element changed between its resolution and the hit test.
 const detailMoved = "changed_before_dispatch"
 
-// resolved writes the step down and gives f back.
+// resolved adds the resolve step to the trace and returns f.
 func (a *act) resolved(f *fault, result string) *fault {
 	m := meta{"revision": a.revision()}
 	if r := a.res.Target; r != nil && r.Resolved != nil {
@@ -111,14 +110,14 @@ func (a *act) resolved(f *fault, result string) *fault {
 	return f
 }
 
-// A try is the repeated attempt to get at the target.
+// A try is the repeated attempt to reach the target.
 type try struct {
 	*act
-	unequal int  // frame pairs
-	shown   bool // it was scrolled to for being covered
+	unequal int  // unequal pairs of frames
+	shown   bool // scrolled to because it was covered
 }
 
-// once reads, chooses and checks. An error ends the verb.
+// once reads, resolves and checks. An error ends the verb.
 func (t *try) once() (*fault, error) {
 	target, delta := t.req.Target, t.req.Expect
 	if t.forgotten() {
@@ -146,7 +145,7 @@ func (t *try) once() (*fault, error) {
 		if t.tab.Facts().Dialog != nil {
 			return rawFault(page.ErrDialog, StageResolve), nil
 		}
-		if t.req.Verb == Navigate { // the way out of a page that hangs
+		if t.req.Verb == Navigate { // navigation is the way out of a page that hangs
 			t.prepare(nil)
 			return nil, nil
 		}
@@ -158,7 +157,7 @@ func (t *try) once() (*fault, error) {
 		return nil, nil
 	}
 	if f := t.find(l); f != nil {
-		if f.code == ElementNotFound && t.req.Verb == Scroll { // it may be made on the way
+		if f.code == ElementNotFound && t.req.Verb == Scroll { // it may be created while scrolling
 			t.prepare(nil)
 			return nil, nil
 		}
@@ -173,7 +172,7 @@ func (t *try) once() (*fault, error) {
 	return t.reach()
 }
 
-// focus is what keys without a target go to; nil for other verbs.
+// focus returns the element that receives keys without a target, or nil for other verbs.
 func (t *try) focus(l *Look) *page.Node {
 	if t.req.Verb != Press {
 		return nil
@@ -184,8 +183,7 @@ func (t *try) focus(l *Look) *page.Node {
 	return t.resumed(l)
 }
 
-// forgotten reports an element id that stands for nothing any more: the page is not
-// even looked at.
+// forgotten reports whether the element id is stale, in which case the page is not read at all.
 func (t *try) forgotten() bool {
 	id := ""
 	if t.req.Target != nil {
@@ -219,8 +217,7 @@ func (a *act) reject(detail string) *fault {
 	return &fault{code: ActionRejected, detail: detail, stage: StageResolve}
 }
 
-// suits settles the effect and the delta from what the element is, before anything
-// is dispatched.
+// suits determines effect and delta from the element before anything is dispatched.
 func (t *try) suits() *fault {
 	n := t.found.State()
 	if t.kind.fits != nil {
@@ -232,7 +229,7 @@ func (t *try) suits() *fault {
 	return nil
 }
 
-// prepare settles what depends on the node that was found.
+// prepare determines what depends on the node that was found.
 func (a *act) prepare(n *page.Node) {
 	var label *page.Node
 	if n != nil && n.Labels != "" && a.before != nil {
@@ -252,16 +249,17 @@ func (a *act) prepare(n *page.Node) {
 	}
 }
 
-// places are where an element is brought, one after the other, until nothing lies over
-// it: bars stay at the ends of the viewport, and sheets in its middle.
+// places are the positions to scroll an element to, in turn, until nothing covers it: bars stay at
+// the ends of the viewport, sheets in its middle.
 var places = []page.Place{page.Middle, page.Start, page.End}
 
-// reach makes the checks before an input and compares what was hit with what was chosen.
+// reach runs the checks before an input and compares the node that was hit with the one that was
+// chosen.
 func (t *try) reach() (*fault, error) {
 	ref, scrolled := t.found.Node.Ref, false
 	r, err := t.check(ref)
 	for _, to := range places {
-		covered := r.Fault == "obscured" && !t.shown // by what stays in place, maybe
+		covered := r.Fault == "obscured" && !t.shown // maybe by something fixed in place
 		if err != nil || r.Fault != "outside_viewport" && !covered {
 			break
 		}
@@ -290,8 +288,8 @@ func (t *try) check(ref page.Ref) (page.Readiness, error) {
 	return t.tab.Ready(ctx, ref, t.aim())
 }
 
-// unready is a check that could not be made: a fault to try again after, or an error
-// that ends the verb.
+// unready returns the fault of a check that could not be made and may be retried, or the error that
+// ends the verb.
 func (t *try) unready(err error) (*fault, error) {
 	if end := t.fatal(err); end != nil {
 		return nil, end
@@ -303,8 +301,7 @@ func (t *try) unready(err error) (*fault, error) {
 	return f, nil
 }
 
-// fault is the first check that failed; nil for an element that can be acted on,
-// or that does nothing worse than move.
+// fault returns the first failed check, or nil if the element can be acted on or merely moves.
 func (t *try) fault(r page.Readiness) *fault {
 	switch r.Fault {
 	case "":
@@ -326,8 +323,8 @@ func (t *try) fault(r page.Readiness) *fault {
 	return t.reject(r.Fault)
 }
 
-// same compares an element as it was chosen with what the hit test found: what it is,
-// what a click on it does by nature, and where it is unless it was scrolled.
+// same compares an element as it was chosen with the one that the hit test found: what it is, what
+// a click on it does by nature, and its position unless it was scrolled.
 func same(was, is *page.Node, scrolled bool) bool {
 	if was.Role != is.Role || was.Name != is.Name || was.Tag != is.Tag || was.OwnHear != is.OwnHear ||
 		was.Submits != is.Submits || was.Leaves != is.Leaves {
@@ -337,7 +334,7 @@ func same(was, is *page.Node, scrolled bool) bool {
 	return scrolled || math.Abs(a.X-b.X) <= 1 && math.Abs(a.Y-b.Y) <= 1
 }
 
-// selectorKind names the members of a target and none of their values.
+// selectorKind returns the names of a target's members without their values.
 func selectorKind(t *Target) string {
 	if t.Selector == nil {
 		return "element_id"

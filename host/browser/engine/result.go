@@ -6,8 +6,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// The versions of the tables, in every result. A change in a table raises its
-// number.
+// Versions of the tables, part of every result. Changing a table raises its version.
 const (
 	EffectTableVersion = 1
 	FailureMapVersion  = 1
@@ -29,19 +28,19 @@ const (
 	SideEffect = "side_effect"
 )
 
-// ResultReverted is the verification result of an action that was verified, and whose
-// delta did not last; DetailReverted the detail of its failure, and of that of the
-// action which found it; CodeReverted refuses a verb that found it.
+// ResultReverted is the verification result of a verified action whose delta did not last.
+// DetailReverted is the detail of its failure and of the action that found it; CodeReverted refuses
+// a verb that found it.
 const (
 	ResultReverted = "reverted"
 	DetailReverted = "reverted"
 	CodeReverted   = "action_reverted"
 )
 
-// A Code says what went wrong in an action; the source of truth about it.
+// A Code says what went wrong in an action. It is authoritative.
 type Code string
 
-// The runtime codes.
+// The failure codes.
 const (
 	ElementNotFound    Code = "ELEMENT_NOT_FOUND"
 	StaleReference     Code = "STALE_REFERENCE"
@@ -55,8 +54,8 @@ const (
 	Unknown            Code = "UNKNOWN"
 )
 
-// A Result is the one envelope of actions. Members that are pointers or slices are
-// always in the JSON, as null or [].
+// A Result is the reply of every action. Pointers and slices are always present in the JSON, as
+// null or [].
 type Result struct {
 	ActionID           string       `json:"action_id"`
 	Action             Verb         `json:"action"`
@@ -87,7 +86,7 @@ type Result struct {
 	Details            any          `json:"details"`
 }
 
-// A Transition is one step of the lifecycle; At is in epoch milliseconds.
+// A Transition is a change of state; At is in milliseconds since the epoch.
 type Transition struct {
 	State   string `json:"state"`
 	At      int64  `json:"at"`
@@ -102,7 +101,7 @@ type TargetInfo struct {
 	Resolution *Resolution `json:"resolution,omitempty"`
 }
 
-// A Resolution says how sure the choice of an element is.
+// A Resolution says how certain the choice of an element is.
 type Resolution struct {
 	Confidence        float64     `json:"confidence"`
 	Reason            string      `json:"reason"`
@@ -123,7 +122,7 @@ type Alternate struct {
 	Reason    string   `json:"reason"`
 }
 
-// An Element is what a guest is told of an element.
+// An Element is an element as guests see it.
 type Element struct {
 	ElementID      string           `json:"element_id"`
 	StableID       string           `json:"stable_id,omitempty"`
@@ -141,13 +140,13 @@ type Element struct {
 	Hint           *Hint            `json:"interaction_hint,omitempty"`
 }
 
-// An ElementSelector is a description that finds the element again.
+// An ElementSelector is a description by which the element can be found again.
 type ElementSelector struct {
 	Value      Selector   `json:"value"`
 	Confidence Confidence `json:"confidence"`
 }
 
-// Confidence is a ranking aid, never proof.
+// Confidence helps to rank and proves nothing.
 type Confidence struct {
 	Score  float64 `json:"score"`
 	Reason string  `json:"reason"`
@@ -165,14 +164,14 @@ type Semantic struct {
 	Reason     string   `json:"reason"`
 }
 
-// A Hint says how a control without semantics may be worked.
+// A Hint says how a control without semantics may be operated.
 type Hint struct {
 	Kind  string   `json:"kind"`
 	Axis  string   `json:"axis"`
 	Track page.Box `json:"track_bounds"`
 }
 
-// Verification is how a result was proved, or why it was not.
+// Verification says how a result was proved, or why it was not.
 type Verification struct {
 	Result      string          `json:"result"` // verified, inconclusive, deferred, not_evaluated or reverted
 	Delta       json.RawMessage `json:"delta"`
@@ -185,7 +184,7 @@ type Verification struct {
 	Diagnostics    any             `json:"diagnostics"`
 }
 
-// Stability is what a stabilisation reports.
+// Stability reports a stabilisation.
 type Stability struct {
 	Attempts  int          `json:"stabilization_attempts"`
 	WindowMS  int64        `json:"stabilization_window_ms"`
@@ -214,14 +213,13 @@ type Observed struct {
 	Matched int             `json:"matched_count"`
 }
 
-// A Classification is how the outcome of an action was classified.
+// A Classification is the classified outcome of an action.
 type Classification struct {
 	Outcome   string `json:"outcome"`
 	Reasoning string `json:"reasoning"`
 }
 
-// Recovery is the state of the recovery of an action: its first values come from the adapter, only the
-// engine changes it.
+// Recovery is the recovery state of an action. Only the engine changes it.
 type Recovery struct {
 	Class         string `json:"failure_class"`
 	Code          Code   `json:"runtime_code"`
@@ -234,17 +232,17 @@ type Recovery struct {
 	RetryAllowed  *bool  `json:"retry_allowed,omitempty"`
 }
 
-// A Terminal is the end of an action that cannot be recovered.
+// A Terminal describes an action that cannot be recovered.
 type Terminal struct {
 	Class      string   `json:"failure_class"`
 	Code       Code     `json:"runtime_code"`
 	Target     *Element `json:"resolved_target,omitempty"`
 	Strategies []string `json:"attempted_recovery_strategies"`
 	Attempts   int      `json:"recovery_attempts"`
-	FinalState string   `json:"final_state"` // failed
+	FinalState string   `json:"final_state"` // always failed
 }
 
-// A Trace is what an action went through.
+// A Trace is the recorded steps of an action.
 type Trace struct {
 	ActionID string `json:"action_id"`
 	Steps    []Step `json:"steps"`
@@ -267,10 +265,10 @@ type TabInfo struct {
 	TabID   string `json:"tab_id"`
 	URLHost string `json:"url_host"`
 	Active  bool   `json:"active"`
-	Closed  string `json:"closed,omitempty"` // why, for one that is gone since the last reply
+	Closed  string `json:"closed,omitempty"` // why, for a tab that was closed since the last reply
 }
 
-// A Signal is what is told of every finished action.
+// A Signal reports a finished action.
 type Signal struct {
 	ActionID     string       `json:"action_id"`
 	TargetID     string       `json:"target_id,omitempty"`

@@ -8,8 +8,8 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// A Truth is what an observation says of a predicate. Unreadable is neither of the
-// others and never proves anything.
+// A Truth is the value of a predicate in an observation. Unreadable is neither true nor false and
+// never proves anything.
 type Truth int
 
 // The three truths.
@@ -19,53 +19,51 @@ const (
 	True
 )
 
-// A Scene is what predicates are evaluated in: one look, and what came before it.
-// Sealed values are masked before (Mask): the predicate of a sealed fill compares its
-// handle.
+// A Scene is what predicates are evaluated in: one look and what preceded it. Sealed values are
+// masked already (Mask), so the predicate of a sealed fill compares its handle.
 type Scene struct {
 	Now *Look
-	// Before is the look that preceded the dispatch; nil means that Now is the first
-	// one, in which nothing can have changed yet.
+	// Before is the look that preceded the dispatch. If it is nil, Now is the first look and
+	// nothing can have changed yet.
 	Before *Look
-	// Happened is what the tab went through since the dispatch.
+	// Happened is what happened on the tab since the dispatch.
 	Happened page.Happened
-	// Restless are the kinds in which the page changes by itself, where a change proves
+	// Restless lists the kinds of change that the page makes by itself, and which therefore prove
 	// nothing.
 	Restless []string
-	// Self is the element of the action, meant by predicates without a target;
-	// Target describes it, for when its node is gone.
+	// Self is the action's element, to which predicates without a target apply. Target describes
+	// it, in case its node is gone.
 	Self   page.Ref
 	Target *Target
 
 	Identity *Identity
 }
 
-// A Verdict is the truth of a predicate, and of those that it is made of.
+// A Verdict is the truth of a predicate and of its parts.
 type Verdict struct {
 	Truth Truth
 	Of    []*Verdict
 
 	leaf     *Observed // nil for all, any and not
 	kind     string
-	readable bool // some element shows what a leaf asks for
+	readable bool // some element exposes what a leaf asks for
 	absent   bool // no element matches
 	waves    int  // of the elements that a leaf is about
-	changed  bool // one of them did since the look before
-	working  bool // one of them is, as page.Node.Working says
+	changed  bool // one of them changed since the look before
+	working  bool // one of them is working (page.Node.Working)
 }
 
-// Changed reports whether an element that v is about says something else than at the
-// look before, Working whether one is in the middle of something (page.Node).
+// Changed reports whether an element that v is about changed since the look before.
 func (v *Verdict) Changed() bool {
 	return v.changed || slices.ContainsFunc(v.Of, (*Verdict).Changed)
 }
 
-// Working is as Changed.
+// Working reports whether an element that v is about is in the middle of something (page.Node).
 func (v *Verdict) Working() bool {
 	return v.working || slices.ContainsFunc(v.Of, (*Verdict).Working)
 }
 
-// Waves is how often what v is about has gone and come back (page.Node.Waves).
+// Waves returns how often the elements that v is about changed and changed back (page.Node.Waves).
 func (v *Verdict) Waves() int {
 	n := v.waves
 	for _, of := range v.Of {
@@ -74,7 +72,7 @@ func (v *Verdict) Waves() int {
 	return n
 }
 
-// Evaluate says whether p holds now. One look serves all of its parts.
+// Evaluate evaluates p now. One look serves all of its parts.
 func (s *Scene) Evaluate(p *Predicate) *Verdict {
 	v := &Verdict{kind: p.Kind}
 	switch p.Kind {
@@ -89,7 +87,7 @@ func (s *Scene) Evaluate(p *Predicate) *Verdict {
 	return v
 }
 
-// combine is three-valued logic: what could be read decides where it can.
+// combine is three-valued logic: readable parts decide where they can.
 func combine(kind string, of []*Verdict) Truth {
 	switch kind {
 	case "not":
@@ -103,7 +101,7 @@ func combine(kind string, of []*Verdict) Truth {
 	return decide(of, False, True)
 }
 
-// decide is strong if one is strong, unreadable if one is, else weak.
+// decide returns strong if one verdict is strong, otherwise Unreadable if one is, otherwise weak.
 func decide(of []*Verdict, strong, weak Truth) Truth {
 	out := weak
 	for _, v := range of {
@@ -120,10 +118,9 @@ func decide(of []*Verdict, strong, weak Truth) Truth {
 	return out
 }
 
-// Turned reports whether v proves a change since before, the verdict on the same
-// predicate in the read that preceded the dispatch: it holds, and at least one of
-// the predicates that make it hold did not. Under any that is the satisfied
-// member itself.
+// Turned reports whether v proves a change since before, the verdict on the same predicate in the
+// read that preceded the dispatch: it holds, and at least one of the predicates that make it hold
+// did not hold before. Under any, that must be the satisfied member itself.
 func (v *Verdict) Turned(before *Verdict) bool {
 	switch {
 	case v.Truth != True:
@@ -141,8 +138,7 @@ func (v *Verdict) Turned(before *Verdict) bool {
 	return false
 }
 
-// Ambiguous reports whether nothing of the predicate can be computed: it is not
-// decided, and no element shows what any part of it asks for.
+// Ambiguous reports whether v is undecided because no element exposes what any part of it asks for.
 func (v *Verdict) Ambiguous() bool { return v.Truth == Unreadable && !v.anyReadable() }
 
 func (v *Verdict) anyReadable() bool {
@@ -157,8 +153,7 @@ func (v *Verdict) anyReadable() bool {
 	return false
 }
 
-// Absent reports whether a predicate that does not hold asks for an element that is
-// not there.
+// Absent reports whether a predicate that does not hold is about a missing element.
 func (v *Verdict) Absent() bool {
 	if v.Truth == True {
 		return false
@@ -174,8 +169,8 @@ func (v *Verdict) Absent() bool {
 	return false
 }
 
-// Observed is what each part saw, in the order of the request. before is nil where
-// there was no earlier read.
+// Observed returns what each part saw, in request order. before is nil if there was no earlier
+// read.
 func (v *Verdict) Observed(before *Verdict) []Observed {
 	if v.leaf != nil {
 		o := *v.leaf
@@ -197,16 +192,16 @@ func (v *Verdict) Observed(before *Verdict) []Observed {
 }
 
 var (
-	// fleeting are the kinds of which nothing is claimed once they were seen: they are
-	// about a moment, or change by what comes next.
+	// fleeting lists the kinds that are not claimed after they held: they are about a moment, or
+	// change by what follows.
 	fleeting = []string{
 		"navigation", "any_change", "fingerprint", "download", "scrolled", "hovered", "focused", "in_viewport", "url", "title", "files",
 	}
-	// ofControl are the kinds about what a control holds.
+	// ofControl lists the kinds that are about the content of a control.
 	ofControl = []string{"value", "text_value", "checked", "selected"}
 )
 
-// Fleeting reports whether nothing of a delta lasts.
+// Fleeting reports whether no part of a delta lasts.
 func Fleeting(p *Predicate) bool {
 	if len(p.Of) == 0 {
 		return slices.Contains(fleeting, p.Kind)
@@ -214,8 +209,8 @@ func Fleeting(p *Predicate) bool {
 	return !slices.ContainsFunc(p.Of, func(of Predicate) bool { return !Fleeting(&of) })
 }
 
-// OfControl reports whether all of a delta is about what controls hold. That of an
-// option or a tab is not its own: another one takes it away.
+// OfControl reports whether a delta is entirely about the content of controls. The selection of an
+// option or a tab does not count, since selecting another one ends it.
 func OfControl(p *Predicate) bool {
 	if len(p.Of) == 0 {
 		return slices.Contains(ofControl, p.Kind) && !(p.Kind == "selected" && p.Bool != nil)
@@ -223,7 +218,7 @@ func OfControl(p *Predicate) bool {
 	return p.Kind == "all" && !slices.ContainsFunc(p.Of, func(of Predicate) bool { return !OfControl(&of) })
 }
 
-// About reports whether a delta is about a target, or names none.
+// About reports whether a delta is about target t, or names none.
 func About(p *Predicate, t *Target) bool {
 	if len(p.Of) > 0 {
 		return !slices.ContainsFunc(p.Of, func(of Predicate) bool { return !About(&of, t) })
@@ -231,12 +226,11 @@ func About(p *Predicate, t *Target) bool {
 	return p.Target == nil || reflect.DeepEqual(p.Target, t)
 }
 
-// Lapsed reports whether v, the verdict now on a delta that was proved, says that it was
-// taken back; was is the verdict before the action, and back says that the page is what
-// it was then, after a moment. What a control holds has to stay. A text that says the
-// same as before was taken back; one that says something else has gone on. What is not
-// there any more proves nothing, unless the page went back at once: notices go, and
-// pages are drawn anew.
+// Lapsed reports whether v, the current verdict on a proved delta, shows that the change was
+// undone. was is the verdict before the action; back says that the page looks as it did then, a
+// moment after the proof. The content of a control has to stay. A text that is as before was
+// undone; one that is different has moved on. A missing element proves nothing unless back is true,
+// since notices disappear and pages are redrawn.
 func (v *Verdict) Lapsed(was *Verdict, back bool) bool {
 	switch {
 	case v.Truth == True:

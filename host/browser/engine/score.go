@@ -10,12 +10,12 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// A mark is a score of a match with its reason; reason "" is no match. Scores are in
-// thousandths, so that equal ones are equal.
+// A mark is the score of a match with its reason; reason "" means no match. Scores are in
+// thousandths, so that they compare exactly.
 type mark struct {
 	score  int
 	reason string
-	text   bool // it was a text that matched, which every container of it has too
+	text   bool // a text matched, which all containers of the element have too
 }
 
 func (m mark) or(o mark) mark {
@@ -43,11 +43,11 @@ var (
 const (
 	bonusInteractable = 50
 	bonusPromoted     = 20
-	// tie is how close two scores are that nothing separates.
+	// tie is the largest difference at which two scores count as equal.
 	tie = 50
 )
 
-// byText is the mark of a structured member: whole or, where allowed, in part.
+// byText scores a structured member that matches as a whole or, unless exact, in part.
 func byText(want string, exact bool, whole, part mark, texts ...string) (mark, bool) {
 	switch fit(fold(want), texts...) {
 	case wholly:
@@ -60,8 +60,8 @@ func byText(want string, exact bool, whole, part mark, texts ...string) (mark, b
 	return mark{}, false
 }
 
-// structured is the mark of an element under the members of a selector other than
-// query: all have to match, the best one scores.
+// structured scores an element under the members of a selector other than query. All have to match;
+// the best one counts.
 func (l *Look) structured(n *page.Node, s *Selector, exact bool) (mark, bool) {
 	best := mark{}
 	for _, m := range []struct {
@@ -100,8 +100,8 @@ func (l *Look) structured(n *page.Node, s *Selector, exact bool) (mark, bool) {
 	return best, best.reason != ""
 }
 
-// free is the mark of an element under free text: the highest row that applies.
-// The rows below 0.95 are asked only when none above gave anything.
+// free scores an element under free text by the highest row that applies. Rows below 0.95 are tried
+// only if none above matches.
 func (l *Look) free(n *page.Node, q string, exact bool) mark {
 	want := fold(q)
 	labels := []string{n.AriaLabel, n.Label, n.Placeholder, n.Description}
@@ -132,10 +132,10 @@ func (l *Look) free(n *page.Node, q string, exact bool) mark {
 	return best.or(l.meaning(n, want, exact, best.reason != ""))
 }
 
-// adjustWords name controls in general.
+// adjustWords are words for controls in general.
 var adjustWords = []string{"slider", "stepper", "dropdown", "segment", "control", "adjust"}
 
-// meaning is the mark that an element gets for what it is, not for what it says.
+// meaning scores an element for what it is rather than for what it says.
 func (l *Look) meaning(n *page.Node, want string, exact, scored bool) mark {
 	best := mark{}
 	sem := l.Semantic(n)
@@ -164,13 +164,13 @@ func (l *Look) meaning(n *page.Node, want string, exact, scored bool) mark {
 	return best
 }
 
-// tidy trims text and makes one space of all white space.
+// tidy trims text and collapses white space.
 func tidy(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// fold is tidy without regard to case: how targets are matched.
+// fold is tidy in lower case, the form in which targets are matched.
 func fold(text string) string { return strings.ToLower(tidy(text)) }
 
-// grade is how well one text of an element fits what was asked.
+// A grade is how well one text of an element matches.
 type grade int
 
 const (
@@ -179,7 +179,7 @@ const (
 	wholly
 )
 
-// fit compares the texts of an element with a wanted one that is folded already.
+// fit compares the texts of an element with a wanted text that is folded already.
 func fit(want string, texts ...string) grade {
 	best := unlike
 	for _, t := range texts {
@@ -201,10 +201,9 @@ var (
 	grouped = regexp.MustCompile(`^[+-]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?$`)
 )
 
-// formatted reports whether a field writes what was typed in its own way: without the
-// space around it, as the same number, or with signs put between, as in a telephone
-// number. Another case is another text. Nothing of what was typed may be missing, and a number has to be
-// the same number.
+// formatted reports whether have is typed as a field formats it: without surrounding space, as the
+// same number, or with separators, as in a telephone number. A change of case is a different text.
+// Nothing typed may be missing, and a number has to stay the same number.
 func formatted(typed, have string) bool {
 	typed, have = tidy(typed), tidy(have)
 	if typed == "" || have == "" {
@@ -229,8 +228,8 @@ func numeric(text string) (float64, bool) {
 	return f, err == nil
 }
 
-// spaced reports whether have is typed with signs put in, none of which is a letter or
-// a digit, nor makes a number negative.
+// spaced reports whether have is typed with separators inserted, none of which is a letter or a
+// digit or makes a number negative.
 func spaced(typed, have string) bool {
 	rest := []rune(strings.ReplaceAll(typed, " ", ""))
 	for i, r := range have {

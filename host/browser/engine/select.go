@@ -7,18 +7,18 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// A choice is an option to select, and what was selected before.
+// A choice is an option to select and the previous selection.
 type choice struct {
 	option   page.Option
 	index    int
 	previous *page.Option
 	native   bool
-	closed   bool  // a control that shows its options when it is opened
-	many     []int // the places of several; nil: one
+	closed   bool  // shows its options only when opened
+	many     []int // indices of several options; nil: one
 }
 
-// selectFits finds the option. A control without options is none; an option that is not
-// there yet may come.
+// selectFits finds the option. A control without options does not fit; a missing option may still
+// appear.
 func selectFits(a *act, n *page.Node) *fault {
 	if a.req.Select.Many != nil {
 		return selectSeveral(a, n)
@@ -49,7 +49,7 @@ func selectFits(a *act, n *page.Node) *fault {
 	return nil
 }
 
-// selectSeveral finds the options of a control of many.
+// selectSeveral finds the options of a multiple-choice control.
 func selectSeveral(a *act, n *page.Node) *fault {
 	if !n.Multiple || n.Tag != "select" && n.Role != "listbox" {
 		return &fault{code: SemanticMismatch, detail: "one_choice", stage: StageResolve}
@@ -69,7 +69,7 @@ func selectSeveral(a *act, n *page.Node) *fault {
 	return nil
 }
 
-// optionIn is the place of the one that is asked for, or -1.
+// optionIn returns the index of the requested option, or -1.
 func optionIn(a *act, n *page.Node) int {
 	chosen := Choice(a.req.Select, n)
 	for i := range n.Options {
@@ -80,7 +80,7 @@ func optionIn(a *act, n *page.Node) int {
 	return -1
 }
 
-// askedOption is what the request says of the option.
+// askedOption returns the option as the request describes it.
 func askedOption(a *act) page.Option {
 	var o page.Option
 	if a.req.Select.ID != nil {
@@ -92,7 +92,7 @@ func askedOption(a *act) page.Option {
 	return o
 }
 
-// selectSend sets a native control, and clicks the option of another one.
+// selectSend sets a native control, or clicks the option of another one.
 func selectSend(a *act) (page.Delivery, error) {
 	c, _ := a.work.(choice)
 	if c.many != nil && !c.native {
@@ -118,7 +118,7 @@ func selectSend(a *act) (page.Delivery, error) {
 	return d, err
 }
 
-// clickOption clicks an option where it can be seen.
+// clickOption clicks an option after scrolling it into view.
 func clickOption(a *act, ref page.Ref, modifiers []string) (page.Delivery, error) {
 	r, err := a.tab.Ready(a.ctx, ref, page.Center)
 	if err == nil && r.Fault == "outside_viewport" {
@@ -133,8 +133,8 @@ func clickOption(a *act, ref page.Ref, modifiers []string) (page.Delivery, error
 	return a.tab.Click(a.ctx, page.Click{At: r.Point, Button: "left", Count: 1, Modifiers: modifiers})
 }
 
-// toggleOptions clicks the options of a page's own list until those that are wanted are
-// chosen, and no other. A list in which a click takes the others away wants Control.
+// toggleOptions clicks the options of a custom list until exactly the wanted ones are chosen. If a
+// click deselects the others, it holds Control.
 func toggleOptions(a *act) (page.Delivery, error) {
 	all := page.Delivery{Trusted: -1}
 	var modifiers []string
@@ -157,8 +157,7 @@ func toggleOptions(a *act) (page.Delivery, error) {
 	return all, err
 }
 
-// readOptions is the list as it is, once it is otherwise than it was; nil if it does not
-// become so.
+// readOptions returns the list once it differs from was, or nil if it does not change in time.
 func readOptions(a *act, was *page.Node) (is *page.Node, err error) {
 	_, err = a.watch(maxOpening, []*Target{a.req.Target}, func(l *Look) bool {
 		if n := l.Node(a.node()); n != nil && (was == nil || differences(was.Options, n.Options) > 0) {
@@ -169,7 +168,7 @@ func readOptions(a *act, was *page.Node) (is *page.Node, err error) {
 	return is, err
 }
 
-// wantsOption reports whether an option is one of several that are asked for.
+// wantsOption reports whether an option is among those requested.
 func wantsOption(a *act, o *page.Option, n *page.Node) bool {
 	return slices.ContainsFunc(a.req.Select.Many, func(s SelectArgs) bool {
 		chosen := Choice(s, n)
@@ -177,7 +176,7 @@ func wantsOption(a *act, o *page.Option, n *page.Node) bool {
 	})
 }
 
-// differences are how many options are chosen in one list and not in the other.
+// differences returns how many options differ in being chosen.
 func differences(was, is []page.Option) (n int) {
 	for i := range is {
 		if i < len(was) && was[i].Selected != is[i].Selected {
@@ -224,7 +223,7 @@ func selectTell(a *act) {
 	}
 }
 
-// tellSeveral is what is chosen of several.
+// tellSeveral adds the chosen options to the details.
 func tellSeveral(a *act) {
 	chosen := []any{}
 	if n := a.current(); n != nil {

@@ -8,9 +8,8 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// A SnapshotReply is the answer of snapshot, without the parts that are not
-// elements: the caller adds screenshot, console and diagnostics, or why they are
-// missing.
+// A SnapshotReply is the reply of snapshot without screenshot, console and diagnostics, which the
+// caller adds, or the reason why one is missing.
 type SnapshotReply struct {
 	Revision    int64         `json:"snapshot_revision"`
 	CapturedAt  int64         `json:"captured_at_ms"`
@@ -31,14 +30,14 @@ type SnapshotReply struct {
 	DiagnosticsError string             `json:"diagnostics_error,omitempty"`
 }
 
-// LoadingState has all of its members or is not there.
+// LoadingState is either complete or absent.
 type LoadingState struct {
 	Active bool   `json:"active"`
 	Signal string `json:"signal"`
 	Source string `json:"source"`
 }
 
-// LoadingOf is the loading state of a look, nil for none.
+// LoadingOf returns the loading state of a look, or nil if it is not loading.
 func LoadingOf(o *page.Observation) *LoadingState {
 	if o.Loading == nil {
 		return nil
@@ -46,7 +45,7 @@ func LoadingOf(o *page.Observation) *LoadingState {
 	return &LoadingState{true, o.Loading.Signal, o.Loading.Source}
 }
 
-// WantSnapshot is the query that a snapshot is made of.
+// WantSnapshot returns the query for a snapshot.
 func WantSnapshot(id *Identity, a *SnapshotArgs) page.Query {
 	targets := []*Target{a.Within}
 	if a.Query != "" {
@@ -61,8 +60,8 @@ func queryOf(a *SnapshotArgs) *Selector {
 	return &Selector{Selector: page.Selector{Query: a.Query}, Exact: &a.Exact, Within: a.Within}
 }
 
-// Snapshot shows a look to a guest. The ids that it gives out replace those of the
-// snapshot before. A miss is that of within.
+// Snapshot shows a look to a guest. Its ids replace those of the snapshot before. A miss is that of
+// within.
 func (l *Look) Snapshot(id *Identity, a *SnapshotArgs) (*SnapshotReply, *Miss) {
 	nodes, miss := l.shown(id, a)
 	if miss != nil {
@@ -90,8 +89,8 @@ const (
 	maxReply        = 900 << 10 // of the reply of 1 MiB; the rest is for the other parts
 )
 
-// Shrink leaves out elements from the end until the reply is at most of so many
-// bytes, and says so; 0 is the limit of all replies. false when that is impossible.
+// Shrink drops elements from the end until the reply has at most most bytes, or the general limit
+// for 0, and marks it as truncated. It reports false if that is impossible.
 func (r *SnapshotReply) Shrink(most int) bool {
 	if most <= 0 {
 		most = maxReply
@@ -112,7 +111,7 @@ func (r *SnapshotReply) Shrink(most int) bool {
 	}
 }
 
-// shown are the nodes that a snapshot is about, in document order.
+// shown returns the nodes of a snapshot in document order.
 func (l *Look) shown(id *Identity, a *SnapshotArgs) ([]*page.Node, *Miss) {
 	var out []*page.Node
 	if a.Query != "" {
@@ -141,17 +140,17 @@ func (l *Look) shown(id *Identity, a *SnapshotArgs) ([]*page.Node, *Miss) {
 	return out, nil
 }
 
-// landmarks are shown beside what can be acted on.
+// landmarks are roles that a snapshot shows beside actionable elements.
 var landmarks = []string{"banner", "complementary", "contentinfo", "dialog", "alertdialog", "alert", "status", "form", "heading", "main", "navigation", "region", "search"}
 
-// byDefault reports whether a snapshot shows n.
+// byDefault reports whether a snapshot shows n by default.
 func byDefault(n *page.Node) bool {
 	return n.Visible && (acts(n) || n.Cursor || n.OwnText || n.Editable || slices.Contains(landmarks, n.Role)) ||
 		n.Tag == "input" && n.Type == "file"
 }
 
-// first are at most limit nodes, in document order: what is in the viewport before
-// what is near it before the rest.
+// first returns at most limit nodes in document order, chosen from the viewport first, then near
+// it, then the rest. It reports whether any were dropped.
 func (l *Look) first(nodes []*page.Node, limit int) ([]*page.Node, bool) {
 	if len(nodes) <= limit {
 		return nodes, false
@@ -166,9 +165,8 @@ func (l *Look) first(nodes []*page.Node, limit int) ([]*page.Node, bool) {
 	return ranked, true
 }
 
-// Planning is the semantic block of a snapshot: made of its elements alone, for
-// planning only, and never used to prove or to act. Where it and the elements
-// disagree, they are right.
+// Planning is the semantic block of a snapshot, derived from its elements alone. It is for planning
+// only and never used to act or to prove. Where it contradicts the elements, they are right.
 type Planning struct {
 	Screen     string   `json:"screen"` // dialog, login, form, list, table, article or unknown
 	Signals    []string `json:"signals"`
@@ -177,10 +175,10 @@ type Planning struct {
 	Warnings   []string `json:"warnings"`
 }
 
-// maxActions of a page are listed.
+// maxActions bounds the actions listed for a page.
 const maxActions = 20
 
-// plan is nil for a page without elements.
+// plan returns nil for a page without elements.
 func plan(l *Look, elements []Element) *Planning {
 	if len(elements) == 0 {
 		return nil
@@ -232,7 +230,7 @@ func (p *Planning) warn(l *Look, c counts) {
 	}
 }
 
-// counts of what a snapshot shows.
+// counts tallies what a snapshot shows.
 type counts struct {
 	dialogs, secrets, fields, submits, rows, items, headings, texts, frames int
 }
@@ -259,11 +257,10 @@ func tally(l *Look, elements []Element) counts {
 	return c
 }
 
-// maxConsole lines are looked at for a hint; snapshots ask for their own number.
+// maxConsole bounds the console lines read for a hint; snapshots ask for their own number.
 const maxConsole = 200
 
-// snapshot shows the page. A part that cannot be captured says so, and the others
-// are there all the same.
+// snapshot shows the page. If a part cannot be captured, the reply says so and has the others.
 func (v *verb) snapshot() (any, *Refusal) {
 	args := &v.req.Snapshot
 	q := WantSnapshot(v.opt.Identity, args)
@@ -305,7 +302,7 @@ func (v *verb) picture(reply *SnapshotReply) {
 	reply.Screenshot = got
 }
 
-// diagnostics are of the action that is named, if it belongs to this surface.
+// diagnostics adds the diagnostics of the action that the request names.
 func (v *verb) diagnostics(reply *SnapshotReply) {
 	p := v.past(v.req.Snapshot.ActionID)
 	switch {
@@ -320,7 +317,7 @@ func (v *verb) diagnostics(reply *SnapshotReply) {
 	}
 }
 
-// screenshot takes a picture of the page, or of an element.
+// screenshot takes a picture of the page or of an element.
 func (v *verb) screenshot() (any, *Refusal) {
 	s := page.Shot{Format: v.req.Screenshot.Format, Quality: v.req.Screenshot.Quality, Full: v.req.Screenshot.Full}
 	if v.req.Target != nil {
@@ -348,7 +345,7 @@ func (v *verb) screenshot() (any, *Refusal) {
 	return got, nil
 }
 
-// shoot takes a picture without what is sealed.
+// shoot takes a picture with sealed values covered.
 func (v *verb) shoot(s page.Shot) (any, *Refusal) {
 	if v.opt.Keep == nil {
 		return nil, &Refusal{Code: "capability_denied", Message: "pictures are not granted", Verb: v.req.Verb}

@@ -10,24 +10,24 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// The ends of a routine.
+// An outcome is how a routine ended.
 type outcome int
 
 const (
 	holds      outcome = iota // stable_count fresh matches in a row
-	mismatch                  // a fresh read, false, decided it
-	unreadable                // nothing fresh could decide it
-	cut                       // deadline or loss: the error says which
+	mismatch                  // decided by a fresh read that did not match
+	unreadable                // no fresh read could decide it
+	cut                       // deadline or loss; the error says which
 )
 
-// A reading is one look at what a check is about.
+// A reading is one look at what is checked.
 type reading struct {
 	read  bool // the page answered in time
 	age   time.Duration
 	match bool
 }
 
-// A run of the routine, as results report it.
+// A run is a finished run of the routine, as results report it.
 type run struct {
 	outcome  outcome
 	err      error // of cut
@@ -38,30 +38,28 @@ type run struct {
 	age      *time.Duration // of the read that decided; nil: none arrived
 }
 
-// times is what a routine knows of time.
+// times is the routine's clock.
 type times interface {
 	now() time.Duration
-	sleep(time.Duration) error // the error cuts the routine short
+	sleep(time.Duration) error // an error cuts the routine short
 }
 
-// uneven is the time of a verb whose looks are not made in step: what a page changes
-// at a steady pace is not seen in the same place each time. The pauses are a fixed
-// sequence around the interval, so that equal pages make equal runs.
+// uneven varies the pauses of a verb around the interval, so that looks do not run in step with
+// periodic changes of the page. The sequence is fixed, so that equal pages give equal runs.
 type uneven struct {
 	*verb
 	n int
 }
 
 func (u *uneven) sleep(d time.Duration) error {
-	_, part := math.Modf(0.5 + float64(u.n)*math.Phi) // the first one is the interval
+	_, part := math.Modf(0.5 + float64(u.n)*math.Phi) // the first one equals the interval
 	u.n++
 	return u.verb.sleep(time.Duration(float64(d) * (0.8 + 0.4*part)))
 }
 
-// stabilise is the one routine for every check that decides an outcome. take
-// looks once, and is asked again after every answer that is no evidence. It is
-// deterministic: equal readings at equal times make equal runs. An error of
-// take, or of t.sleep, cuts it short.
+// stabilise runs the one routine by which every check decides an outcome. take looks once and is
+// called again after a reading that is no evidence. The routine is deterministic: equal readings at
+// equal times give equal runs. An error of take or t.sleep cuts it short.
 func stabilise(s Settings, t times, take func() (reading, error)) run {
 	r := routine{set: s, time: t, take: take}
 	return r.run()
@@ -73,7 +71,7 @@ type routine struct {
 	take    func() (reading, error)
 	got     run
 	freshAt *time.Duration
-	isFresh bool // the last read was
+	isFresh bool // of the last read
 }
 
 // errStable ends a routine that has seen enough.
@@ -100,7 +98,7 @@ func (r *routine) run() run {
 	return r.got
 }
 
-// window reads until it is over; the first read is at once.
+// window reads until the window is over; the first read is immediate.
 func (r *routine) window() error {
 	from := r.time.now()
 	for {
@@ -116,7 +114,7 @@ func (r *routine) window() error {
 	}
 }
 
-// owed reads what slow answers left of the count, and once more within max_recheck.
+// owed makes the reads that slow answers left out, and one more within max_recheck.
 func (r *routine) owed() error {
 	owed := r.set.Count - r.got.attempts
 	if r.got.attempts < r.set.MaxRecheck {
@@ -136,8 +134,8 @@ func (r *routine) owed() error {
 	return nil
 }
 
-// look takes one reading. What did not arrive, or arrived too old, is no evidence:
-// it only resets the count.
+// look takes one reading. A reading that did not arrive, or is too old, is no evidence and only
+// resets the count.
 func (r *routine) look() error {
 	got, err := r.take()
 	if err != nil {
@@ -169,23 +167,23 @@ func (r *routine) look() error {
 }
 
 const (
-	// patience is how long after a dispatch the answer to what a script asked its
-	// server to change is awaited.
+	// patience is how long after a dispatch to wait for the answer to a script's request that may
+	// change something.
 	patience = 4 * time.Second
-	// lull is the same for what a script asked its server for, and for what the page
-	// shows to be in the middle of something.
+	// lull is the same for requests that only ask, and for work that the page shows to be in
+	// progress.
 	lull = 2 * time.Second
-	// glimpse is how often the host looks at what it knows without the page.
+	// glimpse is the interval for checking what the host knows without asking the page.
 	glimpse = 20 * time.Millisecond
 )
 
-// latest is by when a check has to begin, to be decided before the deadline.
+// latest returns when a check has to begin to finish before the deadline.
 func (v *verb) latest(s Settings) time.Duration {
 	return v.started + cmp.Or(v.req.Deadline, 10*time.Second) - 2*s.Window
 }
 
-// arrive waits while the page is being left for a document that its server has not
-// sent yet: until then the browser answers nothing about either.
+// arrive waits while the tab leaves for a document that has not arrived. Until then the browser
+// answers nothing about either document.
 func (v *verb) arrive(s Settings) error {
 	return v.during(func() bool { return v.now() < v.latest(s) && v.tab.Facts().Leaving })
 }
@@ -202,35 +200,34 @@ func (v *verb) during(it func() bool) error {
 	return nil
 }
 
-// unanswered reports a page that may show something in advance of an answer: what a
-// script asked its server since the mark is not answered yet. Until it is, and no longer
-// than patience or lull, a look proves nothing. Traffic proves nothing either: it
-// only puts the proof off.
+// unanswered reports whether scripts wait for answers from their server since the mark, so that the
+// page may be showing something in advance. Until they are answered, for at most patience or lull,
+// a look proves nothing. Traffic itself proves nothing either; it only postpones the proof.
 func (v *verb) unanswered(since page.Mark, sent time.Duration, s Settings) bool {
 	h := v.tab.Happened(since)
 	return h.Writing > 0 && v.now() < v.until(sent, patience, s) || h.Asking > 0 && v.now() < v.until(sent, lull, s)
 }
 
-// working reports that what a verdict is about is in the middle of something, or, where
-// it held in the look before, still changes. It is believed for a lull.
+// working reports whether the elements of a verdict are in the middle of something or, if it held
+// in the look before, still change. It counts for at most lull.
 func (v *verb) working(on *Verdict, held bool, sent time.Duration, s Settings) bool {
 	return on != nil && (on.Working() || held && on.Changed()) && v.now() < v.until(sent, lull, s)
 }
 
-// until is how long after a dispatch a proof may be put off: there is time left for it
-// before the deadline.
+// until returns until when, after a dispatch, a proof may be postponed and still be made before the
+// deadline.
 func (v *verb) until(sent, most time.Duration, s Settings) time.Duration {
 	return max(min(sent+most, v.latest(s)), sent+s.Window-time.Duration(s.Count+1)*s.Interval)
 }
 
-// A wait is what puts a proof off.
+// A wait says why a proof is postponed.
 type wait struct {
-	unanswered func() bool // known without the page
-	working    func() bool // as the latest look showed
+	unanswered func() bool // checked without asking the page
+	working    func() bool // as of the latest look
 }
 
-// decided runs a check, and runs it again once what was unanswered is answered, while
-// the page works, or where it went on to another document meanwhile.
+// decided runs a check. It repeats the check once unanswered requests are answered, while the page
+// works, or if the page moved to another document meanwhile.
 func (v *verb) decided(s Settings, w wait, check func() run) run {
 	for {
 		document := v.tab.Facts().Document
@@ -252,21 +249,21 @@ func (v *verb) decided(s Settings, w wait, check func() run) run {
 }
 
 const (
-	// calm is how long a page has to be as it is before an action, for any change of it to
-	// be the action's: a clock with seconds changes within that time.
+	// calm is how long a page must be unchanged before an action whose proof is any change. It
+	// exceeds a second, so that a clock on the page is noticed.
 	calm = 1100 * time.Millisecond
-	// restless is how long it is waited for.
+	// restless is how long to wait for calm.
 	restless = 3 * time.Second
 )
 
-// A calmness is since when a document says the same, by the kinds of changes.
+// A calmness records since when a document has been unchanged, by kind of change.
 type calmness struct {
 	document string
 	digests  page.Digests
 	since    map[string]time.Duration
 }
 
-// changes notes what is different from the look before.
+// changes records what differs from the look before.
 func (v *verb) changes(now page.Digests) {
 	c := v.calm[v.tab.ID()]
 	changed := ChangeKinds
@@ -282,7 +279,7 @@ func (v *verb) changes(now page.Digests) {
 	c.digests = now
 }
 
-// uncalm are the kinds in which the page changed a short time ago.
+// uncalm returns the kinds in which the page changed recently.
 func (v *verb) uncalm() (kinds []string) {
 	c := v.calm[v.tab.ID()]
 	for _, kind := range ChangeKinds {
@@ -293,9 +290,8 @@ func (v *verb) uncalm() (kinds []string) {
 	return kinds
 }
 
-// calmed waits until the page stays as it is, before an action that any change would
-// prove; it is done once, and says whether it took time. In what goes on changing by itself
-// a change proves nothing.
+// calmed waits, once, for the page to be calm before an action that any change would prove, and
+// reports whether that took time. Kinds that keep changing prove nothing.
 func (p *proof) calmed() (waited bool, f *fault) {
 	if p.calmly || p.dispatches > 0 || !ByChange(p.delta) {
 		return false, nil

@@ -2,7 +2,7 @@ package engine
 
 import "slices"
 
-// Strategies of recovery.
+// Recovery strategies.
 const (
 	ReResolve          = "re_resolve"
 	AlternateCandidate = "alternate_candidate"
@@ -11,7 +11,7 @@ const (
 	StepBack           = "step_back"
 )
 
-// strategies are what recovery may try, in the order in which it tries them.
+// strategies lists what recovery tries for each code, in order.
 var strategies = map[Code][]string{
 	ElementNotFound:    {StateRefresh, ReResolve},
 	StaleReference:     {ReResolve, StateRefresh},
@@ -25,17 +25,17 @@ var strategies = map[Code][]string{
 	SemanticMismatch:   {StateRefresh, AlternateCandidate},
 }
 
-// A Situation is what decides whether a strategy is permitted.
+// A Situation holds what decides whether a strategy is permitted.
 type Situation struct {
 	Fault
 	ByID       bool // the target is an element id
 	Rebind     bool
-	Alternates bool // of AMBIGUOUS_TARGET: they differ by more than 0.05 now
-	MoreModes  bool // another interaction mode, or tolerance that the guest allowed
+	Alternates bool // candidates of AMBIGUOUS_TARGET now differ by more than 0.05
+	MoreModes  bool // another interaction mode or a wider tolerance is left
 }
 
-// Permitted are the strategies that may be tried, in order; none is the end of the
-// action. Budgets and identical cycles are the engine's to see.
+// Permitted returns the strategies that may be tried, in order; none ends the action. The engine
+// checks budgets and identical cycles.
 func (s Situation) Permitted() []string {
 	f := s.Failure()
 	if s.terminal(f) {
@@ -50,7 +50,7 @@ func (s Situation) Permitted() []string {
 	return out
 }
 
-// terminal are the rows whose gate closes on all strategies.
+// terminal reports whether no strategy is permitted at all.
 func (s Situation) terminal(f Failure) bool {
 	again := !s.Dispatched || s.Again
 	switch f.Code {
@@ -59,7 +59,7 @@ func (s Situation) terminal(f Failure) bool {
 	case Unknown:
 		return !again || s.Detail == "surface_lost" || s.Detail == "internal"
 	case VerificationFailed:
-		return s.Detail == DetailReverted // what is wrong is another action's
+		return s.Detail == DetailReverted // another action went wrong
 	case ActionRejected:
 		return !slices.Contains(passing, s.Detail) || s.Detail == "dialog_open" || s.Detail == "owner_in_control"
 	}
@@ -85,7 +85,7 @@ func (s Situation) permits(f Failure, name string) bool {
 	return true
 }
 
-// moves are the state changes that the lifecycle allows; "" is the start.
+// moves lists the allowed transitions; "" is the start.
 var moves = map[string][]string{
 	"":         {Resolved, Failed},
 	Resolved:   {Dispatched, Failed, Pending},
@@ -93,9 +93,9 @@ var moves = map[string][]string{
 	Pending:    {Verified, Failed},
 }
 
-// CanMove reports whether an action may go from one state to another, within one pass.
-// Resolved to pending is for a delta that held already. A recovery cycle enters
-// resolved again from every state that is not final.
+// CanMove reports whether an action may go from one state to another within a pass. Resolved to
+// pending is for a delta that held already. A recovery cycle re-enters resolved from every state
+// that is not final.
 func CanMove(from, to string, newCycle bool) bool {
 	if newCycle && to == Resolved {
 		return from != Verified && from != Failed
@@ -103,5 +103,5 @@ func CanMove(from, to string, newCycle bool) bool {
 	return slices.Contains(moves[from], to)
 }
 
-// Final reports whether nothing follows a state.
+// Final reports whether a state is final.
 func Final(state string) bool { return state == Verified || state == Failed }

@@ -6,10 +6,10 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// maxNesting of targets in within and near.
+// maxNesting bounds the nesting of targets in within and near.
 const maxNesting = 3
 
-// target reads a target of the request; nil when it is missing.
+// target reads a target, nil if it is missing.
 func target(o object, name string, depth int) *Target {
 	in, ok := o.object(name)
 	if !ok {
@@ -58,7 +58,7 @@ func selector(o object, depth int) *Selector {
 	return s
 }
 
-// usable is a text that may be matched: a blank one says nothing.
+// usable reads a text to match; a blank text counts as missing.
 func usable(o object, name string) string {
 	s := o.text(name, maxField)
 	if strings.TrimSpace(s) == "" {
@@ -67,10 +67,10 @@ func usable(o object, name string) string {
 	return s
 }
 
-// cssReads reports whether a CSS selector asks for an attribute that may not be read:
-// asking for [value^="a"], then for [value^="b"], spells out what was typed. It
-// understands as much of CSS as decides where attribute selectors are: comments,
-// strings and escapes. What CSS closes at the end of the text is closed here too.
+// cssReads reports whether a CSS selector tests an attribute that may not be read: testing
+// [value^="a"], then [value^="b"], would spell out what was typed. It understands just enough CSS
+// to find attribute selectors: comments, strings and escapes. As in CSS, the end of the text closes
+// what is open.
 func cssReads(css string) bool {
 	s := cssScanner{text: css}
 	for s.at < len(s.text) {
@@ -93,8 +93,8 @@ func cssReads(css string) bool {
 	return false
 }
 
-// readable reports whether the attribute of a name may be read: not what somebody
-// typed, and not style or script.
+// readable reports whether an attribute may be read: not what somebody typed, and not style or
+// script.
 func readable(name string) bool {
 	name = strings.ToLower(name)
 	return name != "value" && name != "style" && name != "srcdoc" && !strings.HasPrefix(name, "on")
@@ -105,7 +105,7 @@ type cssScanner struct {
 	at   int
 }
 
-// quoted passes over a string. One that is not closed ends with its line.
+// quoted skips a string. An unclosed string ends with its line.
 func (s *cssScanner) quoted(quote byte) {
 	for s.at++; s.at < len(s.text); s.at++ {
 		switch c := s.text[s.at]; c {
@@ -126,7 +126,7 @@ func (s *cssScanner) comment() {
 	s.at = len(s.text)
 }
 
-// attribute is the name at the head of an attribute selector, without its namespace.
+// attribute returns the name at the start of an attribute selector, without its namespace.
 func (s *cssScanner) attribute() string {
 	var name strings.Builder
 	for s.at < len(s.text) {
@@ -150,8 +150,8 @@ func (s *cssScanner) attribute() string {
 	return name.String()
 }
 
-// escape is what an escape means: up to six hexadecimal digits and a blank, or the
-// character itself.
+// escape returns the character that an escape stands for: up to six hexadecimal digits and a blank,
+// or the character itself.
 func (s *cssScanner) escape() string {
 	s.at++
 	r, digits := rune(0), 0

@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// Categories of actions. Verbs that are no actions have none.
+// Categories of actions. Other verbs have none.
 const (
 	Navigation        = "Navigation"
 	Input             = "Input"
@@ -17,8 +17,8 @@ const (
 	ControlAdjustment = "ControlAdjustment"
 )
 
-// verbs is the table of verbs. A verb without a category reads, waits or manages the
-// surface. An empty effect leaves the answer to the handler.
+// verbs is the table of verbs. A verb without a category reads, waits or manages the surface. With
+// an empty annotation the handler decides the effect.
 var verbs = map[Verb]struct {
 	category   string
 	annotation string
@@ -49,7 +49,7 @@ var verbs = map[Verb]struct {
 	Close:      {},
 }
 
-// A need says whether a verb has a target.
+// A need says whether a verb takes a target.
 type need int
 
 const (
@@ -64,17 +64,17 @@ func (v Verb) Known() bool {
 	return ok
 }
 
-// IsAction reports whether v answers with a Result.
+// IsAction reports whether the reply of v is a Result.
 func (v Verb) IsAction() bool { return v.Category() != "" }
 
-// Category is the kind of action that v is, or "".
+// Category returns the category of an action, or "" for other verbs.
 func (v Verb) Category() string { return verbs[v].category }
 
-// Annotation is the effect that the schema gives v, or "".
+// Annotation returns the effect that the schema declares for v, or "".
 func (v Verb) Annotation() string { return verbs[v].annotation }
 
-// Repeatable reports whether doing what r asks twice equals doing it once: the
-// request's word, else that of the declared action, else the table's.
+// Repeatable reports whether doing r twice equals doing it once: by the request, else the declared
+// action, else the table.
 func (r *Request) Repeatable(d *Declared) bool {
 	switch {
 	case r.Idempotent != nil:
@@ -87,7 +87,7 @@ func (r *Request) Repeatable(d *Declared) bool {
 	return verbs[r.Verb].idempotent
 }
 
-// DefaultIntent is the intent of an action whose request names none.
+// DefaultIntent returns the intent of an action whose request has none.
 func (r *Request) DefaultIntent(role string) string {
 	if role == "" {
 		return string(r.Verb)
@@ -95,20 +95,19 @@ func (r *Request) DefaultIntent(role string) string {
 	return string(r.Verb) + " " + role
 }
 
-// A verb is one call while it runs.
+// A verb is one running call.
 type verb struct {
 	*Engine
 	ctx       context.Context // ends with the deadline
 	req       *Request
 	tab       page.Tab
 	tracer    tracer
-	started   time.Duration // by the clock
-	succeeded bool          // of verbs that are no actions
+	started   time.Duration // on the engine's clock
+	succeeded bool          // for verbs that are no actions
 }
 
-// gate holds a verb while the run is paused, and ends it when nothing more may be
-// asked of the page: past its deadline, without a browser, or while the owner is in
-// control.
+// gate blocks while the run is paused. It returns an error when nothing more may be asked of the
+// page: after the deadline, without a browser, or while the owner is in control.
 func (v *verb) gate() error {
 	if err := v.clock.hold(v.ctx); err != nil {
 		return err
@@ -124,9 +123,8 @@ func (v *verb) gate() error {
 	return nil
 }
 
-// read looks at the page once. A page that does not answer in time gives nil and no
-// error: that is no evidence, and the caller looks again. An error ends the
-// verb.
+// read takes one look at the page. If the page does not answer in time, both results are nil: that
+// is no evidence, and the caller looks again. An error ends the verb.
 func (v *verb) read(q page.Query) (*page.Observation, error) {
 	if err := v.gate(); err != nil {
 		return nil, err
@@ -146,9 +144,8 @@ func (v *verb) read(q page.Query) (*page.Observation, error) {
 	return o, nil
 }
 
-// reads looks at the page for a verb that does nothing but read: it has all its time for
-// that, and looks again until the page answers, which may be slow or be loading. nil
-// comes with the error that ended the verb.
+// reads is read for verbs that only read: it retries until the page answers, within the deadline. A
+// nil observation comes with the error that ended the verb.
 func (v *verb) reads(q page.Query) (*page.Observation, error) {
 	q.Patient = true
 	for {
@@ -162,7 +159,7 @@ func (v *verb) reads(q page.Query) (*page.Observation, error) {
 	}
 }
 
-// fatal is err if it ends the verb, nil if the page may answer the next time.
+// fatal returns err if it ends the verb, or nil if the page may answer the next time.
 func (v *verb) fatal(err error) error {
 	switch {
 	case errors.Is(err, page.ErrLost):
@@ -181,12 +178,12 @@ func (v *verb) fatal(err error) error {
 	}
 }
 
-// look reads what the targets and predicates need. nil without an error: no answer.
+// look reads what the targets and predicates need. Both results are nil if the page did not answer.
 func (v *verb) look(targets []*Target, predicates []*Predicate, refs ...page.Ref) (*Look, error) {
 	return v.lookFor(v.want(targets, predicates, refs...))
 }
 
-// watch looks until what was looked for is there; false when that took too long.
+// watch looks repeatedly until there reports true. It reports false if that takes longer than most.
 func (a *act) watch(most time.Duration, targets []*Target, there func(*Look) bool) (bool, error) {
 	for from := a.now(); ; {
 		l, err := a.look(targets, nil, a.proof.refs()...)
@@ -205,7 +202,7 @@ func (a *act) watch(most time.Duration, targets []*Target, there func(*Look) boo
 	}
 }
 
-// want is the query for what the targets and predicates need.
+// want returns the query that the targets and predicates need.
 func (v *verb) want(targets []*Target, predicates []*Predicate, refs ...page.Ref) page.Query {
 	q := Want(v.opt.Identity, targets, predicates)
 	q.Refs = append(q.Refs, refs...)
@@ -231,7 +228,7 @@ func (e *Engine) count(name string, labels ...string) {
 	}
 }
 
-// noted keeps the digests of a revision.
+// noted stores the digests of a revision.
 func (v *verb) noted(o *page.Observation) {
 	h := v.history[v.tab.ID()]
 	if h == nil {
@@ -244,11 +241,11 @@ func (v *verb) noted(o *page.Observation) {
 	}
 }
 
-// settings are those of one check: the request's, else the defaults, each clamped. Proof
-// takes two matches at least.
+// settings returns the settings of one check, the request's or the defaults, clamped. Proof needs
+// at least two matches.
 func (v *verb) settings(proof bool) Settings { return v.req.Verify.Clamped(proof) }
 
-// stability is what is told of a run of the routine.
+// stability returns the report on a run of the routine.
 func stability(s Settings, r run) Stability {
 	out := Stability{Attempts: r.attempts, WindowMS: s.Window.Milliseconds(), Count: r.stable, Settings: s.Info()}
 	if r.age != nil {

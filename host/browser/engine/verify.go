@@ -4,20 +4,20 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// proof shows that the delta of one action came about, or why that is not known.
+// A proof shows that an action's delta came about, or why that is unknown.
 type proof struct {
 	*act
-	verdict  *Verdict // on the delta, the latest
+	verdict  *Verdict // the latest verdict on the delta
 	flips    int      // how often the delta held and then did not
-	streak   int      // looks in a row in which it held
-	waves    int      // what the verdict before counted
+	streak   int      // consecutive looks in which it held
+	waves    int      // the previous verdict's count
 	calmly   bool     // calmed has waited
-	restless []string // kinds in which the page changes by itself
+	restless []string // kinds of change that the page makes by itself
 	rich     bool     // a richer look was tried
 }
 
-// seen keeps a look: the last one before the first dispatch is what everything after
-// it is compared with.
+// seen stores a look. The last one before the first dispatch is the reference for everything after
+// it.
 func (p *proof) seen(l *Look) {
 	if p.dispatches == 0 {
 		p.before = l
@@ -26,7 +26,7 @@ func (p *proof) seen(l *Look) {
 	p.after = l
 }
 
-// scene is what the delta is judged in.
+// scene returns the scene in which the delta is evaluated.
 func (p *proof) scene(now *Look) *Scene {
 	s := &Scene{Now: now, Self: p.node(), Target: p.req.Target, Identity: p.opt.Identity}
 	if p.dispatches > 0 {
@@ -35,17 +35,17 @@ func (p *proof) scene(now *Look) *Scene {
 	return s
 }
 
-// held is the verdict on the delta in the read that preceded the first dispatch.
+// held returns the verdict on the delta in the read that preceded the first dispatch.
 func (p *proof) held() *Verdict {
-	if p.before == nil { // a page that hung is left
+	if p.before == nil { // the previous page hung
 		return nil
 	}
 	s := Scene{Now: p.before, Self: p.node(), Target: p.req.Target, Identity: p.opt.Identity}
 	return s.Evaluate(p.delta)
 }
 
-// judge says whether a look proves the delta: it holds, and it came about. What only
-// has to hold, and may have held all along, is left to already.
+// judge reports whether a look proves the delta: it holds now and did not before. already handles a
+// delta that may have held all along.
 func (p *proof) judge(now *Look) bool {
 	v := p.scene(now).Evaluate(p.delta)
 	var before *Verdict
@@ -65,31 +65,28 @@ func (p *proof) judge(now *Look) bool {
 	return holds && !p.unanswered()
 }
 
-// working reports a page that is in the middle of something, as far as what the delta is
-// about shows: it may be different once that is over.
+// working reports whether what the delta is about is still in the middle of a change.
 func (p *proof) working() bool {
 	return p.dispatches > 0 && p.verb.working(p.verdict, p.streak > 0, p.sentAt, p.set)
 }
 
-// unanswered reports a delta that may be shown in advance of an answer.
+// unanswered reports whether the delta may be shown before the server answered.
 func (p *proof) unanswered() bool {
 	return p.dispatches > 0 && p.verb.unanswered(p.mark, p.sentAt, p.set)
 }
 
-// preexists allows a delta that held before the action. Keys that go on in the
-// control that was worked last bring the focus back first, so where it was before
-// says nothing.
+// preexists reports whether the delta may have held before the action. Keys that continue in the
+// control used last restore its focus first, so the earlier focus says nothing.
 func (p *proof) preexists() bool {
 	return p.req.AllowPreexist || p.resume != "" && p.asks("focused", p.delta)
 }
 
-// already settles what holds before anything was dispatched, or held by the time
-// that it would be dispatched again.
+// already handles a delta that holds before the first dispatch, or by the time of another one.
 func (p *proof) already() (done bool, f *fault) {
 	if p.delta == nil || p.before == nil {
 		return false, nil
 	}
-	if p.dispatches > 0 { // a second pass: the first dispatch may have worked late
+	if p.dispatches > 0 { // on a second pass the first dispatch may have worked late
 		if p.after == nil || !p.judge(p.after) {
 			return false, nil
 		}
@@ -115,8 +112,8 @@ func (p *proof) already() (done bool, f *fault) {
 	return true, &fault{code: VerificationFailed, detail: detailAlready, stage: StageVerify}
 }
 
-// verify decides the delta by the routine, and by richer evidence where that alone
-// does not. Without a delta it waits for an expect.
+// verify decides the delta by the routine, and by richer evidence if that alone does not suffice.
+// Without a delta the action waits for an expect.
 func (p *proof) verify() *fault {
 	if p.delta == nil {
 		return nil
@@ -134,7 +131,7 @@ func (p *proof) verify() *fault {
 	return p.verified(r)
 }
 
-// verified makes a run of the routine an outcome.
+// verified turns a run of the routine into an outcome.
 func (p *proof) verified(r run) *fault {
 	if r.outcome == cut {
 		return p.cut(r)
@@ -149,7 +146,7 @@ func (p *proof) verified(r run) *fault {
 	return p.undecidedBy(r)
 }
 
-// undecidedBy is the fault of a run that did not come to hold.
+// undecidedBy returns the fault of a run in which the delta did not hold.
 func (p *proof) undecidedBy(r run) *fault {
 	switch r.outcome {
 	case cut:
@@ -160,7 +157,7 @@ func (p *proof) undecidedBy(r run) *fault {
 	return p.unproved()
 }
 
-// unproved is the fault of a delta that did not come about.
+// unproved returns the fault of a delta that did not come about.
 func (p *proof) unproved() *fault {
 	f := &fault{code: VerificationFailed, stage: StageVerify}
 	w, scrolls := p.work.(scrolling)
@@ -181,7 +178,7 @@ func (p *proof) unproved() *fault {
 	return f
 }
 
-// cut is the fault of a routine that could not go on; nil for one that could.
+// cut returns the fault of a routine that was cut short, or nil for one that was not.
 func (p *proof) cut(r run) *fault {
 	if r.outcome != cut {
 		return nil
@@ -198,7 +195,7 @@ func (p *proof) proved() {
 	p.res.Verification.Reason = "the delta was observed"
 }
 
-// stabilised runs the routine on the delta and writes it down.
+// stabilised runs the routine on the delta and records its report.
 func (p *proof) stabilised() run {
 	r := p.decided(p.set, wait{p.unanswered, p.working}, p.prove)
 	p.res.Verification.Stability = stability(p.set, r)
@@ -209,7 +206,7 @@ func (p *proof) stabilised() run {
 func (p *proof) prove() run {
 	return p.stabilise(p.set, func() (*Look, error) {
 		q := p.want([]*Target{p.req.Target}, []*Predicate{p.delta}, p.refs()...)
-		q.Again = true // the target was resolved in a look of its own
+		q.Again = true // the target was resolved in another look
 		return p.lookFor(q)
 	}, func(l *Look) bool {
 		p.seen(l)
@@ -222,12 +219,12 @@ func (p *proof) prove() run {
 	})
 }
 
-// wary is how many further looks have to agree on a delta that went away once: what
-// comes and goes is not proved by two looks that happen to see it.
+// wary is how many further looks have to agree on a delta that went away once. What comes and goes
+// is not proved by two looks that happen to see it.
 const wary = 3
 
-// steady passes a match on, unless it has gone away before and not stayed since. It
-// has also gone away if it did so between two looks that both saw it.
+// steady passes a match on, unless the delta went away before and has not stayed since. It also
+// went away if it changed and changed back between two looks that both saw it.
 func (p *proof) steady(match bool) bool {
 	waves := 0
 	if p.verdict != nil {
@@ -246,7 +243,7 @@ func (p *proof) steady(match bool) bool {
 	return p.flips == 0 || p.streak > wary
 }
 
-// refs are the nodes that a look has to hold beside what the targets describe.
+// refs returns the nodes that a look needs beside those that the targets describe.
 func (p *proof) refs() []page.Ref {
 	if ref := p.node(); ref != "" {
 		return []page.Ref{ref}
@@ -254,8 +251,8 @@ func (p *proof) refs() []page.Ref {
 	return nil
 }
 
-// richer looks for better evidence of the same delta: all of the page, then the
-// target once more. true: the delta is evaluable there, and holds.
+// richer looks for better evidence: the whole page, then the target again. It reports whether the
+// delta can be evaluated there and holds.
 func (p *proof) richer() (bool, error) {
 	q := Want(p.opt.Identity, []*Target{p.req.Target}, []*Predicate{p.delta})
 	q.All, q.Refs = true, append(q.Refs, p.refs()...)
@@ -286,7 +283,7 @@ func (p *proof) richer() (bool, error) {
 	return false, nil
 }
 
-// stabilise runs the routine over looks and writes its reads and its end down. A look that
+// stabilise runs the routine over looks and records its reads and its end in the trace. A look that
 // is too old is not judged.
 func (v *verb) stabilise(s Settings, take func() (*Look, error), judge func(*Look) bool) run {
 	r := stabilise(s, &uneven{verb: v}, func() (reading, error) {
@@ -320,7 +317,7 @@ func (o outcome) String() string {
 	return [...]string{holds: "holds", mismatch: "mismatch", unreadable: "unreadable", cut: "cut"}[o]
 }
 
-// digests are of the page as it was seen last.
+// digests returns the digests of the latest look.
 func (p *proof) digests() page.Digests {
 	if l := p.lastLook(); l != nil {
 		return l.Digests

@@ -8,20 +8,19 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// A Sight is what one look says of the condition of a wait.
+// A Sight is what one look says about the condition of a wait.
 type Sight struct {
 	Met           bool
 	Matched       int
-	SelectedIndex *int // of the match that the condition is about; nil for none
-	// Found is the element that satisfies the condition, nil for none; Last the last
-	// match, whether it satisfies anything or not.
+	SelectedIndex *int // of the match that the condition is about; may be nil
+	// Found is the element that satisfies the condition, or nil. Last is the last match, whether it
+	// satisfies the condition or not.
 	Found *Found
 	Last  *page.Node
 }
 
-// Await says whether the condition of a wait is met in this look: exists, not_exists,
-// visible, hidden, clickable, load or navigation. page_change and ui_change take several
-// looks.
+// Await reports whether a look meets the condition of a wait: exists, not_exists, visible, hidden,
+// clickable, load or navigation. page_change and ui_change take several looks.
 func (s *Scene) Await(w *WaitArgs, t *Target) Sight {
 	switch w.For {
 	case "load":
@@ -48,7 +47,7 @@ func (s *Scene) Await(w *WaitArgs, t *Target) Sight {
 	return s.decide(w.For, list, sight)
 }
 
-// candidates are all matches of a target in document order.
+// candidates returns all matches of a target in document order.
 func (s *Scene) candidates(t *Target, owner bool) []Candidate {
 	o := ResolveOptions{Owner: owner, Hidden: true}
 	if t.Selector == nil {
@@ -74,8 +73,8 @@ func (s *Scene) candidates(t *Target, owner bool) []Candidate {
 	return m.found
 }
 
-// decide looks for a match that satisfies the condition. The absence of one is what
-// not_exists and hidden wait for.
+// decide looks for a match that satisfies the condition. not_exists and hidden are met if there is
+// none.
 func (s *Scene) decide(condition string, list []Candidate, sight Sight) Sight {
 	satisfies := func(c Candidate) bool {
 		switch condition {
@@ -110,7 +109,7 @@ func (s *Scene) decide(condition string, list []Candidate, sight Sight) Sight {
 	return sight
 }
 
-// WaitReply is the answer of wait, but for ui_change.
+// WaitReply is the reply of wait, except for ui_change.
 type WaitReply struct {
 	Status     string      `json:"status"` // success or timeout
 	Matched    bool        `json:"matched"`
@@ -122,19 +121,19 @@ type WaitReply struct {
 	Observed   Matches     `json:"observed"`
 	Error      *WaitError  `json:"error,omitempty"`
 	Stability
-	Fingerprint string `json:"fingerprint,omitempty"` // of page_change: the last one
+	Fingerprint string `json:"fingerprint,omitempty"` // the last one, for page_change
 	Revision    int64  `json:"snapshot_revision"`
 	Trace       Trace  `json:"trace"`
 }
 
-// Metrics of a wait, in milliseconds and counts.
+// Metrics are the measurements of a wait.
 type Metrics struct {
 	Latency  int64 `json:"latency_ms"`
 	Polls    int   `json:"poll_count"`
 	Attempts int   `json:"attempts"`
 }
 
-// Requested repeats what was waited for.
+// Requested echoes what was waited for.
 type Requested struct {
 	Selector  *Selector `json:"selector"`
 	ElementID string    `json:"element_id,omitempty"`
@@ -142,13 +141,13 @@ type Requested struct {
 	Match     *int      `json:"match"`
 }
 
-// WaitError is why a wait came to nothing.
+// A WaitError says why a wait failed.
 type WaitError struct {
 	Code    Code   `json:"code"`
 	Message string `json:"message"`
 }
 
-// A waiting is one wait while it runs.
+// A waiting is a running wait.
 type waiting struct {
 	*verb
 	set   Settings
@@ -157,12 +156,12 @@ type waiting struct {
 	sight Sight
 	now   *Look
 	polls int
-	// previous and last are fingerprints: of the page before, and of the latest look.
+	// previous and last are the fingerprints of the page before and of the latest look.
 	previous, last string
 }
 
-// wait synchronises: its success says that a condition was met, and nothing about
-// the outcome of an action.
+// wait synchronises: its success says that a condition was met, and nothing about the outcome of an
+// action.
 func (v *verb) wait() (any, *Refusal) {
 	if v.req.Wait.For == "ui_change" {
 		return v.uiChange()
@@ -198,8 +197,8 @@ func (v *verb) wait() (any, *Refusal) {
 	return reply, nil
 }
 
-// baseline is what a change is measured from: the latest action that no wait has
-// consumed, else now.
+// baseline determines what a change is measured from: the latest action that no wait has consumed,
+// or the page now.
 func (w *waiting) baseline() {
 	if p := w.unconsumed(); p != nil {
 		w.base, w.mark = p, p.mark
@@ -224,8 +223,8 @@ func (w *waiting) once() run {
 	})
 }
 
-// changed compares fingerprints; without one to compare with the first one is it.
-// Two reads that follow each other have to differ from it.
+// changed compares fingerprints; without a previous one the first becomes it. Two consecutive reads
+// have to differ from it.
 func (w *waiting) changed(l *Look) bool {
 	w.previous, w.last = cmp.Or(w.previous, l.Fingerprint), cmp.Or(l.Fingerprint, w.last)
 	return l.Fingerprint != "" && l.Fingerprint != w.previous

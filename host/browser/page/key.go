@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Modifiers of a key or a click, as the browser counts them.
+// Modifiers of a key or a click, as bits of the browser's protocol.
 const (
 	Alt = 1 << iota
 	Control
@@ -16,24 +16,22 @@ const (
 	Shift
 )
 
-// Modifiers are their names.
+// Modifiers are the names of the modifier keys.
 var Modifiers = []string{"Alt", "Control", "Meta", "Shift"}
 
-// A Key is one of a keyboard that has a name. Every other key is the one character that
-// it types.
+// A Key is a key that has a name. Every other key is identified by the character that it types.
 type Key struct {
-	Name     string // what a page is told
-	Code     string // which key it is; chords name it so
+	Name     string // the key value that a page sees
+	Code     string // the physical key; chords name it by this
 	Windows  int64  // its virtual key code
-	Text     string // what it types
-	Modifier int64  // 0 for none
-	Moves    bool   // it moves within a page, and changes nothing
-	Owner    bool   // the owner's view sends it
+	Text     string // the text that it types
+	Modifier int64  // its modifier bit; 0 for other keys
+	Moves    bool   // moves the focus or the caret and changes nothing
+	Owner    bool   // may be sent from the owner's view
 }
 
-// keys are all keys with a name, of guests, of the engine and of the owner's view. The
-// others of a keyboard are the browser's: F10 opens its menu, F11 and F12 its window and
-// tools.
+// keys lists every named key that guests, the engine and the owner's view may press. The remaining
+// keys belong to the browser: F10 opens its menu, F11 changes its window, F12 opens its tools.
 var keys = []Key{
 	{Name: "Enter", Code: "Enter", Windows: 13, Text: "\r", Owner: true},
 	{Name: "Tab", Code: "Tab", Windows: 9, Moves: true, Owner: true},
@@ -60,7 +58,7 @@ var keys = []Key{
 	{Name: "F7", Code: "F7", Windows: 118}, {Name: "F8", Code: "F8", Windows: 119}, {Name: "F9", Code: "F9", Windows: 120},
 }
 
-// byName has the keys by their names and codes, and by what others call them, in small letters.
+// byName maps lower-case names, codes and common aliases to keys.
 var byName = func() map[string]Key {
 	all := map[string]Key{}
 	for _, k := range keys {
@@ -75,14 +73,14 @@ var byName = func() map[string]Key {
 	return all
 }()
 
-// KeyNamed is the key of that name, whatever the case of its letters.
+// KeyNamed returns the key with that name or code, ignoring case.
 func KeyNamed(name string) (Key, bool) {
 	k, ok := byName[strings.ToLower(name)]
 	return k, ok
 }
 
-// browsersOwn are the chords of developer tools, windows, tabs and the browser itself, by
-// the modifiers that are held.
+// browsersOwn lists the chords that control developer tools, windows, tabs and the browser itself,
+// by the modifiers held.
 var browsersOwn = map[int64][]string{
 	0:               {"f3", "f5", "f6"},
 	Control:         {"d", "e", "h", "j", "k", "l", "n", "o", "p", "q", "r", "s", "t", "u", "w", "tab", "f4", "f5", "pageup", "pagedown"},
@@ -94,8 +92,8 @@ var browsersOwn = map[int64][]string{
 	Shift:           {"escape"},
 }
 
-// BrowsersOwn reports whether a chord is for the browser and not for a page. Meta with
-// Alt or Control is, whatever the key; a modifier alone never is.
+// BrowsersOwn reports whether a chord is handled by the browser and not by the page. Meta with Alt
+// or Control always is; a modifier alone never is.
 func BrowsersOwn(held int64, name string) bool {
 	k, named := KeyNamed(name)
 	if k.Modifier != 0 {
@@ -107,19 +105,18 @@ func BrowsersOwn(held int64, name string) bool {
 	return held&Meta != 0 && held&^(Meta|Shift) != 0 || slices.Contains(browsersOwn[held], strings.ToLower(name))
 }
 
-// A Chord is what is pressed together.
+// A Chord is a set of keys pressed together.
 type Chord struct {
-	Modifiers []Key // in the order in which they are pressed
-	Held      int64 // all of them
+	Modifiers []Key // in the order of pressing
+	Held      int64 // the bits of all modifiers
 	Key       Key   // the zero Key for a character
 	Char      rune
 }
 
-// Plain reports whether no modifier but those is held.
+// Plain reports whether no modifiers are held except those in but.
 func (c Chord) Plain(but int64) bool { return c.Held&^but == 0 }
 
-// ParseChord reads a chord such as Control+A. The error says what is wrong with it, and
-// nothing that the chord holds.
+// ParseChord parses a chord such as Control+A. Its errors do not quote the chord.
 func ParseChord(text string) (Chord, error) {
 	var c Chord
 	parts := splitChord(text)
@@ -149,7 +146,7 @@ func ParseChord(text string) (Chord, error) {
 	return c, nil
 }
 
-// splitChord splits Control+A at its pluses; the last key may be the plus itself.
+// splitChord splits a chord at its plus signs; the last key may be the plus itself.
 func splitChord(text string) []string {
 	if text == "" {
 		return nil
