@@ -21,42 +21,41 @@ import (
 	"github.com/sluicehost/sluice/host/patience"
 )
 
-// Options say how one browser is started, and what its tabs may do.
+// Options say how a browser is started and what its tabs may do.
 type Options struct {
-	Binary Binary // as Find gave it
-	// Profile is the directory of the browser's data and Home what it takes for its
-	// home; both are absolute, exist, are not shared with another browser, and the
-	// caller holds the profile's lock until Close has returned. Start gives
-	// both to UID with mode 0700.
+	Binary Binary // as returned by Find
+	// Profile is the directory of the browser's data, Home its home directory. Both are absolute,
+	// exist and are not shared with another browser; the caller holds the profile's lock until
+	// Close returns. Start gives both to UID with mode 0700.
 	Profile string
 	Home    string
-	// UID and GID are who the browser is. A host that is root must give a pair that no
-	// other live browser has: at the end, whatever runs under it is killed. Another
-	// host leaves both zero, and the browser runs as the host does.
+	// UID and GID are the user and group of the browser. A host that runs as root must give a pair
+	// that no other live browser uses: in the end everything that runs under it is killed. Any
+	// other host leaves both zero, and the browser runs as the host's user.
 	UID, GID int
-	// Proxy is where all of its traffic goes, http://host:port.
+	// Proxy receives all of the browser's traffic, http://host:port.
 	Proxy string
-	// Wrap changes the command before it is started, to put it into a network namespace
-	// of its own; Namespace says that it does so. The process that it starts must be
-	// the browser, or become it by exec. Attach is called with that process's id as
-	// soon as there is one; an error ends it, and is ErrUnsafe.
+	// Wrap changes the command before it is started, to put it into a network namespace of its own;
+	// Namespace says that it does so. The process that it starts must be the browser or become it
+	// by exec. Attach is called with the process id as soon as the process exists; an error ends
+	// the process and is returned as ErrUnsafe.
 	Wrap      func(*exec.Cmd) error
 	Attach    func(pid int) error
 	Namespace bool
-	// AllowNoSandbox lets a browser live whose sandbox failed its self-test.
+	// AllowNoSandbox permits a browser whose sandbox failed its self-test.
 	AllowNoSandbox bool
 	Window         page.Viewport // of new tabs; zero is 1280 by 800
-	// MaxTabs is how many tabs there may be, popups with them; 0 is 4.
+	// MaxTabs bounds the tabs, popups included; 0 is 4.
 	MaxTabs int
-	// DenyPopups closes the tabs that pages open.
+	// DenyPopups closes tabs that pages open.
 	DenyPopups bool
 	// Tabs are the options of each tab.
 	Tabs TabOptions
-	// Log is told what nobody else hears of. It holds the browser's own messages,
-	// which are a stranger's. nil drops them.
+	// Log receives what is reported nowhere else, including the browser's own messages, which are
+	// untrusted. nil discards it.
 	Log *slog.Logger
 
-	scratch string // where its temporary files go
+	scratch string // directory of its temporary files
 }
 
 const (
@@ -64,14 +63,13 @@ const (
 	readyLimit = 5 * time.Second
 )
 
-// A Browser is one browser process that Start started, with its tabs. It is a
-// [page.Browser]; see there for what its methods promise.
+// A Browser is a running browser process with its tabs. It implements [page.Browser].
 type Browser struct {
 	options Options
 	log     *slog.Logger
 	group   *group
 	wire    *wire
-	root    context.Context // the library's, without a tab; ends with the connection
+	root    context.Context // the library's context without a tab; ends with the connection
 	stop    context.CancelFunc
 	cdp     *chromedp.Browser
 
@@ -82,14 +80,14 @@ type Browser struct {
 
 	lost    chan struct{}
 	health  chan struct{} // of capacity 1
-	wake    chan struct{} // of capacity 1; something waits in arrived, gone or unwanted
+	wake    chan struct{} // of capacity 1; arrived, gone or unwanted has entries
 	working sync.WaitGroup
 
 	screen *Screen
 
 	closing sync.Once
 	closed  chan struct{}
-	failed  error // of Close; valid when closed is
+	failed  error // error of Close; valid once closed is closed
 
 	mu       sync.Mutex // guards all below
 	tabs     []*Tab     // in the order of opening
@@ -98,24 +96,23 @@ type Browser struct {
 	cause    error      // of the loss
 	ending   bool       // Close was called
 	seen     map[target.ID]bool
-	arrived  []*target.Info // pages that nobody has looked at
+	arrived  []*target.Info // pages not yet looked at
 	gone     []*Tab         // tabs that lost their session
-	creating int            // pages that are being opened here
-	unwanted []string       // downloads to end
-	saving   bool           // the browser saves what it is offered
-	enough   bool           // more than may be saved were offered
-	// downloads are those that are under way, by the browser's name for them.
+	creating int            // pages that the host itself is opening
+	unwanted []string       // downloads to cancel
+	saving   bool           // the browser saves downloads
+	enough   bool           // more downloads were offered than may be saved
+	// downloads holds the running downloads by the browser's id.
 	downloads map[string]*download
-	opened    int           // tabs ever
-	first     chan struct{} // closed when the first tab stands
+	opened    int           // tabs opened so far
+	first     chan struct{} // closed once the first tab is ready
 }
 
 var _ page.Browser = (*Browser)(nil)
 
-// Start starts a browser, checks that it answers and that its sandbox holds, and
-// opens its first tab. It takes at most 30 s on an idle machine, and less when ctx ends; after an
-// error no process of it is left. ErrMissing, ErrUnsafe and ErrStart are the errors
-// that callers tell apart.
+// Start starts a browser, checks that it answers and that its sandbox holds, and opens its first
+// tab. It takes at most 30 s on an idle machine, and less if ctx ends. After an error no process is
+// left. Callers distinguish ErrMissing, ErrUnsafe, ErrStart and ErrSlow.
 func Start(ctx context.Context, o Options) (*Browser, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -129,7 +126,7 @@ func Start(ctx context.Context, o Options) (*Browser, error) {
 	return b, err
 }
 
-// start is one attempt.
+// start makes one attempt.
 func start(ctx context.Context, o Options, sandboxed bool) (*Browser, error) {
 	if err := prepare(&o); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrStart, err)
@@ -165,7 +162,7 @@ func start(ctx context.Context, o Options, sandboxed bool) (*Browser, error) {
 	return nil, fmt.Errorf("%w: %w; it said: %s", ErrStart, err, said.lastLine())
 }
 
-// launch starts the process and connects to it, without a word to it.
+// launch starts the process and connects to it without sending anything.
 func launch(o Options, sandboxed bool) (*Browser, error) {
 	cmd := exec.Command(o.Binary.Path, arguments(o, sandboxed)...) // #nosec G204 -- what Find found
 	cmd.Env = environment(o.Home, o.scratch)
@@ -195,7 +192,7 @@ func launch(o Options, sandboxed bool) (*Browser, error) {
 	b.screen = newScreen(b)
 	alloc, _ := chromedp.NewAllocatorContext(context.Background(), attached{w})
 	b.root, b.stop = chromedp.NewContext(alloc, chromedp.WithErrorf(w.complain), chromedp.WithLogf(func(string, ...any) {}))
-	if err = chromedp.ListenBrowser(b.root, b.onEvent); err != nil { // connects; asks nothing
+	if err = chromedp.ListenBrowser(b.root, b.onEvent); err != nil { // connects; sends nothing
 		g.kill()
 		_ = w.Close()
 		return nil, err
@@ -207,7 +204,7 @@ func launch(o Options, sandboxed bool) (*Browser, error) {
 	return b, nil
 }
 
-// come waits until the browser answers and its first tab stands and answers too.
+// come waits until the browser and its first tab answer.
 func (b *Browser) come(ctx context.Context) error {
 	v, err := cdp.Call(ctx, b.cdp, browser.GetVersion, cdp.Empty{})
 	if err != nil {
@@ -226,7 +223,7 @@ func (b *Browser) come(ctx context.Context) error {
 		return b.why(ctx, err)
 	}
 	select {
-	case <-b.first: // or it failed, which Fault says
+	case <-b.first: // or it failed; Fault knows
 	case <-b.lost:
 		return b.Fault()
 	case <-ctx.Done():
@@ -235,8 +232,8 @@ func (b *Browser) come(ctx context.Context) error {
 	return b.answers(ctx)
 }
 
-// answers waits until the browser and its tab answer. Silence is asked again: on a busy
-// machine a page that has just been made is slow.
+// answers waits until the browser and its tab answer. It repeats the probe, since a new page is
+// slow on a busy machine.
 func (b *Browser) answers(ctx context.Context) error {
 	ready, cancel := patience.Within(ctx, readyLimit)
 	defer cancel()
@@ -253,26 +250,25 @@ func (b *Browser) answers(ctx context.Context) error {
 	}
 }
 
-// The errors of finding and starting a browser. Callers branch on them with
-// errors.Is; the message beside them is for the owner and holds no secret, but may
-// hold paths of this host, which a guest does not get to see.
+// Errors of finding and starting a browser. Callers branch with errors.Is. The text beside them is
+// for the owner: it holds no secret, but may hold paths of this host, which guests do not see.
 var (
-	// ErrMissing: there is no browser to start.
+	// ErrMissing means that there is no browser to start.
 	ErrMissing = errors.New("browser_missing")
-	// ErrUnsafe: there is one, and it must not be used as things are.
+	// ErrUnsafe means that there is a browser but it must not be used as things are.
 	ErrUnsafe = errors.New("browser_unsafe")
-	// ErrStart: it did not come up. Trying again may help.
+	// ErrStart means that the browser did not start. Trying again may help.
 	ErrStart = errors.New("surface_start_failed")
-	// ErrSlow: there is one, and it did not answer in time, or the machine had nothing
-	// left to run it with. Trying again helps once the machine is less busy.
+	// ErrSlow means that the browser did not answer in time, or that the machine had no resources
+	// to run it. Trying again helps once the machine is less busy.
 	ErrSlow = errors.New("the browser is slow")
 )
 
-// outputBytes is how much of what a browser prints is kept.
+// outputBytes bounds how much of the browser's output is kept.
 const outputBytes = 16 << 10
 
-// tail keeps the end of what is written to it. It never fails, so that who writes
-// never waits. It may be used from any goroutine.
+// tail keeps the end of what is written to it. It never fails, so a writer never blocks. It is safe
+// for concurrent use.
 type tail struct {
 	mu   sync.Mutex // guards kept
 	kept []byte
@@ -294,24 +290,24 @@ func (t *tail) String() string {
 	return string(t.kept)
 }
 
-// line is the first line, for a message: at most 200 bytes.
+// line returns the first line for a message, at most 200 bytes.
 func (t *tail) line() string {
 	first, _, _ := strings.Cut(strings.TrimSpace(t.String()), "\n")
 	return first[:min(len(first), 200)]
 }
 
-// lastLine is the last line, for a message: at most 300 bytes.
+// lastLine returns the last line for a message, at most 300 bytes.
 func (t *tail) lastLine() string {
 	text := strings.TrimSpace(t.String())
 	last := text[strings.LastIndexByte(text, '\n')+1:]
 	return last[:min(len(last), 300)]
 }
 
-// drain reads until the other end is closed, or the deadline of r is over.
+// drain reads until the other end is closed or r's deadline passes.
 func (t *tail) drain(r io.ReadCloser) {
 	defer r.Close()
 	_, _ = io.Copy(t, r)
 }
 
-// Undecodable counts the events that the library has no name for, or could not read.
+// Undecodable returns the number of events that the library does not know or could not decode.
 func (b *Browser) Undecodable() int64 { return b.wire.undecodable.Load() }

@@ -15,22 +15,21 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// spawned bounds what the tab does of its own accord.
+// spawned bounds what the tab does in the background.
 const spawned = 10 * time.Second
 
-// A pendingCall can be ended from elsewhere: by a dialog that nobody answers, by
-// the end of the page.
+// A pendingCall can be ended from elsewhere: by an unanswered dialog or the end of the page.
 type pendingCall struct {
 	end     context.CancelCauseFunc
 	dialogs bool // a dialog for the owner ends it
 }
 
-// errWorld: the document that a call was for is not there any more.
+// errWorld means that the document of a call no longer exists.
 var errWorld = errors.New("the document is gone")
 
-// call does something that waits for the browser. It ends with ctx, when the page is
-// lost, and when a dialog opens that is kept for the owner; before anything is done
-// when one is open already. The errors are those of page.
+// call runs do, which waits for the browser. It ends with ctx, when the page is lost, and when a
+// dialog opens that is kept for the owner; if one is open already it fails at once. Its errors are
+// those of package page.
 func (t *Tab) call(ctx context.Context, do func(context.Context) error) error {
 	return t.race(ctx, true, do)
 }
@@ -57,10 +56,9 @@ func (t *Tab) race(ctx context.Context, dialogs bool, do func(context.Context) e
 	return t.explain(ctx, inner, err)
 }
 
-// steady does what depends on how the browser counts pixels, one at a time. For a
-// picture the browser changes the scale of the page and afterwards puts back the size
-// that it had at first: input would hit another place meanwhile, and a size that was
-// just given would be lost.
+// steady runs do exclusively of everything else that depends on the page's scale. To take a picture
+// the browser changes the scale and restores the original size afterwards: meanwhile input would
+// miss, and a new size would be lost.
 func (t *Tab) steady(ctx context.Context, do func(context.Context) error) error {
 	select {
 	case t.pixels <- struct{}{}:
@@ -71,7 +69,7 @@ func (t *Tab) steady(ctx context.Context, do func(context.Context) error) error 
 	return do(ctx)
 }
 
-// endCalls ends all calls, or those that a dialog stands in the way of. mu is held.
+// endCalls ends all calls, or for page.ErrDialog those that a dialog blocks. mu is held.
 func (t *Tab) endCalls(cause error) {
 	for r := range t.calls {
 		if r.dialogs || !errors.Is(cause, page.ErrDialog) {
@@ -80,7 +78,7 @@ func (t *Tab) endCalls(cause error) {
 	}
 }
 
-// explain says in the terms of page why a call failed.
+// explain translates the error of a call to those of package page.
 func (t *Tab) explain(ctx, inner context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -139,7 +137,7 @@ func known(err error) bool {
 	return false
 }
 
-// worldGone reports whether the browser says that a document went away under a call.
+// worldGone reports whether an error says that a document went away during a call.
 func worldGone(err error) bool {
 	e, ok := errors.AsType[*cdproto.Error](err)
 	if !ok {
@@ -153,14 +151,14 @@ func worldGone(err error) bool {
 	return false
 }
 
-// command sends a command whose answer says no more than that it was carried out.
+// command sends a command without a result.
 func command[P any](ctx context.Context, s cdp.Session, c cdp.Command[P, cdp.Empty], params P) error {
 	_, err := cdp.Call(ctx, s, c, params)
 	return err
 }
 
-// spawn does something of the tab's own accord: never in a handler of events, where a
-// command would wait for itself.
+// spawn runs do in the background. Event handlers must use it for commands, since a command in a
+// handler would wait for itself.
 func (t *Tab) spawn(do func(context.Context)) {
 	t.work.run(func() {
 		ctx, cancel := context.WithTimeout(t.ctx, spawned)
@@ -169,8 +167,7 @@ func (t *Tab) spawn(do func(context.Context)) {
 	})
 }
 
-// until waits for something that the events of the tab bring about. is is called
-// with mu held.
+// until waits for a condition that the tab's events bring about. is is called with mu held.
 func (t *Tab) until(ctx context.Context, is func() bool) error {
 	for {
 		t.mu.Lock()
@@ -192,8 +189,8 @@ func (t *Tab) until(ctx context.Context, is func() bool) error {
 	}
 }
 
-// background is what a tab does of its own accord. Whoever closes the tab waits for it;
-// later errands are not begun.
+// background is a group of goroutines of a tab. Closing the tab waits for them; later ones are not
+// started.
 type background struct {
 	mu    sync.Mutex // guards over
 	over  bool

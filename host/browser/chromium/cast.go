@@ -14,17 +14,17 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// framesWaiting is how many frames may wait to be acknowledged. The browser sends no
-// third one before it has the answer to the first.
+// framesWaiting bounds the frames waiting to be acknowledged. The browser sends no third frame
+// before the first is acknowledged.
 const framesWaiting = 8
 
-// activeLook is how often it is looked which tab is the active one.
+// activeLook is the interval for checking which tab is active.
 const activeLook = 250 * time.Millisecond
 
-// castStop is how long the end of a cast may take.
+// castStop bounds how long ending a cast may take.
 const castStop = time.Second
 
-// pictured passes a frame on to whoever watches.
+// pictured passes a frame to whoever watches.
 func (dp *display) pictured(s *chromedp.Target, ev *cdpage.EventScreencastFrame) {
 	dp.tab.mu.Lock()
 	sink := dp.sink
@@ -34,9 +34,8 @@ func (dp *display) pictured(s *chromedp.Target, ev *cdpage.EventScreencastFrame)
 	}
 }
 
-// Cast sends pictures until ctx ends; the newest one wins. sent is called from this
-// goroutine, and every frame is acknowledged at once, whatever becomes of it.
-// It follows the active tab.
+// Cast sends pictures of the active tab until ctx ends; only the newest is sent. sent is called
+// from this goroutine, and every frame is acknowledged at once.
 func (s *Screen) Cast(ctx context.Context, c page.Cast, sent func(page.Frame)) error {
 	for {
 		t, err := s.tab()
@@ -52,16 +51,16 @@ func (s *Screen) Cast(ctx context.Context, c page.Cast, sent func(page.Frame)) e
 	}
 }
 
-// castTab casts one tab until it is not the active one any more, or has another size.
+// castTab casts one tab until it is no longer active or changes its size.
 func (s *Screen) castTab(ctx context.Context, t *Tab, c page.Cast, sent func(page.Frame)) error {
 	frames := make(chan *cdpage.EventScreencastFrame, framesWaiting)
 	t.mu.Lock()
 	v := t.display.viewport
-	t.display.sink = func(of *chromedp.Target, ev *cdpage.EventScreencastFrame) { // subscribed before it starts
+	t.display.sink = func(of *chromedp.Target, ev *cdpage.EventScreencastFrame) { // subscribed before the cast starts
 		if of == t.session {
 			select {
 			case frames <- ev:
-			default: // too many without an acknowledgement: the browser does not do that
+			default: // too many unacknowledged frames; the browser does not do that
 			}
 		}
 	}
@@ -70,7 +69,7 @@ func (s *Screen) castTab(ctx context.Context, t *Tab, c page.Cast, sent func(pag
 		t.mu.Lock()
 		t.display.sink = nil
 		t.mu.Unlock()
-		// Before the next one starts, which this would stop otherwise.
+		// Before the next cast starts, which this would stop otherwise.
 		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), castStop)
 		defer cancel()
 		_ = t.race(stop, false, func(ctx context.Context) error {
@@ -101,7 +100,7 @@ func (s *Screen) castTab(ctx context.Context, t *Tab, c page.Cast, sent func(pag
 				return t.explain(ctx, ctx, err)
 			}
 		case <-changed:
-		case <-look.C: // another tab may be the active one
+		case <-look.C: // another tab may be active
 		case <-s.browser.lost:
 			return page.ErrLost
 		case <-ctx.Done():
@@ -126,7 +125,7 @@ func (dp *display) startCast(ctx context.Context, c page.Cast, v page.Viewport) 
 	})
 }
 
-// passOn acknowledges a frame and those that came meanwhile, and sends the newest.
+// passOn acknowledges a frame and those that arrived meanwhile, and sends the newest.
 func (s *Screen) passOn(ctx context.Context, t *Tab, ev *cdpage.EventScreencastFrame, more <-chan *cdpage.EventScreencastFrame, v page.Viewport, sent func(page.Frame)) error {
 	for {
 		ack := cdpage.ScreencastFrameAckParams{SessionID: ev.SessionID}
@@ -152,7 +151,7 @@ func (s *Screen) passOn(ctx context.Context, t *Tab, ev *cdpage.EventScreencastF
 	}
 }
 
-// Still is a picture of now.
+// Still takes one picture now.
 func (s *Screen) Still(ctx context.Context, quality int) (page.Frame, error) {
 	t, err := s.tab()
 	if err != nil {
@@ -171,11 +170,10 @@ func (s *Screen) Still(ctx context.Context, quality int) (page.Frame, error) {
 		if err := scale(&f); err != nil || !f.Viewport.Mobile {
 			return err
 		}
-		// The picture's own scale is given back with the next frames; a click before them
-		// hits another place.
+		// The picture's scale is reset only with the next frames; a click before them would miss.
 		w, err := t.frames.mainWorld(ctx)
 		if err != nil {
-			return nil // there is another document by now
+			return nil // another document was loaded
 		}
 		if err := w.wait(ctx, nil, "rested"); err != nil && !worldGone(err) && !errors.Is(err, errWorld) {
 			return err
@@ -186,7 +184,7 @@ func (s *Screen) Still(ctx context.Context, quality int) (page.Frame, error) {
 	return f, err
 }
 
-// scale finds out how many pixels of a picture a CSS pixel is.
+// scale sets how many picture pixels a CSS pixel has.
 func scale(f *page.Frame) error {
 	c, err := jpeg.DecodeConfig(bytes.NewReader(f.Data))
 	if err == nil && f.Viewport.Width > 0 {

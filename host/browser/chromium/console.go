@@ -11,8 +11,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// console is what the page wrote for its developers, the newest lines. The tab's mu
-// guards it.
+// console holds the newest lines of the page's console. The tab's mu guards it.
 type console struct {
 	tab   *Tab
 	lines []page.ConsoleLine
@@ -23,7 +22,7 @@ const (
 	lineBytes = 1024
 )
 
-// said notes what a page's script wrote.
+// said records a call of the console by a script.
 func (c *console) said(ev *runtime.EventConsoleAPICalled) {
 	var parts []string
 	for _, a := range ev.Args {
@@ -35,7 +34,7 @@ func (c *console) said(ev *runtime.EventConsoleAPICalled) {
 	c.line(string(ev.Type), strings.Join(parts, " "))
 }
 
-// threw notes an exception that nobody caught.
+// threw records an uncaught exception.
 func (c *console) threw(ev *runtime.EventExceptionThrown) {
 	text := ev.ExceptionDetails.Text
 	if e := ev.ExceptionDetails.Exception; e != nil {
@@ -44,7 +43,7 @@ func (c *console) threw(ev *runtime.EventExceptionThrown) {
 	c.line("error", text)
 }
 
-// noted notes what the browser has to say about the page.
+// noted records a message of the browser about the page.
 func (c *console) noted(ev *log.EventEntryAdded) { c.line(string(ev.Entry.Level), ev.Entry.Text) }
 
 func (c *console) line(level, text string) {
@@ -56,7 +55,7 @@ func (c *console) line(level, text string) {
 	c.lines = append(c.lines, page.ConsoleLine{Level: level, Text: cutText(text, lineBytes), At: time.Now()})
 }
 
-// Console are the newest lines of the page's console, at most n.
+// Console returns the newest lines of the page's console, at most n.
 func (c *console) Console(n int) []page.ConsoleLine {
 	c.tab.mu.Lock()
 	defer c.tab.mu.Unlock()
@@ -64,7 +63,7 @@ func (c *console) Console(n int) []page.ConsoleLine {
 	return append([]page.ConsoleLine(nil), c.lines[len(c.lines)-n:]...)
 }
 
-// objectText is a value as a console shows it.
+// objectText formats a value as a console does.
 func objectText(o *runtime.RemoteObject) string {
 	var s string
 	switch {

@@ -11,12 +11,12 @@ import (
 	"github.com/chromedp/cdproto/storage"
 )
 
-// cookieLimit is how many cookies are handed over at most.
+// cookieLimit bounds how many cookies are returned.
 const cookieLimit = 1000
 
-// Cookies are those that the browser would send to one of the hosts, which are
-// lower-case names without ports. Path, Secure, HttpOnly and expiry are theirs to
-// honour who uses them; those that have expired are not among them.
+// Cookies returns the cookies that the browser would send to one of the hosts, which are lower-case
+// names without ports. Expired cookies are left out; the caller has to honour Path, Secure,
+// HttpOnly and expiry.
 func (b *Browser) Cookies(ctx context.Context, hosts []string) ([]*http.Cookie, error) {
 	all, err := cdp.Call(ctx, b.cdp, storage.GetCookies, storage.GetCookiesParams{})
 	if err != nil {
@@ -31,7 +31,7 @@ func (b *Browser) Cookies(ctx context.Context, hosts []string) ([]*http.Cookie, 
 	return out, nil
 }
 
-// sentTo matches a cookie's domain: one with a dot in front goes to subdomains too.
+// sentTo matches a cookie's domain; one with a leading dot includes subdomains.
 func sentTo(domain string, hosts []string) bool {
 	domain = strings.ToLower(domain)
 	wide := strings.HasPrefix(domain, ".")

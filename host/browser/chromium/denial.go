@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Verdicts of denials that are not a step of the policy's: those are named
-// host_denied, scheme_denied, port_denied and address_denied.
+// Verdicts of the gate itself. Those of the network policy are host_denied, scheme_denied,
+// port_denied and address_denied.
 const (
 	VerdictServerName = "server_name_denied" // TLS for another host than the tunnel
 	VerdictProtocol   = "protocol_denied"    // neither TLS nor a WebSocket
@@ -19,18 +19,18 @@ const (
 	VerdictBytes      = "byte_limit"
 )
 
-// mergeTime is how long denials of one place wait for each other, mostLines how
-// many of a run are told.
+// mergeTime is how long denials of one place are collected before they are reported; mostLines
+// bounds the reports of a run.
 const (
 	mergeTime = 5 * time.Second
 	mostLines = 200
 )
 
-// mostPlaces are remembered with their verdicts.
+// mostPlaces bounds the places whose verdicts are remembered.
 const mostPlaces = 256
 
-// A Denial is what a browser was refused: run.browser_egress_denied. Host is canonical,
-// or "" when it was not the name of a host.
+// A Denial is a connection that a browser was refused, reported as run.browser_egress_denied. Host
+// is canonical, or "" if it was not a host name.
 type Denial struct {
 	Host    string
 	Port    uint16
@@ -38,12 +38,12 @@ type Denial struct {
 	Count   int
 }
 
-// counters are how many decisions a gate made in its life; they are for tests.
+// counters count the decisions of a gate, for tests.
 type counters struct{ allowed, denied atomic.Int64 }
 
-// Verdict is why the run's browser was last denied a place, "" if it was not: what it
-// saw of a denied tunnel says nothing of that. The host is canonical. Only the newest
-// 256 places are known.
+// Verdict returns why the run's browser was last denied a place, or "" if it was not; the browser
+// itself cannot tell a denied tunnel from another failure. The host is canonical. Only the newest
+// 256 places are remembered.
 func (g *Gate) Verdict(host string, port uint16) string {
 	return g.now.Load().denials.last(destination{host, port})
 }
@@ -53,20 +53,20 @@ func (g *Gate) denied(b *bound, host string, port uint16, verdict string) {
 	b.denials.add(Denial{host, port, verdict, 1})
 }
 
-// denials are merged per host, port and verdict.
+// denials merges denials by host, port and verdict.
 type denials struct {
 	told func(Denial)
 
-	mu      sync.Mutex    // guards what follows, and told
-	left    int           // lines
-	places  []destination // the newest last
+	mu      sync.Mutex    // guards the fields below and calls of told
+	left    int           // reports left
+	places  []destination // newest last
 	verdict map[destination]string
 	pending map[Denial]int
 	timer   *time.Timer
 	closed  bool
 }
 
-// add is bounded: a place that would be told only after the last line is not kept.
+// add counts a denial. It keeps nothing for which no report is left.
 func (d *denials) add(one Denial) {
 	key := Denial{one.Host, one.Port, one.Verdict, 0}
 	d.mu.Lock()
@@ -85,7 +85,7 @@ func (d *denials) add(one Denial) {
 	d.pending[key]++
 }
 
-// remember is called with mu held.
+// remember stores a verdict. mu is held.
 func (d *denials) remember(p destination, verdict string) {
 	if _, known := d.verdict[p]; !known {
 		if len(d.places) == mostPlaces {
@@ -119,7 +119,7 @@ func (d *denials) flush() {
 	d.pending = nil
 }
 
-// close tells what is pending. Nothing is told after it.
+// close reports what is pending. Nothing is reported afterwards.
 func (d *denials) close() {
 	d.mu.Lock()
 	if d.timer != nil {
@@ -130,33 +130,31 @@ func (d *denials) close() {
 	d.flush()
 }
 
-// answerTime is how long a browser may take to read such an answer.
+// answerTime bounds how long a browser may take to read an answer of the proxy.
 const answerTime = 10 * time.Second
 
-// The answers of the proxy itself. They are static, since a page of plain http
-// shows them under the origin it asked for, and nothing runs in them.
+// The proxy's own answers. They are static, since a plain http page shows them under the requested
+// origin, and run no scripts.
 const (
 	blockedPage     = "<!doctype html><title>Blocked</title><p>This address is not in the connection's network policy."
 	unreachablePage = "<!doctype html><title>Unreachable</title><p>The server could not be reached."
 	malformedPage   = "<!doctype html><title>Refused</title><p>This is not a request for a proxy."
 )
 
-// mark is the header that tells a denial from a server's 403. Answers of servers
-// are stripped of it.
+// mark is the header that distinguishes a denial from a server's 403. It is removed from servers'
+// answers.
 const mark = "Sluice-Egress"
 
-// blocked denies a request.
+// blocked answers a denied request.
 func blocked(w http.ResponseWriter) {
 	w.Header().Set(mark, "denied")
 	answer(w, http.StatusForbidden, blockedPage)
 }
 
-// unreachable is for servers that do not answer, and for those that answer what
-// no proxy passes on.
+// unreachable answers for servers that do not answer, or whose answer a proxy cannot pass on.
 func unreachable(w http.ResponseWriter) { answer(w, http.StatusBadGateway, unreachablePage) }
 
-// malformed ends the connection: what else is in it cannot be trusted to be a
-// request.
+// malformed ends the connection, since nothing else on it can be trusted to be a request.
 func malformed(w http.ResponseWriter) {
 	w.Header().Set("Connection", "close")
 	answer(w, http.StatusBadRequest, malformedPage)
@@ -167,7 +165,7 @@ func answer(w http.ResponseWriter, status int, page string) {
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
 	h.Set("Cache-Control", "no-store")
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTime)) // the write says if it is not to be
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTime)) // the write reports a failure
 	w.WriteHeader(status)
-	_, _ = w.Write([]byte(page)) // to a browser that may be gone
+	_, _ = w.Write([]byte(page)) // the browser may be gone
 }

@@ -11,25 +11,24 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// dialogs is the one that is open, and what becomes of those to come. The tab's mu
-// guards it.
+// dialogs is the open dialog and the policy for later ones. The tab's mu guards it.
 type dialogs struct {
 	tab    *Tab
 	policy page.DialogPolicy
-	text   *string      // for prompts that are accepted; nil: what they propose
-	open   *page.Dialog // also in the past
+	text   *string      // answer to accepted prompts; nil: their default
+	open   *page.Dialog // also in the history
 	kept   bool         // it waits for the owner
-	vain   bool         // the browser said that it has none
+	vain   bool         // the browser said that it has no dialog
 }
 
-// OnDialog says what becomes of dialogs from now on. One that was kept stays.
+// OnDialog sets what happens to dialogs from now on. A dialog that is kept for the owner stays.
 func (ds *dialogs) OnDialog(p page.DialogPolicy, text *string) {
 	ds.tab.mu.Lock()
 	defer ds.tab.mu.Unlock()
 	ds.policy, ds.text = p, text
 }
 
-// asked notes a dialog and has it answered, unless it is the owner's. mu is held.
+// asked records a dialog and answers it, unless it is kept for the owner. mu is held.
 func (ds *dialogs) asked(ev *cdpage.EventJavascriptDialogOpening) {
 	d := page.Dialog{Type: string(ev.Type), Host: hostOf(ev.URL), Text: cutText(ev.Message, 1024), Length: len(ev.Message)}
 	e := ds.tab.history.add(event{dialog: &d})
@@ -48,13 +47,12 @@ func (ds *dialogs) asked(ev *cdpage.EventJavascriptDialogOpening) {
 	ds.tab.spawn(func(ctx context.Context) { ds.answer(ctx, e.dialog, accept, text) })
 }
 
-// inVain is how often, 50 ms apart, the browser may say that it has no such dialog
-// before it is believed: a page that is being left is not attached for a moment.
+// inVain is how often, 50 ms apart, the browser may deny having a dialog before it is believed: a
+// page that is being left is detached for a moment.
 const inVain = 40
 
-// answer tells the browser what becomes of a dialog, until it is closed: one that a
-// page opens while its document is being replaced is told in vain at first, and goes
-// without a word at last.
+// answer answers a dialog until it is closed. A dialog that opens while its document is being
+// replaced may reject the first answers and then vanish without an event.
 func (ds *dialogs) answer(ctx context.Context, d *page.Dialog, accept bool, text string) {
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()
@@ -83,7 +81,7 @@ func (ds *dialogs) answer(ctx context.Context, d *page.Dialog, accept bool, text
 	}
 }
 
-// answered notes the end of a dialog. mu is held.
+// answered records the end of a dialog. mu is held.
 func (ds *dialogs) answered(ev *cdpage.EventJavascriptDialogClosed) {
 	if d := ds.open; d != nil {
 		d.Answer = "dismissed"
@@ -95,7 +93,7 @@ func (ds *dialogs) answered(ev *cdpage.EventJavascriptDialogClosed) {
 	ds.tab.poke()
 }
 
-// goneWithDocument notes that a dialog which the browser has no more went with its document. mu
+// goneWithDocument records that a dialog which the browser no longer has went with its document. mu
 // is held.
 func (ds *dialogs) goneWithDocument() {
 	if ds.vain {
@@ -103,7 +101,7 @@ func (ds *dialogs) goneWithDocument() {
 	}
 }
 
-// Answer decides about the dialog that is open; page.ErrNoDialog without one.
+// Answer accepts or dismisses the open dialog. It returns page.ErrNoDialog if there is none.
 func (ds *dialogs) Answer(ctx context.Context, accept bool, text string) error {
 	if !ds.tab.dialogOpen() {
 		return page.ErrNoDialog

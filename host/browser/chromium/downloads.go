@@ -19,35 +19,34 @@ import (
 )
 
 const (
-	// downloadsKept is how many downloads a browser follows at once; what is more is
-	// ended.
+	// downloadsKept bounds the concurrent downloads of a browser; further ones are cancelled.
 	downloadsKept = 100
-	// downloadBytes is how large a file may be.
+	// downloadBytes bounds the size of a file.
 	downloadBytes = 100 << 20
-	// weighEvery is how often the files of downloads under way are looked at: the
-	// browser tells of progress twice a second, and a fast server sends much meanwhile.
+	// weighEvery is how often the sizes of running downloads are checked: the browser reports
+	// progress twice a second, in which a fast server sends a lot.
 	weighEvery = 50 * time.Millisecond
-	// typesKept is how many documents a tab remembers the media type of.
+	// typesKept is how many documents' media types a tab remembers.
 	typesKept = 20
 )
 
-// Why a download failed, as page.Download says it.
+// Reasons of failed downloads, as page.Download has them.
 const (
 	failedCanceled = "canceled"
 	failedLarge    = "too_large"
 	failedMany     = "too_many"
 )
 
-// A download is one that is under way; its tab's mu guards the record.
+// A download is a running download. Its tab's mu guards record.
 type download struct {
 	tab    *Tab
 	url    string
 	record *page.Download
 }
 
-// downloadBegan notes a file that a page offers. The browser gives it a name of its
-// own; what the page called it is only told. One that no tab is known to have asked
-// for, as when the page that did is gone already, is the active tab's.
+// downloadBegan records a download. The browser names the file itself; the page's name is only
+// reported. A download that no known tab asked for, for instance because its page is gone, belongs
+// to the active tab.
 func (b *Browser) downloadBegan(ev *browser.EventDownloadWillBegin) {
 	t := b.tabOf(cdp.FrameID(ev.FrameID))
 	if t == nil {
@@ -64,7 +63,7 @@ func (b *Browser) downloadBegan(ev *browser.EventDownloadWillBegin) {
 	}
 	t.mu.Lock()
 	e := t.history.add(event{download: &d})
-	t.traffic.arrived() // what was awaited is a file
+	t.traffic.arrived() // what was awaited turned out to be a file
 	now := d
 	t.wake()
 	t.poke()
@@ -80,11 +79,11 @@ func (b *Browser) downloadBegan(ev *browser.EventDownloadWillBegin) {
 	}
 	if len(b.downloads) < downloadsKept {
 		b.downloads[ev.GUID] = &download{tab: t, url: ev.URL, record: e.download}
-		signal(b.wake) // the sizes of downloads are looked at
+		signal(b.wake) // starts the check of sizes
 	}
 }
 
-// weighing is when files are looked at next; never without any.
+// weighing returns when to check sizes next, or nil without downloads.
 func (b *Browser) weighing() <-chan time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -94,7 +93,7 @@ func (b *Browser) weighing() <-chan time.Time {
 	return time.After(weighEvery)
 }
 
-// endOversized ends the downloads whose files are too large already.
+// endOversized cancels downloads whose files are too large.
 func (b *Browser) endOversized() {
 	b.mu.Lock()
 	all := maps.Clone(b.downloads)
@@ -110,8 +109,7 @@ func (b *Browser) endOversized() {
 	}
 }
 
-// offered tells whoever wants to know of a file that is not under way. No lock is
-// held.
+// offered reports a finished, failed or denied download. No lock is held.
 func (n *traffic) offered(d page.Download) {
 	if n.tab.options.Offered != nil && (d.Denied || d.Failed != "" || d.Done) {
 		n.tab.options.Offered(d)
@@ -126,7 +124,7 @@ func (b *Browser) mayDownload(t *Tab, guid string) bool {
 	return !full && safeGUID(guid) && (t.options.MayDownload == nil || t.options.MayDownload())
 }
 
-// tabOf is the tab of a frame, else the active one; nil without any.
+// tabOf returns the tab of a frame, otherwise the active one, or nil if there is none.
 func (b *Browser) tabOf(frame cdp.FrameID) *Tab {
 	b.mu.Lock()
 	tabs, active := slices.Clone(b.tabs), b.active
@@ -142,7 +140,7 @@ func (b *Browser) tabOf(frame cdp.FrameID) *Tab {
 	return active
 }
 
-// cancelSoon asks the browser's loop to cancel a download.
+// cancelSoon has the browser's worker cancel a download.
 func (b *Browser) cancelSoon(guid string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -150,9 +148,8 @@ func (b *Browser) cancelSoon(guid string) {
 	signal(b.wake)
 }
 
-// cancelDownload ends a download; the browser removes what there is of it. Where no
-// more are to be saved, it denies all that follow: small ones are saved before they
-// could be ended.
+// cancelDownload cancels a download; the browser removes its file. If no more may be saved, it
+// denies all further downloads, since small ones would be saved before they could be cancelled.
 func (b *Browser) cancelDownload(ctx context.Context, guid string) {
 	b.mu.Lock()
 	deny := b.enough && b.saving
@@ -163,8 +160,7 @@ func (b *Browser) cancelDownload(ctx context.Context, guid string) {
 	_, _ = cdp.Call(ctx, b.cdp, browser.CancelDownload, browser.CancelDownloadParams{GUID: guid})
 }
 
-// renew lets files be saved again where there were more than may be, as for the next
-// run of a connection.
+// renew allows downloads again after the limit was reached, for the next run of a connection.
 func (b *Browser) renew(ctx context.Context) error {
 	b.mu.Lock()
 	b.enough = false
@@ -176,7 +172,7 @@ func (b *Browser) renew(ctx context.Context) error {
 	return b.permitDownloads(ctx, true)
 }
 
-// downloadWent notes how a download goes on, and ends it when it is too large.
+// downloadWent records the progress of a download and cancels it if it is too large.
 func (b *Browser) downloadWent(ev *browser.EventDownloadProgress) {
 	b.mu.Lock()
 	d := b.downloads[ev.GUID]
@@ -197,7 +193,7 @@ func (b *Browser) downloadWent(ev *browser.EventDownloadProgress) {
 	}
 }
 
-// downloadWent notes it; ended holds when it is over by that. The tab's mu is held.
+// downloadWent updates the record and reports whether the download has ended. The tab's mu is held.
 func (n *traffic) downloadWent(d *download, ev *browser.EventDownloadProgress) (ended bool) {
 	r := d.record
 	r.Bytes = int64(ev.ReceivedBytes)
@@ -225,11 +221,10 @@ func (n *traffic) downloadWent(d *download, ev *browser.EventDownloadProgress) (
 	return ended
 }
 
-// A typedDocument is the address of a document and the media type that its server said it has.
+// A typedDocument is the address of a document with the media type that its server declared.
 type typedDocument struct{ url, mime string }
 
-// typedAs notes the media type of a document, which may become a download. The tab's
-// mu is held.
+// typedAs records the media type of a document, which may become a download. The tab's mu is held.
 func (n *traffic) typedAs(r *cdpnetwork.Response) {
 	kind, _, err := mime.ParseMediaType(r.MimeType)
 	if err != nil || len(kind) > 127 {
@@ -241,8 +236,8 @@ func (n *traffic) typedAs(r *cdpnetwork.Response) {
 	n.types = append(n.types, typedDocument{r.URL, kind})
 }
 
-// typeOf is what the server of an address said, "" if that was not heard. The tab's
-// mu is held.
+// typeOf returns the media type that the server declared for an address, or "" if it is unknown.
+// The tab's mu is held.
 func (n *traffic) typeOf(url string) string {
 	for _, t := range slices.Backward(n.types) {
 		if t.url == url {
@@ -252,7 +247,7 @@ func (n *traffic) typeOf(url string) string {
 	return ""
 }
 
-// fileName is the last element of what a page calls a file, at most 255 bytes.
+// fileName returns the last element of a file name given by a page, at most 255 bytes.
 func fileName(s string) string {
 	s = path.Base(strings.ReplaceAll(s, `\`, "/"))
 	s = strings.Map(func(r rune) rune {
@@ -267,7 +262,7 @@ func fileName(s string) string {
 	return cutText(s, 255)
 }
 
-// safeGUID reports whether the browser's name for a download can be one of a file.
+// safeGUID reports whether the browser's id of a download is safe as a file name.
 func safeGUID(s string) bool {
 	return s != "" && len(s) <= 64 && strings.Trim(s, "0123456789abcdefABCDEF-") == ""
 }

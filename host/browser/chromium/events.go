@@ -15,9 +15,8 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// onEvent is called with every event of a session of the tab, in order, from the
-// goroutine that reads the connection: it takes note and returns. Commands go
-// through spawn.
+// onEvent is called with every event of the tab's sessions, in order, from the goroutine that reads
+// the connection. It only records; commands go through spawn.
 func (t *Tab) onEvent(s *chromedp.Target, ev any) {
 	switch ev := ev.(type) {
 	case *runtime.EventExecutionContextCreated:
@@ -85,9 +84,9 @@ func (t *Tab) onPageEvent(s *chromedp.Target, ev any) {
 	t.wake()
 }
 
-// sessionAround is the session that may say that a frame is gone: that of the
-// document which it is in. A session also tells of frames that moved to a process of
-// their own, with the reason swap. mu is held.
+// sessionAround returns the session that can report that a frame is gone: that of the document
+// which contains it. Sessions also report, with the reason swap, frames that moved to a process of
+// their own. mu is held.
 func (t *Tab) sessionAround(id cdp.FrameID) *chromedp.Target {
 	f := t.frames.all[id]
 	if f == nil {
@@ -117,7 +116,7 @@ func (t *Tab) onNetworkEvent(s *chromedp.Target, ev any) {
 	}
 }
 
-// onBrowserEvent is called with the events of the browser as a whole.
+// onBrowserEvent is called with events of the browser as a whole.
 func (t *Tab) onBrowserEvent(ev any) {
 	switch ev := ev.(type) {
 	case *target.EventTargetDestroyed:
@@ -130,10 +129,10 @@ func (t *Tab) onBrowserEvent(ev any) {
 	}
 }
 
-// historyLimit is how many events a tab remembers.
+// historyLimit bounds the events that a tab remembers.
 const historyLimit = 1000
 
-// An event is one thing that came to pass; one member is set.
+// An event is one thing that happened; exactly one member is set.
 type event struct {
 	seq      page.Mark
 	loader   string
@@ -146,8 +145,7 @@ type event struct {
 	dropped  bool
 }
 
-// A history is what a tab went through, the newest historyLimit events of it. The tab's mu
-// guards it.
+// A history holds the newest historyLimit events of a tab. The tab's mu guards it.
 type history struct {
 	events []*event
 	last   page.Mark
@@ -163,7 +161,7 @@ func (p *history) add(e event) *event {
 	return &e
 }
 
-// since is what came after a mark. Dialogs and downloads are as they are now.
+// since returns what happened after a mark. Dialogs and downloads are in their current state.
 func (p *history) since(m page.Mark) page.Happened {
 	var h page.Happened
 	for _, e := range p.events {
@@ -179,7 +177,7 @@ func (p *history) since(m page.Mark) page.Happened {
 			h.Popups = append(h.Popups, *e.popup)
 		case e.opening:
 			h.Opening++
-		case e.download != nil: // it began, or it ended
+		case e.download != nil: // begun or ended
 			if !slices.ContainsFunc(h.Downloads, func(d page.Download) bool { return d.ID == e.download.ID }) {
 				h.Downloads = append(h.Downloads, *e.download)
 			}
@@ -192,8 +190,7 @@ func (p *history) since(m page.Mark) page.Happened {
 	return h
 }
 
-// Mark is this moment, for Happened and Requests: a moment of its own, which nothing
-// before it shares.
+// Mark returns a mark of this moment, which no earlier event shares.
 func (t *Tab) Mark() page.Mark {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -201,7 +198,7 @@ func (t *Tab) Mark() page.Mark {
 	return t.history.last
 }
 
-// Happened is what came to pass since the mark.
+// Happened returns what happened since the mark.
 func (t *Tab) Happened(since page.Mark) page.Happened {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// extractLimit is how much one call extracts, in bytes of JSON.
+// extractLimit bounds what one call extracts, in bytes of JSON.
 const extractLimit = 1 << 20
 
 type extraction struct {
@@ -28,8 +28,8 @@ type extracted struct {
 	Truncated bool `json:"truncated"`
 }
 
-// Extract runs the fixed extraction functions and returns what they say, by name: one
-// value for each ref, in their order. page.ErrGone says that one is not there.
+// Extract runs the fixed extraction functions and returns their results by name, one value for each
+// ref, in order. It returns page.ErrGone if a ref is gone.
 func (lk *looks) Extract(ctx context.Context, items []page.Item) (page.Extracted, error) {
 	var x page.Extracted
 	err := lk.tab.call(ctx, func(ctx context.Context) error {
@@ -64,7 +64,7 @@ func (lk *looks) Extract(ctx context.Context, items []page.Item) (page.Extracted
 	return x, err
 }
 
-// take extracts one item: one call for each document that its refs are in.
+// take extracts one item, with one call for each document of its refs.
 func (lk *looks) take(ctx context.Context, main *world, it page.Item) ([]json.RawMessage, bool, error) {
 	if len(it.Refs) == 0 {
 		got, err := main.extract(ctx, it, nil)

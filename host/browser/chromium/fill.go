@@ -13,12 +13,12 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// fillLimit is how long a text may be, in bytes.
+// fillLimit bounds a text, in bytes.
 const fillLimit = 1 << 20
 
-// Fill focuses the node, selects what is in it and puts text in its place, in one step
-// and without key events. Line breaks become spaces in fields of one line. page.ErrKind
-// says that the node takes no text.
+// Fill focuses the node and replaces its content with text, in one step and without key events.
+// Line breaks become spaces in single-line fields. It returns page.ErrKind if the node takes no
+// text.
 func (ui *userInput) Fill(ctx context.Context, node page.Ref, text string) (page.Delivery, error) {
 	if len(text) > fillLimit {
 		return page.Delivery{Trusted: -1}, page.ErrTooLarge
@@ -44,9 +44,9 @@ func (ui *userInput) Fill(ctx context.Context, node page.Ref, text string) (page
 	})
 }
 
-// Enter puts a secret into the node, in one step within its document: whatever takes
-// the focus meanwhile, no other document gets it. page.ErrKind says that the
-// node takes no text, not all of this one, or did not keep the focus.
+// Enter fills a secret into the node in one step within its document, so no other document gets it,
+// whatever takes the focus meanwhile. It returns page.ErrKind if the node takes no text, takes only
+// part of it, or lost the focus.
 func (ui *userInput) Enter(ctx context.Context, node page.Ref, secret string) (page.Delivery, error) {
 	if len(secret) > fillLimit {
 		return page.Delivery{Trusted: -1}, page.ErrTooLarge
@@ -58,16 +58,16 @@ func (ui *userInput) Enter(ctx context.Context, node page.Ref, secret string) (p
 	return ui.do(ctx, w, func(ctx context.Context, a *act) error {
 		a.sent = true
 		err := w.said(ctx, "enter", n, secret)
-		if known(err) { // nothing was put anywhere
+		if known(err) { // nothing was filled in
 			a.sent = false
 		}
 		return err
 	})
 }
 
-// Set changes a control through its native setter, then sends input and change. These
-// events are not trusted. page.ErrKind says that the node is no control of that kind,
-// page.ErrGone that it has no such option.
+// Set changes a control through its native setter, then dispatches input and change, which are not
+// trusted events. It returns page.ErrKind for another kind of control and page.ErrGone if the
+// option does not exist.
 func (ui *userInput) Set(ctx context.Context, node page.Ref, s page.Setting) (page.Delivery, error) {
 	given := map[string]any{}
 	switch {
@@ -99,14 +99,14 @@ func (ui *userInput) Set(ctx context.Context, node page.Ref, s page.Setting) (pa
 	return d, err
 }
 
-// Leave takes the focus out of a node that has it, or has it inside, as a person does
-// who goes on. A field that shows what it suggests keeps it.
+// Leave takes the focus out of a node that has or contains it. A field that shows suggestions keeps
+// it.
 func (ui *userInput) Leave(ctx context.Context, node page.Ref) error {
 	return ui.tab.at(ctx, node, func(ctx context.Context, w *world, n int) error { return w.said(ctx, "leave", n) })
 }
 
-// Scroll scrolls the node, or what scrolls around it, or the page for "", by
-// fractions of what it shows; it reports how far it came in CSS pixels.
+// Scroll scrolls the node, or its scroll container, or the page for "", by fractions of the visible
+// area and returns the distance in CSS pixels.
 func (ui *userInput) Scroll(ctx context.Context, node page.Ref, dx, dy float64) (page.Point, page.Delivery, error) {
 	var moved struct {
 		Fault string  `json:"fault"`
@@ -136,12 +136,12 @@ func (ui *userInput) Scroll(ctx context.Context, node page.Ref, dx, dy float64) 
 	return page.Point{X: moved.X, Y: moved.Y}, d, err
 }
 
-// chooserWait is how long a page may take to open a chooser after a click.
+// chooserWait bounds how long a page may take to open a file chooser after a click.
 const chooserWait = 3 * time.Second
 
-// Choose clicks and gives the files to the chooser that opens.
+// Choose clicks and gives the files to the file chooser that opens.
 func (ui *userInput) Choose(ctx context.Context, c page.Click, paths []string) (page.Delivery, error) {
-	if err := ui.tab.chosen(ctx, nil); err != nil && !errors.Is(err, page.ErrGone) { // one of before gets nothing
+	if err := ui.tab.chosen(ctx, nil); err != nil && !errors.Is(err, page.ErrGone) { // an earlier chooser gets nothing
 		return page.Delivery{Trusted: -1}, err
 	}
 	d, err := ui.Click(ctx, c)
@@ -159,8 +159,8 @@ func (ui *userInput) Choose(ctx context.Context, c page.Click, paths []string) (
 	return d, ui.tab.chosen(ctx, paths)
 }
 
-// Files chooses files of the host's disk in a file input. The browser's user must be
-// able to read them.
+// Files selects files on the host's disk in a file input. The browser's user must be able to read
+// them.
 func (ui *userInput) Files(ctx context.Context, node page.Ref, paths []string) (page.Delivery, error) {
 	w, n, err := ui.tab.frames.worldOf(node)
 	if err != nil {

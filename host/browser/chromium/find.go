@@ -20,33 +20,31 @@ import (
 	"github.com/sluicehost/sluice/host/patience"
 )
 
-// A Binary is a browser that can be started: the real executable, not a script
-// that starts one.
+// A Binary is a browser executable, not a script that starts one.
 type Binary struct {
-	Path    string // absolute, of an executable without links
+	Path    string // absolute, with links resolved
 	Product string // Chromium, Google Chrome, …
 	Version string // 148.0.7778.167
 	Major   int
-	// Shell is true for the headless shell, which ignores one of the flags that keep it
-	// to its gate and so must not run outside of a network namespace.
+	// Shell is true for the headless shell, which ignores a flag that confines it to the gate and
+	// so must run in a network namespace.
 	Shell bool
 }
 
-// names are looked for on PATH, in this order.
+// names are searched on PATH, in this order.
 var names = []string{"chromium", "google-chrome", "chromium-headless-shell"}
 
-// install is how an owner gets a browser.
+// install tells an owner how to get a browser.
 const install = "install one with `apt-get install chromium` (or chromium-headless-shell) on Debian and Ubuntu, " +
 	"`dnf install chromium` on Fedora, `apk add chromium` on Alpine"
 
-// Find is the browser to use: the configured one if there is a configured path,
-// which is final, else the first on PATH that works. namespace says that
-// browsers get a network namespace of their own, without which the headless shell
-// is passed over. It starts no browser: each candidate is asked for its
-// version, at most 5 s on an idle machine, without rights of this host's root.
+// Find returns the browser to use: the configured one if a path is configured, otherwise the first
+// usable one on PATH. namespace says that browsers get a network namespace of their own; without it
+// the headless shell is skipped. Find starts no browser: each candidate is asked for its version,
+// for at most 5 s on an idle machine and without root privileges.
 //
-// ErrMissing says what was tried and how to install one; ErrUnsafe that there is
-// only what must not be used; ErrSlow that there is one which does not answer.
+// ErrMissing lists what was tried and how to install a browser, ErrUnsafe means that only unusable
+// ones were found, ErrSlow that one did not answer.
 func Find(ctx context.Context, configured string, namespace bool) (Binary, error) {
 	if configured != "" {
 		bin, err := examine(ctx, configured)
@@ -76,7 +74,7 @@ func Find(ctx context.Context, configured string, namespace bool) (Binary, error
 		}
 		tried = append(tried, fmt.Sprintf("%s (%v)", name, err))
 	}
-	if slow != nil { // one that is slow is not missing
+	if slow != nil { // a slow one is not missing
 		return Binary{}, slow
 	}
 	if unsafe != nil {
@@ -85,7 +83,7 @@ func Find(ctx context.Context, configured string, namespace bool) (Binary, error
 	return Binary{}, fmt.Errorf("%w: tried %s; %s", ErrMissing, strings.Join(tried, ", "), install+", or set browser.path")
 }
 
-// safe refuses what leaks where nothing but its flags holds it.
+// safe refuses a browser that leaks packets where only its flags confine it.
 func (b Binary) safe(namespace bool) error {
 	if b.Shell && !namespace {
 		return fmt.Errorf("%w: %s ignores the WebRTC policy and leaks packets; it is used only where this host may make "+
@@ -94,7 +92,7 @@ func (b Binary) safe(namespace bool) error {
 	return nil
 }
 
-// examine is the browser that a name or path stands for.
+// examine returns the browser at a name or path.
 func examine(ctx context.Context, name string) (Binary, error) {
 	path, err := exec.LookPath(name)
 	if errors.Is(err, exec.ErrNotFound) {
@@ -116,7 +114,7 @@ func examine(ctx context.Context, name string) (Binary, error) {
 	return Binary{Path: path, Product: product, Version: version, Major: major, Shell: isShell(path)}, nil
 }
 
-// isShell knows the headless shell by the names that its packages give it.
+// isShell recognises the headless shell by its packages' file names.
 func isShell(path string) bool {
 	base := strings.ReplaceAll(filepath.Base(path), "_", "-")
 	return strings.Contains(base, "headless-shell")
@@ -135,7 +133,7 @@ func reason(err error) error {
 	return err
 }
 
-// How much of a wrapper is read, and how many lie inside of one another.
+// Bounds of wrapper scripts: bytes read, and nesting.
 const (
 	scriptBytes = 64 << 10
 	scriptDepth = 4
@@ -143,9 +141,8 @@ const (
 
 var errWrapper = errors.New("is a script whose browser cannot be made out: set browser.path to the executable that it starts")
 
-// follow is the executable behind a path: links are resolved and wrapper scripts
-// are read, not run, for what they hand over to. A wrapper would swallow the
-// kill, and add keys and extensions.
+// follow returns the executable behind a path. Links are resolved, and wrapper scripts are read,
+// not run, since a wrapper would not pass on a kill and might add keys and extensions.
 func follow(path string) (string, error) {
 	for range scriptDepth {
 		real, err := filepath.EvalSymlinks(path)
@@ -192,10 +189,9 @@ var (
 	refers  = regexp.MustCompile(`\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))`)
 )
 
-// execTarget is the program that a script starts, by its last exec of a file that exists; "" is
-// none. It understands plain assignments, and takes a variable that it does not
-// know, in front of a slash, for the script's own directory: that is how vendors
-// write them.
+// execTarget returns the program that a script starts, by its last exec of an existing file, or ""
+// if there is none. It understands plain assignments and takes an unknown variable before a slash
+// for the script's own directory, as vendors write their wrappers.
 func execTarget(script string, text []byte) string {
 	known := map[string]string{}
 	found := ""
@@ -221,7 +217,7 @@ func execTarget(script string, text []byte) string {
 	return found
 }
 
-// program is the first word of a command line that is not an option of exec.
+// program returns the first word of a command line that is not an option of exec.
 func program(line string) string {
 	words := strings.Fields(line)
 	for i := 0; i < len(words); i++ {
@@ -238,8 +234,8 @@ func program(line string) string {
 
 func unquote(word string) string { return strings.Trim(word, `"'`) }
 
-// expand puts in the values of variables. An unknown one is here, if that is given
-// and it is all that stands before the first slash; otherwise nothing is known.
+// expand substitutes variables. An unknown variable is replaced by here, if given, where it is all
+// that precedes the first slash; otherwise expand reports false.
 func expand(word string, known map[string]string, here string) (string, bool) {
 	if strings.ContainsAny(word, "`(*?") {
 		return "", false

@@ -7,8 +7,8 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// libraryFlags are the defaults of the DevTools library, as a list: a test compares
-// them. Some are replaced below.
+// libraryFlags are the defaults of the DevTools library; a test compares them. Some are replaced
+// below.
 var libraryFlags = []Flag{
 	{Name: "no-first-run"},
 	{Name: "no-default-browser-check"},
@@ -39,9 +39,9 @@ var libraryFlags = []Flag{
 	{Name: "use-mock-keychain"},
 }
 
-// arguments are the command line of a browser: the library's list with ours laid over
-// it, each name once. There is no debugging port, and the sandbox is on unless the
-// operator lets a browser be without one that has none here.
+// arguments returns the browser's command line: the library's flags overlaid with ours, each name
+// once. There is no debugging port, and the sandbox is on, unless the operator allows a browser
+// without one.
 func arguments(o Options, sandboxed bool) []string {
 	flags := slices.Clone(libraryFlags)
 	if !smallSharedMemory() {
@@ -61,7 +61,7 @@ func arguments(o Options, sandboxed bool) []string {
 	return append(args, "about:blank")
 }
 
-// laid puts a flag in its place, or at the end.
+// laid replaces a flag, or appends it.
 func laid(flags []Flag, f Flag) []Flag {
 	if i := slices.IndexFunc(flags, func(g Flag) bool { return g.Name == f.Name }); i >= 0 {
 		flags[i] = f
@@ -70,8 +70,8 @@ func laid(flags []Flag, f Flag) []Flag {
 	return append(flags, f)
 }
 
-// environment is all that a browser gets of one: a home and a place for
-// temporary files inside of the surface's directory, and no keys.
+// environment returns the whole environment of a browser: home and temporary files within the
+// surface's directory, and no keys.
 func environment(home, scratch string) []string {
 	return append([]string{
 		"HOME=" + home,
@@ -81,7 +81,7 @@ func environment(home, scratch string) []string {
 	}, Environment()...)
 }
 
-// viewport fills in what was left out.
+// viewport fills in defaults.
 func viewport(v page.Viewport) page.Viewport {
 	if v.Width <= 0 || v.Height <= 0 {
 		v.Width, v.Height = 1280, 800
@@ -89,10 +89,10 @@ func viewport(v page.Viewport) page.Viewport {
 	return v
 }
 
-// A Flag of the browser's command line: --Name, or --Name=Value.
+// A Flag is a flag of the browser's command line: --Name, or --Name=Value.
 type Flag struct{ Name, Value string }
 
-// String is the flag as an argument.
+// String returns the flag as an argument.
 func (f Flag) String() string {
 	if f.Value == "" {
 		return "--" + f.Name
@@ -100,18 +100,17 @@ func (f Flag) String() string {
 	return "--" + f.Name + "=" + f.Value
 }
 
-// withheld are the browser's services that would call home or listen. A second
-// disable-features replaces the first, so this is the whole list.
+// withheld lists browser features that would call home or listen. A second disable-features flag
+// would replace the first, so this is the whole list.
 const withheld = "Translate,BlinkGenPropertyTrees,AutofillServerCommunication,OptimizationHints,MediaRouter," +
 	"DialMediaRouteProvider,CertificateTransparencyComponentUpdater,InterestFeedContentSuggestions,PrivacySandboxSettings4," +
 	"NetworkTimeServiceQuerying,SegmentationPlatform,AimServerRequestOnStartupEnabled,PreconnectToSearch"
 
-// nowhere is an address at which nothing listens, and which the gate denies.
+// nowhere is an address at which nothing listens and which the gate denies.
 const nowhere = "http://127.0.0.1:9"
 
-// Flags are the flags that a browser must be started with, each name once: those that
-// leave it the gate alone, and those that keep its own services quiet. The window is in
-// CSS pixels.
+// Flags returns the flags that every browser is started with, each name once: those that leave only
+// the gate as a way out, and those that silence its own services. The window is in CSS pixels.
 func Flags(proxy string, width, height int) []Flag {
 	flags := []Flag{
 		{"proxy-server", proxy},
@@ -137,8 +136,8 @@ func Flags(proxy string, width, height int) []Flag {
 	return flags
 }
 
-// Environment is what a browser finds in its own beside HOME, PATH and LANG: no
-// keys for services.
+// Environment returns the variables of a browser beside HOME, TMPDIR, PATH and LANG, which disable
+// keys for Google's services.
 func Environment() []string {
 	return []string{"GOOGLE_API_KEY=no", "GOOGLE_DEFAULT_CLIENT_ID=no", "GOOGLE_DEFAULT_CLIENT_SECRET=no"}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/sluicehost/sluice/host/network"
 )
 
-// forward serves a request in absolute form. Only http comes that way: the proxy
-// speaks no TLS.
+// forward serves a request in absolute form. Only http arrives that way, since the proxy does not
+// speak TLS.
 func (g *Gate) forward(b *bound, w http.ResponseWriter, r *http.Request) {
 	to, ok := absolute(r.URL)
 	_, step := b.policy.Match("http", to.host, to.port)
@@ -57,22 +57,22 @@ func (g *Gate) forward(b *bound, w http.ResponseWriter, r *http.Request) {
 	g.reply(w, answer, pass)
 }
 
-// refuse denies, and says so to the page and to the owner.
+// refuse denies a request to the page and reports it to the owner.
 func (g *Gate) refuse(b *bound, w http.ResponseWriter, to destination, verdict string) {
 	g.denied(b, to.host, to.port, verdict)
 	blocked(w)
 }
 
-// A destination is the host and port that a request is for.
+// A destination is the host and port of a request.
 type destination struct {
-	host string // canonical, or "" for what is not the name of a host
+	host string // canonical, or "" if it is not a host name
 	port uint16
 }
 
 func (p destination) String() string { return net.JoinHostPort(p.host, strconv.Itoa(int(p.port))) }
 
-// absolute is where a request in absolute form goes; false for another form, and
-// for what different readers could read differently.
+// absolute returns the destination of a request in absolute form. It reports false for other forms
+// and for anything that readers could interpret differently.
 func absolute(u *url.URL) (destination, bool) {
 	if u.Host == "" || u.User != nil || u.Opaque != "" || strings.Contains(u.Path+u.RawQuery, "#") {
 		return destination{}, false
@@ -98,14 +98,14 @@ func absolute(u *url.URL) (destination, bool) {
 	return destination{host, port}, true
 }
 
-// portOf reads a port in its only spelling.
+// portOf parses a port in its canonical spelling.
 func portOf(text string) (uint16, bool) {
 	n, err := strconv.ParseUint(text, 10, 16)
 	return uint16(n), err == nil && n > 0 && strconv.FormatUint(n, 10) == text
 }
 
-// outgoing is the request as the server gets it: written anew, so that nothing
-// of how the browser framed it is left.
+// outgoing returns the request for the server, built anew so that nothing of the browser's framing
+// is left.
 func outgoing(ctx context.Context, r *http.Request, to destination) *http.Request {
 	u := *r.URL
 	u.Host = to.String()
@@ -117,15 +117,15 @@ func outgoing(ctx context.Context, r *http.Request, to destination) *http.Reques
 		out.Body = r.Body
 	}
 	if out.Header.Get("User-Agent") == "" {
-		out.Header["User-Agent"] = nil // or one is made up
+		out.Header["User-Agent"] = nil // otherwise the library adds one
 	}
 	return out
 }
 
-// reply passes an answer on as it comes.
+// reply streams an answer to the browser.
 func (g *Gate) reply(w http.ResponseWriter, answer *http.Response, pass func(int) bool) {
 	if answer.StatusCode < 200 || answer.StatusCode == http.StatusProxyAuthRequired {
-		unreachable(w) // the proxy speaks no other protocol and wants no password, whoever says so
+		unreachable(w) // the proxy speaks no other protocol and needs no password
 		return
 	}
 	h := w.Header()
@@ -134,7 +134,7 @@ func (g *Gate) reply(w http.ResponseWriter, answer *http.Response, pass func(int
 	}
 	for _, name := range []string{"Content-Type", "Date"} {
 		if _, ok := h[name]; !ok {
-			h[name] = nil // or one is made up
+			h[name] = nil // otherwise the library adds one
 		}
 	}
 	control := http.NewResponseController(w)
@@ -143,7 +143,7 @@ func (g *Gate) reply(w http.ResponseWriter, answer *http.Response, pass func(int
 	for {
 		n, err := answer.Body.Read(buffer)
 		if n > 0 {
-			_ = control.SetWriteDeadline(time.Now().Add(g.o.Limits.Idle)) // the write says if it is not to be
+			_ = control.SetWriteDeadline(time.Now().Add(g.o.Limits.Idle)) // the write reports a failure
 			if !pass(n) {
 				panic(http.ErrAbortHandler)
 			}
@@ -155,12 +155,12 @@ func (g *Gate) reply(w http.ResponseWriter, answer *http.Response, pass func(int
 			return
 		}
 		if err != nil {
-			panic(http.ErrAbortHandler) // or the browser would take a part for the whole
+			panic(http.ErrAbortHandler) // the browser must not take a part for the whole
 		}
 	}
 }
 
-// A body is what a browser uploads: counted, and cut off when it stalls.
+// A body is an upload of the browser: counted, and cut off when it stalls.
 type body struct {
 	io.ReadCloser
 	control *http.ResponseController
@@ -170,7 +170,7 @@ type body struct {
 
 // Read implements io.Reader.
 func (b *body) Read(p []byte) (int, error) {
-	_ = b.control.SetReadDeadline(time.Now().Add(b.idle)) // the read says if it is not to be
+	_ = b.control.SetReadDeadline(time.Now().Add(b.idle)) // the read reports a failure
 	n, err := b.ReadCloser.Read(p)
 	if err == io.EOF {
 		_ = b.control.SetReadDeadline(time.Time{}) // an answer may take longer
@@ -181,13 +181,13 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// between are the headers that are for one connection only, and those by which a
-// server could speak for the proxy or send the browser around it.
+// between lists the headers of a single connection, and those by which a server could impersonate
+// the proxy or send the browser around it.
 var between = []string{
 	"Connection", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Expect", "Alt-Svc", "Http2-Settings", mark,
 }
 
-// endToEnd is a copy of the headers that may pass.
+// endToEnd returns a copy of the headers that may pass.
 func endToEnd(h http.Header) http.Header {
 	out := h.Clone()
 	for _, list := range h["Connection"] {

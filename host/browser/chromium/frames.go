@@ -21,18 +21,18 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// frameLimit is how many frames of a page are looked into.
+// frameLimit bounds the frames of a page that are read.
 const frameLimit = 64
 
-// frames are the frames of a tab, as the browser told of them. The tab's mu guards it.
+// frames holds the frames of a tab. The tab's mu guards it.
 type frames struct {
 	tab    *Tab
 	main   cdp.FrameID
 	all    map[cdp.FrameID]*frame
 	worlds map[string]*world // by key
-	last   int               // of the keys of worlds
-	names  int               // of frames
-	// sessions to frames in processes of their own; nil is one that is being attached.
+	last   int               // the last key in worlds
+	names  int               // the number of frames named
+	// sessions to frames in processes of their own; nil while attaching.
 	sessions map[target.ID]*frameSession
 }
 
@@ -41,57 +41,56 @@ type frameSession struct {
 	close   context.CancelFunc
 }
 
-// A frame is a place for documents; the main one has no parent.
+// A frame is a place for documents. The main frame has no parent.
 type frame struct {
 	id, parent cdp.FrameID
-	name       string // frame_1, …; as guests see it
+	name       string // frame_1, …, as guests see it
 	url        string
 	origin     string
 	world      *world  // nil between documents
 	script     *script // the page's own world; nil between documents
-	owner      owner   // the element that frames it
+	owner      owner   // its frame element
 	order      int
-	away       bool // it went to a process of its own
+	away       bool // moved to a process of its own
 }
 
-// An owner is the element that frames a document, as the world around it knows it.
+// An owner is the frame element of a document, as seen by the surrounding world.
 type owner struct {
 	world  *world
 	number int
-	open   bool // that world sees into it
+	open   bool // the surrounding world can access the document
 }
 
-// A script is the context of a page's own scripts in one document. Nothing is called
-// in it.
+// A script is the context of the page's own scripts in one document. No functions are called in it.
 type script struct {
 	session *chromedp.Target
 	id      runtime.ExecutionContextID
 	unique  string
-	// document is its object, "" until it was asked for. The tab's mu guards it.
+	// document is the document object, "" until it is requested. The tab's mu guards it.
 	document runtime.RemoteObjectID
 }
 
 // A world is the isolated world of one document.
 type world struct {
-	key     string // of refs
+	key     string // prefix of refs
 	session *chromedp.Target
 	id      runtime.ExecutionContextID
 	unique  string
 	frame   *frame
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	marked map[cdp.BackendNodeID]bool
-	// shadows are its open shadow trees by number, as objects of the page's own world;
-	// "" is one that could not be had.
+	// shadows holds its open shadow trees by number, as objects of the page's own world; "" for one
+	// that could not be obtained.
 	shadows map[int]runtime.RemoteObjectID
-	told    time.Duration // how long the browser took to tell of its listeners last; 0: never
+	told    time.Duration // how long the last query of its listeners took; 0: none yet
 }
 
 func (fr *frames) init() {
 	fr.all, fr.worlds, fr.sessions = make(map[cdp.FrameID]*frame), make(map[string]*world), make(map[target.ID]*frameSession)
 }
 
-// of is the frame of an id, which is made when it is new; nil for one too many.
+// of returns the frame with an id, creating it if it is new. It returns nil beyond the limit.
 func (fr *frames) of(id, parent cdp.FrameID) *frame {
 	f := fr.all[id]
 	if f == nil {
@@ -108,7 +107,7 @@ func (fr *frames) of(id, parent cdp.FrameID) *frame {
 	return f
 }
 
-// drop forgets a frame and what is in it.
+// drop forgets a frame and its content.
 func (fr *frames) drop(id cdp.FrameID) {
 	f := fr.all[id]
 	if f == nil {
@@ -121,8 +120,8 @@ func (fr *frames) drop(id cdp.FrameID) {
 	}
 }
 
-// leave forgets a frame's document, and with it whether the one around sees into it:
-// the next may be of another site.
+// leave forgets a frame's document and whether the surrounding document can access it, since the
+// next document may be of another site.
 func (fr *frames) leave(f *frame) {
 	f.owner = owner{}
 	if f.world != nil {
@@ -142,7 +141,7 @@ func (fr *frames) children(id cdp.FrameID) []*frame {
 	return list
 }
 
-// found takes in the frames that a session had when it was attached to.
+// found records the frames that a session had when it was attached.
 func (fr *frames) found(s *chromedp.Target, ft *cdpage.FrameTree) {
 	fr.tab.mu.Lock()
 	defer fr.tab.mu.Unlock()
@@ -156,7 +155,7 @@ func (fr *frames) found(s *chromedp.Target, ft *cdpage.FrameTree) {
 	walk(ft)
 }
 
-// committed notes the document that a frame shows. mu is held.
+// committed records the document that a frame shows. mu is held.
 func (fr *frames) committed(s *chromedp.Target, cf *cdp.Frame, early bool) {
 	f := fr.of(cf.ID, cf.ParentID)
 	if f == nil {
@@ -175,7 +174,7 @@ func (fr *frames) committed(s *chromedp.Target, cf *cdp.Frame, early bool) {
 	fr.tab.wake()
 }
 
-// enteredWorld notes a context that came to be.
+// enteredWorld records a new execution context.
 func (fr *frames) enteredWorld(s *chromedp.Target, c *runtime.ExecutionContextDescription) {
 	if len(c.AuxData) == 0 {
 		return
@@ -207,8 +206,7 @@ func (fr *frames) enteredWorld(s *chromedp.Target, c *runtime.ExecutionContextDe
 	fr.tab.wake()
 }
 
-// leftWorlds notes contexts that are gone: the one of a unique id, or all of a
-// session for "".
+// leftWorlds records contexts that are gone: one by its unique id, or all of a session for "".
 func (fr *frames) leftWorlds(s *chromedp.Target, unique string) {
 	fr.tab.mu.Lock()
 	defer fr.tab.mu.Unlock()
@@ -225,11 +223,10 @@ func (fr *frames) leftWorlds(s *chromedp.Target, unique string) {
 	fr.tab.wake()
 }
 
-// attachTime is how long one attempt to attach to a frame may take; the next look
-// makes another one.
+// attachTime bounds one attempt to attach to a frame; the next look tries again.
 const attachTime = time.Second
 
-// attachFrame gives a frame that lives in a process of its own a session.
+// attachFrame opens a session to a frame in a process of its own.
 func (fr *frames) attachFrame(id target.ID) {
 	fr.tab.mu.Lock()
 	_, known := fr.sessions[id]
@@ -244,14 +241,14 @@ func (fr *frames) attachFrame(id target.ID) {
 	fr.tab.spawn(func(ctx context.Context) {
 		ctx, stop := context.WithTimeout(ctx, attachTime)
 		defer stop()
-		if fr.attach(ctx, id) != nil { // it is gone again, or between two documents
+		if fr.attach(ctx, id) != nil { // gone again, or between two documents
 			fr.detachFrame(id)
 		}
 	})
 }
 
-// attachAway attaches to the frames that went to a process of their own and have no
-// session: an attempt that met a frame between two documents is made again.
+// attachAway attaches to frames that moved to a process of their own and have no session yet, which
+// repeats attempts that met a frame between two documents.
 func (fr *frames) attachAway() {
 	fr.tab.mu.Lock()
 	var away []target.ID
@@ -266,7 +263,7 @@ func (fr *frames) attachAway() {
 	}
 }
 
-// attach opens a session to a frame's process and puts the isolated world into it.
+// attach opens a session to a frame's process and installs the isolated world.
 func (fr *frames) attach(limit context.Context, id target.ID) error {
 	ctx, cancel := chromedp.NewContext(fr.tab.ctx, chromedp.WithTargetID(id), chromedp.WithDetachOnCancel())
 	stop := context.AfterFunc(limit, cancel)
@@ -305,7 +302,7 @@ func (fr *frames) listenFrame(ctx context.Context, s *chromedp.Target) error {
 	return fr.attachFrames(ctx)
 }
 
-// attachFrames attaches to the frames that have a process of their own by now.
+// attachFrames attaches to all frames that now have a process of their own.
 func (fr *frames) attachFrames(ctx context.Context) error {
 	got, err := chromedp.CallBrowser(ctx, target.GetTargets, target.GetTargetsParams{})
 	if err != nil {
@@ -322,7 +319,7 @@ func (fr *frames) attachFrames(ctx context.Context) error {
 	return nil
 }
 
-// detachFrame forgets a session that is not needed any more.
+// detachFrame forgets a session that is no longer needed.
 func (fr *frames) detachFrame(id target.ID) {
 	fr.tab.mu.Lock()
 	fs := fr.sessions[id]
@@ -341,13 +338,13 @@ func (fr *frames) detachFrame(id target.ID) {
 	}
 }
 
-// own finds the elements that frame the documents which are not seen into yet, so
-// that what is read in them can be put in its place. It says whether it found any.
+// own finds the frame elements of documents that are not accessible from around them, to place
+// their content. It reports whether it found any.
 func (fr *frames) own(ctx context.Context) (news bool, err error) {
 	for _, f := range fr.unowned() {
 		o, err := fr.ownerOf(ctx, f)
 		if worldGone(err) || errors.Is(err, errWorld) {
-			continue // it is between two documents
+			continue // between two documents
 		}
 		if err != nil {
 			return news, err
@@ -361,8 +358,8 @@ func (fr *frames) own(ctx context.Context) (news bool, err error) {
 	return news, nil
 }
 
-// unowned are the frames whose owner is not known, outermost first, each with the
-// world that it has to be in.
+// unowned returns the frames whose owner is unknown, outermost first, each with the world around
+// it.
 func (fr *frames) unowned() []frame {
 	fr.tab.mu.Lock()
 	defer fr.tab.mu.Unlock()
@@ -408,7 +405,7 @@ func (fr *frames) ownerOf(ctx context.Context, f frame) (owner, error) {
 	return owner{world: w, number: got.N, open: got.Open}, err
 }
 
-// worldOf is the document of a ref and the number of its node there.
+// worldOf returns the document of a ref and the number of the node in it.
 func (fr *frames) worldOf(r page.Ref) (*world, int, error) {
 	key, number, ok := strings.Cut(string(r), ".")
 	n, err := strconv.Atoi(number)

@@ -16,43 +16,43 @@ import (
 	"github.com/sluicehost/sluice/host/network"
 )
 
-// How a browser is kept to its gate.
+// How a browser is confined to its gate.
 const (
-	ModeNamespace = "namespace" // it has a network of its own, and in it nothing but the gate
-	ModeFlags     = "flags"     // it shares the machine's, and obeys its flags
+	ModeNamespace = "namespace" // in a network namespace with nothing but the gate
+	ModeFlags     = "flags"     // in the machine's network, by its flags
 )
 
 var (
-	// ErrMode: this machine does not let the host make network namespaces.
+	// ErrMode means that this machine does not let the host make network namespaces.
 	ErrMode = errors.New("network namespaces are not available")
-	// ErrNamespace: the process that was to be attached is in no namespace of its own.
+	// ErrNamespace means that the process to attach is not in a namespace of its own.
 	ErrNamespace = errors.New("the process has no network of its own")
-	// ErrClosed: the gate was closed.
+	// ErrGateClosed means that the gate was closed.
 	ErrGateClosed = errors.New("egress is closed")
 )
 
-// GateOptions of a Gate. The zero value is what a host uses.
+// GateOptions configure a Gate. The zero value is what a host uses.
 type GateOptions struct {
 	Table    *network.Table   // nil: as for network.Options
 	Resolver network.Resolver // nil: as for network.Options
 	Mode     string           // "": ModeNamespace where it is available, else ModeFlags
-	Limits   GateLimits       // zero: DefaultLimits
-	// AnyServerName leaves what is in tunnels unread: require_sni off.
+	Limits   GateLimits       // zero: DefaultGateLimits
+	// AnyServerName leaves the content of tunnels unchecked: require_sni off.
 	AnyServerName bool
 }
 
-// A Gate is the way out of one browser process. It denies everything until a
-// policy is bound to it. Safe for concurrent use.
+// A Gate is the only way out of one browser process. It denies everything until a policy is bound
+// to it. It is safe for concurrent use.
 type Gate struct {
 	o       GateOptions
 	server  *http.Server
-	tunnels chan struct{} // one for each that is open
+	tunnels chan struct{} // one entry for each open tunnel
 	now     atomic.Pointer[bound]
 	count   counters
 	serving sync.WaitGroup // listeners and requests
 
-	mu       sync.Mutex // guards what follows
-	open     int        // connections from the browser that are no tunnels
+	mu       sync.Mutex // guards the fields below
+	open     int        // open connections that are no tunnels
 	listener net.Listener
 	closed   bool
 	err      error
@@ -61,8 +61,7 @@ type Gate struct {
 	dead chan struct{}
 }
 
-// OpenGate returns a gate. In ModeFlags it listens at once, in ModeNamespace from
-// Attach on.
+// OpenGate opens a gate. It listens at once in ModeFlags, and after Attach in ModeNamespace.
 func OpenGate(o GateOptions) (*Gate, error) {
 	if o.Limits == (GateLimits{}) {
 		o.Limits = DefaultGateLimits()
@@ -97,7 +96,7 @@ func OpenGate(o GateOptions) (*Gate, error) {
 	return g, nil
 }
 
-// EgressMode is the mode that Open chooses on this machine.
+// EgressMode returns the mode that OpenGate chooses on this machine.
 func EgressMode() string {
 	if canUnshare() == nil {
 		return ModeNamespace
@@ -105,14 +104,14 @@ func EgressMode() string {
 	return ModeFlags
 }
 
-// Mode is ModeNamespace or ModeFlags.
+// Mode returns ModeNamespace or ModeFlags.
 func (g *Gate) Mode() string { return g.o.Mode }
 
-// ProxyURL is what the browser is given as --proxy-server.
+// ProxyURL returns the value for --proxy-server.
 func (g *Gate) ProxyURL() string { return g.url }
 
-// Wrap prepares a command that was not started yet: in ModeNamespace it gets a
-// network of its own, with nothing up, from its first instruction on.
+// Wrap prepares a command that is not started yet: in ModeNamespace it gets a network of its own,
+// with all interfaces down, from its first instruction on.
 func (g *Gate) Wrap(cmd *exec.Cmd) error {
 	if g.o.Mode == ModeNamespace {
 		ownNetwork(cmd)
@@ -120,11 +119,10 @@ func (g *Gate) Wrap(cmd *exec.Cmd) error {
 	return nil
 }
 
-// Attach opens the gate inside of the namespace of a process that was started
-// from a wrapped command and has not been waited for. Until then the browser
-// reaches nothing at all. A later process takes the place of an earlier one. In
-// ModeFlags it does nothing. ErrNamespace: the process would have gone around
-// the gate; it is to be killed.
+// Attach opens the gate inside the namespace of a process that was started from a wrapped command
+// and has not been waited for. Until then the browser reaches nothing. A later process replaces an
+// earlier one. In ModeFlags it does nothing. On ErrNamespace the process would bypass the gate and
+// has to be killed.
 func (g *Gate) Attach(pid int) error {
 	if g.o.Mode != ModeNamespace {
 		return nil
@@ -136,7 +134,7 @@ func (g *Gate) Attach(pid int) error {
 	return g.serve(l)
 }
 
-// serve accepts on l, in place of what it accepted on before.
+// serve accepts on l instead of the previous listener.
 func (g *Gate) serve(l net.Listener) error {
 	g.mu.Lock()
 	if g.closed {
@@ -148,7 +146,7 @@ func (g *Gate) serve(l net.Listener) error {
 	g.serving.Go(func() { g.accept(l) })
 	g.mu.Unlock()
 	if before != nil {
-		_ = before.Close() // of a process that is gone
+		_ = before.Close() // of an earlier process
 	}
 	return nil
 }
@@ -162,7 +160,7 @@ func (g *Gate) accept(l net.Listener) {
 	}
 }
 
-// die is called with mu held.
+// die marks the gate as dead. mu is held.
 func (g *Gate) die(err error) {
 	if g.err == nil {
 		g.err = err
@@ -170,15 +168,15 @@ func (g *Gate) die(err error) {
 	}
 }
 
-// Dead is closed when nothing is accepted any more: the gate was closed, or its
-// listener failed, which leaves the browser without a network.
+// Dead is closed when the gate no longer accepts connections: it was closed, or its listener
+// failed, which leaves the browser without a network.
 func (g *Gate) Dead() <-chan struct{} { return g.dead }
 
-// Bind puts the gate under the policy of a run, with counts of its own. What was
-// under the one before ends.
+// Bind puts the gate under the policy of a run, with counts of its own. Connections under the
+// previous policy end.
 func (g *Gate) Bind(b GateBinding) { g.swap(g.bind(b)) }
 
-// Unbind has the gate deny everything.
+// Unbind makes the gate deny everything.
 func (g *Gate) Unbind() { g.swap(g.bind(GateBinding{})) }
 
 func (g *Gate) swap(next *bound) {
@@ -192,7 +190,7 @@ func (g *Gate) swap(next *bound) {
 	before.close()
 }
 
-// Close ends every connection and waits for all that the gate started.
+// Close ends every connection and waits for everything that the gate started.
 func (g *Gate) Close() error {
 	g.mu.Lock()
 	if g.closed {
@@ -210,7 +208,7 @@ func (g *Gate) Close() error {
 	return err
 }
 
-// connection keeps the connections that are no tunnels to their number.
+// connection bounds the connections that are no tunnels.
 func (g *Gate) connection(c net.Conn, s http.ConnState) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -224,7 +222,7 @@ func (g *Gate) connection(c net.Conn, s http.ConnState) {
 	}
 }
 
-// ServeHTTP implements http.Handler; it is for the gate's own listeners.
+// ServeHTTP implements http.Handler for the gate's own listeners.
 func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.mu.Lock()
 	if g.closed {
@@ -239,8 +237,8 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	defer context.AfterFunc(b.life, cancel)()
 	r = r.WithContext(ctx)
-	if r.ContentLength != 0 { // also of a body that nobody wants
-		// An error here shows at the read that follows.
+	if r.ContentLength != 0 { // even for a body that is not read
+		// A failure shows at the following read.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(g.o.Limits.Idle))
 	}
 	switch {
@@ -253,22 +251,20 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// A GateBinding is a run as its gate sees it.
+// A GateBinding is a run from the view of its gate.
 type GateBinding struct {
 	Policy *network.Policy // of the connection; nil allows nothing
-	// Bytes may pass in both directions; 0 is network.run_bytes. Passed counts
-	// them, with those of the run's own requests if it is theirs too; nil: a count of
-	// the browser's alone.
+	// Bytes bounds the bytes in both directions; 0 is network.run_bytes. Passed counts them,
+	// together with the run's own requests if they share it; nil gives the browser a counter of its
+	// own.
 	Bytes  int64
 	Passed *atomic.Int64
-	// Denied is told of denials, merged; nil for nobody. It is called from one
-	// goroutine at a time, not after Unbind, Bind or Close has returned, and must not
-	// call the gate.
+	// Denied receives merged denials; it may be nil. It is called from one goroutine at a time,
+	// never after Unbind, Bind or Close has returned, and must not call the gate.
 	Denied func(Denial)
 }
 
-// A bound is a binding at work. Nothing of it is shared with the next one, not
-// even an idle connection.
+// A bound is a binding in force. It shares nothing with the next one, not even an idle connection.
 type bound struct {
 	policy    *network.Policy
 	dialer    *network.Dialer
@@ -276,7 +272,7 @@ type bound struct {
 	life      context.Context
 	end       context.CancelFunc
 	most      int64         // bytes
-	passed    *atomic.Int64 // of them
+	passed    *atomic.Int64 // bytes passed
 	denials   *denials
 }
 
@@ -308,7 +304,7 @@ func onlyHTTP1() *http.Protocols {
 	return p
 }
 
-// plain connects for requests of http.
+// plain dials for http requests.
 func (b *bound) plain(ctx context.Context, _, address string) (net.Conn, error) {
 	host, text, err := net.SplitHostPort(address)
 	if err != nil {
@@ -321,13 +317,13 @@ func (b *bound) plain(ctx context.Context, _, address string) (net.Conn, error) 
 	return b.dialer.Dial(ctx, host, uint16(port), "http")
 }
 
-// take counts bytes that are to pass, and reports whether they may.
+// take counts bytes about to pass and reports whether they may.
 func (b *bound) take(n int) bool { return b.passed.Add(int64(n)) <= b.most }
 
-// spent reports whether nothing may pass any more.
+// spent reports whether nothing more may pass.
 func (b *bound) spent() bool { return b.passed.Load() >= b.most }
 
-// close ends what is under the binding, and tells what was denied.
+// close ends all connections of the binding and reports pending denials.
 func (b *bound) close() {
 	b.end()
 	b.dialer.Close()
@@ -335,7 +331,7 @@ func (b *bound) close() {
 	b.denials.close()
 }
 
-// verdictOf is the denial that an error is, "" for another failure.
+// verdictOf returns the denial that an error stands for, or "" for any other failure.
 func verdictOf(err error) string {
 	var e *network.Error
 	if errors.As(err, &e) && e.Step != "" {
@@ -346,11 +342,11 @@ func verdictOf(err error) string {
 
 // GateLimits bound what a browser can do to the host through its gate.
 type GateLimits struct {
-	Tunnels     int           // open at once
+	Tunnels     int           // open at the same time
 	Connections int           // from the browser, beside tunnels
-	Idle        time.Duration // in which something passes a tunnel, or a request
-	Dial        time.Duration // connecting, and then what a tunnel begins with
-	Headers     time.Duration // of a request
+	Idle        time.Duration // without traffic, for a tunnel or a request
+	Dial        time.Duration // for connecting, and again for the first bytes of a tunnel
+	Headers     time.Duration // for reading a request's headers
 	HeaderBytes int           // of a request, and of an answer
 }
 
@@ -359,8 +355,8 @@ func DefaultGateLimits() GateLimits {
 	return GateLimits{Tunnels: 256, Connections: 256, Idle: time.Minute, Dial: 10 * time.Second, Headers: 10 * time.Second, HeaderBytes: 256 << 10}
 }
 
-// reaching are the limits of who connects. Tunnels and plain connections are
-// counted here, so none ever waits there.
+// reaching returns the limits of the dialer. Tunnels and plain connections are bounded here, so the
+// dialer never waits.
 func (l GateLimits) reaching() network.Limits {
 	n := network.DefaultLimits()
 	n.Dial, n.Connections = l.Dial, 2*(l.Tunnels+l.Connections)

@@ -14,17 +14,18 @@ import (
 )
 
 const (
-	pressLimit = 200   // presses of one call
-	keysLimit  = 65536 // bytes of text that is sent as keys
+	pressLimit = 200   // presses per call
+	keysLimit  = 65536 // bytes of text typed as keys
 )
 
-// A chord is one with what the browser is sent: down and what follows.
+// A chord is a page.Chord with the events to send, the press first.
 type chord struct {
 	page.Chord
 	press []*input.DispatchKeyEventParams
 }
 
-// parseChord reads a chord; page.ErrKey for one that is unknown, or that pages do not get.
+// parseChord parses a chord. It returns page.ErrKey for one that is unknown or reserved for the
+// browser.
 func parseChord(text string) (chord, error) {
 	c, err := page.ParseChord(text)
 	if err != nil {
@@ -35,12 +36,12 @@ func parseChord(text string) (chord, error) {
 	}
 	r := c.Char
 	if c.Held != 0 && c.Held&page.Shift == 0 {
-		r = unicode.ToLower(r) // Control+A is no Control+Shift+A
+		r = unicode.ToLower(r) // Control+A is not Control+Shift+A
 	}
 	return chord{c, character(r, c.Held)}, nil
 }
 
-// events are the press and the release of a key that has a name.
+// events returns press and release of a named key.
 func events(k page.Key, modifiers int64) []*input.DispatchKeyEventParams {
 	down := input.DispatchKeyEventParams{Type: kb.KeyRawDown, Key: k.Name, Code: k.Code, WindowsVirtualKeyCode: k.Windows, NativeVirtualKeyCode: k.Windows, Modifiers: modifiers}
 	up := down
@@ -51,7 +52,7 @@ func events(k page.Key, modifiers int64) []*input.DispatchKeyEventParams {
 	return []*input.DispatchKeyEventParams{&down, &up}
 }
 
-// character are the press and the release of a key that types a character.
+// character returns press and release of a key that types a character.
 func character(r rune, modifiers int64) []*input.DispatchKeyEventParams {
 	k, ok := kb.Keys[r]
 	if !ok || !k.Print {
@@ -73,7 +74,7 @@ func character(r rune, modifiers int64) []*input.DispatchKeyEventParams {
 	return []*input.DispatchKeyEventParams{&down, &up}
 }
 
-// key sends one event of a key to the document that has the focus.
+// key sends one key event to the document with the focus.
 func (a *act) key(ctx context.Context, s *chromedp.Target, p *input.DispatchKeyEventParams) error {
 	a.sent = true
 	return command(ctx, s, input.DispatchKeyEvent, *p)
@@ -103,7 +104,7 @@ func (a *act) press(ctx context.Context, s *chromedp.Target, c chord) error {
 	return wrong
 }
 
-// Press focuses the node, if there is one, and presses a chord count times.
+// Press focuses the node, if one is given, and presses a chord count times.
 func (ui *userInput) Press(ctx context.Context, node page.Ref, text string, count int) (page.Delivery, error) {
 	c, err := parseChord(text)
 	if err != nil {
@@ -119,8 +120,7 @@ func (ui *userInput) Press(ctx context.Context, node page.Ref, text string, coun
 	})
 }
 
-// Keys focuses the node, if there is one, and sends text as keys, one after the
-// other; clear empties it first.
+// Keys focuses the node, if one is given, and types text key by key; clear empties it first.
 func (ui *userInput) Keys(ctx context.Context, node page.Ref, text string, clear bool) (page.Delivery, error) {
 	if len(text) > keysLimit {
 		return page.Delivery{Trusted: -1}, page.ErrTooLarge
@@ -137,7 +137,7 @@ func (ui *userInput) Keys(ctx context.Context, node page.Ref, text string, clear
 	})
 }
 
-// typed are the press and the release of the key that a character of a text is typed with.
+// typed returns press and release of the key that types a character.
 func typed(r rune) []*input.DispatchKeyEventParams {
 	name := map[rune]string{'\n': "Enter", '\r': "Enter", '\t': "Tab"}[r]
 	if k, ok := page.KeyNamed(name); ok {
@@ -146,7 +146,7 @@ func typed(r rune) []*input.DispatchKeyEventParams {
 	return character(r, 0)
 }
 
-// typing focuses a node, if there is one, and types into the document that it is in.
+// typing focuses a node, if one is given, and types into its document.
 func (ui *userInput) typing(ctx context.Context, node page.Ref, clear bool, what func(context.Context, *act, *chromedp.Target) error) (page.Delivery, error) {
 	var w *world
 	var n int
@@ -168,8 +168,7 @@ func (ui *userInput) typing(ctx context.Context, node page.Ref, clear bool, what
 	})
 }
 
-// focus gives a node the focus. all wants what is in it selected; with an empty text
-// it is deleted as well, if there is any.
+// focus focuses a node. With all its content is selected; with an empty text it is deleted as well.
 func (w *world) focus(ctx context.Context, a *act, n int, all bool, text string) error {
 	a.sent = a.sent || all && text == ""
 	return w.said(ctx, "focusNode", n, all, text)

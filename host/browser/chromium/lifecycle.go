@@ -11,27 +11,26 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// ErrExited is the ErrLost of a process that ended, as against a connection that
-// did.
+// ErrExited is the page.ErrLost of a process that ended, rather than of a broken connection.
 var ErrExited = fmt.Errorf("the browser's process ended: %w", page.ErrLost)
 
-// exitGrace is how long a process whose pipes were closed may take to end for it to
-// be its end that closed them.
+// exitGrace is how long after its pipes closed a process may take to end for this to count as its
+// exit.
 const exitGrace = 100 * time.Millisecond
 
-// Product is what it is, and Agent its user agent.
+// Product returns the browser's name and major version.
 func (b *Browser) Product() (name string, major int) { return b.product, b.major }
 
-// Agent is what it tells servers that it is.
+// Agent returns the browser's user agent.
 func (b *Browser) Agent() string { return b.agent }
 
 // Lost is closed when the process or the connection to it is gone.
 func (b *Browser) Lost() <-chan struct{} { return b.lost }
 
-// Health tells that Fault may say something else now.
+// Health receives a value when Fault may have changed.
 func (b *Browser) Health() <-chan struct{} { return b.health }
 
-// Fault is computed from what is so now: nil, page.ErrLost or page.ErrGone.
+// Fault returns the current state: nil, page.ErrLost or page.ErrGone.
 func (b *Browser) Fault() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -46,8 +45,7 @@ func (b *Browser) Fault() error {
 	return nil
 }
 
-// watch waits for the end of the process or of the connection, whichever is first,
-// and makes one of the other.
+// watch waits for the end of the process or the connection, whichever is first, and ends the other.
 func (b *Browser) watch() {
 	defer b.working.Done()
 	cause := ErrExited
@@ -71,7 +69,7 @@ func (b *Browser) watch() {
 	for _, t := range tabs {
 		t.ended(cause)
 	}
-	if !ending { // else Close waits for the process to end by itself
+	if !ending { // otherwise Close waits for the process to end by itself
 		b.group.kill()
 		<-b.group.silent
 		b.log.Warn("a browser ended by itself", "cause", cause, "state", b.group.state, "said", b.group.output.lastLine())
@@ -81,7 +79,7 @@ func (b *Browser) watch() {
 
 func (b *Browser) poke() { signal(b.health) }
 
-// signal leaves a value in a channel of capacity 1.
+// signal sends on a channel of capacity 1 without blocking.
 func signal(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -98,7 +96,7 @@ func gone(c <-chan struct{}) bool {
 	}
 }
 
-// why is the error of a command to the browser, in words of the contract.
+// why translates the error of a browser command to those of package page.
 func (b *Browser) why(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
@@ -116,13 +114,12 @@ func (b *Browser) why(ctx context.Context, err error) error {
 	return err
 }
 
-// gracefulLimit is how long a browser has to end by itself.
+// gracefulLimit is how long a browser may take to end by itself.
 const gracefulLimit = 3 * time.Second
 
-// Close asks the browser to end, which keeps what was written to its profile a
-// moment ago, and kills what is left after 3 s or when ctx ends. It returns
-// when the process was waited for and nothing runs under its uid or profile any
-// more; an error says that something does. Every call waits for the same end.
+// Close asks the browser to end, so that it saves its profile, and kills what is left after 3 s or
+// when ctx ends. It returns once the process was waited for and nothing runs under its uid or
+// profile; otherwise it returns an error. All calls wait for the same end.
 func (b *Browser) Close(ctx context.Context) error {
 	b.closing.Do(func() {
 		defer close(b.closed)
@@ -138,7 +135,7 @@ func (b *Browser) end(ctx context.Context) error {
 	b.mu.Lock()
 	b.ending = true
 	b.mu.Unlock()
-	go func() { _ = b.wire.quit(ctx) }() // its pipe may be full; killing it makes room
+	go func() { _ = b.wire.quit(ctx) }() // its pipe may be full; killing it unblocks the write
 	select {
 	case <-b.group.exited:
 	case <-ctx.Done():
@@ -146,7 +143,7 @@ func (b *Browser) end(ctx context.Context) error {
 	return b.clear()
 }
 
-// kill ends the browser without asking it, as after a start that failed.
+// kill ends the browser without asking it, as after a failed start.
 func (b *Browser) kill() {
 	b.closing.Do(func() {
 		defer close(b.closed)
@@ -158,7 +155,8 @@ func (b *Browser) kill() {
 	<-b.closed
 }
 
-// clear kills what runs, waits for all that was started here, and looks for processes that it left.
+// clear kills the process, waits for everything that was started here, and kills processes that it
+// left behind.
 func (b *Browser) clear() error {
 	if !gone(b.group.reaped) {
 		b.group.kill()
@@ -166,7 +164,7 @@ func (b *Browser) clear() error {
 	<-b.group.reaped
 	_ = b.wire.Close()
 	<-b.lost
-	<-b.cdp.LostConnection // no event comes any more
+	<-b.cdp.LostConnection // no more events arrive
 	b.mu.Lock()
 	tabs := b.tabs
 	b.mu.Unlock()

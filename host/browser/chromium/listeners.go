@@ -13,15 +13,13 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// markLimit is how many elements with listeners are made known to a world in one
-// read; the others follow with the next ones.
+// markLimit bounds the elements with listeners that one read marks; the next reads mark the others.
 const markLimit = 200
 
-// listeners makes known to a world which of its elements hear the pointer or keys:
-// only the browser can say, since a world does not see the listeners of another.
-// Elements that are known stay known. A failure leaves it at that; listeners are one
-// sign of several. Open shadow trees are asked for one by one: asked to go into
-// them by itself, Chromium 148 crashes. It reports whether there was anything new.
+// listeners marks the elements of a world that listen for pointer or key events. Only the browser
+// knows them, since a world does not see the listeners of another; marks stay. Failures are
+// ignored, as listeners are one sign of several. Open shadow trees are queried one by one, because
+// Chromium 148 crashes when asked to descend into them. It reports whether anything was new.
 func (lk *looks) listeners(ctx context.Context, w *world) bool {
 	begun := time.Now()
 	var all []*domdebugger.EventListener
@@ -38,27 +36,26 @@ func (lk *looks) listeners(ctx context.Context, w *world) bool {
 	return len(news) > 0
 }
 
-// quick is how long the browser may take to tell of a document's listeners for a look
-// to be taken meanwhile: the look grows older by it.
+// quick is how long a query of listeners may take for a look to run at the same time, since the
+// look grows older by it.
 const quick = 50 * time.Millisecond
 
-// quickToTell reports whether the browser told of this document's listeners before,
-// and lost no time over it.
+// quickToTell reports whether the last query of this document's listeners was quick.
 func (w *world) quickToTell() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.told > 0 && w.told < quick
 }
 
-// wasAsked reports whether the browser told of this document's listeners before.
+// wasAsked reports whether this document's listeners were queried before.
 func (w *world) wasAsked() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.told > 0
 }
 
-// scripted are the contexts of the page's own scripts in the documents that a world
-// sees into, its own first.
+// scripted returns the contexts of the page's own scripts in the documents that a world can access,
+// its own first.
 func (lk *looks) scripted(w *world) []*script {
 	lk.tab.mu.Lock()
 	defer lk.tab.mu.Unlock()
@@ -78,7 +75,7 @@ func (lk *looks) scripted(w *world) []*script {
 	return list
 }
 
-// listensIn are the listeners of one document.
+// listensIn returns the listeners of one document.
 func (lk *looks) listensIn(ctx context.Context, s *script) []*domdebugger.EventListener {
 	doc := lk.tab.frames.documentOf(ctx, s)
 	if doc == "" {
@@ -87,7 +84,7 @@ func (lk *looks) listensIn(ctx context.Context, s *script) []*domdebugger.EventL
 	return listensBelow(ctx, s.session, doc)
 }
 
-// listensBelow are the listeners of a document or a shadow tree.
+// listensBelow returns the listeners of a document or a shadow tree.
 func listensBelow(ctx context.Context, s *chromedp.Target, root runtime.RemoteObjectID) []*domdebugger.EventListener {
 	all, err := cdp.Call(ctx, s, domdebugger.GetEventListeners, domdebugger.GetEventListenersParams{ObjectID: root, Depth: new(int64(-1))})
 	if err != nil {
@@ -96,7 +93,7 @@ func listensBelow(ctx context.Context, s *chromedp.Target, root runtime.RemoteOb
 	return all.Listeners
 }
 
-// shadowed are the shadow trees of a world that are known.
+// shadowed returns the known shadow trees of a world.
 func (w *world) shadowed() []runtime.RemoteObjectID {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -109,8 +106,7 @@ func (w *world) shadowed() []runtime.RemoteObjectID {
 	return list
 }
 
-// shadowed makes known the shadow trees of a document that a look found. It reports
-// whether there was a new one.
+// shadowed records shadow trees that a look found in a document. It reports whether one was new.
 func (lk *looks) shadowed(ctx context.Context, w *world, found []int) bool {
 	lk.tab.mu.Lock()
 	s := w.frame.script
@@ -135,8 +131,8 @@ func (lk *looks) shadowed(ctx context.Context, w *world, found []int) bool {
 	return news
 }
 
-// shadow is a node of a world as an object of the page's own, where its listeners are;
-// "" for none. It is kept as the document is.
+// shadow returns a node of a world as an object of the page's own world, which has its listeners,
+// or "" if there is none. It is kept like the document.
 func (lk *looks) shadow(ctx context.Context, w *world, s *script, n int) runtime.RemoteObjectID {
 	group, release := w.group()
 	defer release(ctx)
@@ -155,9 +151,9 @@ func (lk *looks) shadow(ctx context.Context, w *world, s *script, n int) runtime
 	return theirs.Object.ObjectID
 }
 
-// documentOf is the document of a context as an object of the protocol, "" for none.
-// It is kept as long as the context, whose end lets go of it. Nothing of this is visible
-// to the page's scripts: the expression is a name that they cannot change.
+// documentOf returns the document of a context as a protocol object, or "" if there is none. It is
+// kept until the context ends. The page's scripts cannot notice, since the expression is a name
+// that they cannot change.
 func (fr *frames) documentOf(ctx context.Context, s *script) runtime.RemoteObjectID {
 	fr.tab.mu.Lock()
 	doc := s.document
@@ -175,8 +171,8 @@ func (fr *frames) documentOf(ctx context.Context, s *script) runtime.RemoteObjec
 	return s.document
 }
 
-// unmarked are the elements that hear and are not known yet, of all that the browser
-// took so long to tell of.
+// unmarked returns the listening elements that are not marked yet. took is how long the query
+// lasted.
 func (w *world) unmarked(all []*domdebugger.EventListener, took time.Duration) []cdp.BackendNodeID {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -202,8 +198,7 @@ func hearsInput(kind string) bool {
 	return false
 }
 
-// mark passes elements into a world. The commands are sent one after the other
-// without waiting for the answers in between.
+// mark marks elements in a world. The commands are sent without waiting for each other.
 func (lk *looks) mark(ctx context.Context, w *world, nodes []cdp.BackendNodeID) {
 	group, release := w.group()
 	defer release(ctx)

@@ -11,18 +11,18 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// A login is the answer to a server that asks for one by HTTP.
+// A login answers a server that asks for HTTP authentication.
 type login struct {
 	origin             string
 	username, password string
 	given              map[fetch.RequestID]bool
 }
 
-// maxGiven is how many requests of one navigation are answered.
+// maxGiven bounds the requests of one navigation that are answered.
 const maxGiven = 1000
 
-// Login implements page.Tab. While it lasts the requests to the origin are held up for a
-// moment each, since the browser asks only about those.
+// Login implements page.Tab. While it is active, every request to the origin is paused briefly,
+// since the browser asks only about paused requests.
 func (n *traffic) Login(ctx context.Context, origin, username, password string) (release func(), err error) {
 	origin, ok := plainOrigin(origin)
 	if !ok {
@@ -51,7 +51,7 @@ func (n *traffic) Login(ctx context.Context, origin, username, password string) 
 	return release, nil
 }
 
-// askedLogin answers a question for a login.
+// askedLogin answers a request for authentication.
 func (n *traffic) askedLogin(ev *fetch.EventAuthRequired) {
 	answer := &fetch.AuthChallengeResponse{Response: fetch.AuthChallengeResponseResponseCancelAuth}
 	n.tab.mu.Lock()
@@ -59,7 +59,7 @@ func (n *traffic) askedLogin(ev *fetch.EventAuthRequired) {
 	switch ours := l != nil && ev.AuthChallenge.Source == fetch.AuthChallengeSourceServer && sameOrigin(ev.AuthChallenge.Origin, l.origin); {
 	case ev.AuthChallenge.Source == fetch.AuthChallengeSourceProxy:
 		answer.Response = fetch.AuthChallengeResponseResponseDefault
-	case ours && !l.given[ev.RequestID] && len(l.given) < maxGiven: // who asks again did not like it
+	case ours && !l.given[ev.RequestID] && len(l.given) < maxGiven: // a second request means that the answer was rejected
 		l.given[ev.RequestID] = true
 		answer = &fetch.AuthChallengeResponse{Response: fetch.AuthChallengeResponseResponseProvideCredentials, Username: l.username, Password: l.password}
 	}
@@ -69,15 +69,15 @@ func (n *traffic) askedLogin(ev *fetch.EventAuthRequired) {
 	})
 }
 
-// heldUp lets a request go on.
+// heldUp continues a paused request.
 func (n *traffic) heldUp(ev *fetch.EventRequestPaused) {
 	n.tab.spawn(func(ctx context.Context) {
 		_, _ = cdp.Call(ctx, n.tab.session, fetch.ContinueRequest, fetch.ContinueRequestParams{RequestID: ev.RequestID})
 	})
 }
 
-// plainOrigin is an origin as the browser writes it: the scheme and the host in lower case,
-// without the port that the scheme has anyway. false for none.
+// plainOrigin returns an origin as the browser writes it: scheme and host in lower case, without
+// the scheme's default port. It reports false if it is none.
 func plainOrigin(origin string) (string, bool) {
 	u, err := url.Parse(strings.ToLower(origin))
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || strings.ContainsAny(u.Host, "*?\\") {
@@ -93,7 +93,7 @@ func plainOrigin(origin string) (string, bool) {
 	return u.Scheme + "://" + host, true
 }
 
-// sameOrigin compares origins, of which the second is canonical.
+// sameOrigin compares two origins; b is canonical.
 func sameOrigin(a, b string) bool {
 	a, ok := plainOrigin(a)
 	return ok && a == b

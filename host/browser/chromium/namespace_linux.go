@@ -12,26 +12,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Where the gate is inside of a namespace.
+// Address of the gate inside a namespace.
 const (
 	insidePort = 3128
 	insideURL  = "http://127.0.0.1:3128"
 )
 
-// elsewhere runs do on a thread that is thrown away afterwards, because it does not
-// come back from the namespace that do takes it to.
+// elsewhere runs do on a thread that is discarded afterwards, since it does not return from the
+// namespace that do enters.
 func elsewhere(do func() error) error {
 	done := make(chan error, 1)
 	go onOwnThread(func() { done <- do() })
 	return <-done
 }
 
-// canUnshare tries whether this process may make network namespaces.
+// canUnshare tries to make a network namespace.
 func canUnshare() error {
 	return elsewhere(func() error { return unix.Unshare(unix.CLONE_NEWNET) })
 }
 
-// ownNetwork has the command started in a namespace of its own.
+// ownNetwork makes the command start in a network namespace of its own.
 func ownNetwork(cmd *exec.Cmd) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -39,9 +39,9 @@ func ownNetwork(cmd *exec.Cmd) {
 	cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWNET
 }
 
-// listenInside enters the network namespace of a process, brings its loopback
-// interface up, and listens there. The socket stays in that namespace wherever
-// it is accepted on, so nothing of the host's has to run inside.
+// listenInside enters the network namespace of a process, brings its loopback interface up and
+// listens there. The socket stays in that namespace wherever it is accepted on, so nothing of the
+// host runs inside.
 func listenInside(pid int) (net.Listener, error) {
 	space, err := os.Open("/proc/" + strconv.Itoa(pid) + "/ns/net")
 	if err != nil {
@@ -69,7 +69,7 @@ func listenInside(pid int) (net.Listener, error) {
 	return net.FileListener(socket)
 }
 
-// isOurs reports whether a namespace is the one of this process.
+// isOurs reports whether a namespace is that of this process.
 func isOurs(space *os.File) (bool, error) {
 	var theirs, ours unix.Stat_t
 	if err := unix.Fstat(int(space.Fd()), &theirs); err != nil {
@@ -98,8 +98,8 @@ func loopbackUp() error {
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo)
 }
 
-// listeningSocket is made by hand: package net finds out once in the life of a
-// process what the network is capable of, and is not to do that here.
+// listeningSocket makes the socket by hand, since package net probes the network's capabilities
+// once per process and must not do so inside the namespace.
 func listeningSocket() (*os.File, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {

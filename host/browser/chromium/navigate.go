@@ -14,9 +14,9 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// Navigate loads an address and returns when until (commit, dom or load) is reached.
-// page.ErrScheme and page.ErrHost are told before anything is sent, or when a
-// redirect or the committed document had to be refused.
+// Navigate loads an address and returns once until (commit, dom or load) is reached. It returns
+// page.ErrScheme or page.ErrHost before anything is sent, or when a redirect or the committed
+// document was refused.
 func (ls *loads) Navigate(ctx context.Context, url, until string) (page.Navigation, error) {
 	if err := ls.tab.check(url); err != nil {
 		return page.Navigation{}, err
@@ -55,10 +55,10 @@ func (ls *loads) Navigate(ctx context.Context, url, until string) (page.Navigati
 	return n, err
 }
 
-// hungTime is how long a page may take to answer before it is left for another one.
+// hungTime is how long a page may take to answer before its script is terminated for a navigation.
 const hungTime = time.Second
 
-// terminateScript ends the script of a page that does not answer: a document of the same site
+// terminateScript ends the script of a page that does not answer, since a document of the same site
 // would wait for it in the same process.
 func (ls *loads) terminateScript(ctx context.Context) {
 	ls.tab.mu.Lock()
@@ -74,7 +74,7 @@ func (ls *loads) terminateScript(ctx context.Context) {
 	limit, cancel := context.WithTimeout(ctx, hungTime)
 	defer cancel()
 	if err := w.call(limit, nil, "title"); err != nil && limit.Err() != nil && ctx.Err() == nil {
-		// Whether it worked shows at the wait that follows.
+		// The following wait shows whether it worked.
 		_ = ls.tab.browser.wire.tell(ctx, ls.tab.session.SessionID, runtime.TerminateExecution.Method, cdp.Empty{})
 	}
 }
@@ -101,8 +101,8 @@ func (ls *loads) arrive(ctx context.Context, got cdpage.NavigateResult, until st
 	return ls.await(ctx, got.LoaderID, until)
 }
 
-// within waits until the move inside of the document, which the browser has made, is
-// told of.
+// within waits for the event of a navigation inside the document, which the browser has already
+// made.
 func (ls *loads) within(ctx context.Context, moves int) (page.Navigation, error) {
 	var n page.Navigation
 	err := ls.tab.until(ctx, func() bool {
@@ -112,7 +112,7 @@ func (ls *loads) within(ctx context.Context, moves int) (page.Navigation, error)
 	return n, err
 }
 
-// await waits until a load, or one that took its place, is as far as wanted.
+// await waits until a load, or one that replaced it, reaches the wanted stage.
 func (ls *loads) await(ctx context.Context, id cdp.LoaderID, until string) (page.Navigation, error) {
 	want := stageOf(until)
 	var n page.Navigation
@@ -125,7 +125,7 @@ func (ls *loads) await(ctx context.Context, id cdp.LoaderID, until string) (page
 		if ld.stage == 0 {
 			return false
 		}
-		now := ls.of(ls.loader) // another, when the page went on by itself
+		now := ls.of(ls.loader) // another load, if the page navigated by itself
 		refused = now.denied
 		n = page.Navigation{Host: hostOf(ls.url), Status: now.status, Redirects: now.redirects}
 		return refused != nil || now.stage >= want
@@ -136,8 +136,8 @@ func (ls *loads) await(ctx context.Context, id cdp.LoaderID, until string) (page
 	return n, err
 }
 
-// History goes back, forward or reloads, and returns when until is reached.
-// page.ErrNavigation says that there is nowhere to go.
+// History goes back, forward or reloads, and returns once until is reached. It returns
+// page.ErrNavigation if there is nowhere to go.
 func (ls *loads) History(ctx context.Context, direction, until string) (page.Navigation, error) {
 	var n page.Navigation
 	err := ls.tab.call(ctx, func(ctx context.Context) error {
@@ -170,7 +170,7 @@ func (ls *loads) History(ctx context.Context, direction, until string) (page.Nav
 			return nil
 		}
 		if id == before {
-			return nil // from the cache of whole pages: it is there as it was
+			return nil // from the back/forward cache: it is complete
 		}
 		n, err = ls.await(ctx, id, until)
 		return err
@@ -220,7 +220,7 @@ func stageOf(until string) int {
 	return stageDOM
 }
 
-// loadError is the error of page for the browser's name of one.
+// loadError translates the browser's name of a network error to an error of package page.
 func loadError(text string) error {
 	err := page.ErrNavigation
 	if unaccepted(text) {
@@ -229,36 +229,36 @@ func loadError(text string) error {
 	return fmt.Errorf("%w: %s", err, cutText(text, 200))
 }
 
-// Stages of a document's load; until names them.
+// Stages of loading a document, as until names them.
 const (
 	stageCommit = 1 + iota
 	stageDOM
 	stageLoad
 )
 
-// loadLimit is how many loads are remembered.
+// loadLimit bounds the loads that are remembered.
 const loadLimit = 64
 
-// A load is what is known of one document's coming. The tab's mu guards it.
+// A load is the state of loading one document. The tab's mu guards it.
 type load struct {
 	stage     int
 	url       string
-	asked     string // the latest hop of the way there
+	asked     string // the latest hop of its redirects
 	status    int
 	redirects int
-	blocked   bool  // the proxy answered in the server's place
-	denied    error // page.ErrHost or page.ErrScheme: it was refused
+	blocked   bool  // the proxy answered instead of the server
+	denied    error // page.ErrHost or page.ErrScheme if it was refused
 }
 
-// loads is where the main frame is. The tab's mu guards it.
+// loads is the navigation state of the main frame. The tab's mu guards it.
 type loads struct {
 	tab       *Tab
 	url       string
 	loader    cdp.LoaderID
 	documents int
-	moves     int  // within documents
-	undoing   int  // loads that are being taken back
-	asked     bool // a load is on its way that Navigate began
+	moves     int  // navigations within documents
+	undoing   int  // loads being undone
+	asked     bool // a load begun by Navigate is under way
 	all       map[cdp.LoaderID]*load
 	order     []cdp.LoaderID
 }
@@ -267,7 +267,7 @@ func (ls *loads) init() { ls.all, ls.url = make(map[cdp.LoaderID]*load), blank }
 
 func (ls *loads) document() string { return "doc_" + strconv.Itoa(ls.documents) }
 
-// of is the load of a loader, made when it is new.
+// of returns the load with an id, creating it if it is new.
 func (ls *loads) of(id cdp.LoaderID) *load {
 	ld := ls.all[id]
 	if ld == nil {
@@ -282,20 +282,20 @@ func (ls *loads) of(id cdp.LoaderID) *load {
 	return ld
 }
 
-// loaded notes a document that the main frame committed, and takes it back when its
-// address may not be loaded. mu is held.
+// loaded records a document that the main frame committed, and undoes it if its address may not be
+// loaded. mu is held.
 func (ls *loads) loaded(f *cdp.Frame, early bool) {
 	ld := ls.of(f.LoaderID)
 	ld.stage = max(ld.stage, stageCommit)
 	if early {
-		ld.stage = stageLoad // how far it is, nobody was there to hear
+		ld.stage = stageLoad // earlier stages were not observed
 	}
 	ls.loader, ls.url = f.LoaderID, f.URL+f.URLFragment
 	ls.documents++
 	ls.tab.traffic.arrived()
 	ls.tab.goneWithDocument()
 	ls.tab.poke()
-	if f.UnreachableURL != "" { // an error page of the browser's own
+	if f.UnreachableURL != "" { // an error page of the browser
 		ls.url = blank
 		return
 	}
@@ -317,7 +317,7 @@ func (ls *loads) loaded(f *cdp.Frame, early bool) {
 	ls.undo(ls.reset)
 }
 
-// refuse notes an address that was not loaded, once for each load. mu is held.
+// refuse records an address that was not loaded, once for each load. mu is held.
 func (ls *loads) refuse(ld *load, err error) {
 	if ld.denied == nil {
 		ls.tab.history.add(event{refused: err})
@@ -325,8 +325,8 @@ func (ls *loads) refuse(ld *load, err error) {
 	ld.denied = err
 }
 
-// undo takes a load back. No other one is begun before that is done, since it would
-// be taken back with it. mu is held.
+// undo undoes a load. No other load begins before that is done, since it would be undone as well.
+// mu is held.
 func (ls *loads) undo(how func(context.Context)) {
 	ls.undoing++
 	ls.tab.spawn(func(ctx context.Context) {
@@ -338,17 +338,17 @@ func (ls *loads) undo(how func(context.Context)) {
 	})
 }
 
-// undone waits until nothing is being taken back.
+// undone waits until no load is being undone.
 func (ls *loads) undone(ctx context.Context) error {
 	return ls.tab.until(ctx, func() bool { return ls.undoing == 0 })
 }
 
-// reset leaves whatever is loaded for the blank page.
+// reset replaces whatever is loaded by the blank page.
 func (ls *loads) reset(ctx context.Context) {
 	_, _ = cdp.Call(ctx, ls.tab.session, cdpage.Navigate, cdpage.NavigateParams{URL: blank})
 }
 
-// checkFrame takes back what a frame inside of the page may not show. mu is held.
+// checkFrame blanks a subframe whose scheme is not allowed. mu is held.
 func (ls *loads) checkFrame(f *cdp.Frame) {
 	if frameScheme(f.URL) || f.ID == ls.tab.frames.main {
 		return
@@ -359,7 +359,7 @@ func (ls *loads) checkFrame(f *cdp.Frame) {
 	})
 }
 
-// moved notes a change of address inside of the document. mu is held.
+// moved records a change of address within the document. mu is held.
 func (ls *loads) moved(url string) {
 	ls.url = url
 	ls.moves++
@@ -367,7 +367,7 @@ func (ls *loads) moved(url string) {
 	ls.tab.poke()
 }
 
-// staged notes how far a document is. mu is held.
+// staged records how far a document has loaded. mu is held.
 func (ls *loads) staged(id cdp.LoaderID, name string) {
 	ld := ls.of(id)
 	switch name {
@@ -378,8 +378,8 @@ func (ls *loads) staged(id cdp.LoaderID, name string) {
 	}
 }
 
-// requested notes where a page wants to go. Addresses for other programs are dropped
-// by the browser. mu is held.
+// requested records a navigation that the page requested. The browser drops addresses for external
+// programs. mu is held.
 func (ls *loads) requested(ev *cdpage.EventFrameRequestedNavigation) {
 	if external(ev.URL) {
 		ls.tab.history.add(event{dropped: true})

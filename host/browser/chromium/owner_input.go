@@ -10,8 +10,8 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// Input applies one thing that the owner did. page.ErrKey says that a key is
-// not for pages, or that the kind of thing is unknown.
+// Input applies one input event of the owner. It returns page.ErrKey for a key reserved for the
+// browser and for an unknown kind of input.
 func (s *Screen) Input(ctx context.Context, in page.Input) error {
 	t, err := s.tab()
 	if err != nil {
@@ -34,7 +34,7 @@ func (s *Screen) Input(ctx context.Context, in page.Input) error {
 	})
 }
 
-// pointed does what an owner did at a point of the screen.
+// pointed runs do for a pointer event, with its point converted from the screen.
 func (ui *userInput) pointed(ctx context.Context, in page.Input, do func(context.Context, page.Input) error) error {
 	return ui.tab.steady(ctx, func(ctx context.Context) error {
 		l, err := ui.tab.screenScale(ctx)
@@ -46,8 +46,7 @@ func (ui *userInput) pointed(ctx context.Context, in page.Input, do func(context
 	})
 }
 
-// A wheel is the turn of one: the library leaves out a delta of 0, which the browser
-// wants to have.
+// A wheel is a wheel event. The library omits deltas of 0, which the browser requires.
 type wheel struct {
 	Type      string  `json:"type"`
 	X         float64 `json:"x"`
@@ -100,7 +99,7 @@ func (ui *userInput) ownerMouse(ctx context.Context, in page.Input) error {
 	return pair(1)
 }
 
-// hold notes which buttons the owner holds down, and returns them.
+// hold updates the mouse buttons that the owner holds down, and returns them.
 func (ui *userInput) hold(down, up int64) int64 {
 	ui.tab.mu.Lock()
 	defer ui.tab.mu.Unlock()

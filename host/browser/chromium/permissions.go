@@ -8,8 +8,8 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 )
 
-// permissions are denied for all origins, always. Without one of those that
-// must be known the browser is not used; others a browser may not have.
+// permissions are denied for all origins, always. If one marked must is unknown, the browser is not
+// used; the others may be missing in a browser.
 var permissions = []struct {
 	name string
 	must bool
@@ -24,7 +24,7 @@ var permissions = []struct {
 	{"ambient-light-sensor", false}, {"web-app-installation", false}, {"smart-card", false}, {"hand-tracking", false},
 }
 
-// midiSysex is midi with the right to send everything.
+// midiSysex is midi with the right to send system-exclusive messages.
 const midiSysex = "midi sysex"
 
 func descriptor(name string) *browser.PermissionDescriptor {
@@ -34,7 +34,7 @@ func descriptor(name string) *browser.PermissionDescriptor {
 	return &browser.PermissionDescriptor{Name: name, UserVisibleOnly: name == "push"}
 }
 
-// forbid denies permissions, and downloads unless the tabs have a place for them.
+// forbid denies permissions, and downloads unless the tabs have a directory for them.
 func (b *Browser) forbid(ctx context.Context) error {
 	for _, p := range permissions {
 		params := browser.SetPermissionParams{Setting: browser.PermissionSettingDenied, Permission: descriptor(p.name)}
@@ -48,7 +48,7 @@ func (b *Browser) forbid(ctx context.Context) error {
 	return b.permitDownloads(ctx, true)
 }
 
-// permitDownloads lets files be saved where the tabs have a place for them, or none.
+// permitDownloads allows downloads if the tabs have a directory for them, or denies them.
 func (b *Browser) permitDownloads(ctx context.Context, may bool) error {
 	p := browser.SetDownloadBehaviorParams{Behavior: browser.SetDownloadBehaviorBehaviorDeny, EventsEnabled: new(true)}
 	if dir := b.options.Tabs.Downloads; may && dir != "" {

@@ -9,8 +9,8 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// userInput is how a tab is worked: with pointer and keys, as a person does, and where
-// there is no such way by setting what a control holds.
+// userInput operates a tab as a person does, with pointer and keys, and sets the content of
+// controls where that is not possible.
 type userInput struct{ tab *Tab }
 
 func bits(modifiers []string) int64 {
@@ -29,35 +29,35 @@ var buttons = map[string]struct {
 	"left": {input.MouseButtonLeft, 1}, "right": {input.MouseButtonRight, 2}, "middle": {input.MouseButtonMiddle, 4},
 }
 
-// An act is input that is on its way: it knows whether anything reached the browser,
-// and the document whose events are counted.
+// An act is one input in progress. It knows whether anything reached the browser, and the document
+// whose events are counted.
 type act struct {
 	tab  *Tab
 	seen *world // nil: no events are counted
 	sent bool
 }
 
-// send sends one event and waits for nothing. What is sent after it arrives after it.
+// send sends one event without waiting. Later events arrive after it.
 func (a *act) send(ctx context.Context, p input.DispatchMouseEventParams) error {
 	a.sent = true
 	return a.tab.browser.wire.tell(ctx, a.tab.session.SessionID, input.DispatchMouseEvent.Method, p)
 }
 
-// mouse sends one event and waits until the page has dealt with it.
+// mouse sends one event and waits until the page has handled it.
 func (a *act) mouse(ctx context.Context, p input.DispatchMouseEventParams) error {
 	a.sent = true
 	return command(ctx, a.tab.session, input.DispatchMouseEvent, p)
 }
 
-// point does with the pointer what is given, and says what became of it.
+// point carries out a pointer action and returns its delivery.
 func (ui *userInput) point(ctx context.Context, what func(context.Context, *act) error) (page.Delivery, error) {
 	return ui.do(ctx, ui.tab.aiming.watched(), func(ctx context.Context, a *act) error {
 		return ui.tab.steady(ctx, func(ctx context.Context) error { return what(ctx, a) })
 	})
 }
 
-// do does what is given as one call of the tab, and says what became of it: also of
-// input whose answer a dialog or the end of the page kept back.
+// do carries out an action as one call of the tab and returns its delivery, also if a dialog or the
+// end of the page withheld the answer.
 func (ui *userInput) do(ctx context.Context, seen *world, what func(context.Context, *act) error) (page.Delivery, error) {
 	a := &act{tab: ui.tab, seen: seen}
 	err := ui.tab.call(ctx, func(ctx context.Context) error { return what(ctx, a) })
@@ -68,8 +68,8 @@ func (ui *userInput) do(ctx context.Context, seen *world, what func(context.Cont
 	return d, err
 }
 
-// Click moves the pointer to a point, without waiting for the frame that this
-// causes, presses and releases.
+// Click moves the pointer to a point, without waiting for the resulting frame, presses and
+// releases.
 func (ui *userInput) Click(ctx context.Context, c page.Click) (page.Delivery, error) {
 	b, ok := buttons[c.Button]
 	if !ok {
@@ -92,7 +92,7 @@ func (ui *userInput) Click(ctx context.Context, c page.Click) (page.Delivery, er
 			}
 			held := pause(ctx, c.Hold)
 			p.Type, p.Buttons = input.DispatchMouseEventTypeMouseReleased, 0
-			if held != nil { // what was pressed is let go in any case
+			if held != nil { // release what was pressed in any case
 				return errors.Join(held, a.send(context.WithoutCancel(ctx), p))
 			}
 			if err := a.mouse(ctx, p); err != nil {
@@ -103,7 +103,7 @@ func (ui *userInput) Click(ctx context.Context, c page.Click) (page.Delivery, er
 	})
 }
 
-// Hover moves the pointer to a point and waits until the page has seen it there.
+// Hover moves the pointer to a point and waits until the page has handled it.
 func (ui *userInput) Hover(ctx context.Context, at page.Point) (page.Delivery, error) {
 	return ui.point(ctx, func(ctx context.Context, a *act) error { return a.mouse(ctx, moveTo(at, 0)) })
 }
@@ -125,7 +125,7 @@ func (ui *userInput) Drag(ctx context.Context, path []page.Point) (page.Delivery
 		for _, at := range path[1:] {
 			next := p
 			next.X, next.Y, next.Type, next.ClickCount = at.X, at.Y, input.DispatchMouseEventTypeMouseMoved, 0
-			if err := a.mouse(ctx, next); err != nil { // what was pressed is let go in any case
+			if err := a.mouse(ctx, next); err != nil { // release what was pressed in any case
 				p.Type, p.Buttons, p.ClickCount = input.DispatchMouseEventTypeMouseReleased, 0, 1
 				return errors.Join(err, a.send(context.WithoutCancel(ctx), p))
 			}
@@ -140,10 +140,9 @@ func moveTo(at page.Point, modifiers int64) input.DispatchMouseEventParams {
 	return input.DispatchMouseEventParams{Type: input.DispatchMouseEventTypeMouseMoved, X: at.X, Y: at.Y, Modifiers: modifiers, Button: input.MouseButtonNone}
 }
 
-// A screenScale is how a document's viewport is seen on a screen: the pixels of the screen
-// for a CSS pixel, and the point of the viewport in the screen's corner. As on a phone
-// the page has a say in that: one that names no width is laid out 980 CSS pixels wide
-// and shown smaller.
+// A screenScale says how a viewport is shown on the screen: screen pixels per CSS pixel, and the
+// point of the viewport in the corner of the screen. In mobile mode the page influences this: one
+// that declares no width is laid out 980 CSS pixels wide and shown smaller.
 type screenScale struct {
 	Scale float64 `json:"scale"`
 	X     float64 `json:"x"`
@@ -152,7 +151,7 @@ type screenScale struct {
 
 var errMoved = errors.New("the page moved on the screen")
 
-// screenScale is how the tab is seen now. Other than on a phone it changes nothing.
+// screenScale returns the tab's current scale. Without mobile mode it is the identity.
 func (a *aiming) screenScale(ctx context.Context) (screenScale, error) {
 	a.tab.mu.Lock()
 	mobile := a.tab.display.viewport.Mobile
@@ -171,16 +170,16 @@ func (a *aiming) screenScale(ctx context.Context) (screenScale, error) {
 	return l, err
 }
 
-// point is where a point of the screen is in the viewport.
+// point converts a point of the screen to the viewport.
 func (l screenScale) point(p page.Point) page.Point {
 	return page.Point{X: p.X/l.Scale + l.X, Y: p.Y/l.Scale + l.Y}
 }
 
-// sent is a point of the viewport as the browser wants to have it with input: from the
-// corner of the screen, in CSS pixels.
+// sent converts a point of the viewport to what the browser expects for input: CSS pixels from the
+// corner of the screen.
 func (l screenScale) sent(p page.Point) page.Point { return page.Point{X: p.X - l.X, Y: p.Y - l.Y} }
 
-// box is where a box of the viewport is on the screen.
+// box converts a box of the viewport to the screen.
 func (l screenScale) box(b page.Box) page.Box {
 	return page.Box{X: (b.X - l.X) * l.Scale, Y: (b.Y - l.Y) * l.Scale, W: b.W * l.Scale, H: b.H * l.Scale}
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// errAnswer is an answer that is not what was asked for.
+// errAnswer means that the answer does not belong to the question.
 var errAnswer = errors.New("the browser answered something else")
 
-// Ping asks the browser whether it answers. page.ErrHung is no answer before ctx
-// ended, page.ErrLost no browser; any other error was its answer.
+// Ping reports whether the browser answers. page.ErrHung means no answer before ctx ended,
+// page.ErrLost no browser; any other error is the browser's answer.
 func (b *Browser) Ping(ctx context.Context) error {
 	v, err := cdp.Call(ctx, b.cdp, browser.GetVersion, cdp.Empty{})
 	if err == nil && v.Product == "" {
@@ -26,8 +26,8 @@ func (b *Browser) Ping(ctx context.Context) error {
 	return b.why(ctx, err)
 }
 
-// PingPage asks the active tab. page.ErrDialog says that it cannot answer because a
-// dialog is open, page.ErrGone that it crashed, was detached, or there is none.
+// PingPage reports whether the active tab answers. page.ErrDialog means that an open dialog
+// prevents it, page.ErrGone that the tab crashed, was detached, or that there is none.
 func (b *Browser) PingPage(ctx context.Context) error {
 	t, err := b.current()
 	if err != nil {
@@ -48,7 +48,7 @@ func (b *Browser) PingPage(ctx context.Context) error {
 	return b.why(ctx, err)
 }
 
-// Interrupt ends the script that runs in the active tab.
+// Interrupt stops the script that runs in the active tab.
 func (b *Browser) Interrupt(ctx context.Context) error {
 	t, err := b.current()
 	if err != nil {
@@ -58,7 +58,7 @@ func (b *Browser) Interrupt(ctx context.Context) error {
 	return b.why(ctx, err)
 }
 
-// current is the active tab, if it is of use.
+// current returns the active tab if it is usable.
 func (b *Browser) current() (*Tab, error) {
 	if err := b.Fault(); err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func (b *Browser) current() (*Tab, error) {
 	return b.active, nil
 }
 
-// The bounds of a probe.
+// Bounds of a probe.
 const (
 	probeLimit     = 5 * time.Second
 	pingLimit      = time.Second
@@ -79,7 +79,7 @@ const (
 	interruptLimit = 250 * time.Millisecond
 )
 
-// Why a surface is not to be used, or lost.
+// Codes of a surface that is lost or not usable.
 const (
 	CodeNotReady     = "browser_surface_not_ready"
 	CodeUnreachable  = "browser_surface_cdp_unreachable"
@@ -88,19 +88,19 @@ const (
 	CodeTimeout      = "browser_surface_probe_timeout"
 )
 
-// A Verdict is what a probe found out. Code and Detail, at most 200 bytes without
-// addresses, paths or pids, are empty when it is OK.
+// A Verdict is the result of a probe. Code and Detail are empty when it is OK. Detail has at most
+// 200 bytes and no addresses, paths or pids.
 type Verdict struct {
 	OK     bool
 	Code   string
 	Detail string
-	// Rescued: the page came back after its script was ended.
+	// Rescued means that the page answered again after its script was stopped.
 	Rescued bool
-	// Dialog: the page could not be asked, because a dialog is open.
+	// Dialog means that the page could not be asked because a dialog is open.
 	Dialog bool
 }
 
-// A Probed can be asked whether it lives; a [page.Browser] can.
+// A Probed can be probed; a [page.Browser] is one.
 type Probed interface {
 	Fault() error
 	Ping(ctx context.Context) error
@@ -108,14 +108,13 @@ type Probed interface {
 	Interrupt(ctx context.Context) error
 }
 
-// Probe asks a browser and its active page whether they answer. What is known
-// to be wrong, and an answer that is an error, count at once; an answer that does not
-// come must fail to come twice in a row, and once more after the page's script was
-// ended. It takes at most 5 s. The error is that of ctx, when it ended first: then
+// Probe asks a browser and its active page whether they answer. A known fault and an error answer
+// count at once; a missing answer counts only if it is missing twice in a row and once more after
+// the page's script was stopped. It takes at most 5 s. If ctx ends first its error is returned and
 // nothing is known.
 func Probe(ctx context.Context, b Probed) (v Verdict, err error) {
 	defer func() {
-		if p := recover(); p != nil { // a probe that breaks is no proof of life
+		if p := recover(); p != nil { // a probe that panics proves nothing
 			v, err = Verdict{Code: CodeUnreachable, Detail: "the probe broke"}, nil
 		}
 	}()
@@ -140,7 +139,7 @@ func Probe(ctx context.Context, b Probed) (v Verdict, err error) {
 	return Verdict{OK: true, Rescued: rescued, Dialog: dialog}, nil
 }
 
-// ask is one probe of both levels. While a dialog is open only the browser counts.
+// ask makes one probe of browser and page. While a dialog is open only the browser counts.
 func ask(ctx context.Context, b Probed) (fault error, dialog bool) {
 	if fault = b.Fault(); fault != nil {
 		return fault, false
@@ -155,7 +154,7 @@ func ask(ctx context.Context, b Probed) (fault error, dialog bool) {
 	return fault, false
 }
 
-// limited asks under a limit. No answer is page.ErrHung, whatever the error says.
+// limited asks within a limit. A missing answer is page.ErrHung, whatever the error says.
 func limited(ctx context.Context, limit time.Duration, ask func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -169,7 +168,7 @@ func limited(ctx context.Context, limit time.Duration, ask func(context.Context)
 	return err
 }
 
-// judge names what is wrong.
+// judge turns a fault into a verdict.
 func judge(fault error) Verdict {
 	switch {
 	case errors.Is(fault, ErrExited):

@@ -7,23 +7,22 @@ import (
 	"time"
 )
 
-// A group is a browser's main process and whatever it started, in one process group.
+// A group is a browser's main process with all processes that it started, in one process group.
 type group struct {
 	pid    int
-	exited chan struct{} // the main process has ended
-	reaped chan struct{} // and was waited for; state is set
-	silent chan struct{} // and all that it printed is in output
+	exited chan struct{} // closed when the main process has ended
+	reaped chan struct{} // closed when it was waited for; state is set
+	silent chan struct{} // closed when all of its output was read
 	state  *os.ProcessState
 	output *tail
 
-	mu sync.Mutex // held while the number is given up, and while it is used
+	mu sync.Mutex // held while the pid is released, and while it is used
 }
 
-// spawn starts a command as a group of its own that dies with this process, and
-// waits for it on a thread that lives as long: the kernel binds the parent-death
-// signal to the thread. When the main process ends, the others of the group are
-// killed before its number is free for somebody else. What is hidden from the command is
-// brought to where it can reach it.
+// spawn starts a command as a process group that dies with this process, and waits for it on a
+// thread that lives as long, since the kernel ties the parent-death signal to the thread. When the
+// main process ends, the rest of the group is killed before its pid is free for reuse. Directories
+// in hidden are made reachable for the command.
 func spawn(cmd *exec.Cmd, hidden map[string][]string) (*group, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -45,11 +44,11 @@ func spawn(cmd *exec.Cmd, hidden map[string][]string) (*group, error) {
 	}()
 	go func() {
 		<-g.reaped
-		_ = r.SetReadDeadline(time.Now().Add(strayLimit)) // a pipe takes deadlines, and drain may have closed it
+		_ = r.SetReadDeadline(time.Now().Add(strayLimit)) // a pipe takes deadlines; drain may have closed it
 	}()
 	return g, nil
 }
 
-// strayLimit is how long the output of a browser that has ended is read on, where
-// something outside of its group still holds the other end.
+// strayLimit is how long the output of an ended browser is read if a process outside its group
+// still holds the other end.
 const strayLimit = 2 * time.Second

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nobody is whom a candidate is asked for its version as.
+// nobody is the uid under which candidates are asked for their version.
 const nobody = 65534
 
 func harmless(cmd *exec.Cmd) {
@@ -24,8 +24,8 @@ func harmless(cmd *exec.Cmd) {
 	}
 }
 
-// confine makes a command an unprivileged process group that ends with this
-// process. uid 0 stays who it is, which Start allows to hosts only that are not root.
+// confine makes a command an unprivileged process group that ends with this process. uid 0 leaves
+// the user unchanged, which Start permits only to hosts that are not root.
 func confine(cmd *exec.Cmd, uid, gid int) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if uid != 0 {
@@ -33,8 +33,8 @@ func confine(cmd *exec.Cmd, uid, gid int) {
 	}
 }
 
-// live starts the command, in a view where something is hidden from it, and stays
-// with it.
+// live starts the command and stays with it. If directories are hidden from it, it gets a view in
+// which it can reach them.
 func (g *group) live(cmd *exec.Cmd, hidden map[string][]string, started chan<- error) {
 	if len(hidden) == 0 {
 		runtime.LockOSThread()
@@ -51,7 +51,7 @@ func (g *group) live(cmd *exec.Cmd, hidden map[string][]string, started chan<- e
 	})
 }
 
-// stay is on one thread as long as the process lives.
+// stay keeps one thread for as long as the process lives.
 func (g *group) stay(cmd *exec.Cmd, started chan<- error) {
 	if err := cmd.Start(); err != nil {
 		started <- err
@@ -69,7 +69,7 @@ func (g *group) stay(cmd *exec.Cmd, started chan<- error) {
 	close(g.reaped)
 }
 
-// kill ends the whole group at once, if its number is still its own.
+// kill ends the whole group at once, if its pid has not been released.
 func (g *group) kill() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -78,18 +78,18 @@ func (g *group) kill() {
 	}
 }
 
-// An osProcess is a running process, as /proc shows it. Its command line is its own
-// to write, its numbers are not.
+// An osProcess is a running process as /proc shows it. A process controls its command line, but not
+// its ids.
 type osProcess struct {
 	pid, parent, group int
 	uid                int // real
 	zombie             bool
-	// line is the command line, its arguments parted by blanks: a process that
-	// renames itself, as the browser's do, leaves no other mark between them.
+	// line is the command line with arguments separated by blanks, since a process that renames
+	// itself, as the browser's do, leaves no other separators.
 	line string
 }
 
-// processes are those of this machine that can be seen now.
+// processes returns the visible processes of this machine.
 func processes() []osProcess {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -106,7 +106,7 @@ func processes() []osProcess {
 	return all
 }
 
-// look reads one process; false is none.
+// look reads one process. It reports false if there is none.
 func look(pid int) (osProcess, bool) {
 	dir := "/proc/" + strconv.Itoa(pid)
 	status, err := os.ReadFile(dir + "/status")
@@ -144,8 +144,7 @@ func number(s string) int {
 	return n
 }
 
-// says reports whether the command line has an argument, or one of a path that is
-// below it.
+// says reports whether the command line has an argument, or the argument followed by a slash.
 func (p osProcess) says(arg string) bool {
 	for rest := p.line; ; {
 		_, after, found := strings.Cut(rest, " "+arg)
@@ -159,7 +158,7 @@ func (p osProcess) says(arg string) bool {
 	}
 }
 
-// below are the processes that descend from one, itself not among them.
+// below returns the descendants of a process, without itself.
 func below(all []osProcess, ancestor int) []osProcess {
 	under := map[int]bool{ancestor: true}
 	var out []osProcess
@@ -180,17 +179,17 @@ const (
 	sweepPause = 5 * time.Millisecond
 )
 
-// Leftovers ends the browsers that an earlier host left behind: every process whose
-// command line names a directory of its data below root. The caller holds the host's data
-// directory and has started no browser yet, so that no live host owns them; whose children they
-// are by now says nothing, as the first process of a container inherits every orphan. It
-// reports how many it ended, and how many withstood.
+// Leftovers kills the browsers that an earlier host left behind: every process whose command line
+// names a data directory below root. The caller holds the lock of the host's data directory and has
+// started no browser, so no live host owns them. Their parents say nothing, since the first process
+// of a container inherits every orphan. It returns how many ended and how many are left.
 func Leftovers(root string) (ended, left int) {
 	return sweep(func(p osProcess) bool { return p.usesDirectory(root) })
 }
 
-// endLeftProcesses ends what a browser left when its main process was gone: processes of its
-// uid, if it had one of its own, or with its directories on their command line.
+// endLeftProcesses kills what a browser left behind when its main process ended: processes of its
+// own uid, if it had one, or with its directories on their command line. It returns how many are
+// left.
 func endLeftProcesses(profile, home string, uid int) (left int) {
 	own := uid != 0 && uid != os.Geteuid()
 	_, left = sweep(func(p osProcess) bool {
@@ -199,8 +198,8 @@ func endLeftProcesses(profile, home string, uid int) (left int) {
 	return left
 }
 
-// sweep kills what is meant until nothing is, in three looks of which the last two
-// may not find anything: a process may fork as it is killed.
+// sweep kills matching processes until two looks in a row find none, since a process may fork while
+// it is killed.
 func sweep(meant func(osProcess) bool) (ended, left int) {
 	seen := map[int]bool{}
 	deadline := time.Now().Add(sweepLimit)
@@ -214,7 +213,7 @@ func sweep(meant func(osProcess) bool) (ended, left int) {
 				reap(p)
 				continue
 			}
-			left++ // also what was killed and is not gone yet
+			left++ // includes killed processes that are not gone yet
 			if !seen[p.pid] && end(p) {
 				seen[p.pid] = true
 			}
@@ -230,14 +229,14 @@ func sweep(meant func(osProcess) bool) (ended, left int) {
 	}
 }
 
-// usesDirectory reports whether a process keeps its data at or below a directory: a browser
-// its profile, its crash handler what it has to tell.
+// usesDirectory reports whether a process keeps its data at or below a directory: a browser its
+// profile, its crash handler its reports.
 func (p osProcess) usesDirectory(dir string) bool {
 	dir = strings.TrimSuffix(dir, "/")
 	return dir != "" && (p.says("--user-data-dir="+dir) || p.says("--database="+dir))
 }
 
-// end kills a process, and not another one that has got its number since.
+// end kills a process, but not another one that has taken over its pid.
 func end(p osProcess) bool {
 	fd, err := unix.PidfdOpen(p.pid, 0)
 	if err != nil {
@@ -250,8 +249,8 @@ func end(p osProcess) bool {
 	return unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) == nil
 }
 
-// reap waits for an orphan that fell to this process, as happens to the first
-// process of a container.
+// reap waits for an orphan that became a child of this process, as in the first process of a
+// container.
 func reap(p osProcess) {
 	if p.parent == os.Getpid() {
 		_, _ = unix.Wait4(p.pid, nil, unix.WNOHANG, nil)

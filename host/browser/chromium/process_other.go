@@ -21,8 +21,7 @@ func (g *group) kill() {}
 
 func canView() error { return errSystem }
 
-// Leftovers ends the browsers that an earlier host left behind; there are none on this
-// system.
+// Leftovers does nothing on this system, which has no browsers.
 func Leftovers(string) (ended, left int) { return 0, 0 }
 
 func endLeftProcesses(_, _ string, _ int) int { return 0 }

@@ -14,10 +14,10 @@ import (
 	"strings"
 )
 
-// uidLimit is above all uids that are anybody's.
+// uidLimit is above every valid uid.
 const uidLimit = 1 << 31
 
-// check refuses options that no browser may be started with.
+// check refuses options with which no browser may be started.
 func (o *Options) check() error {
 	proxy, err := url.Parse(o.Proxy)
 	switch {
@@ -44,12 +44,12 @@ func (o *Options) check() error {
 	return o.Binary.safe(o.Namespace)
 }
 
-// singletons are a browser's own lock, which one that was killed leaves behind. They
-// may be removed because the caller holds the profile's lock.
+// singletons are the files of a browser's own lock, which a killed browser leaves behind. They may
+// be removed because the caller holds the profile's lock.
 var singletons = []string{"SingletonLock", "SingletonCookie", "SingletonSocket"}
 
-// prepare gives the directories to whom the browser runs as, and removes its stale
-// lock. No process of the profile runs when it is called.
+// prepare gives the directories to the browser's user and removes a stale lock. No process of the
+// profile may be running.
 func prepare(o *Options) error {
 	for _, dir := range []string{o.Profile, o.Home} {
 		if err := give(dir, o.UID, o.GID); err != nil {
@@ -68,14 +68,13 @@ func prepare(o *Options) error {
 	return nil
 }
 
-// scratchLength is how long the name of the directory of temporary files may be: a
-// browser puts a socket into it, whose path has room for 107 bytes, and does not
-// start where that is not enough.
+// scratchLength bounds the path of the temporary directory: the browser creates a socket in it,
+// whose path has room for 107 bytes, and does not start if that is too long.
 const scratchLength = 107 - len("/org.chromium.Chromium.XXXXXX/SingletonSocket")
 
-// makeScratch chooses where temporary files go, so that a browser that was killed
-// leaves none elsewhere: its home, or for one with a long name a directory that the
-// next browser with this home, and the end of this one, removes.
+// makeScratch chooses the directory for temporary files, so that a killed browser leaves none
+// elsewhere: its home, or for a long path a directory that is removed by the next browser with this
+// home and at the end of this one.
 func (o *Options) makeScratch() error {
 	if o.scratch = o.Home; len(o.Home) <= scratchLength {
 		o.removeScratch()
@@ -90,11 +89,11 @@ func (o *Options) makeScratch() error {
 	return give(o.scratch, o.UID, o.GID)
 }
 
-// temporaries are the names that a browser gives its temporary files.
+// temporaries are the prefixes of the browser's temporary files.
 var temporaries = []string{"org.chromium.Chromium.", ".org.chromium.Chromium."}
 
-// removeScratch removes what a browser that was killed left among its temporary
-// files. No process of it runs when it is called.
+// removeScratch removes temporary files that a killed browser left behind. No process of it may be
+// running.
 func (o *Options) removeScratch() {
 	if o.scratch != o.Home {
 		_ = os.RemoveAll(o.scratch)
@@ -113,7 +112,7 @@ func (o *Options) removeScratch() {
 	}
 }
 
-// give makes a directory, and what is in it, somebody's, mode 0700.
+// give changes the owner of a directory and its content, and its mode to 0700.
 func give(dir string, uid, gid int) error {
 	info, err := os.Lstat(dir)
 	if err != nil {
@@ -136,8 +135,8 @@ func give(dir string, uid, gid int) error {
 	return giveAll(root, ".", uid, gid)
 }
 
-// giveAll changes the owner of a tree from the bottom up, so that one that was
-// interrupted is begun again. No link is followed.
+// giveAll changes the owner of a tree from the bottom up, so that an interrupted change is
+// repeated. It follows no links.
 func giveAll(root *os.Root, name string, uid, gid int) error {
 	info, err := root.Lstat(name)
 	if err != nil {
@@ -162,9 +161,9 @@ func giveAll(root *os.Root, name string, uid, gid int) error {
 	return root.Lchown(name, uid, gid)
 }
 
-// Reach reports whether a browser with a uid of its own can be given a directory: it
-// can pass all that lies above, or this process can make it a view of the file system
-// in which it can. The error names the directory that is closed, and what to do.
+// Reach reports whether a browser with a uid of its own can reach a directory: it can pass every
+// directory above it, or this process can make a mount view in which it can. The error names the
+// closed directory and what to do.
 func Reach(dir string) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -180,8 +179,8 @@ func Reach(dir string) error {
 	return nil
 }
 
-// closedAbove is the topmost directory above a path that others than its owner
-// cannot pass, "" for none.
+// closedAbove returns the topmost directory above a path that only its owner can pass, or "" if
+// there is none.
 func closedAbove(path string) (closed string) {
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
 		if fi, err := os.Stat(dir); err == nil && fi.Mode().Perm()&0o001 == 0 {
@@ -193,8 +192,8 @@ func closedAbove(path string) (closed string) {
 	}
 }
 
-// hidden are the directories of a browser that lie in a closed one, by that one. A
-// browser that runs as the host does passes what the host passes.
+// hidden returns the browser's directories that lie in a closed one, keyed by the closed one. A
+// browser that runs as the host's user can pass what the host can.
 func (o *Options) hidden() map[string][]string {
 	if o.UID == 0 {
 		return nil

@@ -16,24 +16,24 @@ import (
 )
 
 const (
-	// nodesLimit is how many nodes an observation has when the query does not say.
+	// nodesLimit bounds an observation, also if the query names no limit.
 	nodesLimit = 2000
-	// lookBudget bounds the walk and the closer look in each document, in ms;
-	// patientBudget is that of a look by which nothing is decided.
+	// lookBudget bounds the walk and the detailed look in each document, in ms; patientBudget
+	// applies to looks by which nothing is decided.
 	lookBudget    = 200
 	patientBudget = 1000
 )
 
-// looks is what reads of a tab have in common. The tab's mu guards it.
+// looks is the state shared by the reads of a tab. The tab's mu guards it.
 type looks struct {
 	tab      *Tab
 	revision int64
 	document string
 	digests  page.Digests
-	watched  *world // whose events are counted
+	watched  *world // the world whose events are counted
 }
 
-// A documentRead is what the function read returns of one document.
+// A documentRead is what the function read returns for one document.
 type documentRead struct {
 	At       float64        `json:"at"` // ms since 1970, by the page's clock
 	Error    string         `json:"error"`
@@ -47,17 +47,17 @@ type documentRead struct {
 	Frames   []frameElement `json:"frames"`
 	Nodes    []page.Node    `json:"nodes"`
 	Cut      bool           `json:"truncated"`
-	Fresh    bool           `json:"fresh"`   // some element was not there when listeners were asked for
-	Shadows  []int          `json:"shadows"` // open shadow trees, when listeners are asked for
+	Fresh    bool           `json:"fresh"`   // an element was added since listeners were last queried
+	Shadows  []int          `json:"shadows"` // open shadow trees, if listeners are queried
 
 	world *world
 }
 
-// A frameElement is an element that frames a document; one that is not Open could not be
-// looked into from there.
+// A frameElement is an element that frames a document. If it is not Open, the document is not
+// accessible from there.
 type frameElement struct {
 	N       int      `json:"n"`
-	Name    string   `json:"name"` // attributes of the element that frames it
+	Name    string   `json:"name"` // attributes of the element
 	ID      string   `json:"id"`
 	Open    bool     `json:"open"`
 	Order   int      `json:"order"`
@@ -65,7 +65,7 @@ type frameElement struct {
 	Visible bool     `json:"visible"`
 	Box     page.Box `json:"box"`
 	Clip    page.Box `json:"clip"`
-	X       float64  `json:"x"` // of the document's corner
+	X       float64  `json:"x"` // the corner of the document
 	Y       float64  `json:"y"`
 	S       float64  `json:"s"` // its scale
 }
@@ -77,12 +77,12 @@ type question struct {
 	Limit      int             `json:"limit"`
 	Attributes []string        `json:"attributes"`
 	Budget     int             `json:"budget"`
-	Again      bool            `json:"again"` // what is looked at is watched until the next look
-	Asked      bool            `json:"asked"` // listeners are asked for beside it
+	Again      bool            `json:"again"` // watch what is read until the next look
+	Asked      bool            `json:"asked"` // listeners are queried as well
 }
 
-// Read looks at the page once: one call in each document that cannot be seen into
-// from another, all at the same time.
+// Read takes one look at the page, with one concurrent call for each document that is not
+// accessible from another.
 func (lk *looks) Read(ctx context.Context, q page.Query) (*page.Observation, error) {
 	if q.Limit <= 0 || q.Limit > nodesLimit {
 		q.Limit = nodesLimit
@@ -94,7 +94,7 @@ func (lk *looks) Read(ctx context.Context, q page.Query) (*page.Observation, err
 			if o, err = lk.read(ctx, q); !errors.Is(err, errWorld) {
 				return err
 			}
-			if ctx.Err() != nil { // it goes from document to document
+			if ctx.Err() != nil { // it keeps navigating
 				return ctx.Err()
 			}
 		}
@@ -118,8 +118,8 @@ func (lk *looks) read(ctx context.Context, q page.Query) (*page.Observation, err
 	return lk.observation(main, glances, q)
 }
 
-// glances looks into all documents that are not seen into from another. Those that
-// go away meanwhile are left out, but for the main one.
+// glances reads all documents that are not accessible from others. Documents that go away meanwhile
+// are left out, except for the main one.
 func (lk *looks) glances(ctx context.Context, main *world, q page.Query) (map[*world]*documentRead, error) {
 	worlds := lk.lookedInto()
 	found := make([]*documentRead, len(worlds))
@@ -144,8 +144,8 @@ func (lk *looks) glances(ctx context.Context, main *world, q page.Query) (map[*w
 	return glances, nil
 }
 
-// lookedInto are the worlds to read: that of the main document, and those of frames
-// that the world around them cannot see into.
+// lookedInto returns the worlds to read: that of the main document, and those of frames that are
+// not accessible from the world around them.
 func (lk *looks) lookedInto() []*world {
 	lk.tab.mu.Lock()
 	defer lk.tab.mu.Unlock()
@@ -184,14 +184,14 @@ func (lk *looks) glance(ctx context.Context, w *world, q page.Query) (*documentR
 	return g, err
 }
 
-// glanceAsking looks into a document and asks which of its elements listen.
+// glanceAsking reads a document and queries which of its elements listen.
 func (lk *looks) glanceAsking(ctx context.Context, w *world, ask question) (*documentRead, error) {
 	if !w.quickToTell() {
 		lk.listeners(ctx, w)
 		return w.glance(ctx, ask)
 	}
-	// Seldom is anything new to be told of, so the look does not wait for that. One
-	// that came too early is taken again.
+	// There is rarely anything new, so the look does not wait for the query and is repeated if it
+	// ran too early.
 	news := make(chan bool, 1)
 	go func() { news <- lk.listeners(ctx, w) }()
 	g, err := w.glance(ctx, ask)
@@ -201,7 +201,7 @@ func (lk *looks) glanceAsking(ctx context.Context, w *world, ask question) (*doc
 	return g, err
 }
 
-// glance looks into the document once.
+// glance reads the document once.
 func (w *world) glance(ctx context.Context, ask question) (*documentRead, error) {
 	g := &documentRead{world: w}
 	if err := w.call(ctx, g, "read", ask); err != nil {
@@ -213,8 +213,7 @@ func (w *world) glance(ctx context.Context, ask question) (*documentRead, error)
 	return g, nil
 }
 
-// observation puts the documents together: boxes into the viewport of the tab, nodes
-// into the order of the whole.
+// observation combines the documents: boxes in the viewport of the tab, nodes in overall order.
 func (lk *looks) observation(main *world, glances map[*world]*documentRead, q page.Query) (*page.Observation, error) {
 	lk.tab.mu.Lock()
 	defer lk.tab.mu.Unlock()
@@ -241,9 +240,8 @@ func (lk *looks) observation(main *world, glances map[*world]*documentRead, q pa
 	return o, nil
 }
 
-// revise raises the revision when the page says something else than before.
-// Reads compare what it says each time, so nothing in the page has to watch for
-// changes. mu is held.
+// revise raises the revision if the page has changed. Reads compare digests, so nothing in the page
+// has to watch for changes. mu is held.
 func (lk *looks) revise(document string, d page.Digests) int64 {
 	if lk.revision == 0 || lk.document != document || lk.digests != d {
 		lk.revision++
@@ -252,7 +250,7 @@ func (lk *looks) revise(document string, d page.Digests) int64 {
 	return lk.revision
 }
 
-// fingerprint is a digest of the path, the structure and the text.
+// fingerprint returns a digest of path, structure and text.
 func fingerprint(address string, d page.Digests) string {
 	path := address
 	if u, err := url.Parse(address); err == nil {
@@ -268,28 +266,28 @@ func millis(ms float64) time.Time {
 	return time.UnixMicro(int64(ms * 1000))
 }
 
-// A merge is an observation in the making. The tab's mu is held.
+// A merge is an observation being assembled. The tab's mu is held.
 type merge struct {
 	tab     *Tab
 	glances map[*world]*documentRead
 	o       *page.Observation
 	view    page.Box
 	nodes   []page.Node
-	order   int // of what came before, elements and those that act
+	order   int // counts of what came before: elements, and actionable ones
 	ordinal int
 
 	hierarchy, text, state []string
 	depth                  int
 }
 
-// documentPlace is where a document is.
+// A documentPlace is the position of a document.
 type documentPlace struct {
 	x, y, scale float64
 	clip        page.Box
 	visible     bool
 }
 
-// document takes in a document and those inside of it, each in its frame's place.
+// document adds a document and those inside it, each in its frame's place.
 func (m *merge) document(g *documentRead, at documentPlace) {
 	if m.depth++; m.depth > frameLimit {
 		return
@@ -301,7 +299,7 @@ func (m *merge) document(g *documentRead, at documentPlace) {
 	if m.o.Loading == nil && g.Loading != nil && (g.world.frame.id == m.tab.frames.main || g.Loading.Signal != "document_loading") {
 		m.o.Loading = g.Loading
 	}
-	order, ordinal := m.order, m.ordinal // of this document's first element
+	order, ordinal := m.order, m.ordinal // counts at this document's first element
 	rest := g.Nodes
 	for _, h := range g.Frames {
 		f := m.framed(g.world, h.N)
@@ -327,7 +325,7 @@ func (m *merge) document(g *documentRead, at documentPlace) {
 	m.order, m.ordinal = order+g.Count, ordinal+g.Ordinals
 }
 
-// within is the place of a document inside of a frame.
+// within returns the place of a document inside a frame.
 func within(at documentPlace, h frameElement) documentPlace {
 	clip := page.Box{X: at.x + at.scale*h.Clip.X, Y: at.y + at.scale*h.Clip.Y, W: at.scale * h.Clip.W, H: at.scale * h.Clip.H}
 	return documentPlace{
@@ -336,7 +334,7 @@ func within(at documentPlace, h frameElement) documentPlace {
 	}
 }
 
-// framed is the frame whose owner is an element of a world; nil is not known.
+// framed returns the frame of a frame element, or nil if it is unknown.
 func (m *merge) framed(w *world, n int) *frame {
 	for _, f := range m.tab.frames.all {
 		if f.owner.world == w && f.owner.number == n {
@@ -371,7 +369,7 @@ func (m *merge) take(g *documentRead, nodes []page.Node, at documentPlace, order
 	}
 }
 
-// refs makes references of the numbers that a node came with.
+// refs turns the numbers of a node into refs.
 func (w *world) refs(n *page.Node) {
 	for _, r := range []*page.Ref{&n.Ref, &n.Up, &n.Labels} {
 		w.ref(r)

@@ -8,11 +8,11 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// aiming brings a node to where input reaches it, and says whether it would.
+// aiming makes nodes reachable for input and checks whether they are.
 type aiming struct{ tab *Tab }
 
-// A framePassage is what the function through returns: whether a point inside of a frame
-// is reached from the document around it, and where the frame is.
+// A framePassage is what the function through returns: whether a point inside a frame can be
+// reached from the surrounding document, and where the frame is.
 type framePassage struct {
 	Fault string     `json:"fault"`
 	By    string     `json:"by"`
@@ -22,11 +22,10 @@ type framePassage struct {
 	S     float64    `json:"s"`
 }
 
-// Ready makes the checks before an input on one node, in one call in its document and one in
-// each document around it that cannot see into it. It looks at the box in an
-// animation frame after the first look, unless a read saw the same box at least a
-// frame's time before: so it costs no frame that is not needed. Whether the node may
-// be read-only is for the caller to say: Node.ReadOnly.
+// Ready runs the checks before an input on a node, with one call in its document and one in each
+// document around it that cannot access it. It reads the box again in an animation frame, unless an
+// earlier read saw the same box at least a frame before, so it costs no needless frame. Whether the
+// node may be read-only is for the caller to decide: Node.ReadOnly.
 func (a *aiming) Ready(ctx context.Context, node page.Ref, at page.Point) (page.Readiness, error) {
 	w, n, err := a.tab.frames.worldOf(node)
 	if err != nil {
@@ -49,7 +48,7 @@ func (a *aiming) Ready(ctx context.Context, node page.Ref, at page.Point) (page.
 	return r, err
 }
 
-// located gives a node that a document describes its references and its frame.
+// located adds refs and frame to a node that a document describes.
 func (a *aiming) located(w *world, n *page.Node) {
 	w.refs(n)
 	a.tab.mu.Lock()
@@ -60,8 +59,8 @@ func (a *aiming) located(w *world, n *page.Node) {
 	}
 }
 
-// through takes the point of a readiness out of its document into the tab's
-// viewport, and sees that it is reached on the way.
+// through converts the point of a readiness from its document to the tab's viewport and checks that
+// it can be reached on the way.
 func (a *aiming) through(ctx context.Context, w *world, r *page.Readiness) error {
 	for {
 		o, main := a.around(w)
@@ -89,7 +88,8 @@ func (a *aiming) through(ctx context.Context, w *world, r *page.Readiness) error
 	}
 }
 
-// around is the owner of the frame of a world; main says that it has none.
+// around returns the owner of a world's frame. main reports that it is the main frame, which has
+// none.
 func (a *aiming) around(w *world) (o owner, main bool) {
 	a.tab.mu.Lock()
 	defer a.tab.mu.Unlock()
@@ -103,7 +103,7 @@ func (a *aiming) around(w *world) (o owner, main bool) {
 	return o, false
 }
 
-// ScrollTo brings a node, and a point of it, into the viewport at once.
+// ScrollTo scrolls a node, and a point of it, into the viewport at once.
 func (a *aiming) ScrollTo(ctx context.Context, node page.Ref, to page.Place, point page.Point) error {
 	return a.at(ctx, node, func(ctx context.Context, w *world, n int) error {
 		if err := w.said(ctx, "show", n, string(to), point.X, point.Y); err != nil || w.session == a.tab.session {
@@ -113,8 +113,8 @@ func (a *aiming) ScrollTo(ctx context.Context, node page.Ref, to page.Place, poi
 	})
 }
 
-// foreignLag is how long the browser may need to learn where a frame of another
-// process is after something scrolled: input before that goes to what was there.
+// foreignLag is how long the browser may take to learn the position of a frame in another process
+// after a scroll. Earlier input would go to the old position.
 const foreignLag = 60 * time.Millisecond
 
 func pause(ctx context.Context, d time.Duration) error {
@@ -128,7 +128,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// at does something to a node.
+// at runs do on a node.
 func (a *aiming) at(ctx context.Context, node page.Ref, do func(context.Context, *world, int) error) error {
 	w, n, err := a.tab.frames.worldOf(node)
 	if err != nil {
@@ -156,7 +156,7 @@ func errorOf(wrong string) error {
 	return page.ErrGone
 }
 
-// watch notes the document whose events are counted, and watched is it.
+// watch sets the document whose events are counted; watched returns it.
 func (a *aiming) watch(w *world) {
 	a.tab.mu.Lock()
 	defer a.tab.mu.Unlock()
@@ -169,11 +169,10 @@ func (a *aiming) watched() *world {
 	return a.tab.looks.watched
 }
 
-// aimTime is how long a click that is aimed may be on its way.
+// aimTime bounds how long an aimed click may be under way.
 const aimTime = 5 * time.Second
 
-// aim has the next click turned away unless it hits the node that Ready looked at
-// last.
+// aim makes the page reject the next click unless it hits the node that Ready checked last.
 func (w *world) aim(ctx context.Context) error {
 	err := w.call(ctx, nil, "aimed", aimTime.Milliseconds())
 	if errors.Is(err, errWorld) {
@@ -182,13 +181,12 @@ func (w *world) aim(ctx context.Context) error {
 	return err
 }
 
-// countLimit is how long a page may take to say what arrived: one that is being left
-// says nothing before the next one is there.
+// countLimit bounds how long a page may take to return its count. A page that is being left does
+// not answer before the next one is there.
 const countLimit = 500 * time.Millisecond
 
-// counted is how many trusted events arrived at the node that Ready looked at last,
-// and whether a click was turned away; -1 is unknown, as it is when the
-// document is gone.
+// counted returns how many trusted events arrived at the node that Ready checked last, and whether
+// a click was rejected. -1 means unknown, for instance because the document is gone.
 func (a *aiming) counted(ctx context.Context, w *world) (arrived int, turned bool) {
 	ctx, cancel := context.WithTimeout(ctx, countLimit)
 	defer cancel()

@@ -19,38 +19,37 @@ import (
 const (
 	requestsKept  = 300
 	requestsShown = 100
-	// deniedHeader is what the proxy's own answer says.
+	// deniedHeader is the header of the proxy's own answers.
 	deniedHeader = "Sluice-Egress"
 )
 
-// traffic is what the page asked the network for, as a hint and never as proof. The
-// tab's mu guards it.
+// traffic records the page's requests, as a hint and never as proof. The tab's mu guards it.
 type traffic struct {
 	tab    *Tab
 	seen   []*requestSeen
 	flying map[cdpnetwork.RequestID]*requestSeen
-	types  []typedDocument // of documents, the newest last
-	spoke  page.Mark       // the last mark before a message of a socket
-	login  *login          // nil: servers that ask get no answer
+	types  []typedDocument // of documents, newest last
+	spoke  page.Mark       // mark before the last socket message
+	login  *login          // nil: requests for authentication get no answer
 }
 
 type requestSeen struct {
 	after  page.Mark
-	ends   bool   // it is of a kind that does
-	script bool   // asked for by a script
-	write  bool   // and may change something
-	main   bool   // the next document of the main frame
-	tells  bool   // it may tell its server something new
-	asked  string // the sum of the whole address, of one that asks
-	// answered is when the answer began; zero is not yet.
+	ends   bool   // of a kind that ends
+	script bool   // made by a script
+	write  bool   // may change something
+	main   bool   // for the next document of the main frame
+	tells  bool   // may tell its server something new
+	asked  string // digest of the address, of a request that only asks
+	// answered is when the answer began; zero means not yet.
 	answered time.Time
 	page.RequestSeen
 }
 
 func (n *traffic) init() { n.flying = make(map[cdpnetwork.RequestID]*requestSeen) }
 
-// sent notes a request, and stops a navigation to where the page may not go, on each
-// hop of it. mu is held.
+// sent records a request, and stops a navigation to an address that is not allowed, on each hop. mu
+// is held.
 func (n *traffic) sent(s *chromedp.Target, ev *cdpnetwork.EventRequestWillBeSent) {
 	main := ev.Type == cdpnetwork.ResourceTypeDocument && s == n.tab.session && ev.FrameID == n.tab.frames.main
 	if main {
@@ -60,13 +59,13 @@ func (n *traffic) sent(s *chromedp.Target, ev *cdpnetwork.EventRequestWillBeSent
 			ld.redirects++
 		}
 		if external(ev.Request.URL) && ev.RedirectResponse == nil {
-			return // another program's, which the browser drops
+			return // for another program; the browser drops it
 		}
 		if err := n.tab.check(ev.Request.URL); err != nil {
 			n.tab.refuse(ld, err)
 			ours := n.tab.loads.asked
 			n.tab.undo(func(ctx context.Context) {
-				if ours { // and nobody has a page to go on with
+				if ours { // and there is no page to return to
 					n.tab.reset(ctx)
 					return
 				}
@@ -90,8 +89,8 @@ func (n *traffic) sent(s *chromedp.Target, ev *cdpnetwork.EventRequestWillBeSent
 	}
 }
 
-// failed notes why a document of the main frame did not come: the proxy denied it, or
-// the server's certificate is not accepted. mu is held.
+// failed records why a document of the main frame did not load: the proxy denied it, or the
+// server's certificate is not accepted. mu is held.
 func (n *traffic) failed(ev *cdpnetwork.EventLoadingFailed) {
 	ld := n.tab.loads.all[cdp.LoaderID(ev.RequestID)]
 	if ld == nil || ev.Type != cdpnetwork.ResourceTypeDocument {
@@ -102,8 +101,8 @@ func (n *traffic) failed(ev *cdpnetwork.EventLoadingFailed) {
 	}
 }
 
-// failure is page.ErrHost or page.ErrCertificate for a load that failed for one of
-// them, else nil. mu is held.
+// failure returns page.ErrHost or page.ErrCertificate if a load failed for that reason, otherwise
+// nil. mu is held.
 func (n *traffic) failure(ld *load, text string) error {
 	if unaccepted(text) {
 		return page.ErrCertificate
@@ -114,15 +113,15 @@ func (n *traffic) failure(ld *load, text string) error {
 	return n.tab.options.Refused(ld.asked)
 }
 
-// cutOff is how a browser names what the proxy does to a connection that it denies.
+// cutOff lists the browser's names for what the proxy does to a denied connection.
 var cutOff = []string{"ERR_TUNNEL_CONNECTION_FAILED", "ERR_CONNECTION_CLOSED", "ERR_CONNECTION_RESET", "ERR_EMPTY_RESPONSE"}
 
-// unaccepted reports an error of the server's certificate, or of its TLS.
+// unaccepted reports whether an error is about the server's certificate or TLS.
 func unaccepted(text string) bool {
 	return strings.Contains(text, "ERR_CERT_") || strings.Contains(text, "ERR_SSL_")
 }
 
-// received notes an answer. mu is held.
+// received records an answer. mu is held.
 func (n *traffic) received(ev *cdpnetwork.EventResponseReceived) {
 	status := int(ev.Response.Status)
 	if ev.Type == cdpnetwork.ResourceTypeDocument {
@@ -132,7 +131,7 @@ func (n *traffic) received(ev *cdpnetwork.EventResponseReceived) {
 		ld := n.tab.loads.of(ev.LoaderID)
 		ld.status = status
 		if denied(ev.Response) {
-			ld.blocked = true // and taken back when it is committed
+			ld.blocked = true // undone when it is committed
 		}
 	}
 	if r := n.flying[ev.RequestID]; r != nil {
@@ -140,7 +139,7 @@ func (n *traffic) received(ev *cdpnetwork.EventResponseReceived) {
 	}
 }
 
-// finished notes the end of a request. mu is held.
+// finished records the end of a request. mu is held.
 func (n *traffic) finished(id cdpnetwork.RequestID, failed bool) {
 	if r := n.flying[id]; r != nil && failed {
 		r.Verdict = "retryable" // whatever its status
@@ -148,8 +147,8 @@ func (n *traffic) finished(id cdpnetwork.RequestID, failed bool) {
 	delete(n.flying, id)
 }
 
-// ends reports whether requests of a kind come to an end: those that a page waits for
-// do, and a stream of events does not.
+// ends reports whether requests of a kind come to an end; a stream of events, for example, does
+// not.
 func ends(kind cdpnetwork.ResourceType) bool {
 	switch kind {
 	case cdpnetwork.ResourceTypeDocument, cdpnetwork.ResourceTypeStylesheet, cdpnetwork.ResourceTypeScript, cdpnetwork.ResourceTypeXHR, cdpnetwork.ResourceTypeFetch:
@@ -158,9 +157,8 @@ func ends(kind cdpnetwork.ResourceType) bool {
 	return false
 }
 
-// tells reports whether a request may tell its server something that it was not told
-// before. Style sheets, scripts and fonts do not, nor does one that asks the same once
-// more. asked is what the next one is compared with.
+// tells reports whether a request may tell its server something new. Style sheets, scripts and
+// fonts do not, nor does a repeated request. asked is what later requests are compared with.
 func (n *traffic) tells(ev *cdpnetwork.EventRequestWillBeSent) (asked string, tells bool) {
 	switch ev.Type {
 	case cdpnetwork.ResourceTypeStylesheet, cdpnetwork.ResourceTypeScript, cdpnetwork.ResourceTypeFont, cdpnetwork.ResourceTypeMedia,
@@ -174,7 +172,7 @@ func (n *traffic) tells(ev *cdpnetwork.EventRequestWillBeSent) (asked string, te
 	return asked, !slices.ContainsFunc(n.seen, func(s *requestSeen) bool { return s.asked == asked })
 }
 
-// told counts what went to servers since a mark. mu is held.
+// told counts requests to servers since a mark. mu is held.
 func (n *traffic) told(since page.Mark) (count int) {
 	for _, r := range n.seen {
 		if r.tells && r.after >= since {
@@ -187,18 +185,18 @@ func (n *traffic) told(since page.Mark) (count int) {
 	return count
 }
 
-// scripted reports whether a request is one that a page's script made and waits for.
+// scripted reports whether a script made the request and waits for it.
 func scripted(ev *cdpnetwork.EventRequestWillBeSent) bool {
 	return ev.Type == cdpnetwork.ResourceTypeXHR || ev.Type == cdpnetwork.ResourceTypeFetch
 }
 
-// writes reports whether a request is a script's and of a method that changes things.
+// writes reports whether a script made the request with a method that changes things.
 func writes(ev *cdpnetwork.EventRequestWillBeSent) bool {
 	return scripted(ev) && slices.Contains([]string{"POST", "PUT", "PATCH", "DELETE"}, ev.Request.Method)
 }
 
-// pending counts requests of scripts since a mark that are not answered: those that may
-// change something, and those that ask for something new. mu is held.
+// pending counts unanswered requests of scripts since a mark: those that may change something, and
+// those that ask for something new. mu is held.
 func (n *traffic) pending(since page.Mark) (writing, asking int) {
 	for _, r := range n.flying {
 		streams := !r.answered.IsZero() && time.Since(r.answered) > streaming
@@ -213,8 +211,7 @@ func (n *traffic) pending(since page.Mark) (writing, asking int) {
 	return writing, asking
 }
 
-// streaming is how long the rest of an answer may take, for it not to be one that has
-// no end.
+// streaming is how long after its beginning an answer counts as endless.
 const streaming = time.Second
 
 // leaving reports whether a document of the main frame is awaited. mu is held.
@@ -227,15 +224,14 @@ func (n *traffic) leaving() bool {
 	return false
 }
 
-// arrived notes that no document is awaited: one is there, or none will come. mu is
-// held.
+// arrived records that no document is awaited any more. mu is held.
 func (n *traffic) arrived() {
 	for _, r := range n.flying {
 		r.main = false
 	}
 }
 
-// busy reports whether something is awaited. mu is held.
+// busy reports whether a request that ends is under way. mu is held.
 func (n *traffic) busy() bool {
 	for _, r := range n.flying {
 		if r.ends {
@@ -245,7 +241,7 @@ func (n *traffic) busy() bool {
 	return false
 }
 
-// statusVerdict is what a status says about trying again.
+// statusVerdict returns whether a status suggests trying again.
 func statusVerdict(status int) string {
 	switch {
 	case status >= 500:
@@ -265,7 +261,7 @@ func denied(r *cdpnetwork.Response) bool {
 	return false
 }
 
-// Requests are those that were begun after the mark, the newest 100.
+// Requests returns the newest 100 requests begun after the mark.
 func (n *traffic) Requests(since page.Mark) []page.RequestSeen {
 	n.tab.mu.Lock()
 	defer n.tab.mu.Unlock()

@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// errNoSandbox is a browser that did not come up because it may make no sandbox.
+// errNoSandbox means that the browser did not start because it cannot make a sandbox.
 var errNoSandbox = errors.New("the browser's sandbox does not work here")
 
-// noUsableSandbox knows what a browser says then.
+// noUsableSandbox recognises the browser's messages for that.
 func noUsableSandbox(said string) bool {
 	return strings.Contains(said, "No usable sandbox") || strings.Contains(said, "without --no-sandbox is not supported") ||
 		strings.Contains(said, "Failed to move to new namespace")
 }
 
-// A sandbox is what holds the renderers of a browser, seen from outside. Unknown
-// ones are those that this host may not look at.
+// A sandbox is the isolation of a browser's renderers, seen from outside. States are unknown where
+// this host may not look.
 type sandbox struct {
-	User, Network, PID wallState // namespaces of their own
+	User, Network, PID wallState // own namespaces
 	Seccomp            wallState
 }
 
-// wallState says whether a wall stands.
+// A wallState says whether one barrier of the sandbox is in place.
 type wallState int
 
 const (
@@ -49,21 +49,20 @@ func (s sandbox) String() string {
 	return "no own " + strings.Join(missing, ", ") + " seen"
 }
 
-// whole reports whether every wall of the sandbox was seen to stand. Who may not look at a
-// renderer's network namespace takes one in user and pid namespaces of its own, with
-// a filter, for whole: the browser makes all of them in one step.
+// whole reports whether the whole sandbox was seen in place. If the network namespace cannot be
+// inspected, own user and pid namespaces and a seccomp filter suffice, since the browser makes all
+// of them in one step.
 func (s sandbox) whole() bool {
 	network := s.Network == wallStands || s.Network == wallUnknown && s.PID == wallStands
 	return s.User == wallStands && network && s.Seccomp == wallStands
 }
 
 const (
-	sandboxLimit = 2 * time.Second // for a renderer to show up
+	sandboxLimit = 2 * time.Second // for a renderer to appear
 	sandboxPause = 10 * time.Millisecond
 )
 
-// safe is the self-test of the sandbox, and the refusal of a browser that turns out
-// to be the headless shell.
+// safe tests the sandbox, and refuses a browser that turns out to be the headless shell.
 func (b *Browser) safe(ctx context.Context) error {
 	if b.product == "HeadlessChrome" && !b.options.Namespace && !b.options.Binary.Shell {
 		bin := b.options.Binary

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inspect looks at the renderers below a browser's main process, from outside; the
-// worst of them counts. false is none there, or none whose filter is in place yet: a
-// fresh one sets it up before it runs anything of a page.
+// inspect examines the renderers of a browser from outside; the worst one counts. It reports false
+// if there is none whose filter is in place: a new renderer installs it before it runs anything of
+// a page.
 func inspect(browser int) (worst sandbox, found bool) {
 	for _, p := range below(processes(), browser) {
 		if p.zombie || !p.says("--type=renderer") {
@@ -40,8 +40,9 @@ func worse(a, b wallState) wallState {
 	return wallStands
 }
 
-// renderer is what holds one process apart from its browser. Namespaces are told by their links, which only
-// a host with rights over it may read; user and pid namespaces show elsewhere too.
+// renderer returns the isolation of one process from its browser. Namespaces are compared by their
+// links, which only a privileged host may read; user and pid namespaces are visible in other ways
+// too.
 func renderer(pid, browser int) sandbox {
 	dir, whole := "/proc/"+strconv.Itoa(pid), "/proc/"+strconv.Itoa(browser)
 	s := sandbox{User: apart(dir, whole, "user"), Network: apart(dir, whole, "net"), PID: apart(dir, whole, "pid"), Seccomp: wallMissing}
@@ -81,7 +82,7 @@ func apart(dir, whole, name string) wallState {
 	return wallStands
 }
 
-// mapped tells a user namespace by its table of uids.
+// mapped recognises a user namespace by its uid map.
 func mapped(dir, whole string) wallState {
 	theirs, err := os.ReadFile(dir + "/uid_map")
 	if err != nil {
@@ -97,34 +98,33 @@ func mapped(dir, whole string) wallState {
 	return wallStands
 }
 
-// viewFlags of what is mounted in a view.
+// viewFlags are the flags of mounts in a view.
 const viewFlags = unix.MS_NOSUID | unix.MS_NODEV
 
-// onOwnThread runs do on a thread that belongs to it alone and ends with it. It is never
-// the main thread, which cannot end.
+// onOwnThread runs do on a thread that ends with it. It is never the main thread, which cannot end.
 func onOwnThread(do func()) {
 	runtime.LockOSThread()
 	if unix.Gettid() == unix.Getpid() {
 		defer runtime.UnlockOSThread()
 		done := make(chan struct{})
-		go func() { // while this goroutine keeps the main thread
+		go func() { // while this goroutine occupies the main thread
 			defer close(done)
 			onOwnThread(do)
 		}()
 		<-done
 		return
 	}
-	do() // never unlocked: the thread ends with the goroutine
+	do() // never unlocked, so the thread ends with the goroutine
 }
 
-// view gives this thread, and what it starts, a file system of its own, in which the
-// directories above some can be passed by everybody and have nothing else in them. It
-// ends with the last process that has it, and the rest of the machine does not see it.
+// view gives this thread, and what it starts, a mount view in which closed directories can be
+// passed but contain only the given directories. It ends with its last process and is invisible to
+// the rest of the machine.
 func view(hidden map[string][]string) error {
 	if err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_FS); err != nil {
 		return os.NewSyscallError("unshare", err)
 	}
-	unix.Umask(0) // of this thread alone
+	unix.Umask(0) // of this thread only
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return os.NewSyscallError("mount", err)
 	}
@@ -136,8 +136,8 @@ func view(hidden map[string][]string) error {
 	return nil
 }
 
-// cover lays an empty directory over a closed one and brings some of what is below
-// back to where it was.
+// cover mounts an empty directory over a closed one and brings the given directories below it back
+// to their places.
 func cover(closed string, dirs []string) error {
 	slices.Sort(dirs)
 	dirs = slices.Compact(dirs)
@@ -169,7 +169,7 @@ func cover(closed string, dirs []string) error {
 	return nil
 }
 
-// canView tries whether this process may make views.
+// canView tries to make a view.
 func canView() error {
 	if err := elsewhere(func() error { return view(nil) }); err != nil {
 		return errors.Join(errors.New("this process may not mount over it"), err)

@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// A Screen is the active tab as an owner works with it. It is a [page.Screen].
+// A Screen is the active tab as an owner works with it. It implements [page.Screen].
 type Screen struct {
 	browser *Browser
 	changed chan struct{} // of capacity 1
@@ -22,28 +22,28 @@ var _ page.Screen = (*Screen)(nil)
 
 func newScreen(b *Browser) *Screen { return &Screen{browser: b, changed: make(chan struct{}, 1)} }
 
-// Screen is what the owner sees and touches.
+// Screen returns the active tab as the owner sees and operates it.
 func (b *Browser) Screen() page.Screen { return b.screen }
 
-// display is what a tab shows, and what the screen knows of it. The tab's mu guards it.
+// display is what a tab shows and what the screen knows of it. The tab's mu guards it.
 type display struct {
 	tab      *Tab
 	viewport page.Viewport
 	sink     func(*chromedp.Target, *cdpage.EventScreencastFrame) // nil: nobody watches
 	chooser  *chooser
-	buttons  int64 // of the mouse, that the owner holds down
+	buttons  int64 // mouse buttons that the owner holds down
 }
 
-// A chooser is a page that waits for files.
+// A chooser is an open file chooser of a page.
 type chooser struct {
 	session *chromedp.Target
 	node    cdp.BackendNodeID
 }
 
-// poke tells the screen that something of the tab changed.
+// poke signals the screen that something about the tab changed.
 func (dp *display) poke() { signal(dp.tab.browser.screen.changed) }
 
-// tab is the active one; page.ErrLost without any.
+// tab returns the active tab, or page.ErrLost if there is none.
 func (s *Screen) tab() (*Tab, error) {
 	s.browser.mu.Lock()
 	defer s.browser.mu.Unlock()
@@ -53,10 +53,10 @@ func (s *Screen) tab() (*Tab, error) {
 	return s.browser.active, nil
 }
 
-// Changed is told of what Facts, Choosing and Viewport say.
+// Changed receives a value when what Facts, Choosing or Viewport return has changed.
 func (s *Screen) Changed() <-chan struct{} { return s.changed }
 
-// Facts are those of the active tab.
+// Facts returns the facts of the active tab.
 func (s *Screen) Facts() page.Facts {
 	t, err := s.tab()
 	if err != nil {
@@ -65,14 +65,14 @@ func (s *Screen) Facts() page.Facts {
 	return t.Facts()
 }
 
-// Title is what the page calls itself, at most 512 bytes.
+// Title returns the page's title, at most 512 bytes.
 func (s *Screen) Title(ctx context.Context) (string, error) {
 	var title string
 	err := s.main(ctx, func(ctx context.Context, t *Tab, w *world) error { return w.call(ctx, &title, "title") })
 	return title, err
 }
 
-// main does something with the main document of the active tab.
+// main runs do on the main document of the active tab.
 func (s *Screen) main(ctx context.Context, do func(context.Context, *Tab, *world) error) error {
 	t, err := s.tab()
 	if err != nil {
@@ -106,7 +106,7 @@ func (s *Screen) SetViewport(ctx context.Context, v page.Viewport) error {
 	return nil
 }
 
-// Viewport is the size of the active tab.
+// Viewport returns the size of the active tab.
 func (s *Screen) Viewport() page.Viewport {
 	t, err := s.tab()
 	if err != nil {
@@ -117,7 +117,7 @@ func (s *Screen) Viewport() page.Viewport {
 	return t.display.viewport
 }
 
-// measure gives a tab its size.
+// measure sets the size of a tab.
 func (dp *display) measure(ctx context.Context, v page.Viewport) error {
 	_, err := cdp.Call(ctx, dp.tab.session, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
 		Width: int64(v.Width), Height: int64(v.Height), DeviceScaleFactor: max(v.Scale, 1), Mobile: v.Mobile,
@@ -129,7 +129,7 @@ func (dp *display) measure(ctx context.Context, v page.Viewport) error {
 	return err
 }
 
-// Answer decides about the dialog that is open.
+// Answer accepts or dismisses the open dialog.
 func (s *Screen) Answer(ctx context.Context, accept bool, text string) error {
 	t, err := s.tab()
 	if err != nil {
@@ -138,7 +138,7 @@ func (s *Screen) Answer(ctx context.Context, accept bool, text string) error {
 	return t.Answer(ctx, accept, text)
 }
 
-// OnDialog says what becomes of dialogs of all tabs.
+// OnDialog sets what happens to the dialogs of all tabs.
 func (s *Screen) OnDialog(p page.DialogPolicy) {
 	s.browser.mu.Lock()
 	tabs := append([]*Tab(nil), s.browser.tabs...)
@@ -148,8 +148,8 @@ func (s *Screen) OnDialog(p page.DialogPolicy) {
 	}
 }
 
-// Control is the node at a point of the screen that the browser would open a pop-up of
-// its own for.
+// Control returns the node at a point of the screen for which the browser would open a pop-up of
+// its own.
 func (s *Screen) Control(ctx context.Context, at page.Point) (page.Node, bool, error) {
 	var n *page.Node
 	err := s.main(ctx, func(ctx context.Context, t *Tab, w *world) error {
@@ -175,7 +175,7 @@ func (s *Screen) Control(ctx context.Context, at page.Point) (page.Node, bool, e
 	return *n, true, nil
 }
 
-// worldAt is the document at a point of the tab's viewport, and the point in it.
+// worldAt returns the document at a point of the tab's viewport, and the point within it.
 func (dp *display) worldAt(ctx context.Context, w *world, at page.Point) (*world, page.Point, error) {
 	for range frameLimit {
 		var h *frameElement
@@ -201,7 +201,7 @@ func (dp *display) worldAt(ctx context.Context, w *world, at page.Point) (*world
 	return w, at, nil
 }
 
-// Set gives a control what the owner chose.
+// Set sets a control to what the owner chose.
 func (s *Screen) Set(ctx context.Context, node page.Ref, set page.Setting) error {
 	t, err := s.tab()
 	if err != nil {
@@ -211,8 +211,8 @@ func (s *Screen) Set(ctx context.Context, node page.Ref, set page.Setting) error
 	return err
 }
 
-// Secrets are the boxes on the screen of password fields and of the nodes in also.
-// Those of a page that moves on the screen meanwhile are not known.
+// Secrets returns the boxes on the screen of password fields and of the nodes in also. It fails if
+// the page moves meanwhile.
 func (s *Screen) Secrets(ctx context.Context, also []page.Ref) ([]page.Box, error) {
 	t, err := s.tab()
 	if err != nil {
@@ -264,7 +264,7 @@ func (s *Screen) Secrets(ctx context.Context, also []page.Ref) ([]page.Box, erro
 	return list, err
 }
 
-// Elements are what the owner can choose from without seeing the picture.
+// Elements returns the elements that the owner can choose from without seeing the picture.
 func (s *Screen) Elements(ctx context.Context, limit int) ([]page.Node, error) {
 	t, err := s.tab()
 	if err != nil {
@@ -283,7 +283,7 @@ func (s *Screen) Elements(ctx context.Context, limit int) ([]page.Node, error) {
 	return list, nil
 }
 
-// Click brings a node into view and clicks in the middle of it.
+// Click scrolls a node into view and clicks its middle.
 func (s *Screen) Click(ctx context.Context, node page.Ref) error {
 	t, err := s.tab()
 	if err != nil {
@@ -306,8 +306,8 @@ func (s *Screen) Click(ctx context.Context, node page.Ref) error {
 	return page.ErrKind
 }
 
-// placed is where a node is, and how the document is seen: both at one time, and not
-// while a picture is taken, for which the browser shows the document differently.
+// placed returns the position of a node together with the screen scale. It does not run while a
+// picture is taken, for which the browser changes the scale.
 func (t *Tab) placed(ctx context.Context, node page.Ref) (r page.Readiness, l screenScale, err error) {
 	err = t.steady(ctx, func(ctx context.Context) error {
 		for range 10 {
@@ -322,7 +322,7 @@ func (t *Tab) placed(ctx context.Context, node page.Ref) (r page.Readiness, l sc
 				return err
 			}
 		}
-		return nil // it never rests: what was seen last is as good as any
+		return nil // it keeps moving; the last position is as good as any
 	})
 	return r, l, err
 }
@@ -336,7 +336,7 @@ func (s *Screen) FocusOn(ctx context.Context, node page.Ref) error {
 	return t.at(ctx, node, func(ctx context.Context, w *world, n int) error { return w.said(ctx, "focusNode", n, false, "-") })
 }
 
-// Selection is the text that is selected, at most 64 KiB; none of a password field.
+// Selection returns the selected text, at most 64 KiB, and nothing from a password field.
 func (s *Screen) Selection(ctx context.Context) (string, error) {
 	var text string
 	err := s.main(ctx, func(ctx context.Context, t *Tab, w *world) error {
@@ -350,13 +350,13 @@ func (s *Screen) Selection(ctx context.Context) (string, error) {
 	return text, err
 }
 
-// chooserOpened notes that the page waits for files. mu is held.
+// chooserOpened records that the page waits for files. mu is held.
 func (dp *display) chooserOpened(s *chromedp.Target, ev *cdpage.EventFileChooserOpened) {
 	dp.chooser = &chooser{session: s, node: ev.BackendNodeID}
 	dp.poke()
 }
 
-// Choosing is true while the page waits for files.
+// Choosing reports whether the page waits for files.
 func (s *Screen) Choosing() bool {
 	t, err := s.tab()
 	if err != nil {
@@ -367,8 +367,7 @@ func (s *Screen) Choosing() bool {
 	return t.display.chooser != nil
 }
 
-// Choose gives the page that waits for files some, or none. page.ErrGone says that
-// it does not wait.
+// Choose gives the waiting page files, or none. It returns page.ErrGone if no page is waiting.
 func (s *Screen) Choose(ctx context.Context, paths []string) error {
 	t, err := s.tab()
 	if err != nil {

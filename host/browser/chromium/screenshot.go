@@ -24,20 +24,20 @@ import (
 const (
 	pictureBytes  = 4 << 20
 	picturePixels = 25_000_000
-	// showLimit is how long it may take to draw again what was hidden for a picture.
+	// showLimit bounds how long it takes to show again what was hidden for a picture.
 	showLimit = time.Second
-	// drawLimit is how long a page that has no layout is waited for, drawEvery how often
-	// it is asked.
+	// drawLimit is how long to wait for a page without a layout, drawEvery the interval of the
+	// tries.
 	drawLimit = 2 * time.Second
 	drawEvery = 100 * time.Millisecond
 )
 
-// Screenshot takes a picture of what the tab shows, or of the whole page. Nodes to
-// cover draw nothing while it is taken, so that it does not show them wherever the
-// page moves them, and are painted over where they were just before and just after.
-// Where the page meddled with that, all of the picture is. page.ErrTooLarge
-// says that it does not fit 4 MiB or 25 Mpx at any quality. A page that has no layout
-// yet is waited for, up to drawLimit; then the error is page.ErrUndrawn.
+// Screenshot takes a picture of the visible part of the tab, or of the whole page. Nodes to cover
+// are hidden meanwhile, so they show nowhere even if the page moves them, and are painted over
+// where they were just before and just after. If the page interferes with that, the whole picture
+// is painted over. It returns page.ErrTooLarge if the picture exceeds 4 MiB or 25 Mpx at every
+// quality. A page without a layout is awaited for up to drawLimit; then the error is
+// page.ErrUndrawn.
 func (dp *display) Screenshot(ctx context.Context, s page.Shot) (page.Picture, error) {
 	for until := time.Now().Add(drawLimit); ; {
 		p, err := dp.screenshot(ctx, s)
@@ -90,9 +90,9 @@ func (dp *display) screenshot(ctx context.Context, s page.Shot) (page.Picture, e
 	return p, err
 }
 
-// unpictured is the error of a picture: that the browser has none to give is the page's
-// doing, which is being left, has no size or drew nothing, and no fault of this host. The
-// browser calls that an internal error of its own, if it does not say which.
+// unpictured translates the error of taking a picture. A page that is being left, has no size or
+// drew nothing has no picture, which is no fault of the host; the browser may report that only as
+// an internal error.
 func unpictured(err error) error {
 	e, ok := errors.AsType[*cdproto.Error](err)
 	if !ok || worldGone(err) {
@@ -107,8 +107,8 @@ func unpictured(err error) error {
 	return err
 }
 
-// hide has nodes draw nothing until shown is called, which is to be done in any case.
-// It says whether they drew nothing all the time. Nodes that are gone draw nothing.
+// hide hides nodes until shown is called, which must happen in any case. shown reports whether they
+// stayed hidden all the time. Nodes that are gone count as hidden.
 func (dp *display) hide(ctx context.Context, nodes []page.Ref) (shown func() bool, err error) {
 	in := make(map[*world][]int)
 	for _, r := range nodes {
@@ -140,8 +140,7 @@ func (dp *display) hide(ctx context.Context, nodes []page.Ref) (shown func() boo
 	return shown, nil
 }
 
-// An area is the part of the page that a picture shows: its corner, in CSS pixels
-// of the viewport.
+// An area is the part of the page in a picture: its corner and size in CSS pixels of the viewport.
 type area struct {
 	x, y, w, h float64
 	clip       *cdpage.Viewport
@@ -163,7 +162,7 @@ func (dp *display) area(ctx context.Context, s page.Shot) (area, error) {
 	if s.Full {
 		a = area{x: -v.PageX, y: -v.PageY, w: content.Width, h: content.Height}
 	}
-	// A page that was not laid out yet, or shows an error of the browser, may have no size.
+	// A page without a layout, or an error page of the browser, may have no size.
 	if a.w < 1 {
 		a.w = float64(max(screen.Width, 1))
 	}
@@ -185,7 +184,7 @@ func (dp *display) area(ctx context.Context, s page.Shot) (area, error) {
 	return a, nil
 }
 
-// boxes are those of nodes, in the viewport of the tab. A node that is gone has none.
+// boxes returns the boxes of nodes in the viewport of the tab. Nodes that are gone are left out.
 func (dp *display) boxes(ctx context.Context, nodes []page.Ref) ([]page.Box, error) {
 	var list []page.Box
 	for _, r := range nodes {
@@ -213,7 +212,7 @@ func (dp *display) boxes(ctx context.Context, nodes []page.Ref) ([]page.Box, err
 	return list, nil
 }
 
-// place is where the document of a world is in the viewport of the tab.
+// place returns the place of a world's document in the viewport of the tab.
 func (dp *display) place(ctx context.Context, w *world) (documentPlace, error) {
 	at := documentPlace{scale: 1}
 	for {
@@ -237,8 +236,8 @@ func (p documentPlace) box(b page.Box) page.Box {
 	return page.Box{X: p.x + p.scale*b.X, Y: p.y + p.scale*b.Y, W: p.scale * b.W, H: p.scale * b.H}
 }
 
-// encode paints over what is covered and makes the picture of the wanted format. The
-// quality of a jpeg goes down until it fits.
+// encode paints over the covered boxes and encodes the picture in the wanted format. The quality of
+// a JPEG is reduced until it fits.
 func (a area) encode(data []byte, cover []page.Box, s page.Shot) (page.Picture, error) {
 	config, err := png.DecodeConfig(bytes.NewReader(data))
 	if err != nil {
@@ -283,7 +282,7 @@ func (a area) encode(data []byte, cover []page.Box, s page.Shot) (page.Picture, 
 	}
 }
 
-// fitting is a picture with its content, unless that is too large.
+// fitting returns a picture with its content, or page.ErrTooLarge.
 func fitting(p page.Picture, data []byte) (page.Picture, error) {
 	if len(data) > pictureBytes {
 		return page.Picture{}, page.ErrTooLarge

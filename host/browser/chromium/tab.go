@@ -23,45 +23,44 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// TabOptions say what a tab may load and what becomes of what it offers.
+// TabOptions say what a tab may load and what happens to its downloads.
 type TabOptions struct {
-	// Allowed judges an address before it is loaded and after it was committed: nil,
-	// page.ErrScheme or page.ErrHost. nil allows what the scheme list does. It is
-	// called from any goroutine and returns at once.
+	// Allowed checks an address before it is loaded and after it was committed: nil, page.ErrScheme
+	// or page.ErrHost. If it is nil, the list of schemes decides. It is called from any goroutine
+	// and must return at once.
 	Allowed func(url string) error
-	// Refused says why the proxy did not let a load through that failed: nil, or
-	// page.ErrHost. What a browser sees of a tunnel that was denied is no different
-	// from a server that is down. It is called as Allowed is.
+	// Refused returns page.ErrHost if the proxy denied a failed load, since the browser cannot tell
+	// a denied tunnel from a server that is down. It is called like Allowed.
 	Refused func(url string) error
-	// Downloads is the directory that downloads go to; "" denies them.
-	// MayDownload is asked for each one and counts it: false ends it. nil allows all.
-	// It is called from any goroutine and returns at once.
+	// Downloads is the directory for downloads; "" denies them. MayDownload is asked once for each
+	// download, counts it, and returns false to cancel it; nil allows all. It is called from any
+	// goroutine and must return at once.
 	Downloads   string
 	MayDownload func() bool
-	// Offered is told of each file once it was denied, was saved or has failed, whoever
-	// worked the page; nil is told nothing. It is called as MayDownload is.
+	// Offered receives each download once it is denied, saved or failed, whoever caused it; it may
+	// be nil. It is called like MayDownload.
 	Offered func(page.Download)
 }
 
-// A Tab is one page of a Browser. It is a [page.Tab], by what it is made of: each part
-// keeps one thing of the page and does what page.Tab says of it.
+// A Tab is one page of a Browser. It implements [page.Tab] through its parts, each of which handles
+// one aspect of the page.
 type Tab struct {
 	browser *Browser
 	id      string // tab_1, …
 	target  target.ID
-	ctx     context.Context // ends when the tab is closed, or the browser
+	ctx     context.Context // ends when the tab or the browser is closed
 	close   context.CancelFunc
-	session *chromedp.Target // commands go here: cdp.Call(ctx, t.session, …)
+	session *chromedp.Target // for commands: cdp.Call(ctx, t.session, …)
 	options TabOptions
 	fallen  atomic.Bool // it crashed
 	work    background
-	pixels  chan struct{} // holds one while pictures, sizes and pointers may not mix; see steady
+	pixels  chan struct{} // holds one value while pictures, sizes and pointers must not mix; see steady
 
-	aiming    // makes a node ready for input
-	userInput // the pointer, the keys, and what is set without them
+	aiming    // prepares nodes for input
+	userInput // pointer, keys, and controls that are set directly
 
-	mu      sync.Mutex // guards all below; held for moments only, never across a call
-	gone    error      // page.ErrLost once nothing will answer
+	mu      sync.Mutex // guards all below; held only briefly, never during a call
+	gone    error      // page.ErrLost once the tab no longer answers
 	changed chan struct{}
 	calls   map[*pendingCall]struct{}
 	frames  frames
@@ -76,9 +75,8 @@ type Tab struct {
 
 var _ page.Tab = (*Tab)(nil)
 
-// newTab attaches to a target that exists and makes it obey the options. It is
-// called without locks held. life ends the tab's life, not the call; the call is
-// bounded by limit.
+// newTab attaches to an existing target and applies the options. No locks may be held. life bounds
+// the tab's life, limit the call.
 func newTab(life, limit context.Context, b *Browser, id string, of target.ID) (*Tab, error) {
 	ctx, cancel := chromedp.NewContext(life, chromedp.WithTargetID(of))
 	t := &Tab{
@@ -112,8 +110,8 @@ func newTab(life, limit context.Context, b *Browser, id string, of target.ID) (*
 	return t, nil
 }
 
-// prepare turns on what the tab needs, and off what the library turned on: with the
-// DOM domain a busy page can fill a queue and block the tab.
+// prepare enables what the tab needs and disables what the library enabled: with the DOM domain a
+// busy page can fill a queue and block the tab.
 func (t *Tab) prepare(ctx context.Context) error {
 	if err := t.disableUnreadDomains(ctx, t.session); err != nil {
 		return err
@@ -144,7 +142,7 @@ func (t *Tab) prepare(ctx context.Context) error {
 	return t.frames.attachFrames(ctx)
 }
 
-// disableUnreadDomains turns off the domains that the library enables and nobody here reads.
+// disableUnreadDomains disables the domains that the library enables and nothing here uses.
 func (t *Tab) disableUnreadDomains(ctx context.Context, s cdp.Session) error {
 	if err := command(ctx, s, css.Disable, cdp.Empty{}); err != nil {
 		return err
@@ -152,8 +150,8 @@ func (t *Tab) disableUnreadDomains(ctx context.Context, s cdp.Session) error {
 	return command(ctx, s, dom.Disable, cdp.Empty{})
 }
 
-// settle puts the isolated world into the documents of a session, those that are
-// there and those to come. The contexts that are there are told of once more.
+// settle installs the isolated world in the present and future documents of a session. Existing
+// contexts are reported again.
 func (t *Tab) settle(ctx context.Context, s cdp.Session) error {
 	if err := command(ctx, s, runtime.Disable, cdp.Empty{}); err != nil {
 		return err
@@ -167,9 +165,9 @@ func (t *Tab) settle(ctx context.Context, s cdp.Session) error {
 	return err
 }
 
-// ended tells the tab that its page is gone: page.ErrGone for a crash, a detach or a
-// closed target, page.ErrLost for the browser. It may be called more than once, also
-// from the goroutine that reads the connection, and returns at once.
+// ended records that the page is gone: page.ErrGone for a crash, a detach or a closed target,
+// page.ErrLost for the browser. It may be called repeatedly, also from the goroutine that reads the
+// connection, and returns at once.
 func (t *Tab) ended(cause error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -180,18 +178,18 @@ func (t *Tab) ended(cause error) {
 	t.wake()
 }
 
-// opened tells the tab that it opened another one, as Happened reports it. It is
-// called from any goroutine and returns at once.
+// opened records a popup of the tab, for Happened. It may be called from any goroutine and returns
+// at once.
 func (t *Tab) opened(p page.Popup) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.history.add(event{popup: &p})
 }
 
-// ID is tab_1, tab_2, … in the order of their opening.
+// ID returns the tab's id: tab_1, tab_2, … in the order of opening.
 func (t *Tab) ID() string { return t.id }
 
-// Facts is what the host knows without asking the page.
+// Facts returns what the host knows without asking the page.
 func (t *Tab) Facts() page.Facts {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -203,14 +201,14 @@ func (t *Tab) Facts() page.Facts {
 	return f
 }
 
-// Focus brings the tab to the front, where it gets frames.
+// Focus brings the tab to the front, where it is rendered.
 func (t *Tab) Focus(ctx context.Context) error {
 	return t.call(ctx, func(ctx context.Context) error {
 		return command(ctx, t.session, cdpage.BringToFront, cdp.Empty{})
 	})
 }
 
-// Close closes the tab. It may be repeated.
+// Close closes the tab. It may be called again.
 func (t *Tab) Close(ctx context.Context) error { return t.browser.closeTab(ctx, t) }
 
 // dialogOpen reports whether a dialog is known to be open.
@@ -220,7 +218,7 @@ func (t *Tab) dialogOpen() bool {
 	return t.dialogs.open != nil
 }
 
-// wake tells those who wait for something of the tab to look again. mu is held.
+// wake makes everyone who waits in until check again. mu is held.
 func (t *Tab) wake() {
 	close(t.changed)
 	t.changed = make(chan struct{})
@@ -228,8 +226,8 @@ func (t *Tab) wake() {
 
 const blank = "about:blank"
 
-// check judges an address of a main frame: http and https that the caller
-// allows, and the blank page.
+// check checks an address of a main frame: http and https addresses that the caller allows, and the
+// blank page.
 func (t *Tab) check(address string) error {
 	if address == blank || address == "" || strings.HasPrefix(address, blank+"#") {
 		return nil
@@ -244,8 +242,8 @@ func (t *Tab) check(address string) error {
 	return t.options.Allowed(address)
 }
 
-// frameScheme reports whether a frame inside of a page may show an address of this
-// kind; which hosts it reaches is the proxy's to say.
+// frameScheme reports whether a subframe may show an address with this scheme. The proxy decides
+// about hosts.
 func frameScheme(address string) bool {
 	scheme, _, _ := strings.Cut(address, ":")
 	switch strings.ToLower(scheme) {
@@ -259,7 +257,7 @@ func frameScheme(address string) bool {
 	return false
 }
 
-// external reports whether an address is for another program.
+// external reports whether an address is for an external program.
 func external(address string) bool {
 	scheme, _, ok := strings.Cut(address, ":")
 	if !ok {
@@ -272,7 +270,7 @@ func external(address string) bool {
 	return true
 }
 
-// hostOf is the host of an address with the port if there is one, "" for none.
+// hostOf returns the host of an address, with the port if there is one, or "" if there is none.
 func hostOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") {
@@ -281,7 +279,7 @@ func hostOf(address string) string {
 	return cutText(u.Host, 255)
 }
 
-// originOf is an origin as nodes have it; what has none is opaque.
+// originOf returns an origin in the form of nodes; an opaque one is "null".
 func originOf(s string) string {
 	if s == "" || s == "://" || s == "null" {
 		return "null"
@@ -289,7 +287,7 @@ func originOf(s string) string {
 	return cutText(s, 512)
 }
 
-// cutText is s, or as much of its start as fits n bytes, as valid UTF-8.
+// cutText returns s, or as much of its start as fits into n bytes, as valid UTF-8.
 func cutText(s string, n int) string {
 	if len(s) > n {
 		for n > 0 && !utf8.RuneStart(s[n]) {
@@ -300,7 +298,7 @@ func cutText(s string, n int) string {
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
-// sum is a short name for several strings.
+// sum returns a short digest of several strings.
 func sum(parts ...string) string {
 	h := sha256.New()
 	for _, p := range parts {

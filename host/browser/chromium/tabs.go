@@ -19,11 +19,11 @@ import (
 
 const (
 	tabLimit = 4 // of one surface
-	// adoptLimit is how long attaching to a new page may take, and closing one.
+	// adoptLimit bounds attaching to a new page, and closing one.
 	adoptLimit = 5 * time.Second
 )
 
-// Why a tab was closed by the host, as page.Popup says it.
+// Reasons for which the host closed a tab, as page.Popup has them.
 const (
 	closedDenied  = "popups are denied"
 	closedLimit   = "too many tabs"
@@ -31,7 +31,7 @@ const (
 	closedFailed  = "it could not be attached to"
 )
 
-// Tabs are those that are open, the active one first.
+// Tabs returns the open tabs, the active one first.
 func (b *Browser) Tabs() []page.Tab {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -47,8 +47,8 @@ func (b *Browser) Tabs() []page.Tab {
 	return tabs
 }
 
-// Activate makes a tab the one that verbs and the owner mean, and brings it to the
-// front. page.ErrGone is no such tab.
+// Activate makes a tab the active one and brings it to the front. It returns page.ErrGone if there
+// is no such tab.
 func (b *Browser) Activate(ctx context.Context, tab string) error {
 	b.mu.Lock()
 	i := slices.IndexFunc(b.tabs, func(t *Tab) bool { return t.id == tab })
@@ -71,13 +71,13 @@ func (b *Browser) Activate(ctx context.Context, tab string) error {
 	return nil
 }
 
-// Reset closes all tabs but a fresh, empty one, which is the active one then, as
-// before the next run of a connection.
+// Reset opens a fresh, empty tab, makes it active and closes all others, before the next run of a
+// connection.
 func (b *Browser) Reset(ctx context.Context) error {
 	b.mu.Lock()
 	old := slices.Clone(b.tabs)
 	b.mu.Unlock()
-	id, err := b.create(ctx) // first: a browser without a page ends
+	id, err := b.create(ctx) // first, since a browser without a page ends
 	if err != nil {
 		return b.why(ctx, err)
 	}
@@ -99,8 +99,8 @@ func (b *Browser) Reset(ctx context.Context) error {
 	return nil
 }
 
-// create opens a page that is not taken for a popup: its arrival may be told before
-// its name is.
+// create opens a page that is not taken for a popup, even if its event arrives before its id is
+// known.
 func (b *Browser) create(ctx context.Context) (target.ID, error) {
 	b.mu.Lock()
 	b.creating++
@@ -132,7 +132,7 @@ func (b *Browser) onEvent(ev any) {
 	}
 }
 
-// appeared notes a page that nobody opened here.
+// appeared records a page that the host did not open.
 func (b *Browser) appeared(info *target.Info) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -144,8 +144,7 @@ func (b *Browser) appeared(info *target.Info) {
 	signal(b.wake)
 }
 
-// vanished forgets a page that was closed. Another tab becomes the active one if it
-// was.
+// vanished forgets a closed page. If it was the active tab, another becomes active.
 func (b *Browser) vanished(id target.ID) {
 	b.mu.Lock()
 	delete(b.seen, id)
@@ -158,7 +157,7 @@ func (b *Browser) vanished(id target.ID) {
 	}
 }
 
-// remove takes a tab from the list; b.mu is held.
+// remove takes a tab off the list. b.mu is held.
 func (b *Browser) remove(id target.ID) *Tab {
 	i := slices.IndexFunc(b.tabs, func(t *Tab) bool { return t.target == id })
 	if i < 0 {
@@ -176,8 +175,8 @@ func (b *Browser) remove(id target.ID) *Tab {
 	return t
 }
 
-// crashed is a renderer's end. The active tab stays, and is of no use; one in
-// the background is closed.
+// crashed records the end of a renderer. The active tab stays but is unusable; a background tab is
+// closed.
 func (b *Browser) crashed(id target.ID) {
 	b.mu.Lock()
 	i := slices.IndexFunc(b.tabs, func(t *Tab) bool { return t.target == id })
@@ -200,8 +199,8 @@ func (b *Browser) crashed(id target.ID) {
 	b.poke()
 }
 
-// detached notes a tab whose session ended; whether its page did too is for work to
-// find out, since that is told later.
+// detached records a tab whose session ended. work finds out whether its page is gone too, since
+// that is reported later.
 func (b *Browser) detached(session target.SessionID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -213,7 +212,8 @@ func (b *Browser) detached(session target.SessionID) {
 	}
 }
 
-// work does what events ask for: no command is sent from where they are read.
+// work carries out what events require, since no command may be sent from the goroutine that reads
+// them.
 func (b *Browser) work() {
 	defer b.working.Done()
 	for {
@@ -229,7 +229,7 @@ func (b *Browser) work() {
 	}
 }
 
-// next does one thing; false is nothing to do.
+// next carries out one task. It reports false if there is none.
 func (b *Browser) next() bool {
 	b.mu.Lock()
 	var info *target.Info
@@ -260,7 +260,7 @@ func (b *Browser) next() bool {
 	return !gone(b.lost)
 }
 
-// receive adopts a page or closes it, and tells the tab that opened it.
+// receive adopts or closes a new page and tells the tab that opened it.
 func (b *Browser) receive(ctx context.Context, info *target.Info) {
 	b.mu.Lock()
 	first := b.opened == 0
@@ -294,7 +294,7 @@ func (b *Browser) receive(ctx context.Context, info *target.Info) {
 	b.mu.Lock()
 	active := b.active
 	b.mu.Unlock()
-	if active != nil { // what is new stays behind
+	if active != nil { // new pages stay in the background
 		_, _ = cdp.Call(ctx, b.cdp, target.ActivateTarget, target.ActivateTargetParams{TargetID: active.target})
 	}
 	if opener != nil {
@@ -308,7 +308,7 @@ func (b *Browser) full() bool {
 	return len(b.tabs) >= b.options.MaxTabs
 }
 
-// adopt makes a tab of a page. The first one is active.
+// adopt makes a tab of a page. The first one becomes active.
 func (b *Browser) adopt(ctx context.Context, id target.ID) (*Tab, error) {
 	b.mu.Lock()
 	b.opened++
@@ -329,7 +329,7 @@ func (b *Browser) adopt(ctx context.Context, id target.ID) (*Tab, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.seen[id] {
-		return nil, page.ErrGone // it closed itself meanwhile
+		return nil, page.ErrGone // it was closed meanwhile
 	}
 	b.tabs = append(b.tabs, t)
 	if b.active == nil {
@@ -338,8 +338,8 @@ func (b *Browser) adopt(ctx context.Context, id target.ID) (*Tab, error) {
 	return t, nil
 }
 
-// bury deals with a tab that crashed in the background, or whose session ended: one
-// that still exists and is active is of no use, every other one is closed.
+// bury handles a tab that crashed in the background or whose session ended: if it still exists and
+// is active it becomes unusable, otherwise it is closed.
 func (b *Browser) bury(ctx context.Context, t *Tab) {
 	exists := false
 	if all, err := cdp.Call(ctx, b.cdp, target.GetTargets, target.GetTargetsParams{}); err == nil {
@@ -369,8 +369,7 @@ func (b *Browser) bury(ctx context.Context, t *Tab) {
 	}
 }
 
-// closeTab closes a tab because somebody asked for it. It may be the active one:
-// another takes its place.
+// closeTab closes a tab on request. If it is the active one, another becomes active.
 func (b *Browser) closeTab(ctx context.Context, t *Tab) error {
 	b.mu.Lock()
 	b.remove(t.target)
@@ -381,13 +380,13 @@ func (b *Browser) closeTab(ctx context.Context, t *Tab) error {
 	return b.why(ctx, err)
 }
 
-// dispose frees a tab that is on the list no more. The library waits for what is
-// gone already, so nobody waits for it but Close.
+// dispose frees a tab that is off the list. The library waits for what is gone already, so only
+// Close waits for this.
 func (b *Browser) dispose(t *Tab) {
 	t.ended(page.ErrGone)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.ending { // else all end with the browser
+	if !b.ending { // otherwise all end with the browser
 		b.working.Go(t.close)
 	}
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/sluicehost/sluice/host/network"
 )
 
-// connect serves CONNECT. The server is connected to before the browser is told of it,
-// and gets its first byte once what the tunnel begins with was read.
+// connect serves CONNECT. It dials the server before it answers the browser, and sends the server
+// nothing until the start of the tunnel was checked.
 func (g *Gate) connect(b *bound, w http.ResponseWriter, r *http.Request) {
 	to, ok := authority(r.RequestURI)
 	if !ok || r.ContentLength != 0 {
@@ -65,8 +65,8 @@ func (g *Gate) connect(b *bound, w http.ResponseWriter, r *http.Request) {
 	t.run()
 }
 
-// schemes are those that a tunnel to a port may be for, the likelier one first:
-// the browser has a tunnel for https, wss and ws.
+// schemes returns the schemes that a tunnel to a port may be for, the likelier one first: the
+// browser opens tunnels for https, wss and ws.
 func schemes(port uint16) []string {
 	if port == 80 {
 		return []string{"http", "https"}
@@ -74,7 +74,7 @@ func schemes(port uint16) []string {
 	return []string{"https", "http"}
 }
 
-// authority reads HOST:PORT in its only form.
+// authority parses HOST:PORT in its canonical form.
 func authority(s string) (destination, bool) {
 	host, text, err := net.SplitHostPort(s)
 	if err != nil || strings.ContainsAny(s, "/?#@\\") {
@@ -94,19 +94,19 @@ func authority(s string) (destination, bool) {
 	return destination{host, port}, true
 }
 
-// A tunnel is one that may be.
+// A tunnel is an established tunnel.
 type tunnel struct {
 	gate            *Gate
 	bound           *bound
 	to              destination
 	browser, server net.Conn
-	early           []byte // what the browser sent before it was told to
+	early           []byte // what the browser sent early
 
 	once sync.Once
 	idle *time.Timer
 }
 
-// end cuts both sides off.
+// end closes both sides.
 func (t *tunnel) end() {
 	t.once.Do(func() {
 		_ = t.browser.Close()
@@ -114,7 +114,7 @@ func (t *tunnel) end() {
 	})
 }
 
-// run returns when the tunnel is over.
+// run relays until the tunnel ends.
 func (t *tunnel) run() {
 	limits := t.gate.o.Limits
 	defer t.end()
@@ -138,8 +138,8 @@ func (t *tunnel) run() {
 	t.relay()
 }
 
-// begin reads what the tunnel begins with, and, for a WebSocket, waits for the
-// server's consent. first is still to be sent.
+// begin checks the start of the tunnel and, for a WebSocket, waits for the server's consent. first
+// is still to be sent.
 func (t *tunnel) begin() (first []byte, ok bool) {
 	_, noTLS := t.bound.policy.Match("https", t.to.host, t.to.port)
 	_, noPlain := t.bound.policy.Match("http", t.to.host, t.to.port)
@@ -157,9 +157,8 @@ func (t *tunnel) begin() (first []byte, ok bool) {
 	return nil, t.upgrade(o.seen)
 }
 
-// upgrade sends the request for a WebSocket and passes the answer on. Unless the
-// server consents, the answer is all that passes: what a browser sends after it
-// would be a request that nobody judged.
+// upgrade sends a WebSocket request and passes the answer on. Unless the server consents, only the
+// answer passes, since anything the browser sends afterwards would be an unchecked request.
 func (t *tunnel) upgrade(request []byte) bool {
 	if _, err := t.server.Write(request); err != nil || !t.pass(len(request)) {
 		return false
@@ -179,7 +178,7 @@ func (t *tunnel) upgrade(request []byte) bool {
 	return false
 }
 
-// relay passes both directions on until both have ended, half by half.
+// relay copies both directions until both have ended.
 func (t *tunnel) relay() {
 	var up sync.WaitGroup
 	up.Go(func() { t.copy(t.server, t.browser) })
@@ -187,7 +186,7 @@ func (t *tunnel) relay() {
 	up.Wait()
 }
 
-// copy passes one direction on, and its end. A failure ends both.
+// copy copies one direction and its end. A failure ends both directions.
 func (t *tunnel) copy(to, from net.Conn) {
 	buffer := make([]byte, 32<<10)
 	for {
@@ -215,27 +214,27 @@ func (t *tunnel) copy(to, from net.Conn) {
 	}
 }
 
-// pass counts bytes and puts off the end of an idle tunnel.
+// pass counts bytes and resets the idle timer.
 func (t *tunnel) pass(n int) bool {
 	t.idle.Reset(t.gate.o.Limits.Idle)
 	return t.bound.take(n)
 }
 
-// mostPreamble is how long a ClientHello or the request for a WebSocket may be.
+// mostPreamble bounds a ClientHello or a WebSocket request.
 const mostPreamble = 64 << 10
 
 var errPreamble = errors.New("a tunnel begins with too much")
 
-// A preamble reads what a tunnel begins with and keeps it.
+// A preamble reads the start of a tunnel and keeps it.
 type preamble struct {
 	from   io.Reader
 	seen   []byte
-	at     int   // of seen
+	at     int   // position in seen
 	secure bool  // it is TLS
 	err    error // of from
 }
 
-// Read implements io.Reader: what was seen, then more.
+// Read implements io.Reader. It returns what was read before, then more.
 func (o *preamble) Read(p []byte) (int, error) {
 	if o.at < len(o.seen) {
 		n := copy(p, o.seen[o.at:])
@@ -254,9 +253,8 @@ func (o *preamble) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// read returns the verdict if the tunnel may not go on: it is neither TLS for its
-// host nor a WebSocket to it, or the policy has the host by the other scheme.
-// What fails for another reason is in err.
+// read returns a verdict if the tunnel is refused: it is neither TLS for its host nor a WebSocket
+// to it, or the policy allows the host only by the other scheme. Other failures are in err.
 func (o *preamble) read(to destination, mayTLS, mayPlain bool) (verdict string) {
 	var first [1]byte
 	if _, err := io.ReadFull(o, first[:]); err != nil {
@@ -274,10 +272,9 @@ func (o *preamble) read(to destination, mayTLS, mayPlain bool) (verdict string) 
 	return o.webSocket(to)
 }
 
-// serverName holds the name in a ClientHello against the host, in however many
-// pieces it comes. An address has no name; with one it is another host. Of an
-// encrypted ClientHello only the outer name is seen, so only a server that
-// presents itself as the host can be reached with it.
+// serverName compares the name in a ClientHello, in however many pieces it arrives, with the host.
+// An IP address must come without a name. Of an encrypted ClientHello only the outer name is
+// visible, so only servers that present themselves as the host can be reached with it.
 func (o *preamble) serverName(host string) string {
 	var hello *tls.ClientHelloInfo
 	read := errors.New("read")
@@ -287,12 +284,12 @@ func (o *preamble) serverName(host string) string {
 			hello = h
 			return nil, read
 		},
-	}).Handshake() // it fails in any case
+	}).Handshake() // always fails
 	switch {
 	case hello == nil && o.err != nil:
 		return ""
 	case hello == nil:
-		return VerdictServerName // unread is not allowed
+		return VerdictServerName // unread names are not allowed
 	}
 	want := host
 	if _, err := netip.ParseAddr(host); err == nil {
@@ -306,8 +303,8 @@ func (o *preamble) serverName(host string) string {
 	return ""
 }
 
-// webSocket reads the head of the only request that passes unencrypted: one for
-// a WebSocket, to the host of the tunnel, in a form that all servers read alike.
+// webSocket checks the head of the only request that passes unencrypted: one for a WebSocket to the
+// tunnel's host, in a form that all servers parse alike.
 func (o *preamble) webSocket(to destination) string {
 	end := -1
 	for piece := make([]byte, 4096); end < 0; end = bytes.Index(o.seen, []byte("\r\n\r\n")) {
@@ -339,8 +336,8 @@ func (o *preamble) webSocket(to destination) string {
 	return ""
 }
 
-// looksPlain reports whether a head begins as a request does, has no line end
-// but CR LF, and no line that goes on in the next one.
+// looksPlain reports whether a head begins like a request, uses only CR LF, and has no continuation
+// lines.
 func looksPlain(head []byte) bool {
 	const begins = http.MethodGet + " "
 	n := min(len(head), len(begins))
@@ -350,8 +347,7 @@ func looksPlain(head []byte) bool {
 		bytes.IndexByte(head, 0) < 0 && !bytes.Contains(head, []byte("\n ")) && !bytes.Contains(head, []byte("\n\t"))
 }
 
-// sameHost reports whether a Host header names the place, in letters that every
-// server reads.
+// sameHost reports whether a Host header names the destination, in ASCII.
 func sameHost(header string, to destination) bool {
 	if strings.ContainsFunc(header, func(r rune) bool { return r >= utf8.RuneSelf }) {
 		return false
@@ -363,7 +359,7 @@ func sameHost(header string, to destination) bool {
 	return ok && named == to
 }
 
-// readOnly is a connection to which nothing is ever written.
+// readOnly is a connection that discards writes.
 type readOnly struct{ r io.Reader }
 
 func (c readOnly) Read(p []byte) (int, error)       { return c.r.Read(p) }

@@ -19,18 +19,18 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// A wire is the way to a browser: the two pipes that it inherits, and a count of
-// what came over them that the library does not know.
+// A wire is the connection to a browser: the two pipes that it inherits, and a count of the
+// messages that the library does not know.
 type wire struct {
 	*chromedp.PipeConn
-	files       []*os.File // the browser's ends, until it has them
+	files       []*os.File // the browser's ends, until it has started
 	undecodable atomic.Int64
 
 	mu    sync.Mutex // guards known
 	known map[cdproto.MethodType]bool
 }
 
-// newWire gives the command the browser's ends, as its descriptors 3 and 4.
+// newWire passes the browser's ends to the command as descriptors 3 and 4.
 func newWire(cmd *exec.Cmd) (*wire, error) {
 	commandsR, commandsW, err := os.Pipe()
 	if err != nil {
@@ -49,7 +49,7 @@ func newWire(cmd *exec.Cmd) (*wire, error) {
 	}, nil
 }
 
-// handed closes the browser's ends here: it has its own by now, or never will.
+// handed closes the browser's ends in this process.
 func (w *wire) handed() {
 	for _, f := range w.files {
 		_ = f.Close()
@@ -57,7 +57,7 @@ func (w *wire) handed() {
 	w.files = nil
 }
 
-// Read is the transport's, and counts.
+// Read reads a message and counts unknown events.
 func (w *wire) Read(ctx context.Context, m *cdproto.Message) error {
 	err := w.PipeConn.Read(ctx, m)
 	if err == nil && m.Method != "" && !w.knownEvent(m) {
@@ -66,16 +66,16 @@ func (w *wire) Read(ctx context.Context, m *cdproto.Message) error {
 	return err
 }
 
-// superseded are events that browsers still send beside those that took their place,
-// and that the library has left out: nobody here misses them.
+// superseded are events that browsers still send beside their successors and that the library no
+// longer has.
 var superseded = map[cdproto.MethodType]bool{
-	// Page.frameRequestedNavigation took their place.
+	// replaced by Page.frameRequestedNavigation
 	"Page.frameScheduledNavigation": true, "Page.frameClearedScheduledNavigation": true,
-	"Page.downloadWillBegin": true, "Page.downloadProgress": true, // those of the Browser domain
+	"Page.downloadWillBegin": true, "Page.downloadProgress": true, // replaced by events of the Browser domain
 }
 
-// knownEvent reports whether the library has an event of this name, or has left it out.
-// What the library knows and cannot read, it complains about: see complain.
+// knownEvent reports whether the library knows an event, or has dropped it on purpose. Events that
+// it knows and cannot decode are counted in complain.
 func (w *wire) knownEvent(m *cdproto.Message) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -88,26 +88,25 @@ func (w *wire) knownEvent(m *cdproto.Message) bool {
 	return known
 }
 
-// complain is what the library calls with its troubles.
+// complain receives the library's error messages.
 func (w *wire) complain(format string, args ...any) {
 	if strings.Contains(format, "could not unmarshal event") {
 		w.undecodable.Add(1)
 	}
 }
 
-// quit asks the browser to end by itself. The library keeps this command for its
-// own way of closing, which can hang. The answer has a number that nobody waits for.
+// quit asks the browser to end by itself. The library reserves this command for its own way of
+// closing, which can hang. Nobody waits for the answer.
 func (w *wire) quit(ctx context.Context) error {
 	return w.Write(ctx, &cdproto.Message{ID: math.MaxInt32, Method: browser.CommandClose, Params: []byte("{}")})
 }
 
-// messageBytes is how long a message may be; pictures of 25 Mpx fit.
+// messageBytes bounds a message; pictures of 25 Mpx fit.
 const messageBytes = 128 << 20
 
 var errMessage = errors.New("the browser sent a message that is too long")
 
-// bounded ends a stream of messages, each closed by a zero byte, at one that is too
-// long.
+// bounded fails on a message that is too long in a stream of zero-terminated messages.
 type bounded struct {
 	io.ReadCloser
 	since int // bytes since the last zero byte
@@ -126,30 +125,29 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// attached gives the library the wire to a browser that it did not start. So all of
-// its tabs are equal: none takes the browser with it.
+// attached connects the library to a browser that it did not start, so that all tabs are equal and
+// none takes the browser with it.
 type attached struct{ wire *wire }
 
-// Attaches is [chromedp.Attacher].
+// Attaches implements [chromedp.Attacher].
 func (attached) Attaches() bool { return true }
 
-// Allocate is [chromedp.Allocator].
+// Allocate implements [chromedp.Allocator].
 func (a attached) Allocate(ctx context.Context, opts ...chromedp.BrowserOption) (*chromedp.Browser, error) {
 	return chromedp.NewBrowserTransport(ctx, a.wire, opts...)
 }
 
-// Wait is [chromedp.Allocator]; there is nothing to wait for.
+// Wait implements [chromedp.Allocator]. There is nothing to wait for.
 func (attached) Wait() {}
 
-// told counts the commands whose answers nobody waits for, above all numbers that
-// the library gives.
+// told numbers the commands whose answers nobody waits for, above all numbers that the library
+// uses.
 var told atomic.Int64
 
 const toldFrom = 1 << 30
 
-// tell sends a command and leaves its answer to nobody. A command that is sent after
-// it returned comes after it. The library has only calls that wait, and a pointer's
-// move is answered a frame late.
+// tell sends a command without waiting for its answer. Commands sent after it returns arrive after
+// it. The library only has calls that wait, and a pointer movement is answered a frame late.
 func (w *wire) tell(ctx context.Context, session target.SessionID, method string, params any) error {
 	buf, err := jsonv2.Marshal(params, chromedp.DefaultMarshalOptions)
 	if err != nil {
@@ -157,7 +155,7 @@ func (w *wire) tell(ctx context.Context, session target.SessionID, method string
 	}
 	m := &cdproto.Message{ID: toldFrom + told.Add(1)%(toldFrom/2), SessionID: session, Method: cdproto.MethodType(method), Params: buf}
 	written := make(chan error, 1)
-	go func() { written <- w.Write(ctx, m) }() // which blocks while a stopped browser's pipe is full
+	go func() { written <- w.Write(ctx, m) }() // blocks while a stopped browser's pipe is full
 	select {
 	case err := <-written:
 		return err

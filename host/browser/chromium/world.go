@@ -15,22 +15,22 @@ import (
 )
 
 const (
-	// callFunction calls one of the fixed functions by name; what it returns crosses
-	// as JSON that the isolated world's own serialiser wrote.
+	// callFunction calls one of the fixed functions by name. The result crosses as JSON, written by
+	// the isolated world's own serialiser.
 	callFunction = `function([name, ...args], ...objects) { return JSON.stringify(sluice[name](...args, ...objects) ?? null) }`
-	// awaitFunction does so for those that take frames of time.
+	// awaitFunction does the same for asynchronous functions.
 	awaitFunction = `async function([name, ...args]) { return JSON.stringify(await sluice[name](...args) ?? null) }`
-	// answerLimit is how long the JSON of an answer may be.
+	// answerLimit bounds the JSON of an answer.
 	answerLimit = 16 << 20
 )
 
-// call calls a function of the world and decodes its result into result, which may
-// be nil. Arguments cross as JSON.
+// call calls a function of the world and decodes its result into result, which may be nil.
+// Arguments are passed as JSON.
 func (w *world) call(ctx context.Context, result any, name string, args ...any) error {
 	return w.invoke(ctx, callFunction, false, nil, result, name, args)
 }
 
-// wait is call for a function that waits.
+// wait is call for an asynchronous function.
 func (w *world) wait(ctx context.Context, result any, name string, args ...any) error {
 	return w.invoke(ctx, awaitFunction, true, nil, result, name, args)
 }
@@ -42,7 +42,7 @@ func (w *world) callWith(ctx context.Context, objects []runtime.RemoteObjectID, 
 
 func (w *world) invoke(ctx context.Context, function string, wait bool, objects []runtime.RemoteObjectID, result any, name string, args []any) error {
 	p := runtime.CallFunctionOnParams{FunctionDeclaration: function, ExecutionContextID: w.id, ReturnByValue: new(true), Silent: new(true), AwaitPromise: &wait}
-	// One list of all, since the library leaves out arguments that are empty.
+	// All arguments are one list, since the library omits empty arguments.
 	v, err := json.Marshal(append([]any{name}, args...))
 	if err != nil {
 		return err
@@ -77,8 +77,7 @@ func (w *world) invoke(ctx context.Context, function string, wait bool, objects 
 	return nil
 }
 
-// object is a node of the world as an object of the protocol, until its group is
-// released.
+// object returns a node of the world as a protocol object, valid until its group is released.
 func (w *world) object(ctx context.Context, group string, number int) (runtime.RemoteObjectID, error) {
 	v, err := json.Marshal(number)
 	if err != nil {
@@ -100,7 +99,7 @@ func (w *world) object(ctx context.Context, group string, number int) (runtime.R
 	return got.Result.ObjectID, nil
 }
 
-// group is a new group of objects, and release lets go of all that are in it.
+// group returns the name of a new object group. release frees all objects in it.
 func (w *world) group() (group string, release func(context.Context)) {
 	group = worldName + strconv.FormatInt(groups.Add(1), 10)
 	return group, func(ctx context.Context) {
@@ -113,18 +112,18 @@ var groups atomic.Int64
 //go:embed inpage/*.js
 var inpageFiles embed.FS
 
-// worldName is that of the isolated world in each document: it sees the page's
-// document, and the page's scripts see nothing of it.
+// worldName is the name of the isolated world in each document. It sees the page's document, and
+// the page's scripts see nothing of it.
 const worldName = "sluice"
 
-// inpageSource is the one script that runs there. It is fixed: nothing of a request
-// becomes source text, all of it crosses as arguments.
+// inpageSource is the one script that runs there. It is fixed: no part of a request becomes source
+// text, everything is passed as arguments.
 var inpageSource = readInpage()
 
 func readInpage() string {
 	entries, err := inpageFiles.ReadDir("inpage") // in order of their names
 	if err != nil {
-		panic(err) // it is part of the binary
+		panic(err) // embedded in the binary
 	}
 	var b strings.Builder
 	b.WriteString("(() => {\n\"use strict\";\nif (Object.hasOwn(globalThis, \"sluice\")) return;\n")
