@@ -11,21 +11,20 @@ import (
 	"syscall"
 )
 
-// A Cloner makes an empty file share the content of another one, which costs no
-// space. Its error is errors.ErrUnsupported where the file system cannot do that.
+// A Cloner makes an empty file share the content of another without using space. It returns
+// errors.ErrUnsupported if the file system cannot do that.
 type Cloner func(to, from *os.File) error
 
-// mostCopied is how many files of a profile are copied; one with more has no copy.
+// mostCopied bounds the files of a profile that are copied; a larger profile gets no copy.
 const mostCopied = 20_000
 
-// The names beside a profile of what is copied before it is opened, and of the copy
-// once that has opened: the host's alone, and no profile's.
+// Names, beside a profile, of the copy being made before the profile is opened, and of the last
+// copy that opened. They belong to the host and are no profile names.
 func copying(name string) string { return ".copying-" + name }
 func copied(name string) string  { return ".copy-" + name }
 
-// copy copies a profile as it is now, before it is opened. The caller holds its
-// lock. What it needs no copy of, as caches, is left out; what is no plain file is the
-// browser's own business.
+// copy copies a profile before it is opened. The caller holds its lock. Caches and everything that
+// is not a regular file are left out.
 func (f *folders) copy(ctx context.Context, clone Cloner, connection, name string) (err error) {
 	at := filepath.Join(connection, copying(name))
 	if err := f.root.RemoveAll(at); err != nil {
@@ -70,7 +69,7 @@ func (f *folders) copy(ctx context.Context, clone Cloner, connection, name strin
 		}
 		return cloneFile(to, from, path, clone)
 	})
-	if err == nil && left == mostCopied { // nothing is lost with a profile that is new
+	if err == nil && left == mostCopied { // an empty profile has nothing to lose
 		err = f.root.RemoveAll(at)
 	}
 	return err
@@ -90,7 +89,7 @@ func cloneFile(to, from *os.Root, path string, clone Cloner) (err error) {
 	return clone(dst, src)
 }
 
-// opened makes what was copied last the copy: the profile opened as it was.
+// opened keeps the latest copy, since the profile opened in that state.
 func (f *folders) opened(connection, name string) error {
 	at := filepath.Join(connection, copying(name))
 	if _, err := f.root.Lstat(at); errors.Is(err, fs.ErrNotExist) {
@@ -100,9 +99,8 @@ func (f *folders) opened(connection, name string) error {
 	return errors.Join(f.root.RemoveAll(to), f.root.Rename(at, to))
 }
 
-// restore puts the copy in the place of a profile that does not open: it is the
-// profile then. It reports false when there is none. No process of the profile runs,
-// and the caller holds its lock.
+// restore replaces a profile that does not open by its copy. It reports false if there is none. No
+// process of the profile may be running, and the caller holds its lock.
 func (f *folders) restore(connection, name string) (bool, error) {
 	from, profile, aside := filepath.Join(connection, copied(name)), filepath.Join(connection, name), filepath.Join(connection, copying(name))
 	if _, err := f.root.Lstat(from); errors.Is(err, fs.ErrNotExist) {

@@ -7,5 +7,5 @@ import (
 	"os"
 )
 
-// reflink is the Cloner of a machine where none is known.
+// reflink is the Cloner of a system without one.
 func reflink(_, _ *os.File) error { return errors.ErrUnsupported }

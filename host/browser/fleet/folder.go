@@ -16,7 +16,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/engine"
 )
 
-// CheckName refuses what is no name of a profile; nil when it is one.
+// CheckName refuses an invalid profile name; it returns nil for a valid one.
 func CheckName(name string) *engine.Refusal {
 	if !abi.IsProfileName(name) {
 		return badName()
@@ -28,19 +28,19 @@ func badName() *engine.Refusal {
 	return &engine.Refusal{Code: "profile_name_invalid", Verb: engine.Open, Message: "profile name required, must be [A-Za-z0-9_-]+"}
 }
 
-// Name is the first of the names that is one: of the request, of the owner's setting,
-// of the manifest, and the id of the connection. It is not rewritten to fit.
+// Name returns the first non-empty name: of the request, of the owner's setting, of the manifest,
+// and otherwise the connection's id. It does not sanitise names.
 func Name(request, setting, manifest, connection string) string {
 	return cmp.Or(request, setting, manifest, connection)
 }
 
-// isElement reports whether a text is the name of one entry of a directory that
-// is none of ours, which begin with a dot.
+// isElement reports whether a text can be the name of a directory entry that is not one of the
+// host's own, which begin with a dot.
 func isElement(s string) bool {
 	return s != "" && s[0] != '.' && filepath.IsLocal(s) && !strings.ContainsAny(s, "/\\\x00") && len(s) <= 200
 }
 
-// temporary holds the directories of profiles that end with their browser.
+// temporary is the directory of profiles that end with their browser.
 const temporary = ".temporary"
 
 // Folders are the directories of profiles below one root:
@@ -57,9 +57,9 @@ const temporary = ".temporary"
 type folders struct {
 	path string
 	root *os.Root
-	// chown gives a directory to a uid; nothing when the host is not root.
+	// chown gives a directory to a uid. It does nothing if the host is not root.
 	chown bool
-	// naming is held from the look at a connection's names to the making of one.
+	// naming is held from reading a connection's names until a new one is made.
 	naming sync.Mutex
 }
 
@@ -82,20 +82,18 @@ func openFolders(path string) (*folders, error) {
 	return f, nil
 }
 
-// passable lets browsers of other uids pass through the directory above, which is
-// the host's data directory: they can still list nothing of it, and what lies in
-// it is private by itself.
+// passable lets browsers with other uids pass through the host's data directory above. They still
+// cannot list it, and its content is private by itself.
 func (f *folders) passable() error {
 	above := filepath.Dir(f.path)
 	fi, err := os.Stat(above)
 	if err != nil || !f.chown || fi.Mode().Perm()&0o011 == 0o011 {
 		return err
 	}
-	return os.Chmod(above, fi.Mode().Perm()|0o011) // #nosec G302 -- as it says
+	return os.Chmod(above, fi.Mode().Perm()|0o011) // x only
 }
 
-// parent makes a directory above profiles. One that is there is kept, if it is a
-// directory.
+// parent makes a directory above profiles, or keeps an existing one.
 func (f *folders) parent(name string) error {
 	err := f.root.Mkdir(name, 0o711)
 	if err != nil && !errors.Is(err, fs.ErrExist) {
@@ -108,7 +106,7 @@ func (f *folders) parent(name string) error {
 	case !fi.IsDir():
 		return fmt.Errorf("make a directory of profiles: %w", fs.ErrExist)
 	}
-	return f.root.Chmod(name, 0o711) // whatever the umask was
+	return f.root.Chmod(name, 0o711) // whatever the umask is
 }
 
 // connection makes the directory of a connection.
@@ -119,9 +117,8 @@ func (f *folders) connection(id string) error {
 	return f.parent(id)
 }
 
-// persistent makes the directory of a profile and returns its path. The caller
-// holds its lock. Another name of the connection that differs in case only is
-// refused.
+// persistent makes the directory of a profile and returns its path. The caller holds its lock. A
+// name that differs from another one of the connection only in case is refused.
 func (f *folders) persistent(connection, name string, uid int) (string, error) {
 	if r := CheckName(name); r != nil {
 		return "", r
@@ -134,8 +131,8 @@ func (f *folders) persistent(connection, name string, uid int) (string, error) {
 	return f.private(filepath.Join(connection, name), uid)
 }
 
-// sameFolded refuses a name of which another spelling exists. A connection without
-// a directory has none.
+// sameFolded refuses a name that exists in another case. A connection without a directory has no
+// names.
 func (f *folders) sameFolded(connection, name string) error {
 	if !isElement(connection) {
 		return fmt.Errorf("look for profiles: %w", fs.ErrInvalid)
@@ -154,8 +151,8 @@ func (f *folders) sameFolded(connection, name string) error {
 	return nil
 }
 
-// private makes a directory for one uid alone. One that is there keeps its owner: the
-// driver gives it, and what is in it, to whom the browser runs as.
+// private makes a directory for one uid. An existing one keeps its owner: the driver gives it, with
+// its content, to the browser's user.
 func (f *folders) private(name string, uid int) (string, error) {
 	made := f.root.Mkdir(name, 0o700)
 	if made != nil && !errors.Is(made, fs.ErrExist) {
@@ -179,10 +176,10 @@ func (f *folders) private(name string, uid int) (string, error) {
 	return filepath.Join(f.path, name), nil
 }
 
-// temporary makes a directory that nobody else knows; remove takes it away.
+// temporary makes a directory with a random name; remove removes it.
 func (f *folders) temporary(uid int) (path string, remove func() error, err error) {
 	var b [12]byte
-	_, _ = rand.Read(b[:]) // it cannot fail
+	_, _ = rand.Read(b[:]) // never fails
 	name := filepath.Join(temporary, hex.EncodeToString(b[:]))
 	path, err = f.private(name, uid)
 	if err != nil {
@@ -200,11 +197,10 @@ func (f *folders) sweep() error {
 	return err
 }
 
-// singletons are the files by which a browser knows that it is open already. They
-// outlive one that was killed.
+// singletons are the files of a browser's own lock, which outlive a browser that was killed.
 var singletons = []string{"SingletonLock", "SingletonCookie", "SingletonSocket"}
 
-// unlatch removes them, and nothing else. The caller holds the lock.
+// unlatch removes the browser's own lock. The caller holds the profile's lock.
 func (f *folders) unlatch(connection, name string) error {
 	for _, file := range singletons {
 		if err := f.root.Remove(filepath.Join(connection, name, file)); err != nil && !errors.Is(err, fs.ErrNotExist) {

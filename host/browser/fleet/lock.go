@@ -10,12 +10,11 @@ import (
 	"time"
 )
 
-// lockEvery is how often a lock that somebody has is tried again.
+// lockEvery is the interval for retrying a lock that is held.
 const lockEvery = 50 * time.Millisecond
 
-// lock takes the lock of a profile, which the file that it returns holds until it is
-// closed. It waits until ctx ends, and then refuses with profile_in_use; waiting is
-// called once before it does.
+// lock takes the lock of a profile, which is held until the returned file is closed. It waits until
+// ctx ends and then refuses with profile_in_use. waiting is called once before it waits.
 func (f *folders) lock(ctx context.Context, connection, name string, waiting func()) (*os.File, error) {
 	file, err := f.root.OpenFile(filepath.Join(connection, ".lock-"+name), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -43,13 +42,12 @@ func (f *folders) lock(ctx context.Context, connection, name string, waiting fun
 	}
 }
 
-// claims are the uids that this host alone uses on this machine, for as long as it
-// lives: what runs under a browser's uid is killed when the browser ends, so
-// two hosts that are root must never have one in common. The system drops a claim
-// with the process that holds it.
+// claims are the uids that only this host may use on this machine while it lives. Everything that
+// runs under a browser's uid is killed when the browser ends, so two root hosts must never share
+// one. The system drops a claim with the process that holds it.
 type claims map[int]*os.File
 
-// claimDir is where hosts that are root leave their claims; only root writes there.
+// claimDir returns the directory in which root hosts leave their claims; only root writes there.
 func claimDir() string {
 	if _, err := os.Stat("/run"); err == nil {
 		return "/run/sluice-uids"
@@ -57,7 +55,7 @@ func claimDir() string {
 	return "/var/run/sluice-uids"
 }
 
-// take claims a uid. It reports false when another host has it.
+// take claims a uid. It reports false if another host has it.
 func (c claims) take(uid int) (bool, error) {
 	if c[uid] != nil || os.Geteuid() != 0 {
 		return true, nil
@@ -77,7 +75,7 @@ func (c claims) take(uid int) (bool, error) {
 	return true, nil
 }
 
-// drop gives all claims back, once no browser of the host is left.
+// drop releases all claims, once the host has no browsers left.
 func (c claims) drop() (err error) {
 	for uid, f := range c {
 		err = errors.Join(err, f.Close())

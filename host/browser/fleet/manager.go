@@ -24,7 +24,7 @@ const (
 	queueTime    = 120 * time.Second
 	startTime    = 30 * time.Second
 	readyTime    = 5 * time.Second
-	quickEnd     = 5 * time.Second // A browser that ends so early is started once more
+	quickEnd     = 5 * time.Second // a browser that ends sooner is started once more
 	MaxLinger    = 300 * time.Second
 	closeTime    = 10 * time.Second // until the process is given up
 	resetTime    = 3 * time.Second
@@ -37,23 +37,22 @@ type Options struct {
 	Max   int    // surfaces at once; 0 is DefaultMax
 	Start Starter
 	Open  GateOpener
-	Check Checker // nil: chromium.Probe
-	// Patience is how long to wait for what takes so long on an idle machine; nil is
-	// patience.For.
+	Check Checker // nil: check
+	// Patience scales a wait to the machine's load; nil is patience.For.
 	Patience func(time.Duration) time.Duration
-	// Clone copies files of profiles; nil does as the file system can.
+	// Clone copies files of profiles; nil is reflink.
 	Clone Cloner
-	// Linger is for how long a connection's own browser is kept after its run, at
-	// most MaxLinger; 0 is not at all.
+	// Linger is how long a connection's browser is kept after its run, at most MaxLinger; 0
+	// disables it.
 	Linger time.Duration
-	// FirstUID and LastUID are the range of uids for browsers; 0, 0 for a host that is not root.
+	// FirstUID and LastUID are the range of uids for browsers, or 0, 0 if the host is not root.
 	FirstUID, LastUID int
-	// Log is told what no guest hears; nil drops it.
+	// Log receives what no guest is told; nil discards it.
 	Log *slog.Logger
 }
 
-// A Checker asks a browser and its page whether they answer: silence is
-// confirmed. It takes at most 5 s.
+// A Checker asks a browser and its page whether they answer, repeating a question that gets no
+// answer. It takes at most 5 s.
 type Checker func(ctx context.Context, b page.Browser) Probe
 
 func check(ctx context.Context, b page.Browser) Probe {
@@ -72,18 +71,18 @@ type Manager struct {
 	uids    *uids
 	life    context.Context // of processes that no run holds
 	end     context.CancelFunc
-	work    sync.WaitGroup // what is going on beside runs
+	work    sync.WaitGroup // background work
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	closed  bool
-	idle    []*process // lingering, the oldest first
-	blank   *process   // nil: none is ready
-	filling bool       // one is being started
+	idle    []*process // lingering, oldest first
+	blank   *process   // a blank browser in reserve; nil: none
+	filling bool       // the reserve is being started
 	live    map[*Surface]struct{}
 }
 
-// New returns a manager without browsers. What temporary directories an earlier
-// host left is removed; its processes are the Starter's side to end first.
+// New returns a manager without browsers. It removes temporary directories that an earlier host
+// left; the caller ends that host's processes first.
 func New(o Options) (*Manager, error) {
 	if o.FirstUID != 0 && (o.FirstUID < firstFreeUID || o.LastUID < o.FirstUID) {
 		return nil, errors.New("browser.uid_range: it begins at 1000 or above and does not end before it begins")
@@ -117,13 +116,13 @@ func New(o Options) (*Manager, error) {
 	return m, nil
 }
 
-// Facts are what the owner's health page says.
+// Facts are shown on the owner's health page.
 type Facts struct {
 	Max, Live, Idle int
 	UIDs            string // own or shared
 }
 
-// Facts tells how much of the manager is in use.
+// Facts returns how much of the manager is in use.
 func (m *Manager) Facts() Facts {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -134,8 +133,8 @@ func (m *Manager) Facts() Facts {
 	return f
 }
 
-// Forget ends the browsers that a connection left and removes its profiles. A profile
-// that a run has is profile_in_use.
+// Forget ends the idle browsers of a connection and removes its profiles. It refuses with
+// profile_in_use while a run has one.
 func (m *Manager) Forget(ctx context.Context, connection string) error {
 	m.mu.Lock()
 	for s := range m.live {
@@ -152,8 +151,8 @@ func (m *Manager) Forget(ctx context.Context, connection string) error {
 	return m.folders.erase(connection)
 }
 
-// Close ends every browser and refuses new surfaces. Runs release theirs first;
-// what they did not is released for them.
+// Close ends every browser and refuses new surfaces. Surfaces that runs have not released are
+// released.
 func (m *Manager) Close(ctx context.Context) error {
 	m.mu.Lock()
 	m.closed = true
@@ -175,7 +174,7 @@ func (m *Manager) Close(ctx context.Context) error {
 	return errors.Join(m.uids.close(), m.folders.root.Close())
 }
 
-// takeIdle takes lingering processes out of the list. The caller holds mu.
+// takeIdle removes matching processes from the idle list and returns them. The caller holds mu.
 func (m *Manager) takeIdle(which func(*process) bool) (taken []*process) {
 	var rest []*process
 	for _, p := range m.idle {
@@ -190,7 +189,7 @@ func (m *Manager) takeIdle(which func(*process) bool) (taken []*process) {
 	return taken
 }
 
-// refusal is what a guest is told of a failure; the cause goes to the log.
+// refusal returns what a guest is told of a failure; the cause is logged.
 func (m *Manager) refusal(err error) *engine.Refusal {
 	var r *engine.Refusal
 	if errors.As(err, &r) {
@@ -205,9 +204,9 @@ func (m *Manager) refusal(err error) *engine.Refusal {
 
 var errClosing = &engine.Refusal{Code: "browser_capacity", Verb: engine.Open, Message: "the host is stopping"}
 
-// Acquire gives a run a browser, step by step; a step that fails leaves nothing of the
-// later ones. It takes at most the queue time of 120 s and two starts of 30 s. The
-// error is an *engine.Refusal, or ctx's own. Release ends what it gives.
+// Acquire gives a run a browser. It takes at most the queue time of 120 s and two starts of 30 s;
+// on failure everything is undone. The error is an *engine.Refusal or ctx's. The caller must call
+// Release on the surface.
 func (m *Manager) Acquire(ctx context.Context, r Request) (*Surface, error) {
 	if refused := CheckName(r.Profile); refused != nil {
 		return nil, refused
@@ -270,7 +269,7 @@ func (s *Surface) acquire(ctx context.Context) error {
 	return nil
 }
 
-// obtain finds a process that is ready, or starts one.
+// obtain takes a warm process or starts one.
 func (s *Surface) obtain(ctx, queue context.Context, waiting func()) error {
 	if p := s.m.warm(ctx, s.request); p != nil {
 		s.process = p
@@ -297,8 +296,7 @@ func (s *Surface) obtain(ctx, queue context.Context, waiting func()) error {
 	}
 }
 
-// endedItself reports whether the browser, which was started, is gone again by its
-// own doing and soon.
+// endedItself reports whether a browser that was just started ended by itself.
 func (p *process) endedItself(err error) bool {
 	if time.Since(p.started) > quickEnd {
 		return false
@@ -315,9 +313,9 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// newID names a surface; it says nothing about it.
+// newID returns a random surface id.
 func newID() string {
 	var b [10]byte
-	_, _ = rand.Read(b[:]) // it cannot fail
+	_, _ = rand.Read(b[:]) // never fails
 	return "sf_" + strings.ToLower(base32.StdEncoding.EncodeToString(b[:]))
 }

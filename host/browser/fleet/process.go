@@ -11,33 +11,32 @@ import (
 	"github.com/sluicehost/sluice/host/patience"
 )
 
-// A process is a browser with all that it holds: its gate, its directories, its
-// uid and the lock of its profile. What is nil or 0 is not held. One goroutine has
-// it at a time: a surface, the list of idle ones, or whoever makes or ends it.
+// A process is a browser with all that it holds: gate, directories, uid and the lock of its
+// profile. nil or 0 means not held. One goroutine owns it at a time: that of a surface, of the idle
+// list, or of whoever starts or ends it.
 type process struct {
 	m          *Manager
-	connection string // "" before it has one
+	connection string // "" while it has none
 	profile    string // "" for a temporary one
 	kind       Kind
 	uid        int
-	pooled     bool // uid is borrowed
+	pooled     bool // uid is borrowed from the pool
 	dir, home  string
 	lock       *os.File
-	remove     []func() error // directories, at the end
+	remove     []func() error // removes its directories at the end
 	gate       Gate
 	browser    page.Browser
-	// leased and fence are browser and gate as the surface sees them, also after
-	// their end.
+	// leased and fence are browser and gate as the surface sees them, even after their end.
 	leased  page.Browser
 	fence   Gate
 	started time.Time
-	timer   *time.Timer // while it lingers
+	timer   *time.Timer // runs while it lingers
 	reused  bool
-	// restored says that the profile is the copy of before.
+	// restored means that the profile was replaced by its copy.
 	restored bool
 }
 
-// claim gets the process its directories, with the lock for a persistent profile.
+// claim makes the directories of a process and takes the lock of a persistent profile.
 func (m *Manager) claim(ctx context.Context, r Request, waiting func()) (p *process, err error) {
 	p = &process{m: m, kind: r.Kind}
 	defer func() {
@@ -69,7 +68,7 @@ func (m *Manager) claim(ctx context.Context, r Request, waiting func()) (p *proc
 	return p, m.folders.unlatch(r.Connection, r.Profile)
 }
 
-// isOpen keeps the copy of a profile that has opened.
+// isOpen keeps the copy of the profile, since it opened.
 func (p *process) isOpen() {
 	if p.profile == "" {
 		return
@@ -79,8 +78,8 @@ func (p *process) isOpen() {
 	}
 }
 
-// restore gives a process whose browser dies again and again the profile of before,
-// once. No browser of it runs.
+// restore replaces the profile of a browser that keeps dying by its copy, once. No browser of the
+// process may be running.
 func (p *process) restore() bool {
 	if p.profile == "" || p.restored {
 		return false
@@ -93,9 +92,9 @@ func (p *process) restore() bool {
 	return restored
 }
 
-// nobody gives the process a uid of the pool and a profile that ends with it. A
-// connection's own uid is for its profiles alone: a browser's end kills all that its
-// uid runs, and another one of the connection may be lingering.
+// nobody gives the process a uid of the pool and a temporary profile. A connection's own uid is
+// only for its persistent profiles: the end of a browser kills everything under its uid, and
+// another browser of the connection may be lingering.
 func (p *process) nobody() error {
 	uid, err := p.m.uids.borrow(p.m.folders)
 	if err != nil {
@@ -115,8 +114,7 @@ func (p *process) temporary(dir *string) error {
 	return nil
 }
 
-// launch opens the gate and starts the browser behind it. The process is ended by
-// the caller when it fails.
+// launch opens the gate and starts the browser behind it. On failure the caller ends the process.
 func (p *process) launch(ctx context.Context, bind func(Gate) error) error {
 	ctx, stop := patience.Within(ctx, startTime)
 	defer stop()
@@ -145,8 +143,7 @@ func (p *process) launch(ctx context.Context, bind func(Gate) error) error {
 	return nil
 }
 
-// ready asks a browser that has come up whether it answers, and asks again where it
-// says nothing on a busy machine.
+// ready checks whether a started browser answers, with retries on a busy machine.
 func (m *Manager) ready(ctx context.Context, b page.Browser) Probe {
 	for left := m.o.Patience(readyTime) - readyTime; ; left -= readyTime {
 		within, done := context.WithTimeout(ctx, readyTime)
@@ -158,12 +155,12 @@ func (m *Manager) ready(ctx context.Context, b page.Browser) Probe {
 	}
 }
 
-// notReady is the error of a browser that came up and does not answer.
+// notReady is the error of a browser that started and does not answer.
 type notReady struct{ probe Probe }
 
 func (e *notReady) Error() string { return "the browser is not ready: " + e.probe.Code }
 
-// stopBrowser ends the browser and its gate, and keeps the rest.
+// stopBrowser ends the browser and its gate and keeps the rest.
 func (p *process) stopBrowser(ctx context.Context) {
 	var err error
 	if p.browser != nil {
@@ -180,8 +177,7 @@ func (p *process) stopBrowser(ctx context.Context) {
 	}
 }
 
-// end gives back everything that the process holds, in the reverse order of acquiring it.
-// It takes at most closeTime and is called once.
+// end releases everything that the process holds. It takes at most closeTime and is called once.
 func (p *process) end(ctx context.Context) {
 	p.stopBrowser(ctx)
 	var err error

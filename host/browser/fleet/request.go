@@ -6,66 +6,63 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// A Request is what a run wants of a browser.
+// A Request says what browser a run needs.
 type Request struct {
 	Connection string
-	Profile    string // as Name chose it; checked by Acquire before everything else
+	Profile    string // as chosen by Name; Acquire checks it first
 	Persistent bool
-	Scheduled  bool // owner-started runs come first
+	Scheduled  bool // owner-started runs are served first
 	Kind       Kind
-	// Bind gives a gate the policy of the run. It is called once for each gate that
-	// the surface tries, before its browser can be reached by the run.
+	// Bind puts a gate under the policy of the run. It is called once for each gate that the
+	// surface tries, before the run can use its browser.
 	Bind func(Gate) error
-	// Event is told of each step, in order, from the goroutine of Acquire, of
-	// Release, or one of the surface's own. It returns at once.
+	// Event receives each step in order, from the goroutine of Acquire or Release or from one of
+	// the surface. It must return at once.
 	Event func(Event)
-	// Lost is told once that the surface is gone, from a goroutine of the
-	// surface's. It returns at once.
+	// Lost is called once if the surface is lost, from a goroutine of the surface. It must return
+	// at once.
 	Lost func(Probe)
 }
 
-// A Starter starts one browser and returns when it can be asked something. It
-// leaves nothing behind when it fails. A *engine.Refusal among its errors is the
-// guest's to see; everything else becomes surface_start_failed. page.ErrLost among
-// them says that the process ended by itself.
+// A Starter starts a browser and returns once it can answer. On failure it leaves nothing behind.
+// An *engine.Refusal is shown to the guest; any other error becomes surface_start_failed.
+// page.ErrLost means that the process ended by itself.
 type Starter func(ctx context.Context, o StartOptions) (page.Browser, error)
 
-// StartOptions are what a Starter is told.
+// StartOptions are the options of a Starter.
 type StartOptions struct {
-	Profile string // where the browser keeps its data: absolute, mode 0700, owned by UID
-	Home    string // what it takes for its home, removed with it; of the same kind
-	UID     int    // also the gid; 0: the browser runs as the host itself
-	Gate    Gate   // what its traffic goes through
+	Profile string // the browser's data: absolute, mode 0700, owned by UID
+	Home    string // its home directory, likewise; removed with it
+	UID     int    // also the gid; 0: the browser runs as the host's user
+	Gate    Gate   // for all its traffic
 	Kind    Kind
 }
 
-// A Kind is what a browser must have been started with to serve a request. A
-// running one serves another run only if it is of the same kind.
+// A Kind holds the properties that a browser must be started with. A running browser only serves
+// runs of the same kind.
 type Kind struct {
 	Viewport   page.Viewport
 	Downloads  bool // files may be saved, in Home
 	DenyPopups bool
-	// Trusted says that the connector is one for which the operator's
-	// allow_no_sandbox may count.
+	// Trusted means that the operator's allow_no_sandbox may apply to the connector.
 	Trusted bool
 }
 
-// A Gate is the listener that all traffic of one browser goes through. One that is not
-// bound denies everything.
+// A Gate is the proxy for all traffic of one browser. It denies everything unless a policy is
+// bound.
 type Gate interface {
-	// Lost is closed when it does not serve any more.
+	// Lost is closed when the gate no longer serves.
 	Lost() <-chan struct{}
-	// Unbind makes it deny everything again, and ends what is open.
+	// Unbind makes it deny everything again and closes open connections.
 	Unbind()
 	Close() error
 }
 
-// A GateOpener opens a gate that denies everything, for a browser that will run
-// as uid.
+// A GateOpener opens a gate that denies everything, for a browser that will run as uid.
 type GateOpener func(ctx context.Context, uid int) (Gate, error)
 
-// A Resetter is a browser that can lose its tabs: it closes all of them and has a
-// blank one. Only such a one lingers.
+// A Resetter is a browser that can close all its tabs and open a blank one. Only such a browser
+// lingers.
 type Resetter interface {
 	Reset(ctx context.Context) error
 }

@@ -24,31 +24,31 @@ const (
 	SessionNotProbed = "not_probed"
 )
 
-// ErrNobody is what Flow.Ask returns when nobody can be asked.
+// ErrNobody is returned by Flow.Ask when nobody can be asked.
 var ErrNobody = errors.New("nobody can be asked")
 
-// A Flow finds out whether somebody is signed in, and asks the owner to if not.
+// A Flow finds out whether the owner is signed in and asks them to sign in if not.
 type Flow struct {
-	// Probe goes to the address of the probe and tells whether its condition holds.
-	// nil: the session is taken as it is.
+	// Probe loads the probe's address and reports whether its condition holds. If it is nil, the
+	// session is accepted as it is.
 	Probe func(ctx context.Context) (live bool, err error)
-	Login func(ctx context.Context) // goes to where one signs in; what fails there, the owner sees
-	// Ask asks the owner to sign in, and returns when the question is over, whatever
-	// its status is. nil where nobody can be asked; ErrNobody says so later.
+	Login func(ctx context.Context) // loads the login page; the owner sees its failures
+	// Ask asks the owner to sign in and returns when the question is closed, whatever its status.
+	// It is nil where nobody can be asked, or returns ErrNobody.
 	Ask     func(ctx context.Context, message string, timeout time.Duration) (id string, err error)
 	Message string
 	Timeout time.Duration
-	Mark    func(phase string) // told of each checkpoint
+	Mark    func(phase string) // receives each checkpoint
 }
 
-// An Established session.
+// Established is the result of a Flow.
 type Established struct {
 	State         string
-	InteractionID string // "" when nobody was asked
+	InteractionID string // "" if nobody was asked
 }
 
-// Run makes the session. The error is session_not_live, whatever the reason, but
-// for the errors of the callbacks, which pass through.
+// Run establishes the session. Its error is session_not_live, whatever the reason; errors of the
+// callbacks are passed through.
 func (f Flow) Run(ctx context.Context) (Established, error) {
 	if f.Probe == nil {
 		return Established{State: SessionNotProbed}, nil
@@ -85,11 +85,11 @@ func notLive(message string) *engine.Refusal {
 	return &engine.Refusal{Code: "session_not_live", Verb: engine.Open, Message: message}
 }
 
-// DefaultWatchdog is how long a session that is being made may be silent.
+// DefaultWatchdog is how long establishing a session may be silent.
 const DefaultWatchdog = 120_000 * time.Millisecond
 
-// WatchdogLimit reads SLUICE_SESSION_ESTABLISH_WATCHDOG_MS: a positive integer,
-// else the default.
+// WatchdogLimit parses SLUICE_SESSION_ESTABLISH_WATCHDOG_MS: a positive integer, otherwise the
+// default applies.
 func WatchdogLimit(text string) time.Duration {
 	ms, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || ms <= 0 || ms > int64(24*time.Hour/time.Millisecond) {
@@ -98,22 +98,22 @@ func WatchdogLimit(text string) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// A Watchdog trips once when no checkpoint comes for its limit while a session is
-// made. Gaps count, not the time in all. It is safe for concurrent use.
+// A Watchdog trips once if no checkpoint arrives within its limit while a session is established.
+// Only the gaps count, not the total time. It is safe for concurrent use.
 type Watchdog struct {
 	limit time.Duration
 	trip  func(silent time.Duration, last string)
 
 	mu     sync.Mutex // guards what follows
 	timer  *time.Timer
-	turn   int // of the timer: one that was stopped too late is of another turn
+	turn   int // number of the timer; a timer that was stopped too late has an old number
 	last   string
-	pauses map[string]*time.Timer // by reason; nil timers have no end of their own
+	pauses map[string]*time.Timer // by reason; a nil timer has no end of its own
 	over   bool
 }
 
-// NewWatchdog returns a watchdog that runs. trip is called at most once, from a
-// goroutine of its own; last is the latest checkpoint, <none> without one.
+// NewWatchdog returns a running watchdog. trip is called at most once, from its own goroutine; last
+// is the latest checkpoint, or <none>.
 func NewWatchdog(limit time.Duration, trip func(silent time.Duration, last string)) *Watchdog {
 	w := &Watchdog{limit: limit, trip: trip, last: "<none>", pauses: map[string]*time.Timer{}}
 	w.mu.Lock()
@@ -122,7 +122,7 @@ func NewWatchdog(limit time.Duration, trip func(silent time.Duration, last strin
 	return w
 }
 
-// Mark is a checkpoint.
+// Mark records a checkpoint.
 func (w *Watchdog) Mark(phase string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -130,8 +130,8 @@ func (w *Watchdog) Mark(phase string) {
 	w.restart()
 }
 
-// Pause stops the clock for a reason, until Resume with the same one or, unless
-// most is 0, for most at the most.
+// Pause stops the clock for a reason, until Resume with the same reason or, unless most is 0, for
+// at most most.
 func (w *Watchdog) Pause(reason string, most time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -146,11 +146,10 @@ func (w *Watchdog) Pause(reason string, most time.Duration) {
 	w.restart()
 }
 
-// Resume ends a pause; the deadline starts afresh. Without a pause of that reason
-// it does nothing.
+// Resume ends a pause and restarts the limit. Without a pause for that reason it does nothing.
 func (w *Watchdog) Resume(reason string) { w.resume(reason, nil) }
 
-// resume ends a pause, if it is still that of the timer which says so.
+// resume ends a pause. With by it does so only if the pause still has that timer.
 func (w *Watchdog) resume(reason string, by **time.Timer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -165,7 +164,7 @@ func (w *Watchdog) resume(reason string, by **time.Timer) {
 	w.restart()
 }
 
-// Stop ends the watchdog: it does not trip any more.
+// Stop ends the watchdog without tripping it.
 func (w *Watchdog) Stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -178,8 +177,7 @@ func (w *Watchdog) Stop() {
 	w.restart()
 }
 
-// restart begins the deadline anew, or none while it is paused. The caller holds
-// mu.
+// restart restarts the limit unless it is paused. The caller holds mu.
 func (w *Watchdog) restart() {
 	w.turn++
 	if w.timer != nil {

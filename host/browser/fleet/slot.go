@@ -8,8 +8,8 @@ import (
 	"github.com/sluicehost/sluice/host/browser/engine"
 )
 
-// slots bound how many surfaces there are at once. Whoever waits is served in the
-// order of asking, runs that an owner started before scheduled ones.
+// slots bounds the concurrent surfaces. Waiters are served in order, runs started by an owner
+// before scheduled ones.
 type slots struct {
 	mu      sync.Mutex // guards what follows
 	free    int
@@ -21,8 +21,8 @@ type waiter struct{ turn chan struct{} }
 
 var errCapacity = &engine.Refusal{Code: "browser_capacity", Verb: engine.Open, Message: "every browser of this host is in use; try again later"}
 
-// take waits for a slot until ctx ends, and then refuses with browser_capacity.
-// waiting is called once, before it waits.
+// take waits for a slot until ctx ends and then refuses with browser_capacity. waiting is called
+// once before it waits.
 func (s *slots) take(ctx context.Context, scheduled bool, waiting func()) error {
 	s.mu.Lock()
 	if s.free > 0 { // nobody waits, or they would have it
@@ -41,7 +41,7 @@ func (s *slots) take(ctx context.Context, scheduled bool, waiting func()) error 
 	case <-ctx.Done():
 	}
 	if !s.leave(w, scheduled) {
-		s.give() // the turn came at the same moment
+		s.give() // the slot was granted at the same moment
 	}
 	return errCapacity
 }
@@ -53,7 +53,7 @@ func (s *slots) queue(scheduled bool) *[]*waiter {
 	return &s.owner
 }
 
-// leave takes a waiter out of its queue; false when it has been served.
+// leave removes a waiter from its queue. It reports false if it was served already.
 func (s *slots) leave(w *waiter, scheduled bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,7 +63,7 @@ func (s *slots) leave(w *waiter, scheduled bool) bool {
 	return len(*queue) < waiting
 }
 
-// give hands a slot to whoever is next.
+// give passes a slot to the next waiter.
 func (s *slots) give() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

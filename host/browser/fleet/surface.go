@@ -11,8 +11,8 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// A State is where a surface is in its life. It is computed from facts each time it is
-// asked for, so that an event that was missed cannot leave a dead surface ready.
+// A State is a stage in the life of a surface. It is computed from facts on each request, so that a
+// missed event cannot leave a dead surface ready.
 type State string
 
 // The states.
@@ -27,14 +27,14 @@ const (
 	Lost         State = "lost"
 )
 
-// An Event is one step in the life of a surface, for the timeline of its run.
-// It has no addresses, process ids or paths.
+// An Event is one step in the life of a surface, for the timeline of its run. It contains no
+// addresses, process ids or paths.
 type Event struct {
 	Type     string // run.browser_surface_requested, _queued, _starting, _ready, _probe_failed, _failed or _released
 	ID       string // of the surface
 	Profile  string
-	Code     string // why, where there is a why
-	Restored bool   // the profile is the copy of before
+	Code     string // the reason, if there is one
+	Restored bool   // the profile was replaced by its copy
 	Probe    *Probe
 }
 
@@ -49,15 +49,15 @@ const (
 	EventReleased    = "run.browser_surface_released"
 )
 
-// A Probe says whether a browser and its page answer. Detail is written by the host: at
-// most 200 characters without addresses, paths or process ids.
+// A Probe says whether a browser and its page answer. Detail is written by the host, with at most
+// 200 characters and no addresses, paths or process ids.
 type Probe struct {
 	OK     bool   `json:"ok"`
 	Code   string `json:"code,omitempty"`
 	Detail string `json:"detail,omitempty"`
 }
 
-// The codes of probes, and why a surface that never was cannot be shown.
+// Codes of probes, and of a surface that never existed.
 const (
 	CodeNotReady     = chromium.CodeNotReady
 	CodeUnreachable  = chromium.CodeUnreachable
@@ -68,8 +68,7 @@ const (
 	CodeStartFailed  = "surface_start_failed"
 )
 
-// A Surface is the lease that one run has on one browser. Its methods may be
-// called from any goroutine.
+// A Surface is the lease of one run on one browser. It is safe for concurrent use.
 type Surface struct {
 	m       *Manager
 	id      string
@@ -88,29 +87,28 @@ type Surface struct {
 	ended        bool
 }
 
-// ID is sf_…; Profile the name of the profile; Persistent whether it is kept.
+// ID returns the surface's id, sf_…; Profile the profile's name; Persistent whether the profile is
+// kept.
 func (s *Surface) ID() string       { return s.id }
 func (s *Surface) Profile() string  { return s.request.Profile }
 func (s *Surface) Persistent() bool { return s.request.Persistent }
 
-// Reused reports a browser that ran before.
+// Reused reports whether the browser served an earlier run.
 func (s *Surface) Reused() bool { return s.process.reused }
 
-// Browser is the browser. After the end of the surface it answers page.ErrLost.
+// Browser returns the browser. After the end of the surface its methods return page.ErrLost.
 func (s *Surface) Browser() page.Browser { return s.process.leased }
 
-// Home is a directory that the browser can read and that is removed with the
-// surface; UID is whom files in it belong to, 0 for the host itself.
+// Home returns a directory that the browser can read and that is removed with the surface.
 func (s *Surface) Home() string { return s.process.home }
 
-// UID is see Home.
+// UID returns the owner of files in Home, 0 for the host's user.
 func (s *Surface) UID() int { return s.process.uid }
 
-// Gone is closed once the surface is lost; Fault says why then.
+// Gone is closed once the surface is lost; Fault then returns the reason.
 func (s *Surface) Gone() <-chan struct{} { return s.gone }
 
-// State is what holds at this moment: process, pipe and page are looked at first,
-// so an event that was missed does not matter.
+// State returns the current state, after checking process, connection and page.
 func (s *Surface) State() State {
 	s.look()
 	s.mu.Lock()
@@ -132,7 +130,7 @@ func (s *Surface) State() State {
 	return Starting
 }
 
-// Fault is why the surface is lost; nil while it is not.
+// Fault returns why the surface is lost, or nil if it is not.
 func (s *Surface) Fault() *Probe {
 	s.look()
 	s.mu.Lock()
@@ -140,7 +138,7 @@ func (s *Surface) Fault() *Probe {
 	return s.lost
 }
 
-// Establish says that a session is being made: verbs may run, and Done ends it.
+// Establish says whether a session is being established, during which verbs may run.
 func (s *Surface) Establish(on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,14 +153,14 @@ func (s *Surface) Ready() {
 	s.event(Event{Type: EventReady, Restored: s.process.restored && !s.process.reused})
 }
 
-// Owner says whether the owner holds the lease of control.
+// Owner says whether the owner holds the control lease.
 func (s *Surface) Owner(holds bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.owner = holds
 }
 
-// look takes the level-triggered facts in.
+// look checks the facts and loses the surface if they say so.
 func (s *Surface) look() {
 	if isClosed(s.over) {
 		return
@@ -172,7 +170,7 @@ func (s *Surface) look() {
 	}
 }
 
-// facts are what is known without asking.
+// facts returns what is known without asking the browser.
 func (s *Surface) facts() Probe {
 	b := s.process.leased
 	switch {
@@ -184,7 +182,7 @@ func (s *Surface) facts() Probe {
 	return faultOf(b.Fault())
 }
 
-// faultOf is the code of a fault that a browser knows of.
+// faultOf returns the probe result for a known fault of a browser.
 func faultOf(err error) Probe {
 	switch {
 	case err == nil:
@@ -197,7 +195,7 @@ func faultOf(err error) Probe {
 	return Probe{Code: CodePageStale, Detail: "the page's process crashed, or its tab is gone"}
 }
 
-// watch waits for two signals: the end of the process, and what the browser says of its health.
+// watch waits for the end of the process and for health signals of the browser.
 func (s *Surface) watch() {
 	b, fence := s.process.leased, s.process.fence
 	s.m.work.Go(func() {
@@ -217,8 +215,8 @@ func (s *Surface) watch() {
 	})
 }
 
-// Lose says that the surface is lost: it is final, counts once, and ends the
-// browser. A surface whose end has begun cannot be lost.
+// Lose marks the surface as lost, finally and once, and ends the browser. A surface that is closing
+// cannot be lost.
 func (s *Surface) Lose(p Probe) {
 	p.OK = false
 	s.mu.Lock()
@@ -235,8 +233,8 @@ func (s *Surface) Lose(p Probe) {
 	s.m.work.Go(func() { s.Release(context.Background()) })
 }
 
-// Release ends the lease exactly once, gracefully unless the browser is lost, and
-// returns when nothing of it is left. It may be called again, and waits then.
+// Release ends the lease once, gracefully unless the browser is lost, and returns when nothing of
+// it is left. Further calls wait for the same.
 func (s *Surface) Release(ctx context.Context) {
 	s.mu.Lock()
 	first := !s.closing
@@ -281,18 +279,17 @@ const (
 	browserTime     = 1000 * time.Millisecond
 )
 
-// Interval is d within its bounds; 0 is the default.
+// Interval clamps d to its bounds; 0 is the default.
 func Interval(d time.Duration) time.Duration {
 	return min(max(cmp.Or(d, DefaultInterval), minInterval), maxInterval)
 }
 
-// Watch probes the surface while an interaction is watched, until ctx ends or the
-// surface is lost. It probes at once, then every interval. told hears the first result
-// and each change; it returns at once.
+// Watch probes the surface while an interaction uses it, until ctx ends or the surface is lost: at
+// once, then at every interval. told receives the first result and each change and must return at
+// once.
 //
-// Until a probe has passed, a page that is silent is unavailable and nothing more:
-// only the browser's own silence is a loss then. After that its silence is one too,
-// once it is confirmed.
+// Until a probe has passed, a silent page only counts as unavailable, and only a silent browser as
+// a loss. After that a page whose silence is confirmed is a loss too.
 func (s *Surface) Watch(ctx context.Context, every time.Duration, told func(Probe)) {
 	every = Interval(every)
 	armed := false
@@ -330,7 +327,7 @@ func (s *Surface) probe(ctx context.Context) Probe {
 	return s.m.o.Check(ctx, s.process.leased)
 }
 
-// browserAnswers asks the browser alone, twice if need be.
+// browserAnswers asks the browser itself, twice if necessary.
 func (s *Surface) browserAnswers(ctx context.Context) bool {
 	for range 2 {
 		limit, stop := context.WithTimeout(ctx, browserTime)
@@ -344,8 +341,8 @@ func (s *Surface) browserAnswers(ctx context.Context) bool {
 	return false
 }
 
-// Probe asks once whether the surface is there and answers. It changes nothing but what
-// Fault says of a browser that is known to be gone.
+// Probe asks once whether the surface exists and answers. It has no effect, except that Fault
+// reports a browser known to be gone.
 func (s *Surface) Probe(ctx context.Context) Probe {
 	if fault := s.Fault(); fault != nil {
 		return *fault

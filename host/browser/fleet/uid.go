@@ -11,11 +11,11 @@ import (
 	"sync"
 )
 
-// uids gives each connection a uid of its own. The assignment lies beside the
-// connection's profiles, whose files have that owner, and goes with them. Uids of the
-// pool, for processes that belong to nobody yet, come from the other end of the range.
+// uids assigns each connection its own uid. The assignment is stored beside the connection's
+// profiles, whose files have that owner, and is removed with them. Pool uids, for processes without
+// a connection, are taken from the other end of the range.
 type uids struct {
-	first, last int // 0, 0: browsers run as the host itself
+	first, last int // 0, 0: browsers run as the host's user
 
 	mu      sync.Mutex // guards what follows
 	pool    map[int]bool
@@ -24,8 +24,8 @@ type uids struct {
 
 var errNoUID = errors.New("every uid of browser.uid_range is taken")
 
-// of is the uid of a connection: the one it has, unless another host took it in the
-// meantime.
+// of returns the uid of a connection. It assigns a new one if there is none or another host has
+// claimed it meanwhile.
 func (u *uids) of(f *folders, connection string) (int, error) {
 	if u.first == 0 {
 		return 0, nil
@@ -47,7 +47,7 @@ func (u *uids) of(f *folders, connection string) (int, error) {
 	return uid, f.root.WriteFile(filepath.Join(connection, ".uid"), []byte(strconv.Itoa(uid)+"\n"), 0o600)
 }
 
-// borrow is a uid that no connection has; give returns it.
+// borrow returns a uid that no connection has. give returns it to the pool.
 func (u *uids) borrow(f *folders) (int, error) {
 	if u.first == 0 {
 		return 0, nil
@@ -62,8 +62,7 @@ func (u *uids) borrow(f *folders) (int, error) {
 	return uid, nil
 }
 
-// free claims the first uid that nothing of this host has, from one end of the range to the
-// other. The caller holds mu.
+// free claims the first unused uid of the range, starting at from. The caller holds mu.
 func (u *uids) free(f *folders, from, step int) (int, error) {
 	taken, err := u.taken(f)
 	if err != nil {
@@ -80,21 +79,21 @@ func (u *uids) free(f *folders, from, step int) (int, error) {
 	return 0, errNoUID
 }
 
-// close gives all claims back.
+// close releases all claims.
 func (u *uids) close() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.claimed.drop()
 }
 
-// give takes a borrowed uid back, once its process and directory are gone.
+// give returns a borrowed uid to the pool, once its process and directory are gone.
 func (u *uids) give(uid int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	delete(u.pool, uid)
 }
 
-// taken are the uids in use. The caller holds mu.
+// taken returns the uids in use. The caller holds mu.
 func (u *uids) taken(f *folders) (map[int]bool, error) {
 	entries, err := fs.ReadDir(f.root.FS(), ".")
 	if err != nil {
@@ -117,7 +116,7 @@ func (u *uids) taken(f *folders) (map[int]bool, error) {
 	return taken, nil
 }
 
-// readUID is the uid that a connection has, 0 for none.
+// readUID returns the uid of a connection, or 0 if it has none.
 func readUID(f *folders, connection string) (int, error) {
 	text, err := f.root.ReadFile(filepath.Join(connection, ".uid"))
 	if errors.Is(err, os.ErrNotExist) {

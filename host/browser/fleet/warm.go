@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// warm is a browser that runs already and may serve the request, bound to its
-// policy; nil for none. A browser that has had a profile or a page is only ever
-// the same connection's.
+// warm returns a running browser that can serve the request, bound to its policy, or nil if there
+// is none. A browser that has had a profile or a page only serves the same connection.
 func (m *Manager) warm(ctx context.Context, r Request) *process {
 	p := m.takeWarm(r)
 	if p == nil {
@@ -21,7 +20,7 @@ func (m *Manager) warm(ctx context.Context, r Request) *process {
 	return p
 }
 
-// bind makes a process that no run has the request's.
+// bind assigns an idle process to a request.
 func (p *process) bind(r Request) error {
 	p.connection = r.Connection
 	return r.Bind(p.gate)
@@ -44,7 +43,7 @@ func (m *Manager) takeWarm(r Request) *process {
 			if p.kind == r.Kind {
 				return p
 			}
-			m.mu.Unlock() // it has the lock of the profile, and is of no use
+			m.mu.Unlock() // it holds the lock of the profile and is unusable
 			p.end(m.life)
 			m.mu.Lock()
 			return nil
@@ -53,8 +52,8 @@ func (m *Manager) takeWarm(r Request) *process {
 	return nil
 }
 
-// refill starts the next blank browser, once there was use for one: a host whose
-// connectors keep profiles does not pay for it. The caller holds no lock.
+// refill starts the next blank browser once one was used, so hosts whose connectors keep profiles
+// do not pay for it. The caller holds no lock.
 func (m *Manager) refill(kind Kind) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -78,8 +77,8 @@ func (m *Manager) refill(kind Kind) {
 	})
 }
 
-// startBlank starts a browser that nobody has: its gate denies everything and its
-// uid is one of the pool. The process is never nil.
+// startBlank starts a browser without a connection: its gate denies everything and its uid is one
+// of the pool. The process is never nil.
 func (m *Manager) startBlank(kind Kind) (*process, error) {
 	p := &process{m: m, kind: kind}
 	if err := p.nobody(); err != nil {
@@ -88,8 +87,7 @@ func (m *Manager) startBlank(kind Kind) (*process, error) {
 	return p, p.launch(m.life, func(Gate) error { return nil })
 }
 
-// keep lets a browser linger for its connection. It reports false when it
-// cannot.
+// keep lets a browser linger for its connection. It reports false if that is not possible.
 func (m *Manager) keep(ctx context.Context, p *process) bool {
 	resetter, can := p.browser.(Resetter)
 	if m.o.Linger <= 0 || p.profile == "" || !can {
@@ -111,9 +109,9 @@ func (m *Manager) keep(ctx context.Context, p *process) bool {
 	return true
 }
 
-// quiet ends what lingers of a connection with other profiles than the requested one:
-// its uid is about to have another browser, and the end of either is the end of all
-// that the uid runs. Where browsers run as the host itself nothing is ended by its uid.
+// quiet ends lingering browsers of the connection with other profiles: its uid is about to get
+// another browser, and the end of either would kill both. Where browsers run as the host's user,
+// nothing is killed by uid.
 func (m *Manager) quiet(ctx context.Context, r Request) {
 	if m.uids.first == 0 {
 		return
@@ -126,7 +124,7 @@ func (m *Manager) quiet(ctx context.Context, r Request) {
 	}
 }
 
-// expire ends a browser that has lingered for its time.
+// expire ends a browser that has lingered long enough.
 func (m *Manager) expire(p *process) {
 	m.mu.Lock()
 	mine := m.takeIdle(func(o *process) bool { return o == p })
@@ -140,8 +138,7 @@ func (m *Manager) expire(p *process) {
 	}
 }
 
-// makeRoom ends the browsers that linger beyond the number of surfaces there may
-// be, the oldest first.
+// makeRoom ends lingering browsers, oldest first, until browsers and surfaces are within the limit.
 func (m *Manager) makeRoom(ctx context.Context) {
 	m.mu.Lock()
 	var old []*process
