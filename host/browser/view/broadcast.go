@@ -10,48 +10,48 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// How pictures are taken. Every frame is asked for: a browser that skips frames skips
-// the last one too, and a page that changes once would be shown as it was. While all
-// only watch, the cast is stopped after each picture for as long as the next one is not
-// due; its start brings the page as it is.
+// Capture settings. Every frame is requested, since a browser that skips frames also skips the last
+// one, and a page that changes once would be shown in its old state. While viewers only watch, the
+// cast is stopped after each picture until the next one is due; restarting it delivers the page as
+// it is.
 const (
 	watchQuality   = 50
 	controlQuality = 60
 	stillQuality   = 90
 	watchRate      = time.Second / 10
-	controlRate    = time.Second / 32 // on average a little more than what is asked for
+	controlRate    = time.Second / 32 // slightly more than requested, on average
 	quietAfter     = 300 * time.Millisecond
 	stillsEvery    = time.Second
 	stillLimit     = 2 * time.Second
 	titleLimit     = 2 * time.Second
-	castPause      = 500 * time.Millisecond // after a cast that failed
+	castPause      = 500 * time.Millisecond // after a failed cast
 	maxPicture     = 16 << 20
 )
 
-// A broadcast takes pictures of a surface for as long as somebody looks. It keeps the
-// newest one, and those that it compares with.
+// A broadcast takes pictures of a surface while there are viewers. It keeps the newest picture and
+// the frames that it compares new ones with.
 type broadcast struct {
 	r      *Run
 	screen page.Screen
 	ctx    context.Context
 	cancel context.CancelFunc
-	kick   chan struct{} // a still is wanted
-	idle   chan struct{} // somebody may want a cast
+	kick   chan struct{} // a still is requested
+	idle   chan struct{} // a cast may be needed
 
-	mu        sync.Mutex // guards what follows; taken after Run.mu
+	mu        sync.Mutex // guards the fields below; taken after Run.mu
 	sequence  uint32
 	latest    *picture
 	lastCast  []byte
 	lastStill []byte
 	quiet     *time.Timer
-	cast      page.Cast // that runs
+	cast      page.Cast // the running cast
 	stop      context.CancelFunc
 	facts     facts
 	readings  readings
-	anew      bool // the next still counts though it may show what was shown
+	anew      bool // the next still counts even if it shows the same
 }
 
-// facts are what the host knows of the page, and its title.
+// facts are what the host knows of the page, and the page's title.
 type facts struct {
 	page.Facts
 	title    string
@@ -80,11 +80,10 @@ func (s *broadcast) start(work *sync.WaitGroup) {
 	work.Go(s.follow)
 }
 
-// still asks for a still; again has the cast begin anew, look too if another one is
-// wanted. The callers of look and again hold Run.mu.
+// still requests a still.
 func (s *broadcast) still() { signal(s.kick) }
 
-// another asks for a picture in the place of one that could not be shown.
+// another requests a picture to replace one that could not be shown.
 func (s *broadcast) another(after time.Duration) {
 	s.mu.Lock()
 	s.anew = true
@@ -96,6 +95,7 @@ func (s *broadcast) another(after time.Duration) {
 	time.AfterFunc(after, s.still)
 }
 
+// again restarts the cast. The caller holds Run.mu.
 func (s *broadcast) again() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,8 +123,7 @@ func signal(c chan struct{}) {
 	}
 }
 
-// want is the cast that those who look need: none for those who want no motion.
-// The caller holds mu.
+// want returns the cast that the viewers need, none if they want only stills. The caller holds mu.
 func (r *Run) want() page.Cast {
 	var c page.Cast
 	for w := range r.viewers {
@@ -139,7 +138,7 @@ func (r *Run) want() page.Cast {
 	return c
 }
 
-// film runs the cast, and runs it anew when another one is wanted.
+// film runs the cast and restarts it when a different one is wanted.
 func (s *broadcast) film() {
 	for s.ctx.Err() == nil {
 		s.r.mu.Lock()
@@ -181,7 +180,7 @@ func (s *broadcast) rest(stop context.CancelFunc, until chan struct{}, most time
 	}
 }
 
-// stills takes one whenever it is asked to, and when nothing was seen for a while.
+// stills takes a still on request, and when no picture arrived for a while.
 func (s *broadcast) stills() {
 	tick := time.NewTicker(stillsEvery)
 	defer tick.Stop()
@@ -204,8 +203,8 @@ func (s *broadcast) stills() {
 	}
 }
 
-// overdue reports whether to look without being told to: for those who want stills,
-// and as long as there is no picture at all.
+// overdue reports whether to take a still unasked: for viewers who want only stills, and while
+// there is no picture.
 func (s *broadcast) overdue() bool {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
@@ -219,9 +218,9 @@ func (s *broadcast) overdue() bool {
 	return s.latest == nil
 }
 
-// publish keeps a frame and wakes those who look. One that shows what was shown
-// before is dropped: a still makes the browser send a frame of its own, which would
-// ask for the next still. It reports whether the frame is the newest now.
+// publish stores a frame and wakes the viewers. A frame equal to the previous one is dropped, since
+// a still makes the browser send a frame of its own, which would trigger the next still. It reports
+// whether the frame is now the newest.
 func (s *broadcast) publish(f page.Frame, still bool) bool {
 	if len(f.Data) == 0 || len(f.Data) > maxPicture || !(f.Scale > 0) || math.IsInf(f.Scale, 0) {
 		return false
@@ -255,7 +254,7 @@ func (s *broadcast) publish(f page.Frame, still bool) bool {
 	return true
 }
 
-// newest is the picture after one that was seen, nil for none.
+// newest returns the picture after the given one, or nil if there is none.
 func (s *broadcast) newest(after uint32, stills bool) *picture {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -265,7 +264,7 @@ func (s *broadcast) newest(after uint32, stills bool) *picture {
 	return nil
 }
 
-// follow keeps what is known of the page, and tells those who look when it changes.
+// follow keeps the facts of the page up to date and tells viewers of changes.
 func (s *broadcast) follow() {
 	title := ""
 	for {
@@ -282,7 +281,7 @@ func (s *broadcast) follow() {
 			return
 		case <-s.screen.Changed():
 		}
-		s.note(title) // at once: the title of a page that hangs takes its time
+		s.note(title) // at once, since the title of a hanging page takes long
 	}
 }
 

@@ -9,24 +9,24 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// maxElements are those in the list of a page.
+// maxElements bounds the list of elements.
 const maxElements = 300
 
-// controls are what a controller is in the midst of: a list of the browser's own that
-// the dashboard draws, a pointer that went down on it, a file, the elements it was
-// shown. Applied under Run.acting, but for the file, which the reader receives.
+// controls is the state of a controller: the list or picker that the dashboard draws, a pointer
+// pressed on it, a file being sent, and the elements last listed. It is used under Run.acting,
+// except for the file, which the reader receives.
 type controls struct {
-	popup    *page.Node // a select or picker that is drawn
-	swallow  bool       // the pointer is down on it: its release is not the page's
+	popup    *page.Node // the select or picker being drawn
+	swallow  bool       // the pointer was pressed on it, so the page does not get its release
 	elements map[string]page.Node
 	files    filing
 }
 
-// point applies a pointer. What would open a pop-up of the browser's own, which no
-// picture shows, is asked of the owner instead.
+// point applies a pointer event. Where the browser would open a pop-up, which no picture shows, the
+// dashboard draws it instead.
 func (h *controls) point(ctx context.Context, w *viewer, screen page.Screen, in page.Input) error {
 	if w.seen().scale <= 0 {
-		return nil // it was sent no picture to point at
+		return nil // no picture was sent yet
 	}
 	in.At = w.seen().at(in.At)
 	switch in.Kind {
@@ -55,7 +55,7 @@ func (h *controls) point(ctx context.Context, w *viewer, screen page.Screen, in 
 	return screen.Input(ctx, in)
 }
 
-// open has the dashboard draw a list or a picker; false when the node is none.
+// open makes the dashboard draw a list or a picker. It reports false if the node has none.
 func (h *controls) open(w *viewer, n page.Node) bool {
 	if n.Disabled || n.Secret {
 		return false
@@ -85,7 +85,7 @@ func (h *controls) open(w *viewer, n page.Node) bool {
 
 var pickers = map[string]bool{"date": true, "time": true, "datetime-local": true, "month": true, "week": true, "color": true}
 
-// choose sets what was drawn, through the control's own setter.
+// choose sets the drawn control through its native setter.
 func (h *controls) choose(ctx context.Context, screen page.Screen, m message) error {
 	n := h.popup
 	if n == nil {
@@ -106,7 +106,7 @@ func (h *controls) choose(ctx context.Context, screen page.Screen, m message) er
 	return screen.Set(ctx, n.Ref, page.Setting{Index: &i})
 }
 
-// list tells the owner what there is to choose from, by role and name.
+// list sends the owner the elements to choose from, by role and name.
 func (h *controls) list(ctx context.Context, w *viewer, screen page.Screen) error {
 	nodes, err := screen.Elements(ctx, maxElements)
 	if err != nil {
@@ -128,8 +128,8 @@ func (h *controls) list(ctx context.Context, w *viewer, screen page.Screen) erro
 	return nil
 }
 
-// called is what an owner can know an element by: its accessible name, else what it
-// says; never what is typed into it.
+// called returns the name of an element for the owner: its accessible name or its text, never what
+// was typed into it.
 func called(n page.Node) string {
 	text := n.Text
 	if n.Editable {
@@ -138,7 +138,7 @@ func called(n page.Node) string {
 	return cmp.Or(n.Name, n.Label, n.Placeholder, text)
 }
 
-// element acts on one of the list.
+// element acts on a listed element.
 func (h *controls) element(ctx context.Context, w *viewer, screen page.Screen, m message) error {
 	n, ok := h.elements[m.id]
 	if !ok {

@@ -14,11 +14,10 @@ import (
 	"github.com/sluicehost/sluice/host/patience"
 )
 
-// maxWaiting are the messages that wait for a page that is slow.
+// maxWaiting bounds the messages that wait for a slow page.
 const maxWaiting = 256
 
-// An inbox holds what a viewer asked for, in order, until it is applied. A move
-// behind a move takes its place.
+// An inbox queues a viewer's messages until they are applied. A move replaces a preceding move.
 type inbox struct {
 	wake chan struct{}
 
@@ -28,8 +27,8 @@ type inbox struct {
 
 func (b *inbox) init() { b.wake = make(chan struct{}, 1) }
 
-// put adds a message; when the inbox is full moves go first. It reports false when
-// there was no room.
+// put adds a message. When the inbox is full, moves are dropped first. It reports false if there is
+// no room.
 func (b *inbox) put(m message) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -63,16 +62,16 @@ func (b *inbox) take() (message, bool) {
 	return m, true
 }
 
-// stepLimit bounds one thing that an owner does, on a machine that is not busy.
+// stepLimit bounds one action of the owner on an idle machine.
 const stepLimit = 2 * time.Second
 
-// seen is what a viewer's points refer to: the picture that it was sent last.
+// seen is the picture that a viewer's points refer to: the one it was sent last.
 type seen struct {
 	scale    float64
 	viewport page.Viewport
 }
 
-// at is a point of the picture in CSS pixels, inside of the viewport.
+// at converts a point of the picture to CSS pixels within the viewport.
 func (s seen) at(p page.Point) page.Point {
 	if s.scale > 0 {
 		p.X, p.Y = p.X/s.scale, p.Y/s.scale
@@ -82,7 +81,7 @@ func (s seen) at(p page.Point) page.Point {
 	return p
 }
 
-// apply does what the viewer asks for, in order.
+// apply carries out the viewer's messages in order.
 func (w *viewer) apply() {
 	for {
 		m, ok := w.inbox.take()
@@ -101,8 +100,7 @@ func (w *viewer) apply() {
 	}
 }
 
-// applyOne does one thing, if the lease is still held: it cannot end before the
-// thing is done.
+// applyOne carries out one message if the lease is still held. The lease cannot end meanwhile.
 func (w *viewer) applyOne(m message) {
 	w.run.acting.Lock()
 	defer w.run.acting.Unlock()
@@ -121,11 +119,11 @@ func (w *viewer) applyOne(m message) {
 	w.fail(ctx, w.do(ctx, screen, m))
 }
 
-// fail tells the owner why nothing came of it.
+// fail tells the owner why a message had no effect.
 func (w *viewer) fail(ctx context.Context, err error) {
 	switch {
 	case err == nil, w.ctx.Err() != nil, errors.Is(err, page.ErrDialog), errors.Is(err, page.ErrLost):
-		// A dialog and a loss are told in words of their own.
+		// Dialogs and losses have messages of their own.
 	case errors.Is(err, page.ErrHung), ctx.Err() != nil:
 		w.refuse("page_busy")
 	case errors.Is(err, page.ErrKey), errors.Is(err, page.ErrKind):
@@ -137,7 +135,7 @@ func (w *viewer) fail(ctx context.Context, err error) {
 	}
 }
 
-// do checks the lease before anything else, then hands the message on.
+// do carries out one message.
 func (w *viewer) do(ctx context.Context, screen page.Screen, m message) error {
 	in := m.input
 	switch m.kind {
@@ -154,7 +152,7 @@ func (w *viewer) do(ctx context.Context, screen page.Screen, m message) error {
 	case "text", "paste", "composition":
 		return screen.Input(ctx, in)
 	case "viewport":
-		if screen.Viewport() != m.view { // a connection that came back says it again
+		if screen.Viewport() != m.view { // a reconnected viewer repeats it
 			w.run.resize(screen, m.view)
 		}
 		return nil
@@ -182,7 +180,7 @@ func (w *viewer) seen() seen {
 	return w.looks
 }
 
-// copied gives the owner what is selected.
+// copied sends the owner the selected text.
 func (w *viewer) copied(ctx context.Context, screen page.Screen) error {
 	s, err := screen.Selection(ctx)
 	if err != nil {
@@ -195,11 +193,11 @@ func (w *viewer) copied(ctx context.Context, screen page.Screen) error {
 	return nil
 }
 
-// chords are the letters that go to it with Control or Meta. What opens a tool or
-// a window of the browser, or its clipboard, does not.
+// chords are the letters that the page receives with Control or Meta, without those that open tools
+// or windows of the browser or use its clipboard.
 const chords = "abiyz"
 
-// typed reports whether a key goes to the page at all.
+// typed reports whether a key is passed to the page.
 func typed(in page.Input) bool {
 	if k, ok := page.KeyNamed(in.Key); ok && in.Key != " " {
 		return k.Owner && !page.BrowsersOwn(int64(in.Modifiers), in.Key)
@@ -208,7 +206,7 @@ func typed(in page.Input) bool {
 	if n != len(in.Key) || !unicode.IsPrint(r) {
 		return false
 	}
-	if in.Modifiers&(page.Control|page.Meta) == 0 || in.Modifiers&(page.Control|page.Alt) == page.Control|page.Alt { // AltGr types
+	if in.Modifiers&(page.Control|page.Meta) == 0 || in.Modifiers&(page.Control|page.Alt) == page.Control|page.Alt { // AltGr types a character
 		return true
 	}
 	letter := unicode.ToLower(r)

@@ -8,12 +8,11 @@ import (
 	"github.com/sluicehost/sluice/host/patience"
 )
 
-// How long control lasts. That its connection dropped ends it after ResumeLife, with
-// the session.
+// How long control lasts. A dropped connection ends it after ResumeLife, with the session.
 const (
 	LeaseIdle = 10 * time.Minute
 	LeaseLife = 60 * time.Minute
-	// taking bounds the wait for the verb that is running, whose own limit is 60 s.
+	// taking bounds the wait for the running verb, whose own limit is 60 s.
 	taking = 65 * time.Second
 )
 
@@ -25,12 +24,12 @@ const (
 type lease struct {
 	state   leaseState
 	holder  *session
-	until   time.Time // the end of LeaseLife
+	until   time.Time // end of LeaseLife
 	idle    *time.Timer
 	life    *time.Timer
-	cancel  context.CancelFunc // of taking
-	settled chan struct{}      // closed when it is free again; nil when it is
-	guest   page.Viewport      // what the page had before
+	cancel  context.CancelFunc // cancels taking
+	settled chan struct{}      // closed when it is free again; nil while it is free
+	guest   page.Viewport      // the viewport before the owner took over
 }
 
 type leaseState int
@@ -42,8 +41,8 @@ const (
 	leaseEnding
 )
 
-// take gives a session the lease, if it is free. It returns at once: those who look
-// are told when it is held.
+// take gives a session the lease if it is free. It returns at once; viewers are told when it is
+// held.
 func (r *Run) take(s *session) bool {
 	r.mu.Lock()
 	if r.lease.state != leaseFree || s.mode != ModeControl || s.barred || r.screen == nil {
@@ -60,13 +59,13 @@ func (r *Run) take(s *session) bool {
 	return true
 }
 
-// taken waits for the guest's verb to end, and begins the lease.
+// taken waits for the guest's verb to end and starts the lease.
 func (r *Run) taken(ctx context.Context, s *session, screen page.Screen) {
 	r.acting.Lock()
 	defer r.acting.Unlock()
 	err := r.surface.Taken(ctx)
 	r.mu.Lock()
-	gone := err == nil && ctx.Err() != nil // it was given up meanwhile
+	gone := err == nil && ctx.Err() != nil // given up meanwhile
 	r.lease.cancel()
 	if err != nil {
 		r.free()
@@ -94,7 +93,7 @@ func (r *Run) taken(ctx context.Context, s *session, screen page.Screen) {
 	r.refresh()
 }
 
-// touch notes that the holder did something.
+// touch records activity of the holder.
 func (r *Run) touch(s *session) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -103,14 +102,14 @@ func (r *Run) touch(s *session) {
 	}
 }
 
-// holds reports whether a session has control now.
+// holds reports whether a session has control.
 func (r *Run) holds(s *session) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.lease.state == leaseHeld && r.lease.holder == s
 }
 
-// endLease ends the lease of a session, if it has it.
+// endLease ends the lease if the session holds it.
 func (r *Run) endLease(s *session) {
 	r.mu.Lock()
 	if r.lease.holder != s {
@@ -140,8 +139,8 @@ func (r *Run) endLease(s *session) {
 	})
 }
 
-// bar ends the lease of a session that is over, and keeps it from another: what its
-// connection asked for may still be on its way.
+// bar ends the lease of a session and prevents it from taking another, since messages of its
+// connection may still be queued.
 func (r *Run) bar(s *session) {
 	r.mu.Lock()
 	s.barred = true
@@ -149,8 +148,7 @@ func (r *Run) bar(s *session) {
 	r.endLease(s)
 }
 
-// released gives the page back as it was: its viewport, then what the surface
-// has of it. The caller holds acting.
+// released restores the page's viewport and ends the control. The caller holds acting.
 func (r *Run) released(screen page.Screen, guest *page.Viewport) {
 	if screen != nil && guest != nil && screen.Viewport() != *guest {
 		r.resize(screen, *guest)
@@ -170,8 +168,8 @@ func (r *Run) free() {
 	r.lease = lease{}
 }
 
-// Settled waits until no lease is held that is about to end: the guest's first verb
-// after an interaction shall not be refused for one.
+// Settled waits while a lease is ending, so that the guest's first verb after an interaction is not
+// refused because of it.
 func (r *Run) Settled(ctx context.Context) error {
 	r.mu.Lock()
 	ending, settled := r.lease.state == leaseEnding, r.lease.settled
@@ -187,7 +185,7 @@ func (r *Run) Settled(ctx context.Context) error {
 	}
 }
 
-// resize sets the page's viewport and has the picture follow.
+// resize sets the page's viewport and updates the picture.
 func (r *Run) resize(screen page.Screen, v page.Viewport) {
 	ctx, cancel := patience.Within(context.Background(), stepLimit)
 	defer cancel()

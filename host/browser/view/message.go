@@ -12,21 +12,21 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// Bounds of what a message holds, in bytes.
+// Bounds of a message's members, in bytes.
 const (
 	maxText        = 64 << 10
 	maxComposition = 4 << 10
 	maxKey         = 32
 	maxName        = 255
-	// MaxUpload is how large a file of the owner's may be.
+	// MaxUpload bounds a file that the owner sends.
 	MaxUpload = 25 << 20
 )
 
-// A message is one of a viewer's, checked. Points are in pixels of the picture.
+// A message is a checked message of a viewer. Points are in pixels of the picture.
 type message struct {
 	kind   string // the type on the wire
 	input  page.Input
-	move   bool // only the last one of several counts
+	move   bool // only the last of several counts
 	do     string
 	id     string
 	text   string
@@ -37,7 +37,7 @@ type message struct {
 	seq    uint32
 }
 
-// wire is what a message may hold. Members that are absent are nil.
+// wire holds the members of a message. Absent ones are nil.
 type wire struct {
 	Type      string          `json:"type"`
 	Action    string          `json:"action"`
@@ -65,7 +65,7 @@ type wire struct {
 	Seq       *uint32         `json:"seq"`
 }
 
-// parse reads a message; false is invalid_input.
+// parse parses a message. It reports false for invalid_input.
 func parse(raw []byte) (message, bool) {
 	var w wire
 	if len(raw) == 0 || len(raw) > MaxMessage || !utf8.Valid(raw) || json.Unmarshal(raw, &w) != nil {
@@ -79,7 +79,7 @@ func parse(raw []byte) (message, bool) {
 	return m, check(&w, &m)
 }
 
-// checks are the types of messages that there are.
+// checks maps the message types to their checks.
 var checks = map[string]func(*wire, *message) bool{
 	"ack":     func(w *wire, m *message) bool { return w.Seq != nil && set(&m.seq, *w.Seq) },
 	"bye":     nothing,
@@ -124,7 +124,7 @@ func point(w *wire, m *message) bool {
 
 func finite(f float64) bool { return !math.IsNaN(f) && math.Abs(f) <= 1e6 }
 
-// number is one that a message may leave out, or send as something else.
+// number returns an optional number, or otherwise if it is missing or invalid.
 func number(raw json.RawMessage, otherwise int) int {
 	var f float64
 	if json.Unmarshal(raw, &f) != nil || f != math.Trunc(f) || math.Abs(f) > 1e6 {
@@ -208,7 +208,7 @@ func viewport(w *wire, m *message) bool {
 
 func side(f float64) bool { return f == math.Trunc(f) && f >= 240 && f <= 3840 }
 
-// Viewport makes the one of a request to mint; nil when it is none.
+// Viewport returns the viewport of a request for a view, or nil if it is invalid.
 func Viewport(width, height, scale float64, mobile bool) *page.Viewport {
 	var m message
 	scale = cmp.Or(scale, 1)
@@ -232,7 +232,7 @@ func dialog(w *wire, m *message) bool {
 	return true
 }
 
-// file announces a file, or with the action none says that there will be none.
+// file announces a file, or with the action none that there will be none.
 func file(w *wire, m *message) bool {
 	if w.Action == "none" {
 		m.do = "none"
@@ -258,8 +258,8 @@ func element(w *wire, m *message) bool {
 	return w.Action != "type" || bounded(w.Text, maxText) && set(&m.text, *w.Text)
 }
 
-// clean is a text of the page's as it is shown to the owner: without controls and
-// marks that reorder it, of at most so many bytes.
+// clean returns a text of the page for display to the owner: without control and reordering
+// characters, at most most bytes.
 func clean(s string, most int) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
@@ -276,5 +276,5 @@ func clean(s string, most int) string {
 	return s
 }
 
-// toValid is text as JSON takes it.
+// toValid returns s as valid UTF-8.
 func toValid(s string) string { return strings.ToValidUTF8(s, "") }

@@ -25,17 +25,17 @@ const HeaderSize = 21
 
 const typePicture = 0x01
 
-// A picture is one frame as it goes to viewers. Its bytes are not changed.
+// A picture is one frame as sent to viewers. Its bytes are immutable.
 type picture struct {
 	sequence uint32
 	frame    page.Frame
 	message  []byte
 
-	still bool // taken for its own sake, in better quality
+	still bool // taken on request, in better quality
 
 	hidden  sync.Mutex // guards what follows
 	tried   bool
-	covered []byte // for those who only watch; nil once tried: it is not for them
+	covered []byte // for viewers who only watch; nil once tried: not for them
 }
 
 func newPicture(sequence uint32, f page.Frame, still bool) *picture {
@@ -58,8 +58,8 @@ func encode(sequence uint32, f page.Frame, jpeg []byte) []byte {
 
 func clamp16(n int) uint16 { return uint16(min(max(n, 0), math.MaxUint16)) } // #nosec G115 -- clamped
 
-// pace is when the next picture may go to a viewer, so that there are so many a
-// second on average, and the first after a rest goes at once.
+// A pace spaces pictures to a viewer so that their average rate is bounded; the first one after a
+// pause goes at once.
 type pace struct{ due time.Time }
 
 func (p *pace) wait(now time.Time) time.Duration { return p.due.Sub(now) }
@@ -79,19 +79,18 @@ const (
 	maxPixels    = 25_000_000
 )
 
-// A reading is where secrets were, at a time between its two times.
+// A reading is where secrets were at some time between from and to.
 type reading struct {
 	from, to time.Time
 	boxes    []page.Box
 }
 
-// readings are the two latest, the newest first. The next still may have been
-// under way when the newest began, and on a slow machine every one is: it is
-// judged by the one before.
+// readings are the latest two, newest first. A still may have been under way when the newest began,
+// as is usual on a slow machine; it is then judged by the one before.
 type readings [2]reading
 
-// since are the newest reading that had ended at a time and those after it, the
-// newest first; none when no reading had.
+// since returns the newest reading that had ended at a time and those after it, newest first, or
+// none.
 func (r readings) since(at time.Time) []reading {
 	for i, x := range r {
 		if !x.to.IsZero() && !x.to.After(at) {
@@ -101,11 +100,10 @@ func (r readings) since(at time.Time) []reading {
 	return nil
 }
 
-// forWatchers is a picture as those get it who only watch: with what is secret
-// covered. A picture shows neither the moment of the reading before it nor of the
-// one after it, so a box that moved covers all that lies between its two places;
-// without a recent reading before it, or any after it, the picture is not shown.
-// It returns nil then, and another picture has been asked for.
+// forWatchers returns a picture for viewers who only watch, with secrets covered. A picture is
+// taken at neither the time of the reading before it nor of the one after it, so a box that moved
+// covers everything between its two places. Without a recent reading before and one after, it
+// returns nil and requests another picture.
 func (s *broadcast) forWatchers(p *picture) []byte {
 	p.hidden.Lock()
 	defer p.hidden.Unlock()
@@ -123,7 +121,7 @@ func (s *broadcast) forWatchers(p *picture) []byte {
 	}
 	now.to = time.Now()
 	s.mu.Lock()
-	at := p.frame.At // of the browser's clock, which is the host's
+	at := p.frame.At // by the browser's clock, which is the host's
 	known := s.readings.since(at)
 	s.readings = readings{now, s.readings[0]}
 	s.mu.Unlock()
@@ -148,7 +146,7 @@ func (s *broadcast) forWatchers(p *picture) []byte {
 	return p.covered
 }
 
-// between are boxes that hold every place on the way from one reading to another.
+// between returns boxes that cover every position between two readings.
 func between(a, b []page.Box) []page.Box {
 	if len(a) != len(b) {
 		return append(append([]page.Box(nil), a...), b...)
@@ -163,7 +161,7 @@ func between(a, b []page.Box) []page.Box {
 
 var errPicture = errors.New("not a picture that can be covered")
 
-// paint covers boxes with one colour: a blur that gives nothing back.
+// paint covers boxes with one colour, which cannot be undone as a blur could.
 func paint(f page.Frame, boxes []page.Box) ([]byte, error) {
 	c, err := jpeg.DecodeConfig(bytes.NewReader(f.Data))
 	if err != nil || c.Width <= 0 || c.Height <= 0 || c.Width*c.Height > maxPixels {
@@ -197,8 +195,7 @@ func encodeJPEG(m image.Image) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// area is a box in pixels of the picture, with a margin. Numbers that are none
-// cover everything.
+// area returns a box in pixels of the picture, with a margin. Invalid numbers cover everything.
 func area(b page.Box, scale float64, all image.Rectangle) image.Rectangle {
 	for _, n := range []float64{b.X, b.Y, b.W, b.H} {
 		if math.IsNaN(n) || math.Abs(n) > 1e7 {
@@ -209,7 +206,7 @@ func area(b page.Box, scale float64, all image.Rectangle) image.Rectangle {
 		int(math.Ceil((b.X+b.W+margin)*scale)), int(math.Ceil((b.Y+b.H+margin)*scale))).Intersect(all)
 }
 
-// fill makes an area grey, and the pixels that share their colour with it.
+// fill makes an area grey, together with the pixels that share their colour sample.
 func fill(m *image.YCbCr, r image.Rectangle) {
 	for y := r.Min.Y; y < r.Max.Y; y++ {
 		for x := r.Min.X; x < r.Max.X; x++ {

@@ -7,35 +7,35 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// A Run is what may be looked at in one run. Whoever keeps the run's browser tells
-// it what comes and goes; all methods return at once, but for Settled.
+// A Run is the viewable state of one run. The keeper of the run's browser reports changes to it.
+// All methods except Settled return at once.
 type Run struct {
 	id      string
 	views   *Views
 	surface Surface
 	event   func(typ, status string, data map[string]any)
 
-	// acting is held while something that the owner did is applied to the page, and
-	// while a lease begins or ends: input never reaches a page whose lease is over.
+	// acting is held while an action of the owner is applied to the page and while a lease begins
+	// or ends, so that no input reaches a page after its lease has ended.
 	acting sync.Mutex
 
-	mu          sync.Mutex // guards what follows
+	mu          sync.Mutex // guards the fields below
 	screen      page.Screen
 	broadcast   *broadcast // while there are viewers
 	interaction pending
-	assistances map[string]bool // open, with operate_attachment
+	assistances map[string]bool // open ones with operate_attachment
 	viewers     map[*viewer]bool
 	lease       lease
 	uploads     []Upload
 	minted      []time.Time
-	noticed     map[string]time.Time // when a code was told last
+	noticed     map[string]time.Time // when a code was last sent
 	ended       bool
 }
 
-// pending is the interaction that is open, "" for none.
+// pending is the open interaction; "" means none.
 type pending struct{ id, kind string }
 
-// Up says that the run has a surface which can be looked at.
+// Up reports that the run has a surface to view.
 func (r *Run) Up(screen page.Screen) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -44,8 +44,8 @@ func (r *Run) Up(screen page.Screen) {
 	}
 }
 
-// Down says that it has none any more; sessions end with the reason (ReasonLost,
-// ReasonEnded), and what the owner uploaded is erased.
+// Down reports that the surface is gone. Sessions end with the reason (ReasonLost, ReasonEnded),
+// and the owner's uploads are erased.
 func (r *Run) Down(reason string) {
 	r.mu.Lock()
 	r.screen = nil
@@ -63,15 +63,15 @@ func (r *Run) Down(reason string) {
 	}
 }
 
-// Asked says that an interaction was opened, Answered that it is over, for
-// whatever reason: its sessions end, and its lease.
+// Asked reports that an interaction was opened.
 func (r *Run) Asked(id, kind string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.interaction = pending{id, kind}
 }
 
-// Answered is the end of an interaction.
+// Answered reports that an interaction was closed, for whatever reason, which ends its sessions and
+// its lease.
 func (r *Run) Answered(id, reason string) {
 	r.mu.Lock()
 	if r.interaction.id == id {
@@ -81,7 +81,7 @@ func (r *Run) Answered(id, reason string) {
 	r.views.endAll(r, func(s *session) bool { return s.interaction == id }, CloseDone, reason)
 }
 
-// Assisted says whether assistance is open that asks to work in the browser.
+// Assisted reports whether assistance is open that asks the owner to work in the browser.
 func (r *Run) Assisted(id string, open bool) {
 	r.mu.Lock()
 	if r.assistances == nil {
@@ -98,7 +98,7 @@ func (r *Run) Assisted(id string, open bool) {
 	}
 }
 
-// End forgets the run; it may be repeated.
+// End forgets the run. It may be called again.
 func (r *Run) End() {
 	r.mu.Lock()
 	r.ended = true
@@ -111,9 +111,9 @@ func (r *Run) End() {
 	r.Down(ReasonEnded)
 }
 
-// Notice tells those who look of something that happened beside the picture, by
-// a code such as download_denied, with a name of at most 255 bytes. Of one code
-// it tells once in a second: a page may offer files by the hundred.
+// Notice tells viewers of an event beside the picture, by a code such as download_denied and a name
+// of at most 255 bytes. Each code is sent at most once a second, since a page may offer hundreds of
+// files.
 func (r *Run) Notice(code, name string) {
 	r.mu.Lock()
 	now := time.Now()
@@ -133,7 +133,7 @@ func (r *Run) Notice(code, name string) {
 
 const noticeEvery = time.Second
 
-// about is what a view is to be about: the conditions under which it may be opened, else a refusal.
+// about returns what a view is about, or a refusal if it may not be opened.
 func (r *Run) about(q Mint) (interaction, assistance string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -166,7 +166,7 @@ func (r *Run) about(q Mint) (interaction, assistance string, err error) {
 	return interaction, assistance, nil
 }
 
-// mayMint counts the views that are minted in a minute.
+// mayMint counts the views minted within a minute.
 func (r *Run) mayMint(now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -180,14 +180,14 @@ func (r *Run) mayMint(now time.Time) bool {
 	return true
 }
 
-// room reports whether one more may look.
+// room reports whether one more viewer is allowed.
 func (r *Run) room() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.viewers) < MaxViewers
 }
 
-// enter lets a viewer look; the first one starts the picture.
+// enter adds a viewer. The first one starts the broadcast.
 func (r *Run) enter(w *viewer) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -203,7 +203,7 @@ func (r *Run) enter(w *viewer) bool {
 	return true
 }
 
-// leave ends it; with the last one the picture stops, and is forgotten.
+// leave removes a viewer. The last one ends the broadcast, and its picture is forgotten.
 func (r *Run) leave(w *viewer) {
 	r.mu.Lock()
 	delete(r.viewers, w)
@@ -222,7 +222,7 @@ func (r *Run) leave(w *viewer) {
 	}
 }
 
-// tell sends a message to everyone who looks.
+// tell sends a message to all viewers.
 func (r *Run) tell(m outgoing) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -231,7 +231,7 @@ func (r *Run) tell(m outgoing) {
 	}
 }
 
-// refresh has everyone told how things stand.
+// refresh makes all viewers receive the current state.
 func (r *Run) refresh() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// A session is one view: minted, redeemed once, connected, resumed, over. What is
-// below the line is guarded by Views.mu.
+// A session is one view: minted, redeemed once, connected, resumed, ended. Fields below the blank
+// line are guarded by Views.mu.
 type session struct {
 	id          string
 	owner       string
@@ -23,30 +23,29 @@ type session struct {
 
 	redeemed bool
 	over     bool
-	reason   string // why, once it is over
-	resume   digest // of the secret that continues it
+	reason   string // the reason, once it is over
+	resume   digest // of the secret that resumes it
 	viewer   *viewer
-	lapse    *time.Timer // ends it: unredeemed, or dropped and not resumed
+	lapse    *time.Timer // ends it if it is not redeemed or not resumed
 
-	barred bool // from control, since it is over; guarded by Run.mu
+	barred bool // may not take control, since it is over; guarded by Run.mu
 }
 
-// A subject is what a session is about: of those with an equal one the newest
-// lives.
+// A subject is what a session is about. Of sessions with equal subjects only the newest lives.
 type subject struct{ owner, run, mode, interaction, assistance string }
 
 func (s *session) subject() subject {
 	return subject{s.owner, s.run.id, s.mode, s.interaction, s.assistance}
 }
 
-// A replay names a request to mint that may be repeated.
+// A replay identifies a mint request that may be repeated.
 type replay struct {
 	subject
 	key string
 }
 
-// Mint makes a view, or repeats the answer of a request with the same key. The error is
-// a *Refusal. That the run exists, and that the owner may, is the caller's business.
+// Mint makes a view, or repeats the answer to a request with the same key. The error is a *Refusal.
+// The caller checks that the run exists and that the owner may view it.
 func (v *Views) Mint(q Mint) (Minted, error) {
 	if q.Mode != ModeView && q.Mode != ModeControl || q.Owner == "" {
 		return Minted{}, refuse(CodeRequest, "The mode of a view is view or control.")
@@ -111,7 +110,7 @@ func (v *Views) mint(r *Run, q Mint, interaction, assistance string) (Minted, *s
 	return Minted{ViewID: s.id, Token: token, Mode: s.mode, ExpiresAt: s.expires}, s, nil
 }
 
-// lapsed ends a session that waits for a connection, if it still does.
+// lapsed ends a session that still waits for a connection.
 func (v *Views) lapsed(s *session, code int, reason string) {
 	v.mu.Lock()
 	waits := s.viewer == nil
@@ -121,8 +120,8 @@ func (v *Views) lapsed(s *session, code int, reason string) {
 	}
 }
 
-// Revoke ends a view of the owner's. It reports false for one that does not
-// exist, or is another's.
+// Revoke ends a view of the owner. It reports false if the view does not exist or belongs to
+// another owner.
 func (v *Views) Revoke(owner, run, viewID string) bool {
 	s := v.find(owner, run, viewID)
 	return s != nil && v.end(s, CloseDone, ReasonRevoked)
@@ -138,7 +137,7 @@ func (v *Views) find(owner, run, viewID string) *session {
 	return s
 }
 
-// end ends a session, once: its connection is closed, its secrets are void.
+// end ends a session once: its connection is closed and its secrets become invalid.
 func (v *Views) end(s *session, code int, reason string) bool {
 	v.mu.Lock()
 	if s.over {
@@ -155,7 +154,7 @@ func (v *Views) end(s *session, code int, reason string) bool {
 		s.lapse.Stop()
 	}
 	delete(v.sessions, s.id)
-	if reason == ReasonExpired { // whoever comes late is told so for a while
+	if reason == ReasonExpired { // latecomers are told for a while
 		time.AfterFunc(10*TokenLife, func() {
 			v.mu.Lock()
 			defer v.mu.Unlock()
@@ -174,7 +173,7 @@ func (v *Views) end(s *session, code int, reason string) bool {
 	data["reason"] = reason
 	s.run.event("run.stream_session_resolved", "resolved", data)
 	s.run.bar(s)
-	if w != nil { // saying goodbye may take a moment
+	if w != nil { // closing may take a moment
 		v.work.Go(func() { w.close(code, reason) })
 	}
 	return true
@@ -200,7 +199,7 @@ func (v *Views) endAll(r *Run, which func(*session) bool, code int, reason strin
 	}
 }
 
-// facts are what events say of a session: no token and nothing of the page.
+// facts returns a session's data for events: no token and nothing of the page.
 func (s *session) facts() map[string]any {
 	data := map[string]any{"view_id": s.id, "mode": s.mode}
 	if s.interaction != "" {
@@ -212,8 +211,8 @@ func (s *session) facts() map[string]any {
 	return data
 }
 
-// Failed records that a dashboard could not reach a view. It reports false for a view
-// that the owner did not mint.
+// Failed records that a dashboard could not reach a view. It reports false for a view that the
+// owner did not mint.
 func (v *Views) Failed(owner, run, viewID, reason string, httpStatus int) bool {
 	s := v.find(owner, run, viewID)
 	if s == nil {
@@ -232,12 +231,11 @@ func (v *Views) Failed(owner, run, viewID, reason string, httpStatus int) bool {
 	return true
 }
 
-// firstMessage is how long a connection may stay silent before it has shown a
-// token.
+// firstMessage bounds how long a connection may stay silent before it presents a token.
 const firstMessage = 10 * time.Second
 
-// An opening is the first message of a connection: a token, or the secret of a
-// connection that dropped. Stills asks for pictures that do not move.
+// An opening is the first message of a connection: a token, or the secret to resume a dropped
+// connection. Stills asks for still pictures only.
 type opening struct {
 	Type          string `json:"type"`
 	Token         string `json:"token"`
@@ -279,7 +277,7 @@ func (v *Views) Connect(ctx context.Context, owner, run string, conn Conn) {
 	v.left(w)
 }
 
-// redeem turns a token, or a resume secret, into a viewer, once.
+// redeem exchanges a token or a resume secret for a viewer, once.
 func (v *Views) redeem(ctx context.Context, owner, run string, o opening, conn Conn) (w *viewer, resume string, code int, reason string) {
 	v.mu.Lock()
 	s := v.tokens[digestOf(o.Token)]
@@ -316,7 +314,7 @@ func (v *Views) redeem(ctx context.Context, owner, run string, o opening, conn C
 	return w, resume, 0, ""
 }
 
-// checkOpening checks the first message in an order in which nothing is told to a stranger.
+// checkOpening checks the first message, in an order that reveals nothing to strangers.
 func (v *Views) checkOpening(s *session, owner, run string, o opening) (code int, reason string) {
 	switch {
 	case s == nil || s.owner != owner || s.over && s.reason != ReasonExpired:
@@ -329,7 +327,7 @@ func (v *Views) checkOpening(s *session, owner, run string, o opening) (code int
 	return 0, ""
 }
 
-// left is the end of a connection: its session waits for another one.
+// left handles the end of a connection: its session waits for another one.
 func (v *Views) left(w *viewer) {
 	s := w.session
 	v.mu.Lock()

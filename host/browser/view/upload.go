@@ -11,20 +11,20 @@ import (
 	"github.com/sluicehost/sluice/host/patience"
 )
 
-// incoming is a file that the owner sends for the page's file chooser: announced,
-// received in pieces, given to the page once.
+// An incoming file is sent by the owner for the page's file chooser: announced, received in pieces,
+// given to the page once.
 type incoming struct {
 	upload Upload
 	left   int64
 }
 
-// filing guards hands.file, which the reader fills and the applier gives away.
+// filing guards the file, which the reader fills and the applier gives to the page.
 type filing struct {
 	mu   sync.Mutex // guards file
 	file *incoming
 }
 
-// announce makes room for a file, or says that there will be none.
+// announce prepares to receive a file, or cancels the page's chooser.
 func (w *viewer) announce(m message) {
 	w.run.mu.Lock()
 	screen := w.run.screen
@@ -58,7 +58,7 @@ func (w *viewer) announce(m message) {
 	}
 }
 
-// baseName is the last element of a name that the owner's browser sent.
+// baseName returns the last element of a file name sent by the owner's browser.
 func baseName(s string) string {
 	s = path.Base(strings.ReplaceAll(clean(s, maxName), `\`, "/"))
 	if s == "." || s == "/" || s == ".." {
@@ -67,7 +67,7 @@ func baseName(s string) string {
 	return s
 }
 
-// piece is a part of the file that was announced.
+// piece receives a part of the announced file.
 func (w *viewer) piece(raw []byte) {
 	h := &w.hands.files
 	h.mu.Lock()
@@ -94,7 +94,7 @@ func (w *viewer) piece(raw []byte) {
 	}
 }
 
-// complete has the file given to the page, behind what was asked for before.
+// complete queues giving the file to the page, after earlier messages.
 func (w *viewer) complete() { w.queue(message{kind: "file_choose", do: "give"}) }
 
 func (w *viewer) queue(m message) {
@@ -104,8 +104,7 @@ func (w *viewer) queue(m message) {
 	}
 }
 
-// give gives the page its file. The page may read it as long as the surface lives;
-// then it is erased.
+// give gives the page its file, which it may read until the surface ends and the file is erased.
 func (h *controls) give(ctx context.Context, w *viewer, screen page.Screen, m message) error {
 	if m.do == "none" {
 		return screen.Choose(ctx, nil)
@@ -132,7 +131,8 @@ func (h *controls) give(ctx context.Context, w *viewer, screen page.Screen, m me
 	return nil
 }
 
-// keep has a file erased with the surface; false when that is gone already.
+// keep registers a file to be erased with the surface. It reports false if the surface is gone
+// already.
 func (r *Run) keep(u Upload) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -143,7 +143,7 @@ func (r *Run) keep(u Upload) bool {
 	return true
 }
 
-// drop erases a file that was not given.
+// drop erases a file that was not given to the page.
 func (h *controls) drop() {
 	h.files.mu.Lock()
 	f := h.files.file

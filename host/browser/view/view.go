@@ -18,21 +18,21 @@ import (
 
 // Bounds of sessions.
 const (
-	TokenLife  = 60 * time.Second // of a token that nobody redeems
+	TokenLife  = 60 * time.Second // of an unredeemed token
 	ResumeLife = 30 * time.Second // of a session whose connection dropped
-	// MaxViewers are connected to one run at one time, MaxSessions exist, and
-	// mintsPerMinute are made.
+	// MaxViewers bounds the connections to one run, MaxSessions the sessions, and mintsPerMinute
+	// the new sessions.
 	MaxViewers     = 8
 	MaxSessions    = 32
 	mintsPerMinute = 60
 )
 
-// Views are the views of one host: its runs that have a browser, and the sessions
-// of those who look. It may be used concurrently.
+// Views holds the views of one host: the runs that have a browser, and the sessions of their
+// viewers. It is safe for concurrent use.
 type Views struct {
-	key [32]byte // of this process; tokens are made with it, so a restart voids all
+	key [32]byte // of this process; tokens derive from it, so a restart invalidates all
 
-	mu       sync.Mutex // guards what follows; taken before a Run's
+	mu       sync.Mutex // guards the fields below; taken before a Run's
 	runs     map[string]*Run
 	sessions map[string]*session // by view id
 	tokens   map[digest]*session
@@ -41,26 +41,26 @@ type Views struct {
 	stopping bool // Quiesce
 	closed   bool
 
-	viewers sync.WaitGroup // those that are connected
+	viewers sync.WaitGroup // connected viewers
 	work    sync.WaitGroup // pictures, and changes of leases
 }
 
 // New makes Views without runs.
 func New() *Views {
 	v := &Views{runs: map[string]*Run{}, sessions: map[string]*session{}, tokens: map[digest]*session{}, resumes: map[digest]*session{}, replays: map[replay]*session{}}
-	_, _ = rand.Read(v.key[:]) // it never fails
+	_, _ = rand.Read(v.key[:]) // never fails
 	return v
 }
 
-// Quiesce says that the host is about to stop: a session whose question ends from
-// here on is told that reason.
+// Quiesce announces that the host is about to stop, which is then the reason given to sessions that
+// end.
 func (v *Views) Quiesce() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.stopping = true
 }
 
-// Close ends every session and waits until their connections have been left.
+// Close ends every session and waits for their connections.
 func (v *Views) Close() {
 	v.mu.Lock()
 	v.closed = true
@@ -74,8 +74,8 @@ func (v *Views) Close() {
 	v.work.Wait()
 }
 
-// Begin registers a run that has the browser binding; its surface may come later.
-// event records one of run.stream_*; it returns at once. End forgets it.
+// Begin registers a run with a browser binding; its surface may come later. event records
+// run.stream_* events and must return at once. Run.End forgets it.
 func (v *Views) Begin(run string, s Surface, event func(typ, status string, data map[string]any)) *Run {
 	r := &Run{id: run, views: v, surface: s, event: event, viewers: map[*viewer]bool{}}
 	v.mu.Lock()
@@ -90,48 +90,45 @@ func (v *Views) run(id string) *Run {
 	return v.runs[id]
 }
 
-// A Conn is one connection of a viewer, which carries whole messages. Read is called
-// from one goroutine and Write from another; Close may be called from any goroutine and
-// more than once, and ends both.
+// A Conn is a viewer's connection, which carries whole messages. Read and Write are each called
+// from one goroutine. Close may be called from any goroutine and repeatedly, and ends both.
 type Conn interface {
-	// Read returns the next message; it belongs to the caller. Whoever makes the Conn
-	// bounds a message at MaxMessage.
+	// Read returns the next message, which the caller owns. The Conn bounds messages to MaxMessage.
 	Read() (binary bool, message []byte, err error)
-	// Write returns within a bound of the Conn's own, and does not keep the message.
+	// Write returns within a bound of the Conn and does not retain the message.
 	Write(binary bool, message []byte) error
-	// Close says why, with one of the codes of close.go.
+	// Close closes the connection with a close code.
 	Close(code int, reason string)
 }
 
-// MaxMessage is how long a message of a viewer may be, in bytes: a piece of a file
-// is the longest.
+// MaxMessage bounds a viewer's message, in bytes. Pieces of a file are the longest.
 const MaxMessage = 256 << 10
 
-// A Surface is whoever holds the browser for the run, as the view needs it. Its
-// methods are called from any goroutine, one of Taken and Released at a time.
+// A Surface is the holder of the run's browser, as the view needs it. Its methods are called from
+// any goroutine, but never Taken and Released concurrently.
 type Surface interface {
-	// Taken begins the owner's control: when it returns nil no verb of the
-	// guest touches the page before Released. It waits for the verb that is running,
-	// until ctx ends. An error means that the lease is not given.
+	// Taken begins the owner's control. It waits for the running verb until ctx ends; after a nil
+	// result no verb of the guest touches the page before Released. On an error the lease is not
+	// given.
 	Taken(ctx context.Context) error
-	// Released ends it: element ids are stale and the revision rises.
+	// Released ends the control: element ids become stale and the revision rises.
 	Released()
-	// Sealed are the nodes that hold values which the guest may not see; they are
-	// covered for those who only watch.
+	// Sealed returns the nodes with values that the guest may not see. They are covered for viewers
+	// who only watch.
 	Sealed() []page.Ref
-	// Upload makes room for a file of the owner's where the browser can read it.
-	// ErrUploads when the connector may not upload.
+	// Upload prepares a file of the owner where the browser can read it. It returns ErrUploads if
+	// the connector may not upload.
 	Upload(ctx context.Context, name string, size int64) (Upload, error)
 }
 
-// ErrUploads: the binding has no capability for uploads.
+// ErrUploads means that the binding may not upload.
 var ErrUploads = errors.New("uploads are not permitted")
 
-// An Upload is a file that is being received. The view erases it when the surface
-// ends, or at once when it was not used.
+// An Upload is a file being received. The view erases it when the surface ends, or at once if it
+// was not used.
 type Upload interface {
 	io.Writer
-	// Path is where the browser finds it, once Done.
+	// Path returns the path for the browser, once Done.
 	Path() string
 	Done() error
 	Erase()
@@ -143,55 +140,54 @@ const (
 	ModeControl = "control"
 )
 
-// A Mint asks for a view.
+// A Mint is a request for a view.
 type Mint struct {
 	Run string
-	// Owner is the owner session that asks, as an opaque name: the view works for it
-	// alone.
+	// Owner is an opaque name of the requesting owner session, for which alone the view works.
 	Owner         string
 	Mode          string // ModeView or ModeControl
-	InteractionID string // "" for the one that is open
+	InteractionID string // "" for the open one
 	AssistanceID  string
 	Viewport      *page.Viewport // of the viewer, for control
-	Key           string         // of idempotency; "" for none
+	Key           string         // idempotency key; "" for none
 }
 
-// Minted is the answer.
+// Minted is the answer to a Mint.
 type Minted struct {
 	ViewID    string
-	Token     string // "" when the view was redeemed before
+	Token     string // "" if the view was redeemed already
 	Mode      string
 	ExpiresAt time.Time // of the token
 	Replayed  bool
 }
 
-// A digest stands for a secret: the secret itself is kept nowhere.
+// A digest represents a secret; the secret itself is not stored.
 type digest [sha256.Size]byte
 
 func digestOf(secret string) digest { return sha256.Sum256([]byte(secret)) }
 
-// newViewID is a name that nobody guesses, though it opens nothing.
+// newViewID returns an unguessable id; it grants nothing.
 func newViewID() string { return "vw_" + random(16) }
 
-// token is the one-time secret of a view. It is made of the view's id, so that a
-// replay gets the same one and the process need not keep it.
+// token returns the one-time secret of a view. It is derived from the view's id, so a replay gets
+// the same one and it need not be stored.
 func (v *Views) token(viewID string) string {
 	mac := hmac.New(sha256.New, v.key[:])
 	mac.Write([]byte("sluice live view token\x00" + viewID))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// newResume is the secret with which a dropped connection comes back.
+// newResume returns a secret for resuming a dropped connection.
 func newResume() string { return random(32) }
 
 func random(n int) string {
 	b := make([]byte, n)
-	_, _ = rand.Read(b) // it never fails
+	_, _ = rand.Read(b) // never fails
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// A Refusal is why a view was not minted; Code is one of the codes below or rate_limited.
-// Message is for people and holds nothing of the page.
+// A Refusal says why a view was not minted. Code is one of the codes below or rate_limited. Message
+// is for people and contains nothing of the page.
 type Refusal struct {
 	Code    string
 	Message string
@@ -211,18 +207,18 @@ const (
 	CodeLimited     = "rate_limited"
 )
 
-// Codes with which connections are closed.
+// Close codes of connections.
 const (
-	CloseDone         = 1000 // bye, revoked, or what was to be done is over
+	CloseDone         = 1000 // bye, revoked, or the purpose is over
 	CloseGoing        = 1001 // the host stops
 	CloseTooBig       = 1009
-	CloseBusy         = 1013 // too many viewers
+	CloseBusy         = 1013 // too many viewers, or one that is too slow
 	CloseInvalidToken = 4401
 	CloseForbidden    = 4403
 	CloseExpired      = 4410
 )
 
-// Reasons with which they are closed, beside those that Run's methods are given.
+// Close reasons, beside those passed to Run's methods.
 const (
 	ReasonInvalidToken = "invalid_token"
 	ReasonExpired      = "session_expired"

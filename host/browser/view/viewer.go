@@ -11,35 +11,35 @@ import (
 
 // Bounds of one connection.
 const (
-	maxTexts  = 64  // messages that wait for it; more is too slow
-	perSecond = 200 // messages that it may send
+	maxTexts  = 64  // queued messages; a viewer with more is too slow
+	perSecond = 200 // messages from the viewer
 )
 
-// An outgoing message is JSON text; its members are the host's, its texts cleaned.
+// An outgoing message is JSON text whose members are the host's and whose texts are cleaned.
 type outgoing map[string]any
 
-// A viewer is one connection that was let in. One goroutine reads it, one writes
-// it, one applies what it asks for.
+// A viewer is an accepted connection. One goroutine reads it, one writes it, one applies its
+// messages.
 type viewer struct {
 	session *session
 	run     *Run
 	conn    Conn
 	ctx     context.Context
 	cancel  context.CancelFunc
-	stills  bool          // no motion is wanted
+	stills  bool          // only stills are wanted
 	wake    chan struct{} // there is something to write
 	inbox   inbox
 	hands   controls
 
-	mu      sync.Mutex // guards what follows; taken after Run.mu and stage.mu
-	hello   bool       // was sent; pictures come after it
+	mu      sync.Mutex // guards the fields below; taken after Run.mu and broadcast.mu
+	hello   bool       // was sent; pictures follow it
 	resume  string
 	texts   []outgoing
-	dirty   bool // how things stand has changed since it was told
+	dirty   bool // the state has changed since it was sent
 	sent    uint32
 	unacked bool
 	pace    pace
-	looks   seen // of the picture that was sent last
+	looks   seen // the picture sent last
 	bye     bool
 	code    int
 	reason  string
@@ -52,7 +52,7 @@ func newViewer(ctx context.Context, s *session, conn Conn, stills bool) *viewer 
 	return w
 }
 
-// serve runs the connection until it is over.
+// serve runs the connection until it ends.
 func (w *viewer) serve(resume string) {
 	w.mu.Lock()
 	w.resume = resume
@@ -78,8 +78,7 @@ func (w *viewer) serve(resume string) {
 	w.conn.Close(cmp.Or(code, CloseDone), reason)
 }
 
-// close ends the connection with a reason; the first one counts. What waits to be
-// written is lost.
+// close closes the connection. The first reason counts; queued messages are lost.
 func (w *viewer) close(code int, reason string) {
 	w.mu.Lock()
 	if w.code == 0 {
@@ -98,8 +97,8 @@ func (w *viewer) saidBye() bool {
 	return w.bye
 }
 
-// send queues a message; what is refused in one way is said once while it waits. A
-// connection that takes none is closed: nothing piles up.
+// send queues a message; an equal error that is still queued is not repeated. A viewer whose queue
+// is full is disconnected.
 func (w *viewer) send(m outgoing) {
 	w.mu.Lock()
 	full := len(w.texts) >= maxTexts
@@ -109,13 +108,13 @@ func (w *viewer) send(m outgoing) {
 	}
 	w.mu.Unlock()
 	if full {
-		w.run.views.work.Go(func() { w.close(CloseBusy, ReasonSlow) }) // the caller holds Run.mu, and saying goodbye may take a moment
+		w.run.views.work.Go(func() { w.close(CloseBusy, ReasonSlow) }) // the caller holds Run.mu, and closing may take a moment
 		return
 	}
 	signal(w.wake)
 }
 
-// stale has it told how things stand.
+// stale makes the viewer receive the current state.
 func (w *viewer) stale() {
 	w.mu.Lock()
 	w.dirty = true
@@ -123,8 +122,7 @@ func (w *viewer) stale() {
 	signal(w.wake)
 }
 
-// write sends what there is: messages first, then the newest picture, of which one
-// at most is not acknowledged.
+// write sends queued messages, then the newest picture. At most one picture is unacknowledged.
 func (w *viewer) write() {
 	defer w.cancel()
 	w.stale()
@@ -152,7 +150,7 @@ func (w *viewer) write() {
 	}
 }
 
-// due are the messages that wait, and how things stand if that has changed.
+// due returns the queued messages, and the state if it has changed.
 func (w *viewer) due() []outgoing {
 	w.mu.Lock()
 	texts, dirty, hello := w.texts, w.dirty, w.hello
@@ -170,7 +168,7 @@ func (w *viewer) due() []outgoing {
 	return append([]outgoing{m}, texts...)
 }
 
-// picture is the one to send now, or how long to wait for it.
+// picture returns the picture to send now, or how long to wait for it.
 func (w *viewer) picture() (*picture, time.Duration) {
 	w.run.mu.Lock()
 	stage := w.run.broadcast
@@ -198,7 +196,7 @@ func (w *viewer) picture() (*picture, time.Duration) {
 	return p, 0
 }
 
-// bytes are those of a picture that this viewer may see.
+// bytes returns the bytes of a picture that this viewer may see.
 func (w *viewer) bytes(p *picture) []byte {
 	if w.session.mode == ModeControl {
 		return p.message
@@ -218,7 +216,7 @@ func (w *viewer) bytes(p *picture) []byte {
 	return b
 }
 
-// ack says that a picture was shown.
+// ack records that a picture was shown.
 func (w *viewer) ack(sequence uint32) {
 	w.mu.Lock()
 	if w.unacked && sequence == w.sent {
@@ -228,7 +226,7 @@ func (w *viewer) ack(sequence uint32) {
 	signal(w.wake)
 }
 
-// standing is how things stand, for one who looks.
+// standing returns the state for one session.
 func (r *Run) standing(s *session) outgoing {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -260,11 +258,11 @@ func (r *Run) standing(s *session) outgoing {
 	return m
 }
 
-// typePiece begins a binary message with a piece of a file.
+// typePiece is the type of a binary message with a piece of a file.
 const typePiece = 0x02
 
-// read takes messages until the connection ends. One that says too much is not
-// read faster than it may speak; nothing of it is lost.
+// read reads messages until the connection ends. A viewer that sends too many is read more slowly;
+// none is lost.
 func (w *viewer) read() {
 	window, count := time.Now(), 0
 	for w.ctx.Err() == nil {
@@ -297,7 +295,7 @@ func (w *viewer) pause(d time.Duration) {
 	}
 }
 
-// heard takes one message; false ends the connection.
+// heard handles one message. It reports false to end the connection.
 func (w *viewer) heard(binary bool, raw []byte) bool {
 	if binary {
 		w.piece(raw)
@@ -332,5 +330,5 @@ func (w *viewer) heard(binary bool, raw []byte) bool {
 	return true
 }
 
-// refuse answers a message that was ignored.
+// refuse reports that a message was ignored.
 func (w *viewer) refuse(code string) { w.send(outgoing{"type": "error", "code": code}) }
