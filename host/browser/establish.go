@@ -13,18 +13,18 @@ import (
 	"github.com/sluicehost/sluice/host/browser/fleet"
 )
 
-// establishment is the making of a session at a site, which the owner may have to sign
-// in for, and the watch over it. The session's mu guards it.
+// establishment is the state of establishing a session at a site, which the owner may have to sign
+// in to, with its watchdog. The session's mu guards it.
 type establishment struct {
 	s *Session
-	// unsettled holds from when a session is being made until there is one.
+	// unsettled is true from the start of establishing a session until it is established.
 	unsettled bool
-	watchdog  *fleet.Watchdog      // while a session is made
-	pauses    map[string]time.Time // why it stands still; zero: until that is over
+	watchdog  *fleet.Watchdog      // while a session is being established
+	pauses    map[string]time.Time // reasons why it is paused; zero: until resumed
 }
 
-// pause says why the watchdog stands still, or that it is no reason any more.
-// most bounds it, unless it is 0. The caller holds mu.
+// pause pauses the watchdog for a reason, or ends that pause. most bounds the pause unless it is 0.
+// The caller holds mu.
 func (e *establishment) pause(reason string, on bool, most time.Duration) {
 	if !on {
 		delete(e.pauses, reason)
@@ -43,7 +43,7 @@ func (e *establishment) pause(reason string, on bool, most time.Duration) {
 	}
 }
 
-// guard starts the watchdog of a session that is being made.
+// guard starts the watchdog.
 func (e *establishment) guard(trip func(silent time.Duration, last string)) *fleet.Watchdog {
 	e.s.mu.Lock()
 	defer e.s.mu.Unlock()
@@ -60,7 +60,7 @@ func (e *establishment) guard(trip func(silent time.Duration, last string)) *fle
 	return e.watchdog
 }
 
-// unguard ends the watchdog.
+// unguard stops the watchdog.
 func (e *establishment) unguard() {
 	e.s.mu.Lock()
 	defer e.s.mu.Unlock()
@@ -70,9 +70,8 @@ func (e *establishment) unguard() {
 	e.watchdog = nil
 }
 
-// Assisted tells of assistance that is open, or with nil that it is over. While a
-// connector says that it goes on by itself, the watchdog waits with it, as long as
-// its own timeout and one deadline more.
+// Assisted reports open assistance, or with nil its end. While a connector says that it continues
+// by itself, the watchdog is paused for at most the assistance's timeout plus its own limit.
 func (s *Session) Assisted(id string, a *abi.AssistanceMessage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,7 +83,7 @@ func (s *Session) Assisted(id string, a *abi.AssistanceMessage) {
 	s.establishment.pause("assistance:"+id, on, most)
 }
 
-// flow is the session flow that a request asks for.
+// flow returns the session flow that a request asks for.
 func (e *establishment) flow(o *opened, r *engine.Request) fleet.Flow {
 	want := r.Open.Session
 	if want == nil || want.Expect == nil {
@@ -111,8 +110,8 @@ func (e *establishment) flow(o *opened, r *engine.Request) fleet.Flow {
 	return f
 }
 
-// probeSession loads the address of the probe and checks its condition with the
-// routine of stabilisation, within its time. A page that cannot be loaded is not live.
+// probeSession loads the probe's address and checks its condition by the stabilisation routine,
+// within its timeout. If the page cannot be loaded the session is not live.
 func (e *establishment) probeSession(ctx context.Context, o *opened, want *engine.Session) (bool, error) {
 	limit, stop := context.WithTimeout(ctx, want.Timeout)
 	defer stop()
@@ -141,10 +140,10 @@ func (e *establishment) probeSession(ctx context.Context, o *opened, want *engin
 	return ok && reply.Success, nil
 }
 
-// askOwner asks the owner to sign in. Meanwhile the page is theirs, and no clock of
-// the run goes.
+// askOwner asks the owner to sign in. Meanwhile the owner has the page and the run's clocks are
+// stopped.
 func (e *establishment) askOwner(ctx context.Context, message string, timeout time.Duration) (string, error) {
-	<-e.s.page // given back before the owner is asked
+	<-e.s.page // released before the owner is asked
 	defer func() { e.s.page <- struct{}{} }()
 	e.s.mu.Lock()
 	e.pause("ask", true, 0)
@@ -164,7 +163,7 @@ func (e *establishment) askOwner(ctx context.Context, message string, timeout ti
 	return id, e.untilReleased(ctx)
 }
 
-// leaseEnds is how long the owner's lease may outlast the question it was for.
+// leaseEnds is how long the owner's lease may outlast the question that it was for.
 const leaseEnds = 30 * time.Second
 
 // untilReleased waits for the end of the owner's lease.
@@ -187,8 +186,7 @@ func (e *establishment) checkpoint(phase string) {
 	}
 }
 
-// unestablished ends collection where there is no session; every other error
-// passes through.
+// unestablished ends the collection if there is no session. It returns err.
 func (e *establishment) unestablished(err error) error {
 	var r *engine.Refusal
 	if errors.As(err, &r) && r.Code == "session_not_live" {
@@ -197,7 +195,7 @@ func (e *establishment) unestablished(err error) error {
 	return err
 }
 
-// tripped ends collection because nothing was heard for too long.
+// tripped ends the collection because no checkpoint arrived in time.
 func (e *establishment) tripped(silent time.Duration, last string) error {
 	name := cmp.Or(e.s.o.Connector, e.s.o.Connection)
 	message := fmt.Sprintf("%s_session_establish_timeout: no checkpoint for %d ms; the last one was %s", name, silent.Milliseconds(), last)
@@ -205,7 +203,7 @@ func (e *establishment) tripped(silent time.Duration, last string) error {
 	return refuse(engine.Open, "surface_not_open", "the session was not established in time")
 }
 
-// settled says whether a session that the run needs has come about.
+// settled records whether the session that the run needs is established.
 func (e *establishment) settled(is bool) {
 	e.s.mu.Lock()
 	defer e.s.mu.Unlock()

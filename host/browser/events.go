@@ -14,19 +14,19 @@ import (
 	"github.com/sluicehost/sluice/host/browser/fleet"
 )
 
-// questions look after the surface while an owner is asked to use it.
+// questions watches the surface while an owner is asked to use it.
 type questions struct {
 	s *Session
 
 	mu    sync.Mutex         // guards what follows
-	open  map[string]bool    // interactions; true for those that are watched
-	end   context.CancelFunc // of the probing; nil while there is none
-	shown *abi.Attachment    // what the run was told last; nil for nothing
-	last  *fleet.Probe       // of the latest probe; nil before the first
+	open  map[string]bool    // interactions; true if watched
+	end   context.CancelFunc // ends the probing; nil while there is none
+	shown *abi.Attachment    // what the run was last told; may be nil
+	last  *fleet.Probe       // the latest probe; may be nil
 }
 
-// Asked tells of an interaction of the owner's that is open. manual_action and otp
-// are watched where a surface is registered. It returns at once.
+// Asked reports that an interaction was opened. For manual_action and otp a registered surface is
+// watched. It returns at once.
 func (s *Session) Asked(id, kind string, _ time.Time) {
 	s.mu.Lock()
 	s.establishment.pause("interaction:"+id, true, 0)
@@ -50,7 +50,7 @@ func (s *Session) Asked(id, kind string, _ time.Time) {
 	})
 }
 
-// Answered tells that an interaction is over.
+// Answered reports that an interaction is over.
 func (s *Session) Answered(id string) {
 	s.mu.Lock()
 	s.establishment.pause("interaction:"+id, false, 0)
@@ -71,7 +71,7 @@ func (s *Session) Answered(id string) {
 	w.end, w.shown, w.last = nil, nil, nil
 }
 
-// asked has dialogs follow the interactions that are open.
+// asked updates the dialog policy for the open interactions.
 func (s *Session) asked(o *opened) {
 	if o != nil && o.Fault() == nil {
 		s.dialogs(o)
@@ -85,7 +85,7 @@ func (w *questions) asking() bool {
 	return len(w.open) > 0
 }
 
-// told hears of a probe, and tells the run if items show something else now.
+// told receives a probe and tells the run if the attachment has changed.
 func (w *questions) told(o *opened, p fleet.Probe) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -100,7 +100,7 @@ func (w *questions) told(o *opened, p fleet.Probe) {
 	}
 }
 
-// attachment is what is known. The caller holds mu.
+// attachment returns the surface's attachment as last known. The caller holds mu.
 func (w *questions) attachment(o *opened) abi.Attachment {
 	a := abi.Attachment{Kind: "browser_surface", Role: "streaming_companion", Status: "available"}
 	if o == nil {
@@ -121,7 +121,7 @@ func (w *questions) attachment(o *opened) abi.Attachment {
 	return a
 }
 
-// Surface is the attachment that an item has now, as far as is known.
+// Surface returns the attachment of the surface, as far as known.
 func (s *Session) Surface() abi.Attachment {
 	s.mu.Lock()
 	o, failed := s.opened, s.failed
@@ -135,8 +135,8 @@ func (s *Session) Surface() abi.Attachment {
 	return a
 }
 
-// Probe is Surface behind one probe, for an interaction that is about to open.
-// It ends with ctx.
+// Probe returns Surface after one probe, for an interaction that is about to open. It ends with
+// ctx.
 func (s *Session) Probe(ctx context.Context) abi.Attachment {
 	if o := s.current(); o != nil && o.Fault() == nil {
 		p := o.Probe(ctx)
@@ -147,12 +147,12 @@ func (s *Session) Probe(ctx context.Context) abi.Attachment {
 	return s.Surface()
 }
 
-// titleLimit bounds the read of a title.
+// titleLimit bounds reading a title.
 const titleLimit = 2 * time.Second
 
-// Page is what the owner is told of the page that a question is about. The host is what
-// this host knows; the title is asked for, unless a dialog keeps the page from
-// answering, and a page that does not answer in time has none.
+// Page returns title and host of the page that a question is about. The host is known to this host;
+// the title is read from the page, unless a dialog prevents that, and is empty if the page does not
+// answer in time.
 func (s *Session) Page(ctx context.Context) (title, host string) {
 	screen, _, _ := s.Screen()
 	if screen == nil {
@@ -174,12 +174,12 @@ func (s *Session) Page(ctx context.Context) (title, host string) {
 	return s.seals.Hide(title), f.Host
 }
 
-// lost is told by the surface, once, that it is gone.
+// lost is called once when the surface is lost.
 func (s *Session) lost(id string, p fleet.Probe) {
 	s.back.Lost(id, binding.Probe(p))
 }
 
-// surfaceEvent puts a step of the surface's life into the run's timeline.
+// surfaceEvent adds a step of the surface's life to the run's timeline.
 func (s *Session) surfaceEvent(e fleet.Event) {
 	data := map[string]any{"surface_id": e.ID, "profile": e.Profile}
 	if e.Code != "" {
@@ -200,12 +200,11 @@ func (s *Session) surfaceEvent(e fleet.Event) {
 	s.back.Event(e.Type, status, data)
 }
 
-// signal puts a finished action into the timeline: its fields, role and
-// url_host, and nothing else.
+// signal adds a finished action to the timeline: its fields, role and url_host, and nothing else.
 func (s *Session) signal(a engine.Signal) {
 	text, err := json.Marshal(a)
 	if err == nil {
-		text, err = abi.CleanJSON(text) // an element has the name that its page gave it
+		text, err = abi.CleanJSON(text) // an element's name comes from the page
 	}
 	var data map[string]any
 	if err == nil {
@@ -223,7 +222,7 @@ func (s *Session) signal(a engine.Signal) {
 	s.back.Event("run.browser_action", status, data)
 }
 
-// denied puts denials of the network into the timeline.
+// denied adds denied connections to the timeline.
 func (s *Session) denied(d chromium.Denial) {
 	data := map[string]any{"host": d.Host, "port": d.Port, "verdict": d.Verdict, "count": d.Count}
 	s.tracing.traceNote("denial", data)

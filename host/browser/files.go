@@ -21,10 +21,10 @@ import (
 	"github.com/sluicehost/sluice/host/network"
 )
 
-// deliveries are the pictures and downloads that a run gives its guest.
+// deliveries are the pictures and downloads that a run gives to its guest.
 type deliveries struct {
 	s      *Session
-	offers atomic.Int64 // files that pages offered in the run
+	offers atomic.Int64 // files that pages offered during the run
 }
 
 // Bounds of files.
@@ -34,14 +34,14 @@ const (
 	maxFileName = 255
 )
 
-// files are the uploads of one surface.
+// files makes the uploads of one surface.
 type files struct {
 	s  *Session
 	of *fleet.Surface
 }
 
-// Stage implements engine.Files: private copies that the browser can read, until
-// release.
+// Stage implements engine.Files. It makes private copies that the browser can read until release is
+// called.
 func (x files) Stage(ctx context.Context, list []engine.File) (staged []engine.StagedFile, release func(), refused *engine.Refusal) {
 	dir, err := room(x.of)
 	if err != nil {
@@ -96,12 +96,12 @@ func (x files) source(ctx context.Context, f engine.File) (io.ReadCloser, *engin
 	return from, nil
 }
 
-// fileName is what the page sees: a last path element.
+// fileName returns the name for the page: a last path element.
 func fileName(f engine.File) string {
 	return lastElement(cmp.Or(f.Name, f.Path))
 }
 
-// lastElement is a name that leads nowhere, of at most 255 bytes.
+// lastElement returns the last element of a name, at most 255 bytes.
 func lastElement(name string) string {
 	name = path.Base(strings.ReplaceAll(name, "\\", "/"))
 	name = strings.Map(func(r rune) rune {
@@ -119,15 +119,15 @@ func lastElement(name string) string {
 	return name
 }
 
-// room is a new directory within the surface's that its browser can read.
+// room makes a directory within the surface's that its browser can read.
 func room(of *fleet.Surface) (string, error) {
 	var b [8]byte
-	_, _ = rand.Read(b[:]) // it cannot fail
+	_, _ = rand.Read(b[:]) // never fails
 	dir := filepath.Join(of.Home(), "upload-"+hex.EncodeToString(b[:]))
 	return dir, private(dir, of.UID())
 }
 
-// private makes a directory for the browser alone.
+// private makes a directory for the browser's user only.
 func private(dir string, uid int) error {
 	if err := os.Mkdir(dir, 0o700); err != nil || uid == 0 {
 		return err
@@ -137,7 +137,7 @@ func private(dir string, uid int) error {
 
 var errBig = errors.New("too large")
 
-// copyTo makes a file in a new directory, for the browser alone.
+// copyTo writes a file in a new directory, for the browser's user only.
 func copyTo(dir, name string, from io.Reader, most int64, uid int) (n int64, err error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return 0, err
@@ -161,7 +161,7 @@ func copyTo(dir, name string, from io.Reader, most int64, uid int) (n int64, err
 	return n, errors.Join(err, to.Close())
 }
 
-// keepPicture makes a picture something that the guest may read.
+// keepPicture makes a picture readable for the guest.
 func (dl *deliveries) keepPicture(p page.Picture) (any, *engine.Refusal) {
 	handle, refused := dl.s.streams.picture(p.Data)
 	if refused != nil {
@@ -170,13 +170,12 @@ func (dl *deliveries) keepPicture(p page.Picture) (any, *engine.Refusal) {
 	return map[string]any{"handle": handle, "mime": p.MIME, "width": p.Width, "height": p.Height, "bytes": len(p.Data)}, nil
 }
 
-// keepDownload makes a finished download a stream handle. What lies on the disk is the
-// browser's to change, so that nothing but a plain file within the surface's directory
-// is opened. It reports with false that too many are open: the guest is told so, and
-// gets it once it closed some.
+// keepDownload makes a finished download a stream handle. The browser can change what is on the
+// disk, so only a regular file within the surface's directory is opened. It reports false if too
+// many handles are open; the guest is told so and gets the file after closing some.
 func (dl *deliveries) keepDownload(of *fleet.Surface, d page.Download) (told any, held bool) {
 	lost := map[string]any{"name": lastElement(d.Name), "failed": true}
-	if dl.s.streams.full() { // it stays where it is
+	if dl.s.streams.full() { // the file stays where it is
 		return map[string]any{"name": lastElement(d.Name), "failed": false, "finished": true, "reason": "too_many_open"}, false
 	}
 	f, err := openWithin(of.Home(), d.Path)
@@ -185,7 +184,7 @@ func (dl *deliveries) keepDownload(of *fleet.Surface, d page.Download) (told any
 		return lost, true
 	}
 	fi, err := f.Stat()
-	if err != nil || fi.Size() > maxDownload { // it grew after its end
+	if err != nil || fi.Size() > maxDownload { // it grew afterwards
 		dl.s.note("a download was not kept", errors.Join(err, f.Close()))
 		return lost, true
 	}
@@ -202,8 +201,7 @@ func (dl *deliveries) keepDownload(of *fleet.Surface, d page.Download) (told any
 	return map[string]any{"handle": handle, "name": lastElement(d.Name), "mime": cmp.Or(d.MIME, kind), "bytes": size, "url_host": d.Host}, true
 }
 
-// unsealed is a file in which handles stand for sealed values, and how long it is
-// with them.
+// unsealed returns a file's content with sealed values replaced by handles, and its size.
 func (dl *deliveries) unsealed(f io.ReaderAt, size int64) (content io.Reader, bytes int64, err error) {
 	whole := io.NewSectionReader(f, 0, size)
 	list := dl.s.seals.spellings()
@@ -217,25 +215,24 @@ func (dl *deliveries) unsealed(f io.ReaderAt, size int64) (content io.Reader, by
 	return network.Unsealed(io.NewSectionReader(f, 0, size), list), bytes, nil
 }
 
-// kindOf is the media type that the first bytes of a file show.
+// kindOf returns the media type detected from a file's first bytes.
 func kindOf(f io.ReaderAt) string {
 	first := make([]byte, 512)
-	n, _ := f.ReadAt(first, 0) // short at its end
+	n, _ := f.ReadAt(first, 0) // short at the end of the file
 	kind, _, _ := strings.Cut(http.DetectContentType(first[:n]), ";")
 	return kind
 }
 
-// maxDownloads is how many files may be saved in a run.
+// maxDownloads bounds the files that may be saved in a run.
 const maxDownloads = 20
 
-// mayDownload counts one more file of the run; false when there were as many as
-// there may be.
+// mayDownload counts one more file of the run. It reports false beyond maxDownloads.
 func (dl *deliveries) mayDownload() bool {
 	return dl.s.o.Request.Downloads && dl.offers.Add(1) <= maxDownloads
 }
 
-// offered tells whoever looks what became of a file that a page offered. The
-// guest hears of those that its own actions began.
+// offered tells viewers what happened to a file that a page offered. The guest is told of downloads
+// that its own actions began.
 func (dl *deliveries) offered(d page.Download) {
 	code := "download_failed"
 	switch {
@@ -254,8 +251,7 @@ type limited struct {
 	io.Closer
 }
 
-// openWithin opens a plain file below a directory, whatever lies there, and removes
-// its name.
+// openWithin opens a regular file below a directory and removes its name.
 func openWithin(dir, name string) (*os.File, error) {
 	local, err := filepath.Rel(dir, name)
 	if err != nil || !filepath.IsLocal(local) {
@@ -280,6 +276,6 @@ func openWithin(dir, name string) (*os.File, error) {
 	if now, err := f.Stat(); err != nil || !os.SameFile(fi, now) {
 		return nil, errors.Join(fs.ErrInvalid, err, f.Close())
 	}
-	_ = root.Remove(local) // it is read once; what stays goes with the directory
+	_ = root.Remove(local) // read once; if it stays it is removed with the directory
 	return f, nil
 }

@@ -36,7 +36,7 @@ func (s *Session) Handle(ctx context.Context, call abi.Call, payload []byte) ([]
 	return nil, abi.ENOTSUP
 }
 
-// Give implements binding.Giver: a download or picture is the host's from now on.
+// Give implements binding.Giver: the caller owns the download or picture from now on.
 func (s *Session) Give(_ context.Context, handle uint32) (io.ReadCloser, error) {
 	from, refused := s.streams.take(handle)
 	if refused != nil {
@@ -45,7 +45,7 @@ func (s *Session) Give(_ context.Context, handle uint32) (io.ReadCloser, error) 
 	return from, nil
 }
 
-// gone is the error of a handle that stands for nothing.
+// gone is the error of an unknown handle.
 type gone struct{}
 
 func (gone) Error() string { return "there is no such handle" }
@@ -55,8 +55,7 @@ func (gone) Reply() ([]byte, abi.Errno) {
 	return []byte(`{"code":"unknown_handle","message":"there is no such handle"}`), abi.ENOENT
 }
 
-// verb serves one verb. Nothing that a page said leaves without its sealed values
-// replaced.
+// verb serves one verb. Sealed values in the page's texts are replaced in every reply.
 func (s *Session) verb(ctx context.Context, payload []byte) ([]byte, abi.Errno) {
 	done, refused := s.begin()
 	if refused != nil {
@@ -80,7 +79,7 @@ func (s *Session) verb(ctx context.Context, payload []byte) ([]byte, abi.Errno) 
 	return out, abi.OK
 }
 
-// begin takes the turn of a call.
+// begin admits one call at a time.
 func (s *Session) begin() (done func(), refused *engine.Refusal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,8 +97,8 @@ func (s *Session) begin() (done func(), refused *engine.Refusal) {
 	}, nil
 }
 
-// answer is the reply to a request: JSON of at most 1 MiB, in which handles stand
-// for sealed values.
+// answer returns the reply to a request: JSON of at most 1 MiB, with sealed values replaced by
+// handles.
 func (s *Session) answer(ctx context.Context, r *engine.Request) ([]byte, *engine.Refusal) {
 	result, refused := s.do(ctx, r)
 	if refused != nil {
@@ -118,7 +117,7 @@ func (s *Session) answer(ctx context.Context, r *engine.Request) ([]byte, *engin
 	return out, nil
 }
 
-// do does what a request asks for.
+// do carries out a request.
 func (s *Session) do(ctx context.Context, r *engine.Request) (any, *engine.Refusal) {
 	if refused := s.permitted(r); refused != nil {
 		return nil, refused
@@ -157,8 +156,8 @@ func (s *Session) do(ctx context.Context, r *engine.Request) (any, *engine.Refus
 	return result, refused
 }
 
-// reads are the verbs that are refused while the owner may be typing a secret;
-// actions say so in their result.
+// reads reports the verbs that are refused while the owner may be typing a secret. Actions report
+// that in their result.
 func reads(v engine.Verb) bool {
 	switch v {
 	case engine.Snapshot, engine.Extract, engine.Screenshot, engine.Cookies:
@@ -167,7 +166,7 @@ func reads(v engine.Verb) bool {
 	return false
 }
 
-// permitted refuses what the manifest did not ask for.
+// permitted refuses what the manifest does not ask for.
 func (s *Session) permitted(r *engine.Request) *engine.Refusal {
 	if r.Verb == engine.Upload && !s.o.Request.Uploads {
 		return refuse(r.Verb, "capability_denied", "uploads are not among what the manifest asks for")
@@ -186,7 +185,7 @@ func (s *Session) permitted(r *engine.Request) *engine.Refusal {
 	return nil
 }
 
-// declared is an action of the manifest, nil for none.
+// declared returns an action of the manifest, or nil if there is none.
 func (s *Session) declared(name string) *engine.Declared {
 	for i := range s.o.Request.Actions {
 		if d := &s.o.Request.Actions[i]; d.Name == name {
@@ -196,7 +195,7 @@ func (s *Session) declared(name string) *engine.Declared {
 	return nil
 }
 
-// live is the surface, if verbs may run on it.
+// live returns the surface if verbs may run on it.
 func (s *Session) live(verb engine.Verb) (*opened, *engine.Refusal) {
 	o := s.current()
 	if o == nil {
@@ -219,7 +218,7 @@ func lostRefusal(verb engine.Verb, o *opened) *engine.Refusal {
 	return r
 }
 
-// takePage waits until nobody else works the page.
+// takePage waits for exclusive use of the page.
 func (s *Session) takePage(ctx context.Context, verb engine.Verb) (give func(), refused *engine.Refusal) {
 	select {
 	case s.page <- struct{}{}:
@@ -229,10 +228,10 @@ func (s *Session) takePage(ctx context.Context, verb engine.Verb) (give func(), 
 	}
 }
 
-// defaultRate of actions, per minute.
+// defaultRate is the number of actions per minute.
 const defaultRate = 120
 
-// rateOf is the host's limit, or the manifest's if that is lower.
+// rateOf returns the host's limit, or the manifest's if that is lower.
 func rateOf(host int, manifest int64) int {
 	if manifest > 0 && manifest < int64(host) {
 		return int(manifest)
@@ -243,13 +242,13 @@ func rateOf(host int, manifest int64) int {
 // A rate bounds the actions within any minute.
 type rate struct {
 	mu   sync.Mutex  // guards what follows
-	last []time.Time // of the latest actions, a ring
+	last []time.Time // times of the latest actions, a ring
 	next int
 }
 
 func newRate(perMinute int) *rate { return &rate{last: make([]time.Time, perMinute)} }
 
-// take counts an action, unless it is one too many.
+// take counts an action. It reports false beyond the limit.
 func (r *rate) take() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -262,13 +261,13 @@ func (r *rate) take() bool {
 	return true
 }
 
-// refuse is a refusal of one verb.
+// refuse returns a refusal of a verb.
 func refuse(verb engine.Verb, code, message string) *engine.Refusal {
 	return &engine.Refusal{Code: code, Message: message, Verb: verb}
 }
 
-// asRefusal is the refusal that an error is. Of every other the guest learns that
-// it is internal, and the host's log the rest.
+// asRefusal returns an error as a refusal. Errors that are none are logged, and the guest is told
+// "internal".
 func (s *Session) asRefusal(verb engine.Verb, err error) *engine.Refusal {
 	var r *engine.Refusal
 	if errors.As(err, &r) {
@@ -282,7 +281,7 @@ func (s *Session) asRefusal(verb engine.Verb, err error) *engine.Refusal {
 
 const internal = "something went wrong in the host; its log says what"
 
-// reply is the pending reply of a refusal.
+// reply returns the JSON of a refusal.
 func reply(r *engine.Refusal) []byte {
 	message := r.Message
 	if r.Errno() == (&engine.Refusal{Code: "internal"}).Errno() {
@@ -294,7 +293,7 @@ func reply(r *engine.Refusal) []byte {
 	}
 	text, err := json.Marshal(map[string]any{"code": r.Code, "message": message, "detail": detail})
 	if err != nil {
-		panic("a refusal is no JSON: " + err.Error()) // it is made of strings
+		panic("a refusal is no JSON: " + err.Error()) // it consists of strings
 	}
 	return text
 }

@@ -21,77 +21,74 @@ import (
 	"github.com/sluicehost/sluice/host/network"
 )
 
-// Options of a Host are the operator's (browser.*). Data is required.
+// Options of a Host are set by the operator (browser.*). Data is required.
 type Options struct {
-	Data string // the host's data directory; profiles lie in it
-	// Path is browser.path; "" looks for a browser.
+	Data string // the host's data directory, which contains the profiles
+	// Path is browser.path; "" searches for a browser.
 	Path           string
 	MaxSurfaces    int           // 0 is 4
 	Linger         time.Duration // browser.linger_s
 	ProbeInterval  time.Duration // 0 is 2 s
-	FirstUID       int           // browser.uid_range, of a host that is root; 0: a range of its own
+	FirstUID       int           // browser.uid_range, if the host is root; 0: a default range
 	LastUID        int
-	AllowNoSandbox bool // never for connectors that are marked untrusted
+	AllowNoSandbox bool // never for connectors marked untrusted
 	// ActionsPerMinute is the operator's limit; 0 is 120.
 	ActionsPerMinute int
-	Watchdog         time.Duration  // of sessions that are being made; 0 is 2 min
-	EgressMode       string         // "": a namespace where the machine has them
+	Watchdog         time.Duration  // for establishing sessions; 0 is 2 min
+	EgressMode       string         // "": a namespace if the machine supports it
 	Table            *network.Table // nil: as for network.Options
 	Resolver         network.Resolver
-	Log              *slog.Logger // nil drops what is said
-	// Count raises a counter; nil counts nothing.
+	Log              *slog.Logger // nil discards messages
+	// Count increments a counter; it may be nil.
 	Count func(name string, labels ...string)
-	// Start and Open start browsers and gates; nil is the real ones.
+	// Start and Open start browsers and gates; nil starts real ones.
 	Start fleet.Starter
 	Open  fleet.GateOpener
 }
 
-// SessionOptions are one run's: what its owner approved, and what it may use of
-// its neighbours.
+// SessionOptions belong to one run: what its owner approved, and what it may use from other
+// bindings.
 type SessionOptions struct {
-	Connection  string // its id
+	Connection  string // the connection's id
 	Name        string // of the connection, for people
-	Connector   string // its name, for messages to the owner
-	ProfileName string // where the owner set one
+	Connector   string // the connector's name, for messages to the owner
+	ProfileName string // if the owner set one
 	Request     abi.BrowserRequest
-	Policy      *network.Policy // of the connection, the very one of its requests
+	Policy      *network.Policy // of the connection, the same as for its requests
 	Bytes       int64           // network.run_bytes; 0 is the default
-	Passed      *atomic.Int64   // bytes of the run so far, counted with its own requests; nil: the browser's alone
+	Passed      *atomic.Int64   // bytes passed so far in the run, shared with its own requests; nil: counted separately
 	Scheduled   bool
-	Untrusted   bool // the connector is marked so
+	Untrusted   bool // the connector is marked untrusted
 	Interactive bool // somebody can be asked
-	Trace       bool // of the run
-	// Notice tells the owner, while they look, of something that happened beside the
-	// picture, by a code and a name that a page chose; nil tells nobody. It
-	// returns at once.
+	Trace       bool // record a trace of the run
+	// Notice tells viewers of an event beside the picture, by a code and a name chosen by a page.
+	// It may be nil and must return at once.
 	Notice func(code, name string)
-	// File opens a file of the guest's own mounts, and Stream a stream handle that is
-	// not the binding's, for uploads; nil opens none.
+	// File opens a file of the guest's mounts, and Stream a stream handle of another binding, for
+	// uploads; they may be nil.
 	File   func(ctx context.Context, path string) (io.ReadCloser, error)
 	Stream func(ctx context.Context, handle uint32) (io.ReadCloser, error)
-	// Cookies puts cookies into the run's network jar and says how many it took;
-	// nil takes none.
+	// Cookies adds cookies to the run's network jar and returns how many it took; it may be nil.
 	Cookies func(host string, cookies []*http.Cookie) int
 }
 
-// A Host keeps the browsers of one Sluice host and makes the binding of each run.
-// It is safe for concurrent use.
+// A Host keeps the browsers of one Sluice host and makes the binding of each run. It is safe for
+// concurrent use.
 type Host struct {
 	o        Options
 	surfaces *fleet.Manager
-	// engine makes what works a surface.
+	// engine makes the worker of a surface.
 	engine func(engine.Options) worker
 
 	mu     sync.Mutex // guards what follows
 	binary chromium.Binary
 }
 
-// profiles is the directory of profiles within a data directory.
+// profiles returns the directory of profiles in a data directory.
 func profiles(data string) string { return filepath.Join(data, "profiles") }
 
-// New returns a host without browsers. What an earlier host of the same data
-// directory left running is ended first; the caller holds the directory. A
-// machine without a browser is no error.
+// New returns a host without browsers. It first ends what an earlier host left running; the caller
+// holds the data directory. A machine without a browser is no error.
 func New(o Options) (*Host, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -129,24 +126,25 @@ func New(o Options) (*Host, error) {
 	return h, err
 }
 
-// Facts are what health and the doctor say of the binding.
+// Facts are reported by health and sluice doctor.
 type Facts struct {
-	Browser   string // product and version; "" for none
-	Problem   string // why there is none, and what to do about it
-	Slow      string // why it is not known which one there is: it did not answer in time
+	Browser   string // product and version; "" if there is none
+	Problem   string // why there is none, and what to do
+	Slow      string // why it is unknown: it did not answer in time
 	Egress    string // namespace or flags
 	UID       string // own or shared
 	NoSandbox bool   // the operator allows a browser without a sandbox
 	Max, Live int
 }
 
-// Facts looks for the browser, which takes a moment the first time.
+// Facts returns the state of the binding. It looks for the browser, which takes a moment the first
+// time.
 func (h *Host) Facts(ctx context.Context) Facts {
 	s := h.surfaces.Facts()
 	f := Facts{Egress: h.o.EgressMode, UID: s.UIDs, NoSandbox: h.o.AllowNoSandbox, Max: s.Max, Live: s.Live}
 	b, err := h.find(ctx)
 	switch {
-	case errors.Is(err, chromium.ErrSlow), ctx.Err() != nil: // it is there, for all that is known
+	case errors.Is(err, chromium.ErrSlow), ctx.Err() != nil: // as far as known there is one
 		f.Slow = fmt.Sprint(err)
 		return f
 	case err != nil:
@@ -157,11 +155,10 @@ func (h *Host) Facts(ctx context.Context) Facts {
 	return f
 }
 
-// Session is the binding of one run. It starts nothing.
+// Session returns the binding of one run. It starts nothing.
 func (h *Host) Session(o SessionOptions) *Session { return newSession(h, o) }
 
-// Forget removes the profiles of a connection. While a run has one of them the error is
-// profile_in_use.
+// Forget removes the profiles of a connection. It fails with profile_in_use while a run has one.
 func (h *Host) Forget(ctx context.Context, connection string) error {
 	return h.surfaces.Forget(ctx, connection)
 }
@@ -169,8 +166,8 @@ func (h *Host) Forget(ctx context.Context, connection string) error {
 // Close ends every browser.
 func (h *Host) Close(ctx context.Context) error { return h.surfaces.Close(ctx) }
 
-// The uids that browsers of a root host have when nothing else is configured: above
-// those of the sandbox's workers, or, in a container that maps few, below.
+// Default uids of browsers on a root host: above those of the sandbox's workers or, in a container
+// that maps few uids, below.
 const (
 	firstUID          = 300_000
 	lastUID           = 309_999
@@ -178,7 +175,7 @@ const (
 	lastContainerUID  = 49_999
 )
 
-// uidRange is the range of uids for browsers; 0, 0 for a host that cannot give uids.
+// uidRange returns the range of uids for browsers, or 0, 0 if the host cannot assign uids.
 func uidRange(first, last int) (int, int) {
 	switch {
 	case os.Geteuid() != 0:
@@ -191,8 +188,8 @@ func uidRange(first, last int) (int, int) {
 	return firstContainerUID, lastContainerUID
 }
 
-// mapped reports whether all uids of a range exist in this user namespace. A system
-// that does not say so has them.
+// mapped reports whether all uids of a range exist in this user namespace. Without a uid map they
+// do.
 func mapped(first, last int) bool {
 	text, err := os.ReadFile("/proc/self/uid_map")
 	if err != nil {

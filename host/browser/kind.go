@@ -10,13 +10,13 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Kind is the browser among the kinds of bindings: an owner lets a connector act in one
-// or not. Its servers are those of the network.
+// Kind is the browser kind of binding. An owner either lets a connector use a browser or does not;
+// servers are granted with the network binding.
 type Kind struct{}
 
 var _ binding.Kind = Kind{}
 
-// flag lets a connector act in a browser.
+// flag is the flag that grants a browser.
 const flag = "--browser"
 
 // Name implements binding.Kind.
@@ -41,8 +41,7 @@ func (Kind) Asks(m *abi.Manifest, a store.Approved) []binding.Ask {
 	return out
 }
 
-// wants lists what a manifest asks of a browser. A profile, a pace and pop-ups take
-// nothing from the owner.
+// wants lists what a manifest asks of a browser. Profile, rate and pop-ups need no consent.
 func wants(b *abi.BrowserRequest) []binding.Want {
 	out := []binding.Want{{Kind: "binding", Name: abi.BindingBrowser,
 		Words: "act in a browser of this machine, as you would: open pages of the servers it may reach, read them, click and type"}}
@@ -82,7 +81,7 @@ func (Kind) Request(b abi.Binding, r *host.RequestedBinding) {
 	r.Browser, r.Words = b.Browser, permits(b.Browser)
 }
 
-// permits says what a connector may do in a browser once that is given.
+// permits describes what a connector may do once the browser is granted.
 func permits(w *abi.BrowserRequest) []string {
 	out := []string{"It opens pages of the servers above in a browser of this machine, reads them, clicks and types. You can watch it and take over."}
 	if w == nil {
@@ -117,8 +116,8 @@ func (Kind) Granted(m *abi.Manifest, a store.Approved) []string {
 	return out
 }
 
-// Lend implements binding.Kind: a browser is advertised where the manifest asks for one
-// and the owner approved it.
+// Lend implements binding.Kind. A browser is advertised if the manifest asks for one and the owner
+// approved it.
 func (Kind) Lend(m *abi.Manifest, c store.Connection, lent *abi.Bindings) error {
 	b, declared := m.Bindings[abi.BindingBrowser]
 	if !declared || !c.Approved.Browser {
@@ -132,8 +131,8 @@ func (Kind) Lend(m *abi.Manifest, c store.Connection, lent *abi.Bindings) error 
 	return nil
 }
 
-// ProfileOf is the profile of a run whose connector names none when it opens a browser:
-// the owner's choice, else the manifest's, else the connection's id.
+// ProfileOf returns the default profile of a run, if its connector names none: the owner's choice,
+// otherwise the manifest's, otherwise the connection's id.
 func ProfileOf(c store.Connection, b abi.Binding) string {
 	switch {
 	case c.ProfileName != "":

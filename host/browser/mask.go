@@ -10,22 +10,21 @@ import (
 	"github.com/sluicehost/sluice/host/browser/engine"
 )
 
-// A mask is a spelling of a sealed value and the handle that takes its place. One
-// that is whole is looked for as a whole string only.
+// A mask is a spelling of a sealed value with the handle that replaces it. A whole mask matches
+// entire strings only.
 type mask struct {
 	form   []byte
 	handle string
 	whole  bool
 }
 
-// How long a value is that is found within others, and how short one that is not
-// looked for at all.
+// Length from which a value is searched for within strings, and from which at all.
 const (
 	withinFrom = 8
 	wholeFrom  = 4
 )
 
-// withMasks adds the spellings of a value to a new list.
+// withMasks returns the list with the spellings of a value added.
 func withMasks(list []mask, handle, value string, forms [][]byte) []mask {
 	if len(value) < wholeFrom {
 		return list
@@ -44,8 +43,8 @@ func withMasks(list []mask, handle, value string, forms [][]byte) []mask {
 	return all
 }
 
-// hide puts handles in the place of sealed values in the strings and numbers of a
-// JSON text. The text stays JSON, whatever the values are.
+// hide replaces sealed values in the strings and numbers of a JSON text by handles. The text stays
+// valid JSON, whatever the values are.
 func (s *seals) hide(text []byte) []byte {
 	s.mu.Lock()
 	masks := s.masks
@@ -54,7 +53,7 @@ func (s *seals) hide(text []byte) []byte {
 		return text
 	}
 	var out []byte
-	from := 0 // what follows is not in out yet
+	from := 0 // start of the part that is not in out yet
 	for at := 0; at < len(text); {
 		end, meant := token(text, at)
 		if end == at {
@@ -73,13 +72,12 @@ func (s *seals) hide(text []byte) []byte {
 	return s.hidePieces(text)
 }
 
-// hidePieces is hide for values that a page spreads over several strings of a reply,
-// which stand under the same name, and for those with white space between their
-// characters.
+// hidePieces is hide for values that a page spreads over several strings under the same name, and
+// for values with white space between their characters.
 func (s *seals) hidePieces(text []byte) []byte {
 	type span struct{ from, to int }
 	at, values := map[string][]span{}, map[string][]string{}
-	put, ends := map[int]string{}, map[int]int{} // by where a string begins
+	put, ends := map[int]string{}, map[int]int{} // by the start of a string
 	name := ""
 	for i := 0; i < len(text); {
 		end, meant := token(text, i)
@@ -90,7 +88,7 @@ func (s *seals) hidePieces(text []byte) []byte {
 		from := i
 		i = end
 		if text[from] != '"' {
-			continue // numbers of a reply are the host's
+			continue // numbers in a reply are the host's
 		}
 		if bytes.HasPrefix(bytes.TrimLeft(text[end:], " \t\r\n"), []byte(":")) {
 			name = string(meant)
@@ -120,7 +118,7 @@ func (s *seals) hidePieces(text []byte) []byte {
 	return append(out, text[from:]...)
 }
 
-// Hide puts handles in the place of sealed values in a text that is no JSON.
+// Hide replaces sealed values in a text that is not JSON by handles.
 func (s *seals) Hide(text string) string {
 	s.mu.Lock()
 	masks := s.masks
@@ -132,8 +130,8 @@ func (s *seals) Hide(text string) string {
 	return hidden
 }
 
-// token is the string or number that begins at a place of a JSON text, and what it
-// means; end is at for neither.
+// token returns the end of the string or number that begins at a position of a JSON text, and its
+// value. end equals at if there is neither.
 func token(text []byte, at int) (end int, meant []byte) {
 	switch c := text[at]; {
 	case c == '"':
@@ -152,11 +150,11 @@ func token(text []byte, at int) (end int, meant []byte) {
 	return at, nil
 }
 
-// A masking looks for masks in texts. It is not changed once it is made.
+// A masking replaces masks in texts. It is immutable.
 type masking struct {
-	list   []mask            // the longest first
-	whole  map[string]string // by value, the handle
-	within *strings.Replacer // the longest first; what it put in is not looked at again
+	list   []mask            // longest first
+	whole  map[string]string // handles by value
+	within *strings.Replacer // longest first; replacements are not searched again
 }
 
 func newMasking(list []mask) masking {

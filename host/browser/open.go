@@ -13,7 +13,7 @@ import (
 	"github.com/sluicehost/sluice/host/browser/page"
 )
 
-// An openReply is what open replies.
+// An openReply is the reply of open.
 type openReply struct {
 	SurfaceID  string           `json:"surface_id"`
 	Profile    string           `json:"profile"`
@@ -37,12 +37,11 @@ type sessionReply struct {
 	InteractionID *string `json:"interaction_id"`
 }
 
-// open acquires the surface, makes the session, and navigates. A failure leaves no
-// surface.
+// open acquires the surface, establishes the session and navigates. On failure no surface is left.
 func (s *Session) open(ctx context.Context, r *engine.Request) (any, *engine.Refusal) {
 	if o := s.current(); o != nil {
 		switch o.State() {
-		case fleet.Lost: // final; never replaced inside the run
+		case fleet.Lost: // final; never replaced within the run
 			return nil, lostRefusal(r.Verb, o)
 		case fleet.Closed:
 		default:
@@ -81,7 +80,7 @@ func isRefusal(err error) bool {
 	return errors.As(err, &r)
 }
 
-// acquire gets the surface and puts an engine on it.
+// acquire gets a surface and an engine for it.
 func (s *Session) acquire(ctx context.Context, r *engine.Request) (*opened, error) {
 	kind := fleet.Kind{Viewport: r.Open.Viewport, Downloads: s.o.Request.Downloads, DenyPopups: s.o.Request.Popups == "deny", Trusted: !s.o.Untrusted}
 	var id string
@@ -103,7 +102,7 @@ func (s *Session) acquire(ctx context.Context, r *engine.Request) (*opened, erro
 	return o, nil
 }
 
-// hold registers the surface for the run; false once the run is ending.
+// hold registers the surface for the run. It reports false once the run is ending.
 func (s *Session) hold(o *opened) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,8 +142,8 @@ func (s *Session) engineOptions(of *fleet.Surface) engine.Options {
 	}
 }
 
-// establish makes the session and loads the first page. The caller holds the page, and
-// gives the surface back when it fails.
+// establish establishes the session and loads the first page. The caller holds the page and
+// releases the surface on failure.
 func (s *Session) establish(ctx context.Context, o *opened, r *engine.Request) (*openReply, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -207,7 +206,7 @@ func (s *Session) note(what string, err error) {
 	}
 }
 
-// load navigates as a guest would, with all that is checked then.
+// load navigates like a guest's request, with the same checks.
 func (s *Session) load(ctx context.Context, o *opened, address string) (any, error) {
 	text, err := json.Marshal(map[string]any{"verb": engine.Navigate, "url": address, "deadline_ms": 30_000})
 	if err != nil {
@@ -236,7 +235,7 @@ func (s *Session) describe(o *opened, made fleet.Established) *openReply {
 	return out
 }
 
-// tabs are the open tabs, the active one first.
+// tabs returns the open tabs, the active one first.
 func tabs(b page.Browser) []engine.TabInfo {
 	out := []engine.TabInfo{}
 	for i, t := range b.Tabs() {

@@ -15,8 +15,8 @@ import (
 
 var _ view.Surface = (*Session)(nil)
 
-// Screen is what the owner sees and touches, nil when there is no live surface.
-// gone is closed when it ends.
+// Screen returns the owner's access to the page, or nil if there is no live surface. gone is closed
+// when the surface ends.
 func (s *Session) Screen() (screen page.Screen, id string, gone <-chan struct{}) {
 	o := s.current()
 	if o == nil {
@@ -29,11 +29,10 @@ func (s *Session) Screen() (screen page.Screen, id string, gone <-chan struct{})
 	return o.Browser().Screen(), o.ID(), o.Gone()
 }
 
-// errNoSurface is the error of an owner's step without a browser.
+// errNoSurface is returned for an action of the owner without a browser.
 var errNoSurface = errors.New("the run has no browser")
 
-// Taken implements view.Surface: the owner has control once the verb that runs is
-// over.
+// Taken implements view.Surface. It gives the owner control once the running verb has ended.
 func (s *Session) Taken(ctx context.Context) error {
 	o := s.current()
 	if o == nil || o.Fault() != nil {
@@ -51,8 +50,8 @@ func (s *Session) Taken(ctx context.Context) error {
 	return nil
 }
 
-// Released implements view.Surface: element ids are stale, and dialogs are nobody's
-// again unless an interaction is open.
+// Released implements view.Surface. Element ids become stale, and dialogs are dismissed again
+// unless an interaction is open.
 func (s *Session) Released() {
 	if o := s.current(); o != nil {
 		o.engine.Released()
@@ -63,8 +62,8 @@ func (s *Session) Released() {
 	s.owner.Store(false)
 }
 
-// dialogs settles what becomes of dialogs that open outside of actions: they are
-// the owner's while one has control or is asked for something.
+// dialogs sets what happens to dialogs outside of actions: they are kept while the owner has
+// control or is asked for something.
 func (s *Session) dialogs(o *opened) { o.Browser().Screen().OnDialog(s.dialogPolicy()) }
 
 func (s *Session) dialogPolicy() page.DialogPolicy {
@@ -74,8 +73,8 @@ func (s *Session) dialogPolicy() page.DialogPolicy {
 	return page.DialogDismiss
 }
 
-// dismiss answers a dialog that was kept for an owner who is not asked any more: no
-// verb could be carried out before that.
+// dismiss dismisses a dialog that was kept for an owner who is no longer asked, since no verb could
+// run before that.
 func (s *Session) dismiss(ctx context.Context, o *opened) {
 	screen := o.Browser().Screen()
 	if s.dialogPolicy() == page.DialogKeep || screen.Facts().Dialog == nil {
@@ -83,7 +82,7 @@ func (s *Session) dismiss(ctx context.Context, o *opened) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, dismissLimit)
 	defer cancel()
-	_ = screen.Answer(ctx, false, "") // somebody else did, or the page is gone
+	_ = screen.Answer(ctx, false, "") // it may be answered already, or the page gone
 }
 
 const dismissLimit = 2 * time.Second
@@ -91,7 +90,7 @@ const dismissLimit = 2 * time.Second
 // Sealed implements view.Surface.
 func (s *Session) Sealed() []page.Ref { return s.seals.filled() }
 
-// Upload implements view.Surface: room for one file of the owner's.
+// Upload implements view.Surface. It prepares one file of the owner.
 func (s *Session) Upload(_ context.Context, name string, size int64) (view.Upload, error) {
 	if !s.o.Request.Uploads {
 		return nil, view.ErrUploads
@@ -119,7 +118,7 @@ func (s *Session) Upload(_ context.Context, name string, size int64) (view.Uploa
 	return &ownerFile{f: f, dir: dir, path: filepath.Join(dir, name), left: size, uid: o.UID()}, nil
 }
 
-// An ownerFile is a file that an owner sends.
+// An ownerFile is a file that the owner sends.
 type ownerFile struct {
 	f         *os.File
 	dir, path string
@@ -127,7 +126,7 @@ type ownerFile struct {
 	uid       int
 }
 
-// Write implements io.Writer. More than was announced is io.ErrShortWrite.
+// Write implements io.Writer. It returns io.ErrShortWrite beyond the announced size.
 func (u *ownerFile) Write(p []byte) (int, error) {
 	if int64(len(p)) > u.left {
 		return 0, io.ErrShortWrite
@@ -140,7 +139,7 @@ func (u *ownerFile) Write(p []byte) (int, error) {
 // Path implements view.Upload.
 func (u *ownerFile) Path() string { return u.path }
 
-// Done implements view.Upload: the file is the browser's to read.
+// Done implements view.Upload. It makes the file readable for the browser.
 func (u *ownerFile) Done() error {
 	var err error
 	if u.left != 0 {
@@ -154,6 +153,6 @@ func (u *ownerFile) Done() error {
 
 // Erase implements view.Upload.
 func (u *ownerFile) Erase() {
-	_ = u.f.Close()         // it may be closed already
-	_ = os.RemoveAll(u.dir) // what is left goes with the surface's directory
+	_ = u.f.Close()         // may be closed already
+	_ = os.RemoveAll(u.dir) // what is left is removed with the surface's directory
 }

@@ -13,33 +13,33 @@ import (
 	"github.com/sluicehost/sluice/host/network"
 )
 
-// placementFill is the placement of values that may be typed.
+// placementFill is the placement of values that may be typed into pages.
 const placementFill = "browser_fill"
 
-// placementLogin is the placement of a login by HTTP, which the browser sends to all of
-// an origin.
+// placementLogin is the placement of HTTP authentication, which the browser sends to all of an
+// origin.
 const placementLogin = "header:authorization"
 
-// seals are the sealed values of one run, where each may be typed, and how each is
-// found in what a page says. They are the engine's secrets, and safe for concurrent use.
+// seals holds the sealed values of one run, where each may be typed, and how to find each in a
+// page's texts. It implements engine.Secrets and is safe for concurrent use.
 type seals struct {
-	used func(field, origin, placement string) // told of each use
+	used func(field, origin, placement string) // called for each use
 
-	// submitted holds once a stored secret may have reached a server.
+	// submitted is set once a stored secret may have reached a server.
 	submitted atomic.Bool
 
 	mu    sync.Mutex // guards what follows
 	by    map[string]sealed
 	masks masking
-	refs  map[page.Ref]bool // of fields that were filled
+	refs  map[page.Ref]bool // fields that were filled
 }
 
-// A sealed value and the origins at which it may be typed, canonical.
+// A sealed is a sealed value with the canonical origins where it may be used.
 type sealed struct {
 	field, value string
-	known        []string // origins that are approved for another placement
+	known        []string // origins approved for another placement
 	to           []string
-	login        []string // origins that may get it as a login by HTTP
+	login        []string // origins approved for HTTP authentication
 }
 
 func newSeals(used func(field, origin, placement string)) *seals {
@@ -54,7 +54,7 @@ func (s *seals) add(field, handle, value string, forms [][]byte, to []abi.Destin
 			v.login = append(v.login, origin)
 		}
 		switch {
-		case err != nil: // it leads nowhere
+		case err != nil: // not a usable origin
 		case slices.ContainsFunc(d.Placements, func(p string) bool { return strings.EqualFold(p, placementFill) }):
 			v.to = append(v.to, origin)
 		default:
@@ -67,8 +67,8 @@ func (s *seals) add(field, handle, value string, forms [][]byte, to []abi.Destin
 	s.masks = newMasking(withMasks(s.masks.list, handle, value, forms))
 }
 
-// spellings are those that are looked for in files: of values that are found within
-// others.
+// spellings returns the spellings to search for in files: those of values long enough to be found
+// within text.
 func (s *seals) spellings() (list []network.Spelling) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +80,7 @@ func (s *seals) spellings() (list []network.Spelling) {
 	return list
 }
 
-// clear forgets everything.
+// clear forgets all values.
 func (s *seals) clear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,8 +90,8 @@ func (s *seals) clear() {
 
 var _ engine.Secrets = (*seals)(nil)
 
-// Value is what a handle stands for, if it may be typed into the field: both
-// origins are approved, and the field is of the kind.
+// Value returns what a handle stands for, if it may be typed into the field: both origins are
+// approved and the field is of a fitting kind.
 func (s *seals) Value(handle, pageOrigin, frameOrigin string, field page.Node) (string, *engine.Refusal) {
 	s.mu.Lock()
 	v, known := s.by[handle]
@@ -120,8 +120,8 @@ func (s *seals) Value(handle, pageOrigin, frameOrigin string, field page.Node) (
 	return v.value, nil
 }
 
-// Login is what handles stand for, if each may go to the whole of an origin in the
-// header that a browser answers a server's question for a login with.
+// Login returns what handles stand for, if each may be sent to the whole origin for HTTP
+// authentication.
 func (s *seals) Login(origin string, handles ...string) ([]string, *engine.Refusal) {
 	canonical, err := network.SealedOrigin(origin)
 	var fields, values []string
@@ -146,7 +146,7 @@ func (s *seals) Login(origin string, handles ...string) ([]string, *engine.Refus
 	return values, nil
 }
 
-// filled are the fields that values were typed into.
+// filled returns the fields that values were typed into.
 func (s *seals) filled() []page.Ref {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,8 +157,8 @@ func deniedSeal(code, message string) *engine.Refusal {
 	return &engine.Refusal{Code: code, Message: message, Verb: engine.Type}
 }
 
-// purposes are the autocomplete purposes that a secret may be typed into, by what
-// the names of such secrets contain. A secret that is named otherwise fits each.
+// purposes maps parts of secret names to the autocomplete purposes into which such a secret may be
+// typed. A secret with another name fits all of them.
 var purposes = []struct {
 	names []string
 	of    []string
@@ -172,8 +172,8 @@ var purposes = []struct {
 
 var allPurposes = []string{"username", "email", "tel", "one-time-code", "current-password", "new-password"}
 
-// fits reports whether a secret of that name belongs into a field: a password
-// field, or one whose type or autocomplete purpose is of the secret's kind.
+// fits reports whether a secret of that name may be typed into a field: a password field, or one
+// whose type or autocomplete purpose fits.
 func fits(name string, field page.Node) bool {
 	if field.Secret {
 		return true
@@ -190,12 +190,12 @@ func fits(name string, field page.Node) bool {
 	return slices.ContainsFunc(tokens, func(t string) bool { return slices.Contains(wanted, t) })
 }
 
-// Submitted says that a secret is sent to a server: from now on no failure of the session
-// is retried, so that no password is sent again.
+// Submitted records that a secret is sent to a server. From now on no failure of the session is
+// retried, so no password is sent twice.
 func (s *seals) Submitted() { s.submitted.Store(true) }
 
-// Spent reports that a stored secret may have reached a server while a session was
-// made that did not come about: another attempt would send it again.
+// Spent reports whether a stored secret may have reached a server while establishing a session that
+// failed. Another attempt would send it again.
 func (s *Session) Spent() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

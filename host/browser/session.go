@@ -12,8 +12,8 @@ import (
 	"github.com/sluicehost/sluice/host/browser/fleet"
 )
 
-// A Session is the browser binding of one run. Handle is called for one call at a
-// time; everything else may be called while it is.
+// A Session is the browser binding of one run. Handle is called for one call at a time; all other
+// methods may be called concurrently with it.
 type Session struct {
 	host      *Host
 	o         SessionOptions
@@ -27,10 +27,10 @@ type Session struct {
 
 	runID string
 	back  binding.Run // nil before Begin
-	// page is held by whoever works the page: a verb, or Taken for a moment. Who
-	// waits for the owner within a verb gives it back meanwhile.
+	// page is held by whoever uses the page: a verb, or briefly Taken. A verb that waits for the
+	// owner releases it meanwhile.
 	page chan struct{}
-	// owner holds while the owner has the lease of control.
+	// owner is set while the owner has the control lease.
 	owner         atomic.Bool
 	establishment establishment
 	deliveries    deliveries
@@ -39,12 +39,12 @@ type Session struct {
 	mu       sync.Mutex // guards what follows
 	calling  bool
 	opened   *opened
-	failed   bool // a surface did not start
+	failed   bool // a surface failed to start
 	paused   bool
-	finished chan struct{} // closed when Close is through; nil before it begins
+	finished chan struct{} // closed when Close is done; nil before it begins
 }
 
-// opened is the surface of a run with what works it.
+// opened is the surface of a run with its engine.
 type opened struct {
 	*fleet.Surface
 	engine worker
@@ -71,13 +71,11 @@ func newSession(h *Host, o SessionOptions) *Session {
 	return s
 }
 
-// Begin names the run and gives the way back into it. It is called once, before
-// everything else.
+// Begin sets the run's id and the run to report to. It is called once, before everything else.
 func (s *Session) Begin(runID string, back binding.Run) { s.runID, s.back = runID, back }
 
-// Seal lets a handle stand for a value that may be typed at the destinations whose
-// placements have browser_fill; forms are the encodings in which a page may
-// give it back.
+// Seal lets a handle stand for a value that may be typed at the destinations with the placement
+// browser_fill. forms are the encodings in which a page may return it.
 func (s *Session) Seal(field, handle, value string, forms [][]byte, to []abi.Destination) {
 	s.seals.add(field, handle, value, forms, to)
 }
@@ -89,7 +87,7 @@ func (s *Session) Registered() bool {
 	return s.opened != nil
 }
 
-// Paused stops the clocks of the binding while the run stands still.
+// Paused stops the clocks of the binding while the run is paused.
 func (s *Session) Paused(on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,15 +105,15 @@ func (s *Session) Paused(on bool) {
 	s.establishment.pause("run", on, 0)
 }
 
-// current is the surface, nil for none.
+// current returns the surface, or nil if there is none.
 func (s *Session) current() *opened {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.opened
 }
 
-// Close releases the surface, gracefully, and returns when nothing of it is left.
-// It ends what is going on, and may be called again.
+// Close releases the surface gracefully, ending what is going on, and returns when nothing of it is
+// left. It may be called again.
 func (s *Session) Close(ctx context.Context) error {
 	s.mu.Lock()
 	if s.finished != nil {
@@ -138,7 +136,7 @@ func (s *Session) Close(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		s.page <- struct{}{} // the verb that works the page is through with it
+		s.page <- struct{}{} // wait for the verb that uses the page
 		<-s.page
 		if o != nil {
 			o.engine.Close()

@@ -20,7 +20,7 @@ import (
 	"github.com/sluicehost/sluice/host/patience"
 )
 
-// find is the browser of this host. It is looked for until there is one.
+// find returns the browser of this host. It searches until there is one.
 func (h *Host) find(ctx context.Context) (chromium.Binary, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -68,7 +68,7 @@ func (h *Host) start(ctx context.Context, o fleet.StartOptions) (page.Browser, e
 	return &started{Browser: b, h: h, downloads: downloads}, nil
 }
 
-// startRefusal is what a guest is told when there is no browser to start. Paths are for the log alone.
+// startRefusal returns what a guest is told when no browser can be started. Paths are only logged.
 func (h *Host) startRefusal(err error) error {
 	r := &engine.Refusal{Verb: engine.Open}
 	switch {
@@ -85,7 +85,7 @@ func (h *Host) startRefusal(err error) error {
 	return r
 }
 
-// slow says of a browser that does not answer what is known of why.
+// slow explains why a browser does not answer.
 func slow() string {
 	if patience.Busy() != "" {
 		return "the machine is busy: its browser did not answer in time; try again later"
@@ -93,17 +93,16 @@ func slow() string {
 	return "the browser of this host does not answer; try again later, or see sluice doctor"
 }
 
-// missing says how to get a browser; nothing is downloaded.
+// missing says how to get a browser. Nothing is downloaded.
 const missing = "this host has no browser: looked for browser.path, chromium, google-chrome and chromium-headless-shell. Install one: " +
 	"apt-get install chromium (or chromium-headless-shell) on Debian and Ubuntu, dnf install chromium on Fedora, apk add chromium on Alpine; or set browser.path"
 
-// A started browser can also lose its tabs, and leaves a count of what nobody
-// understood.
+// A started browser can also be reset, and counts its undecodable events at the end.
 type started struct {
 	*chromium.Browser
 	h         *Host
-	once      sync.Once // of the count
-	downloads string    // where it saves files, "" for none
+	once      sync.Once // guards the count
+	downloads string    // where it saves files; "" if nowhere
 }
 
 var _ page.Browser = (*started)(nil)
@@ -115,12 +114,12 @@ func (b *started) Close(ctx context.Context) error {
 	return err
 }
 
-// mostUndecodable bounds what one browser adds to the counter: a page has no say in
-// events, but their number is not the host's.
+// mostUndecodable bounds what one browser adds to the counter. A page does not control events, but
+// it can influence their number.
 const mostUndecodable = 1000
 
-// undecodable counts the events of an ended browser that the library did not know:
-// with the one this host was tested with there are none.
+// undecodable counts the events of an ended browser that the library did not know. With the browser
+// version that this host was tested with there are none.
 func (h *Host) undecodable(events int64) {
 	if events == 0 {
 		return
@@ -133,7 +132,7 @@ func (h *Host) undecodable(events int64) {
 	}
 }
 
-// Reset leaves one blank tab, and no file that the run did not fetch.
+// Reset leaves one blank tab, and removes files that the run did not fetch.
 func (b *started) Reset(ctx context.Context) error {
 	if err := b.Browser.Reset(ctx); err != nil || b.downloads == "" {
 		return err
@@ -155,16 +154,15 @@ func (b *started) Reset(ctx context.Context) error {
 	return err
 }
 
-// A fence is the gate of one browser, and what its tabs may load by the same
-// policy.
+// A fence is the gate of one browser together with the same policy for its tabs.
 type fence struct {
 	*chromium.Gate
-	policy atomic.Pointer[network.Policy] // nil: nothing
+	policy atomic.Pointer[network.Policy] // nil: nothing is allowed
 	saves  atomic.Pointer[func() bool]    // nil: nothing is saved
 	told   atomic.Pointer[func(page.Download)]
 }
 
-// Downloads has each file judged that a page offers, and told of what became of it.
+// Downloads sets the functions that admit each offered file and receive its outcome.
 func (f *fence) Downloads(may func() bool, told func(page.Download)) {
 	f.saves.Store(&may)
 	f.told.Store(&told)
@@ -207,11 +205,11 @@ func (f *fence) Unbind() {
 	f.Gate.Unbind()
 }
 
-// allowed judges an address before it is loaded and after it was committed.
+// allowed checks an address before it is loaded and after it was committed.
 func (f *fence) allowed(address string) error { return allowed(f.policy.Load(), address) }
 
-// allowed is whether a policy has an address. Addresses that name no host are the
-// driver's to judge by their scheme.
+// allowed checks an address against a policy. The driver checks the schemes of addresses without a
+// host.
 func allowed(policy *network.Policy, address string) error {
 	if address == "about:blank" {
 		return nil
@@ -229,8 +227,8 @@ func allowed(policy *network.Policy, address string) error {
 	return nil
 }
 
-// refused is page.ErrHost for an address whose place the gate denied last, whatever
-// the policy's names say: it may have no address that is allowed.
+// refused returns page.ErrHost if the gate last denied the address's host and port, even if the
+// policy has the name, since its IP addresses may not be allowed.
 func (f *fence) refused(address string) error {
 	_, host, port, err := place(address)
 	if err != nil || f.Verdict(host, port) == "" {
@@ -239,8 +237,7 @@ func (f *fence) refused(address string) error {
 	return page.ErrHost
 }
 
-// place is where an address leads: page.ErrScheme or page.ErrHost when it leads
-// nowhere.
+// place returns scheme, host and port of an address, or page.ErrScheme or page.ErrHost.
 func place(address string) (scheme, host string, port uint16, err error) {
 	u, err := url.Parse(address)
 	if err != nil || u.User != nil {

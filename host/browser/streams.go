@@ -12,19 +12,18 @@ import (
 	"github.com/sluicehost/sluice/host/browser/engine"
 )
 
-// firstHandle is the first stream handle of the binding: those below are the
-// network's, and none is ever both.
+// firstHandle is the binding's first stream handle. Lower ones belong to the network binding.
 const firstHandle = binding.HandlesOf
 
-// Bounds of what is open as streams.
+// Bounds of open streams.
 const (
 	maxStreams     = abi.MaxHandles
-	maxStreamBytes = 32 * abi.MiB // of pictures, which are in memory
+	maxStreamBytes = 32 * abi.MiB // of pictures, which are kept in memory
 	readPiece      = 256 * abi.KiB
 )
 
-// streams hold what the binding gave a guest as stream handles: pictures and
-// downloads. It is safe for concurrent use.
+// streams holds the pictures and downloads that the guest has stream handles of. It is safe for
+// concurrent use.
 type streams struct {
 	mu    sync.Mutex // guards what follows
 	items map[uint32]*stream
@@ -32,7 +31,7 @@ type streams struct {
 	bytes int
 }
 
-// A stream is read once, from its beginning to its end.
+// A stream is read once, from beginning to end.
 type stream struct {
 	from  io.ReadCloser
 	bytes int // in memory
@@ -42,15 +41,15 @@ func newStreams() *streams { return &streams{items: map[uint32]*stream{}, next: 
 
 var errStreams = &engine.Refusal{Code: "result_too_large", Message: "too many pictures and downloads are open; read and close some"}
 
-// picture keeps bytes, which are the streams' from now on.
+// picture adds a picture and takes ownership of data.
 func (s *streams) picture(data []byte) (uint32, *engine.Refusal) {
 	return s.put(&stream{io.NopCloser(bytes.NewReader(data)), len(data)})
 }
 
-// file keeps an open file; a refusal closes it.
+// file adds an open file, or closes it and refuses.
 func (s *streams) file(f io.ReadCloser) (uint32, *engine.Refusal) { return s.put(&stream{from: f}) }
 
-// full reports whether no file can be kept now.
+// full reports whether no file can be added now.
 func (s *streams) full() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,7 +65,7 @@ func (s *streams) put(i *stream) (uint32, *engine.Refusal) {
 	}
 	handle := s.next
 	if s.next++; s.next == 1<<31 {
-		s.next = firstHandle // a run does not come this far
+		s.next = firstHandle // a run does not get this far
 	}
 	if s.items[handle] != nil {
 		_ = i.from.Close() // as above
@@ -77,7 +76,7 @@ func (s *streams) put(i *stream) (uint32, *engine.Refusal) {
 	return handle, nil
 }
 
-// Owns reports whether a stream handle (of read and close) is the binding's.
+// Owns reports whether a stream handle belongs to the binding.
 func (s *Session) Owns(handle uint32) bool { return handle >= firstHandle && handle < 1<<31 }
 
 // read serves abi.CallRead: the next bytes, none at the end.
@@ -103,7 +102,7 @@ func (s *streams) read(ctx context.Context, payload []byte) ([]byte, abi.Errno) 
 	return buf[:n], abi.OK
 }
 
-// take hands what a handle stands for to the host itself; it is the guest's no more.
+// take passes a handle's content to the host; the handle becomes invalid.
 func (s *streams) take(handle uint32) (io.ReadCloser, *engine.Refusal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,7 +135,7 @@ func (s *streams) drop(payload []byte) abi.Errno {
 	return abi.OK
 }
 
-// clear closes everything; nothing can be put afterwards.
+// clear closes all streams; none can be added afterwards.
 func (s *streams) clear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

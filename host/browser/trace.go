@@ -25,31 +25,31 @@ const (
 	mostElements = 500 // of a snapshot
 )
 
-// Traces is the directory of the archives of a data directory.
+// Traces returns the directory of trace archives in a data directory.
 func Traces(data string) string { return filepath.Join(data, "traces") }
 
-// TraceFile is where the archive of a run is, if it has one.
+// TraceFile returns the path of a run's archive, which may not exist.
 func TraceFile(data, runID string) string { return filepath.Join(Traces(data), TraceName(runID)) }
 
-// TraceArtifact is the type of archives among artifacts.
+// TraceArtifact is the artifact type of trace archives.
 const TraceArtifact = "browser-trace"
 
-// A recorder keeps what a browser goes through for the owner, where that is wanted.
-// Nothing that fails in it changes the run. It is nil for a run that is not traced.
+// A recorder records what a browser goes through, for the owner. Its failures never affect the run.
+// It is nil for a run without a trace.
 type recorder struct {
 	s       *Session
 	archive *TraceArchive
 	busy    atomic.Bool // a picture is being taken
 
 	mu     sync.Mutex        // guards what follows
-	loaded map[string]string // documents of the tabs, by tab
+	loaded map[string]string // current document by tab
 }
 
-// tracing is whether a run is traced, and the trace.
+// tracing is the trace of a run, if it has one.
 type tracing struct {
 	s        *Session
-	recorder atomic.Pointer[recorder] // nil: the run is not traced
-	begun    bool                     // or not to be had; the session's mu guards it
+	recorder atomic.Pointer[recorder] // nil: no trace
+	begun    bool                     // started, or failed to start; the session's mu guards it
 }
 
 // record starts the trace of the run, once.
@@ -79,8 +79,8 @@ func (tr *tracing) traceFailed(err error) {
 	tr.s.back.Progress("browser trace failed: " + code)
 }
 
-// traceVerb keeps the trace of one verb, and what came of it: documents that were
-// loaded since the verb before, and the dialog that it met.
+// traceVerb records the trace of a verb and its effects: documents loaded since the previous verb,
+// and a dialog.
 func (tr *tracing) traceVerb(r engine.Record) {
 	t := tr.recorder.Load()
 	if t == nil {
@@ -102,8 +102,7 @@ func (tr *tracing) traceVerb(r engine.Record) {
 	}
 }
 
-// navigations keeps which hosts the tabs went to. The rest of an address is not the
-// trace's to tell.
+// navigations records the hosts that tabs went to, without the rest of the addresses.
 func (t *recorder) navigations(o *opened) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -116,14 +115,14 @@ func (t *recorder) navigations(o *opened) {
 	}
 }
 
-// traceNote keeps something else that happened.
+// traceNote records another event.
 func (tr *tracing) traceNote(kind string, data any) {
 	if t := tr.recorder.Load(); t != nil {
 		t.archive.Note(kind, data)
 	}
 }
 
-// actionID is that of a result, "" for none.
+// actionID returns the action id of a result, or "" if it has none.
 func actionID(result any) string {
 	if r, ok := result.(*engine.Result); ok && r != nil {
 		return r.ActionID
@@ -131,7 +130,7 @@ func actionID(result any) string {
 	return ""
 }
 
-// finishTrace writes the archive and says so. Nothing is added to it any more.
+// finishTrace writes the archive and reports it. Nothing is added afterwards.
 func (tr *tracing) finishTrace(ctx context.Context) {
 	t := tr.recorder.Swap(nil)
 	if t == nil {
@@ -154,19 +153,17 @@ func (tr *tracing) finishTrace(ctx context.Context) {
 	tr.s.back.Progress(fmt.Sprintf("browser trace written: %s (%d actions, %d bytes)", got.Name, got.Actions, got.Bytes))
 }
 
-// checkpointed keeps what the page looked like at a checkpoint, with its phase;
-// the page of a session that is just open among them, before anything is done
-// to it.
+// checkpointed records the page at a checkpoint with its phase, including the page of a session
+// that was just opened.
 func (tr *tracing) checkpointed(o *opened, phase string) {
 	label := "checkpoint-" + strconv.FormatInt(time.Now().UnixMicro(), 10)
 	tr.traceNote("checkpoint", map[string]any{"phase": phase, "picture": label})
 	tr.capture(o, label)
 }
 
-// capture keeps a picture of the page and what is on it after an action or a
-// checkpoint, beside the run: the reply does not wait for it. What was typed is in
-// neither: fields are covered, and elements have no values. Nothing is taken while the
-// owner has control, or of a page that does not answer.
+// capture records a picture of the page and its elements after an action or a checkpoint, in the
+// background. It contains nothing typed: fields are covered, and elements have no values. Nothing
+// is captured while the owner has control or if the page does not answer.
 func (tr *tracing) capture(o *opened, label string) {
 	t := tr.recorder.Load()
 	if t == nil || tr.s.owner.Load() || !t.busy.CompareAndSwap(false, true) {
@@ -186,8 +183,8 @@ func (tr *tracing) capture(o *opened, label string) {
 	})
 }
 
-// take adds the evidence of one moment of a tab. The picture is taken last, with
-// every field covered that the look at the page has shown.
+// take adds the evidence of one moment of a tab. The picture is taken last, with every field
+// covered that the look found.
 func (t *recorder) take(ctx context.Context, tab page.Tab, label string) error {
 	id, args := engine.NewIdentity(), &engine.SnapshotArgs{Limit: mostElements}
 	q := engine.WantSnapshot(id, args)
@@ -209,7 +206,7 @@ func (t *recorder) take(ctx context.Context, tab page.Tab, label string) error {
 	return nil
 }
 
-// fields are the fields of a page that take text, and what is in them.
+// fields returns the text fields of a page and their content.
 func fields(seen *page.Observation) (refs []page.Ref, typed []string) {
 	for i := range seen.Nodes {
 		n := &seen.Nodes[i]
@@ -226,8 +223,7 @@ func fields(seen *page.Observation) (refs []page.Ref, typed []string) {
 	return refs, typed
 }
 
-// without leaves out labels that say what a field holds, as those of a field's
-// surroundings do.
+// without clears labels that contain what a field holds, as labels of surrounding elements may.
 func without(elements []engine.Element, typed []string) []engine.Element {
 	for i := range elements {
 		e := &elements[i]

@@ -22,8 +22,8 @@ import (
 	"github.com/sluicehost/sluice/host/browser/engine"
 )
 
-// Bounds of one archive: evidence is pictures and snapshots, the oldest of which
-// make room; lines are always kept, up to their own bound.
+// Bounds of one archive. Evidence means pictures and snapshots, of which the oldest are dropped;
+// lines are always kept, up to their own bound.
 const (
 	MaxTraceEvidence = 50 * abi.MiB
 	maxLines         = 16 * abi.MiB
@@ -32,7 +32,7 @@ const (
 	maxLabel         = 80
 )
 
-// A TraceFault is why there is no archive.
+// A TraceFault says why there is no archive.
 type TraceFault struct {
 	Code string // trace_not_started, trace_not_written or trace_not_finished
 	Err  error  // for the host's log
@@ -40,15 +40,15 @@ type TraceFault struct {
 
 func (f *TraceFault) Error() string { return f.Code }
 
-// Unwrap is the cause.
+// Unwrap returns the cause.
 func (f *TraceFault) Unwrap() error { return f.Err }
 
-// An TraceArchive is being written. Its methods may be called from any goroutine. What
-// fails after Begin is told by Finish.
+// A TraceArchive is an archive being written. It is safe for concurrent use. Failures after
+// BeginTrace are reported by Finish.
 type TraceArchive struct {
 	run  string
-	root *os.Root // of all archives
-	work string   // directory of this one's parts, in root
+	root *os.Root // directory of all archives
+	work string   // directory of this archive's parts, in root
 
 	mu       sync.Mutex // guards what follows
 	lines    *os.File
@@ -65,8 +65,8 @@ type part struct {
 	size int64
 }
 
-// BeginTrace starts the archive of a run in a directory, which it makes. The error is a
-// *Fault.
+// BeginTrace starts the archive of a run in a directory, which is created if necessary. The error
+// is a *TraceFault.
 func BeginTrace(dir, run string) (*TraceArchive, error) {
 	if !isRun(run) {
 		return nil, &TraceFault{"trace_not_started", fmt.Errorf("run id %.80q", run)}
@@ -91,10 +91,10 @@ func BeginTrace(dir, run string) (*TraceArchive, error) {
 	return a, nil
 }
 
-// unfinished begins the names of directories whose archive is not written yet.
+// unfinished is the prefix of directories of archives that are not finished.
 const unfinished = ".unfinished-"
 
-// SweepTraces removes what archives left that were begun by a host that is gone.
+// SweepTraces removes unfinished archives of an earlier host.
 func SweepTraces(dir string) error {
 	left, err := filepath.Glob(filepath.Join(dir, unfinished+"*"))
 	for _, path := range left {
@@ -103,10 +103,10 @@ func SweepTraces(dir string) error {
 	return err
 }
 
-// TraceName is that of the archive, in its directory.
+// TraceName returns the file name of a run's archive.
 func TraceName(run string) string { return before + run + ending }
 
-// A line is one of trace.jsonl.
+// A line is a line of trace.jsonl.
 type line struct {
 	Kind string `json:"kind"` // trace, signal, navigation, dialog, denial, event
 	Verb string `json:"verb,omitempty"`
@@ -116,8 +116,7 @@ type line struct {
 // Action adds the trace of a verb.
 func (a *TraceArchive) Action(verb engine.Verb, t engine.Trace) { a.add("trace", string(verb), t) }
 
-// Note adds something else that happened: a signal, a navigation, a dialog, a
-// denial or an event of the surface.
+// Note adds another event: a signal, a navigation, a dialog, a denial or an event of the surface.
 func (a *TraceArchive) Note(kind string, data any) { a.add(kind, "", data) }
 
 func (a *TraceArchive) add(kind, verb string, data any) {
@@ -142,7 +141,7 @@ func (a *TraceArchive) add(kind, verb string, data any) {
 	}
 }
 
-// clean is the JSON of something, in which text of a guest or a page is safe to show.
+// clean returns JSON in which text of a guest or a page is safe to show.
 func clean(v any) ([]byte, error) {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -151,12 +150,11 @@ func clean(v any) ([]byte, error) {
 	return abi.CleanJSON(text)
 }
 
-// Picture adds a JPEG of the page after a verb. Secrets in it are the caller's to
-// have painted over.
+// Picture adds a JPEG of the page after a verb. The caller has painted over secrets.
 func (a *TraceArchive) Picture(actionID string, jpeg []byte) { a.keep(actionID+".jpg", jpeg) }
 
-// Snapshot adds what the page showed after a verb: roles, labels of at most 80
-// bytes and places, without values and texts.
+// Snapshot adds the elements of the page after a verb: roles, labels of at most 80 bytes and
+// positions, without values and texts.
 func (a *TraceArchive) Snapshot(actionID string, elements []engine.Element) {
 	redacted := make([]engine.Element, len(elements))
 	for i, e := range elements {
@@ -168,7 +166,7 @@ func (a *TraceArchive) Snapshot(actionID string, elements []engine.Element) {
 	}
 }
 
-// keep writes a piece of evidence; the oldest ones make room for it.
+// keep writes a piece of evidence, dropping the oldest to make room.
 func (a *TraceArchive) keep(name string, content []byte) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -179,7 +177,7 @@ func (a *TraceArchive) keep(name string, content []byte) {
 		oldest := a.evidence[0]
 		a.evidence = a.evidence[1:]
 		a.held -= oldest.size
-		_ = a.root.Remove(filepath.Join(a.work, oldest.name)) // it goes with the directory
+		_ = a.root.Remove(filepath.Join(a.work, oldest.name)) // removed with the directory otherwise
 	}
 	if err := a.root.WriteFile(filepath.Join(a.work, name), content, 0o600); err != nil {
 		return // evidence is best effort
@@ -188,16 +186,16 @@ func (a *TraceArchive) keep(name string, content []byte) {
 	a.held += int64(len(content))
 }
 
-// A TraceSummary is what there is to say of an archive.
+// A TraceSummary describes a finished archive.
 type TraceSummary struct {
-	Name    string // in the directory of archives
+	Name    string // file name in the directory of archives
 	Actions int
 	Bytes   int64
 	Digest  string // sha256:… of the file
 }
 
-// Finish writes the archive and removes its parts. It ends with ctx. The error is a
-// *Fault; then there is no archive.
+// Finish writes the archive and removes its parts. It ends with ctx. The error is a *TraceFault,
+// and then there is no archive.
 func (a *TraceArchive) Finish(ctx context.Context) (TraceSummary, error) {
 	a.mu.Lock()
 	lines := a.lines
@@ -207,7 +205,7 @@ func (a *TraceArchive) Finish(ctx context.Context) (TraceSummary, error) {
 		return TraceSummary{}, &TraceFault{"trace_not_finished", errors.New("finished before")}
 	}
 	defer a.root.Close()
-	defer func() { _ = a.root.RemoveAll(a.work) }() // Sweep takes what stays
+	defer func() { _ = a.root.RemoveAll(a.work) }() // SweepTraces removes what is left
 	if err := errors.Join(a.fault, lines.Close()); err != nil {
 		return TraceSummary{}, &TraceFault{"trace_not_written", err}
 	}
@@ -224,7 +222,7 @@ func (a *TraceArchive) Finish(ctx context.Context) (TraceSummary, error) {
 	return s, nil
 }
 
-// pack writes the parts, and the page that shows them, to a file and to sum.
+// pack writes the parts and the page that shows them to a file and to sum.
 func (a *TraceArchive) pack(ctx context.Context, to string, sum io.Writer) (int64, error) {
 	f, err := a.root.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o600)
 	if err != nil {
@@ -271,8 +269,8 @@ func (a *TraceArchive) copy(z *zip.Writer, name string) error {
 //go:embed trace.html
 var traceIndex string
 
-// index is the page that steps through the archive: it needs nothing but the files
-// beside it, and shows what they say as text alone.
+// index is the page that steps through the archive. It needs only the files beside it and shows
+// their content as plain text.
 var index = template.Must(template.New("index").Parse(traceIndex))
 
 func (a *TraceArchive) index(z *zip.Writer) error {
@@ -299,13 +297,13 @@ func (a *TraceArchive) index(z *zip.Writer) error {
 	return index.Execute(w, data)
 }
 
-// Beginning and end of the names of archives.
+// Prefix and suffix of archive names.
 const (
 	before = "browser-trace-"
 	ending = ".zip"
 )
 
-// OpenTrace opens the archive of a run for reading: fs.ErrNotExist when there is none.
+// OpenTrace opens the archive of a run. It returns fs.ErrNotExist if there is none.
 func OpenTrace(dir, run string) (*os.File, error) {
 	if !isRun(run) {
 		return nil, fs.ErrNotExist
@@ -321,8 +319,7 @@ func OpenTrace(dir, run string) (*os.File, error) {
 	return root.Open(TraceName(run))
 }
 
-// StatTrace looks at the archive of a run without opening it: fs.ErrNotExist when there is
-// none.
+// StatTrace returns information about the archive of a run, or fs.ErrNotExist if there is none.
 func StatTrace(dir, run string) (fs.FileInfo, error) {
 	if !isRun(run) {
 		return nil, fs.ErrNotExist
@@ -345,8 +342,8 @@ func RemoveTrace(dir, run string) error {
 	return nil
 }
 
-// TracedRuns names the runs that have an archive, in no order. A directory that is not
-// there has none.
+// TracedRuns yields the runs that have an archive, in no particular order. A missing directory has
+// none.
 func TracedRuns(dir string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		entries, err := os.ReadDir(dir)
@@ -364,5 +361,5 @@ func TracedRuns(dir string) iter.Seq2[string, error] {
 	}
 }
 
-// isRun: an id that can be in the name of a file.
+// isRun reports whether a run id can be part of a file name.
 func isRun(run string) bool { return filepath.IsLocal(run) && !strings.ContainsAny(run, `/\`) }

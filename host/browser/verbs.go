@@ -14,7 +14,8 @@ import (
 	"github.com/sluicehost/sluice/host/network"
 )
 
-// mark is a checkpoint of a session that the guest makes itself. With done it is made.
+// mark records a checkpoint that the guest sets itself. With done the session counts as
+// established.
 func (s *Session) mark(r *engine.Request) (any, *engine.Refusal) {
 	s.establishment.checkpoint(r.Mark.Phase)
 	if o := s.current(); o != nil {
@@ -30,7 +31,7 @@ func (s *Session) mark(r *engine.Request) (any, *engine.Refusal) {
 	return map[string]any{"phase": r.Mark.Phase, "at": time.Now().UnixMilli()}, nil
 }
 
-// closeVerb ends a tab, or the surface. The last tab is the surface.
+// closeVerb closes a tab, or the surface with the last tab.
 func (s *Session) closeVerb(ctx context.Context, o *opened, r *engine.Request) (any, *engine.Refusal) {
 	if r.Tab != "" {
 		all := o.Browser().Tabs()
@@ -48,7 +49,7 @@ func (s *Session) closeVerb(ctx context.Context, o *opened, r *engine.Request) (
 }
 
 func (s *Session) closeTab(ctx context.Context, o *opened, t page.Tab) (any, *engine.Refusal) {
-	if all := o.Browser().Tabs(); all[0].ID() == t.ID() { // another one is active first, or its end would be a loss
+	if all := o.Browser().Tabs(); all[0].ID() == t.ID() { // activate another tab first, or closing this one would be a loss
 		if err := o.Browser().Activate(ctx, all[1].ID()); err != nil {
 			return nil, s.asRefusal(engine.Close, err)
 		}
@@ -73,7 +74,7 @@ func (s *Session) closeSurface(ctx context.Context, o *opened) (any, *engine.Ref
 type cookiesReply struct {
 	Granted   []granted    `json:"granted"`
 	Refused   []notGranted `json:"refused"`
-	ExpiresAt *int64       `json:"expires_at"` // of the cookie that ends first
+	ExpiresAt *int64       `json:"expires_at"` // expiry of the cookie that expires first
 }
 
 type granted struct {
@@ -86,8 +87,8 @@ type notGranted struct {
 	Reason string `json:"reason"` // not_declared, not_in_policy or no_cookies
 }
 
-// cookies decides, host by host, which cookies go into the run's network jar.
-// No value of one is in the reply.
+// cookies decides for each host which cookies to put into the run's network jar. The reply contains
+// no cookie values.
 func (s *Session) cookies(ctx context.Context, o *opened, r *engine.Request) (any, *engine.Refusal) {
 	out := cookiesReply{Granted: []granted{}, Refused: []notGranted{}}
 	for _, host := range r.Cookies.Hosts {
@@ -119,7 +120,7 @@ func (s *Session) cookies(ctx context.Context, o *opened, r *engine.Request) (an
 	return out, nil
 }
 
-// mayHand is why a host gets no cookies, "" when it may.
+// mayHand returns why a host gets no cookies, or "" if it may.
 func (s *Session) mayHand(host string) string {
 	canonical, err := network.CanonicalHost(host)
 	if err != nil || !slices.Contains(s.o.Request.CookieHandoff, canonical) {
@@ -129,7 +130,7 @@ func (s *Session) mayHand(host string) string {
 		return "not_in_policy"
 	}
 	for _, scheme := range []string{"https", "http"} {
-		// Any port: a cookie is of a host, and the jar sends it where requests may go.
+		// Any port: cookies belong to a host, and the jar sends them only where requests may go.
 		if _, step := s.o.Policy.Match(scheme, canonical, portOf(scheme)); step == "" || step == "port" {
 			return ""
 		}
@@ -144,8 +145,8 @@ func portOf(scheme string) uint16 {
 	return 443
 }
 
-// handed are the cookies that a browser would send to a host and that were asked
-// for. A domain without a dot before it is the host's alone.
+// handed returns the requested cookies that a browser would send to a host. A domain without a
+// leading dot is the host only.
 func handed(found []*http.Cookie, host string, names []string, now time.Time) (out []*http.Cookie) {
 	host = strings.ToLower(host)
 	for _, c := range found {
@@ -167,7 +168,7 @@ func handed(found []*http.Cookie, host string, names []string, now time.Time) (o
 	return out
 }
 
-// ends remembers when the first of the cookies ends.
+// ends updates ExpiresAt.
 func (r *cookiesReply) ends(of []*http.Cookie) {
 	for _, c := range of {
 		if c.Expires.IsZero() {
@@ -179,7 +180,7 @@ func (r *cookiesReply) ends(of []*http.Cookie) {
 	}
 }
 
-// pageFault is the refusal for something that the browser did not do.
+// pageFault returns the refusal for a failure of the browser.
 func (s *Session) pageFault(verb engine.Verb, o *opened, err error) *engine.Refusal {
 	if o.Fault() != nil {
 		return lostRefusal(verb, o)
