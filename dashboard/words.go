@@ -28,7 +28,8 @@ func (u *frame) words() template.FuncMap {
 		"bytes":    size,
 		"plural":   plural,
 		"pretty":   pretty,
-		"cut":      func(n int, s any) string { return abi.Cut(fmt.Sprint(s), n) },
+		"cut":      cut,
+		"middle":   middle,
 		"tone":     tone,
 		"status":   statusWord,
 		"ended":    endedAs,
@@ -272,6 +273,24 @@ func lasted(d time.Duration) string {
 		return fmt.Sprintf("%d min %02d s", int(d.Minutes()), int(d.Seconds())%60)
 	}
 	return fmt.Sprintf("%d h %02d min", int(d.Hours()), int(d.Minutes())%60)
+}
+
+// cut shortens a text to n characters, and says so.
+func cut(n int, v any) string {
+	text := fmt.Sprint(v)
+	if short := abi.Cut(text, n); short != text {
+		return short + "…"
+	}
+	return text
+}
+
+// middle shortens a text to n characters by what is in its middle: keys often differ in their ends.
+func middle(n int, text string) string {
+	r := []rune(text)
+	if len(r) <= n {
+		return text
+	}
+	return string(r[:n/2]) + "…" + string(r[len(r)-(n-n/2-1):])
 }
 
 // shortID is the end of an id, enough for a person to tell two apart.
