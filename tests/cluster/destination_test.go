@@ -5,7 +5,6 @@ package cluster
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -21,42 +20,67 @@ import (
 	"github.com/sluicehost/sluice/tests/postgres"
 )
 
-// A hook is a server that is sent batches; it has the newest version of each key, by connection.
+// A hook is a server that is sent batches, or events. It has the newest version of each key by
+// connection, and how often it was told of each kind of event, by run.
 type hook struct {
-	mu   sync.Mutex
+	mu   sync.Mutex // guards all below
 	keys map[string]map[string]uint64
-	t    *testing.T
+	door func() // passed before the next answer; nil for none
 }
 
 func (h *hook) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(r.Body)
 	var b struct {
 		ConnectionID string
 		Records      []struct {
 			Key     string
 			Version uint64
 		}
+		Type string
+		Data struct{ RunID string }
 	}
-	if err == nil {
-		err = json.Unmarshal(body, &b)
+	if json.NewDecoder(r.Body).Decode(&b) != nil {
+		return // the host was killed
 	}
-	if err != nil {
-		h.t.Error(err)
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.keys[b.ConnectionID] == nil {
-		h.keys[b.ConnectionID] = map[string]uint64{}
+	if b.Data.RunID != "" {
+		h.take(b.Data.RunID, b.Type, 1)
 	}
 	for _, r := range b.Records {
-		h.keys[b.ConnectionID][r.Key] = max(r.Version, h.keys[b.ConnectionID][r.Key])
+		h.take(b.ConnectionID, r.Key, r.Version)
+	}
+	h.mu.Lock()
+	door := h.door
+	h.door = nil
+	h.mu.Unlock()
+	if door != nil {
+		door()
 	}
 }
 
-func (h *hook) count(connection string) int {
+func (h *hook) take(of, key string, version uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.keys[connection])
+	if h.keys == nil {
+		h.keys = map[string]map[string]uint64{}
+	}
+	if h.keys[of] == nil {
+		h.keys[of] = map[string]uint64{}
+	}
+	h.keys[of][key] = max(version, h.keys[of][key])
+}
+
+// hold keeps the next request, which is taken, without an answer until pass is called.
+func (h *hook) hold() (reached <-chan struct{}, pass func()) {
+	here, on := make(chan struct{}), make(chan struct{})
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.door = func() { close(here); <-on }
+	return here, sync.OnceFunc(func() { close(on) })
+}
+
+func (h *hook) count(of string) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.keys[of])
 }
 
 // The host that feeds destinations is killed in the middle of it: the other one goes on, and no row
@@ -87,7 +111,7 @@ func TestDestinations(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := strings.TrimPrefix(u.Path, "/")
-	h := &hook{keys: map[string]map[string]uint64{}, t: t}
+	h := &hook{}
 	target := httptest.NewServer(h)
 	defer target.Close()
 	names := map[string]string{"rows": database, "lines": "jsonl:" + dir, "file": "sqlite:" + filepath.Join(dir, "..", "file.db"), "hook": "webhook:" + target.URL + "/#a-secret-of-some-length-0123456789", "lost": "csv:" + other}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"maps"
 	"math/rand/v2"
+	"net/http/httptest"
 	"path"
 	"slices"
 	"strings"
@@ -119,7 +120,11 @@ var kinds = map[string]fault{
 type faults struct {
 	*cluster
 	*campaign.Campaign
-	names []string
+	names         []string
+	told, batches hook            // what a webhook tells, and a destination is sent
+	rows          *postgres.Proxy // in front of another destination
+	out           string          // its database
+	mended        func()          // is done once all hosts are there again; may be nil
 }
 
 // epoch is the current start of a host, "" for none.
@@ -127,7 +132,10 @@ func (f *faults) epoch(name string) string {
 	return f.server.Exec(f.t, f.name(), "select epoch from sluice_store.member where id = '"+f.hosts[name].id+"'")
 }
 
-func (c *cluster) name() string { return path.Base(strings.SplitN(c.database, "?", 2)[0]) }
+func (c *cluster) name() string { return nameOf(c.database) }
+
+// nameOf is the name of the database in a URL.
+func nameOf(url string) string { return path.Base(strings.SplitN(url, "?", 2)[0]) }
 
 // gone waits until the others have removed a host.
 func (f *faults) gone(name string) {
@@ -148,10 +156,10 @@ func (f *faults) ends(name string) {
 }
 
 // strike lets one fault happen, and mends what it broke.
-func (f *faults) strike(kind string) {
+func (f *faults) strike(kind string, do fault) {
 	victim := f.names[f.IntN(len(f.names))]
 	f.t.Logf("%s: %s", victim, kind)
-	kinds[kind](f, victim)
+	do(f, victim)
 	f.Cycle()
 	for _, name := range f.names {
 		until(f.t, "host "+name+" is there", func() bool {
@@ -163,6 +171,10 @@ func (f *faults) strike(kind string) {
 			return f.epoch(name) != ""
 		})
 	}
+	if f.mended != nil {
+		f.mended()
+		f.mended = nil
+	}
 }
 
 // A collector runs one connection again and again, each time by some host, and follows each run by
@@ -172,6 +184,7 @@ type collector struct {
 	rand  *rand.Rand
 	id    store.ConnectionID
 	until int // page
+	begun int
 	runs  map[store.RunID][]served.Frame
 	order []store.RunID
 }
@@ -203,8 +216,21 @@ func (c *collector) collect(pages int) (end timeline.Type) {
 		_, err := h.Do(ctx, "PATCH", "/v1/connections/"+string(c.id), map[string]any{"settings": map[string]any{"until": c.until, "pause": 200}}, nil)
 		return err
 	})
-	var id store.RunID
-	key := fmt.Sprintf("%s-%d", c.id, len(c.order))
+	id := c.begin()
+	if id == "" {
+		return ""
+	}
+	c.at(func(ctx context.Context, h *served.Client) error { return c.follow(ctx, h, id) })
+	if seen := c.runs[id]; len(seen) > 0 {
+		end = timeline.Type(seen[len(seen)-1].Event)
+	}
+	return end
+}
+
+// begin starts one run, whichever host does it.
+func (c *collector) begin() (id store.RunID) {
+	c.begun++
+	key := fmt.Sprintf("%s-%d-%d", c.id, c.begun, c.rand.Uint32())
 	c.at(func(ctx context.Context, h *served.Client) (err error) {
 		id, err = h.Start(ctx, string(c.id), key)
 		return err
@@ -217,11 +243,7 @@ func (c *collector) collect(pages int) (end timeline.Type) {
 	}
 	c.order = append(c.order, id)
 	c.runs[id] = nil
-	c.at(func(ctx context.Context, h *served.Client) error { return c.follow(ctx, h, id) })
-	if seen := c.runs[id]; len(seen) > 0 {
-		end = timeline.Type(seen[len(seen)-1].Event)
-	}
-	return end
+	return id
 }
 
 // errTurn: the stream goes on at another host.
@@ -349,61 +371,128 @@ func (c *collector) checkItems(m *member) {
 	}
 }
 
-// TestFlakyHosts has hosts killed, stopped and cut off, and PostgreSQL stopped at once, while
-// connections are collected and every run is followed by one host after the other. What is
-// acknowledged is there, once; a run has one terminal event, as the last; no connection has two
-// runs; nothing comes of a host that was removed.
-func TestFlakyHosts(t *testing.T) {
-	f := &faults{Campaign: campaign.New(t, "several hosts, one PostgreSQL"), names: []string{"a", "b", "c"}}
-	f.cluster = start(t, postgres.Start(t, "fsync=off", "full_page_writes=off"))
-	f.lease = 4 * time.Second
+func (f *faults) collector(id store.ConnectionID) *collector {
+	return &collector{f: f, rand: rand.New(rand.NewPCG(f.Uint64(), 0)), id: id, runs: map[store.RunID][]served.Frame{}}
+}
+
+// share starts hosts with all that they do: connections that are collected, one that asks, one with a
+// schedule, a webhook and destinations.
+func (f *faults) share(connections int) (all []*collector, asks *collector) {
+	f.lease, f.flags = 4*time.Second, []string{"--webhook-loopback"}
 	f.add(f.names...)
-	f.server.Exec(t, f.name(), history)
+	f.server.Exec(f.t, f.name(), history)
+	m := f.hosts[f.names[0]]
+	m.install()
 	wasm, err := build.Connector("tests/crash/pages")
 	if err == nil {
-		_, err = f.hosts["a"].Install(soon(t), wasm)
+		_, err = m.Install(soon(f.t), wasm)
 	}
 	if err != nil {
-		t.Fatal(err)
+		f.t.Fatal(err)
 	}
-	collectors, pages, connections := sync.WaitGroup{}, 20, 2
-	all, enough := make([]*collector, connections), make(chan struct{})
-	for i := range all {
-		c := &collector{f: f, rand: rand.New(rand.NewPCG(f.Uint64(), 0)), id: store.ConnectionID(fmt.Sprintf("pages-%d", i)), runs: map[store.RunID][]served.Frame{}}
-		f.hosts["a"].do("POST", "/v1/connections", host.NewConnection{ConnectorName: "pages", ConnectionID: string(c.id), Settings: []byte(`{"until": 0}`)}, nil)
-		f.hosts["a"].do("POST", "/v1/connections/"+string(c.id)+"/grants", map[string]any{"scope": nil, "accessMode": "continuous"}, nil)
-		all[i] = c
-		collectors.Go(func() {
+	for _, h := range []*hook{&f.told, &f.batches} {
+		s := httptest.NewServer(h)
+		f.t.Cleanup(s.Close)
+		if h == &f.told {
+			m.do("POST", "/v1/webhooks", map[string]any{"url": s.URL, "events": []string{"run.completed", "run.failed"}}, nil)
+			continue
+		}
+		m.do("POST", "/v1/destinations", host.NewDestination{Name: "batches", URL: "webhook:" + s.URL + "/#a-secret-of-some-length-0123456789"}, nil)
+	}
+	rows := f.server.Database(f.t)
+	f.rows, f.out = f.server.Proxy(f.t), nameOf(rows)
+	m.do("POST", "/v1/destinations", host.NewDestination{Name: "rows", URL: f.rows.Through(f.t, rows)}, nil)
+	for i := range connections {
+		c := f.collector(store.ConnectionID(fmt.Sprintf("pages-%d", i)))
+		m.do("POST", "/v1/connections", host.NewConnection{ConnectorName: "pages", ConnectionID: string(c.id), Settings: []byte(`{"until": 0}`)}, nil)
+		m.do("POST", "/v1/connections/"+string(c.id)+"/grants", map[string]any{"scope": nil, "accessMode": "continuous"}, nil)
+		all = append(all, c)
+	}
+	for _, name := range []store.ConnectionID{"asks", "waits"} {
+		m.connect(name, step{"do": "emit", "n": 3}, step{"do": "otp", "text": "Code?"}, step{"do": "emit", "n": 4})
+	}
+	m.connect("ticks", step{"do": "emit", "n": 1})
+	seconds := int64(2)
+	m.do("PUT", "/v1/connections/ticks/schedule", host.ScheduleDefinition{IntervalSeconds: &seconds}, nil)
+	return all, f.collector("asks")
+}
+
+// checkTicks checks that the schedule goes on, and that no tick has the run of another.
+func (f *faults) checkTicks(m *member) {
+	const begun = "select count(*) from sluice_store.run where connection = 'ticks'"
+	was := f.server.Exec(f.t, f.name(), begun)
+	until(f.t, "the schedule goes on", func() bool { return f.server.Exec(f.t, f.name(), begun) != was })
+	m.do("DELETE", "/v1/connections/ticks/schedule", nil, nil)
+	until(f.t, "no run is left", func() bool { return f.server.Exec(f.t, f.name(), "select count(*) from sluice_store.lease") == "0" })
+	var page struct{ Data []host.Tick }
+	m.do("GET", "/v1/connections/ticks/schedule/history?limit=200", nil, &page)
+	seen := map[string]bool{}
+	for _, k := range page.Data {
+		if k.RunID == "" {
+			continue
+		}
+		if seen[k.RunID] {
+			f.Torn("run %s is of two ticks", k.RunID)
+		}
+		seen[k.RunID] = true
+		m.whole(store.RunID(k.RunID))
+		f.Checked(1)
+	}
+}
+
+// strikes has hosts struck while they do all that they do, and every run followed by one host after the
+// other. What is acknowledged is there, once; a run has one terminal event, as the last; no connection
+// has two runs; nothing comes of a host that was removed.
+func strikes(t *testing.T, name string, kinds map[string]fault, slice int) {
+	f := &faults{Campaign: campaign.New(t, name), names: []string{"a", "b", "c"}}
+	f.cluster = start(t, postgres.Start(t, "fsync=off", "full_page_writes=off", "max_connections=300"))
+	const pages = 20
+	all, asks := f.share(2)
+	working, enough := sync.WaitGroup{}, make(chan struct{})
+	for _, c := range append(all, asks) {
+		working.Go(func() {
 			for {
 				select {
 				case <-enough:
 					return
 				default:
+				}
+				if c != asks {
 					c.collect(pages)
+				} else if id := c.begin(); id != "" {
+					c.answer(id)
 				}
 			}
 		})
 	}
-	defer collectors.Wait()
+	defer working.Wait()
 	stop := sync.OnceFunc(func() { close(enough) })
 	defer stop()
 	order := slices.Sorted(maps.Keys(kinds))
-	total := f.Length(2, 1)
+	total := f.Length(slice, 1)
 	for n := 0; n < total && !t.Failed(); n++ {
 		if n%len(order) == 0 {
 			f.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 		}
-		f.strike(order[n%len(order)])
+		f.strike(order[n%len(order)], kinds[order[n%len(order)]])
 	}
 	stop()
-	collectors.Wait()
+	working.Wait()
+	m := f.hosts[f.names[0]]
+	f.checkTicks(m)
 	for _, c := range all {
 		if end := c.collect(pages); end != timeline.RunCompleted {
 			t.Errorf("an undisturbed run of %s ended with %s", c.id, end)
 		}
 		c.check()
+		f.checkFed(c)
 	}
-	if wrong := f.server.Exec(t, f.name(), violations); wrong != "" {
+	asks.checkAsked(m)
+	f.checkTold()
+	if wrong := f.server.Exec(f.t, f.name(), violations); wrong != "" {
 		f.Torn("history: %s", wrong)
 	}
 }
+
+// TestFlakyHosts has hosts killed, stopped and cut off, and PostgreSQL stopped at once.
+func TestFlakyHosts(t *testing.T) { strikes(t, "several hosts, one PostgreSQL", kinds, 2) }

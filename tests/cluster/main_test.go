@@ -297,20 +297,16 @@ type event struct {
 	Sequence uint64
 }
 
-func (m *member) events(id store.RunID) []event {
+func (m *member) events(id store.RunID) (all []event) {
 	m.t.Helper()
-	var all []event
-	for {
+	before := ""
+	for { // the newest come first
 		var page struct{ Events []event }
-		after := ""
-		if len(all) > 0 {
-			after = fmt.Sprintf("&after=%d", len(all)-1)
-		}
-		m.do("GET", fmt.Sprintf("/v1/runs/%s/events?limit=1000%s", id, after), nil, &page, "Accept", "application/json")
-		if len(page.Events) == 0 {
+		m.do("GET", fmt.Sprintf("/v1/runs/%s/events?limit=1000%s", id, before), nil, &page, "Accept", "application/json")
+		if all = append(page.Events, all...); len(page.Events) == 0 || all[0].Sequence == 0 {
 			return all
 		}
-		all = append(all, page.Events...)
+		before = fmt.Sprintf("&before=%d", all[0].Sequence)
 	}
 }
 

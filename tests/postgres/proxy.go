@@ -10,7 +10,9 @@ import (
 	"net"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/sluicehost/sluice/store/postgres/server"
@@ -24,22 +26,15 @@ type Proxy struct {
 	mu     sync.Mutex // guards all below
 	server *Server
 	conns  map[net.Conn]bool
-	cut    Cut
+	points []*Held // that nobody came to
+	held   []*Held // and those that somebody did
+	cut    *Held   // of CutNext
 	cuts   int
 	forge  bool
 	mute   bool
 	frozen chan struct{} // nil while everything passes
 	closed bool
 }
-
-// A Cut is where a connection ends around a COMMIT.
-type Cut string
-
-// The cuts: before the server has the COMMIT, and after it has answered, which nobody hears.
-const (
-	Before Cut = "before"
-	After  Cut = "after"
-)
 
 // Proxy listens in a directory of its own until the test ends.
 func (s *Server) Proxy(t testing.TB) *Proxy {
@@ -62,6 +57,9 @@ func (s *Server) Proxy(t testing.TB) *Proxy {
 		_ = l.Close()
 		p.change(func() {
 			p.closed = true
+			for _, h := range append(p.points, p.held...) {
+				h.Drop()
+			}
 			for c := range p.conns {
 				_ = c.Close()
 			}
@@ -102,7 +100,14 @@ func (p *Proxy) Forge() { p.change(func() { p.forge = true }) }
 func (p *Proxy) Mute(on bool) { p.change(func() { p.mute = on }) }
 
 // CutNext ends the connection that sends the next COMMIT.
-func (p *Proxy) CutNext(how Cut) { p.change(func() { p.cut = how }) }
+func (p *Proxy) CutNext(how Cut) {
+	h := newHeld(how)
+	h.Drop()
+	p.change(func() {
+		p.points = append(slices.DeleteFunc(p.points, func(x *Held) bool { return x == p.cut }), h)
+		p.cut = h
+	})
+}
 
 // Cuts is how many were ended so.
 func (p *Proxy) Cuts() (n int) {
@@ -169,37 +174,46 @@ func (p *Proxy) serve(t testing.TB, client net.Conn) {
 	if !p.hold(up) {
 		return
 	}
-	var swallow sync.Mutex // held once the answer of the server is not to arrive
+	var held atomic.Pointer[Held] // once the answer to a COMMIT is
 	p.open.Go(func() {
 		defer client.Close()
-		_ = p.answer(client, bufio.NewReaderSize(up, 64<<10), &swallow)
+		_ = p.answer(client, bufio.NewReaderSize(up, 64<<10), &held)
 	})
-	buf := make([]byte, 64<<10)
-	for {
-		n, err := client.Read(buf)
+	_ = p.ask(up, bufio.NewReaderSize(client, 64<<10), &held)
+}
+
+// ask carries what the client says, a message at a time, until an end.
+func (p *Proxy) ask(up net.Conn, client *bufio.Reader, held *atomic.Pointer[Held]) error {
+	out, k := bufio.NewWriterSize(up, 64<<10), talk{prepared: map[string]string{}}
+	for head := 4; ; head = 5 { // the first message has no type
+		b, err := client.Peek(head)
 		if err != nil {
-			return
+			return err
 		}
+		size := int(binary.BigEndian.Uint32(b[head-4:])) + head - 4 // the length counts itself
 		p.pass()
-		switch p.cutting(buf[:n]) {
-		case Before:
-			return
-		case After:
-			swallow.Lock()
-			_, _ = up.Write(buf[:n])
-			// The server has done it when it has answered; the other goroutine ends then.
-			one := make([]byte, 1)
-			_, _ = io.ReadFull(client, one)
-			return
+		if head == 5 {
+			if b, err = client.Peek(min(size, heardBytes)); err != nil {
+				return err
+			}
+			h := p.meets(&k, b)
+			if h != nil && h.cut == After {
+				held.Store(h)
+			} else if h != nil && (out.Flush() != nil || !h.wait()) {
+				return nil
+			}
 		}
-		if _, err := up.Write(buf[:n]); err != nil {
-			return
+		if _, err = io.CopyN(out, client, int64(size)); err == nil && client.Buffered() == 0 {
+			err = out.Flush()
+		}
+		if err != nil {
+			return err
 		}
 	}
 }
 
 // answer carries what the server says, a message at a time, until an end.
-func (p *Proxy) answer(client net.Conn, up *bufio.Reader, swallow *sync.Mutex) error {
+func (p *Proxy) answer(client net.Conn, up *bufio.Reader, held *atomic.Pointer[Held]) error {
 	out := bufio.NewWriterSize(client, 64<<10)
 	for {
 		head, err := up.Peek(5) // type and length, which counts itself
@@ -207,8 +221,14 @@ func (p *Proxy) answer(client net.Conn, up *bufio.Reader, swallow *sync.Mutex) e
 			return err
 		}
 		kind, rest := head[0], int64(binary.BigEndian.Uint32(head[1:]))+1
-		if !swallow.TryLock() {
-			return nil // it has answered
+		if h := held.Load(); h != nil {
+			tag, _ := up.Peek(int(min(rest, 11)))
+			if kind == 'E' || kind == 'C' && (bytes.HasSuffix(tag, []byte("COMMIT")) || bytes.HasSuffix(tag, []byte("ROLLBA"))) {
+				held.Store(nil)
+				if out.Flush() != nil || !h.wait() {
+					return nil
+				}
+			}
 		}
 		p.pass()
 		p.mu.Lock()
@@ -229,21 +249,8 @@ func (p *Proxy) answer(client net.Conn, up *bufio.Reader, swallow *sync.Mutex) e
 		if err == nil && up.Buffered() == 0 {
 			err = out.Flush()
 		}
-		swallow.Unlock()
 		if err != nil {
 			return err
 		}
 	}
-}
-
-func (p *Proxy) cutting(message []byte) Cut {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.cut == "" || !bytes.Contains(message, []byte("commit\x00")) {
-		return ""
-	}
-	how := p.cut
-	p.cut = ""
-	p.cuts++
-	return how
 }
