@@ -25,7 +25,7 @@ func TestAgedStore(t *testing.T) {
 	c := campaign.New(t, "a million runs, a week of heartbeats")
 	server := postgres.Start(t, "fsync=off", "full_page_writes=off", "autovacuum_naptime=1s")
 	url := server.Database(t)
-	s, err := drivers.Open(url, drivers.Options{Self: store.Member{ID: "host", Epoch: "boot"}})
+	s, err := drivers.Open(url+"&durability=weak", drivers.Options{Self: store.Member{ID: "host", Epoch: "boot"}})
 	if err != nil {
 		t.Fatal(err)
 	}
