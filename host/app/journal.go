@@ -2,6 +2,7 @@ package app
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/hkdf"
 	"crypto/rand"
 	"crypto/sha256"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/sluicehost/sluice/abi"
+	"github.com/sluicehost/sluice/host/jail"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/vault"
 	"github.com/sluicehost/sluice/store"
@@ -22,10 +24,28 @@ type JournalOptions struct {
 	Bytes   int           // that a run may be answered; 0 is run.DefaultHistoryBytes
 	Entries int           // calls and replies of a run; 0 is run.DefaultHistoryEntries
 	Awake   time.Duration // how long a run waits before it is put down; 0 is 10 min, less for ever
+	// FreeMemory is how many bytes the machine and its control groups have left at least, or runs are
+	// put down at once that wait; 0 is DefaultFreeMemory, less for never.
+	FreeMemory int
 }
 
-// DefaultAwake is JournalOptions.Awake.
-const DefaultAwake = 10 * time.Minute
+// Defaults of JournalOptions.
+const (
+	DefaultAwake      = 10 * time.Minute
+	DefaultFreeMemory = 256 << 20
+)
+
+// memoryShort is controller.Options.MemoryShort, nil for never.
+func (o JournalOptions) memoryShort() func() bool {
+	least := cmp.Or(o.FreeMemory, DefaultFreeMemory)
+	if least < 0 {
+		return nil
+	}
+	return func() bool {
+		free, known := jail.FreeMemory()
+		return known && free < uint64(least)
+	}
+}
 
 // journalSecret is the name of the secret that the keys of journals follow from.
 const journalSecret = "journal_key"

@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -27,28 +28,50 @@ func (c coder) Ask(_ context.Context, q run.Question) (host.Answer, error) {
 	return a, nil
 }
 
-// A cheat makes another call than it made before.
+// A cheat does something else at one of its calls than it did before: it makes another one, none
+// or two, or ends there.
 type cheat struct {
 	run.Guest
+	how   string
 	calls chan sandbox.Inbound
 }
 
 func (c *cheat) Calls() <-chan sandbox.Inbound { return c.calls }
 
-func newCheat(g run.Guest, call int) run.Guest {
-	c := &cheat{g, make(chan sandbox.Inbound)}
-	go func() {
-		defer close(c.calls)
-		n := 0
-		for in := range g.Calls() {
-			if n++; n == call {
-				in.Payload = append([]byte(nil), in.Payload...)
-				in.Payload[len(in.Payload)-1] ^= 1
+func (c *cheat) Exit() sandbox.Exit {
+	if c.how == "end" {
+		return sandbox.Exit{Kind: sandbox.ExitExited}
+	}
+	return c.Guest.Exit()
+}
+
+func (c *cheat) cheatAt(call int) {
+	defer close(c.calls)
+	n := 0
+	for in := range c.Guest.Calls() {
+		if n++; n == call {
+			own := sandbox.Inbound{ID: in.ID, Call: in.Call, Payload: bytes.Clone(in.Payload)}
+			switch c.how {
+			case "other":
+				own.Payload = append(own.Payload[:len(own.Payload)-1], own.Payload[len(own.Payload)-1]^1)
+				c.calls <- own
+			case "another":
+				own.Call++
+				c.calls <- own
+			case "none":
+				_ = c.Guest.Reply(in.ID, abi.OK, nil) // the guest goes on, or is confused
+			case "two":
+				c.calls <- own
+				c.calls <- in
+				continue
+			case "end":
+				c.Guest.Kill()
 			}
-			c.calls <- in
+			in.Release()
+			continue
 		}
-	}()
-	return c
+		c.calls <- in
+	}
 }
 
 // recordedRun is a run of a module, its recording, and what it was answered.
@@ -97,27 +120,35 @@ func TestRehearseBound(t *testing.T) {
 func TestRehearseCheat(t *testing.T) {
 	h := serviceHost(t)
 	l, recording, said := recordedRun(t, h, askModule(t), oneCode)
+	const differs = "Stopped at question 1 and resumed, it did not end as it did before: The run was resumed from its journal, and "
 	for _, c := range []struct {
-		cheats, call int // which guest, at which call
-		want         string
+		how  string
+		call int
+		want string
 	}{
-		{0, 0, ""},
-		// The first does it all, the second is stopped, the third is that one resumed.
-		{2, 2, "Stopped at question 1 and resumed, it did not end as it did before: The run was resumed from its journal, and call 2 of the connector is"},
-		{2, 3, "Stopped at question 1 and resumed, it did not end as it did before: "},
+		{"", 0, ""},
+		{"other", 2, differs + "call 2 of the connector is"},
+		{"another", 2, differs + "call 2 of the connector is"},
+		{"none", 2, differs + "call 2 of the connector "},
+		{"two", 2, differs + "call 3 of the connector is"},
+		{"end", 1, differs + "the connector ended after call 0"},
+		{"end", 2, differs + "the connector ended after call 1"},
+		{"other", 3, "Stopped at question 1 and resumed, it did not end as it did before: "}, // once it goes on by itself
 	} {
 		begun := 0
 		got, err := app.RehearseAs(t.Context(), h, l, recording, said, func(g run.Guest) run.Guest {
-			if begun++; c.cheats > 0 && begun == c.cheats+1 {
-				return newCheat(g, c.call)
+			if begun++; c.how == "" || begun < 3 { // the first does it all, the second is stopped, the third is that one resumed
+				return g
 			}
-			return g
+			x := &cheat{g, c.how, make(chan sandbox.Inbound)}
+			go x.cheatAt(c.call)
+			return x
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got.Tried != 1 || got.At != "question" || (got.Differs == "") != (c.want == "") || !strings.Contains(got.Differs, c.want) {
-			t.Errorf("%+v", got)
+			t.Errorf("%s at call %d: %+v", c.how, c.call, got)
 		}
 	}
 }

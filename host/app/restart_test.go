@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"strings"
@@ -389,5 +390,78 @@ func TestAsleep(t *testing.T) {
 	}
 	if got := timeline(t, h, q.RunID, "run.resumed"); len(got) != 1 || got[0]["cause"] != "timeout" {
 		t.Errorf("late: %v", got)
+	}
+}
+
+// A run that waits sleeps for another that finds no place: who has waited for longest goes first.
+func TestMakesRoom(t *testing.T) {
+	h := serviceHost(t)
+	s := openService(t, h, app.ServiceOptions{Accepted: 1})
+	c := installAs(t, h, askModule(t), nil)
+	var asked []store.Interaction
+	for n, id := range []store.ConnectionID{"one", "two", "three"} {
+		connect(t, h, c, id, oneCode)
+		rec := startRun(t, s, host.StartRun{WorkflowID: string(id)})
+		asked = append(asked, parked(t, h, rec.ID))
+		eventually(t, "it stands", func() bool { return s.RunStats().Standing == min(n+1, 2) })
+	}
+	suspended := func(want ...int) {
+		t.Helper()
+		for i, q := range asked {
+			got := timeline(t, h, q.RunID, "run.suspended")
+			if len(got) != want[i] || want[i] > 0 && got[0]["cause"] != "room_wanted" {
+				t.Errorf("run %d: %v", i, got)
+			}
+		}
+	}
+	suspended(1, 0, 0)
+	answer(t, s, asked[0], "code", `"424242"`) // it is woken, which takes a place
+	over(t, h, asked[0].RunID)
+	suspended(1, 1, 0)
+	for _, q := range asked[1:] {
+		answer(t, s, q, "code", `"424242"`)
+	}
+	for _, q := range asked {
+		if rec := over(t, h, q.RunID); rec.Status != "succeeded" {
+			t.Errorf("%s: %s", rec.Status, rec.Result)
+		}
+	}
+}
+
+// While memory is short, whatever waits sleeps.
+func TestMemoryShort(t *testing.T) {
+	o := hostOptions(t.TempDir())
+	o.Journal.Awake, o.Journal.FreeMemory = -1, math.MaxInt
+	h, err := app.Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	s := openService(t, h, app.ServiceOptions{})
+	c := installAs(t, h, askModule(t), nil)
+	for _, id := range []store.ConnectionID{"one", "two"} {
+		connect(t, h, c, id, oneCode)
+		startRun(t, s, host.StartRun{WorkflowID: string(id)})
+	}
+	eventually(t, "both sleep", func() bool {
+		open, err := h.Store.Pending(t.Context(), "")
+		return err == nil && len(open) == 2 && s.RunStats().Accepted == 0
+	})
+	open, err := h.Store.Pending(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range open {
+		if got := timeline(t, h, q.RunID, "run.suspended"); len(got) != 1 || got[0]["cause"] != "room_wanted" {
+			t.Errorf("%v", got)
+		}
+		answer(t, s, q, "code", `"424242"`)
+		if rec := over(t, h, q.RunID); rec.Status != "succeeded" {
+			t.Errorf("%s: %s", rec.Status, rec.Result)
+		}
 	}
 }

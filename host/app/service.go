@@ -88,7 +88,7 @@ func (h *Host) Service(ctx context.Context, o ServiceOptions) (*Service, error) 
 		return nil, err
 	}
 	s.controller = controller.New(h.Store, controller.Options{
-		Runs: o.Runs, Accepted: o.Accepted, Share: o.Share, Grace: o.Grace, Reconcile: s.reconcile, Count: o.Count, Log: h.Options.Log,
+		Runs: o.Runs, Accepted: o.Accepted, Share: o.Share, Grace: o.Grace, Reconcile: s.reconcile, MemoryShort: h.Options.Journal.memoryShort(), Count: o.Count, Log: h.Options.Log,
 	})
 	if err := s.runs.wake(ctx); err != nil {
 		s.Close(ctx)

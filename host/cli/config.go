@@ -60,6 +60,7 @@ type runsConfig struct {
 	Grace    *span `yaml:"grace"`
 	Prespawn *int  `yaml:"prespawn"`
 	Awake    *span `yaml:"awake"`
+	Free     *int  `yaml:"free_memory"`
 	Journal  struct {
 		Bytes   int `yaml:"bytes"`
 		Entries int `yaml:"entries"`
@@ -272,7 +273,7 @@ func (c *configFile) check() error {
 	}{
 		{"runs.at_once", c.Runs.AtOnce, 0, 64}, {"runs.accepted", c.Runs.Accepted, 0, 10_000}, {"runs.prespawn", given(c.Runs.Prespawn), -1, 64},
 		{"runs.journal.bytes", c.Runs.Journal.Bytes, 0, 1 << 30}, {"runs.journal.entries", c.Runs.Journal.Entries, 0, 100_000_000},
-		{"runs.share", c.Runs.Share, 0, 10_000}, {"limits.requests_per_second", c.Limits.RequestsPerSecond, 0, 100_000},
+		{"runs.free_memory", given(c.Runs.Free), 0, 1 << 30}, {"runs.share", c.Runs.Share, 0, 10_000}, {"limits.requests_per_second", c.Limits.RequestsPerSecond, 0, 100_000},
 		{"limits.request_burst", c.Limits.RequestBurst, 0, 100_000}, {"limits.logins_per_minute", c.Limits.LoginsPerMinute, 0, 1000},
 		{"limits.token_posts_per_minute", c.Limits.TokenPostsPerMinute, 0, 1000}, {"limits.subscribers.run", c.Limits.Subscribers.Run, 0, 100_000},
 		{"limits.subscribers.key", c.Limits.Subscribers.Key, 0, 100_000}, {"limits.subscribers.all", c.Limits.Subscribers.All, 0, 100_000},
@@ -313,6 +314,11 @@ func (c *configFile) options() daemon.Options {
 	if a := c.Runs.Awake; a != nil {
 		if h.Journal.Awake = time.Duration(*a); *a == 0 {
 			h.Journal.Awake = -1
+		}
+	}
+	if n := c.Runs.Free; n != nil {
+		if h.Journal.FreeMemory = *n; *n == 0 {
+			h.Journal.FreeMemory = -1
 		}
 	}
 	h.Labels = c.Labels

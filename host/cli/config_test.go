@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sluicehost/sluice/host/app"
+	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/web"
 )
 
@@ -55,6 +57,9 @@ func TestConfigDocumented(t *testing.T) {
 	}
 	if s := got.Service; s.Runs != 8 || s.Accepted != 64 || s.Share != 16 || s.Grace.Seconds() != 30 || s.ShortestInterval.Seconds() != 10 {
 		t.Errorf("runs are documented otherwise: %+v", s)
+	}
+	if j := got.Host.Journal; j.Bytes != run.DefaultHistoryBytes || j.Entries != run.DefaultHistoryEntries || j.Awake != app.DefaultAwake || j.FreeMemory != app.DefaultFreeMemory {
+		t.Errorf("runs that wait are documented otherwise: %+v", j)
 	}
 }
 

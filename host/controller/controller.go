@@ -37,8 +37,8 @@ type Options struct {
 	Runs int
 	// Accepted is how many may be active; 0 is DefaultAccepted. Those that wait for
 	// their owner or are paused do not count, but there are no more than twice as many
-	// in all, for each keeps a process. One of eight is for runs that the host starts
-	// by itself.
+	// in all, for each keeps a process: beyond that the one that has waited for longest,
+	// and can, sleeps for the next. One of eight is for runs that the host starts by itself.
 	Accepted int
 	// Share is how many runs of one key may be active, whatever they do; 0 is a
 	// quarter of Accepted.
@@ -50,6 +50,9 @@ type Options struct {
 	// when a run ended without a result. Nil for never.
 	Reconcile func(ctx context.Context, live func(store.RunID) bool) error
 	Every     time.Duration
+	// MemoryShort reports whether runs that wait for their owner are to sleep for want of memory. It is
+	// asked every second; nil for never.
+	MemoryShort func() bool
 	// Count is told what happened, for metrics; nil for nobody. It does not block.
 	Count func(Event)
 	Log   *slog.Logger // nil discards
@@ -80,8 +83,8 @@ type Controller struct {
 
 	running sync.WaitGroup // goroutines of runs
 	stop    context.CancelFunc
-	watched chan struct{} // closed when the reconciler is gone
-	lost    chan struct{} // capacity 1: a run ended without a result
+	watches sync.WaitGroup // of the controller itself
+	lost    chan struct{}  // capacity 1: a run ended without a result
 
 	mu      sync.Mutex // guards what follows; never held across I/O
 	closing bool
@@ -107,8 +110,9 @@ func New(st Store, o Options) *Controller {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	c := &Controller{options: o, store: st, slots: newSlots(o.Runs), stop: stop, active: map[store.RunID]*entry{}, by: map[string]int{},
-		watched: make(chan struct{}), lost: make(chan struct{}, 1), drained: make(chan struct{})}
-	go c.reconcile(ctx)
+		lost: make(chan struct{}, 1), drained: make(chan struct{})}
+	c.watches.Go(func() { c.reconcile(ctx) })
+	c.watches.Go(func() { c.freeMemory(ctx) })
 	return c
 }
 
@@ -143,7 +147,7 @@ func (c *Controller) Start(ctx context.Context, prepare func(context.Context, ru
 // execute. The error is prepare's, Accept's, or a *run.Refusal: unavailable while the host
 // stops, rate_limited above the limit of accepted runs or of those of one key.
 func (c *Controller) StartFor(ctx context.Context, by string, prepare func(context.Context, run.Slots) (Job, error)) (rec store.Run, err error) {
-	if err := c.admit(by); err != nil {
+	if err := c.admit(ctx, by); err != nil {
 		c.options.Count(Refused)
 		return store.Run{}, err
 	}
@@ -193,23 +197,35 @@ func (e *entry) ended(r *run.Result) {
 
 var errStopping = &run.Refusal{Code: "unavailable", Message: "the host is stopping"}
 
-// admit takes a place among the accepted runs.
-func (c *Controller) admit(by string) error {
+// admit takes a place among the accepted runs, if need be that of one that only waits for its owner.
+func (c *Controller) admit(ctx context.Context, by string) error {
+	for until := time.Now().Add(sleepsWithin); ; {
+		longest, err := c.take(by)
+		if longest == nil || !time.Now().Before(until) || ctx.Err() != nil {
+			return err
+		}
+		c.sleep(ctx, longest)
+	}
+}
+
+// take takes a place. Where one of the runs that have them can sleep, it returns that with the error.
+func (c *Controller) take(by string) (longest *entry, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closing {
-		return errStopping
+		return nil, errStopping
 	}
-	if err := c.full(by); err != nil {
-		return err
+	if longest, err := c.full(by); err != nil {
+		return longest, err
 	}
 	c.admitted++
 	c.by[by]++
-	return nil
+	return nil, nil
 }
 
-// full is why there is no place for a run. The caller holds mu.
-func (c *Controller) full(by string) error {
+// full is why there is no place for a run, and which of those that are active can make one. The
+// caller holds mu.
+func (c *Controller) full(by string) (longest *entry, err error) {
 	limit, most := c.options.Accepted, 2*c.options.Accepted
 	if by != "" {
 		limit, most = limit-limit/reserved, most-most/reserved
@@ -217,13 +233,13 @@ func (c *Controller) full(by string) error {
 	_, _, away := c.slots.count()
 	switch going := c.admitted - away; {
 	case strings.HasPrefix(by, "key:") && c.by[by] >= c.options.Share:
-		return crowded("key", c.options.Share, "%d runs of this key are active, which is its share of this host", c.by[by])
+		return nil, crowded("key", c.options.Share, "%d runs of this key are active, which is its share of this host", c.by[by])
 	case going >= limit:
-		return crowded("global", limit, "%d runs are under way, which is the limit of this host", going)
+		return nil, crowded("global", limit, "%d runs are under way, which is the limit of this host", going)
 	case c.admitted >= most:
-		return crowded("global", most, "%d runs are active or wait, which is the limit of this host", c.admitted)
+		return c.longest(), crowded("global", most, "%d runs are active or wait, which is the limit of this host", c.admitted)
 	}
-	return nil
+	return nil, nil
 }
 
 func crowded(scope string, limit int, format string, n int) error {
@@ -236,7 +252,11 @@ func crowded(scope string, limit int, format string, n int) error {
 func (c *Controller) Full() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.full("")
+	longest, err := c.full("")
+	if longest != nil {
+		return nil
+	}
+	return err
 }
 
 // enter registers a run under its id.

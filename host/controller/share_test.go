@@ -62,6 +62,26 @@ func TestShares(t *testing.T) {
 	close(gate)
 }
 
+// Runs that wait for their owner and cannot sleep keep their places, of which there are twice as many.
+func TestStandingLimit(t *testing.T) {
+	s := newStage(t, memoryStore(t))
+	c := controller.New(s.store, controller.Options{Accepted: 1})
+	defer c.Shutdown(t.Context())
+	for n := range 2 {
+		s.start(c, newGuest(nil, asks, done))
+		for c.Stats().Standing == n {
+			runtime.Gosched()
+		}
+	}
+	code, details := refused(second(c, s.job(newGuest(nil, done))))
+	if code != "rate_limited" || details["limit"] != 2 {
+		t.Errorf("%s %v", code, details)
+	}
+	if code, _ := refused(c.Full()); code != "rate_limited" {
+		t.Error(code)
+	}
+}
+
 // Of those who wait for a place to execute, who has the fewest gets the next, and
 // one is kept for the host's own runs.
 func TestFairPlaces(t *testing.T) {

@@ -39,7 +39,7 @@ func (c *Controller) Shutdown(ctx context.Context) {
 	<-c.drained
 	c.running.Wait()
 	c.stop()
-	<-c.watched
+	c.watches.Wait()
 }
 
 // lookForIdle is how often Shutdown looks for runs that stand still.
@@ -94,7 +94,6 @@ func (c *Controller) live(id store.RunID) bool {
 
 // reconcile closes runs that nobody performs.
 func (c *Controller) reconcile(ctx context.Context) {
-	defer close(c.watched)
 	if c.options.Reconcile == nil {
 		return
 	}

@@ -49,6 +49,7 @@ type control struct {
 
 	stopping atomic.Bool // the host stops, and waits for the run's end
 	drained  atomic.Bool // the host is, and puts the run down while it waits for its owner
+	sleeps   atomic.Bool // its place or its memory is wanted: the same, for this question
 	wentOn   atomic.Bool // it does what it did not do before; see Run.WentOn
 
 	mu       sync.Mutex // guards what follows
@@ -57,6 +58,7 @@ type control struct {
 	guest    Guest
 	pausing  *pauseAsked
 	resuming *resumeAsked
+	waiting  time.Time // since when for its owner, of a run that can be put down; else zero
 	memory   Memory
 }
 
@@ -103,6 +105,35 @@ func (r *Run) Pause(q PauseRequest) (time.Time, error) { return r.r.control.paus
 func (r *Run) PutDown(on bool) { r.r.control.putDown(on) }
 
 func (c *control) putDown(on bool) { c.drained.Store(on) }
+
+// Waits is since when the run has waited for its owner, if it can sleep meanwhile; zero else. Any
+// goroutine may call it.
+func (r *Run) Waits() time.Time {
+	c := r.r.control
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.live.Paused || c.pausing != nil {
+		return time.Time{}
+	}
+	return c.waiting
+}
+
+// Sleep has a run put down that waits for its owner, if it still does. Any goroutine may call it.
+func (r *Run) Sleep() { r.r.control.makeRoom() }
+
+func (c *control) makeRoom() { c.sleeps.Store(true) }
+
+// makesRoom reports whether the run is to sleep for others.
+func (c *control) makesRoom() bool { return c.sleeps.Load() }
+
+// waits says since when the run waits and can be put down; zero for not.
+func (c *control) waits(since time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.waiting = since; since.IsZero() {
+		c.sleeps.Store(false)
+	}
+}
 
 // leaving reports whether the host is drained.
 func (c *control) leaving() bool { return c.drained.Load() }

@@ -58,12 +58,11 @@ func (h *history) live() bool {
 	return h.player == nil
 }
 
-// atEnd has a run that did not wait go on by itself.
-func (h *history) atEnd() {
-	var last made
+// whole is the newest commit of a journal that was read to its end, which is where the timeline ends too.
+func (h *history) whole() (last made, ok bool) {
 	if c := h.player.commit; len(c) == 0 || json.Unmarshal(c[1:], &last) != nil {
 		h.fail(errHistory)
-		return
+		return last, false
 	}
 	more, err := h.deps.Store.Events(h.ctx, h.id, last.Events+h.beside, 1)
 	if err == nil && len(more) > 0 {
@@ -71,6 +70,14 @@ func (h *history) atEnd() {
 	}
 	if err != nil {
 		h.fail(err)
+	}
+	return last, err == nil
+}
+
+// atEnd has a run that did not wait go on by itself.
+func (h *history) atEnd() {
+	last, ok := h.whole()
+	if !ok {
 		return
 	}
 	if q := h.questions.current(); q != nil && h.waits != nil {
@@ -207,6 +214,11 @@ func (h *history) reasked(a *asking) (open bool) {
 			h.waits = &m
 		}
 		return false
+	}
+	if h.resumable {
+		if _, ok := h.whole(); !ok {
+			return false
+		}
 	}
 	h.asksOn(a, &m)
 	return h.outcome.ready()

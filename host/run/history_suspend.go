@@ -150,7 +150,16 @@ func (h *history) postpones(c CancelRequest) bool {
 	return h.player != nil
 }
 
-// idle puts a run down that has waited for long, or whose host is drained.
+// waitsSince is since when the run waits in a phase, of one that can be put down; zero else.
+func (h *history) waitsSince(phase string) time.Time {
+	q := h.questions.current()
+	if phase != "waiting" || q == nil || h.player != nil || q.pending == nil || q.pending.Journal == 0 {
+		return time.Time{}
+	}
+	return q.since
+}
+
+// idle puts a run down that has waited for long, whose host is drained, or for others.
 func (h *history) idle(now time.Time) {
 	q, o := h.questions.current(), h.deps.History
 	if q == nil || o == nil || h.player != nil {
@@ -160,6 +169,8 @@ func (h *history) idle(now time.Time) {
 	case !h.suspendable():
 	case h.control.leaving():
 		h.suspend("host_drained")
+	case h.control.makesRoom():
+		h.suspend("room_wanted")
 	case long:
 		h.suspend("idle")
 	}

@@ -441,6 +441,7 @@ func (r *run) stage(phase string) {
 		phase = "waiting" // whatever its guest does again
 	}
 	r.control.phase(phase)
+	r.control.waits(r.history.waitsSince(phase))
 }
 
 // revoked takes the request that comes with a revocation: it ends a run as its

@@ -330,6 +330,14 @@ func (v *victim) next(p *process) *process {
 	}
 	v.c.Cycle()
 	v.search()
+	return v.begin()
+}
+
+// begin begins a host, every other one of which has runs that wait sleep within a second.
+func (v *victim) begin() *process {
+	if v.c.IntN(2) == 0 {
+		return begin(v.t, v.url, sleeps+"=1")
+	}
 	return begin(v.t, v.url)
 }
 
@@ -345,7 +353,7 @@ func (v *victim) kills(p *process, n, most int) *process {
 // atWork is one run, whose host ends whatever it does.
 func (v *victim) atWork(name, connection string) {
 	t := v.t
-	p := begin(t, v.url)
+	p := v.begin()
 	p.must(command{Install: resumable(t, name)})
 	config, _ := json.Marshal(map[string]string{"server": v.witness.URL + "/" + connection})
 	p.must(command{Connect: connection, Config: string(config), Host: v.witness.URL})
@@ -375,7 +383,7 @@ func (v *victim) atWork(name, connection string) {
 // round is one run, whose host ends at every question, and in between.
 func (v *victim) round(name, connection string) {
 	t := v.t
-	p := begin(t, v.url)
+	p := v.begin()
 	p.must(command{Install: connector(t, name)})
 	config, _ := json.Marshal(map[string]string{"server": v.witness.URL + "/" + connection})
 	p.must(command{Connect: connection, Config: string(config), Host: v.witness.URL})
@@ -425,7 +433,7 @@ func (v *victim) hurry(p *process, id store.RunID) *process {
 			<-time.After(time.Duration(v.c.IntN(400)) * time.Millisecond)
 			p.kill()
 			v.c.Cycle()
-			p = begin(v.t, v.url)
+			p = v.begin()
 			continue
 		}
 		st := p.do(command{Answer: id, Value: json.RawMessage(`{"code": "` + plantedCode + `"}`)})

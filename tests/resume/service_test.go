@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,6 +29,9 @@ import (
 
 // servesIn makes this binary a service over a store, until its input ends or it is killed.
 const servesIn = "SLUICE_TEST_RESUMES_IN"
+
+// sleeps has it be short of memory.
+const sleeps = "SLUICE_TEST_SLEEPS"
 
 // TestMain is also the worker and the service.
 func TestMain(m *testing.M) {
@@ -78,7 +82,11 @@ type state struct {
 }
 
 func options(url string) app.Options {
-	return app.Options{Store: url, CacheDir: os.Getenv("SLUICE_CACHE"), Prespawn: -1, Log: slog.New(slog.NewTextHandler(os.Stderr, nil))}
+	o := app.Options{Store: url, CacheDir: os.Getenv("SLUICE_CACHE"), Prespawn: -1, Log: slog.New(slog.NewTextHandler(os.Stderr, nil))}
+	if os.Getenv(sleeps) != "" {
+		o.Journal.FreeMemory = math.MaxInt
+	}
+	return o
 }
 
 // A service is what serve works on.
@@ -260,10 +268,10 @@ type process struct {
 	errs bytes.Buffer
 }
 
-func begin(t *testing.T, url string) *process {
+func begin(t *testing.T, url string, env ...string) *process {
 	t.Helper()
 	p := &process{t: t, cmd: exec.Command(os.Args[0])}
-	p.cmd.Env = append(os.Environ(), servesIn+"="+url)
+	p.cmd.Env = append(append(os.Environ(), servesIn+"="+url), env...)
 	p.cmd.Stderr = &p.errs
 	in, err := p.cmd.StdinPipe()
 	if err != nil {

@@ -1,0 +1,60 @@
+package controller
+
+import (
+	"context"
+	"time"
+)
+
+// How long a start waits for another run to sleep, how often it looks for one, and how often the
+// controller looks for memory.
+const (
+	sleepsWithin  = 5 * time.Second
+	lookForPlace  = 200 * time.Millisecond
+	lookForMemory = time.Second
+)
+
+// longest is the run that has waited for its owner for longest of those that can sleep meanwhile, nil
+// for none. The caller holds mu.
+func (c *Controller) longest() (longest *entry) {
+	var since time.Time
+	for _, e := range c.active {
+		if at := e.Run.Waits(); !at.IsZero() && (longest == nil || at.Before(since)) {
+			longest, since = e, at
+		}
+	}
+	return longest
+}
+
+// sleep has a run put to sleep, and waits a little for that: it may be answered first.
+func (c *Controller) sleep(ctx context.Context, e *entry) {
+	e.Run.Sleep()
+	late := time.NewTimer(lookForPlace)
+	defer late.Stop()
+	select {
+	case <-e.over:
+	case <-late.C:
+	case <-ctx.Done():
+	}
+}
+
+// freeMemory puts runs to sleep that wait for their owner, one after the other, while memory is short.
+func (c *Controller) freeMemory(ctx context.Context) {
+	if c.options.MemoryShort == nil {
+		return
+	}
+	ticker := time.NewTicker(lookForMemory)
+	defer ticker.Stop()
+	for ctx.Err() == nil {
+		c.mu.Lock()
+		e := c.longest()
+		c.mu.Unlock()
+		if e != nil && c.options.MemoryShort() {
+			c.sleep(ctx, e)
+			continue
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+		}
+	}
+}
