@@ -6,26 +6,27 @@ import (
 	"time"
 )
 
-// Assistants are programs of others, most of them language models, that read what was
-// collected through /mcp. Each sees what its grant names and nothing else.
+// Assistants manages programs of third parties, most of them language models, that read
+// collected data through /mcp. Each sees what its grant names and nothing else.
 type Assistants interface {
-	// AddAssistant makes an assistant. Its token is in this answer and nowhere else. The
-	// refusal is conflict when the name is that of one which is active.
+	// AddAssistant makes an assistant. Only its result holds the token. The name of an
+	// active assistant is refused with conflict.
 	AddAssistant(ctx context.Context, q NewAssistant) (Assistant, error)
 	Assistants(ctx context.Context) ([]Assistant, error)
-	// Assistant is the one of a name: store.ErrNotFound.
+	// Assistant returns the assistant with this name, or store.ErrNotFound.
 	Assistant(ctx context.Context, name string) (Assistant, error)
-	// RevokeAssistant ends it at once, also calls that are on their way, and removes what
-	// was kept for it. Its calls stay on record.
+	// RevokeAssistant ends an assistant at once, including calls in progress, and removes
+	// what was kept for it. The record of its calls stays.
 	RevokeAssistant(ctx context.Context, name string) (Assistant, error)
-	// AssistantCalls are the newest calls that came before a number, newest first; those
-	// that wait for a yes come first on the first page. before 0 is the newest.
+	// AssistantCalls returns calls with numbers below before, newest first; before 0 starts
+	// at the newest, and that page begins with the calls that wait for approval.
 	AssistantCalls(ctx context.Context, name string, before uint64, limit int) ([]AssistantCall, error)
-	// DecideCall says yes or no to a call that waits: store.ErrNotFound when none does.
+	// DecideCall approves or denies a waiting call. It returns store.ErrNotFound if none
+	// waits.
 	DecideCall(ctx context.Context, name, call string, yes bool) error
 }
 
-// NewAssistant is an assistant as an owner asks for it.
+// NewAssistant is an owner's request for an assistant.
 type NewAssistant struct {
 	Name string `json:"name"`
 	AssistantTerms
@@ -36,7 +37,7 @@ type AssistantTerms struct {
 	Connections []AssistantGrant `json:"connections"`
 	// Run lets it start runs of these connections and see what waits for their owner.
 	Run bool `json:"run,omitempty"`
-	// Ask has each of its calls wait until the owner says yes.
+	// Ask makes each of its calls wait until the owner approves it.
 	Ask       bool       `json:"ask,omitempty"`
 	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
 }
@@ -44,12 +45,12 @@ type AssistantTerms struct {
 // An AssistantGrant is what an assistant may see of one connection.
 type AssistantGrant struct {
 	ConnectionID string `json:"connectionId"`
-	// Scope is as that of a connector's grant: streams, each with fields, resources and a
-	// time range; null is every stream that is declared.
+	// Scope has the form of a connector's grant: streams, each with fields, resources and a
+	// time range; null is every declared stream.
 	Scope json.RawMessage `json:"scope,omitempty"`
 }
 
-// An Assistant is one that was made.
+// An Assistant is an assistant that was added.
 type Assistant struct {
 	Name string `json:"name"`
 	AssistantTerms
@@ -57,25 +58,25 @@ type Assistant struct {
 	CreatedAt  time.Time  `json:"createdAt"`
 	LastUsedAt *time.Time `json:"lastUsedAt,omitempty"`
 	Calls      uint64     `json:"calls"`
-	Waiting    int        `json:"waiting"` // calls that wait for a yes
-	// Token is what it presents. Only AddAssistant answers with it.
+	Waiting    int        `json:"waiting"` // calls that wait for approval
+	// Token is the assistant's credential. Only AddAssistant returns it.
 	Token string `json:"token,omitempty"`
 }
 
 // An AssistantCall is one call of a tool.
 type AssistantCall struct {
 	CallID string    `json:"callId"`
-	Number uint64    `json:"number"` // of the assistant's calls, from 1; 0 while it waits
+	Number uint64    `json:"number"` // counts the assistant's calls from 1; 0 while it waits
 	At     time.Time `json:"at"`
 	Tool   string    `json:"tool"`
-	// Arguments are as they came, cut at 1,000 characters. Digest is of all of them.
+	// Arguments are cut at 1,000 characters. Digest covers all of them.
 	Arguments string `json:"arguments"`
 	Digest    string `json:"digest"`
-	Client    string `json:"client,omitempty"` // what the program calls itself
-	Rows      int    `json:"rows"`             // records, or rows of a query, that it got
-	Bytes     int    `json:"bytes"`            // of the answer
+	Client    string `json:"client,omitempty"` // the program's name for itself
+	Rows      int    `json:"rows"`             // records or query rows returned
+	Bytes     int    `json:"bytes"`            // length of the answer
 	Millis    int64  `json:"ms"`
-	// Outcome is done, refused (with Code), failed, or waiting for a yes.
+	// Outcome is done, refused (with Code), failed, or waiting for approval.
 	Outcome string `json:"outcome" enum:"done|refused|failed|waiting"`
 	Code    string `json:"code,omitempty"`
 }

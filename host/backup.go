@@ -5,24 +5,23 @@ import (
 	"time"
 )
 
-// Backups are made of everything, while the host runs.
+// Backups copies everything that the host stores into one file, while it runs.
 type Backups interface {
-	// Backup writes a file on the host's machine, as the user that the host runs as,
-	// and restores it once, unless the drill is left out. It takes as long as that;
-	// when ctx ends there is no file.
+	// Backup writes a file on the host's machine, as the host's user, and returns once it
+	// has been restored as a drill, unless NoDrill is set. It leaves no file when ctx ends.
 	Backup(ctx context.Context, q NewBackup) (Backup, error)
 }
 
 // NewBackup says where a backup goes and who can open it. Paths are absolute.
 type NewBackup struct {
-	To          []string `json:"to,omitempty"`          // age recipients, beside those that are kept
-	NewIdentity string   `json:"newIdentity,omitempty"` // a file for a fresh identity, whose recipient is kept
+	To          []string `json:"to,omitempty"`          // age recipients, in addition to those that are kept
+	NewIdentity string   `json:"newIdentity,omitempty"` // file for a new identity, whose recipient is kept
 	Plain       bool     `json:"plain,omitempty"`       // not encrypted
-	Out         string   `json:"out,omitempty"`         // "" is a name in the data directory
-	NoDrill     bool     `json:"noDrill,omitempty"`     // leave it unverified
+	Out         string   `json:"out,omitempty"`         // "" is a generated name in the data directory
+	NoDrill     bool     `json:"noDrill,omitempty"`     // skip the verifying restore
 }
 
-// A Backup is one that was made.
+// A Backup is a backup that was made.
 type Backup struct {
 	File      string    `json:"file"`
 	Created   time.Time `json:"created"`

@@ -8,15 +8,14 @@ import (
 
 // RequestedBinding is a facility that a manifest asks for.
 type RequestedBinding struct {
-	Required bool             `json:"required"`
-	Hosts    []string         `json:"hosts,omitempty"`  // network
-	Mounts   []RequestedMount `json:"mounts,omitempty"` // filesystem
-	// Browser is what is asked of a browser.
-	Browser *abi.BrowserRequest `json:"browser,omitempty"`
-	// Other says that it is approved under Bindings.Other.
+	Required bool                `json:"required"`
+	Hosts    []string            `json:"hosts,omitempty"`  // network
+	Mounts   []RequestedMount    `json:"mounts,omitempty"` // filesystem
+	Browser  *abi.BrowserRequest `json:"browser,omitempty"`
+	// Other says that the binding is approved under Bindings.Other.
 	Other bool `json:"other,omitempty"`
-	// Words say in sentences what a connector may do once it is approved; none where
-	// the other members say all.
+	// Words say in sentences what an approval permits; empty where the other members say it
+	// all.
 	Words []string `json:"words,omitempty"`
 }
 
@@ -33,12 +32,12 @@ type Bindings struct {
 	Filesystem        *FilesystemBinding           `json:"filesystem,omitempty"`
 	Interactive       *bool                        `json:"interactive,omitempty"`
 	Browser           *BrowserBinding              `json:"browser,omitempty"` // nil: not approved
-	Other             map[string]json.RawMessage   `json:"other,omitempty"`   // bindings that have no member here, by name
+	Other             map[string]json.RawMessage   `json:"other,omitempty"`   // bindings without a member of their own, by name
 	Destinations      map[string][]abi.Destination `json:"destinations,omitempty"`
 	PlainAcknowledged []string                     `json:"plainAcknowledged,omitempty"`
 }
 
-// Empty reports whether nothing is approved, nor taken away.
+// Empty reports whether b neither approves nor withdraws anything.
 func (b Bindings) Empty() bool {
 	return b.Network == nil && b.Filesystem == nil && b.Browser == nil && b.Interactive == nil &&
 		len(b.Other)+len(b.Destinations)+len(b.PlainAcknowledged) == 0
@@ -48,8 +47,8 @@ type NetworkBinding struct {
 	Hosts []string `json:"hosts"`
 }
 
-// BrowserBinding approves a browser. Its hosts are those of the network; Profile is the
-// connection's profile name, "" for the one it has.
+// BrowserBinding approves a browser. The network binding has its hosts. Profile is the
+// browser profile's name; "" keeps the connection's.
 type BrowserBinding struct {
 	Profile string `json:"profile,omitempty"`
 }

@@ -8,28 +8,27 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Connections configures connectors.
+// Connections manages configured connectors.
 type Connections interface {
 	CreateConnection(ctx context.Context, q NewConnection) (Connection, error)
 	Connections(ctx context.Context) ([]Connection, error)
 	Connection(ctx context.Context, id store.ConnectionID) (Connection, error)
-	// ChangeConnection applies to the next run. If revision is not nil it must be
-	// the current one: precondition_failed.
+	// ChangeConnection takes effect with the next run. A revision that is not nil must be
+	// the current one; otherwise the refusal is precondition_failed.
 	ChangeConnection(ctx context.Context, id store.ConnectionID, q ChangeConnection, revision *uint64) (Connection, error)
-	// DeleteConnection keeps what was collected, or erases it. The refusal is
-	// run_already_active while a run of it is active.
+	// DeleteConnection keeps the collected data, or erases it too. It refuses with
+	// run_already_active while a run is active.
 	DeleteConnection(ctx context.Context, id store.ConnectionID, erase bool) error
 }
 
-// State changes what runs leave behind for the next one.
+// State changes what a run leaves for the next one.
 type State interface {
-	// ResetState forgets the cursor of one stream, or all with "".
+	// ResetState forgets the cursor of one stream, or of all streams for "".
 	ResetState(ctx context.Context, id store.ConnectionID, grant store.GrantID, stream store.Stream) error
 	// DismissAttention clears the mark of a connection whose runs need their owner.
 	DismissAttention(ctx context.Context, id store.ConnectionID) error
 }
 
-// NewConnection is a connection to make.
 type NewConnection struct {
 	ConnectorName   string          `json:"connectorName"`
 	ConnectionID    string          `json:"connectionId,omitempty"`
@@ -43,7 +42,7 @@ type NewConnection struct {
 	Labels          []string        `json:"labels,omitempty"`
 }
 
-// ChangeConnection changes a connection; nil leaves a member as it is.
+// ChangeConnection changes a connection. A nil member stays as it is.
 type ChangeConnection struct {
 	DisplayName     *string         `json:"displayName,omitempty"`
 	Settings        json.RawMessage `json:"settings,omitempty"`
@@ -55,7 +54,7 @@ type ChangeConnection struct {
 	Labels          *[]string       `json:"labels,omitempty"`
 }
 
-// Connection is a connector as its owner configured and approved it, with how it does.
+// Connection is a connector as its owner configured and approved it, with its status.
 type Connection struct {
 	ConnectionID    string          `json:"connectionId"`
 	DisplayName     string          `json:"displayName"`
@@ -63,7 +62,7 @@ type Connection struct {
 	ConnectorName   string          `json:"connectorName"`
 	Version         string          `json:"version"`
 	ModuleDigest    string          `json:"moduleDigest"`
-	Manifest        json.RawMessage `json:"manifest,omitempty"` // that was approved, unless the installed one is
+	Manifest        json.RawMessage `json:"manifest,omitempty"` // the approved one, unless that is the installed one
 	Mode            string          `json:"mode"`
 	Enabled         bool            `json:"enabled"`
 	Ready           bool            `json:"ready"`
@@ -75,7 +74,7 @@ type Connection struct {
 	ProfileName     string          `json:"profileName"`
 	CollectionSince string          `json:"collectionSince,omitempty"`
 	LeakCanary      string          `json:"leakCanary"`
-	Labels          []string        `json:"labels"` // that a host must have to run it
+	Labels          []string        `json:"labels"` // what a host must have to run it
 	Schedule        *Schedule       `json:"schedule"`
 	LastRun         *LastRun        `json:"lastRun,omitempty"`
 	ActiveRunID     string          `json:"activeRunId,omitempty"`
@@ -84,7 +83,7 @@ type Connection struct {
 	Revision        uint64          `json:"revision"`
 }
 
-// LastRun is the newest run of a connection that is over.
+// LastRun is the newest finished run of a connection.
 type LastRun struct {
 	RunID          string    `json:"runId"`
 	Status         string    `json:"status"`

@@ -8,31 +8,33 @@ import (
 
 // Connectors installs, inspects and removes connectors.
 type Connectors interface {
-	// InstallConnector reports created false when this digest is installed already.
+	// InstallConnector reports created false if this digest is installed already.
 	InstallConnector(ctx context.Context, q InstallConnector) (c Connector, created bool, err error)
 	InspectConnector(ctx context.Context, q InstallConnector) (Inspection, error)
 	Connectors(ctx context.Context) ([]Connector, error)
 	Connector(ctx context.Context, name string) (Connector, error)
-	// UninstallConnector removes all versions, or one. The refusal is connector_in_use, with
-	// connectionIds, when a connection needs it.
+	// UninstallConnector removes one version, or all of them. It refuses with
+	// connector_in_use and connectionIds if a connection needs it.
 	UninstallConnector(ctx context.Context, name, version string) error
-	// Pins are the publishers' keys that are pinned, of connectors that are not installed too.
+	// Pins returns the pinned keys of publishers, including those of connectors that are no
+	// longer installed.
 	Pins(ctx context.Context) ([]Pin, error)
 }
 
-// InstallConnector is a module to install; either Module or Digest.
+// InstallConnector is a module to install, by either Module or Digest.
 type InstallConnector struct {
 	Module         []byte
-	Digest         string // of bytes that the store holds
+	Digest         string // of a module that the store holds
 	Manifest       []byte // nil: the embedded one
 	Signature      []byte // minisign, nil for none
 	ExpectedDigest string
-	// Force installs what would need a second look: an older version, another key.
+	// Force installs what is refused otherwise: an older version, or one signed with
+	// another key.
 	Force bool
-	// Key is the publisher's public key that the owner names, as minisign writes it: no
-	// other will do. "" is the pinned key, or on first use the one in the signature.
+	// Key is the only public key that the owner accepts, in minisign's format. "" is the
+	// pinned key or, on first use, the one in the signature.
 	Key string
-	// Conformance marks a connector of the conformance suite, under its reserved name.
+	// Conformance marks a connector of the conformance suite, which has a reserved name.
 	Conformance bool
 }
 
@@ -60,7 +62,7 @@ type Connector struct {
 	Connections  []ConnectionRef `json:"connections"`
 }
 
-// RequestedByAll is what a manifest asks for, by sort.
+// RequestedByAll is all that a manifest asks for.
 type RequestedByAll struct {
 	Bindings         map[string]RequestedBinding `json:"bindings"`
 	Secrets          []string                    `json:"secrets"`
@@ -83,20 +85,21 @@ type Signature struct {
 	Signer string `json:"signer,omitempty"`
 }
 
-// Pin is the key with which the modules of a connector must be signed.
+// Pin is the key that must sign a connector's modules.
 type Pin struct {
 	ConnectorID string `json:"connectorId"`
 	KeyID       string `json:"keyId"`
-	PublicKey   string `json:"publicKey"` // as minisign writes it
+	PublicKey   string `json:"publicKey"` // in minisign's format
 }
 
-// Warning says what is weak, or why an install needs a second look.
+// Warning names a weakness, or why an install needs confirmation.
 type Warning struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 }
 
-// WarningPolling is the code of a host that is not woken by those that share its store.
+// WarningPolling is the code for a host that polls the shared store because it gets no
+// notifications.
 const WarningPolling = "notifications"
 
 // ConnectionRef names a connection of a connector.
@@ -107,16 +110,16 @@ type ConnectionRef struct {
 	Schedule     string `json:"schedule"` // effective mode of its schedule, or none
 }
 
-// Inspection is a module that was looked at and not stored.
+// Inspection describes a module without storing it.
 type Inspection struct {
 	Manifest  json.RawMessage `json:"manifest"`
 	Requested RequestedByAll  `json:"requested"`
 	Imports   []string        `json:"imports"`
 	Findings  []Warning       `json:"findings"`
 	Signature Signature       `json:"signature"`
-	Pinned    string          `json:"pinned,omitempty"` // the key that modules of this connector must be signed with
+	Pinned    string          `json:"pinned,omitempty"` // key that must sign this connector's modules
 	Digest    string          `json:"digest"`
 	Size      int64           `json:"size"`
-	// Words are what it asks for, in sentences for people.
+	// Words say in sentences what it asks for.
 	Words []string `json:"words"`
 }

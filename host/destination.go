@@ -7,29 +7,29 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Destinations keeps databases and files of others up to date with what was collected.
+// Destinations keeps databases and files outside Sluice up to date with collected data.
 type Destinations interface {
 	// AddDestination checks that the destination can be reached, claims it, and begins to
-	// feed it. With TakeOver it may be fed by another host so far.
+	// feed it. With TakeOver it may take it from another host.
 	AddDestination(ctx context.Context, q NewDestination) (Destination, error)
 	Destinations(ctx context.Context) ([]Destination, error)
 	Destination(ctx context.Context, name string) (Destination, error)
-	// SyncDestination brings everything in that is there now, and returns when it is
-	// done; also for one that is paused. What fails is in Destination.Error.
+	// SyncDestination writes all present data and returns when that is done, even if the
+	// destination is paused. Destination.Error holds a failure.
 	SyncDestination(ctx context.Context, name string) (Destination, error)
-	// PauseDestination stops feeding it, or goes on.
+	// PauseDestination stops feeding a destination, or resumes it.
 	PauseDestination(ctx context.Context, name string, paused bool) (Destination, error)
-	// RotateDestination has what is sent signed with another secret. For 24 hours the one
-	// of before signs too.
+	// RotateDestination replaces the signing secret. The previous one signs as well for
+	// another 24 hours.
 	RotateDestination(ctx context.Context, name, secret string) (Destination, error)
-	// RebuildDestination removes its tables, of one stream or with "" of all, and begins
-	// anew. Versions that only a history has are lost.
+	// RebuildDestination drops the tables of one stream, or of all streams for "", and
+	// fills them anew. Versions that exist only in a history table are lost.
 	RebuildDestination(ctx context.Context, name string, connection store.ConnectionID, stream store.Stream) (Destination, error)
-	// RemoveDestination forgets a destination. Its tables stay as they are.
+	// RemoveDestination forgets a destination and leaves its tables as they are.
 	RemoveDestination(ctx context.Context, name string) error
 }
 
-// NewDestination is a destination as an owner asks for it.
+// NewDestination is an owner's request for a destination.
 type NewDestination struct {
 	Name string `json:"name"`
 	URL  string `json:"url"` // with credentials; no answer repeats them
@@ -37,37 +37,37 @@ type NewDestination struct {
 	TakeOver bool `json:"takeOver,omitempty"`
 }
 
-// DestinationTerms say what is fed into a destination, and when.
+// DestinationTerms say what a destination is fed, and when.
 type DestinationTerms struct {
 	Connections []string `json:"connections,omitempty"` // none: all
 	Streams     []string `json:"streams,omitempty"`     // none: all
 	Mode        string   `json:"mode,omitempty"`        // current (""), current+deleted or history
-	// StreamModes are modes of single streams, by their name or by CONNECTION/STREAM.
+	// StreamModes overrides Mode for single streams, by stream name or CONNECTION/STREAM.
 	StreamModes map[string]string `json:"streamModes,omitempty"`
-	Flatten     bool              `json:"flatten,omitempty"` // members of objects are columns
-	Files       bool              `json:"files,omitempty"`   // the files of records come along
-	// Cron says when it is fed, in UTC; "" is a second or two after each commit.
+	Flatten     bool              `json:"flatten,omitempty"` // members of objects become columns
+	Files       bool              `json:"files,omitempty"`   // include the files of records
+	// Cron is when it is fed, in UTC; "" is within a second or two of each commit.
 	Cron string `json:"cron,omitempty"`
 }
 
-// A Destination is where data goes.
+// A Destination is a place outside Sluice that is fed with collected data.
 type Destination struct {
 	Name string `json:"name"`
 	Kind string `json:"kind"`
 	URL  string `json:"url"` // without credentials
 	DestinationTerms
-	// HostID is the host that feeds it, of those that share a store; "" while none does.
+	// HostID is the host that feeds it, among those that share a store; "" for none.
 	HostID    string    `json:"hostId,omitempty"`
 	CreatedAt time.Time `json:"createdAt"`
 	Paused    bool      `json:"paused"`
-	// State is idle, syncing, waiting (for another try, NextTry) or paused.
+	// State is idle, syncing, waiting (until NextTry) or paused.
 	State    string     `json:"state"`
-	Error    string     `json:"error,omitempty"` // what the last try ended with, in a sentence
+	Error    string     `json:"error,omitempty"` // of the last attempt, in a sentence
 	NextTry  *time.Time `json:"nextTry,omitempty"`
-	SyncedAt *time.Time `json:"syncedAt,omitempty"` // when it last had everything
-	// PreviousSecretUntil is until when what is sent is signed with the secret before too.
+	SyncedAt *time.Time `json:"syncedAt,omitempty"` // when it was last complete
+	// PreviousSecretUntil is when the previous secret stops signing.
 	PreviousSecretUntil *time.Time `json:"previousSecretUntil,omitempty"`
-	// Behind is how many versions it has not.
+	// Behind counts the versions that are not written yet.
 	Behind uint64              `json:"behind"`
 	Tables []DestinationStream `json:"tables"`
 }
@@ -78,6 +78,6 @@ type DestinationStream struct {
 	Stream       string `json:"stream"`
 	Table        string `json:"table"`
 	Mode         string `json:"mode"`
-	Version      uint64 `json:"version"` // everything up to it is there
+	Version      uint64 `json:"version"` // written up to here
 	Behind       uint64 `json:"behind"`
 }

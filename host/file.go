@@ -8,18 +8,18 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Files are what records hold beside their data.
+// Files gives access to the files that records hold.
 type Files interface {
-	// Files lists the files of current records; store.ErrNotFound for no such connection,
-	// store.ErrCursorExpired.
+	// Files lists the files of current records. It returns store.ErrNotFound for an unknown
+	// connection and store.ErrCursorExpired for an old cursor.
 	Files(ctx context.Context, q store.FileQuery) (store.FilePage, error)
-	// OpenFile opens a content that a record of a connection holds, and says how the record
-	// called it: store.ErrNotFound when none does. The caller closes it. What is read was
-	// checked.
+	// OpenFile opens a content that a record of the connection holds and returns that
+	// record's description of it, or store.ErrNotFound. Reads are verified against the
+	// digest. The caller closes the content.
 	OpenFile(ctx context.Context, connection store.ConnectionID, d store.Digest) (store.FileContent, store.File, error)
 }
 
-// A File is a file of a record, as it is listed.
+// A File is a record's file as listings show it.
 type File struct {
 	Stream     string `json:"stream"`
 	Key        string `json:"key"`
@@ -31,7 +31,7 @@ type File struct {
 	ContentURL string `json:"contentUrl"`
 }
 
-// FileOf is a file of a connection as it is listed.
+// FileOf converts a held file of connection id.
 func FileOf(id store.ConnectionID, f store.HeldFile) File {
 	return File{
 		Stream: string(f.Stream), Key: f.Key, Field: f.Field, Digest: string(f.Digest), Size: f.Size, MediaType: f.MediaType, Name: f.Name,

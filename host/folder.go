@@ -2,19 +2,19 @@ package host
 
 import "context"
 
-// Folders lists directories of the host's machine for an owner who chooses what a connector
-// may see. No key and no connector gets to it.
+// Folders lists directories of the host's machine, for an owner who chooses what a
+// connector may see. API keys and connectors have no access.
 type Folders interface {
-	// Folder is a directory by its absolute path, or one that begins with ~/; "" is the home
-	// of who runs the host. The refusal is validation_error for "at".
+	// Folder takes an absolute path or one that begins with ~/; "" is the home of the
+	// host's user. It refuses a bad path with validation_error for "at".
 	Folder(ctx context.Context, path string) (Folder, error)
 }
 
-// Folder is a directory and those in it.
+// Folder is a directory and its subdirectories.
 type Folder struct {
-	Path    string   // without links
+	Path    string   // symbolic links resolved
 	Parent  string   // "" at the top
-	Names   []string // sorted, without links and hidden ones
-	More    bool     // there are others
-	Refused string   // why no owner can approve it, after "it"; "" for one that can be approved
+	Names   []string // sorted, without symbolic links and hidden directories
+	More    bool     // Names is incomplete
+	Refused string   // why it cannot be approved, as a predicate of "it"; "" if it can
 }

@@ -8,47 +8,45 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Grants say what connections may do.
+// Grants manages what connections may do.
 type Grants interface {
 	Requested(ctx context.Context, id store.ConnectionID) (Requested, error)
 	// GrantConnection replaces the active grant.
 	GrantConnection(ctx context.Context, id store.ConnectionID, q GrantTerms) (Grant, error)
-	// GrantGiven gives a connection what q says, beside what it has, and makes one that
-	// there is not. The connector need not be installed.
+	// GrantGiven adds the approvals of q to a connection, creating it if needed.
 	GrantGiven(ctx context.Context, q GivenGrant) (Connection, error)
-	// RevokeGrant ends the active run too; "" is the current grant.
+	// RevokeGrant revokes a grant, "" being the current one, and ends the active run.
 	RevokeGrant(ctx context.Context, id store.ConnectionID, grant string) error
-	// ApproveBindings replaces what the connection may use.
+	// ApproveBindings replaces the bindings of a connection.
 	ApproveBindings(ctx context.Context, id store.ConnectionID, q Bindings) (Bindings, error)
 }
 
-// Requested is what a connection's connector asks for.
+// Requested is what the connector of a connection asks for.
 type Requested struct {
 	Streams  []RequestedStream           `json:"streams"`
 	Bindings map[string]RequestedBinding `json:"bindings"`
 	Secrets  []Secret                    `json:"secrets"`
-	// Words say the same in sentences; Missing are those not yet given.
+	// Words say it in sentences; Missing are the ones not approved yet.
 	Words   []string `json:"words"`
 	Missing []string `json:"missing"`
 }
 
-// RequestedStream is a stream with what a grant may choose of it.
+// RequestedStream is a stream and what a grant may select of it.
 type RequestedStream struct {
 	Name        string   `json:"name"`
 	Description string   `json:"description,omitempty"`
 	Fields      []string `json:"fields"`
 	Views       []string `json:"views"`
 	Required    bool     `json:"required"`
-	TimeRange   bool     `json:"timeRange"` // its records have a consent time
-	Resources   bool     `json:"resources"` // they can be chosen by resource
+	TimeRange   bool     `json:"timeRange"` // records can be selected by consent time
+	Resources   bool     `json:"resources"` // records can be selected by resource
 }
 
-// GrantTerms are what an owner grants.
 type GrantTerms struct {
 	Scope      json.RawMessage `json:"scope"` // null: everything declared
 	AccessMode string          `json:"accessMode" enum:"continuous|single_use"`
 	ExpiresAt  *time.Time      `json:"expiresAt,omitempty"`
-	// Narrow says that stored records may lose fields that Scope leaves out.
+	// Narrow permits that stored records lose fields that Scope leaves out.
 	Narrow bool `json:"narrow,omitempty"`
 }
 

@@ -5,29 +5,32 @@ import (
 	"time"
 )
 
-// Hosts are the hosts that share a store. One that has its store to itself is the only one.
+// Hosts manages the hosts that share a store. A host with a store of its own is the only
+// one.
 type Hosts interface {
 	// Hosts lists them by id.
 	Hosts(ctx context.Context) ([]Member, error)
-	// LostHosts lists by id those that were not heard of for the time of their lease and that have not
-	// been there since: others have ended their runs, and Runs says how many.
+	// LostHosts lists by id the hosts whose lease ran out and that have not returned. Other
+	// hosts ended their runs; Runs is their number.
 	LostHosts(ctx context.Context) ([]Member, error)
-	// DrainHost sets whether a host is to start no more runs: those that it has go on, and what
-	// one of all hosts does another one takes over. store.ErrNotFound; *Refusal for a host that
-	// has its store to itself.
+	// DrainHost sets whether a host starts no more runs. Its active runs go on, and its
+	// duties for all hosts pass to another. It returns store.ErrNotFound, or a *Refusal for
+	// a host with a store of its own.
 	DrainHost(ctx context.Context, id string, on bool) (Member, error)
-	// AdmittedHosts are those that can open the vault, also while they are not there.
+	// AdmittedHosts lists the hosts that can open the vault, including those that are not
+	// running.
 	AdmittedHosts(ctx context.Context) ([]AdmittedHost, error)
-	// AdmissionCode is what an owner takes from this host to one that is admitted to the vault.
+	// AdmissionCode returns the code of this host, which an owner enters at a host that is
+	// already admitted.
 	AdmissionCode(ctx context.Context) (string, error)
-	// AdmitHost admits a host with the code that it shows; *Refusal.
+	// AdmitHost admits a host by the code that it shows, or returns a *Refusal.
 	AdmitHost(ctx context.Context, id, code string) error
-	// RemoveHost takes a host out of the vault, and encrypts all secrets anew for the others.
-	// store.ErrNotFound.
+	// RemoveHost removes a host from the vault and re-encrypts all secrets for the others.
+	// It returns store.ErrNotFound for an unknown host.
 	RemoveHost(ctx context.Context, id string) error
-	// RotateVault encrypts all secrets under a new key.
+	// RotateVault re-encrypts all secrets with a new key.
 	RotateVault(ctx context.Context) error
-	// AcceptVault goes on with the vault of a database that its owner has restored.
+	// AcceptVault accepts the vault of a database that its owner restored from a backup.
 	AcceptVault(ctx context.Context) error
 }
 
@@ -40,17 +43,17 @@ type AdmittedHost struct {
 // A Member is one of the hosts that share a store.
 type Member struct {
 	HostID   string    `json:"hostId"`
-	Name     string    `json:"name"` // of its machine
+	Name     string    `json:"name"` // of the machine
 	Version  string    `json:"version"`
 	URL      string    `json:"url,omitempty"` // where it is reached
-	Labels   []string  `json:"labels"`        // what it has that others may not: browser
-	Capacity int       `json:"capacity"`      // runs that execute at once
-	Runs     int       `json:"runs"`          // active
-	RunIDs   []string  `json:"runIds"`        // of them
-	Admitted bool      `json:"admitted"`      // to the vault, so that it runs what needs a secret
+	Labels   []string  `json:"labels"`        // such as browser; runs can require them
+	Capacity int       `json:"capacity"`      // runs at once
+	Runs     int       `json:"runs"`          // active runs
+	RunIDs   []string  `json:"runIds"`        // of the active runs
+	Admitted bool      `json:"admitted"`      // to the vault; otherwise it gets no runs that need a secret
 	Draining bool      `json:"draining"`
-	Leads    bool      `json:"leads"` // it delivers webhooks and deletes what is old
-	Self     bool      `json:"self"`  // it is the one that answers
+	Leads    bool      `json:"leads"` // delivers webhooks and deletes expired data
+	Self     bool      `json:"self"`  // is the host that answers
 	JoinedAt time.Time `json:"joinedAt"`
-	SeenAt   time.Time `json:"seenAt"` // by the clock of the store's server
+	SeenAt   time.Time `json:"seenAt"` // by the clock of the database server
 }

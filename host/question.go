@@ -8,30 +8,29 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Questions takes answers to what runs ask their owner.
+// Questions accepts answers to what runs ask their owner.
 type Questions interface {
-	// Answer checks a response to a pending interaction and passes it to the run that asked.
-	// It returns once the end of the interaction is durable. Data belongs to the callee, which
-	// wipes it.
+	// Answer checks a response to a pending interaction and passes it to the run. It
+	// returns once the end of the interaction is durable. It owns a.Data and wipes it.
 	Answer(ctx context.Context, a Answer) error
-	// RawAssistance is what only those who may answer see of an open question: the connector's
-	// own text and schema, and targets of url and qr attachments. store.ErrNotFound when it is
-	// not open here.
+	// RawAssistance returns the parts of an open question that only those who may answer
+	// see: the connector's own text and schema, and the targets of url and qr attachments.
+	// It returns store.ErrNotFound if the question is not open on this host.
 	RawAssistance(ctx context.Context, run store.RunID, requestID string) (RawAssistance, error)
 }
 
-// Answer is what an owner says to a question, from whoever brings it to the run that asked.
+// Answer is an owner's response to a question.
 type Answer struct {
 	RunID         store.RunID
 	InteractionID string
-	Status        string // success or cancelled; of an owner at the terminal also timeout
-	// Data is by the names that the question showed, and by the connector's own once it
-	// was checked (run.Question.Check).
+	Status        string // success or cancelled; at a terminal also timeout
+	// Data is keyed by the names that the question showed, and after run.Question.Check by
+	// the connector's own.
 	Data map[string]json.RawMessage
-	By   string // principal, "" is the owner
+	By   string // principal; "" is the owner
 }
 
-// Clone is the answer in memory of its own.
+// Clone returns a deep copy of a.
 func (a Answer) Clone() Answer {
 	data := make(map[string]json.RawMessage, len(a.Data))
 	for name, v := range a.Data {
@@ -46,18 +45,17 @@ type RawAssistance struct {
 	Message     string            `json:"message"`
 	Schema      json.RawMessage   `json:"schema,omitempty"`
 	Attachments []LiveAttachment  `json:"attachments"`
-	Fields      map[string]string `json:"-"` // shown name to the connector's own
+	Fields      map[string]string `json:"-"` // from shown name to the connector's own
 	Page        *OpenPage         `json:"page,omitempty"`
 }
 
-// OpenPage is what the browser of the run shows when its owner is asked.
+// OpenPage is the page in the run's browser while its owner is asked.
 type OpenPage struct {
-	Title   string `json:"title,omitempty"` // absent: it was not to be had in time
+	Title   string `json:"title,omitempty"` // absent if it was not available in time
 	URLHost string `json:"urlHost,omitempty"`
 }
 
-// LiveAttachment is an attachment of a question while that is open. Its URL and payload are
-// for whoever answers, and in no event.
+// LiveAttachment is an attachment of an open question. No event holds its URL and Payload.
 type LiveAttachment struct {
 	Kind    string `json:"kind"`
 	Role    string `json:"role,omitempty"`

@@ -7,34 +7,32 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Searcher finds records by the words in their texts, from an index that is brought up to
-// date first.
+// Searcher finds records by words, from a full-text index that it brings up to date first.
 type Searcher interface {
-	// Search finds the records that fit best. A *Refusal with validation_error says what is
-	// wrong with a query; search_limit ends one that takes too long.
+	// Search returns the best matches. It returns a *Refusal: validation_error for a wrong
+	// query, search_limit for one that takes too long.
 	Search(ctx context.Context, q SearchQuery) (SearchResult, error)
 }
 
-// A SearchQuery is what is looked for, and where.
 type SearchQuery struct {
-	// Words must all be in a record, whatever their case and accents: word, "words in a
-	// row", begin*, and -word for what must not be there.
+	// Words must all be in a record, ignoring case and accents: word, "exact phrase",
+	// prefix*, and -word to exclude.
 	Words        string
 	ConnectionID string // "" is all
 	Stream       string // "" is all
-	Limit        int    // the most hits: 20 for 0, at most 100
-	// Only are the connections that it may see; nil is all.
+	Limit        int    // of hits: 20 for 0, at most 100
+	// Only are the connections that the search may see; nil is all.
 	Only []store.ConnectionID
 }
 
-// A SearchResult is what was found, the best first.
+// A SearchResult lists matches, best first.
 type SearchResult struct {
 	Hits []Hit `json:"data"`
-	// More: there are more hits than were asked for.
+	// More says that there are more hits than Limit.
 	More bool `json:"more"`
 }
 
-// A Hit is a record in which the words are.
+// A Hit is a record that matches.
 type Hit struct {
 	ConnectionID string    `json:"connectionId"`
 	Stream       string    `json:"stream"`
@@ -44,19 +42,19 @@ type Hit struct {
 	Links        HitLinks  `json:"links"`
 }
 
-// HitLinks say where the record is, as paths of the host.
+// HitLinks are paths of the host at which the record is found.
 type HitLinks struct {
 	Record string `json:"record"` // of the API
 	Page   string `json:"page"`   // of the dashboard
 }
 
-// A Snippet is a part of a field around what was found. It is foreign text.
+// A Snippet is an excerpt of a field around a match. Its text is untrusted.
 type Snippet struct {
-	Field string        `json:"field"` // a path such as author.name
-	Parts []SnippetPart `json:"parts"` // they follow each other
+	Field string        `json:"field"` // path, such as author.name
+	Parts []SnippetPart `json:"parts"` // consecutive
 }
 
-// A SnippetPart is a piece of text that was looked for, or that stands around it.
+// A SnippetPart is a piece of text that matches, or that surrounds a match.
 type SnippetPart struct {
 	Text  string `json:"text"`
 	Match bool   `json:"match,omitempty"`

@@ -8,16 +8,15 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Secrets sets and removes secrets. No value is ever read back.
+// Secrets sets and removes secrets. Values are never returned.
 type Secrets interface {
-	// SetSecret takes 1 byte to 16 KiB. The value belongs to the callee, which wipes
-	// it.
+	// SetSecret accepts 1 byte to 16 KiB. It owns value and wipes it.
 	SetSecret(ctx context.Context, id store.ConnectionID, name string, value []byte) error
 	Secrets(ctx context.Context, id store.ConnectionID) ([]Secret, error)
 	RemoveSecret(ctx context.Context, id store.ConnectionID, name string) error
 }
 
-// Secret is what may be known of a secret.
+// Secret describes a secret without its value.
 type Secret struct {
 	Name         string            `json:"name"`
 	Label        string            `json:"label,omitempty"`
@@ -26,5 +25,5 @@ type Secret struct {
 	SetAt        *time.Time        `json:"setAt,omitempty"`
 	Delivery     string            `json:"delivery"` // sealed or plain
 	Destinations []abi.Destination `json:"destinations"`
-	OAuth        bool              `json:"oauth,omitempty"` // authorized, not typed
+	OAuth        bool              `json:"oauth,omitempty"` // obtained by an Authorization, not typed
 }

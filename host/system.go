@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// System is what is known of the host itself.
+// System describes the host itself.
 type System interface {
 	Info(ctx context.Context) Info
-	// Ready names the checks of readiness that fail; empty when the host is ready.
+	// Ready returns the names of the readiness checks that fail; none if the host is ready.
 	Ready(ctx context.Context) (failed []string)
 	AuditLog
 }
 
-// AuditLog is what was done to the host, and by whom.
+// AuditLog records what was done to the host, and by whom.
 type AuditLog interface {
-	// Audit writes one entry. details are counts, digests and codes, never values.
+	// Audit writes one entry. details hold counts, digests and codes, never values.
 	Audit(ctx context.Context, action, target, outcome string, details map[string]string) error
-	// AuditEntries lists newest first; before 0 starts at the newest.
+	// AuditEntries lists newest first. before 0 starts at the newest.
 	AuditEntries(ctx context.Context, q AuditQuery) (page []AuditEntry, next uint64, err error)
 }
 
-// Info is what the host says of itself.
+// Info describes the host.
 type Info struct {
 	Version   string           `json:"version"`
 	Commit    string           `json:"commit,omitempty"`
@@ -37,17 +37,17 @@ type Info struct {
 	Runs      RunsInfo         `json:"runs"`
 }
 
-// RunsInfo says how many runs there are, and how many there may be.
+// RunsInfo counts active runs and their limits.
 type RunsInfo struct {
-	Running  int `json:"running"`  // execute, of AtOnce
-	Queued   int `json:"queued"`   // wait for a place to execute
-	Standing int `json:"standing"` // wait for their owner, or are paused; they take no place
-	Accepted int `json:"accepted"` // active at all
+	Running  int `json:"running"`  // executing, of AtOnce
+	Queued   int `json:"queued"`   // waiting for a slot
+	Standing int `json:"standing"` // waiting for their owner or paused; these hold no slot
+	Accepted int `json:"accepted"` // all active runs
 	AtOnce   int `json:"atOnce"`
-	Limit    int `json:"limit"` // beyond this many that are not standing a start is refused
+	Limit    int `json:"limit"` // a start is refused beyond this many, not counting Standing
 }
 
-// BrowserInfo says which browser runs are lent, or why none.
+// BrowserInfo describes the browser that runs get, or why there is none.
 type BrowserInfo struct {
 	Product string `json:"product,omitempty"` // with its version; "" for none
 	Problem string `json:"problem,omitempty"` // why there is none, and what to do
@@ -57,11 +57,11 @@ type BrowserInfo struct {
 	Live    int    `json:"live"`
 }
 
-// SandboxInfo says what guests run in.
+// SandboxInfo describes what guests run in.
 type SandboxInfo struct {
 	Engine        string          `json:"engine"`
 	EngineVersion string          `json:"engineVersion"`
-	Isolation     json.RawMessage `json:"isolation"` // what holds around a worker, by layer
+	Isolation     json.RawMessage `json:"isolation"` // isolation of a worker, by layer
 }
 
 // AuditQuery selects entries of the audit log.
