@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// AssistanceMessage is an ASSISTANCE: owner involvement that does not block.
+// AssistanceMessage is an ASSISTANCE: it involves the owner without blocking the connector.
 type AssistanceMessage struct {
 	ID                 string          `json:"assistance_request_id,omitempty"`
 	ProgressPosture    string          `json:"progress_posture"`
@@ -70,8 +70,7 @@ const (
 	VAssistanceResponseRequiredUnsupported Subtype = "assistance_response_required_unsupported"
 )
 
-// What an ASSISTANCE says: how the connector goes on, what the owner can do, whether it
-// must be answered, and how secret it is.
+// The values of posture, owner action, response obligation and sensitivity.
 const (
 	PostureRunning      = "running"
 	PostureBlocked      = "blocked"
@@ -90,8 +89,8 @@ const (
 	SensitivitySecret    = "secret"
 )
 
-// An Attachment is something the owner can use. URL and Payload are
-// live-only: the timeline never holds them.
+// An Attachment is something that the owner can use. URL and Payload exist only while the
+// request is open and are never stored in the timeline.
 type Attachment struct {
 	Kind    string `json:"kind"` // browser_surface, url, qr, file, fixture
 	Role    string `json:"role,omitempty"`
@@ -123,11 +122,11 @@ func readAssistance(r *reader) Message {
 	m.TimeoutSeconds = r.number("timeout_seconds", VAssistanceInvalidTimeout, positive)
 	m.InputSchema = r.schema("input_schema", VAssistanceInvalidInputSchema)
 	m.Attachments = r.attachments()
-	r.opened(m)
+	r.openAssistance(m)
 	return m
 }
 
-// obligation is checks 4 and 5; the alias counts on stdio only.
+// obligation makes checks 4 and 5. The alias is accepted in the stdio profile only.
 func (r *reader) obligation() string {
 	const bad = VAssistanceInvalidResponseObligation
 	name, alias := "response_obligation", "response_contract"
@@ -214,8 +213,8 @@ func (r *reader) attachment(v strictjson.Value, at string) Attachment {
 	return a
 }
 
-// opened is check 11; an accepted assistance is open from here on.
-func (r *reader) opened(m *AssistanceMessage) {
+// openAssistance makes check 11 and adds an accepted assistance to the open ones.
+func (r *reader) openAssistance(m *AssistanceMessage) {
 	if r.bad != nil {
 		return
 	}

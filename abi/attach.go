@@ -8,20 +8,20 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// Files that records hold, since minor 2. A guest hands one to the host whole, in parts, or
-// as a stream handle whose bytes it never sees, and puts the reference that it gets into a
-// field of a record. Both requests are little-endian, without padding:
+// Files that records hold, since minor 2. A guest passes a file to the host whole, in
+// parts, or as a stream handle whose bytes it never sees, and puts the reference that it
+// gets back into a field of a record. Both requests are little-endian, without padding:
 //
 //	attach       size u32  size bytes of JSON  content         -> FileRef, or AttachHandle with "more"
 //	attach_part  handle u32  flags u32  content                -> none, or FileRef with AttachLast
 const (
 	AttachMore uint32 = 0 // more parts follow
 	AttachLast uint32 = 1
-	AttachDrop uint32 = 2 // there is no such file after all
+	AttachDrop uint32 = 2 // discard the file
 )
 
-// FileFormat is the format of a property that holds files: of type object it holds one, of
-// type array a list.
+// FileFormat is the format of a property that holds files: one if its type is object, a
+// list if it is array.
 const FileFormat = "file"
 
 // Bounds of files.
@@ -31,19 +31,18 @@ const (
 	MaxOpenAttachments = 8
 )
 
-// An Attach is the request of attach.
 type Attach struct {
 	Stream    string `json:"stream"`
 	Field     string `json:"field"`
 	Name      string `json:"name,omitempty"`
 	MediaType string `json:"media_type,omitempty"`
-	From      uint32 `json:"from,omitempty"` // stream handle; 0: Content
-	More      bool   `json:"more,omitempty"` // Content is the beginning
+	From      uint32 `json:"from,omitempty"` // stream handle; 0 means Content
+	More      bool   `json:"more,omitempty"` // Content is only the beginning
 	Content   []byte `json:"-"`
 }
 
-// A FileRef is what stands for a file in a record. The digest says which; the host writes
-// the others itself.
+// A FileRef represents a file in a record. Only the digest counts; the host replaces the
+// other members.
 type FileRef struct {
 	Digest    string `json:"digest"` // sha256:…
 	Size      int64  `json:"size"`
@@ -51,7 +50,7 @@ type FileRef struct {
 	Name      string `json:"name,omitempty"`
 }
 
-// An AttachHandle is the reply of attach for a file that comes in parts.
+// An AttachHandle is the reply of attach for a file that is sent in parts.
 type AttachHandle struct {
 	Handle uint32 `json:"handle"`
 }
@@ -124,7 +123,7 @@ func (p Property) HoldsFiles() bool {
 	return p.Format == FileFormat && slices.ContainsFunc(p.Types, func(t string) bool { return t == "object" || t == "array" })
 }
 
-// FileFields are the properties of a stream that hold files, nil for none.
+// FileFields returns the properties of a stream that hold files, nil if there are none.
 func (s StreamSpec) FileFields() map[string]bool {
 	var out map[string]bool
 	for name, p := range s.Properties {

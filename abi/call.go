@@ -2,10 +2,10 @@ package abi
 
 import "fmt"
 
-// A Call numbers everything that can cross the boundary between a guest and
-// the host. Numbers below 64 are the functions a module imports;
-// from 64 on they are what the worker asks on behalf of WASI; from 128 on the
-// worker's own. Numbers are explicit, append-only and frozen by a test.
+// A Call numbers everything that can cross the boundary between a guest and the host.
+// Numbers below 64 are functions that a module imports, those from 64 on are requests of
+// the worker on behalf of WASI, and those from 128 on are the worker's own. Numbers are
+// append-only and frozen by a test.
 type Call uint16
 
 const (
@@ -54,14 +54,15 @@ const (
 	CallFileSync     Call = 92
 	CallFileTimes    Call = 93
 
-	// The worker itself. Host to worker: load, credit. Worker to host: the rest.
+	// Messages of the worker itself. The host sends load, credit and clock, the worker the
+	// rest.
 	CallHello  Call = 128
 	CallLoad   Call = 129
 	CallReady  Call = 130
 	CallCredit Call = 131
 	CallFault  Call = 132 // a guest pointer was out of range, or a request over its limit
 	CallExit   Call = 133
-	CallClock  Call = 134 // u64 milliseconds since 1970, before a reply; see Fixed.Told
+	CallClock  Call = 134 // u64 milliseconds since 1970, sent before a reply; see Fixed.Told
 )
 
 // The import modules of version 1.
@@ -81,7 +82,7 @@ const (
 // ManifestSection names the custom section that carries the manifest.
 const ManifestSection = "sluice.manifest"
 
-// A Function is one import that a module may have.
+// A Function is a function that a module may import.
 type Function struct {
 	Module string
 	Name   string
@@ -90,8 +91,8 @@ type Function struct {
 	Message bool
 }
 
-// Functions lists everything a guest can import besides WASI, in the order of
-// the contract. Signatures: Signature.
+// Functions lists everything that a guest can import besides WASI, in the order of the
+// contract.
 var Functions = []Function{
 	{ModuleCore, "start", CallStart, true},
 	{ModuleCore, "emit", CallEmit, true},
@@ -120,14 +121,13 @@ var Functions = []Function{
 // A BindingModule is an import module whose functions a binding of the manifest serves.
 type BindingModule struct{ Module, Binding string }
 
-// BindingModules are all of them, in the order of the contract.
+// BindingModules lists the import modules of bindings, in the order of the contract.
 var BindingModules = []BindingModule{
 	{ModuleNetwork, BindingNetwork},
 	{ModuleBrowser, BindingBrowser},
 }
 
-// Binding is the name of the binding that serves a call of its module, "" for any other
-// call.
+// Binding returns the name of the binding that serves c, or "" if none does.
 func (c Call) Binding() string {
 	for _, f := range Functions {
 		if f.Call != c {
@@ -164,15 +164,15 @@ type Errno uint16
 const (
 	OK        Errno = 0
 	EPROTO    Errno = 1  // the run was ended for a protocol violation; exit
-	EINVAL    Errno = 2  // malformed request of a function that is no message
+	EINVAL    Errno = 2  // malformed request of a function that takes no message
 	EFAULT    Errno = 3  // pointer outside of memory
 	ETOOBIG   Errno = 4  // over a limit that the text names
 	EDENIED   Errno = 5  // not granted
-	ENOTSUP   Errno = 6  // unknown verb, or not in this minor version
+	ENOTSUP   Errno = 6  // unknown verb, or one of a later minor version
 	ECANCELED Errno = 7  // the run is being cancelled; send done and exit
-	ETIMEOUT  Errno = 8  // the named limit passed
-	EUNAVAIL  Errno = 9  // granted, not reachable now
-	ERATE     Errno = 10 // a rate governor would wait longer than allowed
+	ETIMEOUT  Errno = 8  // the named limit expired
+	EUNAVAIL  Errno = 9  // granted, but not reachable now
+	ERATE     Errno = 10 // the rate limiter would wait longer than allowed
 	EIO       Errno = 11 // the host failed
 	ENOENT    Errno = 12 // no such handle, file or element
 	EBUSY     Errno = 13 // in use, or the owner holds control

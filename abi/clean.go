@@ -21,22 +21,22 @@ func Cut(s string, max int) string {
 	return s
 }
 
-// Clean makes text of a guest safe for any sink: invalid UTF-8 becomes
-// U+FFFD, and control characters, bidirectional overrides, zero-width and tag
-// characters go; line feeds and tabs become blanks.
+// Clean makes text from a guest safe to show anywhere: invalid UTF-8 becomes U+FFFD,
+// control characters, bidirectional overrides, zero-width and tag characters are removed,
+// and line feeds and tabs become spaces.
 func Clean(s string) string { return clean(s, false) }
 
-// CleanLines is Clean for places that show lines: line feeds stay.
+// CleanLines is Clean for text of several lines: it keeps line feeds.
 func CleanLines(s string) string { return clean(s, true) }
 
-// CleanJSON is Clean for every string of a JSON text, names too. The text comes back
-// as it was when there is nothing to clean; of names that become equal one is left.
+// CleanJSON applies Clean to every string of a JSON text, names included. If there is
+// nothing to clean it returns text itself; of names that become equal, one remains.
 func CleanJSON(text []byte) ([]byte, error) {
 	if s := string(text); !strings.Contains(s, `\`) && Clean(s) == s {
 		return text, nil
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber() // as it was written
+	d.UseNumber() // keep the spelling
 	var v any
 	if err := d.Decode(&v); err != nil {
 		return nil, err

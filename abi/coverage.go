@@ -15,7 +15,7 @@ type CoverageMessage struct {
 	HydratedKeys     []string `json:"hydrated_keys"`
 	GapKeys          []string `json:"gap_keys,omitempty"`
 	OptionalSkipKeys []string `json:"optional_skip_keys,omitempty"`
-	Considered       *int64   `json:"considered,omitempty"` // by the connector's own count
+	Considered       *int64   `json:"considered,omitempty"` // as the connector counts
 	Covered          *int64   `json:"covered,omitempty"`
 }
 
@@ -113,8 +113,8 @@ func (r *reader) keys(name string, required bool) []string {
 	return out
 }
 
-// coverageKeys checks that no key is listed twice, that every outcome is of a required
-// key, and that no key has two outcomes.
+// coverageKeys checks that no list has a key twice, that every outcome belongs to a
+// required key, and that no key has two outcomes.
 func (r *reader) coverageKeys(m *CoverageMessage) {
 	lists := []struct {
 		name string
@@ -154,8 +154,8 @@ func (r *reader) coverageKeys(m *CoverageMessage) {
 	}
 }
 
-// coverageStreams checks what the manifest says of the two streams, and that they were
-// not reported before.
+// coverageStreams checks the two streams against the manifest, and that this pair was not
+// reported before.
 func (r *reader) coverageStreams(m *CoverageMessage) {
 	s := r.p.Manifest.Stream(m.Stream)
 	switch {
@@ -169,8 +169,7 @@ func (r *reader) coverageStreams(m *CoverageMessage) {
 	}
 }
 
-// countOrNil reads a count that matters only when it is a safe integer of at
-// least 0.
+// countOrNil reads a count. Anything but a safe integer of at least 0 is ignored.
 func (r *reader) countOrNil(name string) *int64 {
 	if n, ok := r.member(name).SafeInteger(); ok && n >= 0 {
 		return &n

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A decoder takes hostile bytes apart, little-endian, from the front. The first
-// fault sticks, later reads return zeros, and end reports it.
+// A decoder reads untrusted little-endian bytes from the front. After the first error all
+// reads return zero values, and end returns that error.
 type decoder struct {
 	b        []byte
 	sentinel error // what every error wraps
@@ -28,7 +28,7 @@ func (d *decoder) check(ok bool, what string) {
 	}
 }
 
-// take returns the next n bytes, nil when there are fewer.
+// take returns the next n bytes, or nil if there are fewer.
 func (d *decoder) take(n int) []byte {
 	if len(d.b) < n {
 		d.fail("too short")
@@ -63,7 +63,7 @@ func (d *decoder) duration() time.Duration {
 	return time.Duration(v & math.MaxInt64)
 }
 
-// str reads a string of at most most bytes.
+// str reads a string of up to most bytes.
 func (d *decoder) str(most int) string {
 	n := d.u32()
 	if uint64(n) > uint64(most) || uint64(n) > uint64(len(d.b)) {
@@ -73,8 +73,8 @@ func (d *decoder) str(most int) string {
 	return string(d.take(int(n)))
 }
 
-// count reads the number of elements of a list. Each takes at least 4 bytes,
-// so that no list is allocated that the payload cannot hold.
+// count reads the length of a list. An element takes at least 4 bytes, so a length that the
+// payload cannot hold is refused before anything is allocated.
 func (d *decoder) count(most int) int {
 	n := d.u32()
 	if uint64(n) > uint64(most) || uint64(n)*4 > uint64(len(d.b)) {
@@ -96,7 +96,7 @@ func (d *decoder) strs(most int) []string {
 	return list
 }
 
-// end reports the first fault; bytes left over are one.
+// end returns the first error, or one for trailing bytes.
 func (d *decoder) end() error {
 	if len(d.b) > 0 {
 		d.fail("trailing bytes")
@@ -104,7 +104,7 @@ func (d *decoder) end() error {
 	return d.err
 }
 
-// endOf is end for an error that names what was decoded.
+// endOf is end with the name of what was decoded in its error.
 func (d *decoder) endOf(what string) error {
 	if err := d.end(); err != nil {
 		return fmt.Errorf("%s: %w", what, err)

@@ -1,11 +1,10 @@
-// Package abi is the contract between a host and its guests, as code: call
-// names and numbers, errnos, record frames, messages, phases, scope and
-// manifest types, limits, and the strict JSON both sides speak. Host, workers,
-// SDK and tests compile the same package, so a rule has one implementation.
+// Package abi is the contract between a host and its guests, as code: call names and
+// numbers, errnos, record frames, messages, phases, scope and manifest types, and limits.
+// Host, workers, SDK and tests compile the same package, so a rule has one implementation.
 //
-// The package is pure: standard library only, no I/O, no goroutines, no
-// globals that change. Everything it decodes is taken to be hostile: it is
-// bounded before it is kept and never trusted for an allocation.
+// The package is pure: standard library only, no I/O, no goroutines, no mutable globals.
+// All input is untrusted: it is bounded before it is kept, and no length in it decides an
+// allocation.
 //
-// The text form is docs/spec/abi.md and docs/spec/runs.md.
+// The specification is docs/spec/abi.md and docs/spec/runs.md.
 package abi

@@ -7,13 +7,13 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// DoneMessage is a DONE. RecordsEmitted is nil when the member is
-// missing or no count: that is checked only after the guest's exit.
+// DoneMessage is a DONE. RecordsEmitted is nil if the member is missing or not a count,
+// which is checked only after the guest's exit.
 type DoneMessage struct {
 	Status         string     `json:"status"`
 	RecordsEmitted *int64     `json:"records_emitted"`
 	Error          *DoneError `json:"error,omitempty"`
-	// ReportedRecords is the member as it was spelled, for the result.
+	// ReportedRecords is that member as it was spelled, for the run's result.
 	ReportedRecords string `json:"-"`
 }
 
@@ -66,12 +66,12 @@ type DoneError struct {
 	RecoveryHint *RecoveryHint `json:"recovery_hint,omitempty"`
 }
 
-// CodeStreamFailed is the error code and skip reason of a certified
-// stream-scoped failure.
+// CodeStreamFailed is the error code and skip reason of a failure that concerns single
+// streams only.
 const CodeStreamFailed = "stream_collection_failed"
 
-// readDone checks a DONE. That its count of records and the exit code agree with it is
-// checked after the guest's exit.
+// readDone checks a DONE. Its record count and the exit code are compared with it after the
+// guest's exit.
 func readDone(r *reader) Message {
 	m := &DoneMessage{}
 	m.Status = r.enum("status", VDoneInvalidStatus, Succeeded, Failed, Cancelled)

@@ -5,10 +5,10 @@ import (
 	"errors"
 )
 
-// The exchange function of the network binding carries several requests and
-// answers at once. Its request begins with how many answers it waits for; its
-// reply has as many answers as there are, whichever call their requests came in.
-// Both are little-endian, without padding:
+// The exchange function of the network binding carries several requests and answers at
+// once. A request begins with the number of answers to wait for. A reply holds all answers
+// that are ready, including those to requests of earlier calls. Both are little-endian,
+// without padding:
 //
 //	request  least u32  asked*        asked   id u32             size u32  request frame of the request function
 //	reply    answer*                  answer  id u32  errno u32  size u32  its reply, or error text after a failure
@@ -17,13 +17,13 @@ const (
 	answerBytes = 12
 )
 
-// An Asked is one request of an exchange. Its id is the guest's.
+// An Asked is one request of an exchange. The guest chooses its id.
 type Asked struct {
 	ID    uint32
 	Frame []byte
 }
 
-// An Answered is the end of one request.
+// An Answered is the answer to one request.
 type Answered struct {
 	ID    uint32
 	Errno Errno
@@ -32,7 +32,7 @@ type Answered struct {
 
 var errExchange = errors.New("malformed exchange")
 
-// AppendLeast begins the request of an exchange.
+// AppendLeast begins the request of an exchange, which waits for least answers.
 func AppendLeast(b []byte, least uint32) []byte { return binary.LittleEndian.AppendUint32(b, least) }
 
 // Append appends the encoded form to b.
@@ -42,11 +42,10 @@ func (a Asked) Append(b []byte) []byte {
 	return append(b, a.Frame...)
 }
 
-// Bytes is how long the encoded form is.
+// Bytes returns the length of the encoded form.
 func (a Asked) Bytes() int { return askedBytes + len(a.Frame) }
 
-// ParseExchange decodes exactly the request of an exchange. What is asked shares
-// memory with b.
+// ParseExchange decodes the request of an exchange. The frames share memory with b.
 func ParseExchange(b []byte) (least uint32, asked []Asked, err error) {
 	if len(b) < 4 {
 		return 0, nil, errExchange
@@ -73,11 +72,11 @@ func (a Answered) Append(b []byte) []byte {
 	return append(b, a.Reply...)
 }
 
-// Bytes is how long the encoded form is.
+// Bytes returns the length of the encoded form.
 func (a Answered) Bytes() int { return answerBytes + len(a.Reply) }
 
-// NextAnswer decodes the first answer of the reply of an exchange, which shares
-// memory with b, and returns what follows it.
+// NextAnswer decodes the first answer of a reply, which shares memory with b, and returns
+// the bytes after it.
 func NextAnswer(b []byte) (a Answered, rest []byte, err error) {
 	if len(b) < answerBytes {
 		return Answered{}, nil, errExchange

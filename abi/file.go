@@ -6,12 +6,10 @@ import (
 	"fmt"
 )
 
-// The file calls (CallFile…) carry WASI's file operations from the worker to
-// the host. Their payloads are little-endian binary, because listings and
-// blocks of data are the bulk of what they move. Every Append… has one Parse…
-// that accepts exactly what it writes: no trailing bytes, no unknown flag, no
-// number out of range. A payload that does not parse did not come from an
-// honest peer.
+// The file calls (CallFile…) carry WASI's file operations from the worker to the host.
+// Payloads are little-endian binary, because most of their volume is listings and blocks of
+// data. Every Append… has one Parse… that accepts exactly what it writes: no trailing
+// bytes, no unknown flag, no number out of range.
 //
 //	call       request                                        reply
 //	Open       mount u32 | flags u16 | ahead u32 | path       handle u32 | stat | content
@@ -35,10 +33,10 @@ import (
 // Times are nanoseconds since 1970. A call that fails answers with an Errno
 // and, where programs depend on a finer reason, one byte of FileDetail.
 
-// ErrFilePayload is what every parser of a file payload wraps.
+// ErrFilePayload is wrapped by every error of a parser of file payloads.
 var ErrFilePayload = errors.New("malformed file payload")
 
-// Bounds of the file calls. They are fixed.
+// Bounds of the file calls, not configurable.
 const (
 	MaxFilePath       = 4 * KiB
 	MaxFileComponents = 64
@@ -46,15 +44,16 @@ const (
 	MaxFileChunk      = MiB // bytes of one read or write
 	MaxFileEntries    = 1_000
 	MaxFileHandles    = MaxHandles
-	FileBlock         = 64 * KiB // least amount fetched ahead
+	FileBlock         = 64 * KiB // minimum read-ahead
 
-	// maxFileWirePath is what the wire can carry: the policy on lengths is the
-	// host's, and its answer is an errno and not the end of a worker.
+	// maxFileWirePath is the longest path that the wire can carry. The host enforces the
+	// shorter limits and answers with an errno, so that a long path does not end the
+	// worker.
 	maxFileWirePath = 1<<16 - 1
 )
 
-// A FileDetail refines the Errno of a file call for programs that tell, say,
-// "exists" from "is a directory". Zero adds nothing.
+// A FileDetail refines the Errno of a file call for programs that distinguish, for example,
+// "exists" from "is a directory".
 type FileDetail uint8
 
 const (
@@ -94,8 +93,8 @@ func ParseFileDetail(b []byte) (FileDetail, error) {
 	return FileDetail(b[0]), nil
 }
 
-// FileFlags say how a file is opened. Without FileRead and FileWrite nothing
-// but FileStat and ReadDir work on the handle.
+// FileFlags say how a file is opened. With neither FileRead nor FileWrite the handle
+// supports only FileStat and ReadDir.
 type FileFlags uint16
 
 const (
@@ -106,7 +105,7 @@ const (
 	FileTruncate  FileFlags = 1 << 4
 	FileDirectory FileFlags = 1 << 5 // fail unless it is a directory
 	FileNoFollow  FileFlags = 1 << 6 // fail if the last component is a symlink
-	FileSync      FileFlags = 1 << 7 // every write is durable before it is answered
+	FileSync      FileFlags = 1 << 7 // writes are durable before they are answered
 
 	fileFlagsKnown = FileSync<<1 - 1
 )
@@ -118,17 +117,17 @@ const (
 	FileRegular   FileKind = 1
 	FileFolder    FileKind = 2
 	FileSymlink   FileKind = 3
-	FileSpecial   FileKind = 4 // FIFO, socket, device: named, never opened
+	FileSpecial   FileKind = 4 // FIFO, socket or device: listed, never opened
 	fileKindsKnow          = FileSpecial
 )
 
-// A FileStat describes a file. Inode and links are the file system's; there
-// is no owner, no mode and no device, because a guest has no use for them.
+// A FileStat describes a file. It has no owner, mode or device, which a guest has no use
+// for.
 type FileStat struct {
 	Kind  FileKind
 	Inode uint64
 	Links uint32
-	Size  int64 // 0 for symlinks, whose targets are not readable
+	Size  int64 // 0 for symlinks, whose targets cannot be read
 	Mtime int64
 	Ctime int64
 }
@@ -152,7 +151,7 @@ func ParseFileStat(b []byte) (FileStat, error) {
 	return s, r.end()
 }
 
-// size reads a u64 that has to be a length or an offset of a file.
+// size reads a u64 that must be a valid file length or offset.
 func (d *decoder) size() int64 {
 	n := int64(d.u64())
 	if n < 0 {
@@ -177,7 +176,7 @@ func (d *decoder) stat() FileStat {
 	}
 }
 
-// rest takes all that is left, at most limit bytes.
+// rest takes all remaining bytes, up to limit.
 func (d *decoder) rest(limit int) []byte {
 	if len(d.b) > limit {
 		d.fail("too long")

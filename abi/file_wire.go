@@ -5,9 +5,9 @@ import (
 	"encoding/binary"
 )
 
-// A FileOpenRequest opens Path of a mount. Ahead is how much of its beginning
-// the caller would like in the reply, at most FileBlock bytes; for a directory
-// any Ahead asks for its first page.
+// A FileOpenRequest opens Path of a mount. Ahead asks for up to that many bytes of its
+// beginning in the reply, at most FileBlock; for a directory any Ahead asks for the first
+// page.
 type FileOpenRequest struct {
 	Mount uint32
 	Flags FileFlags
@@ -120,8 +120,8 @@ func ParseFileReadRequest(b []byte) (FileReadRequest, error) {
 	return q, r.end()
 }
 
-// A FileWriteRequest writes Data, at most MaxFileChunk bytes, at Offset, or
-// with AtEnd set after the last byte.
+// A FileWriteRequest writes Data, at most MaxFileChunk bytes, at Offset, or at the end of
+// the file if AtEnd is set.
 type FileWriteRequest struct {
 	Handle uint32
 	AtEnd  bool
@@ -144,8 +144,8 @@ func ParseFileWriteRequest(b []byte) (FileWriteRequest, error) {
 	return q, r.end()
 }
 
-// A FileReadDirRequest asks for the next page of an open directory, or with
-// Rewind set for the first.
+// A FileReadDirRequest asks for the next page of an open directory, or the first if Rewind
+// is set.
 type FileReadDirRequest struct {
 	Handle uint32
 	Rewind bool
@@ -242,18 +242,18 @@ func ParseFileTimesRequest(b []byte) (FileTimesRequest, error) {
 	return q, r.end()
 }
 
-// A FileOpenReply answers CallFileOpen. Content is the beginning of a regular
-// file, or a FilePage of a directory.
+// A FileOpenReply answers CallFileOpen. Content is the beginning of a regular file, or a
+// FilePage of a directory.
 //
-// Handle 0 means that Content is all there is and the host keeps nothing
-// open: reading a small file costs one call.
+// Handle 0 means that Content is complete and the host keeps nothing open, so that reading
+// a small file takes one call.
 type FileOpenReply struct {
 	Handle  uint32
 	Stat    FileStat
 	Content []byte
 }
 
-// FileOpenHeader is how many bytes of an open reply stand before its content.
+// FileOpenHeader is the size of an open reply without its content, in bytes.
 const FileOpenHeader = 4 + fileStatSize
 
 // maxFileContent bounds Content: a block, or a page of entries.
@@ -272,8 +272,7 @@ func ParseFileOpenReply(b []byte) (FileOpenReply, error) {
 	return p, r.end()
 }
 
-// A FileWriteReply says how many bytes were written and how long the file is
-// now.
+// A FileWriteReply has the number of bytes written and the new size of the file.
 type FileWriteReply struct {
 	Count uint32
 	Size  int64
@@ -295,11 +294,11 @@ func ParseFileWriteReply(b []byte) (FileWriteReply, error) {
 	return p, r.end()
 }
 
-// A FileEntry is one name of a directory.
+// A FileEntry is an entry of a directory.
 type FileEntry struct {
 	Kind  FileKind
 	Inode uint64
-	Name  string // any bytes but '/' and NUL, as the file system has them
+	Name  string // any bytes but '/' and NUL
 }
 
 const fileEntryHeader = 1 + 8 + 2
@@ -312,8 +311,8 @@ func (e FileEntry) Append(b []byte) []byte {
 	return append(b, e.Name...)
 }
 
-// A FilePage is a part of a listing: at most MaxFileEntries, without "." and
-// "..". A page may be empty without being the last one.
+// A FilePage is part of a listing: at most MaxFileEntries entries, without "." and "..". A
+// page may be empty without being the last.
 type FilePage struct {
 	End     bool
 	Entries []FileEntry

@@ -20,7 +20,7 @@ const (
 	DefaultFrameBytes = 1<<20 + 64<<10 // bytes of a frame
 )
 
-// An Op says what a record does with its key.
+// An Op says what a record does to its key.
 type Op uint8
 
 const (
@@ -28,7 +28,7 @@ const (
 	OpDelete Op = 1
 )
 
-// A KeyKind says what the bytes of a key in a frame are.
+// A KeyKind says how the key of a record is encoded.
 type KeyKind uint8
 
 const (
@@ -36,26 +36,25 @@ const (
 	KeyCompound KeyKind = 1 // a JSON array of strings without white space
 )
 
-// A FrameRecord is one record of a frame. Read from a frame, Key and Data are
-// parts of it.
+// A FrameRecord is one record of a frame. When read from a frame, Key and Data alias it.
 type FrameRecord struct {
 	Op        Op
 	KeyKind   KeyKind
 	Stream    uint16 // index in START.scope.streams
-	EmittedAt int64  // µs since 1970 UTC; 0 is now, by the host
+	EmittedAt int64  // µs since 1970 UTC; 0 means the host's current time
 	Key       []byte
 	Data      []byte // one JSON object; may be empty for OpDelete only
 }
 
-// A FrameFault is what is wrong with the layout of a frame.
+// A FrameFault is an error in the layout of a frame.
 type FrameFault uint8
 
 const (
 	FrameHeader   FrameFault = 1 // shorter than the header
-	FrameMagic    FrameFault = 2 // does not begin with SR
-	FrameVersions FrameFault = 3 // another version
+	FrameMagic    FrameFault = 2 // does not begin with "SR"
+	FrameVersions FrameFault = 3 // unknown version
 	FrameFlags    FrameFault = 4 // flags that version 1 does not have
-	FrameCount    FrameFault = 5 // more records than allowed, or than its bytes can hold
+	FrameCount    FrameFault = 5 // more records than allowed, or than fit into its bytes
 	FrameRecordAt FrameFault = 6 // ends within the header of a record
 	FrameKey      FrameFault = 7 // ends within a key
 	FrameData     FrameFault = 8 // ends within data
@@ -64,7 +63,7 @@ const (
 
 var frameFaultNames = [...]string{"none", "header", "magic", "version", "flags", "count", "record", "key", "data", "trailing"}
 
-// String returns the name used in abi/testdata, such as "trailing".
+// String returns the name that abi/testdata uses, such as "trailing".
 func (f FrameFault) String() string {
 	if int(f) < len(frameFaultNames) {
 		return frameFaultNames[f]
@@ -72,10 +71,10 @@ func (f FrameFault) String() string {
 	return fmt.Sprintf("frame fault(%d)", uint8(f))
 }
 
-// A FrameError is a fault in the layout of a frame: frame_malformed.
+// A FrameError is reported as frame_malformed.
 type FrameError struct {
 	Fault  FrameFault
-	Record int // index of the record, -1 in the header of the frame
+	Record int // of the field in error
 	Offset int // of the field at fault
 }
 
@@ -86,9 +85,8 @@ func (e *FrameError) Error() string {
 	return fmt.Sprintf("malformed frame: %s of record %d at byte %d", e.Fault, e.Record, e.Offset)
 }
 
-// A FrameReader reads a frame in place. It checks the layout only: values of
-// op, key kind and stream, keys and data are for the caller to judge. Not for
-// concurrent use.
+// A FrameReader reads a frame in place. It checks only the layout; the caller checks the
+// values of op, key kind and stream, and keys and data. It is not safe for concurrent use.
 type FrameReader struct {
 	frame  []byte
 	offset int
@@ -121,12 +119,11 @@ func NewFrameReader(frame []byte) (FrameReader, error) {
 	return FrameReader{frame: frame, offset: FrameHeaderSize, count: int(count)}, nil
 }
 
-// Count returns how many records the header announces.
+// Count returns the number of records that the header announces.
 func (r *FrameReader) Count() int { return r.count }
 
-// Next reads the next record into rec. It reports false at the end of the
-// frame and at the first fault, which Err returns. Records before a fault
-// stand.
+// Next reads the next record into rec. It returns false at the end of the frame and at the
+// first error, which Err returns. Records before an error stay valid.
 func (r *FrameReader) Next(rec *FrameRecord) bool {
 	if r.err != nil {
 		return false
@@ -167,19 +164,18 @@ func (r *FrameReader) fail(f FrameFault, at int) bool {
 	return false
 }
 
-// Err returns the fault that ended Next, a *FrameError, or nil.
+// Err returns the error that ended Next, a *FrameError, or nil.
 func (r *FrameReader) Err() error { return r.err }
 
 var (
-	// ErrFrameFull is returned for a record that fits only into a later frame.
+	// ErrFrameFull is returned for a record that needs a new frame.
 	ErrFrameFull = errors.New("frame is full")
 	// ErrRecordTooLarge is returned for a record that fits into no frame.
 	ErrRecordTooLarge = errors.New("record does not fit into a frame")
 )
 
-// A FrameWriter builds frames in one buffer, which it uses again for the next
-// frame. The zero value is ready, with the limits of the contract. Not for concurrent
-// use.
+// A FrameWriter builds frames in one buffer that it reuses. The zero value is ready to use,
+// with the limits of the contract. It is not safe for concurrent use.
 //
 //	w.Begin()
 //	err := w.Append(&rec)       // or, to encode data in place:
@@ -192,19 +188,19 @@ type FrameWriter struct {
 
 	buf   []byte
 	count int
-	key   int // length of the key of the open record
+	key   int // length of the open record's key
 }
 
-// Begin starts an empty frame and drops what was not sent.
+// Begin starts an empty frame and discards the previous one.
 func (w *FrameWriter) Begin() {
 	w.buf = append(w.buf[:0], 'S', 'R', FrameVersion, 0, 0, 0, 0, 0)
 	w.count = 0
 }
 
-// Count returns how many records are in the frame.
+// Count returns the number of records in the frame.
 func (w *FrameWriter) Count() int { return w.count }
 
-// Size returns how many bytes the frame has, 0 before the first Begin.
+// Size returns the length of the frame in bytes, 0 before the first Begin.
 func (w *FrameWriter) Size() int { return len(w.buf) }
 
 // Append adds a record, or returns ErrFrameFull or ErrRecordTooLarge and
@@ -216,14 +212,14 @@ func (w *FrameWriter) Append(rec *FrameRecord) error {
 	return w.Seal(append(w.Open(rec), rec.Data...))
 }
 
-// Open begins a record, of which Data is not used, and returns the buffer to
-// append the data to. The record counts once Seal has it; until then it costs
-// nothing to forget it.
+// Open begins a record and returns the buffer to which the caller appends the data;
+// rec.Data is ignored. Seal adds the record; a record that is never sealed is simply
+// dropped.
 func (w *FrameWriter) Open(rec *FrameRecord) []byte {
 	if len(w.buf) == 0 {
 		w.Begin()
 	}
-	// One check of room for the whole header: guests pay for each.
+	// One bounds check covers the whole header, because checks are costly in guests.
 	at := len(w.buf)
 	b := slices.Grow(w.buf, RecordHeaderSize+len(rec.Key))[:at+RecordHeaderSize]
 	h := b[at : at+RecordHeaderSize : at+RecordHeaderSize]
@@ -235,9 +231,8 @@ func (w *FrameWriter) Open(rec *FrameRecord) []byte {
 	return append(b, rec.Key...)
 }
 
-// Seal takes the buffer that Open returned, with the data appended, and adds
-// the record, or returns ErrFrameFull or ErrRecordTooLarge and leaves the
-// frame as it was.
+// Seal adds the record whose data the caller appended to the buffer that Open returned, or
+// returns ErrFrameFull or ErrRecordTooLarge and leaves the frame as it was.
 func (w *FrameWriter) Seal(b []byte) error {
 	start := len(w.buf)
 	body := len(b) - start - RecordHeaderSize
@@ -252,7 +247,7 @@ func (w *FrameWriter) Seal(b []byte) error {
 	return nil
 }
 
-// fits tells whether a record with so many bytes of key and data has room.
+// fits reports whether a record with body bytes of key and data has room.
 func (w *FrameWriter) fits(body int) error {
 	limit, records := w.MaxBytes, w.MaxRecords
 	if limit <= 0 {

@@ -57,7 +57,7 @@ func readGap(r *reader) Message {
 	return m
 }
 
-// optKey reads an optional record key: a text or a number, in text form.
+// optKey reads an optional record key, a string or a number, in text form.
 func (r *reader) optKey(name string, bad Subtype) string {
 	v := r.member(name)
 	if v.Absent() {

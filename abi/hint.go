@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// A RecoveryHint is the connector's word on what helps.
+// A RecoveryHint is the connector's advice on what would help.
 type RecoveryHint struct {
 	Action    string `json:"action"`
 	Retryable *bool  `json:"retryable,omitempty"`
 }
 
-// What may help.
+// The actions of a RecoveryHint.
 const (
 	RetryByRuntime          = "retry_by_runtime"
 	RetryOnConnectorUpgrade = "retry_on_connector_upgrade"
@@ -23,13 +23,13 @@ const (
 	UnknownAction           = "unknown"
 )
 
-// RecoveryActions lists all actions.
+// RecoveryActions lists all of them.
 var RecoveryActions = []string{
 	RetryByRuntime, RetryOnConnectorUpgrade, RefreshCredentials, ManualActionRequired,
 	UpdateSelector, UpstreamUnblock, NotRetriable, UnknownAction,
 }
 
-// WillRetry is Retryable with its default.
+// WillRetry returns Retryable or its default.
 func (h RecoveryHint) WillRetry() bool {
 	if h.Retryable != nil {
 		return *h.Retryable
@@ -37,7 +37,7 @@ func (h RecoveryHint) WillRetry() bool {
 	return h.Action == RetryByRuntime
 }
 
-// hint reads a recovery hint: one action, or {action, retryable?}.
+// hint reads a recovery hint: an action, or {action, retryable?}.
 func (r *reader) hint(v strictjson.Value, field string, bad Subtype) *RecoveryHint {
 	if v.Absent() {
 		return nil

@@ -66,24 +66,23 @@ const (
 // InteractionKinds is the closed list of kinds.
 var InteractionKinds = []string{KindCredentials, KindOTP, KindManualAction, KindApproval, KindClarification}
 
-// What an owner can decide about an approval. The first two are always
-// offered, the others where the connector offers them.
+// The decisions about an approval. The first two are always offered, the others if the
+// connector offers them.
 const (
 	DecisionAccept = "accept"
 	DecisionReject = "reject"
-	DecisionRefine = "refine"      // ask again, with what the comment says
-	DecisionEdit   = "edit-accept" // accept what the owner made of the text
+	DecisionRefine = "refine"      // accept the text as the owner edited it
+	DecisionEdit   = "edit-accept" // accept the text as the owner edited it
 )
 
-// Decisions are those of an approval, in the order in which they are offered.
+// Decisions lists the decisions in the order in which they are offered.
 var Decisions = []string{DecisionAccept, DecisionReject, DecisionRefine, DecisionEdit}
 
-// MaxDraft is how long a text may be that an approval's owner may edit, in bytes; a
-// longer one is not offered for it.
+// MaxDraft is the longest text that an owner may edit in an approval, in bytes.
 const MaxDraft = 8000
 
-// Draft is the text that an approval's owner may edit: the default of the field
-// edited in its schema; "" for none.
+// Draft returns the text that an owner may edit in an approval: the default of the schema's
+// field "edited", or "".
 func Draft(schema []byte) string {
 	v, _ := strictjson.Parse(schema, strictjson.ParseOptions{})
 	for _, name := range []string{"properties", "edited", "default"} {
@@ -108,24 +107,24 @@ func readInteraction(r *reader) Message {
 	return m
 }
 
-// FormatFile is the format of a field of a question whose answer is a file.
+// FormatFile is the format of a question's field that is answered with a file.
 const FormatFile = "file"
 
-// MaxAnswerFile is how large a file may be that a question is answered with, in bytes.
+// MaxAnswerFile is the largest file that can answer a question, in bytes.
 const MaxAnswerFile = 512 * KiB
 
-// An AnswerFile is a file that an owner answered a question with. On the wire it is a
-// text, data:MEDIA;name=NAME;base64,DATA, in which NAME is percent-encoded.
+// An AnswerFile is a file with which an owner answers a question. On the wire it is a
+// string, data:MEDIA;name=NAME;base64,DATA, with NAME percent-encoded.
 type AnswerFile struct {
-	Name  string // the last element of its path, at most 255 bytes; "" is not known
-	Media string // as whoever gave it says; "" is not known
+	Name  string // last element of the path, at most 255 bytes; "" if unknown
+	Media string // media type that the owner's program claims; "" if unknown
 	Data  []byte
 }
 
-// ErrAnswerFile is of a text that is no file as AnswerFile has it.
+// ErrAnswerFile is returned for a text that does not encode an AnswerFile.
 var ErrAnswerFile = errors.New("no file: want data:MEDIA;name=NAME;base64,DATA of at most 512 KiB")
 
-// String is the file as a text.
+// String returns the wire form.
 func (f AnswerFile) String() string {
 	head := "data:" + f.Media
 	if f.Name != "" {
@@ -134,7 +133,7 @@ func (f AnswerFile) String() string {
 	return head + ";base64," + base64.StdEncoding.EncodeToString(f.Data)
 }
 
-// ParseAnswerFile reads a file from its text; ErrAnswerFile.
+// ParseAnswerFile parses the wire form, or returns ErrAnswerFile.
 func ParseAnswerFile(text string) (f AnswerFile, err error) {
 	head, data, ok := strings.Cut(text, ",")
 	head, encoded := strings.CutSuffix(head, ";base64")

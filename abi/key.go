@@ -6,12 +6,11 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// CanonicalKey appends the canonical form of a record key: the text of a
-// string, or an array of strings as JSON without white space, each spelled as
-// AppendQuote does. raw is a value that a Scanner has accepted. parts is 0 for
-// a string, otherwise the length of the array. ok is false, and dst returned
-// as it was, for anything else: an empty string or array, an empty part, a
-// part or key of another type. Limits on length and parts are the caller's.
+// CanonicalKey appends the canonical form of a record key: the text of a string, or an
+// array of strings as JSON without white space, each spelled as by AppendQuote. raw is a
+// value that a Scanner has accepted. parts is 0 for a string, otherwise the length of the
+// array. For anything else, such as an empty string, array or part, ok is false and dst is
+// returned unchanged. The caller checks limits on length and parts.
 func CanonicalKey(dst, raw []byte) (key []byte, parts int, ok bool) {
 	v := strictjson.ValueOf(raw)
 	if v.Kind == strictjson.KindString {
@@ -36,7 +35,7 @@ func CanonicalKey(dst, raw []byte) (key []byte, parts int, ok bool) {
 	return append(key, ']'), parts, true
 }
 
-// keyText is the text form of a key given as string or number.
+// keyText returns the text form of a key that is a string or a number.
 func keyText(v strictjson.Value) (string, bool) {
 	switch v.Kind {
 	case strictjson.KindString:
@@ -47,7 +46,7 @@ func keyText(v strictjson.Value) (string, bool) {
 	return "", false
 }
 
-// canonicalNumber gives integers one spelling, so that 1 and 1.0 are one key.
+// canonicalNumber spells equal integers alike, so that 1 and 1.0 are one key.
 func canonicalNumber(raw string) string {
 	if n, ok := strictjson.Int64([]byte(raw)); ok {
 		return itoa(n)

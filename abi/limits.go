@@ -5,15 +5,14 @@ const (
 	MiB = 1 << 20
 )
 
-// Limits are the bounds on what a guest sends. Sizes are in
-// bytes, counts per run unless said otherwise. The operator may change them
-// within the bounds of Check; a manifest never raises one.
+// Limits bound what a guest sends. Sizes are in bytes, and counts per run unless noted. The
+// operator may change them within the bounds of Check; a manifest never raises one.
 type Limits struct {
 	FrameBytes     int // binary frame, stdio line or any other message
 	FrameRecords   int // records of one frame
 	RecordBytes    int // encoded data of one record
 	CursorBytes    int
-	TextBytes      int // message texts, before the timeline cuts them
+	TextBytes      int // message texts; the timeline cuts them further
 	SchemaBytes    int
 	OpaqueBytes    int // diagnostics, detail_locator, list_cursor, last_error
 	Attachments    int // per request
@@ -37,7 +36,7 @@ type Limits struct {
 	LogBytesPerSecond int
 }
 
-// Fixed bounds: no configuration changes them.
+// Bounds that no configuration changes.
 const (
 	MaxKeyBytes       = 1024 // canonical key
 	MaxKeyParts       = 16
@@ -55,11 +54,11 @@ const (
 	MaxRecordValues   = 10_000 // JSON values in one record
 	MaxManifestBytes  = 256 * KiB
 	MaxErrorText      = 4 * KiB // of the text that explains an errno
-	MaxHandles        = 64      // of a guest at once
+	MaxHandles        = 64      // of one guest at once
 	LogTailBytes      = 16 * KiB
 )
 
-// DefaultLimits returns the limits of a host that was not told otherwise.
+// DefaultLimits returns the limits of a host without configuration.
 func DefaultLimits() Limits {
 	return Limits{
 		FrameBytes: MiB + 64*KiB, FrameRecords: 65_535, RecordBytes: MiB, CursorBytes: 256 * KiB,

@@ -5,9 +5,8 @@ import (
 	"slices"
 )
 
-// A Manifest says what a connector is, collects and asks for. It is
-// written by the connector's author: everything in it is a claim or a request,
-// nothing a right.
+// A Manifest says what a connector is, collects and asks for. The connector's author writes
+// it, so it holds claims and requests, never rights.
 type Manifest struct {
 	ProtocolVersion string
 	ConnectorID     string
@@ -15,13 +14,13 @@ type Manifest struct {
 	Version         string
 	DisplayName     string
 	Bindings        map[string]Binding // requested, by name
-	HumanKinds      []string           // announced interaction kinds
+	HumanKinds      []string           // interaction kinds that it announces
 	RefreshPolicy   json.RawMessage
 	CaptureFields   []SecretField // setup.credential_capture
 	ReasonMessages  map[string]string
 	Streams         []StreamSpec
-	Sluice          *SluiceBlock // nil: the manifest knows nothing of Sluice
-	// Raw is the manifest as it was read, unknown members included.
+	Sluice          *SluiceBlock // nil for a manifest without a sluice block
+	// Raw is the manifest's source, unknown members included.
 	Raw json.RawMessage
 
 	byName map[string]int
@@ -33,8 +32,8 @@ type Binding struct {
 	Hosts    []string        `json:"hosts,omitempty"`   // network
 	Rate     Rate            `json:"rate,omitzero"`     // network
 	Mounts   []MountRequest  `json:"mounts,omitempty"`  // filesystem
-	Browser  *BrowserRequest `json:"browser,omitempty"` // browser, there never nil
-	Members  json.RawMessage `json:"-"`                 // of a binding that is not read here, as it was written
+	Browser  *BrowserRequest `json:"browser,omitempty"` // never nil for browser
+	Members  json.RawMessage `json:"-"`                 // source of a binding that this package does not read
 }
 
 // The bindings of version 1.
@@ -49,7 +48,7 @@ const (
 type StreamSpec struct {
 	Name             string
 	Properties       map[string]Property
-	Open             bool // the schema says that there may be members beyond Properties
+	Open             bool // additionalProperties permits members beyond Properties
 	Required         []string
 	PrimaryKey       []string
 	Semantics        string // append_only or mutable_state
@@ -65,9 +64,9 @@ type StreamSpec struct {
 	Schema           json.RawMessage
 }
 
-// A Property is a member of a stream's records as far as the host looks at it.
+// A Property is a member of a stream's records, as far as the host needs to know it.
 type Property struct {
-	Types  []string // JSON Schema types; empty is any
+	Types  []string // JSON Schema types; empty means any
 	Format string
 }
 
@@ -77,14 +76,13 @@ const (
 	UnsupportedInMode = "unsupported_in_mode"
 )
 
-// Coverage strategies that bear on checkpoints.
+// Coverage strategies that affect checkpoints.
 const (
 	CheckpointWindow       = "checkpoint_window"
 	ParentDetailAccounting = "parent_detail_accounting"
 )
 
-// A SluiceBlock holds what only Sluice reads; its presence makes a manifest
-// Sluice-aware.
+// A SluiceBlock is the manifest's part for Sluice; a manifest that has one is Sluice-aware.
 type SluiceBlock struct {
 	Settings          *Settings
 	NodeID            string // default "collect"
@@ -92,27 +90,27 @@ type SluiceBlock struct {
 	SessionTokens     []SessionToken
 	InteractionFields map[string]FieldDelivery // "<kind>.<field>"
 	Budgets           map[string]int64         // by name; may only lower the host's
-	Resumable         bool                     // a run that its host did not live to end goes on under the next
+	Resumable         bool                     // the next host continues a run that outlived its host
 }
 
-// A SecretField is a secret the owner is asked for.
+// A SecretField is a secret that the owner is asked for.
 type SecretField struct {
 	Name     string
 	Label    string
 	Required bool
 	Secret   bool
 	Env      []string
-	OAuth    *OAuth // nil: the owner gives the value itself
+	OAuth    *OAuth // nil if the owner enters the value
 	FieldDelivery
 }
 
-// LeftToOwner: only the owner knows where the secret is to go.
+// LeftToOwner reports whether the owner has to name the secret's destination.
 func (f SecretField) LeftToOwner() bool {
 	return slices.ContainsFunc(f.Destinations, func(d Destination) bool { return d.Origin == OwnerOrigin })
 }
 
-// SecretFields lists the secrets that the manifest declares; one without a sluice block
-// declares them by setup.credential_capture.
+// SecretFields lists the secrets that the manifest declares, in its sluice block or else in
+// setup.credential_capture.
 func (m *Manifest) SecretFields() []SecretField {
 	if m.Sluice != nil {
 		return m.Sluice.Secrets
@@ -120,29 +118,27 @@ func (m *Manifest) SecretFields() []SecretField {
 	return slices.DeleteFunc(slices.Clone(m.CaptureFields), func(f SecretField) bool { return !f.Secret })
 }
 
-// A FieldDelivery says how a value reaches the guest and where it may go.
+// A FieldDelivery says how a value reaches the guest and where it may be sent.
 type FieldDelivery struct {
 	Delivery     string // sealed, plain, or "" for the default
 	Destinations []Destination
 }
 
-// A Destination is where a sealed value may be put.
+// A Destination is where a sealed value may be sent.
 type Destination struct {
 	Origin     string   `json:"origin"`
 	PathPrefix string   `json:"path_prefix,omitempty"`
 	Placements []string `json:"placements"`
 }
 
-// OwnerOrigin is the origin of a destination that the manifest leaves to the
-// owner, who alone knows where the server is. It leads nowhere until the owner
-// names one.
+// OwnerOrigin is the origin of a destination that the owner has to name, because only the
+// owner knows the server. Until then the value can be sent nowhere.
 const OwnerOrigin = "owner"
 
-// DefaultNode is the name of a connector's one node.
+// DefaultNode is the default name of a connector's only node.
 const DefaultNode = "collect"
 
-// Stream returns the declaration of a stream; the zero value for an unknown
-// one.
+// Stream returns the declaration of a stream, or the zero value for an unknown one.
 func (m *Manifest) Stream(name string) StreamSpec {
 	if m == nil {
 		return StreamSpec{}
@@ -159,8 +155,7 @@ func (m *Manifest) Declares(name string) bool {
 	return ok
 }
 
-// Parents lists the streams whose checkpoints govern a stream: its declared
-// parents, or none when it is self-mapped.
+// Parents lists the streams whose checkpoints govern a stream: its declared parents.
 func (m *Manifest) Parents(name string) []string {
 	s := m.Stream(name)
 	if s.StateStream != "" {
@@ -184,7 +179,7 @@ func (m *Manifest) Children(name string) []string {
 	return out
 }
 
-// Node is the name of the connector's one node.
+// Node returns the name of the connector's only node.
 func (m *Manifest) Node() string {
 	if m.Sluice != nil && m.Sluice.NodeID != "" {
 		return m.Sluice.NodeID
@@ -192,7 +187,7 @@ func (m *Manifest) Node() string {
 	return DefaultNode
 }
 
-// Name is the connector name: the key, or the slug of the id.
+// Name returns the connector's name: the key, or the slug of the id.
 func (m *Manifest) Name() string {
 	if m.ConnectorKey != "" {
 		return m.ConnectorKey
@@ -237,8 +232,8 @@ func (r *manifestReader) sluice(m *Manifest, a at) {
 	m.Sluice = b
 }
 
-// secrets reads secret declarations. Of capture fields only those marked
-// secret count as secrets; the others are settings of an unmodified connector.
+// secrets reads secret declarations. Capture fields count as secrets only if they are
+// marked secret; the others are settings of an unmodified connector.
 func (r *manifestReader) secrets(a at, capture bool) []SecretField {
 	var out []SecretField
 	r.list(a, 64, func(i at) {
@@ -263,7 +258,7 @@ func (r *manifestReader) secrets(a at, capture bool) []SecretField {
 	return out
 }
 
-// delivery reads how a value is handed over and where it may go.
+// delivery reads how a value is delivered and where it may be sent.
 func (r *manifestReader) delivery(a at) FieldDelivery {
 	d := FieldDelivery{Delivery: r.oneOf(a.member("delivery"), false, "sealed", "plain")}
 	r.list(a.member("destinations"), 32, func(i at) {

@@ -6,51 +6,49 @@ import (
 	"strings"
 )
 
-// A BrowserRequest is what a manifest asks of the browser binding, beyond that it
-// is there. Its hosts are those of the network binding. Zero
-// members are the host's defaults.
+// A BrowserRequest is what a manifest asks of the browser binding. The network binding has
+// its hosts. Zero members mean the host's defaults.
 type BrowserRequest struct {
 	Profile       string   `json:"profile,omitempty"`
 	Uploads       bool     `json:"uploads,omitempty"`
 	Downloads     bool     `json:"downloads,omitempty"`
 	Popups        string   `json:"popups,omitempty"`         // tab, deny or ""
-	CookieHandoff []string `json:"cookie_handoff,omitempty"` // hosts, exactly
-	// MaxActions only lowers the host's own limit, per minute.
+	CookieHandoff []string `json:"cookie_handoff,omitempty"` // exact host names
+	// MaxActions can only lower the host's limit, per minute.
 	MaxActions int64            `json:"max_actions_per_minute,omitempty"`
 	Actions    []DeclaredAction `json:"actions,omitempty"`
 }
 
-// A DeclaredAction is what an author says of an action beforehand, so that an
-// owner can look at it. Requests name it.
+// A DeclaredAction is an action that the author declares in advance, so that an owner can
+// review it. Requests refer to it by name.
 type DeclaredAction struct {
 	Name       string `json:"name"`
 	Verb       string `json:"verb"`
 	ActionType string `json:"action_type"`          // local_state or side_effect
-	Idempotent *bool  `json:"idempotent,omitempty"` // nil: as the verb is
+	Idempotent *bool  `json:"idempotent,omitempty"` // nil means as the verb is
 	Category   string `json:"category,omitempty"`
 }
 
-// What a popup becomes.
+// What becomes of a popup.
 const (
 	PopupTab  = "tab"
 	PopupDeny = "deny"
 )
 
-// The most that one manifest asks of the browser.
+// Bounds of a manifest's browser request.
 const (
 	maxHandoffHosts    = 32
 	maxDeclaredActions = 256
 	maxActionsAMinute  = 6000
 )
 
-// actionVerbs are the verbs that act, which alone can be declared.
+// actionVerbs are the verbs that act; only they can be declared.
 var actionVerbs = []string{"navigate", "click", "type", "fill", "clear", "press", "select", "check", "adjust", "scroll", "hover", "upload"}
 
-// actionCategories are the kinds of actions.
 var actionCategories = []string{"Navigation", "Input", "Selection", "Gesture", "ControlAdjustment"}
 
-// browser reads the members of the binding. Hosts among them are ignored, as any member
-// that is unknown: a browser reaches those of the network binding.
+// browser reads the members of the binding. It ignores hosts like any unknown member: a
+// browser reaches the hosts of the network binding.
 func (r *manifestReader) browser(a at, of *Binding) {
 	b := &BrowserRequest{
 		Uploads: r.flag(a.member("uploads")), Downloads: r.flag(a.member("downloads")),
@@ -103,13 +101,12 @@ func (r *manifestReader) declaredAction(a at, before []DeclaredAction) DeclaredA
 	return d
 }
 
-// IsProfileName reports whether s names a browser profile:
-// ^[A-Za-z0-9_-]{1,64}$, nothing before and nothing after.
+// IsProfileName reports whether s names a browser profile: ^[A-Za-z0-9_-]{1,64}$.
 func IsProfileName(s string) bool {
 	return isFieldName(s) && !strings.Contains(s, ".")
 }
 
-// isPlainHost reports whether s is one host name as a URL has it, no pattern.
+// isPlainHost reports whether s is a single host name in lower case, not a pattern.
 func isPlainHost(s string) bool {
 	for _, c := range []byte(s) {
 		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '.' {

@@ -2,7 +2,7 @@ package abi
 
 import "slices"
 
-// A MountRequest names a directory the connector wants to see.
+// A MountRequest asks for a directory.
 type MountRequest struct {
 	Name     string `json:"name"`
 	Writable bool   `json:"writable,omitempty"`

@@ -1,7 +1,7 @@
 package abi
 
-// A Rate is the pace that a connector declares for its requests to each origin;
-// zero members are the host's. It is only ever slower than the host's.
+// A Rate is the request rate to each origin that a connector declares. It can only lower
+// the host's; zero members leave the host's.
 type Rate struct {
 	PerSecond float64 `json:"requests_per_second,omitempty"`
 	Burst     int64   `json:"burst,omitempty"`

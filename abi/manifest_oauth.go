@@ -11,28 +11,28 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// OAuth says how the host obtains a secret: its handle stands for the access
-// token of the moment, and nothing else of OAuth 2.0 reaches the connector.
+// OAuth says how the host obtains a secret. The secret's handle stands for the current
+// access token; nothing else of OAuth 2.0 reaches the connector.
 type OAuth struct {
 	Grant     string   // refresh_token or client_credentials
-	Authorize []string // flows by which the owner authorizes a refresh_token
-	// Invariant: the URLs are https, or http of this machine.
+	Authorize []string // flows with which the owner can authorize a refresh_token
+	// Invariant: the URLs are https, or http to this machine.
 	TokenURL     string
 	DeviceURL    string // of device_code
-	AuthorizeURL string // of authorization_code; only the owner's browser goes there
+	AuthorizeURL string // of authorization_code; only the owner's browser opens it
 	RedirectPath string // of authorization_code, below http://127.0.0.1:PORT
 	Scopes       []string
-	ClientID     string // "" when a setting has it
+	ClientID     string // "" if a setting has it
 	ClientIDFrom string // name of the setting
 	ClientSecret string // name of another secret, "" for a public client
 	ClientAuth   string // client_secret_basic or client_secret_post
 	Audience     string
-	// Params go with requests for authorization, or with those for tokens where
-	// there is none.
+	// Params are extra parameters of authorization requests or, if the grant has none, of
+	// token requests.
 	Params map[string]string
 }
 
-// The grants and flows of OAuth 2.0 that a host knows.
+// The supported grants, flows and client authentication methods of OAuth 2.0.
 const (
 	OAuthRefresh     = "refresh_token"
 	OAuthClient      = "client_credentials"
@@ -48,8 +48,8 @@ const (
 	wantRedirectPath = "a path such as /callback, without query, dots and escapes"
 )
 
-// oauthOwn are the parameters that the host sets itself.
-var oauthOwn = []string{
+// oauthReserved are the parameters that the host sets itself.
+var oauthReserved = []string{
 	"audience", "assertion", "client_assertion", "client_assertion_type", "client_id", "client_secret", "code", "code_challenge", "code_challenge_method",
 	"code_verifier", "device_code", "grant_type", "password", "redirect_uri", "refresh_token", "request", "request_uri", "response_mode", "response_type", "scope", "state", "username",
 }
@@ -92,8 +92,7 @@ func (r *manifestReader) oauthClient(o *OAuth, a at) {
 	}
 }
 
-// oauthFlows reads how an owner authorizes: a refresh_token comes of nothing
-// else.
+// oauthFlows reads how an owner authorizes, which refresh_token requires.
 func (r *manifestReader) oauthFlows(o *OAuth, a at) {
 	r.list(a.member("authorize"), 2, func(i at) {
 		flow := r.oneOf(i, true, OAuthDevice, OAuthCode)
@@ -119,7 +118,7 @@ func (r *manifestReader) oauthFlows(o *OAuth, a at) {
 	}
 }
 
-// plainPath: every reader of a URL sees the same path.
+// plainPath reports whether p is a path that every parser of URLs reads alike.
 func plainPath(p string) bool {
 	return strings.HasPrefix(p, "/") && path.Clean(p) == p && !strings.ContainsFunc(p, func(c rune) bool {
 		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("/-_.", c)
@@ -142,7 +141,8 @@ func (r *manifestReader) endpoint(a at, required bool) string {
 	return text
 }
 
-// plainHost: two hosts are the same only if they are spelled the same.
+// plainHost reports whether u's host is in canonical form, so that equal hosts are spelled
+// alike.
 func plainHost(u *url.URL) bool {
 	host := u.Hostname()
 	if a, err := netip.ParseAddr(host); err == nil {
@@ -168,16 +168,15 @@ func (r *manifestReader) oauthParams(o *OAuth, a at) {
 	o.Params = map[string]string{}
 	for name := range a.Members() {
 		p := a.member(name)
-		if !isFieldName(name) || slices.Contains(oauthOwn, strings.ToLower(name)) {
+		if !isFieldName(name) || slices.Contains(oauthReserved, strings.ToLower(name)) {
 			r.fail(p, "oauth_param_reserved", "a parameter that the host does not set itself, ^[A-Za-z0-9_.-]{1,64}$")
 		}
 		o.Params[name] = r.text(p, oauthParamBytes, true)
 	}
 }
 
-// oauthSecrets checks what secrets say about each other: an access token is
-// sealed and goes nowhere near the server that gives out tokens, and a client's
-// secret never leaves the host by a connector's request.
+// oauthSecrets checks secrets against each other: an access token is sealed and never sent
+// to a token endpoint, and a client secret never leaves the host in a connector's request.
 func (r *manifestReader) oauthSecrets(b *SluiceBlock, list at) {
 	for i, f := range b.Secrets {
 		if f.OAuth == nil {
@@ -216,7 +215,7 @@ func (s *Settings) text(name string) bool {
 	return s != nil && slices.ContainsFunc(s.Properties, func(p Setting) bool { return p.Name == name && p.Type == "string" })
 }
 
-// Endpoints are the URLs to which the host makes requests for tokens.
+// Endpoints returns the URLs to which the host sends token requests.
 func (o *OAuth) Endpoints() []string {
 	if o.DeviceURL == "" {
 		return []string{o.TokenURL}
@@ -224,8 +223,8 @@ func (o *OAuth) Endpoints() []string {
 	return []string{o.TokenURL, o.DeviceURL}
 }
 
-// reached reports whether a value that goes to a destination could be exchanged
-// for other tokens there, which the connector would read in the answer.
+// reached reports whether a value sent to d could be exchanged for other tokens there,
+// whose answer the connector would read.
 func (o *OAuth) reached(d Destination) bool {
 	to, err := url.Parse(d.Origin)
 	if err != nil || !plainHost(to) {
@@ -251,7 +250,7 @@ func portOf(u *url.URL) string {
 	return "443"
 }
 
-// ClientSecrets are the names of secrets that only the host uses.
+// ClientSecrets returns the names of the secrets that only the host uses.
 func (b *SluiceBlock) ClientSecrets() []string {
 	var out []string
 	if b == nil {
@@ -265,22 +264,22 @@ func (b *SluiceBlock) ClientSecrets() []string {
 	return out
 }
 
-// A SessionToken is a place in the answers of one server whose value becomes a
-// handle before the guest sees it: what a login gives back for a sealed password.
-// It may go back to the origin that it came from, and nowhere else.
+// A SessionToken is a place in one server's answers whose value becomes a handle before the
+// guest sees it, such as what a login returns for a sealed password. The value may be sent
+// back to that origin only.
 type SessionToken struct {
 	Name       string
 	Origin     string // of the answers, or OwnerOrigin
-	PathPrefix string // of the requests whose answers have it
-	// One of them says where.
-	Pointer string // into a body of JSON
+	PathPrefix string // of the requests whose answers contain it
+	// Exactly one of these is set.
+	Pointer string // JSON pointer into the body
 	Header  string
 	Cookie  string
 
-	Placements []string // where it may be put in requests to that origin
+	Placements []string // where requests to that origin may contain it
 }
 
-// Place is where an answer has it, in words.
+// Place describes in words where an answer contains the token.
 func (t SessionToken) Place() string {
 	switch {
 	case t.Pointer != "":
@@ -291,15 +290,15 @@ func (t SessionToken) Place() string {
 	return "in the cookie " + t.Cookie
 }
 
-// Same reports whether another place is the same, but for where its value may go.
+// Same reports whether t and o are the same place, whatever their Placements.
 func (t SessionToken) Same(o SessionToken) bool {
 	return t.Name == o.Name && t.Origin == o.Origin && t.PathPrefix == o.PathPrefix && t.Pointer == o.Pointer && t.Header == o.Header && t.Cookie == o.Cookie
 }
 
-// maxTokens bounds the places of a manifest.
+// maxTokens bounds the session tokens of a manifest.
 const maxTokens = 16
 
-// sessionTokens reads the places of session tokens, whose names no secret has.
+// sessionTokens reads session tokens, whose names must differ from those of secrets.
 func (r *manifestReader) sessionTokens(b *SluiceBlock, a at) {
 	names := map[string]bool{}
 	for _, f := range b.Secrets {
@@ -329,7 +328,7 @@ func (r *manifestReader) sessionTokens(b *SluiceBlock, a at) {
 	})
 }
 
-// tokenPlace checks where a token is, and where it may go.
+// tokenPlace checks where a token is found, and where it may be sent.
 func (r *manifestReader) tokenPlace(t SessionToken, a at) {
 	places := 0
 	for _, p := range []string{t.Pointer, t.Header, t.Cookie} {
@@ -342,7 +341,7 @@ func (r *manifestReader) tokenPlace(t SessionToken, a at) {
 		r.fail(a, "session_token_place_invalid", "one of pointer, header and cookie")
 	case t.Pointer != "" && !strings.HasPrefix(t.Pointer, "/"):
 		r.fail(a.member("pointer"), "session_token_place_invalid", "a JSON pointer, beginning with /")
-	case t.Header != "" && (!isToken(t.Header) || slices.Contains(tokenless, strings.ToLower(t.Header))):
+	case t.Header != "" && (!isToken(t.Header) || slices.Contains(tokenlessHeaders, strings.ToLower(t.Header))):
 		r.fail(a.member("header"), "session_token_place_invalid", "the name of a header that holds a token")
 	case t.Cookie != "" && !isToken(t.Cookie):
 		r.fail(a.member("cookie"), "session_token_place_invalid", "the name of a cookie")
@@ -358,11 +357,13 @@ func (r *manifestReader) tokenPlace(t SessionToken, a at) {
 	}
 }
 
-// tokenless are headers by which an answer is understood, or that no guest sees.
-var tokenless = []string{"set-cookie", "set-cookie2", "location", "content-type", "content-length", "content-encoding", "transfer-encoding", "connection",
+// tokenlessHeaders are headers that a session token cannot be taken from: they frame the
+// answer, or no guest sees them.
+var tokenlessHeaders = []string{"set-cookie", "set-cookie2", "location", "content-type", "content-length", "content-encoding", "transfer-encoding", "connection",
 	"content-range", "trailer", "upgrade"}
 
-// isToken is a name as headers and cookies have it (RFC 9110 section 5.6.2).
+// isToken reports whether s is a token of RFC 9110 section 5.6.2, the form of header and
+// cookie names.
 func isToken(s string) bool {
 	for _, c := range []byte(s) {
 		if (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {

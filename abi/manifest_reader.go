@@ -9,11 +9,11 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// A ManifestError says which member of a manifest is wrong and what was
-// expected there. Its code is connector_invalid.
+// A ManifestError says which member of a manifest is wrong and what was expected. It is
+// reported as connector_invalid.
 type ManifestError struct {
 	Path string // JSON pointer
-	Rule string // stable name; dependency_… for those between streams
+	Rule string // stable name; dependency_… for rules about several streams
 	Want string
 }
 
@@ -47,10 +47,10 @@ func ReadManifest(src []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// A manifestReader keeps the first fault and goes on reading zero values.
+// A manifestReader keeps the first error; after it, reads return zero values.
 type manifestReader struct{ err *ManifestError }
 
-// An at is a value and where it stands.
+// An at is a value and its location.
 type at struct {
 	strictjson.Value
 	path string
@@ -106,7 +106,7 @@ func (r *manifestReader) oneOf(a at, required bool, allowed ...string) string {
 	return s
 }
 
-// object requires an object where a is present; required ones must be.
+// object requires that a is an object; only an optional one may be absent.
 func (r *manifestReader) object(a at, required bool) bool {
 	if a.Absent() && !required {
 		return false
@@ -118,7 +118,7 @@ func (r *manifestReader) object(a at, required bool) bool {
 	return true
 }
 
-// list requires an array where a is present and walks its items.
+// list requires that a is an array, if present, and calls each for its items.
 func (r *manifestReader) list(a at, max int, each func(at)) {
 	if a.Absent() {
 		return
@@ -180,7 +180,7 @@ func (r *manifestReader) manifest(root strictjson.Value) *Manifest {
 	return m
 }
 
-// bindingReaders read what a manifest says of a binding besides whether it is required.
+// bindingReaders read the members of a binding other than "required".
 var bindingReaders = map[string]func(r *manifestReader, a at, b *Binding){
 	BindingNetwork:    (*manifestReader).network,
 	BindingFilesystem: (*manifestReader).filesystem,
@@ -226,8 +226,8 @@ func (r *manifestReader) capabilities(m *Manifest, c at) {
 	}
 }
 
-// SlugOf derives the connector name of an id: its last path segment, lower
-// case, other characters replaced by a hyphen.
+// SlugOf derives a connector's name from its id: the last path segment in lower case, with
+// other characters replaced by hyphens.
 func SlugOf(id string) string {
 	id = strings.TrimRight(id, "/")
 	if i := strings.LastIndexByte(id, '/'); i >= 0 {

@@ -81,8 +81,8 @@ func (r *manifestReader) schemaOf(s *StreamSpec, a at) {
 	s.Schema = json.RawMessage(slices.Clone(a.Raw))
 }
 
-// open reports whether an object schema says that there may be members which it
-// does not declare. Saying nothing is no: the schema is what owners narrow.
+// open reports whether an object schema explicitly permits undeclared members. The default
+// is no, unlike in JSON Schema, because owners narrow what the schema declares.
 func (r *manifestReader) open(schema at) bool {
 	more := schema.member("additionalProperties")
 	allowed, _ := more.Bool()
@@ -151,7 +151,7 @@ func (r *manifestReader) views(a at) {
 	})
 }
 
-// parents reads names of streams.
+// parents reads state_stream and parent_streams.
 func (r *manifestReader) parents(a at) (state string, parents []string) {
 	const rule = "dependency_malformed"
 	if v := a.member("state_stream"); !v.Absent() {
@@ -179,8 +179,8 @@ func (r *manifestReader) parents(a at) (state string, parents []string) {
 	return state, parents
 }
 
-// declarations checks how streams declare their parents, each rule over all streams; what is left
-// needs no more than names and is in checkDependencies.
+// declarations checks how streams declare their parents, one rule at a time over all
+// streams. checkDependencies has the rules that need only names.
 func (r *manifestReader) declarations(streams []at) {
 	for _, a := range streams {
 		if list := a.member("parent_streams"); !list.Absent() && !a.member("state_stream").Absent() {
@@ -194,7 +194,7 @@ func (r *manifestReader) declarations(streams []at) {
 	}
 }
 
-// checkDependencies checks what streams say of each other, rule by rule over all streams.
+// checkDependencies checks references between streams, one rule at a time over all streams.
 func checkDependencies(m *Manifest) error {
 	rows := []struct {
 		rule, want string
@@ -247,7 +247,7 @@ func dependencyError(i int, s StreamSpec, rule, want string) error {
 	return &ManifestError{fmt.Sprintf("/streams/%d/%s", i, member), rule, want}
 }
 
-// checkCycle searches the whole graph depth-first in three colours.
+// checkCycle looks for a cycle by a depth-first search with three colours.
 func checkCycle(m *Manifest) error {
 	const grey, black = 1, 2
 	colour := make(map[string]int, len(m.Streams))

@@ -1,27 +1,25 @@
 package abi
 
-// A Message is one message of a guest. The union is sealed: kinds lists all
-// there are, and a switch over them handles the protocol.
+// A Message is one message of a guest. The set of types is closed; kinds lists them all.
 type Message interface {
 	// Type is the wire name, such as "PROGRESS".
 	Type() string
 	message()
 }
 
-// A kind is one type of message: everything the protocol has to know of it. It
-// stands in one file with the Go type, and in kinds.
+// A kind is everything the protocol knows of one type of message. It is declared beside the
+// Go type and listed in kinds.
 type kind struct {
 	name string // on the wire
-	call Call   // the function that carries it; 0 for one that is only a line of the stdio profile
-	// step says in which phases it is allowed, and which comes next.
+	call Call   // the function that carries it; 0 for one that exists only in the stdio profile
+	// step says in which phases it is allowed, and which phase follows.
 	step Step
-	// limit is how many of them a run may send; nil for any number.
+	// limit is how many of them a run may send; nil for no limit.
 	limit func(Limits) int
-	// read takes its members in the order of its checks; nil for RECORD, which
-	// comes in frames.
+	// read checks the members in their fixed order; nil for RECORD, which comes in frames.
 	read func(*reader) Message
-	// faults are its own violations, with the phrase that follows the message
-	// type in a failure message. Neither ever changes.
+	// faults are the violations of this kind, with the phrase that follows the message type
+	// in a failure message. Both are frozen.
 	faults []fault
 }
 
@@ -30,13 +28,12 @@ type fault struct {
 	phrase  string
 }
 
-// kinds are the messages of the protocol.
 var kinds = [...]*kind{
 	&recordKind, &stateKind, &progressKind, &skipKind, &gapKind, &recoveredKind, &coverageKind, &interactionKind,
 	&assistanceKind, &assistanceStatusKind, &doneKind, &textKind, &requestKind, &readKind,
 }
 
-// kindOf returns the kind with a wire name, nil for an unknown one.
+// kindOf returns the kind with the given wire name, or nil.
 func kindOf(name string) *kind {
 	for _, k := range kinds {
 		if k.name == name {
@@ -46,8 +43,7 @@ func kindOf(name string) *kind {
 	return nil
 }
 
-// kindOfCall returns the kind that a function carries, nil for a function that
-// takes no message.
+// kindOfCall returns the kind that a function carries, or nil if it takes no message.
 func kindOfCall(c Call) *kind {
 	for _, k := range kinds {
 		if k.call == c && c != 0 {
@@ -57,7 +53,7 @@ func kindOfCall(c Call) *kind {
 	return nil
 }
 
-// MessageType names the message of a function, "" for one that takes none.
+// MessageType returns the type of the message that a function carries, or "".
 func MessageType(c Call) string {
 	if k := kindOfCall(c); k != nil {
 		return k.name
@@ -65,7 +61,7 @@ func MessageType(c Call) string {
 	return ""
 }
 
-// The violations of any message. Those of one kind stand with it.
+// The violations that any message can commit. Each kind lists its own.
 const (
 	VAbiFault             Subtype = "abi_fault"
 	VExitCodeMismatch     Subtype = "exit_code_mismatch"

@@ -9,8 +9,8 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// A reader takes the members of one message in the order of its check list.
-// The first failing check stays in bad and later ones change nothing.
+// A reader reads the members of one message in the order of its checks. It keeps the first
+// violation in bad and ignores later ones.
 type reader struct {
 	p   *Protocol
 	typ string
@@ -31,18 +31,18 @@ func (r *reader) limit(field string, max int) {
 	r.fail(VFieldLimitExceeded, field).Detail = "limit " + itoa(int64(max))
 }
 
-// member returns a member, or an absent value when it is missing.
+// member returns a member, or the absent value.
 func (r *reader) member(name string) strictjson.Value {
 	v, _ := r.msg.Member(name)
 	return v
 }
 
-// optText reads an optional text: absent, or not blank.
+// optText reads an optional string, which must not be blank.
 func (r *reader) optText(name string, bad Subtype, max int) string {
 	return r.textOf(r.member(name), name, bad, max, false)
 }
 
-// text reads a text that must be there.
+// text reads a required string.
 func (r *reader) text(name string, bad Subtype, max int) string {
 	return r.textOf(r.member(name), name, bad, max, true)
 }
@@ -66,7 +66,7 @@ func (r *reader) textOf(v strictjson.Value, field string, bad Subtype, max int, 
 	return s
 }
 
-// stream reads a stream name and requires it to be in scope.
+// stream reads the name of a stream, which must be in scope.
 func (r *reader) stream(name string, bad, undeclared Subtype, required bool) string {
 	if r.bad != nil {
 		return ""
@@ -85,7 +85,7 @@ func (r *reader) stream(name string, bad, undeclared Subtype, required bool) str
 	return s
 }
 
-// enum reads a text out of a closed list; required texts have no default.
+// enum reads a required string from a closed list.
 func (r *reader) enum(name string, bad Subtype, allowed ...string) string {
 	s, ok := r.member(name).Text()
 	if !ok || !slices.Contains(allowed, s) {
@@ -98,7 +98,7 @@ func (r *reader) enum(name string, bad Subtype, allowed ...string) string {
 	return s
 }
 
-// number reads an optional finite number that min admits.
+// number reads an optional finite number for which admits returns true.
 func (r *reader) number(name string, bad Subtype, admits func(float64) bool) *float64 {
 	v := r.member(name)
 	if v.Absent() {
@@ -129,7 +129,7 @@ func (r *reader) boolean(name string, bad Subtype) *bool {
 	return &b
 }
 
-// object reads an optional object of at most max bytes.
+// object reads an optional object of up to max bytes.
 func (r *reader) object(name string, bad Subtype, max int) json.RawMessage {
 	v := r.member(name)
 	switch {
@@ -145,7 +145,7 @@ func (r *reader) object(name string, bad Subtype, max int) json.RawMessage {
 	return json.RawMessage(v.Raw)
 }
 
-// schema reads an optional JSON-Schema-like object within its bounds.
+// schema reads an optional object in the form of a JSON Schema, within its bounds.
 func (r *reader) schema(name string, bad Subtype) json.RawMessage {
 	raw := r.object(name, bad, r.p.Limits.SchemaBytes)
 	if raw == nil {
@@ -161,7 +161,7 @@ func (r *reader) schema(name string, bad Subtype) json.RawMessage {
 	return raw
 }
 
-// texts reads an optional array of texts, none blank.
+// texts reads an optional array of strings, none of them blank.
 func (r *reader) texts(name string, bad Subtype) []string {
 	v := r.member(name)
 	if v.Absent() {
@@ -192,7 +192,7 @@ func Blank(s string) bool { return strings.TrimSpace(s) == "" }
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
-// depth is the nesting of v, 0 for a scalar. The scanner bounded it.
+// depth returns the nesting of v, 0 for a scalar. The scanner has bounded it.
 func depth(v strictjson.Value) int {
 	d := 0
 	for item := range v.Items() {

@@ -1,14 +1,14 @@
 package abi
 
-// A Phase is where a guest stands in the protocol.
+// A Phase is the state of a guest in the protocol.
 type Phase uint8
 
 const (
-	Initializing Phase = iota // START not handed over yet
+	Initializing Phase = iota // before START is delivered
 	Collecting
 	Waiting   // an interaction is open
 	Finishing // DONE was accepted
-	Over      // the guest has ended, or a violation ended it
+	Over      // the guest has exited, or committed a violation
 )
 
 // String returns the name used in transcripts.
@@ -16,22 +16,21 @@ func (p Phase) String() string {
 	return [...]string{"initializing", "collecting", "waiting_for_interaction", "done", "exited"}[p]
 }
 
-// A Step is what can move a Phase: a kind of guest output, or an event of the
-// host.
+// A Step is what can change a Phase: a kind of guest output, or an event of the host.
 type Step uint8
 
 const (
-	StepStart       Step = iota // START handed over
-	StepMessage                 // any message that is no INTERACTION and no DONE
+	StepStart       Step = iota // START delivered
+	StepMessage                 // any message but INTERACTION and DONE
 	StepInteraction             // INTERACTION
 	StepDone                    // DONE
 	StepSide                    // network, browser and handle calls; message and log
-	StepAnswer                  // the open interaction was closed by the host
-	StepExit                    // the guest ended
+	StepAnswer                  // the host closed the open interaction
+	StepExit                    // the guest exited
 )
 
-// Next is the protocol as a pure function: the phase after a
-// step, or the subtype of the violation that the step is. It is total.
+// Next returns the phase after a step, or the subtype of the violation that the step is. It
+// is a pure function, defined for all pairs.
 func (p Phase) Next(s Step) (Phase, Subtype) {
 	if s == StepExit {
 		return Over, ""

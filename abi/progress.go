@@ -1,6 +1,6 @@
 package abi
 
-// ProgressMessage is a PROGRESS: observability only.
+// ProgressMessage is a PROGRESS, which only informs.
 type ProgressMessage struct {
 	Stream  string   `json:"stream,omitempty"`
 	Message string   `json:"message"`

@@ -7,60 +7,58 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// A RecordFilter decides whether a record lies inside the granted scope: checks
-// 5 to 8 of RECORD. host/scope implements it.
+// A RecordFilter decides whether a record is inside the granted scope: checks 5 to 8 of
+// RECORD. host/scope implements it.
 type RecordFilter interface {
-	// Admit sees a record whose shape is right. It must not keep m.
+	// Admit is called with a well-formed record. It must not keep m.
 	Admit(m *RecordMessage) *Violation
 }
 
-// A Contract is what a run was promised and promised in return: everything the
-// checks of messages depend on.
+// A Contract is what the checks of a run's messages depend on.
 type Contract struct {
 	Scope    Scope
 	Manifest *Manifest
 	Records  RecordFilter
-	// Protected looks for a protected value in a record, check 10 of RECORD; nil
-	// when there is nothing to protect. It must not keep the record.
+	// Protected looks for a protected value in a record, check 10 of RECORD; nil if there
+	// are none. It must not keep the record.
 	Protected   func(*RecordMessage) *Violation
 	Interactive bool // START offered the binding
 	Stdio       bool
 	Limits      Limits
-	// NewID makes the id of an ASSISTANCE that came without one.
+	// NewID makes an id for an ASSISTANCE without one.
 	NewID func() string
 }
 
-// A Protocol checks everything a guest says, in order, and keeps the little
-// state the checks need. It has no effects: what a message means is the
-// caller's business. Host, SDK tests and conformance tests use the same one. It is not for concurrent use.
+// A Protocol checks the output of a guest, in order, and keeps the state that the checks
+// need. It has no other effects; the caller acts on the messages. Host, SDK tests and
+// conformance tests share it. It is not safe for concurrent use.
 //
-// Invariant: after the first violation the phase is Over and everything is
-// refused.
+// Invariant: after the first violation the phase is Over and everything is refused.
 type Protocol struct {
 	Contract
-	phase   Phase
-	streams map[string]int // name in scope -> index
-	names   []string
-	counts  map[*kind]int // of messages that are limited
-	records int64
-	open    []OpenAssistance
-	reports map[[2]string]bool
-	scan    strictjson.Scanner
-	data    strictjson.Scanner
-	line    strictjson.Scanner
-	record  RecordMessage
-	key     []byte
-	crowded bool // the record at hand has too many values
+	phase         Phase
+	streams       map[string]int // name in scope -> index
+	names         []string
+	counts        map[*kind]int // only of kinds with a limit
+	records       int64
+	open          []OpenAssistance
+	reports       map[[2]string]bool
+	scan          strictjson.Scanner
+	data          strictjson.Scanner
+	line          strictjson.Scanner
+	record        RecordMessage
+	key           []byte
+	tooManyValues bool // the current record has too many values
 }
 
-// An OpenAssistance is an ASSISTANCE without an end yet.
+// An OpenAssistance is an ASSISTANCE that has not ended.
 type OpenAssistance struct {
 	ID      string
 	Stream  string
 	Message *AssistanceMessage
 }
 
-// NewProtocol starts in Initializing.
+// NewProtocol returns a Protocol in phase Initializing.
 func NewProtocol(c Contract) *Protocol {
 	p := &Protocol{
 		Contract: c,
@@ -77,16 +75,16 @@ func NewProtocol(c Contract) *Protocol {
 	return p
 }
 
-// Phase returns where the guest stands.
+// Phase returns the guest's current phase.
 func (p *Protocol) Phase() Phase { return p.phase }
 
-// Records is the number of RECORD messages admitted, deletes included.
+// Records returns the number of RECORD messages admitted, deletes included.
 func (p *Protocol) Records() int64 { return p.records }
 
-// OpenAssistances lists what is open, oldest first. The slice is the caller's.
+// OpenAssistances returns a copy of the open assistances, oldest first.
 func (p *Protocol) OpenAssistances() []OpenAssistance { return slices.Clone(p.open) }
 
-// CloseAssistance forgets an open assistance and reports whether it was open.
+// CloseAssistance removes an open assistance and reports whether it was open.
 func (p *Protocol) CloseAssistance(id string) (OpenAssistance, bool) {
 	i := slices.IndexFunc(p.open, func(a OpenAssistance) bool { return a.ID == id })
 	if i < 0 {
@@ -97,7 +95,7 @@ func (p *Protocol) CloseAssistance(id string) (OpenAssistance, bool) {
 	return a, true
 }
 
-// Step moves the phase for an event of the host, or for a side call.
+// Step changes the phase for an event of the host or a side call.
 func (p *Protocol) Step(s Step) *Violation { return p.step(s, "") }
 
 func (p *Protocol) step(s Step, typ string) *Violation {
@@ -109,7 +107,7 @@ func (p *Protocol) step(s Step, typ string) *Violation {
 	return nil
 }
 
-// End makes the protocol refuse everything from now on.
+// End makes the protocol refuse all further output.
 func (p *Protocol) End() { p.phase = Over }
 
 // fail ends the protocol with v.
@@ -118,8 +116,8 @@ func (p *Protocol) fail(v *Violation) *Violation {
 	return v
 }
 
-// Fault turns a fault of a message's bytes into its violation: the fault
-// itself, or what the phase makes of any output.
+// Fault returns the violation for malformed bytes of a message. In a phase that allows no
+// output it is that phase's violation instead.
 func (p *Protocol) Fault(s Subtype, typ, detail string) *Violation {
 	v := &Violation{Subtype: s, MessageType: typ, Detail: detail}
 	if p.phase == Waiting || p.phase == Finishing || p.phase == Over {
@@ -129,7 +127,7 @@ func (p *Protocol) Fault(s Subtype, typ, detail string) *Violation {
 	return p.fail(v)
 }
 
-// syntax maps what the scanner found to a violation.
+// syntax returns the violation for an error of the scanner.
 func (p *Protocol) syntax(err error, typ string) *Violation {
 	return p.Fault(faultSubtype(err), typ, err.Error())
 }
@@ -153,8 +151,8 @@ func faultSubtype(err error) Subtype {
 	}
 }
 
-// Line checks one stdio line without its line feed. The message
-// aliases line and is valid until the next call.
+// Line checks one stdio line without its line feed. The message aliases line and is valid
+// until the next call.
 func (p *Protocol) Line(line []byte) (Message, *Violation) {
 	if len(line) > p.Limits.FrameBytes {
 		return nil, p.Fault(VFrameTooLarge, "", "")
@@ -189,8 +187,8 @@ func (p *Protocol) Line(line []byte) (Message, *Violation) {
 	return p.read(k, line)
 }
 
-// Message checks the argument of a message function other than emit, message
-// and log. The result aliases payload.
+// Message checks the argument of a message function other than emit, message and log. The
+// result aliases payload.
 func (p *Protocol) Message(call Call, payload []byte) (Message, *Violation) {
 	k := kindOfCall(call)
 	if k == nil || k.read == nil {
@@ -205,7 +203,7 @@ func (p *Protocol) Message(call Call, payload []byte) (Message, *Violation) {
 	return p.read(k, payload)
 }
 
-// read checks a message in a phase that may allow it.
+// read checks the phase, the limit and the members of a message.
 func (p *Protocol) read(k *kind, raw []byte) (Message, *Violation) {
 	if v := p.step(k.step, k.name); v != nil {
 		return nil, p.fail(v)
@@ -226,8 +224,8 @@ func (p *Protocol) read(k *kind, raw []byte) (Message, *Violation) {
 	return m, nil
 }
 
-// Side checks the argument of message and log: no messages of the protocol, so
-// a wrong shape is the caller's EINVAL, but their bytes pass the same checks.
+// Side checks the argument of message and log. These are not protocol messages, so the
+// caller answers a wrong shape with EINVAL, but their bytes pass the same checks.
 func (p *Protocol) Side(typ string, payload []byte) (strictjson.Value, *Violation) {
 	if len(payload) > p.Limits.FrameBytes {
 		return strictjson.Value{}, p.Fault(VFrameTooLarge, typ, "")
@@ -242,7 +240,7 @@ func (p *Protocol) Side(typ string, payload []byte) (strictjson.Value, *Violatio
 	return v, nil
 }
 
-// count enforces the limits of messages per run.
+// count enforces the limit of messages per run.
 func (p *Protocol) count(k *kind) *Violation {
 	if k.limit == nil {
 		return nil

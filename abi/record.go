@@ -8,19 +8,19 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// RecordMessage is a RECORD. In the ABI it is one record of a frame. Key, Data
-// and the members alias the bytes they came from.
+// RecordMessage is a RECORD; in the ABI, one record of a frame. Key, Data and Members alias
+// the bytes that were read.
 type RecordMessage struct {
 	Stream    int // index in START.scope.streams
 	Delete    bool
 	Compound  bool
 	Key       []byte // canonical
 	Data      []byte // one JSON object; empty only for a delete
-	EmittedAt int64  // µs since 1970 UTC; 0 is now, by the host
+	EmittedAt int64  // µs since 1970 UTC; 0 means the host's current time
 	Members   []strictjson.Member
-	// Rejected is RejectedText for a record that holds a text which is none, and
-	// RejectedAt the member that does, "" where it is the key. It counts as
-	// emitted and is never stored.
+	// Rejected is RejectedText for a record with a string that is not valid text, and
+	// RejectedAt is the member that holds it, or "" for the key. Such a record counts as
+	// emitted but is never stored.
 	Rejected   string
 	RejectedAt string
 }
@@ -60,12 +60,12 @@ const (
 	VRecordTooLarge            Subtype = "record_too_large"
 )
 
-// RejectedText is the code of a record with an escape that spells NUL or half a
-// surrogate pair. It concerns that record alone.
+// RejectedText is the code of a record with an escape of NUL or of half a surrogate pair.
+// Only that record is rejected.
 const RejectedText = "invalid_record_text"
 
-// Frame checks the header of a record frame and the phase, and returns the
-// reader of its records. Each record then goes through Record.
+// Frame checks the header of a record frame and the phase, and returns the reader of its
+// records, which the caller passes to Record.
 func (p *Protocol) Frame(frame []byte) (FrameReader, *Violation) {
 	if len(frame) > p.Limits.FrameBytes {
 		return FrameReader{}, p.Fault(VFrameTooLarge, "RECORD", "")
@@ -83,17 +83,16 @@ func (p *Protocol) Frame(frame []byte) (FrameReader, *Violation) {
 	return fr, nil
 }
 
-// FrameFault is the violation of a frame whose records end in the wrong place.
+// FrameFault returns the violation for an error of a FrameReader.
 func (p *Protocol) FrameFault(err error) *Violation {
 	return p.Fault(VFrameMalformed, "RECORD", err.Error())
 }
 
-// Record checks one record of a frame. The message is valid
-// until the next call.
+// Record checks one record of a frame. The message is valid until the next call.
 func (p *Protocol) Record(rec *FrameRecord) (*RecordMessage, *Violation) {
 	m := &p.record
 	*m = RecordMessage{Stream: int(rec.Stream), Delete: rec.Op == OpDelete, Compound: rec.KeyKind == KeyCompound, Key: rec.Key, Data: rec.Data, EmittedAt: rec.EmittedAt}
-	p.crowded = false
+	p.tooManyValues = false
 	if !utf8.Valid(rec.Key) {
 		return nil, p.recordFault(VFrameInvalidUtf8, "key")
 	}
@@ -107,7 +106,7 @@ func (p *Protocol) Record(rec *FrameRecord) (*RecordMessage, *Violation) {
 			return nil, bad
 		}
 	}
-	if bad := p.oneMore(); bad != nil {
+	if bad := p.checkRecordLimit(); bad != nil {
 		return nil, bad
 	}
 	if bad := p.frameKey(rec); bad != "" {
@@ -126,25 +125,25 @@ func (p *Protocol) Record(rec *FrameRecord) (*RecordMessage, *Violation) {
 	return p.admit(m)
 }
 
-// oneMore is the limit of records per run; like every such limit it is looked
-// at before the checks of the message.
-func (p *Protocol) oneMore() *Violation {
+// checkRecordLimit enforces the limit of records per run, which comes before the other
+// checks of a message.
+func (p *Protocol) checkRecordLimit() *Violation {
 	if max := p.Limits.RecordsPerRun; max > 0 && p.records >= max {
 		return p.fail(&Violation{Subtype: VMessageLimitExceeded, MessageType: "RECORD", Detail: "limit " + itoa(max)})
 	}
 	return nil
 }
 
-// members scans m.Data, keeps its top-level members and reports whether it is
-// an object. What is no JSON at all is a violation, before every check.
+// members scans m.Data, keeps its top-level members and reports whether it is an object.
+// Malformed JSON is a violation before all other checks.
 func (p *Protocol) members(m *RecordMessage) (object bool, bad *Violation) {
 	members, err := p.data.Object(m.Data)
 	sub := Subtype("")
 	if err != nil {
 		sub = faultSubtype(err)
 	}
-	p.crowded = sub == VRecordTooLarge
-	if err == nil || p.crowded {
+	p.tooManyValues = sub == VRecordTooLarge
+	if err == nil || p.tooManyValues {
 		m.Members = members
 		if p.data.Misspelt != nil {
 			m.Rejected, m.RejectedAt = RejectedText, p.misspelt(members)
@@ -159,7 +158,7 @@ func (p *Protocol) members(m *RecordMessage) (object bool, bad *Violation) {
 	return false, v
 }
 
-// misspelt names the member whose value holds a text that is none.
+// misspelt returns the member whose value holds a string that is not valid text.
 func (p *Protocol) misspelt(members []strictjson.Member) string {
 	for _, m := range members {
 		if _, err := p.scan.Valid(m.Value); err != nil {
@@ -196,16 +195,16 @@ func (p *Protocol) frameKey(rec *FrameRecord) Subtype {
 	return ""
 }
 
-// recordLine checks a RECORD that came as a stdio line.
+// recordLine checks a RECORD that arrived as a stdio line.
 func (p *Protocol) recordLine(members []strictjson.Member) (Message, *Violation) {
 	if v := p.step(StepMessage, "RECORD"); v != nil {
 		return nil, p.fail(v)
 	}
-	if bad := p.oneMore(); bad != nil {
+	if bad := p.checkRecordLimit(); bad != nil {
 		return nil, bad
 	}
 	m := &p.record
-	*m, p.crowded = RecordMessage{Stream: -1}, false
+	*m, p.tooManyValues = RecordMessage{Stream: -1}, false
 	if p.line.Misspelt != nil {
 		m.Rejected = RejectedText
 	}
@@ -300,7 +299,7 @@ func (p *Protocol) lineData(m *RecordMessage, data strictjson.Member) *Violation
 	return bad
 }
 
-// admit runs what is left once shape, key and stream are known.
+// admit makes the remaining checks of a record whose shape, key and stream are valid.
 func (p *Protocol) admit(m *RecordMessage) (*RecordMessage, *Violation) {
 	if p.Contract.Records != nil {
 		if v := p.Contract.Records.Admit(m); v != nil {
@@ -308,7 +307,7 @@ func (p *Protocol) admit(m *RecordMessage) (*RecordMessage, *Violation) {
 			return nil, p.fail(v.Bound())
 		}
 	}
-	if len(m.Data) > p.Limits.RecordBytes || p.crowded {
+	if len(m.Data) > p.Limits.RecordBytes || p.tooManyValues {
 		v := p.recordFault(VRecordTooLarge, "data")
 		v.Detail = "limits: " + itoa(int64(p.Limits.RecordBytes)) + " bytes, " + itoa(MaxRecordValues) + " values"
 		return nil, v
@@ -323,7 +322,7 @@ func (p *Protocol) admit(m *RecordMessage) (*RecordMessage, *Violation) {
 	return m, nil
 }
 
-// recordFault is a fault of p.record, with its stream if that is in scope.
+// recordFault returns a violation by p.record, with its stream if that is in scope.
 func (p *Protocol) recordFault(s Subtype, field string) *Violation {
 	v := &Violation{Subtype: s, MessageType: "RECORD", Field: field}
 	if i := p.record.Stream; i >= 0 && i < len(p.names) {

@@ -8,11 +8,12 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// A RequestMessage is a REQUEST line of the stdio profile: one request to a server.
-// Others have functions for it.
+// A RequestMessage is a REQUEST line of the stdio profile: an HTTP request. ABI connectors
+// import functions for it.
 type RequestMessage struct {
 	ID string
-	// Frame is what the request function takes; its body has no limit yet.
+	// Frame is the argument of the request function. The size of its body is not checked
+	// yet.
 	Frame []byte
 }
 
@@ -28,18 +29,18 @@ var requestKind = kind{name: "REQUEST", step: StepMessage, read: readRequest}
 
 var readKind = kind{name: "READ", step: StepMessage, read: readRead}
 
-// A ReadMessage is a READ line of the stdio profile: it wants the next piece of the
-// body that the last REQUEST was answered with.
+// A ReadMessage is a READ line of the stdio profile, which asks for the next piece of the
+// body of the last REQUEST's answer.
 type ReadMessage struct{ ID string }
 
 // maxRequestID bounds the id of a REQUEST or READ line, in bytes.
 const maxRequestID = 200
 
-// requestMembers are what a REQUEST line and the request function have in common.
+// requestMembers are the members that a REQUEST line shares with the request function.
 var requestMembers = []string{"method", "url", "headers", "timeout_ms", "wait_ms", "redirect", "max_bytes"}
 
-// readRequest makes of a REQUEST line what the request function takes. Whether the
-// request may be made is the binding's to say, as with that function.
+// readRequest converts a REQUEST line to the argument of the request function. The binding
+// decides whether the request is allowed.
 func readRequest(r *reader) Message {
 	m := &RequestMessage{ID: r.text("id", VFrameMalformed, maxRequestID)}
 	body := r.requestBody()
@@ -61,7 +62,7 @@ func readRequest(r *reader) Message {
 	return m
 }
 
-// requestBody is the body of a REQUEST: text in body, bytes in body_base64.
+// requestBody returns the body of a REQUEST: text in body, or bytes in body_base64.
 func (r *reader) requestBody() []byte {
 	text, packed := r.member("body"), r.member("body_base64")
 	s, isText := text.Text()

@@ -6,14 +6,12 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// A Scope says what a run may collect: what START carries after
-// normalisation.
+// A Scope is what a run may collect, normalised, as START carries it.
 type Scope struct {
 	Streams []ScopeStream `json:"streams"`
 }
 
-// A ScopeStream is one granted stream. Resources and Fields are nil when they
-// restrict nothing.
+// A ScopeStream is one granted stream. Nil Resources or Fields restrict nothing.
 type ScopeStream struct {
 	Name      string
 	Resources []string   // canonical keys or values of selection.resource_field
@@ -23,19 +21,19 @@ type ScopeStream struct {
 	Extra []ScopeMember
 }
 
-// A ScopeMember is a member of a scope entry that passes through.
+// A ScopeMember is a member of a scope entry that is passed through.
 type ScopeMember struct {
 	Name  string
 	Value json.RawMessage
 }
 
-// A TimeRange is half-open: since <= t < until. An empty bound is open.
+// A TimeRange is half-open: since <= t < until. An empty bound is unbounded.
 type TimeRange struct {
 	Since string `json:"since,omitempty"`
 	Until string `json:"until,omitempty"`
 }
 
-// MarshalJSON writes name, the restrictions that exist, then the rest.
+// MarshalJSON writes the name, the restrictions that are set, and then Extra.
 func (s ScopeStream) MarshalJSON() ([]byte, error) {
 	b := strictjson.AppendQuote([]byte(`{"name":`), s.Name)
 	for _, list := range []struct {
@@ -58,8 +56,8 @@ func (s ScopeStream) MarshalJSON() ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// append writes r. It is spelled out because
-// json.Marshal here would put all of encoding/json into every guest.
+// append appends r as JSON. It avoids json.Marshal, which would link encoding/json into
+// every guest.
 func (r *TimeRange) append(b []byte) []byte {
 	b = append(b, '{')
 	if r.Since != "" {
@@ -74,8 +72,7 @@ func (r *TimeRange) append(b []byte) []byte {
 	return append(b, '}')
 }
 
-// UnmarshalJSON is for guests and tests; the host reads scopes of callers with
-// its own strict reader.
+// UnmarshalJSON is for guests and tests. The host reads scopes with its own strict reader.
 func (s *ScopeStream) UnmarshalJSON(b []byte) error {
 	var v struct {
 		Name      string     `json:"name"`

@@ -10,8 +10,7 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// Settings describe the configuration of a connection. A setting is
-// never a secret.
+// Settings describe the configuration of a connection. A setting is never a secret.
 type Settings struct {
 	Properties []Setting
 	Required   []string
@@ -23,15 +22,15 @@ type Setting struct {
 	Type  string // string, integer, number, boolean, array, object or json
 	Title string
 	Env   []string
-	Enum  []string // allowed values as compact JSON; empty is any
-	// Minimum and Maximum bound an integer or a number; nil is no bound.
+	Enum  []string // allowed values as compact JSON; empty means any
+	// Minimum and Maximum bound an integer or a number; nil means no bound.
 	Minimum, Maximum *float64
-	// Default is what the connector takes when the setting is absent. It is for
-	// people to see: the configuration reaches the guest as it is.
+	// Default is what the connector assumes if the setting is absent. It is only shown: the
+	// host does not add it to the configuration.
 	Default json.RawMessage
 }
 
-// A SettingError names the setting that is missing or wrong; its code is
+// A SettingError names the setting that is missing or wrong. It is reported as
 // setting_missing.
 type SettingError struct{ Name, Want string }
 
@@ -68,7 +67,7 @@ func (r *manifestReader) settings(a at) *Settings {
 	return s
 }
 
-// bounds reads what limits a setting, and its default, which must keep to that.
+// bounds reads the bounds of a setting and its default, which must be within them.
 func (r *manifestReader) bounds(st *Setting, p at) {
 	st.Minimum, st.Maximum = r.bound(st.Type, p.member("minimum")), r.bound(st.Type, p.member("maximum"))
 	if st.Minimum != nil && st.Maximum != nil && *st.Minimum > *st.Maximum {
@@ -95,10 +94,10 @@ func (r *manifestReader) bound(typ string, v at) *float64 {
 	return &f
 }
 
-// Known refuses a member that is nearly the name of a setting, and so most likely
-// misspelled: for a configuration that is given now, since one that is stored may
-// be of an earlier version of the connector. Others are passed through. The error
-// is a *SettingError.
+// Known refuses a member whose name is close to that of a setting, and so probably
+// misspelled. It is for configuration that is being entered; stored configuration may
+// belong to an earlier version of the connector. Other unknown members pass. The error is a
+// *SettingError.
 func (s *Settings) Known(config strictjson.Value) error {
 	if s == nil {
 		return nil
@@ -115,8 +114,8 @@ func (s *Settings) Known(config strictjson.Value) error {
 	return nil
 }
 
-// Check validates a configuration. Members the manifest does not describe are
-// passed through. Without settings in the manifest any object is accepted.
+// Check validates a configuration. Members that the manifest does not describe pass.
+// Without settings in the manifest any object is valid.
 func (s *Settings) Check(config strictjson.Value) error {
 	if s == nil {
 		return nil

@@ -51,7 +51,8 @@ const (
 	VSkipInvalidTimeRange    Subtype = "skip_invalid_time_range"
 )
 
-// A Continuation proves one bounded slice; the host owns the next.
+// A Continuation certifies one bounded slice of the collection; the host schedules the
+// next.
 type Continuation struct {
 	Boundary   string `json:"boundary"`
 	SliceStart int64  `json:"slice_start"`
@@ -105,7 +106,7 @@ func (r *reader) timeRange() *TimeRange {
 	return t
 }
 
-// continuation reads the proof of one slice.
+// continuation reads the certificate of one slice.
 func (r *reader) continuation() *Continuation {
 	v := r.member("continuation")
 	if v.Absent() {

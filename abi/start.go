@@ -2,7 +2,7 @@ package abi
 
 import "encoding/json"
 
-// Start is the START envelope: all a guest learns about its run.
+// Start is the START envelope: all that a guest learns about its run.
 type Start struct {
 	Type           string                     `json:"type,omitempty"` // "START" on stdio only
 	RunID          string                     `json:"run_id"`
@@ -24,14 +24,13 @@ const (
 	Incremental = "incremental"
 )
 
-// A Version is the contract's version as START gives it.
+// A Version is the version of the contract, as START announces it.
 type Version struct {
 	Major int `json:"major"`
 	Minor int `json:"minor"`
 }
 
-// Bindings are the facilities a run is offered. A nil member is not
-// offered.
+// Bindings are the facilities offered to a run. A nil member is not offered.
 type Bindings struct {
 	Network     *NetworkBinding    `json:"network,omitempty"`
 	Filesystem  *FilesystemBinding `json:"filesystem,omitempty"`
@@ -39,18 +38,18 @@ type Bindings struct {
 	Browser     *BrowserBinding    `json:"browser,omitempty"`
 }
 
-// NetworkBinding lists the approved host patterns; empty refuses everything.
+// NetworkBinding lists the approved host patterns; an empty list permits nothing.
 type NetworkBinding struct {
 	Hosts []string `json:"hosts"`
 }
 
-// FilesystemBinding lists the preopened guest paths.
+// FilesystemBinding lists the mounted directories.
 type FilesystemBinding struct {
 	Mounts []GuestMount `json:"mounts"`
 }
 
-// BrowserBinding names the profile that is used unless a request names another,
-// and the hosts of the connection's one network policy.
+// BrowserBinding names the default profile and the hosts of the connection's network
+// policy.
 type BrowserBinding struct {
 	Profile string   `json:"profile"`
 	Hosts   []string `json:"hosts"`
@@ -62,7 +61,7 @@ type GuestMount struct {
 	Mode string `json:"mode"` // ro or rw
 }
 
-// A ServedGap is a pending detail gap offered for another try.
+// A ServedGap is a pending detail gap that is offered for another attempt.
 type ServedGap struct {
 	GapID         string          `json:"gap_id"`
 	Stream        string          `json:"stream"`
@@ -74,7 +73,7 @@ type ServedGap struct {
 	AttemptCount  int             `json:"attempt_count"`
 }
 
-// A Response is INTERACTION_RESPONSE, the only other message of a host.
+// A Response is an INTERACTION_RESPONSE, the host's only message besides START.
 type Response struct {
 	Type         string                     `json:"type,omitempty"` // "INTERACTION_RESPONSE" on stdio only
 	RequestID    string                     `json:"request_id"`

@@ -6,7 +6,7 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// StateMessage is a STATE: the stream's cursor so far.
+// StateMessage is a STATE: the current cursor of a stream.
 type StateMessage struct {
 	Stream string          `json:"stream"`
 	Cursor json.RawMessage `json:"cursor"` // object or null

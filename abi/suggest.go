@@ -5,16 +5,15 @@ import (
 	"strings"
 )
 
-// maxGuess bounds the words that are compared, in bytes; maxNamed how many known
-// words a suggestion lists.
+// maxGuess bounds the length of compared words, in bytes, and maxNamed the number of known
+// words that a suggestion lists.
 const (
 	maxGuess = 64
 	maxNamed = 12
 )
 
-// Nearest is the known word that word was most likely meant to be, by the number
-// of letters that must be added, left out, replaced or swapped; "" when none is
-// near. Case does not count. A word of more than 64 bytes is near nothing.
+// Nearest returns the known word that word most likely misspells, by edit distance without
+// regard to case, or "" if none is close. Words of more than 64 bytes match nothing.
 func Nearest(word string, known []string) string {
 	word = strings.ToLower(word)
 	best, least := "", max(1, len(word)/3)+1
@@ -32,8 +31,8 @@ func Nearest(word string, known []string) string {
 	return best
 }
 
-// Suggest says what may stand in place of word: the known word that is nearest,
-// or which there are. It repeats nothing of word itself.
+// Suggest names the known word closest to word, or lists the known words. It never repeats
+// word itself.
 func Suggest(word string, known []string) string {
 	if near := Nearest(word, known); near != "" {
 		return "did you mean " + near + "?"

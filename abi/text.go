@@ -4,12 +4,12 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// A TextMessage is a MESSAGE line of the stdio profile: text that the connector
-// streams on purpose. Others have a call of their own for it.
+// A TextMessage is a MESSAGE line of the stdio profile: text that the connector streams to
+// the owner. ABI connectors import a function for it.
 type TextMessage struct {
 	Chunk string
 	Last  bool
-	Meta  strictjson.Value // of the line; absent if it is no object
+	Meta  strictjson.Value // absent if it is not an object
 }
 
 // Type returns MESSAGE.
@@ -22,8 +22,8 @@ var textKind = kind{
 	read: readText,
 }
 
-// readText is a MESSAGE line. What a caller of the message function is refused
-// for is a malformed line here: nobody could read an error.
+// readText reads a MESSAGE line. Errors that the message function returns are a malformed
+// line here, because a stdio connector cannot receive them.
 func readText(r *reader) Message {
 	m := &TextMessage{Meta: r.member("meta")}
 	var ok bool

@@ -10,14 +10,14 @@ import (
 const (
 	microsPerSecond = 1_000_000
 	microsPerDay    = 24 * 60 * 60 * microsPerSecond
-	// maxEpochMillis bounds a time given as a number: 100 million days, the
-	// range of a JavaScript Date. It leaves room in 64 bits of µs.
+	// maxEpochMillis bounds a numeric time: 100 million days, the range of a JavaScript
+	// Date, which fits into 64 bits of µs.
 	maxEpochMillis = 8_640_000_000_000_000
 )
 
-// TimeOf returns the µs since 1970-01-01 UTC of a JSON value that a Scanner
-// has accepted, if it is a readable time: a text as ParseTime takes it,
-// or a number of milliseconds, rounded down to a µs. It does not allocate.
+// TimeOf returns the µs since 1970-01-01 UTC of a JSON value that a Scanner has accepted: a
+// string in a form of ParseTime, or a number of milliseconds, rounded down to a µs. It does
+// not allocate.
 func TimeOf(raw []byte) (micros int64, ok bool) {
 	if len(raw) == 0 {
 		return 0, false
@@ -52,7 +52,7 @@ func epochMillis(raw []byte) (micros int64, ok bool) {
 	return int64(math.Floor(f * 1000)), true
 }
 
-// ParseTime returns the µs since 1970-01-01 UTC of a readable time:
+// ParseTime returns the µs since 1970-01-01 UTC of a time in one of these forms:
 //
 //	2006-01-02T15:04:05[.999…](Z|±hh:mm)   RFC 3339, 60 for a leap second at the end of a UTC day
 //	2006-01-02T15:04[:05[.999…]]           as UTC, leap seconds too
@@ -61,8 +61,8 @@ func epochMillis(raw []byte) (micros int64, ok bool) {
 // Digits after the sixth of a fraction are dropped. It does not allocate.
 func ParseTime(text string) (micros int64, ok bool) { return parseTime(text) }
 
-// Instant reads a time of RFC 3339, to the microsecond, in UTC. A leap second is the
-// beginning of the day that it precedes.
+// Instant parses an RFC 3339 time, to the microsecond, in UTC. A leap second becomes the
+// beginning of the next day.
 func Instant(text string) (time.Time, bool) {
 	const shortest = len("2006-01-02T15:04:05Z")
 	if len(text) < shortest {
@@ -104,8 +104,8 @@ func parseTime[T string | []byte](s T) (int64, bool) {
 	return midnight + clock, true
 }
 
-// parseClock reads what follows the date, the T included, as µs since
-// midnight UTC of that date.
+// parseClock reads the time of day after the date, including the T, as µs since midnight
+// UTC of that date.
 func parseClock[T string | []byte](s T) (int64, bool) {
 	if len(s) < 11 || s[10] != 'T' && s[10] != 't' {
 		return 0, false
@@ -142,8 +142,8 @@ func parseClock[T string | []byte](s T) (int64, bool) {
 	return int64(minutes*60+second)*microsPerSecond + fraction, true
 }
 
-// parseFraction reads a decimal fraction at i, if there is one, as µs. It
-// returns the offset after it.
+// parseFraction reads an optional decimal fraction at i as µs and returns the offset after
+// it.
 func parseFraction[T string | []byte](s T, i int) (micros int64, end int, ok bool) {
 	if i == len(s) || s[i] != '.' {
 		return 0, i, true
@@ -157,7 +157,7 @@ func parseFraction[T string | []byte](s T, i int) (micros int64, end int, ok boo
 	return micros, i, i > from
 }
 
-// parseOffset reads Z or ±hh:mm, the rest of s from i on, as minutes.
+// parseOffset reads Z or ±hh:mm, which must end s, as minutes.
 func parseOffset[T string | []byte](s T, i int) (int, bool) {
 	if s[i] == 'Z' || s[i] == 'z' {
 		return 0, i+1 == len(s)
@@ -179,7 +179,7 @@ func parseOffset[T string | []byte](s T, i int) (int, bool) {
 	return hour*60 + minute, true
 }
 
-// fieldAt reads two digits that follow a separator at i.
+// fieldAt reads two digits after a separator at i.
 func fieldAt[T string | []byte](s T, i int, separator byte) (int, bool) {
 	if i >= len(s) || s[i] != separator {
 		return 0, false
@@ -217,8 +217,8 @@ func daysIn(year, month int) int {
 	}
 }
 
-// daysToDate returns the number of days from 1970-01-01 to a date of the Gregorian
-// calendar. Years begin in March here, so that a leap day is the last.
+// daysToDate returns the number of days from 1970-01-01 to a Gregorian date. It counts
+// years from March, so that a leap day comes last.
 func daysToDate(year, month, day int) int64 {
 	if month <= 2 {
 		year, month = year-1, month+12

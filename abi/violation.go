@@ -7,13 +7,13 @@ import (
 	"unicode/utf8"
 )
 
-// A Subtype says which rule of the protocol a connector broke. The list is
-// closed: adding one is a version change. Subtypes lists it.
+// A Subtype is the protocol rule that a connector broke. The list, Subtypes, is closed:
+// adding one is a version change.
 type Subtype string
 
-// A Violation is a connector's fault. It always ends the run. It is
-// decided where it is detected and never from message text, and carries
-// names and expectations only, never values from data, cursors or responses.
+// A Violation is a connector's breach of the protocol. It always ends the run. It is made
+// where the breach is detected, and holds names and expectations only, never values from
+// data, cursors or responses.
 type Violation struct {
 	Subtype     Subtype  `json:"subtype"`
 	MessageType string   `json:"message_type,omitempty"`
@@ -24,12 +24,12 @@ type Violation struct {
 	Received    string   `json:"received,omitempty"`
 	Truncated   bool     `json:"truncated,omitempty"`
 
-	// The last event the run recorded before; filled in by the host.
+	// The last event that the run recorded before the violation; the host fills it in.
 	LastValidEventID   string `json:"last_valid_event_id"`
 	LastValidEventType string `json:"last_valid_event_type"`
 }
 
-// Error is the host-written failure_message, at most 500 bytes.
+// Error returns the failure_message, of at most 500 bytes.
 func (v *Violation) Error() string {
 	var b strings.Builder
 	switch {
@@ -64,8 +64,8 @@ const (
 	maxViolationText = 200
 )
 
-// Bound cuts every text and list of v to what may be shown and removes control
-// characters, so that it can be stored and shown. It returns v.
+// Bound truncates all texts and lists of v and removes control characters, so that v can be
+// stored and shown. It returns v.
 func (v *Violation) Bound() *Violation {
 	if len(v.Expected) > maxExpected {
 		v.Expected, v.Truncated = v.Expected[:maxExpected:maxExpected], true

@@ -7,26 +7,25 @@ import (
 	"slices"
 )
 
-// The wire is what host and worker speak over one stream socket:
-// messages of a header and a payload, little-endian. It is internal
-// and versioned with the binary, yet each side takes the other's bytes for
-// hostile: a worker counts as taken over by its guest.
+// The wire is the protocol between host and worker over one stream socket: messages with a
+// header and a payload, little-endian. It is internal and versioned with the binary, but
+// each side treats the other's bytes as hostile: a worker may have been taken over by its
+// guest.
 //
 //	 0        4        8      10      12
 //	 +--------+--------+-------+-------+---------…
 //	 | length |   id   | call  | errno | payload
 //	 +--------+--------+-------+-------+---------…
 //
-// The worker numbers its messages 1, 2, 3 …; a reply repeats the id and the
-// call of what it answers. emit, credit, hello and load have no reply.
+// The worker numbers its messages 1, 2, 3 …; a reply repeats the id and the call of its
+// request. emit, credit, hello and load have no reply.
 
-// WireHeaderBytes is the size of the header of a message.
 const WireHeaderBytes = 12
 
-// WireSlack is what a message may have beyond the limit of its content.
+// WireSlack is the room for encoding that a message gets beyond the limit of its content.
 const WireSlack = 64 * KiB
 
-// The sizes of single transfers between a guest and the host, in bytes.
+// The maximum sizes of single transfers between a guest and the host, in bytes.
 const (
 	MaxStdoutChunk = 64 * KiB // of one CallStdout or CallDiag
 	MaxReadChunk   = MiB      // of one CallRead or CallStdin
@@ -40,8 +39,8 @@ const (
 	CreditBytes  = 4 * MiB
 )
 
-// ErrWire is wrapped by every error about a malformed message. Whoever meets
-// it gives the other side up: worker_protocol_error.
+// ErrWire is wrapped by every error about a malformed message. The receiver ends the
+// connection: worker_protocol_error.
 var ErrWire = errors.New("malformed worker message")
 
 // A WireHeader precedes every payload.
@@ -49,7 +48,7 @@ type WireHeader struct {
 	Length uint32 // bytes of payload
 	ID     uint32
 	Call   Call
-	Errno  Errno // of a reply; of a credit: emit is over (see Credit)
+	Errno  Errno // of a reply; in a credit it ends emit (see Credit)
 }
 
 // Append appends the encoded header to b.
@@ -60,9 +59,8 @@ func (h WireHeader) Append(b []byte) []byte {
 	return binary.LittleEndian.AppendUint16(b, uint16(h.Errno))
 }
 
-// ParseWireHeader decodes the first WireHeaderBytes bytes of b. It refuses
-// errnos that this version does not have; calls and lengths are checked by
-// WireLimits.
+// ParseWireHeader decodes the first WireHeaderBytes bytes of b. It refuses unknown errnos;
+// WireLimits checks calls and lengths.
 func ParseWireHeader(b []byte) (WireHeader, error) {
 	if len(b) < WireHeaderBytes {
 		return WireHeader{}, fmt.Errorf("%w: header of %d bytes", ErrWire, len(b))
@@ -79,15 +77,15 @@ func ParseWireHeader(b []byte) (WireHeader, error) {
 	return h, nil
 }
 
-// WireLimits bounds payloads before anything is allocated for them. Both sides
-// hold the same values; they come with CallLoad.
+// WireLimits bounds payloads before anything is allocated for them. Both sides use the same
+// values, which CallLoad carries.
 type WireLimits struct {
 	Frame   uint32 // messages and frames
 	Request uint32 // body of a network request (network.request_body)
 	Reply   uint32 // any reply to the worker; START is the largest
 }
 
-// DefaultWireLimits returns the wire's share of the default limits.
+// DefaultWireLimits returns the limits that follow from DefaultLimits.
 func DefaultWireLimits() WireLimits {
 	d := DefaultLimits()
 	return WireLimits{Frame: uint32(d.FrameBytes), Request: 16 * MiB, Reply: uint32(d.StartBytes)}
@@ -100,8 +98,8 @@ func (l WireLimits) Valid() bool {
 		l.Reply >= 64*KiB && l.Reply <= 64*MiB
 }
 
-// FromWorker returns the most bytes the payload of a message of a worker may
-// have, and whether a worker may send such a message at all.
+// FromWorker returns the maximum payload of a message from a worker, in bytes, and whether
+// a worker may send such a message at all.
 func (l WireLimits) FromWorker(c Call) (most uint32, ok bool) {
 	switch c {
 	case CallStart:
@@ -138,8 +136,8 @@ func (l WireLimits) FromWorker(c Call) (most uint32, ok bool) {
 	return 0, false
 }
 
-// FromHost is FromWorker for what a host sends: replies to guest calls, load
-// and credit. A worker is as strict as a host, so that a mix-up ends at once.
+// FromHost is FromWorker for messages of the host: replies to guest calls, load and credit.
+// The worker is as strict as the host, so that a mismatch shows at once.
 func (l WireLimits) FromHost(c Call) (most uint32, ok bool) {
 	switch c {
 	case CallLoad:
@@ -166,9 +164,9 @@ func (l WireLimits) FromHost(c Call) (most uint32, ok bool) {
 // Pipelined reports whether c is sent without waiting for a reply.
 func (c Call) Pipelined() bool { return c == CallEmit }
 
-// Oversize says what becomes of a guest's request of n bytes that is over its
-// limit, before any copy is made: message functions are a violation,
-// everything else is ETOOBIG.
+// Oversize reports whether a guest's request of n bytes exceeds its limit. It is called
+// before the request is copied. For a message function the caller reports a violation, for
+// any other ETOOBIG.
 func (l WireLimits) Oversize(c Call, n uint64) bool {
 	most, ok := l.FromWorker(c)
 	return !ok || n > uint64(most)

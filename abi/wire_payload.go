@@ -17,10 +17,10 @@ const (
 	faultBytes    = 11
 )
 
-// Hello is the first message of a worker: who it is.
+// Hello is the first message of a worker.
 type Hello struct {
-	Build string // build id; another one than the host's is refused
-	PID   uint32 // as the worker sees itself; informative
+	Build string // build id, which must equal the host's
+	PID   uint32 // in the worker's own namespace; informative
 }
 
 // Append appends the encoded form to b.
@@ -28,7 +28,7 @@ func (h Hello) Append(b []byte) []byte {
 	return appendString(binary.LittleEndian.AppendUint32(b, h.PID), h.Build)
 }
 
-// ParseHello decodes exactly b.
+// ParseHello decodes a Hello.
 func ParseHello(b []byte) (h Hello, err error) {
 	d := decoder{b: b, sentinel: ErrWire}
 	h.PID = d.u32()
@@ -36,7 +36,7 @@ func ParseHello(b []byte) (h Hello, err error) {
 	return h, d.endOf("hello")
 }
 
-// A Task says what a blank worker is to become.
+// A Task is what a worker is started for.
 type Task uint8
 
 const (
@@ -44,43 +44,42 @@ const (
 	TaskCompile Task = 2 // compile the module into the directory, then exit
 )
 
-// A Mount is a virtual directory of a guest.
+// A Mount is a directory that a guest sees.
 type Mount struct {
-	ID   uint32 // the number file calls name it by
+	ID   uint32 // by which file calls name it
 	Path string // absolute path inside the guest
 }
 
-// Load makes a blank worker the worker of one module. The descriptors travel
-// before it: module bytes and, unless interpreting, a directory for compiled
-// code.
+// Load assigns a task to a new worker. File descriptors precede it: the module and, unless
+// it is interpreted, a directory for compiled code.
 type Load struct {
 	Task        Task
-	Interpreter bool   // conformance only: interpret the module, ignore compiled code
+	Interpreter bool   // interpret the module and ignore compiled code; for conformance tests only
 	Stdio       bool   // a stdio connector: fd 0 and 1 carry messages
-	Directory   bool   // a directory descriptor follows the module's
-	ModuleBytes uint64 // of a compile: where the module ends and its skeleton begins; else the size
+	Directory   bool   // a directory descriptor follows that of the module
+	ModuleBytes uint64 // of a compilation: where the module ends and its skeleton begins; else the size
 	MemoryPages uint32 // cap of linear memory, 64 KiB pages
 	Limits      WireLimits
-	Jail        []byte   // configuration of the walls, in the form of host/jail
+	Jail        []byte   // configuration of the jail, as encoded by host/jail
 	Name        string   // args[0]
 	Env         []string // NAME=value
 	Mounts      []Mount
 	Fixed       *Fixed // nil: the real clock and fresh random numbers
 }
 
-// Fixed makes what a guest sees of time and chance repeatable: in a run that is
-// recorded or journalled, and when it is replayed.
+// Fixed makes time and randomness repeatable for a guest: in a run that is recorded or
+// journalled, and when it is replayed.
 //
-// Invariant: a guest that is given the same Fixed, the same replies and the same times
-// before them reads the same times and the same random bytes, whatever Instant says.
+// Invariant: a guest with the same Fixed, the same replies and the same clock messages
+// before them reads the same times and random bytes, whatever Instant says.
 type Fixed struct {
 	Start   uint64   // of the wall clock, milliseconds since 1970
 	Seed    [32]byte // of the random bytes
-	Instant bool     // sleeps pass at once
-	Told    bool     // the clock moves on to what the host tells before a reply (CallClock)
+	Instant bool     // sleeps return at once
+	Told    bool     // the clock advances to what the host sends before a reply (CallClock)
 }
 
-// maxFixedStart is about the year 2100.
+// maxFixedStart is about the year 2109.
 const maxFixedStart = 1 << 42
 
 const (
@@ -119,7 +118,7 @@ func (l Load) Append(b []byte) []byte {
 	return b
 }
 
-// ParseLoad decodes exactly b and checks what a worker relies on.
+// ParseLoad decodes a Load and checks what a worker relies on.
 func ParseLoad(b []byte) (l Load, err error) {
 	d := decoder{b: b, sentinel: ErrWire}
 	l.Task = Task(d.u8())
@@ -151,17 +150,17 @@ func ParseLoad(b []byte) (l Load, err error) {
 	return l, d.endOf("load")
 }
 
-// Ready says that a worker did what it can do before the guest's first
-// instruction: the code is loaded and the jail is shut.
+// Ready reports that a worker is ready for the guest's first instruction: the code is
+// loaded and the jail is closed.
 type Ready struct {
-	CPU       time.Duration // used so far, not the guest's
+	CPU       time.Duration // used so far by the worker, not the guest
 	Enter     time.Duration // building the jail from inside
 	Load      time.Duration // loading compiled code, or compiling
-	Isolation Isolation     // what holds around the worker
+	Isolation Isolation     // the isolation that is in force
 }
 
-// Isolation is what a worker's walls are. It is a required member of
-// run.started and of results.
+// Isolation describes the isolation of a worker. It is a required member of run.started and
+// of results.
 type Isolation struct {
 	Level      string   `json:"level"` // full, partial or process
 	Namespaces []string `json:"namespaces"`
@@ -189,7 +188,7 @@ func (i Isolation) append(b []byte) []byte {
 	return appendString(b, i.UID)
 }
 
-// ParseReady decodes exactly b.
+// ParseReady decodes a Ready.
 func ParseReady(b []byte) (r Ready, err error) {
 	d := decoder{b: b, sentinel: ErrWire}
 	r.CPU = d.duration()
@@ -205,8 +204,8 @@ func ParseReady(b []byte) (r Ready, err error) {
 	return r, d.endOf("ready")
 }
 
-// Credit gives emit room back. With a header errno it ends emit instead:
-// every later emit of the guest fails with that errno, without being sent.
+// Credit returns emit credit to the worker. With an errno in its header it ends emit
+// instead: later emits of the guest fail with that errno, without being sent.
 type Credit struct {
 	Frames uint32
 	Bytes  uint32
@@ -217,7 +216,7 @@ func (c Credit) Append(b []byte) []byte {
 	return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(b, c.Frames), c.Bytes)
 }
 
-// ParseCredit decodes exactly b. A credit is never more than the window.
+// ParseCredit decodes a Credit, which is never more than the window.
 func ParseCredit(b []byte) (c Credit, err error) {
 	d := decoder{b: b, sentinel: ErrWire}
 	c.Frames, c.Bytes = d.u32(), d.u32()
@@ -228,7 +227,7 @@ func ParseCredit(b []byte) (c Credit, err error) {
 // AppendClock encodes the payload of CallClock, a time in milliseconds since 1970.
 func AppendClock(b []byte, ms uint64) []byte { return binary.LittleEndian.AppendUint64(b, ms) }
 
-// ParseClock decodes exactly the payload of CallClock.
+// ParseClock decodes the payload of CallClock.
 func ParseClock(b []byte) (ms uint64, err error) {
 	d := decoder{b: b, sentinel: ErrWire}
 	ms = d.u64()
@@ -236,7 +235,7 @@ func ParseClock(b []byte) (ms uint64, err error) {
 	return ms, d.endOf("clock")
 }
 
-// FaultKind says why a request was refused before it was copied.
+// FaultKind says why a worker refused to copy a request.
 type FaultKind uint8
 
 const (
@@ -244,7 +243,7 @@ const (
 	FaultTooBig  FaultKind = 2 // a message over its limit: frame_too_large
 )
 
-// RequestFault is sent in place of a request that could not be.
+// RequestFault is sent in place of a request that was refused.
 type RequestFault struct {
 	Call   Call
 	Kind   FaultKind
@@ -257,7 +256,7 @@ func (f RequestFault) Append(b []byte) []byte {
 	return binary.LittleEndian.AppendUint64(append(b, byte(f.Kind)), f.Length)
 }
 
-// ParseRequestFault decodes exactly b.
+// ParseRequestFault decodes a RequestFault.
 func ParseRequestFault(b []byte) (f RequestFault, err error) {
 	d := decoder{b: b, sentinel: ErrWire}
 	f.Call, f.Kind, f.Length = Call(d.u16()), FaultKind(d.u8()), d.u64()
@@ -266,22 +265,22 @@ func ParseRequestFault(b []byte) (f RequestFault, err error) {
 	return f, d.endOf("fault")
 }
 
-// ExitKind says how a worker's work ended, by its own account.
+// ExitKind says how a worker ended, by its own account.
 type ExitKind uint8
 
 const (
 	ExitExited  ExitKind = 1 // _start returned or proc_exit was called
 	ExitTrapped ExitKind = 2
-	ExitFailed  ExitKind = 3 // the worker could not do its task: Detail says why
+	ExitFailed  ExitKind = 3 // the worker could not do its task; see Detail
 	ExitDone    ExitKind = 4 // a compilation finished
 )
 
-// The stages in which a task can fail, as Exit.TrapKind of ExitFailed.
+// The stages in which a task can fail, in Exit.TrapKind with ExitFailed.
 const (
-	StageIsolation = "isolation" // a promised wall could not be built
+	StageIsolation = "isolation" // a required isolation could not be set up
 	StageEngine    = "engine"    // no compiler for this platform
 	StageCode      = "code"      // compiled code missing or damaged
-	StageModule    = "module"    // the module itself: it cannot be linked or compiled
+	StageModule    = "module"    // the module cannot be linked or compiled
 	StageMemory    = "memory"
 )
 
@@ -300,7 +299,7 @@ type Exit struct {
 	Kind             ExitKind
 	Code             uint32 // of ExitExited
 	TrapKind         string // of ExitTrapped; the stage of ExitFailed
-	Detail           string // for diagnostics; text of the engine, names chosen by the guest
+	Detail           string // for diagnostics; may contain names chosen by the guest
 	GuestMemoryBytes uint64 // peak linear memory
 	Instantiate      time.Duration
 }
@@ -316,7 +315,7 @@ func (e Exit) Append(b []byte) []byte {
 	return le.AppendUint64(b, uint64(e.Instantiate))
 }
 
-// ParseExit decodes exactly b.
+// ParseExit decodes an Exit.
 func ParseExit(b []byte) (e Exit, err error) {
 	d := decoder{b: b, sentinel: ErrWire}
 	e.Kind = ExitKind(d.u8())
@@ -330,12 +329,12 @@ func ParseExit(b []byte) (e Exit, err error) {
 	return e, d.endOf("exit")
 }
 
-// AppendRead encodes the request of CallRead: up to most bytes of a handle.
+// AppendRead encodes the request of CallRead: up to most bytes from a handle.
 func AppendRead(b []byte, handle, most uint32) []byte {
 	return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(b, handle), most)
 }
 
-// ParseRead decodes exactly the request of CallRead.
+// ParseRead decodes the request of CallRead.
 func ParseRead(b []byte) (handle, most uint32, err error) {
 	d := decoder{b: b, sentinel: ErrWire}
 	handle, most = d.u32(), d.u32()
@@ -343,14 +342,14 @@ func ParseRead(b []byte) (handle, most uint32, err error) {
 	return handle, most, d.endOf("read")
 }
 
-// ParseClose decodes exactly the request of CallClose: a handle.
+// ParseClose decodes the request of CallClose.
 func ParseClose(b []byte) (handle uint32, err error) {
 	d := decoder{b: b, sentinel: ErrWire}
 	handle = d.u32()
 	return handle, d.endOf("close")
 }
 
-// ParseStdin decodes exactly the request of CallStdin: the most bytes wanted.
+// ParseStdin decodes the request of CallStdin: the most bytes wanted.
 func ParseStdin(b []byte) (most uint32, err error) {
 	d := decoder{b: b, sentinel: ErrWire}
 	most = d.u32()
@@ -358,14 +357,14 @@ func ParseStdin(b []byte) (most uint32, err error) {
 	return most, d.endOf("stdin")
 }
 
-// ParseSleep decodes exactly the request of CallSleep.
+// ParseSleep decodes the request of CallSleep.
 func ParseSleep(b []byte) (time.Duration, error) {
 	d := decoder{b: b, sentinel: ErrWire}
 	t := d.duration()
 	return t, d.endOf("sleep")
 }
 
-// ParseDiag decodes exactly the request of CallDiag. text shares memory with b.
+// ParseDiag decodes the request of CallDiag. text shares memory with b.
 func ParseDiag(b []byte) (fd uint8, text []byte, err error) {
 	d := decoder{b: b, sentinel: ErrWire}
 	fd = d.u8()

@@ -8,10 +8,9 @@ import (
 
 const hexDigits = "0123456789abcdef"
 
-// AppendQuote appends text as a JSON string literal. It escapes what JSON
-// requires and nothing else, in the shortest way, so that one text has one
-// spelling (RFC 8785). What a Scanner would refuse, bytes that are not UTF-8
-// and NUL, becomes U+FFFD.
+// AppendQuote appends text as a JSON string literal. It escapes only what JSON requires, in
+// the shortest way, so that a text has one spelling (RFC 8785). NUL and bytes that are not
+// UTF-8, which a Scanner refuses, become U+FFFD.
 func AppendQuote[T string | []byte](dst []byte, text T) []byte {
 	dst = append(dst, '"')
 	from := 0
@@ -36,7 +35,7 @@ func AppendQuote[T string | []byte](dst []byte, text T) []byte {
 	return append(dst, '"')
 }
 
-// runeLength returns the length of the UTF-8 character at i, 0 if there is none.
+// runeLength returns the length of the UTF-8 character at i, or 0 if there is none.
 func runeLength[T string | []byte](text T, i int) int {
 	var b [utf8.UTFMax]byte
 	n := copy(b[:], text[i:min(i+utf8.UTFMax, len(text))])
@@ -47,7 +46,7 @@ func runeLength[T string | []byte](text T, i int) int {
 	return size
 }
 
-// appendEscape appends what stands for a byte that cannot stand for itself.
+// appendEscape appends the escape sequence of c.
 func appendEscape(dst []byte, c byte) []byte {
 	switch c {
 	case '"', '\\':
@@ -69,8 +68,8 @@ func appendEscape(dst []byte, c byte) []byte {
 	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
 }
 
-// AppendCompact appends a value that a Scanner has accepted without the white
-// space outside of strings. Numbers and strings stay as spelled.
+// AppendCompact appends a value that a Scanner has accepted, without white space outside of
+// strings. Numbers and strings keep their spelling.
 func AppendCompact(dst, raw []byte) []byte {
 	for i := 0; i < len(raw); {
 		from := i

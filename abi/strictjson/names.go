@@ -7,20 +7,21 @@ import (
 	"math/bits"
 )
 
-// A memberName is a member name of an open object. Names sit on one stack, those of
-// the innermost object on top:
+// A memberName is the name of a member of an open object. All names are on one stack, those
+// of the innermost object on top:
 //
 //	names  | a b c | x y | k1 k2 … k40 |
 //	levels   0       3     5                 where each object's names begin
 //	table                | 128 entries |     only for objects with many names
 //
-// Up to fewNames names of an object are compared one by one, by tag first. One
-// more and they move to a hash table at the top of the table stack. Its hash
+// Up to fewNames names of an object are compared one by one, by tag first. With one more
+// they move to a hash table at the top of the table stack. The hash is seeded, so that a
+// guest cannot choose colliding names.
 // is seeded, so that a guest cannot choose names that collide.
 type memberName struct {
-	start int    // in the input, or ^start in Scanner.text when it was escaped
-	end   int    // in the same
-	tag   uint64 // equal for equal names: cheapTag, or the seeded hash
+	start int    // offset in the input, or ^offset in Scanner.text if it was escaped
+	end   int    // likewise
+	tag   uint64 // equal for equal names: cheapTag or the seeded hash
 }
 
 const fewNames = 16
@@ -33,8 +34,8 @@ func (s *Scanner) nameText(src []byte, n memberName) []byte {
 	return src[n.start:n.end:n.end]
 }
 
-// addName adds n, whose text is given, to the object whose names begin at top.
-// It reports whether the name is new there.
+// addName adds n, spelled text, to the object whose names begin at top. It returns false if
+// the object already has that name.
 func (s *Scanner) addName(src []byte, n memberName, text []byte, top int) bool {
 	if len(s.names)-top >= fewNames {
 		return s.addHashed(src, n, text, top)
@@ -49,7 +50,7 @@ func (s *Scanner) addName(src []byte, n memberName, text []byte, top int) bool {
 	return true
 }
 
-// addHashed is addName for an object that has fewNames names or more.
+// addHashed is addName for an object with fewNames names or more.
 func (s *Scanner) addHashed(src []byte, n memberName, text []byte, top int) bool {
 	count := len(s.names) - top
 	if count == fewNames {
@@ -83,9 +84,8 @@ func (s *Scanner) hashNames(src []byte, top int) {
 	}
 }
 
-// tableSize is the size of the table while the name with index last is the
-// newest: a power of two, at least twice the number of names, that changes
-// only when last is a power of two.
+// tableSize returns the size of the table while the newest name has index last: a power of
+// two, at least twice the number of names, that changes only when last is a power of two.
 func tableSize(last int) int { return 1 << (bits.Len(uint(last)) + 1) }
 
 // growTable makes or doubles the table of the innermost object.
@@ -119,8 +119,8 @@ func (s *Scanner) dropNames(top int) {
 	s.names = s.names[:top]
 }
 
-// cheapTag tells most names apart: by their length, first and last bytes. Up
-// to seven bytes it is the name itself.
+// cheapTag distinguishes most names by length, first and last bytes. For up to seven bytes
+// it is the name itself.
 func cheapTag(text []byte) uint64 {
 	n := len(text)
 	if n >= 8 {

@@ -8,9 +8,8 @@ import (
 // MaxSafeInteger is the largest magnitude of a safe integer, 2^53-1.
 const MaxSafeInteger = 1<<53 - 1
 
-// Int64 returns the value of a number that a Scanner has accepted, if it is an
-// integer of 64 bits. The value counts, not the spelling: 5.0 and 1e2 are
-// integers too. Nothing is rounded.
+// Int64 returns the exact value of a number that a Scanner has accepted, if it is a 64-bit
+// integer. Any spelling counts: 5.0 and 1e2 are integers too.
 func Int64(raw []byte) (int64, bool) {
 	negative := len(raw) > 0 && raw[0] == '-'
 	if negative {
@@ -80,8 +79,8 @@ func integer(raw []byte) (uint64, bool) {
 	return scale(m, zeros-places+exp)
 }
 
-// scale returns m × 10^exp. It reports false when that does not fit, and for a
-// negative exponent, since m does not end in 0 there.
+// scale returns m × 10^exp. It reports false if that overflows or exp is negative, since m
+// has no trailing zeros then.
 func scale(m uint64, exp int) (uint64, bool) {
 	if m == 0 {
 		return 0, true
@@ -98,7 +97,7 @@ func scale(m uint64, exp int) (uint64, bool) {
 	return m, true
 }
 
-// exponent reads what follows the e of a number, cut to ±2^40.
+// exponent reads the digits after the e of a number, clamped to ±2^40.
 func exponent(raw []byte) int {
 	sign := 1
 	if len(raw) > 0 && (raw[0] == '-' || raw[0] == '+') {
@@ -114,8 +113,8 @@ func exponent(raw []byte) int {
 	return sign * n
 }
 
-// Float64 returns the value of a number that a Scanner has accepted, rounded
-// to the nearest float, if that is finite.
+// Float64 returns the value of a number that a Scanner has accepted, rounded to the nearest
+// float, if that is finite.
 func Float64(raw []byte) (float64, bool) {
 	if len(raw) == 0 || raw[0] != '-' && raw[0]-'0' > 9 {
 		return 0, false

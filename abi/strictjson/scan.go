@@ -3,9 +3,9 @@ package strictjson
 // inArray marks an open array in Scanner.levels.
 const inArray = -1
 
-// scan walks src once. It returns the kind of the outermost value; what is
-// wrong, if anything, is in s.err. Depth and the number of values do not stop
-// it, because a fault of higher precedence may follow.
+// scan walks src once and returns the kind of the outermost value. It leaves a fault in
+// s.err. Too much depth or too many values do not stop it, because a fault of higher
+// precedence may follow.
 func (s *Scanner) scan(src []byte) Kind {
 	first := skipSpace(src, 0)
 	if first == len(src) {
@@ -21,7 +21,7 @@ func (s *Scanner) scan(src []byte) Kind {
 	)
 next:
 	for {
-		// A value begins at i, perhaps after white space.
+		// A value begins at i, after optional white space.
 		i = skipSpace(src, i)
 		if i == len(src) {
 			s.fail(FaultJSON, i, "unexpected end")
@@ -69,7 +69,7 @@ next:
 		if i < 0 {
 			return kind
 		}
-		// A value ended before i. Close what ends here.
+		// A value ends before i. Close the containers that end here.
 		for len(s.levels) > 0 {
 			if len(s.levels) == 1 && top != inArray {
 				m := &s.members[len(s.members)-1]
@@ -104,15 +104,15 @@ next:
 	}
 }
 
-// note records a fault that does not stop the scan, unless one of higher
-// precedence is known already.
+// note records a fault that does not stop the scan, unless one of higher precedence is
+// already recorded.
 func (s *Scanner) note(f Fault, at int, reason string) {
 	if s.err == nil || f < s.err.Fault {
 		s.fail(f, at, reason)
 	}
 }
 
-// open enters a container that begins at i.
+// open enters the container that begins at i.
 func (s *Scanner) open(top, i int) {
 	s.levels = append(s.levels, top)
 	if len(s.levels) == MaxDepth+1 {
@@ -120,7 +120,7 @@ func (s *Scanner) open(top, i int) {
 	}
 }
 
-// close leaves the innermost container, top, and returns the one around it.
+// close leaves the innermost container, top, and returns the enclosing one.
 func (s *Scanner) close(top int) int {
 	if top != inArray {
 		s.dropNames(top)
@@ -133,8 +133,8 @@ func (s *Scanner) close(top int) int {
 	return s.levels[n-1]
 }
 
-// member takes the name at i and the colon after it, for the object whose
-// names begin at top. It returns the offset after the colon.
+// member reads the name at i and the colon after it, for the object whose names begin at
+// top, and returns the offset after the colon.
 func (s *Scanner) member(src []byte, i, top int) int {
 	if i == len(src) {
 		return s.fail(FaultJSON, i, "unexpected end")
@@ -171,8 +171,8 @@ func (s *Scanner) member(src []byte, i, top int) int {
 	return end + 1
 }
 
-// addMember appends a member of the outermost object. What scratch space
-// holds in its other fields is overwritten when the value has ended.
+// addMember appends a member of the outermost object. Its other fields are set when the
+// value ends.
 func (s *Scanner) addMember(text []byte) {
 	n := len(s.members)
 	if n == cap(s.members) {
@@ -182,7 +182,7 @@ func (s *Scanner) addMember(text []byte) {
 	s.members[n].Name = text
 }
 
-// literal takes one of true, false and null.
+// literal reads true, false or null.
 func (s *Scanner) literal(src []byte, i int, word string) int {
 	for j := range len(word) {
 		if i+j == len(src) {
@@ -195,7 +195,7 @@ func (s *Scanner) literal(src []byte, i int, word string) int {
 	return i + len(word)
 }
 
-// number takes a number. It also sees every byte no value can begin with.
+// number reads a number. It also reports bytes with which no value can begin.
 func (s *Scanner) number(src []byte, i int) int {
 	if src[i] == '-' {
 		i++
@@ -223,7 +223,7 @@ func (s *Scanner) number(src []byte, i int) int {
 	return i
 }
 
-// digits takes one digit or more.
+// digits reads one or more digits.
 func (s *Scanner) digits(src []byte, i int) int {
 	from := i
 	for i < len(src) && src[i]-'0' < 10 {
@@ -238,8 +238,8 @@ func (s *Scanner) digits(src []byte, i int) int {
 	return s.fail(FaultJSON, i, "unexpected character")
 }
 
-// skipSpace returns the offset of the first byte from i on that is no JSON
-// white space, or the length of src.
+// skipSpace returns the offset of the first byte from i on that is not JSON white space, or
+// the length of src.
 func skipSpace(src []byte, i int) int {
 	for i < len(src) && src[i] <= ' ' && isSpace(src[i]) {
 		i++

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// MaxDepth is how many containers may be open at once in JSON from a guest; the outermost counts as one.
+// MaxDepth is the most containers that may be open at once, the outermost included.
 const MaxDepth = 64
 
 // A Kind is the type of a JSON value.
@@ -31,8 +31,7 @@ func (k Kind) String() string {
 	return kindNames[0]
 }
 
-// kinds tells the kind of a valid value from its first byte; what is not
-// listed is a number.
+// kinds maps the first byte of a valid value to its kind; any other byte begins a number.
 var kinds = [256]Kind{
 	'"': KindString, '{': KindObject, '[': KindArray, 't': KindBool, 'f': KindBool, 'n': KindNull,
 }
@@ -44,8 +43,8 @@ func kindOf(c byte) Kind {
 	return KindNumber
 }
 
-// A Fault is why a JSON text is refused. The order of the numbers is the order
-// of precedence: of several faults in one text the lowest is reported.
+// A Fault is why a JSON text is refused. Lower numbers take precedence: of several faults
+// in a text the lowest is reported.
 type Fault uint8
 
 const (
@@ -58,7 +57,7 @@ const (
 
 var faultNames = [...]string{"none", "utf8", "json", "depth", "not_object", "values"}
 
-// String returns the name used in abi/testdata, such as "utf8".
+// String returns the name that abi/testdata uses, such as "utf8".
 func (f Fault) String() string {
 	if int(f) < len(faultNames) {
 		return faultNames[f]
@@ -66,11 +65,11 @@ func (f Fault) String() string {
 	return fmt.Sprintf("fault(%d)", uint8(f))
 }
 
-// A SyntaxError says where and why a JSON text was refused. It never quotes
-// the text, which may hold what its owner did not want to show.
+// A SyntaxError says where and why a JSON text was refused. It never quotes the text, which
+// may be confidential.
 type SyntaxError struct {
 	Fault  Fault
-	Offset int    // of the offending byte; the length of the text when it ended too early
+	Offset int    // of the offending byte; the length of the text if it ends too early
 	Reason string // fixed words, such as "repeated member name"
 }
 
@@ -85,20 +84,19 @@ type Member struct {
 	Kind  Kind
 }
 
-// A Scanner checks JSON from guests strictly and finds the members
-// of an object in place. Refused are malformed texts, anything before or after
-// the value but white space, a byte order mark, invalid UTF-8, half surrogate
-// pairs, NUL even when escaped, repeated member names at any depth, and more
-// than MaxDepth open containers. Numbers are checked and stay text.
+// A Scanner checks JSON strictly and finds the members of an object in place. It refuses
+// malformed texts, anything but white space around the value, a byte order mark, invalid
+// UTF-8, half surrogate pairs, NUL even if escaped, repeated member names at any depth, and
+// more than MaxDepth open containers. Numbers are checked and stay text.
 //
-// The zero value is ready. A Scanner keeps its scratch space between calls, so
-// one that is used again does not allocate. Not for concurrent use.
+// The zero value is ready to use. A Scanner reuses its scratch space, so that repeated use
+// does not allocate. It is not safe for concurrent use.
 type Scanner struct {
-	// MaxValues bounds how many values a text may hold, each container, the
-	// outermost too, counted as one. Zero is no limit.
+	// MaxValues bounds the number of values in a text, counting each container. Zero means
+	// no limit.
 	MaxValues int
-	// Lenient accepts an escape that spells NUL or half a surrogate pair, as
-	// RFC 8259 does. Misspelt is then the first one of the last text, or nil.
+	// Lenient accepts escapes of NUL and of half a surrogate pair, as RFC 8259 does.
+	// Misspelt is then the first of them in the last text, or nil.
 	Lenient  bool
 	Misspelt *SyntaxError
 
@@ -112,10 +110,10 @@ type Scanner struct {
 	err     *SyntaxError
 }
 
-// Object checks that src is exactly one JSON object and returns its members in
-// order. They are valid until the next call and as long as src is unchanged.
-// The error is a *SyntaxError. With FaultValues alone the members are complete
-// and returned as well, since checks that come before that one need them.
+// Object checks that src is exactly one JSON object and returns its members in order. They
+// are valid until the next call and while src is unchanged. The error is a *SyntaxError. If
+// its only fault is FaultValues, the complete members are returned as well, for checks of
+// higher precedence.
 func (s *Scanner) Object(src []byte) ([]Member, error) {
 	kind, err := s.check(src)
 	if err != nil && err.Fault < FaultNotObject {
@@ -130,8 +128,8 @@ func (s *Scanner) Object(src []byte) ([]Member, error) {
 	return s.members, nil
 }
 
-// Valid checks that src is exactly one JSON value and returns its kind. The
-// error is a *SyntaxError. It ends the life of members returned by Object.
+// Valid checks that src is exactly one JSON value and returns its kind. The error is a
+// *SyntaxError. It invalidates members returned by Object.
 func (s *Scanner) Valid(src []byte) (Kind, error) {
 	kind, err := s.check(src)
 	if err != nil {
@@ -152,12 +150,11 @@ func (s *Scanner) check(src []byte) (Kind, *SyntaxError) {
 	return kind, s.err
 }
 
-// keepScratch is how many entries of each kind of scratch space outlive a
-// call: enough for a record with as many values as a host allows.
+// keepScratch bounds the scratch space that is kept between calls, in entries: enough for a
+// record with as many values as a host allows.
 const keepScratch = 16 << 10
 
-// reset forgets the last text, and lets go of scratch space that one
-// extraordinary text made large.
+// reset forgets the last text and releases scratch space that it made too large.
 func (s *Scanner) reset() {
 	s.err, s.Misspelt = nil, nil
 	s.members = reuse(s.members)

@@ -12,17 +12,17 @@ const (
 	highs = 0x8080808080808080
 )
 
-// special marks, with its high bit, each byte of w that ends a plain stretch
-// of a string: a quote, a backslash, a control character or non-ASCII. Above
-// the lowest marked byte there may be false marks.
+// special sets the high bit of each byte of w that ends a plain stretch of a string: a
+// quote, a backslash, a control character or non-ASCII. Only the lowest set bit is
+// reliable.
 func special(w uint64) uint64 {
 	quote := w ^ ones*'"'
 	slash := w ^ ones*'\\'
 	return ((quote-ones)&^quote | (slash-ones)&^slash | (w-ones*0x20)&^w | w) & highs
 }
 
-// str takes the string whose opening quote is at i. It returns the offset
-// after the closing quote and whether the string has no escapes.
+// str reads the string whose opening quote is at i. It returns the offset after the closing
+// quote and whether the string has no escapes.
 func (s *Scanner) str(src []byte, i int) (end int, plain bool) {
 	i++
 	plain = true
@@ -58,7 +58,7 @@ func (s *Scanner) str(src []byte, i int) (end int, plain bool) {
 	}
 }
 
-// runes takes a stretch of non-ASCII characters.
+// runes reads a stretch of non-ASCII characters.
 func (s *Scanner) runes(src []byte, i int) int {
 	for i < len(src) && src[i] >= utf8.RuneSelf {
 		r, n := utf8.DecodeRune(src[i:])
@@ -70,7 +70,7 @@ func (s *Scanner) runes(src []byte, i int) int {
 	return i
 }
 
-// escape takes the escape sequence at i.
+// escape reads the escape sequence at i.
 func (s *Scanner) escape(src []byte, i int) int {
 	if i+1 == len(src) {
 		return s.fail(FaultJSON, len(src), "unexpected end")
@@ -98,7 +98,7 @@ func (s *Scanner) escape(src []byte, i int) int {
 	return s.misspell(i, "half a surrogate pair")
 }
 
-// misspell takes the escape of six bytes at i, which spells no character.
+// misspell handles the six-byte escape at i, which encodes no valid character.
 func (s *Scanner) misspell(i int, reason string) int {
 	if !s.Lenient {
 		return s.fail(FaultJSON, i, reason)
@@ -109,7 +109,7 @@ func (s *Scanner) misspell(i int, reason string) int {
 	return i + 6
 }
 
-// unescaped returns what the escape with letter c stands for, or 0.
+// unescaped returns the character of the escape with letter c, or 0.
 func unescaped(c byte) byte {
 	switch c {
 	case '"', '\\', '/':
@@ -149,9 +149,8 @@ func hex4(src []byte, i int) (rune, bool) {
 	return r, true
 }
 
-// unescape decodes the first character of s, which is not empty and came out
-// of a valid string literal without its quotes: it returns the character and
-// how many bytes of s spell it.
+// unescape decodes the first character of s, the non-empty rest of a valid string literal
+// without its quotes. It returns the character and the length of its spelling in bytes.
 func unescape(s []byte) (rune, int) {
 	if s[0] != '\\' {
 		return utf8.DecodeRune(s)
@@ -187,7 +186,7 @@ func unquoted(raw []byte) []byte {
 	return raw[1 : len(raw)-1]
 }
 
-// plainLength returns how many bytes at the start of s spell themselves.
+// plainLength returns the length of the prefix of s without escapes.
 func plainLength(s []byte) int {
 	i := 0
 	for ; i+8 <= len(s); i += 8 {
@@ -202,8 +201,8 @@ func plainLength(s []byte) int {
 	return i
 }
 
-// Plain returns the text of a string literal that a Scanner has accepted, in
-// place. ok is false for one that has escapes.
+// Plain returns the text of a string literal that a Scanner has accepted, in place. ok is
+// false if it has escapes.
 func Plain(raw []byte) (text []byte, ok bool) {
 	s := unquoted(raw)
 	return s, plainLength(s) == len(s)
@@ -234,8 +233,8 @@ func String(raw []byte) string {
 	return string(AppendString(make([]byte, 0, len(s)), raw))
 }
 
-// EqualText reports whether a string literal that a Scanner has accepted
-// spells text. It does not allocate.
+// EqualText reports whether a string literal that a Scanner has accepted spells text. It
+// does not allocate.
 func EqualText(raw []byte, text string) bool {
 	s := unquoted(raw)
 	if n := plainLength(s); n == len(s) {

@@ -2,10 +2,9 @@ package strictjson
 
 import "iter"
 
-// A Value is a JSON value that a Scanner has accepted, for the messages that
-// are not records. It holds the text and finds members and items in it when
-// they are asked for, so that a large message costs no memory. The zero Value
-// stands for a missing one.
+// A Value is a JSON value that a Scanner has accepted. It holds the text and finds members
+// and items on demand, so that a large message costs no memory. The zero Value stands for a
+// missing one.
 type Value struct {
 	Kind Kind
 	Raw  []byte // as spelled, without white space around it; part of the input
@@ -14,18 +13,18 @@ type Value struct {
 // ParseOptions say what Parse accepts beyond the rules of Scanner.
 type ParseOptions struct {
 	MaxValues int  // as in Scanner
-	AnyKind   bool // take any value; without it only an object
+	AnyKind   bool // accept any value, not only an object
 }
 
-// Parse checks src as a Scanner does and returns its value, which is part of
-// src. The error is a *SyntaxError.
+// Parse checks src as a Scanner does and returns its value, which aliases src. The error is
+// a *SyntaxError.
 func Parse(src []byte, o ParseOptions) (Value, error) {
 	s := Scanner{MaxValues: o.MaxValues}
 	return s.Parse(src, o.AnyKind)
 }
 
-// Parse is the function Parse with the scratch space and limit of s. It ends
-// the life of members returned by Object.
+// Parse is the function Parse with the scratch space and limit of s. It invalidates members
+// returned by Object.
 func (s *Scanner) Parse(src []byte, anyKind bool) (Value, error) {
 	if anyKind {
 		if _, err := s.Valid(src); err != nil {
@@ -37,7 +36,7 @@ func (s *Scanner) Parse(src []byte, anyKind bool) (Value, error) {
 	return ValueOf(src), nil
 }
 
-// Tree returns the value of a member found by Scanner.Object.
+// Tree returns the member's value.
 func (m Member) Tree() Value { return Value{m.Kind, m.Value} }
 
 // ValueOf returns the first value of a text that a Scanner has accepted.
@@ -56,8 +55,8 @@ func (v Value) Absent() bool { return v.Kind == 0 || v.Kind == KindNull }
 // Is reports whether v is of kind k.
 func (v Value) Is(k Kind) bool { return v.Kind == k }
 
-// HasType reports whether v has the type of a JSON Schema: an integer is a safe one, and
-// a number finite. Of a type that JSON Schema does not know, and of "", is any value.
+// HasType reports whether v has a JSON Schema type, where an integer is a safe integer and
+// a number is finite. Every value has an unknown type or "".
 func (v Value) HasType(name string) (ok bool) {
 	switch name {
 	case "string":
@@ -94,7 +93,7 @@ func (v Value) Bool() (value, ok bool) {
 	return v.Kind == KindBool && v.Raw[0] == 't', v.Kind == KindBool
 }
 
-// Int64 returns the value of a number that is an integer of 64 bits.
+// Int64 returns the value of a number that is a 64-bit integer.
 func (v Value) Int64() (int64, bool) {
 	if v.Kind != KindNumber {
 		return 0, false
@@ -110,7 +109,7 @@ func (v Value) SafeInteger() (int64, bool) {
 	return SafeInteger(v.Raw)
 }
 
-// Float64 returns the value of a number that is finite as a float.
+// Float64 returns the value of a number, if it is finite.
 func (v Value) Float64() (float64, bool) {
 	if v.Kind != KindNumber {
 		return 0, false
@@ -118,9 +117,8 @@ func (v Value) Float64() (float64, bool) {
 	return Float64(v.Raw)
 }
 
-// Member returns the member called name; a missing one is the zero Value. It
-// reads the object from its start: whoever looks up names that a guest chose
-// ranges over Members once instead.
+// Member returns the member called name, or the zero Value. It reads the object from its
+// start; to look up names that a guest chose, range over Members once instead.
 func (v Value) Member(name string) (Value, bool) {
 	for raw, member := range v.RawMembers() {
 		if EqualText(raw, name) {
@@ -130,8 +128,8 @@ func (v Value) Member(name string) (Value, bool) {
 	return Value{}, false
 }
 
-// Members yields names and values of an object in order; nothing for any
-// other kind.
+// Members yields the names and values of an object in order, and nothing for any other
+// kind.
 func (v Value) Members() iter.Seq2[string, Value] {
 	return func(yield func(string, Value) bool) {
 		for raw, member := range v.RawMembers() {
@@ -142,7 +140,7 @@ func (v Value) Members() iter.Seq2[string, Value] {
 	}
 }
 
-// RawMembers is Members with the names as spelled.
+// RawMembers is Members with the names as they are spelled.
 func (v Value) RawMembers() iter.Seq2[[]byte, Value] {
 	return func(yield func([]byte, Value) bool) {
 		if v.Kind != KindObject {
@@ -163,7 +161,7 @@ func (v Value) RawMembers() iter.Seq2[[]byte, Value] {
 	}
 }
 
-// Items yields the items of an array in order; nothing for any other kind.
+// Items yields the items of an array in order, and nothing for any other kind.
 func (v Value) Items() iter.Seq[Value] {
 	return func(yield func(Value) bool) {
 		if v.Kind != KindArray {
@@ -181,7 +179,7 @@ func (v Value) Items() iter.Seq[Value] {
 	}
 }
 
-// Len returns how many members or items v has, 0 for any other kind.
+// Len returns the number of members or items of v, 0 for any other kind.
 func (v Value) Len() int {
 	n := 0
 	if v.Kind == KindObject {
