@@ -74,7 +74,7 @@ func (f FrameFault) String() string {
 // A FrameError is reported as frame_malformed.
 type FrameError struct {
 	Fault  FrameFault
-	Record int // of the field in error
+	Record int // index of the record; -1 for the frame's header
 	Offset int // of the field at fault
 }
 

@@ -71,7 +71,7 @@ var InteractionKinds = []string{KindCredentials, KindOTP, KindManualAction, Kind
 const (
 	DecisionAccept = "accept"
 	DecisionReject = "reject"
-	DecisionRefine = "refine"      // accept the text as the owner edited it
+	DecisionRefine = "refine"      // ask again, taking the comment into account
 	DecisionEdit   = "edit-accept" // accept the text as the owner edited it
 )
 
