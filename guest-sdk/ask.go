@@ -13,15 +13,15 @@ import (
 	"github.com/sluicehost/sluice/guest-sdk/encode"
 )
 
-// A Field is one field of a form shown to the owner.
+// A Field is one field of a form that the owner fills in.
 type Field struct {
 	Name     string
-	Title    string   // the label; Name without one
+	Title    string   // label; "" uses Name
 	Type     string   // string (the default), number, integer, boolean
-	Format   string   // such as email, password or file, see Answer.File
-	Accept   string   // of a file: extensions and media types, such as .csv,text/csv
-	Enum     []string // the choices, when there are only some
-	Secret   bool     // masked, and never shown again
+	Format   string   // such as email, password or file (see Answer.File)
+	Accept   string   // for a file: extensions and media types, such as .csv,text/csv
+	Enum     []string // the permitted values; empty permits any
+	Secret   bool     // masked while typed, and never shown again
 	Optional bool
 }
 
@@ -29,23 +29,23 @@ type Field struct {
 type Login struct {
 	Username string
 	Password string
-	// Answer has all fields, those of a Form too.
+	// Answer has all fields, including those of a Form.
 	Answer Answer
 }
 
-// A Decision is what Approve returns.
+// A Decision is the owner's answer to Approve.
 type Decision struct {
-	Accepted bool   // as it was, or as Edited
-	Refine   bool   // the owner wants it otherwise, as Comment says (Refinable)
-	Edited   string // the owner's version of the text (Editable); "" when it was accepted as it was
+	Accepted bool   // unchanged, or as Edited
+	Refine   bool   // the owner wants a change, described in Comment (Refinable)
+	Edited   string // the owner's version of the text (Editable); "" if unchanged
 	Comment  string
 }
 
-// OTP asks for a one-time code and waits for it. Options: OnStream, Timeout,
-// RequestID, Form with one field. Sealed codes come as a handle.
+// OTP asks for a one-time code and waits for it. Options: OnStream, Timeout, RequestID,
+// Form with one field. A sealed code is returned as a handle.
 //
-// All questions return ErrCancelled when the owner declines, ErrTimeout when
-// nobody answers in time, and ErrNotInteractive when there is nobody to ask.
+// All questions return ErrCancelled if the owner declines, ErrTimeout if nobody answers in
+// time, and ErrNotInteractive if nobody can be asked.
 func (r *Run) OTP(ctx context.Context, message string, options ...Option) (string, error) {
 	o := optionsOf(options)
 	a, err := r.ask(ctx, abi.KindOTP, message, o)
@@ -58,8 +58,8 @@ func (r *Run) OTP(ctx context.Context, message string, options ...Option) (strin
 	return a.Text("code"), nil
 }
 
-// Credentials asks for a user name and a password. Options as in OTP; a Form
-// may ask for more or for other fields.
+// Credentials asks for a user name and a password. It takes the options of OTP; a Form may
+// ask for more fields or for others.
 func (r *Run) Credentials(ctx context.Context, message string, options ...Option) (Login, error) {
 	a, err := r.ask(ctx, abi.KindCredentials, message, optionsOf(options))
 	if err != nil {
@@ -68,16 +68,15 @@ func (r *Run) Credentials(ctx context.Context, message string, options ...Option
 	return Login{Username: a.Text("username"), Password: a.Text("password"), Answer: a}, nil
 }
 
-// ManualAction asks the owner to do something, in the run's browser or
-// elsewhere, and waits until they say it is done. Options: OnStream, Timeout,
-// RequestID.
+// ManualAction asks the owner to do something, in the run's browser or elsewhere, and waits
+// until the owner reports that it is done. Options: OnStream, Timeout, RequestID.
 func (r *Run) ManualAction(ctx context.Context, message string, options ...Option) error {
 	_, err := r.ask(ctx, abi.KindManualAction, message, optionsOf(options))
 	return err
 }
 
-// Approve asks for a decision. A rejection is an answer and no error.
-// Options: OnStream, Timeout, RequestID, Refinable, Editable.
+// Approve asks for a decision. A rejection is a Decision, not an error. Options: OnStream,
+// Timeout, RequestID, Refinable, Editable.
 func (r *Run) Approve(ctx context.Context, message string, options ...Option) (Decision, error) {
 	a, err := r.ask(ctx, abi.KindApproval, message, optionsOf(options))
 	if err != nil {
@@ -95,8 +94,8 @@ func (r *Run) Approve(ctx context.Context, message string, options ...Option) (D
 	return d, nil
 }
 
-// Clarify asks a question with a Form, or with one field called answer.
-// Options: Form, OnStream, Timeout, RequestID.
+// Clarify asks a question with a Form, or with a single field called answer. Options: Form,
+// OnStream, Timeout, RequestID.
 func (r *Run) Clarify(ctx context.Context, message string, options ...Option) (Answer, error) {
 	return r.ask(ctx, abi.KindClarification, message, optionsOf(options))
 }
@@ -140,7 +139,8 @@ func (r *Run) ask(ctx context.Context, kind, message string, o options) (Answer,
 	return readAnswer(reply)
 }
 
-// decisions is the schema of an approval that offers more than accept and reject.
+// decisions returns the schema of an approval with more choices than accept and reject, or
+// nil.
 func (o options) decisions() json.RawMessage {
 	if !o.refinable && o.draft == nil {
 		return nil
@@ -156,7 +156,7 @@ func (o options) decisions() json.RawMessage {
 	return append(b, `]}}}`...)
 }
 
-// schemaOf is the schema of a form.
+// schemaOf returns the schema of a form.
 func schemaOf(fields []Field) json.RawMessage {
 	b := []byte(`{"type":"object","properties":{`)
 	var required []string
@@ -212,14 +212,14 @@ func (f Field) append(b []byte) []byte {
 	return append(b, '}')
 }
 
-// An Answer is what the owner gave to a question.
+// An Answer is the owner's answer to a question.
 type Answer struct {
 	data   strictjson.Value
 	sealed []string
 }
 
-// Text returns a field as text: a string as it is, another value as JSON, ""
-// when it is missing.
+// Text returns a field as text: a string as it is, another value as JSON, and "" for a
+// missing one.
 func (a Answer) Text(name string) string {
 	v, ok := a.data.Member(name)
 	if !ok || v.Absent() {
@@ -231,11 +231,11 @@ func (a Answer) Text(name string) string {
 	return string(v.Raw)
 }
 
-// File is the file of a field with the format file, of at most abi.MaxAnswerFile bytes.
-// Its name and media type are what the owner's browser says.
+// File returns the file in a field with the format "file", of at most abi.MaxAnswerFile
+// bytes. Its name and media type are claims of the owner's browser.
 func (a Answer) File(name string) (abi.AnswerFile, error) { return abi.ParseAnswerFile(a.Text(name)) }
 
-// Has reports whether a field was given.
+// Has reports whether the answer has a field.
 func (a Answer) Has(name string) bool {
 	v, ok := a.data.Member(name)
 	return ok && !v.Absent()
@@ -244,7 +244,7 @@ func (a Answer) Has(name string) bool {
 // Sealed reports whether a field holds a handle in place of its value.
 func (a Answer) Sealed(name string) bool { return slices.Contains(a.sealed, name) }
 
-// Decode reads all fields into v, a struct or a map.
+// Decode unmarshals all fields into v, a struct or a map.
 func (a Answer) Decode(v any) error {
 	if a.data.Absent() {
 		return nil
@@ -252,7 +252,7 @@ func (a Answer) Decode(v any) error {
 	return json.Unmarshal(a.data.Raw, v)
 }
 
-// readAnswer reads INTERACTION_RESPONSE.
+// readAnswer reads an INTERACTION_RESPONSE.
 func readAnswer(reply []byte) (Answer, error) {
 	v, err := parseObject(reply)
 	if err != nil {
@@ -272,8 +272,8 @@ func readAnswer(reply []byte) (Answer, error) {
 	}
 }
 
-// Assistance tells the owner what the connector waits for, without waiting
-// itself. The combinations that mean something:
+// Assistance tells the owner what the connector waits for, without blocking. The
+// combinations that make sense:
 //
 //	Posture             Action                   the owner
 //	PostureRunning      ActionActElsewhere       approves in another app; the connector polls
@@ -283,15 +283,15 @@ type Assistance struct {
 	Posture     string
 	Action      string
 	Message     string
-	ID          string // the host names it when empty
+	ID          string // "" lets the host choose one
 	Stream      string
-	Sensitivity string        // "" is none
-	Timeout     time.Duration // the host ends the run when it passes
+	Sensitivity string        // "" for none
+	Timeout     time.Duration // after which the host ends the run
 	InputSchema json.RawMessage
 	Attachments []abi.Attachment
 }
 
-// The words of Assistance.
+// The values of Assistance.
 const (
 	PostureRunning      = abi.PostureRunning
 	PostureBlocked      = abi.PostureBlocked
@@ -311,7 +311,7 @@ const (
 	Escalated = "escalated"
 )
 
-// Assist opens an assistance and returns its id, for AssistStatus.
+// Assist opens an assistance and returns its id for AssistStatus.
 func (r *Run) Assist(a Assistance) (id string, err error) {
 	m := &abi.AssistanceMessage{
 		ID: a.ID, ProgressPosture: a.Posture, OwnerAction: a.Action, ResponseObligation: abi.ObligationNone,
@@ -336,8 +336,8 @@ func (r *Run) Assist(a Assistance) (id string, err error) {
 	return textMember(v, "assistance_request_id"), nil
 }
 
-// AssistStatus ends an assistance: Resolved, Cancelled, TimedOut or Escalated,
-// with a word about it or "".
+// AssistStatus ends an assistance as Resolved, Cancelled, TimedOut or Escalated, with an
+// optional message.
 func (r *Run) AssistStatus(id, status, message string) error {
 	return r.send(r.port.assistStatus, &abi.AssistanceStatusMessage{ID: id, Status: status, Message: message})
 }

@@ -9,32 +9,33 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// A File stands for an attached file in a record: put it into a field whose property has
-// "format": "file", of type object, or a list of them into one of type array. The host writes
-// digest, size and media type itself; Name may be changed.
+// A File represents an attached file in a record. Put it into a field of type object whose
+// property has "format": "file", or a list of Files into one of type array. The host sets
+// digest, size and media type; Name may be changed.
 type File = abi.FileRef
 
-// An Attachment is a file for a record of a stream.
+// An Attachment is a file for a record.
 type Attachment struct {
 	Stream, Field string
-	Name          string // for who looks at it: its last path element; may be ""
-	MediaType     string // such as application/pdf; "" for what its first bytes show
-	// Content is read to its end. The body of a Response, or of one of package guesthttp, that was not
-	// read goes to the store within the host.
+	Name          string // the last path element, shown to people; may be ""
+	MediaType     string // such as application/pdf; "" is detected from the first bytes
+	// Content is read to its end. An unread body of a Response, or of a response of package
+	// guesthttp, is stored within the host instead and does not pass through the connector.
 	Content io.Reader
-	// Handle is, instead of Content, a stream handle: of a Download or a picture of the
-	// browser. The host takes it over.
+	// Handle is a stream handle to use instead of Content, such as that of a Download or a
+	// Picture. The host takes it over.
 	Handle int32
 }
 
-// attachPart is how much of a content one call carries. What is shorter takes one call.
+// attachPart is how much content one call carries, in bytes. Shorter content takes one
+// call.
 const attachPart = 256 * abi.KiB
 
-// Attach gives a file to the host and returns what stands for it in a record; nil, without
-// reading anything, where the scope does not grant the field. A file that no record holds by
-// the end of the run is dropped. After an error the run goes on, unless it is EPROTO or
-// ECANCELED: ETOOBIG and ENOSPC are quotas, EDENIED is a content with a secret in it, ENOTSUP
-// a host that keeps no files.
+// Attach passes a file to the host and returns its File for a record, or nil, without
+// reading anything, if the scope does not grant the field. The host drops a file that no
+// record holds at the end of the run. Errors other than EPROTO and ECANCELED do not end the
+// run: ETOOBIG and ENOSPC are quotas, EDENIED means that the content has a secret in it,
+// ENOTSUP that the host keeps no files.
 func (r *Run) Attach(a Attachment) (*File, error) {
 	f, ok := r.Filter(a.Stream)
 	if !ok {
@@ -56,7 +57,7 @@ func (r *Run) Attach(a Attachment) (*File, error) {
 	return r.attachContent(head, a.Content)
 }
 
-// drop gives back what is not wanted.
+// drop closes the handle of an attachment that is not wanted.
 func (r *Run) drop(a Attachment) error {
 	if a.Handle != 0 {
 		return r.CloseHandle(a.Handle)

@@ -7,25 +7,23 @@ import (
 	"time"
 )
 
-// A Browser is the browser of a run, which the host owns. A connector
-// says what is to be done to which element and what must be true afterwards; the
-// host does it, and says whether it came true. The connector never holds a cookie,
-// a script or a socket of it.
+// A Browser controls the browser of a run, which the host owns. A connector says what to do
+// to which element and what must be true afterwards; the host does it and reports whether
+// it became true. The connector never gets a cookie, a script or a socket of the browser.
 //
-// One call is made at a time. A context bounds a call by its deadline; it does not
-// interrupt one.
+// One call is made at a time. The deadline of a context bounds a call; cancelling it does
+// not interrupt one.
 type Browser struct{ run *Run }
 
-// Browser returns the browser of the run. Without the binding every call fails
-// with abi.EDENIED.
+// Browser returns the browser of the run. Without the browser binding every call fails with
+// abi.EDENIED.
 func (r *Run) Browser() *Browser { return &Browser{r} }
 
-// ErrNotVerified is under the error of an action that the host did not prove: it
-// may have been carried out (Action.Dispatched says so), and what was expected of
-// it was not seen.
+// ErrNotVerified is wrapped by the error of an action whose expected result the host did
+// not see. The action may have been carried out; see Action.Dispatched.
 var ErrNotVerified = errors.New("guest: the action is not verified")
 
-// A Surface is what Open opened.
+// A Surface describes the browser that Open opened.
 type Surface struct {
 	ID         string `json:"surface_id"`
 	Profile    string `json:"profile"`
@@ -39,26 +37,26 @@ type Surface struct {
 	} `json:"session"`
 }
 
-// A Tab is one page of the browser.
+// A Tab is a tab of the browser.
 type Tab struct {
 	ID     string `json:"tab_id"`
 	Host   string `json:"url_host"`
 	Active bool   `json:"active"`
-	Closed string `json:"closed,omitempty"` // why it is gone
+	Closed string `json:"closed,omitempty"` // why it was closed
 }
 
-// A Session says how the host finds out whether the owner is signed in, and where
-// it sends them when they are not.
+// A Session tells the host how to check whether the owner is signed in, and where the owner
+// signs in if not.
 type Session struct {
 	ProbeURL string
-	Expect   Condition     // true when they are
-	LoginURL string        // "" stays where the probe ended
+	Expect   Condition     // true if the owner is signed in
+	LoginURL string        // "" means the page where the probe ended
 	Message  string        // for the owner
-	Timeout  time.Duration // the owner's; 0 is ten minutes
+	Timeout  time.Duration // for the owner; 0 means ten minutes
 }
 
-// Open starts the browser, on the address if it is not empty. Options: Profile,
-// Ephemeral, Viewport, WithSession, Establish, Traced.
+// Open starts the browser and loads url, unless that is empty. Options: Profile, Ephemeral,
+// Viewport, WithSession, Establish, Traced.
 func (b *Browser) Open(ctx context.Context, url string, options ...PageOption) (*Surface, error) {
 	q := request{"verb": "open"}
 	if url != "" {
@@ -71,26 +69,24 @@ func (b *Browser) Open(ctx context.Context, url string, options ...PageOption) (
 	return &s, nil
 }
 
-// Close ends the browser gracefully. A run that ends does it too.
+// Close ends the browser gracefully, as the end of the run does.
 func (b *Browser) Close(ctx context.Context) error {
 	return b.ask(ctx, request{"verb": "close"}, nil, nil)
 }
 
-// CloseTab closes one tab.
 func (b *Browser) CloseTab(ctx context.Context, tab string) error {
 	return b.ask(ctx, request{"verb": "close", "tab": tab}, nil, nil)
 }
 
-// Mark is a checkpoint of a login that the connector goes through itself, in a
-// browser that was opened with Establish: as long as marks come, the host's
-// watchdog waits. Done ends it.
+// Mark reports progress of a login that the connector performs itself, in a browser opened
+// with Establish. The host's watchdog waits as long as marks arrive. done ends the login.
 func (b *Browser) Mark(ctx context.Context, phase string, done bool) error {
 	return b.ask(ctx, request{"verb": "mark", "phase": phase, "done": done}, nil, nil)
 }
 
-// HandOver has cookies of the browser sent with requests of the network binding
-// to these hosts, as far as the manifest lists them and the owner's policy allows
-// it. It returns why hosts were refused, by host.
+// HandOver sends cookies of the browser with requests of the network binding to these
+// hosts, if the manifest lists them and the owner's policy allows it. It returns the
+// reasons for hosts that were refused.
 func (b *Browser) HandOver(ctx context.Context, hosts ...string) (refused map[string]string, err error) {
 	var reply struct {
 		Refused []struct{ Host, Reason string }
@@ -105,10 +101,10 @@ func (b *Browser) HandOver(ctx context.Context, hosts ...string) (refused map[st
 	return refused, nil
 }
 
-// request is a call as it goes over the boundary.
+// request is a call to the browser, before it is encoded.
 type request map[string]any
 
-// ask makes a call and reads its reply into v, unless that is nil.
+// ask makes a call and decodes its reply into v, unless v is nil.
 func (b *Browser) ask(ctx context.Context, q request, options []PageOption, v any) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -135,86 +131,86 @@ type PageOption func(request)
 
 func pageOption(name string, value any) PageOption { return func(q request) { q[name] = value } }
 
-// Expecting says what an action must bring about. Without one, filling, choosing,
-// checking and adjusting prove themselves; a click, which could mean anything, is
-// left unproved until Expect.
+// Expecting says what an action must bring about. Without it, filling, selecting, checking
+// and adjusting are verified by their own result, but a click, which could mean anything,
+// stays unverified until Expect.
 func Expecting(c Condition) PageOption { return pageOption("expect", c) }
 
-// Intent says, for the timeline's readers, what an action is for.
+// Intent explains the purpose of an action to readers of the timeline.
 func Intent(text string) PageOption { return pageOption("intent", text) }
 
-// Deadline bounds a call, recovery included: half a second to a minute, ten seconds
-// without it.
+// Deadline bounds a call including recovery, between half a second and a minute. The
+// default is ten seconds.
 func Deadline(d time.Duration) PageOption { return pageOption("deadline_ms", d.Milliseconds()) }
 
-// Idempotent states that doing an action twice equals doing it once. Only then
-// does the host ever repeat one that may have effects beyond the page.
+// Idempotent states that repeating an action has no further effect. Without it the host
+// never repeats an action that may have effects beyond the page.
 func Idempotent() PageOption { return pageOption("idempotent", true) }
 
-// Declared names an action of the manifest.
+// Declared names the action of the manifest that a call performs.
 func Declared(name string) PageOption { return pageOption("declared", name) }
 
-// OnTab acts on another tab than the active one.
+// OnTab acts on the given tab instead of the active one.
 func OnTab(id string) PageOption { return pageOption("tab", id) }
 
-// AcceptDialog accepts a dialog that the action opens; without it one is dismissed.
+// AcceptDialog accepts a dialog that the action opens. By default dialogs are dismissed.
 func AcceptDialog() PageOption { return pageOption("on_dialog", "accept") }
 
-// AnswerPrompt accepts a dialog that the action opens, and answers a prompt with text.
-// The page's script gets it: it is no place for a secret.
+// AnswerPrompt accepts a dialog that the action opens and answers a prompt with text. The
+// page's script reads the text, so it must not be a secret.
 func AnswerPrompt(text string) PageOption {
 	return func(q request) { q["on_dialog"], q["dialog_text"] = "accept", text }
 }
 
-// HTTPLogin answers the server of a Navigate when it asks for a login by HTTP. The
-// values may be handles of sealed secrets whose destination is the server's whole
-// origin, with the placement header:authorization.
+// HTTPLogin gives the credentials for HTTP authentication during Navigate. They may be
+// handles of sealed secrets whose destination is the server's whole origin with the
+// placement header:authorization.
 func HTTPLogin(username, password string) PageOption {
 	return pageOption("http_auth", map[string]any{"username": valueOf(username), "password": valueOf(password)})
 }
 
-// Held keeps the button of a click pressed for as long, at most 5 s.
+// Held keeps the button of a click pressed for d, at most 5 s.
 func Held(d time.Duration) PageOption { return pageOption("hold_ms", d.Milliseconds()) }
 
-// Forced carries an action out although what it is for is true already.
+// Forced carries out an action even if its result is already true.
 func Forced() PageOption { return pageOption("force", true) }
 
-// Preexisting lets a condition count that was true before the action.
+// Preexisting accepts a condition that was already true before the action.
 func Preexisting() PageOption { return pageOption("allow_preexisting", true) }
 
-// Rebound lets an element that is meant by its id be replaced by the only one like
-// it, or forbids it. Filling, choosing and the like may without this.
+// Rebound allows or forbids that an element targeted by its id is replaced by the only
+// similar one. Verbs that change only the page, such as Fill, allow it by default.
 func Rebound(on bool) PageOption { return pageOption("rebind", on) }
 
-// Proof changes how long and how often the page is looked at for a proof: the
-// window (500 to 1500 ms) and how many looks in a row must agree (2 to 5).
+// Proof sets how an action is verified: the time window (500 to 1500 ms) and how many
+// consecutive looks at the page must agree (2 to 5).
 func Proof(window time.Duration, looks int) PageOption {
 	return pageOption("verify", map[string]any{"window_ms": window.Milliseconds(), "stable_count": looks})
 }
 
-// NoRecovery reports the first failure.
+// NoRecovery reports the first failure instead of trying to recover.
 func NoRecovery() PageOption {
 	return pageOption("recovery", map[string]any{"max_recovery_attempts": 0})
 }
 
-// Profile names the profile to open, among those of the connection.
+// Profile selects one of the connection's browser profiles.
 func Profile(name string) PageOption { return pageOption("profile", name) }
 
-// Ephemeral opens a profile that is forgotten at the end.
+// Ephemeral opens a profile that is deleted at the end.
 func Ephemeral() PageOption { return pageOption("persistent", false) }
 
-// Viewport is the size of the page in CSS pixels.
+// Viewport sets the size of the page in CSS pixels.
 func Viewport(width, height int) PageOption {
 	return pageOption("viewport", map[string]any{"width": width, "height": height})
 }
 
-// Establish opens a browser in which the connector signs in by itself, with Mark.
+// Establish opens a browser in which the connector itself signs in; see Mark.
 func Establish() PageOption { return pageOption("establish", true) }
 
-// Traced asks for a trace that the owner can replay.
+// Traced records a trace that the owner can replay.
 func Traced() PageOption { return pageOption("trace", true) }
 
-// WithSession checks, when the browser is opened, whether the owner is signed in.
+// WithSession checks on Open whether the owner is signed in.
 func WithSession(s Session) PageOption {
 	probe := map[string]any{}
 	if s.ProbeURL != "" {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// An Action is what the host says of something that was done, or not.
+// An Action is the host's report of an action.
 type Action struct {
 	ID         string          `json:"action_id"`
 	Verb       string          `json:"action"`
@@ -24,10 +24,9 @@ type Action struct {
 	Raw        json.RawMessage `json:"-"` // the whole envelope
 }
 
-// An ActionError is an action that failed. It unwraps to ErrNotVerified.
+// An ActionError reports a failed action. It unwraps to ErrNotVerified.
 type ActionError struct{ Action *Action }
 
-// Error names the verb and the host's code.
 func (e *ActionError) Error() string {
 	s := "guest: " + e.Action.Verb + " failed: " + e.Action.Code
 	if e.Action.Detail != "" {
@@ -40,7 +39,7 @@ func (e *ActionError) Error() string {
 	return s
 }
 
-// near names what the page has instead of what was not found.
+// near lists what the page has instead of an element that was not found.
 func (a *Action) near() string {
 	var q struct {
 		Target struct {
@@ -64,11 +63,11 @@ func (a *Action) near() string {
 	return "; the page has " + strings.Join(near, ", ")
 }
 
-// Unwrap is ErrNotVerified.
+// Unwrap returns ErrNotVerified.
 func (e *ActionError) Unwrap() error { return ErrNotVerified }
 
-// OpenedTab is the tab that the action had the page open, for OnTab; "" for none. One
-// that a page opens late is there once a condition TabOpened was proved.
+// OpenedTab returns the tab that the action opened, for OnTab, or "". For a tab that opens
+// late, verify TabOpened first.
 func (a *Action) OpenedTab() string {
 	var d struct {
 		Popups []struct {
@@ -87,12 +86,12 @@ func (a *Action) OpenedTab() string {
 	return ""
 }
 
-// Into reads the details of the verb into v.
+// Into decodes the details of the action into v.
 func (a *Action) Into(v any) error { return json.Unmarshal(a.Details, v) }
 
-// act performs an action. A failed one is an *ActionError beside the action; one
-// that nothing was expected of is neither proved nor an error (State is
-// pending_verification).
+// act performs an action. A failed action returns an *ActionError besides the Action. An
+// action without an expectation is neither verified nor an error; its State is
+// pending_verification.
 func (b *Browser) act(ctx context.Context, q request, options []PageOption) (*Action, error) {
 	var raw json.RawMessage
 	if err := b.ask(ctx, q, options, &raw); err != nil {
@@ -108,51 +107,49 @@ func (b *Browser) act(ctx context.Context, q request, options []PageOption) (*Ac
 	return a, nil
 }
 
-// local is act for what changes the page alone: an element that was replaced by
-// its like is taken for it.
+// local is act for verbs that change only the page. They accept a similar element in place
+// of one that was replaced.
 func (b *Browser) local(ctx context.Context, q request, options []PageOption) (*Action, error) {
 	q["rebind"] = true
 	return b.act(ctx, q, options)
 }
 
-// Navigate loads an address, and is proved when a document of an allowed host is
-// there.
+// Navigate loads url. It is verified when a document of an allowed host is loaded.
 func (b *Browser) Navigate(ctx context.Context, url string, options ...PageOption) (*Action, error) {
 	return b.act(ctx, request{"verb": "navigate", "url": url}, options)
 }
 
-// Back, Forward and Reload go through the history of the tab.
+// Back goes back in the history of the tab.
 func (b *Browser) Back(ctx context.Context, options ...PageOption) (*Action, error) {
 	return b.act(ctx, request{"verb": "navigate", "history": "back"}, options)
 }
 
-// Forward goes forward.
+// Forward goes forward in the history of the tab.
 func (b *Browser) Forward(ctx context.Context, options ...PageOption) (*Action, error) {
 	return b.act(ctx, request{"verb": "navigate", "history": "forward"}, options)
 }
 
-// Reload loads the page again.
 func (b *Browser) Reload(ctx context.Context, options ...PageOption) (*Action, error) {
 	return b.act(ctx, request{"verb": "navigate", "history": "reload"}, options)
 }
 
-// Click clicks an element. Say with Expecting what must come of it.
+// Click clicks an element. State its expected result with Expecting.
 func (b *Browser) Click(ctx context.Context, t Target, options ...PageOption) (*Action, error) {
 	return b.act(ctx, request{"verb": "click", "target": t}, options)
 }
 
-// Fill puts text in place of what an editable element holds. A text that is the
-// handle of a sealed secret has the host put the secret there.
+// Fill replaces the content of an editable element. If text is the handle of a sealed
+// secret, the host fills in the secret.
 func (b *Browser) Fill(ctx context.Context, t Target, text string, options ...PageOption) (*Action, error) {
 	return b.local(ctx, request{"verb": "fill", "target": t, "value": valueOf(text)}, options)
 }
 
-// TypeKeys types text key by key, for fields that listen to keys.
+// TypeKeys types text key by key, for fields that react to keys.
 func (b *Browser) TypeKeys(ctx context.Context, t Target, text string, options ...PageOption) (*Action, error) {
 	return b.local(ctx, request{"verb": "type", "target": t, "value": valueOf(text), "mode": "keys"}, options)
 }
 
-// sealedPrefix begins every handle.
+// sealedPrefix is the prefix of all handles of sealed values.
 const sealedPrefix = "sluice-sealed-v1-"
 
 func valueOf(text string) map[string]string {
@@ -167,33 +164,33 @@ func (b *Browser) Clear(ctx context.Context, t Target, options ...PageOption) (*
 	return b.local(ctx, request{"verb": "clear", "target": t}, options)
 }
 
-// Press presses keys, such as Enter or Control+A, where the focus is.
+// Press presses keys, such as Enter or Control+A, in the focused element.
 func (b *Browser) Press(ctx context.Context, keys string, options ...PageOption) (*Action, error) {
 	return b.act(ctx, request{"verb": "press", "keys": keys}, options)
 }
 
-// PressOn presses keys in an element.
+// PressOn presses keys in the given element.
 func (b *Browser) PressOn(ctx context.Context, t Target, keys string, options ...PageOption) (*Action, error) {
 	return b.act(ctx, request{"verb": "press", "keys": keys, "target": t}, options)
 }
 
-// SelectLabel chooses an option of a list by what people read.
+// SelectLabel selects an option of a list by its visible text.
 func (b *Browser) SelectLabel(ctx context.Context, t Target, label string, options ...PageOption) (*Action, error) {
 	return b.local(ctx, request{"verb": "select", "target": t, "option": map[string]string{"label": label}}, options)
 }
 
-// SelectID chooses an option of a list by its value.
+// SelectID selects an option of a list by its value.
 func (b *Browser) SelectID(ctx context.Context, t Target, id string, options ...PageOption) (*Action, error) {
 	return b.local(ctx, request{"verb": "select", "target": t, "option": map[string]string{"id": id}}, options)
 }
 
-// SelectLabels chooses several options of a list of many, by what people read, and no
-// others. Without labels none is chosen.
+// SelectLabels selects exactly these options of a multiple-choice list by their visible
+// text; none without labels.
 func (b *Browser) SelectLabels(ctx context.Context, t Target, labels []string, options ...PageOption) (*Action, error) {
 	return b.selectMany(ctx, t, "label", labels, options)
 }
 
-// SelectIDs chooses several options of a list of many, by their values, and no others.
+// SelectIDs selects exactly these options of a multiple-choice list by their values.
 func (b *Browser) SelectIDs(ctx context.Context, t Target, ids []string, options ...PageOption) (*Action, error) {
 	return b.selectMany(ctx, t, "id", ids, options)
 }
@@ -206,22 +203,22 @@ func (b *Browser) selectMany(ctx context.Context, t Target, by string, list []st
 	return b.local(ctx, request{"verb": "select", "target": t, "options": many}, options)
 }
 
-// Check switches a checkbox or switch on or off, or chooses a radio.
+// Check turns a checkbox or switch on or off, or selects a radio button.
 func (b *Browser) Check(ctx context.Context, t Target, on bool, options ...PageOption) (*Action, error) {
 	return b.local(ctx, request{"verb": "check", "target": t, "checked": on}, options)
 }
 
-// Adjust brings a slider or stepper to a value, give or take the tolerance.
+// Adjust sets a slider or stepper to value, within tolerance.
 func (b *Browser) Adjust(ctx context.Context, t Target, value, tolerance float64, options ...PageOption) (*Action, error) {
 	return b.local(ctx, request{"verb": "adjust", "target": t, "value": value, "tolerance": tolerance}, options)
 }
 
-// ScrollTo brings an element into view.
+// ScrollTo scrolls an element into view.
 func (b *Browser) ScrollTo(ctx context.Context, t Target, options ...PageOption) (*Action, error) {
 	return b.local(ctx, request{"verb": "scroll", "target": t}, options)
 }
 
-// Scroll scrolls the page down, up, left or right by a part of what it shows.
+// Scroll scrolls the page down, up, left or right by amount, a fraction of the viewport.
 func (b *Browser) Scroll(ctx context.Context, direction string, amount float64, options ...PageOption) (*Action, error) {
 	return b.local(ctx, request{"verb": "scroll", "direction": direction, "amount": amount}, options)
 }
@@ -231,19 +228,18 @@ func (b *Browser) Hover(ctx context.Context, t Target, options ...PageOption) (*
 	return b.local(ctx, request{"verb": "hover", "target": t}, options)
 }
 
-// Drag presses on an element, moves it to the middle of another one and lets it go.
-// Like a click it wants an expectation.
+// Drag drags an element to the middle of another one. Like a click it needs Expecting.
 func (b *Browser) Drag(ctx context.Context, t, to Target, options ...PageOption) (*Action, error) {
 	return b.act(ctx, request{"verb": "drag", "target": t, "to": to}, options)
 }
 
-// DragBy is Drag by so many CSS pixels to the right and down.
+// DragBy drags an element by x CSS pixels to the right and y down.
 func (b *Browser) DragBy(ctx context.Context, t Target, x, y float64, options ...PageOption) (*Action, error) {
 	return b.act(ctx, request{"verb": "drag", "target": t, "by": map[string]float64{"x": x, "y": y}}, options)
 }
 
-// Upload chooses files of the connector's mounts in a file input, or in the chooser
-// that opens when the element is clicked; that one wants an expectation.
+// Upload selects files from the connector's mounts in a file input, or in the file chooser
+// that opens when the element is clicked; the latter needs Expecting.
 func (b *Browser) Upload(ctx context.Context, t Target, paths []string, options ...PageOption) (*Action, error) {
 	files := make([]map[string]string, len(paths))
 	for i, p := range paths {
@@ -252,7 +248,7 @@ func (b *Browser) Upload(ctx context.Context, t Target, paths []string, options 
 	return b.act(ctx, request{"verb": "upload", "target": t, "files": files}, options)
 }
 
-// A Download is a file that a page offered and the host took.
+// A Download is a file that a page offered and the host received.
 type Download struct {
 	Handle int32  `json:"handle"`
 	Name   string `json:"name"`
@@ -261,7 +257,7 @@ type Download struct {
 	Denied bool   `json:"denied"`
 }
 
-// Downloads are those that an action brought.
+// Downloads returns the downloads that an action caused.
 func (a *Action) Downloads() []Download {
 	var d struct {
 		Downloads []Download `json:"downloads"`
@@ -270,8 +266,8 @@ func (a *Action) Downloads() []Download {
 	return d.Downloads
 }
 
-// ReadAll reads a stream handle to its end and closes it; more than limit bytes
-// are an error.
+// ReadAll reads a stream handle to its end and closes it. It fails for more than limit
+// bytes.
 func (b *Browser) ReadAll(handle int32, limit int) ([]byte, error) {
 	defer func() { _ = b.run.CloseHandle(handle) }()
 	var out []byte

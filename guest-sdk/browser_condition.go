@@ -2,12 +2,11 @@ package guest
 
 import "encoding/json"
 
-// A Condition is something that is true of a page or not. An action expects one
-// to become true; Wait waits for one; Expect asserts one. There is no other
-// language for conditions, and no script.
+// A Condition is a statement about a page. An action expects one to become true, Wait waits
+// for one, and Expect asserts one. Conditions are data, never scripts.
 type Condition struct{ members map[string]any }
 
-// MarshalJSON is the condition as the host reads it.
+// MarshalJSON returns the host's form of the condition.
 func (c Condition) MarshalJSON() ([]byte, error) { return json.Marshal(c.members) }
 
 func condition(kind string, pairs ...any) Condition {
@@ -18,100 +17,99 @@ func condition(kind string, pairs ...any) Condition {
 	return c
 }
 
-// All is true when all of them are.
+// All is true if all conditions of the list are.
 func All(list ...Condition) Condition { return Condition{map[string]any{"all": list}} }
 
-// Any is true when one of them is.
+// Any is true if at least one condition of the list is.
 func Any(list ...Condition) Condition { return Condition{map[string]any{"any": list}} }
 
-// Not is true when c is false; what cannot be read is neither.
+// Not is true if c is false. If c cannot be evaluated, Not(c) cannot either.
 func Not(c Condition) Condition { return Condition{map[string]any{"not": c}} }
 
-// TextIs, TextContains and TextMatches look at the visible text of an element;
-// a pattern is RE2.
+// TextIs is true if the visible text of an element equals text.
 func TextIs(t Target, text string) Condition {
 	return condition("text", "target", t, "op", "equals", "value", text)
 }
 
-// TextContains is true when the text has this part.
+// TextContains is true if the visible text of an element contains text.
 func TextContains(t Target, text string) Condition {
 	return condition("text", "target", t, "op", "contains", "value", text)
 }
 
-// TextMatches is true when the text matches the pattern.
+// TextMatches is true if the visible text of an element matches the RE2 pattern.
 func TextMatches(t Target, pattern string) Condition {
 	return condition("text", "target", t, "op", "matches", "value", pattern)
 }
 
-// ValueIs looks at the value of a slider or stepper, give or take the tolerance.
+// ValueIs is true if a slider or stepper has this value, within tolerance.
 func ValueIs(t Target, value, tolerance float64) Condition {
 	return condition("value", "target", t, "equals", value, "tolerance", tolerance)
 }
 
-// Holds is true when an editable element holds the text.
+// Holds is true if an editable element contains exactly text.
 func Holds(t Target, text string) Condition {
 	return condition("text_value", "target", t, "equals", text)
 }
 
-// IsChecked is true when a checkbox, radio or switch is on, or off.
+// IsChecked is true if the state of a checkbox, radio button or switch is on.
 func IsChecked(t Target, on bool) Condition { return condition("checked", "target", t, "equals", on) }
 
-// IsExpanded is true when what the element discloses is open, or closed.
+// IsExpanded is true if the part that the element discloses is open, or closed.
 func IsExpanded(t Target, open bool) Condition {
 	return condition("expanded", "target", t, "equals", open)
 }
 
-// IsEnabled is true when the element can be used.
+// IsEnabled is true if the element can be used.
 func IsEnabled(t Target) Condition { return condition("enabled", "target", t, "equals", true) }
 
-// IsFocused is true when the element has the focus.
+// IsFocused is true if the element has the focus.
 func IsFocused(t Target) Condition { return condition("focused", "target", t, "equals", true) }
 
-// IsSelected is true when a list has this option chosen, by its id or its label.
+// IsSelected is true if this option of a list, given by id or label, is selected.
 func IsSelected(t Target, option string) Condition {
 	return condition("selected", "target", t, "equals", option)
 }
 
-// IsVisible is true when the element can be seen.
+// IsVisible is true if the element is visible.
 func IsVisible(t Target) Condition { return condition("visible", "target", t, "equals", true) }
 
-// Exists is true when there is such an element.
+// Exists is true if there is such an element.
 func Exists(t Target) Condition { return condition("exists", "target", t, "equals", true) }
 
-// Gone is true when there is no such element.
+// Gone is true if there is no such element.
 func Gone(t Target) Condition { return condition("exists", "target", t, "equals", false) }
 
-// CountIs, CountAtLeast and CountAtMost count the elements that fit.
+// CountIs is true if exactly n elements match.
 func CountIs(t Target, n int) Condition {
 	return condition("count", "target", t, "op", "eq", "value", n)
 }
 
-// CountAtLeast is true from n elements on.
+// CountAtLeast is true if n or more elements match.
 func CountAtLeast(t Target, n int) Condition {
 	return condition("count", "target", t, "op", "gte", "value", n)
 }
 
-// CountAtMost is true up to n elements.
+// CountAtMost is true if n or fewer elements match.
 func CountAtMost(t Target, n int) Condition {
 	return condition("count", "target", t, "op", "lte", "value", n)
 }
 
-// AttributeIs is true when an attribute of the element has this value.
+// AttributeIs is true if an attribute of the element has this value.
 func AttributeIs(t Target, name, value string) Condition {
 	return condition("attribute", "target", t, "name", name, "op", "equals", "value", value)
 }
 
-// URLContains is true when the address of the page has this part.
+// URLContains is true if the URL of the page contains part.
 func URLContains(part string) Condition { return condition("url", "op", "contains", "value", part) }
 
-// TitleContains is true when the title of the page has this part.
+// TitleContains is true if the title of the page contains part.
 func TitleContains(part string) Condition { return condition("title", "op", "contains", "value", part) }
 
-// Navigated is true when another document was loaded.
+// Navigated is true if another document was loaded.
 func Navigated() Condition { return condition("navigation") }
 
-// Changed is true when the page is not what it was: hierarchy_diff, text_change or
-// state_change, or any of them. It proves little: name what you expect if you can.
+// Changed is true if the page changed, in one of the given ways (hierarchy_diff,
+// text_change, state_change) or any. It proves little; prefer a specific condition.
 func Changed(kinds ...string) Condition {
 	if len(kinds) == 0 {
 		return condition("any_change")
@@ -119,8 +117,8 @@ func Changed(kinds ...string) Condition {
 	return condition("any_change", "kinds", kinds)
 }
 
-// Downloaded is true when a download is finished whose name matches the pattern;
-// "" is any.
+// Downloaded is true if a download has finished whose name matches the pattern; "" matches
+// any.
 func Downloaded(pattern string) Condition {
 	if pattern == "" {
 		return condition("download")
@@ -128,16 +126,16 @@ func Downloaded(pattern string) Condition {
 	return condition("download", "name_matches", pattern)
 }
 
-// TabOpened is true when the page opened another tab; Action.OpenedTab names it.
+// TabOpened is true if the page opened another tab; Action.OpenedTab names it.
 func TabOpened() Condition { return condition("tab") }
 
-// AreSelected is true when exactly these options of a list of many are chosen, by
-// value or label.
+// AreSelected is true if exactly these options of a multiple-choice list, given by value or
+// label, are selected.
 func AreSelected(t Target, options ...string) Condition {
 	return condition("selected", "target", t, "equals", append([]string{}, options...))
 }
 
-// FilesAre is true when a file input has these names chosen.
+// FilesAre is true if exactly these files, by name, are selected in a file input.
 func FilesAre(t Target, names ...string) Condition {
 	return condition("files", "target", t, "names", names)
 }

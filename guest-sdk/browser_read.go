@@ -7,23 +7,22 @@ import (
 	"time"
 )
 
-// ErrPage is under the error of Wait and Expect when the page is not what was
-// waited for or asserted.
+// ErrPage is wrapped by the error of Wait and Expect if the page is not in the expected
+// state.
 var ErrPage = errors.New("guest: the page is not as expected")
 
-// A PageError says how.
+// A PageError says how the page differs.
 type PageError struct {
 	Code   string // ELEMENT_NOT_FOUND, TIMEOUT or EXPECT_STATE_MISMATCH
 	Reason string
 }
 
-// Error has both.
 func (e *PageError) Error() string { return "guest: " + e.Code + ": " + e.Reason }
 
-// Unwrap is ErrPage.
+// Unwrap returns ErrPage.
 func (e *PageError) Unwrap() error { return ErrPage }
 
-// An Element is one that a reply names.
+// An Element is an element of a page.
 type Element struct {
 	ID       string          `json:"element_id"`
 	StableID string          `json:"stable_id"`
@@ -33,8 +32,8 @@ type Element struct {
 	State    json.RawMessage `json:"state"`
 }
 
-// WaitFor waits until an element exists, and returns it. Other states: visible,
-// hidden, not_exists, clickable.
+// WaitFor waits until an element is in a state and returns the element. States: exists,
+// visible, hidden, not_exists, clickable.
 func (b *Browser) WaitFor(ctx context.Context, t Target, state string, timeout time.Duration) (*Element, error) {
 	var reply struct {
 		Status  string   `json:"status"`
@@ -55,7 +54,7 @@ func (b *Browser) WaitFor(ctx context.Context, t Target, state string, timeout t
 	return reply.Element, nil
 }
 
-// WaitChange waits until the page has changed since the latest action.
+// WaitChange waits until the page has changed since the last action.
 func (b *Browser) WaitChange(ctx context.Context, timeout time.Duration) error {
 	var reply struct {
 		Success bool   `json:"success"`
@@ -70,8 +69,8 @@ func (b *Browser) WaitChange(ctx context.Context, timeout time.Duration) error {
 	return nil
 }
 
-// Expect asserts a condition, for at most the timeout, or for one proof when it
-// is 0. It also proves the action before it, if nothing was expected of that.
+// Expect asserts a condition, waiting up to timeout; 0 allows only for the verification
+// itself. It also verifies the last action, if that had no expectation.
 func (b *Browser) Expect(ctx context.Context, c Condition, timeout time.Duration) error {
 	var reply struct {
 		Success bool   `json:"success"`
@@ -91,19 +90,18 @@ func (b *Browser) Expect(ctx context.Context, c Condition, timeout time.Duration
 	return nil
 }
 
-// A Table is what a table element shows.
+// A Table is the content of a table element.
 type Table struct {
 	Columns []string   `json:"columns"`
 	Rows    [][]string `json:"rows"`
 }
 
-// A Link is one of a page.
 type Link struct {
 	Text string `json:"text"`
 	URL  string `json:"url"`
 }
 
-// extract reads one thing into v.
+// extract reads one item into v.
 func (b *Browser) extract(ctx context.Context, item map[string]any, v any) (truncated bool, err error) {
 	item["name"] = "it"
 	var reply struct {
@@ -120,31 +118,30 @@ func (b *Browser) extract(ctx context.Context, item map[string]any, v any) (trun
 	return reply.Truncated, json.Unmarshal(it, v)
 }
 
-// Text reads the visible text of an element.
 func (b *Browser) Text(ctx context.Context, t Target) (text string, err error) {
 	_, err = b.extract(ctx, map[string]any{"take": "text", "target": t}, &text)
 	return text, err
 }
 
-// Texts reads those of all elements that fit, at most 5000.
+// Texts reads the visible texts of all matching elements, at most 5000.
 func (b *Browser) Texts(ctx context.Context, t Target) (texts []string, truncated bool, err error) {
 	truncated, err = b.extract(ctx, map[string]any{"take": "text", "target": t, "all": true}, &texts)
 	return texts, truncated, err
 }
 
-// Value reads what a control holds.
+// Value reads the value of a control.
 func (b *Browser) Value(ctx context.Context, t Target) (value string, err error) {
 	_, err = b.extract(ctx, map[string]any{"take": "value", "target": t}, &value)
 	return value, err
 }
 
-// Attribute reads an attribute.
+// Attribute reads an attribute of an element.
 func (b *Browser) Attribute(ctx context.Context, t Target, name string) (value string, err error) {
 	_, err = b.extract(ctx, map[string]any{"take": "attribute", "attribute": name, "target": t}, &value)
 	return value, err
 }
 
-// Table reads a table, or only some of its columns.
+// Table reads a table, or only the given columns of it.
 func (b *Browser) Table(ctx context.Context, t Target, columns ...string) (table Table, truncated bool, err error) {
 	item := map[string]any{"take": "table", "target": t}
 	if len(columns) > 0 {
@@ -154,20 +151,20 @@ func (b *Browser) Table(ctx context.Context, t Target, columns ...string) (table
 	return table, truncated, err
 }
 
-// Links reads the links inside of an element.
+// Links reads the links inside an element.
 func (b *Browser) Links(ctx context.Context, t Target) (links []Link, truncated bool, err error) {
 	truncated, err = b.extract(ctx, map[string]any{"take": "links", "target": t}, &links)
 	return links, truncated, err
 }
 
-// JSONLD reads the structured data of the page.
+// JSONLD reads the structured data (JSON-LD) of the page.
 func (b *Browser) JSONLD(ctx context.Context) (json.RawMessage, error) {
 	var raw json.RawMessage
 	_, err := b.extract(ctx, map[string]any{"take": "jsonld"}, &raw)
 	return raw, err
 }
 
-// A Snapshot is what a page shows.
+// A Snapshot describes the elements of a page.
 type Snapshot struct {
 	Revision    int64     `json:"snapshot_revision"`
 	Fingerprint string    `json:"fingerprint"`
@@ -177,7 +174,7 @@ type Snapshot struct {
 	Truncated   bool      `json:"truncated"`
 }
 
-// Snapshot looks at the page. It is for finding out; conditions are for knowing.
+// Snapshot describes the page, for exploring it. To test for something use conditions.
 func (b *Browser) Snapshot(ctx context.Context, options ...PageOption) (*Snapshot, error) {
 	var s Snapshot
 	if err := b.ask(ctx, request{"verb": "snapshot"}, options, &s); err != nil {
@@ -186,7 +183,7 @@ func (b *Browser) Snapshot(ctx context.Context, options ...PageOption) (*Snapsho
 	return &s, nil
 }
 
-// A Picture is a screenshot: its bytes are behind a handle (ReadAll).
+// A Picture is a screenshot. ReadAll reads its bytes from Handle.
 type Picture struct {
 	Handle int32  `json:"handle"`
 	MIME   string `json:"mime"`
@@ -195,8 +192,8 @@ type Picture struct {
 	Bytes  int64  `json:"bytes"`
 }
 
-// Screenshot takes a picture of what the page shows. Fields that hold sealed
-// secrets are painted over.
+// Screenshot takes a picture of the visible part of the page. Fields with sealed secrets
+// are masked.
 func (b *Browser) Screenshot(ctx context.Context) (Picture, error) {
 	var p Picture
 	err := b.ask(ctx, request{"verb": "screenshot"}, nil, &p)

@@ -5,10 +5,10 @@ import (
 	"maps"
 )
 
-// A Target says which element is meant. By what is best: something a developer
-// set (ByTestID, ByID), then what people read (ByRole, ByLabel, ByText), then
-// structure (ByCSS). When two elements fit equally well nothing is done
-// (AMBIGUOUS_TARGET): Within, Near and Nth tell them apart.
+// A Target identifies an element. Prefer what a developer has set (ByTestID, ByID), then
+// what people read (ByRole, ByLabel, ByText), then structure (ByCSS). If two elements match
+// equally well the host refuses with AMBIGUOUS_TARGET; Within, Near and Nth narrow a
+// target.
 type Target struct {
 	element  string
 	selector map[string]any
@@ -24,33 +24,33 @@ func by(pairs ...any) Target {
 	return t
 }
 
-// ByRole means an element by its role (button, link, textbox, checkbox, slider, …)
-// and its name; an empty name is any.
+// ByRole matches an element by its role (button, link, textbox, checkbox, slider, …) and
+// accessible name; an empty name matches any.
 func ByRole(role, name string) Target { return by("role", role, "name", name) }
 
-// ByLabel means a control by the text that labels it.
+// ByLabel matches a control by the text of its label.
 func ByLabel(text string) Target { return by("label", text) }
 
-// ByText means an element by the text that it shows.
+// ByText matches an element by its visible text.
 func ByText(text string) Target { return by("text", text) }
 
-// ByPlaceholder means a field by its placeholder.
+// ByPlaceholder matches a field by its placeholder.
 func ByPlaceholder(text string) Target { return by("placeholder", text) }
 
-// ByTestID means an element by data-testid, data-test or data-qa.
+// ByTestID matches an element by data-testid, data-test or data-qa.
 func ByTestID(id string) Target { return by("test_id", id) }
 
-// ByID means an element by its id.
+// ByID matches an element by its id.
 func ByID(id string) Target { return by("id", id) }
 
-// ByCSS means an element by a CSS selector.
+// ByCSS matches an element by a CSS selector.
 func ByCSS(selector string) Target { return by("css", selector) }
 
-// ByQuery means whatever fits the words best.
+// ByQuery matches the element that fits the words best.
 func ByQuery(words string) Target { return by("query", words) }
 
-// ByElement means exactly the element of an earlier reply; once it, or its place,
-// has changed the host refuses with STALE_REFERENCE.
+// ByElement matches exactly the element of an earlier reply. If it has changed or moved,
+// the host refuses with STALE_REFERENCE.
 func ByElement(id string) Target { return Target{element: id} }
 
 func (t Target) with(name string, value any) Target {
@@ -62,25 +62,25 @@ func (t Target) with(name string, value any) Target {
 	return t
 }
 
-// Within means one inside of another element.
+// Within requires that the element is inside another one.
 func (t Target) Within(other Target) Target { return t.with("within", other) }
 
-// Near means the one closest to another element.
+// Near selects the match that is closest to another element.
 func (t Target) Near(other Target) Target { return t.with("near", other) }
 
-// Nth means one of several, in document order, from 0.
+// Nth selects the i-th match in document order, from 0.
 func (t Target) Nth(i int) Target { return t.with("index", i) }
 
-// Containing wants this text somewhere in it.
+// Containing requires that the element contains text.
 func (t Target) Containing(text string) Target { return t.with("contains", text) }
 
-// InFrame means one in a frame, by its name or id.
+// InFrame looks in the frame with this name or id.
 func (t Target) InFrame(name string) Target { return t.with("frame", name) }
 
-// Loosely lets parts of texts count.
+// Loosely lets texts match in part.
 func (t Target) Loosely() Target { return t.with("exact", false) }
 
-// MarshalJSON is the target as the host reads it.
+// MarshalJSON returns the host's form of the target.
 func (t Target) MarshalJSON() ([]byte, error) {
 	if t.element != "" {
 		return json.Marshal(map[string]string{"element_id": t.element})

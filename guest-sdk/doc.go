@@ -1,5 +1,4 @@
-// Package guest is the Go SDK for connectors. A connector is a
-// program whose main function is one call:
+// Package guest is the Go SDK for connectors. The main function of a connector is one call:
 //
 //	func main() {
 //		guest.Main(guest.Connector{Collect: collect})
@@ -12,12 +11,12 @@
 //		return run.Checkpoint("notes", map[string]any{"after": "n1"})
 //	}
 //
-// Built with GOOS=wasip1 GOARCH=wasm it speaks the ABI of docs/spec/abi.md to the host
-// that runs it. Built for the developer's own machine the same code runs
-// against package guesttest, under a debugger if need be, without a sandbox.
+// Built with GOOS=wasip1 GOARCH=wasm, the program speaks the ABI of docs/spec/abi.md with
+// the host that runs it. In a native build the same code runs against package guesttest,
+// without a sandbox and, if needed, under a debugger.
 //
-// The SDK counts records, packs them into frames, flushes before every other
-// call, sends DONE and ends with the matching exit code. It trusts its host and
-// checks for the connector's sake only: a call that the host would answer by
-// ending the run returns an error instead where the SDK can know.
+// The SDK counts records, packs them into frames, flushes them before every other call,
+// sends DONE and exits with the matching code. It trusts its host. Its own checks only help
+// the connector: where it can, it returns an error for a call to which the host would
+// respond by ending the run.
 package guest

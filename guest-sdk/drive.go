@@ -14,13 +14,13 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// Exit codes of a connector: they agree with the status of DONE.
+// Exit codes of a connector, which must agree with the status of DONE.
 const (
 	exitSucceeded = 0
 	exitFailed    = 1
 )
 
-// drive does one run and returns the exit code.
+// drive performs one run and returns the exit code.
 func drive(ctx context.Context, c Connector, p port) int {
 	reply, err := p.start()
 	if err != nil {
@@ -36,8 +36,7 @@ func drive(ctx context.Context, c Connector, p port) int {
 	return r.finish(ctx, r.collect(ctx, c))
 }
 
-// collect runs the connector's own code. A panic becomes an error, its stack a
-// line of the log.
+// collect runs the connector's code. A panic becomes an error, and its stack is logged.
 func (r *Run) collect(ctx context.Context, c Connector) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -53,14 +52,14 @@ func (r *Run) collect(ctx context.Context, c Connector) (err error) {
 	return c.Collect(ctx, r)
 }
 
-// These begin the names of the SDK's own functions.
+// The prefixes of names of the SDK's own functions.
 const (
 	sdk     = "github.com/sluicehost/sluice/guest-sdk."
 	encoder = "github.com/sluicehost/sluice/guest-sdk/encode."
 )
 
-// panicPlace says in which line of the connector the panic at hand arose: the
-// innermost that is neither of the Go runtime nor of the SDK.
+// panicPlace returns the place of the current panic in the connector: the innermost line
+// outside of the Go runtime and the SDK.
 func panicPlace() string {
 	pcs := make([]uintptr, 64)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
@@ -78,7 +77,7 @@ func panicPlace() string {
 	}
 }
 
-// finish sends the rest of the records and DONE.
+// finish sends the remaining records and DONE.
 func (r *Run) finish(ctx context.Context, result error) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -101,8 +100,8 @@ func (r *Run) finish(ctx context.Context, result error) int {
 	return exitSucceeded
 }
 
-// appendDone writes DONE. Every connector sends one: writing it by hand
-// keeps the encoder out of those that have no other use for it.
+// appendDone appends a DONE. It does without the encoder, so that connectors that do not
+// use the encoder need not link it.
 func appendDone(b []byte, status string, emitted int64, e *abi.DoneError) []byte {
 	b = strictjson.AppendQuote(append(b, `{"status":`...), status)
 	b = strconv.AppendInt(append(b, `,"records_emitted":`...), emitted, 10)

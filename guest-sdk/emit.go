@@ -10,28 +10,27 @@ import (
 	"github.com/sluicehost/sluice/guest-sdk/encode"
 )
 
-// A frame is sent when it has reached either size.
+// A frame is sent when it reaches either size.
 const (
 	frameBytes   = 64 * abi.KiB
 	frameRecords = 1000
 )
 
-// Emit sends one record: v is a struct, a pointer to one, a map, JSON as
-// json.RawMessage, or a *Record, and must be a JSON object. Structs and maps
-// become what encoding/json makes of them. The record has been copied when Emit
-// returns, and reaches the host with the next full frame or the next other
-// call, whichever is first.
+// Emit sends one record. v is a struct, a pointer to one, a map, JSON as json.RawMessage,
+// or a *Record, and must encode to a JSON object. Structs and maps are encoded as by
+// encoding/json. v may be reused when Emit returns. The record reaches the host with the
+// next full frame or before the next other call.
 //
 // Members that the scope does not grant are left out (see Connector.Verbatim).
 //
-// The error is ErrNotInScope, ErrKey, ErrTooLarge, ErrNotObject or one of
-// encoding v, after which the run goes on; or an *Error, after which it is over.
+// ErrNotInScope, ErrKey, ErrTooLarge, ErrNotObject and encoding errors concern only this
+// record; after an *Error the run is over.
 func (r *Run) Emit(stream, key string, v any) error {
 	return r.emit(stream, key, abi.KeyString, 0, v)
 }
 
-// A Record builds the data of one record member by member, for data that has no
-// struct. It is as fast as one and allocates nothing once its buffer has grown:
+// A Record builds the data of one record member by member, for data without a struct. It is
+// as fast as a struct and does not allocate once its buffer has grown:
 //
 //	rec := run.Record("messages")
 //	for _, m := range page {
@@ -40,23 +39,23 @@ func (r *Run) Emit(stream, key string, v any) error {
 //	}
 type Record = encode.Record
 
-// NewRecord returns an empty record, to be handed to Run.Emit.
+// NewRecord returns an empty record to pass to Run.Emit.
 func NewRecord() *Record { return encode.NewRecord("", nil) }
 
-// Record returns an empty record of a stream, to be sent with its own Emit.
+// Record returns an empty record for a stream, to be sent with its own Emit.
 func (r *Run) Record(stream string) *Record { return encode.NewRecord(stream, r.Emit) }
 
-// EmitAt is Emit for a record that was emitted at another time than now.
+// EmitAt is Emit with an explicit time of emission.
 func (r *Run) EmitAt(stream, key string, v any, at time.Time) error {
 	return r.emit(stream, key, abi.KeyString, at.UnixMicro(), v)
 }
 
-// EmitKey is Emit with a compound key: at most 16 texts, none empty.
+// EmitKey is Emit with a compound key: at most 16 strings, none of them empty.
 func (r *Run) EmitKey(stream string, key []string, v any) error {
 	return r.emitKey(stream, key, 0, v)
 }
 
-// EmitKeyAt is EmitKey for a record that was emitted at another time than now.
+// EmitKeyAt is EmitKey with an explicit time of emission.
 func (r *Run) EmitKeyAt(stream string, key []string, v any, at time.Time) error {
 	return r.emitKey(stream, key, at.UnixMicro(), v)
 }
@@ -79,18 +78,17 @@ func (r *Run) emitKey(stream string, key []string, at int64, v any) error {
 	return r.emit(stream, k, abi.KeyCompound, at, v)
 }
 
-// deletion stands for the data of a record that is deleted.
+// deletion is the value of a record that is deleted.
 type deletion struct{}
 
-// Flush sends the records emitted so far. Every call but Emit does so by
-// itself.
+// Flush sends the records emitted so far. Every call other than Emit does this first.
 func (r *Run) Flush() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.flush()
 }
 
-// Emitted returns how many records were emitted, deletions included.
+// Emitted returns the number of records emitted, deletions included.
 func (r *Run) Emitted() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -140,7 +138,7 @@ func (r *Run) emit(stream, key string, kind abi.KeyKind, at int64, v any) error 
 	return nil
 }
 
-// next sends the frame, and puts a record that did not fit into the next one.
+// next sends the frame and puts a record that did not fit into the next one.
 func (r *Run) next(rec *abi.FrameRecord, err error) error {
 	if err != abi.ErrFrameFull {
 		return err
@@ -151,7 +149,7 @@ func (r *Run) next(rec *abi.FrameRecord, err error) error {
 	return r.frame.Append(rec)
 }
 
-// flush sends the frame, if there is anything in it. The caller has the lock.
+// flush sends the frame unless it is empty. The caller holds the lock.
 func (r *Run) flush() error {
 	if r.frame.Count() == 0 {
 		return r.ended
@@ -164,7 +162,7 @@ func (r *Run) flush() error {
 	return r.noticed(err)
 }
 
-// compoundKey is the canonical form of a compound key.
+// compoundKey returns the canonical form of a compound key.
 func compoundKey(parts []string) (string, error) {
 	if len(parts) == 0 || len(parts) > abi.MaxKeyParts {
 		return "", ErrKey
@@ -182,7 +180,7 @@ func compoundKey(parts []string) (string, error) {
 	return string(append(b, ']')), nil
 }
 
-// A streamError is ErrNotInScope with the name, and those that there are.
+// A streamError is ErrNotInScope with the stream's name and the streams in scope.
 type streamError struct {
 	stream string
 	scope  []abi.ScopeStream
@@ -203,7 +201,7 @@ func (e *streamError) Error() string {
 	return ErrNotInScope.Error() + ": " + strconv.Quote(e.stream) + "; this run has " + names
 }
 
-// maxNamed is how many streams an error lists.
+// maxNamed is the most streams that an error lists.
 const maxNamed = 20
 
 func (e *streamError) Unwrap() error { return ErrNotInScope }

@@ -10,15 +10,15 @@ import (
 	"github.com/sluicehost/sluice/guest-sdk/encode"
 )
 
-// Errors that a connector branches on.
+// Errors that a connector may test for.
 var (
-	// ErrCancelled is returned when the owner declined a question, or nobody
-	// will answer it any more. The run goes on if the connector does.
+	// ErrCancelled is returned if the owner declined a question, or the host withdrew it.
+	// The run goes on.
 	ErrCancelled = errors.New("guest: the owner cancelled the question")
-	// ErrTimeout is returned when a question was not answered in time.
+	// ErrTimeout is returned if a question was not answered in time.
 	ErrTimeout = errors.New("guest: the question was not answered in time")
-	// ErrNotInteractive is returned when START offered no interactive binding:
-	// nobody can be asked in this run.
+	// ErrNotInteractive is returned if START offers no interactive binding, so that nobody
+	// can be asked.
 	ErrNotInteractive = errors.New("guest: this run has nobody to ask")
 	// ErrNotInScope is returned for a stream that START does not grant.
 	ErrNotInScope = errors.New("guest: the stream is not in scope")
@@ -26,21 +26,19 @@ var (
 	ErrKey = errors.New("guest: the key is empty or too long")
 	// ErrTooLarge is returned for a record whose data is over its limit.
 	ErrTooLarge = errors.New("guest: the record is too large")
-	// ErrNotObject is returned for data or a cursor that is no JSON object.
+	// ErrNotObject is returned for data or a cursor that is not a JSON object.
 	ErrNotObject = encode.ErrNotObject
 )
 
-// An Error is a call that the host refused. It unwraps to its Errno,
-// so errors.Is(err, abi.EDENIED) holds; one with ECANCELED is also
-// context.Canceled.
+// An Error is the host's refusal of a call. It unwraps to its Errno, so errors.Is(err,
+// abi.EDENIED) works. An Error with ECANCELED also matches context.Canceled.
 type Error struct {
 	Errno   abi.Errno
-	Code    string // of the error text, such as "sealed_destination_denied"; may be empty
+	Code    string // such as "sealed_destination_denied"; may be empty
 	Message string
-	Detail  []byte // JSON, nil when there is none
+	Detail  []byte // JSON, or nil
 }
 
-// Error says the number, the code and the host's message.
 func (e *Error) Error() string {
 	s := "sluice: " + e.Errno.String()
 	if e.Code != "" {
@@ -55,13 +53,13 @@ func (e *Error) Error() string {
 // Unwrap returns the Errno.
 func (e *Error) Unwrap() error { return e.Errno }
 
-// Is reports whether a cancelled call is asked for as context.Canceled.
+// Is makes ECANCELED match context.Canceled.
 func (e *Error) Is(target error) bool {
 	return target == context.Canceled && e.Errno == abi.ECANCELED
 }
 
-// newError reads the error text of a failed call. A text that is no error
-// object leaves the number alone.
+// newError reads the error text of a failed call. If the text is not an error object, only
+// the errno is set.
 func newError(errno abi.Errno, text []byte) *Error {
 	e := &Error{Errno: errno}
 	v, err := parseObject(text)
@@ -81,8 +79,7 @@ func newError(errno abi.Errno, text []byte) *Error {
 	return e
 }
 
-// What helps after a failure or a skip: the closed list, for Fail and
-// for Hint.
+// The recovery actions for Fail and Hint; the list is closed.
 const (
 	RetryByRuntime          = abi.RetryByRuntime
 	RetryOnConnectorUpgrade = abi.RetryOnConnectorUpgrade
@@ -94,14 +91,14 @@ const (
 	UnknownAction           = abi.UnknownAction
 )
 
-// CodeStreamFailed is the code of Fail, and the reason of Skip, for a failure
-// that concerns certified streams only.
+// CodeStreamFailed is the code for Fail, and the reason for Skip, of a failure that
+// concerns single streams only.
 const CodeStreamFailed = abi.CodeStreamFailed
 
-// maxErrorMessage keeps DONE.error.message below what a host accepts.
+// maxErrorMessage keeps DONE.error.message below the host's limit.
 const maxErrorMessage = 2000
 
-// failure is what Fail returns.
+// A reportedFailure is the error that Fail returns.
 type reportedFailure struct {
 	code      string
 	retryable bool
@@ -112,11 +109,10 @@ type reportedFailure struct {
 func (f *reportedFailure) Error() string { return f.err.Error() }
 func (f *reportedFailure) Unwrap() error { return f.err }
 
-// Fail returns an error that, returned by Collect, becomes DONE.error: code
-// names the cause (^[a-z][a-z0-9_]{0,63}$), hint is one of these actions
-// or empty, and the rest is a message as in fmt.Errorf, %w included. It panics
-// on a code or hint outside of the vocabulary, which is a bug in the connector
-// that the host would answer with a violation.
+// Fail returns an error that becomes DONE.error when Collect returns it. code names the
+// cause (^[a-z][a-z0-9_]{0,63}$), hint is a recovery action or empty, and the rest formats
+// the message as fmt.Errorf does, %w included. Fail panics on an invalid code or hint, to
+// which the host would respond with a violation.
 func Fail(code string, retryable bool, hint string, format string, args ...any) error {
 	if !validCode(code) {
 		panic("guest.Fail: bad code " + code)
@@ -149,7 +145,7 @@ func validCode(code string) bool {
 	return true
 }
 
-// doneError turns an error of Collect into DONE.error.
+// doneError converts an error of Collect to DONE.error.
 func doneError(err error) *abi.DoneError {
 	e := &abi.DoneError{Message: abi.Cut(strings.TrimSpace(err.Error()), maxErrorMessage)}
 	if e.Message == "" {

@@ -12,33 +12,35 @@ import (
 	"unicode/utf8"
 )
 
-// A Request is one of the network binding. The host resolves, checks and connects,
-// follows redirects under the same policy and keeps the cookies; see docs/spec/abi.md.
+// A Request is an HTTP request through the network binding. The host resolves, checks and
+// connects, follows redirects under the same policy and keeps cookies; see
+// docs/spec/abi.md.
 type Request struct {
-	Method string      // such as POST; "" for GET
+	Method string      // such as POST; "" means GET
 	URL    string      // absolute
-	Header [][2]string // names and values; a handle of a secret is put where its value belongs
+	Header [][2]string // names and values; a handle stands for a secret's value
 	Body   []byte      // at most 16 MiB
-	// Redirect is what becomes of one: "follow", as "" is, "manual", which returns it, or "error".
+	// Redirect is "follow" (the default), "manual", which returns the redirect, or "error".
 	Redirect string
-	// MaxBytes allows a body over the host's default of 32 MiB, up to the operator's maximum.
+	// MaxBytes raises the limit of the body above the host's default of 32 MiB, up to the
+	// operator's maximum.
 	MaxBytes int64
-	// Timeout is how long it may take, Wait how long it may wait for its turn with that
-	// server before it fails with ERATE, both rounded up to milliseconds. Zero leaves it to the host.
+	// Timeout bounds the request, and Wait how long it may wait for the rate limiter before
+	// it fails with ERATE, both rounded up to milliseconds. Zero uses the host's default.
 	Timeout, Wait time.Duration
 }
 
-// A Response is what a server answered, whatever its status.
+// A Response is a server's answer, whatever its status.
 type Response struct {
 	Status int
-	URL    string      // behind redirects
-	Header [][2]string // in the server's order
-	// Body is read to its end or closed. Not read yet, it can be the Content of an Attachment,
-	// and does not pass through the connector.
+	URL    string      // after redirects
+	Header [][2]string // in the order of the server
+	// Body must be read to its end or closed. While unread it can be the Content of an
+	// Attachment, and then does not pass through the connector.
 	Body io.ReadCloser
 }
 
-// Get returns the first value of a header, "" for none. Case does not matter.
+// Get returns the first value of a header, or "". Names are case-insensitive.
 func (r *Response) Get(name string) string {
 	for _, h := range r.Header {
 		if strings.EqualFold(h[0], name) {
@@ -48,15 +50,15 @@ func (r *Response) Get(name string) string {
 	return ""
 }
 
-// inlineBytes is the longest body that comes with its answer: another call would cost more
-// than the copy.
+// inlineBytes is the longest body that is delivered with its answer. For a longer one,
+// another call costs less than the copy.
 const inlineBytes = 64 << 10
 
-// Fetch makes a request. An error is an *Error of the host, and the run goes on unless it is
-// EPROTO or ECANCELED: EDENIED is a server or a header that is not granted. It needs no
-// net/http, which makes a module three times as large and as slow to start; client libraries
-// that are built on that take package guesthttp. While one goroutine waits, requests of others are
-// made too.
+// Fetch makes an HTTP request. Its error is an *Error of the host; EPROTO and ECANCELED end
+// the run, others do not. EDENIED means that the server or a header is not granted. While
+// one goroutine waits, requests of other goroutines are made too. Fetch avoids net/http,
+// which makes a module three times as large and as slow to start; for client libraries that
+// need net/http there is package guesthttp.
 func (r *Run) Fetch(q Request) (*Response, error) {
 	frame, err := q.frame()
 	if err != nil {
@@ -69,7 +71,7 @@ func (r *Run) Fetch(q Request) (*Response, error) {
 	return r.response(reply)
 }
 
-// frame is u32 n, n bytes of JSON, the body.
+// frame encodes the request: u32 n, n bytes of JSON, the body.
 func (q *Request) frame() ([]byte, error) {
 	method, header := q.Method, q.Header
 	if method == "" {
@@ -103,13 +105,13 @@ func (q *Request) frame() ([]byte, error) {
 	return append(append(frame, text...), q.Body...), nil
 }
 
-// milliseconds rounds up, as nothing would mean the host's default.
+// milliseconds rounds up, because 0 means the host's default.
 func milliseconds(d time.Duration) int64 {
 	return int64((d + time.Millisecond - 1) / time.Millisecond)
 }
 
-// response reads u32 n, n bytes of JSON, the beginning of the body; or the JSON alone, of a
-// host that sends no bodies with it.
+// response decodes a reply: u32 n, n bytes of JSON, the beginning of the body; or only the
+// JSON, from a host that sends no inline bodies.
 func (r *Run) response(reply []byte) (*Response, error) {
 	text, begun := reply, []byte(nil)
 	if len(reply) >= 4 && uint64(binary.LittleEndian.Uint32(reply)) <= uint64(len(reply)-4) {
@@ -130,12 +132,12 @@ func (r *Run) response(reply []byte) (*Response, error) {
 	return &Response{Status: head.Status, URL: head.URL, Header: head.Header, Body: body}, nil
 }
 
-// fetched is the body of a Response.
+// A fetched is the body of a Response.
 type fetched struct {
 	run    *Run
 	from   io.Reader
-	handle int32 // of what did not come with the answer; 0 for nothing
-	begun  bool  // something of it is not in the handle any more
+	handle int32 // of the rest that is not inline; 0 for none
+	begun  bool  // reading has begun, so the handle lacks a part
 	closed bool
 }
 
@@ -147,7 +149,6 @@ func (b *fetched) Read(p []byte) (int, error) {
 	return b.from.Read(p)
 }
 
-// Close closes the handle, if it is still open.
 func (b *fetched) Close() error {
 	b.closed = true
 	return b.release()
@@ -161,7 +162,7 @@ func (b *fetched) release() error {
 	return b.run.CloseHandle(handle)
 }
 
-// TakeHandle is for Attach.
+// TakeHandle gives up the handle of an unread body, for Attach.
 func (b *fetched) TakeHandle() (handle int32, ok bool) {
 	if b.begun || b.handle == 0 {
 		return 0, false
@@ -170,7 +171,7 @@ func (b *fetched) TakeHandle() (handle int32, ok bool) {
 	return handle, true
 }
 
-// rest reads what did not come with the answer, and closes the handle behind it.
+// A rest reads the part of a body that was not inline, and closes the handle at its end.
 type rest fetched
 
 func (b *rest) Read(p []byte) (int, error) {
@@ -182,7 +183,7 @@ func (b *rest) Read(p []byte) (int, error) {
 		err = io.EOF
 	}
 	if err != nil {
-		_ = (*fetched)(b).release() // its reader has the error to tell
+		_ = (*fetched)(b).release() // the caller gets err
 	}
 	return n, err
 }

@@ -7,17 +7,17 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// A Filter says what of a stream the scope grants. A host ends the run of a
-// connector that emits a record outside of it, so ask before Emit;
-// fields that are not granted are left out by Emit itself, so Wants matters
-// only where a value is costly to make. A Filter is for concurrent use.
+// A Filter says what the scope grants of a stream. A record outside of the scope ends the
+// run, so consult the filter before Emit. Emit leaves out fields that are not granted, so
+// Wants is only needed for values that are costly to produce. A Filter is safe for
+// concurrent use.
 type Filter struct {
-	fields, resources map[string]bool // nil: all
+	fields, resources map[string]bool // nil grants all
 	since, until      int64           // µs since 1970
 	ranged            bool
 }
 
-// Filter returns the filter of a stream; ok is false when it is not in scope.
+// Filter returns the filter of a stream. ok is false if the stream is not in scope.
 func (r *Run) Filter(stream string) (f *Filter, ok bool) {
 	entry, ok := r.Stream(stream)
 	if !ok {
@@ -53,14 +53,14 @@ func setOf(items []string) map[string]bool {
 // Wants reports whether a field is granted.
 func (f *Filter) Wants(field string) bool { return f.fields == nil || f.fields[field] }
 
-// Admits reports whether the resources of the scope admit a record with one of
-// these names: its key, and its resource field if the stream has one.
+// Admits reports whether the resources of the scope include one of these names: the
+// record's key, or its resource field if the stream has one.
 func (f *Filter) Admits(names ...string) bool {
 	return f.resources == nil || slices.ContainsFunc(names, func(n string) bool { return f.resources[n] })
 }
 
-// AdmitsTime reports whether the time range of the scope admits a record with
-// that value of the stream's consent time field; "" is a record without one.
+// AdmitsTime reports whether the time range of the scope includes a record with this value
+// of the stream's consent time field; "" stands for a record without one.
 func (f *Filter) AdmitsTime(text string) bool {
 	if !f.ranged {
 		return true

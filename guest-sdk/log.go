@@ -8,8 +8,8 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// Log writes one line of diagnostics. The arguments are names and values in
-// turn, as with slog. A line that the host drops is no error.
+// Log writes one line of diagnostics. args are alternating names and values, as in slog. It
+// is not an error if the host drops the line.
 func (r *Run) Log(level slog.Level, message string, args ...any) error {
 	var rec slog.Record
 	rec.Add(args...)
@@ -21,7 +21,7 @@ func (r *Run) Log(level slog.Level, message string, args ...any) error {
 	return r.logLine(level, message, &fields.record)
 }
 
-// LogHandler returns a handler for slog.New whose lines go where Log's go.
+// LogHandler returns a slog.Handler that writes lines as Log does.
 func (r *Run) LogHandler() slog.Handler { return &logHandler{run: r} }
 
 func (r *Run) logLine(level slog.Level, message string, fields *Record) error {
@@ -51,17 +51,17 @@ func levelName(l slog.Level) string {
 	}
 }
 
-// A logHandler is a slog.Handler over a run. Groups become dots in names.
+// A logHandler is a slog.Handler that writes to a run. A group becomes a prefix of names,
+// with a dot.
 type logHandler struct {
 	run    *Run
 	prefix string
-	attrs  []slog.Attr // names with their prefix
+	attrs  []slog.Attr // with prefixed names
 }
 
-// Enabled takes every level: the host decides what to keep.
+// Enabled returns true for every level: the host decides what to keep.
 func (*logHandler) Enabled(context.Context, slog.Level) bool { return true }
 
-// Handle sends one line.
 func (h *logHandler) Handle(_ context.Context, rec slog.Record) error {
 	var fields logFields
 	for _, a := range h.attrs {
@@ -92,14 +92,14 @@ func (h *logHandler) WithGroup(name string) slog.Handler {
 	return &logHandler{h.run, h.prefix + name + ".", h.attrs}
 }
 
-// logFields are the fields of one line. The first of several with one name stands.
+// logFields are the fields of one line. A repeated name is ignored.
 type logFields struct {
 	record Record
 	names  []string
 }
 
-// add adds an attribute; a group adds its own. Values become texts but for
-// numbers and truth values.
+// add adds an attribute, or the attributes of a group. Values other than numbers and
+// booleans become strings.
 func (f *logFields) add(prefix string, a slog.Attr) {
 	v := a.Value.Resolve()
 	if v.Kind() == slog.KindGroup {

@@ -8,43 +8,42 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// What the requests of a run may be at once. More bytes the host refuses.
+// Limits on the concurrent requests of a run. The host refuses more bytes.
 const (
 	requestsAtOnce = 16
 	requestBytes   = 16 * abi.MiB
 )
 
-// An exchanger carries the requests of all goroutines. One of those that wait for an
-// answer leads: it makes the calls for all, and passes that on when it has its
-// own answer.
+// An exchanger makes the requests of all goroutines. One of the waiting goroutines is the
+// leader: it makes the calls for all of them, and passes leadership on when it has its own
+// answer.
 type exchanger struct {
-	mu    sync.Mutex // guards all below; not held during a call
+	mu    sync.Mutex // guards the fields below; not held during a call
 	led   bool
-	queue []*pending          // not handed over yet
-	away  map[uint32]*pending // handed over, by id
-	bytes int                 // of frames that are away
-	last  uint32              // id
+	queue []*pending          // not sent yet
+	away  map[uint32]*pending // sent and not answered, by id
+	bytes int                 // total length of the frames that are away
+	last  uint32              // last id given out
 }
 
-// A pending request is what one goroutine waits for.
+// A pending is a request for which one goroutine waits.
 type pending struct {
 	frame []byte
-	alone bool      // the host had no handle for it while others were away
-	wake  chan bool // true: lead, false: the answer is there; of capacity 1
+	alone bool      // to be sent without others: the host had no handle left for it
+	wake  chan bool // capacity 1; true: become the leader, false: the answer is there
 	over  bool
 	reply []byte
 	err   error
 }
 
-// NetworkRequest is the request function of the network binding,
-// for packages that build on it: request is its frame, the reply its JSON.
-// Connectors use Fetch or package guesthttp. While one goroutine waits, requests of others
-// are made too.
+// NetworkRequest is the request function of the network binding, for packages that build on
+// it. frame is its request frame, and the reply JSON. Connectors use Fetch or package
+// guesthttp. While one goroutine waits, requests of other goroutines are made too.
 func (r *Run) NetworkRequest(frame []byte) ([]byte, error) {
 	x, q := &r.exchanger, &pending{frame: frame, wake: make(chan bool, 1)}
 	if x.join(q) || <-q.wake {
 		for !q.over {
-			runtime.Gosched() // whoever can go on asks in the same call
+			runtime.Gosched() // lets other goroutines add their requests to the same call
 			asked := x.take()
 			answers, err := r.exchange(asked)
 			x.answered(q, answers, err)
@@ -54,7 +53,7 @@ func (r *Run) NetworkRequest(frame []byte) ([]byte, error) {
 	return q.reply, q.err
 }
 
-// join queues a request and reports whether it leads.
+// join queues a request and reports whether its goroutine becomes the leader.
 func (x *exchanger) join(q *pending) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -64,7 +63,7 @@ func (x *exchanger) join(q *pending) bool {
 	return lead
 }
 
-// take moves requests from the queue away, in order, as many as may be.
+// take moves requests from the queue to away, in order, within the limits.
 func (x *exchanger) take() (asked []abi.Asked) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -90,8 +89,8 @@ func (x *exchanger) take() (asked []abi.Asked) {
 	return asked
 }
 
-// answered gives answers to those that wait for them, other than the leader. An
-// error is the answer to all.
+// answered delivers answers to the goroutines that wait for them. An error is the answer to
+// all requests that are away.
 func (x *exchanger) answered(leader *pending, answers []answer, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -116,7 +115,7 @@ func (x *exchanger) answered(leader *pending, answers []answer, err error) {
 	}
 }
 
-// back takes a request from those that are away. The caller holds mu.
+// back removes a request from away. The caller holds mu.
 func (x *exchanger) back(id uint32) *pending {
 	q := x.away[id]
 	delete(x.away, id)
@@ -124,7 +123,8 @@ func (x *exchanger) back(id uint32) *pending {
 	return q
 }
 
-// end is the answer to one. The caller holds mu.
+// end delivers one answer, and wakes its goroutine unless that is the leader. The caller
+// holds mu.
 func (x *exchanger) end(leader *pending, a answer) {
 	q := x.back(a.id)
 	q.reply, q.err, q.over = a.reply, a.err, true
@@ -133,7 +133,7 @@ func (x *exchanger) end(leader *pending, a answer) {
 	}
 }
 
-// pass makes another lead, if one waits.
+// pass makes another waiting goroutine the leader.
 func (x *exchanger) pass() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -148,7 +148,7 @@ func (x *exchanger) pass() {
 	x.led = false
 }
 
-// An answer is the end of one request.
+// An answer is the result of one request.
 type answer struct {
 	id    uint32
 	reply []byte
@@ -157,8 +157,8 @@ type answer struct {
 
 var errAnswers = errors.New("guest: the host's answers cannot be read")
 
-// exchange is the exchange function: it starts requests, and returns once one of
-// those that were started, now or before, has its answer.
+// exchange calls the exchange function: it starts requests, and returns once any request,
+// started now or before, has its answer.
 func (r *Run) exchange(asked []abi.Asked) ([]answer, error) {
 	size := 4
 	for _, a := range asked {
@@ -175,7 +175,7 @@ func (r *Run) exchange(asked []abi.Asked) ([]answer, error) {
 		return nil, err
 	}
 	if len(reply) == 0 {
-		return nil, errAnswers // there is always one
+		return nil, errAnswers // the host always sends one
 	}
 	answers := make([]answer, 0, len(asked))
 	for len(reply) > 0 {
@@ -192,11 +192,10 @@ func (r *Run) exchange(asked []abi.Asked) ([]answer, error) {
 	return answers, nil
 }
 
-// BrowserCall is the call function of the browser binding.
+// BrowserCall calls the call function of the browser binding.
 func (r *Run) BrowserCall(request []byte) ([]byte, error) { return r.call(r.port.browser, request) }
 
-// ReadHandle reads from a handle that a reply named: 0 bytes without an
-// error is its end.
+// ReadHandle reads from a stream handle. It returns 0 and no error at the end.
 func (r *Run) ReadHandle(handle int32, dst []byte) (int, error) {
 	if len(dst) == 0 {
 		return 0, nil
@@ -210,7 +209,6 @@ func (r *Run) ReadHandle(handle int32, dst []byte) (int, error) {
 	return n, r.noticed(err)
 }
 
-// CloseHandle closes a handle.
 func (r *Run) CloseHandle(handle int32) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -7,8 +7,7 @@ import (
 	"github.com/sluicehost/sluice/guest-sdk/encode"
 )
 
-// An Option refines a call. Each call says which options it heeds; it ignores
-// the others.
+// An Option refines a call. Each call documents its options and ignores others.
 type Option func(*options)
 
 type options struct {
@@ -33,7 +32,7 @@ func optionsOf(list []Option) options {
 	return o
 }
 
-// OnStream says which stream a message is about.
+// OnStream names the stream that a message is about.
 func OnStream(name string) Option { return func(o *options) { o.stream = name } }
 
 // Count is how much is done.
@@ -46,31 +45,31 @@ func Total[N int | int64 | float64](n N) Option {
 	return func(o *options) { f := float64(n); o.total = &f }
 }
 
-// Timeout bounds how long the owner has. Without one a question waits as long
-// as the host lets it, or until the deadline of the context.
+// Timeout bounds how long the owner may take. Without it the host's limit and the deadline
+// of the context apply.
 func Timeout(d time.Duration) Option { return func(o *options) { o.timeout = d } }
 
-// Form asks for these fields in place of the kind's own.
+// Form replaces the fields that this kind of question has by default.
 func Form(fields ...Field) Option { return func(o *options) { o.fields = fields } }
 
-// Refinable lets the owner of an Approve ask for something else, with a comment
-// that says what.
+// Refinable lets the owner answer Approve with a request for a change, explained in a
+// comment.
 func Refinable() Option { return func(o *options) { o.refinable = true } }
 
-// Editable shows the owner of an Approve the text that it is about, of at most
-// 8000 bytes, and lets them accept a version of their own.
+// Editable shows the owner the text to approve, of at most 8000 bytes, and lets the owner
+// accept an edited version.
 func Editable(text string) Option { return func(o *options) { o.draft = &text } }
 
-// RequestID names the question, for connectors that have a name for it.
+// RequestID sets the id of a question, for connectors that have their own.
 func RequestID(id string) Option { return func(o *options) { o.id = id } }
 
-// Node names the part of a connector that a text is from.
+// Node names the part of the connector that a text comes from.
 func Node(name string) Option { return func(o *options) { o.node = name } }
 
 // Last marks the last chunk of a text.
 func Last() Option { return func(o *options) { o.last = true } }
 
-// Meta adds an object of the connector's choice to a chunk of text.
+// Meta attaches a JSON object to a chunk of text.
 func Meta(v any) Option {
 	return func(o *options) { o.meta, o.err = encode.Append(nil, v) }
 }

@@ -10,19 +10,18 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// A Host stands in for the imports in a native build. Package guesttest
-// has one. The SDK makes one call at a time.
+// A Host takes the place of the imports in a native build. Package guesttest has one. The
+// SDK makes one call at a time.
 type Host interface {
-	// Call does what the import of that number does: it returns the reply, or
-	// an *Error. The request is the SDK's and must not be kept.
+	// Call performs the import with that number and returns the reply or an *Error. It must
+	// not keep request.
 	Call(call abi.Call, request []byte) (reply []byte, err error)
-	// Read reads from a handle: 0 bytes is its end.
+	// Read reads from a handle. It returns 0 at the end.
 	Read(handle int32, dst []byte) (int, error)
-	// Close closes a handle.
 	Close(handle int32) error
 }
 
-// A port is the way to the host, as in a wasm build.
+// A port is the connection to the host; see the wasm build.
 type port struct{ h Host }
 
 func (p port) start() ([]byte, error)                { return p.h.Call(abi.CallStart, nil) }
@@ -52,8 +51,7 @@ func (p port) emit(frame []byte) error {
 func (p port) read(handle int32, dst []byte) (int, error) { return p.h.Read(handle, dst) }
 func (p port) close(handle int32) error                   { return p.h.Close(handle) }
 
-// Main ends the program with a word about how to run it: a native build has no
-// host and no sandbox.
+// Main prints how to run a connector and exits: a native build has no host and no sandbox.
 func Main(Connector) {
 	fmt.Fprint(os.Stderr, `This is a native build of a Sluice connector. It has no host and no sandbox.
 
@@ -63,11 +61,11 @@ func Main(Connector) {
 	os.Exit(2)
 }
 
-// Drive does one run of c against h and returns the exit code. It runs
-// unsandboxed: the connector can do whatever this process can.
+// Drive performs one run of c against h and returns the exit code. It has no sandbox: the
+// connector can do whatever this process can.
 func Drive(ctx context.Context, c Connector, h Host) (exitCode int) { return drive(ctx, c, port{h}) }
 
-// NewError is what a Host returns for a call that it refuses.
+// NewError returns the error with which a Host refuses a call.
 func NewError(errno abi.Errno, code, message string) *Error {
 	return &Error{Errno: errno, Code: code, Message: message}
 }

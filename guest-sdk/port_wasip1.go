@@ -8,8 +8,8 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// A port is the way to the host: one method per import, so that the linker can
-// tell which are used.
+// A port is the connection to the host. It has one method per import, so that the linker
+// drops the unused ones.
 type port struct{}
 
 func (port) start() ([]byte, error)                { return replyTo(importStart(nil, 0)) }
@@ -54,12 +54,12 @@ func (port) close(handle int32) error {
 	return nil
 }
 
-// span is a slice as the imports take it. Memory of a Go guest never moves.
+// span returns a slice as imports take it. The memory of a Go guest never moves.
 func span(b []byte) (unsafe.Pointer, uint32) {
 	return unsafe.Pointer(unsafe.SliceData(b)), uint32(len(b))
 }
 
-// replyTo fetches the pending reply of a call that returned n.
+// replyTo fetches the reply of a call that returned n.
 func replyTo(n int64) ([]byte, error) {
 	if n < 0 {
 		return nil, failure(n)
@@ -71,12 +71,12 @@ func replyTo(n int64) ([]byte, error) {
 	return fetch(b), nil
 }
 
-// failure is the error of a call that returned n, with its pending text.
+// failure returns the error of a call that returned n, with its text.
 func failure(n int64) error {
 	return newError(abi.Errno(-n), fetch(make([]byte, abi.MaxErrorText)))
 }
 
-// fetch fills b from the pending reply and returns what came.
+// fetch fills b from the pending reply and returns the filled part.
 func fetch(b []byte) []byte {
 	got := 0
 	for got < len(b) {
@@ -89,13 +89,11 @@ func fetch(b []byte) []byte {
 	return b[:got]
 }
 
-// Main does the run for which the host started this module, and ends the
-// program.
+// Main performs the run for which the host started this module, and exits.
 func Main(c Connector) { os.Exit(drive(context.Background(), c, port{})) }
 
-// The functions of the ABI as a module imports them. The linker
-// drops those that a connector cannot reach, so that its import section tells
-// what it can do at all.
+// The functions of the ABI. The linker drops those that a connector cannot reach, so that
+// the import section of a module shows what it can do.
 
 //go:wasmimport sluice_v1 start
 //go:noescape

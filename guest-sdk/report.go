@@ -8,25 +8,25 @@ import (
 	"github.com/sluicehost/sluice/guest-sdk/encode"
 )
 
-// The messages that are sent as they are. Their fields are those of the protocol.
+// Messages that are sent unchanged; their fields are those of the protocol.
 type (
-	// Skip says that something is not collected.
+	// Skip reports something that is not collected.
 	Skip = abi.SkipMessage
-	// Hint says what helps.
+	// Hint says what would help.
 	Hint = abi.RecoveryHint
-	// Continuation proves one bounded slice.
+	// Continuation certifies one bounded slice.
 	Continuation = abi.Continuation
-	// TimeRange is half-open; an empty bound is open.
+	// TimeRange is half-open. An empty bound is unbounded.
 	TimeRange = abi.TimeRange
-	// Gap says that the detail of one record is missing.
+	// Gap reports a record whose detail is missing.
 	Gap = abi.GapMessage
 	// Coverage accounts for the details of one parent boundary.
 	Coverage = abi.CoverageMessage
 )
 
-// Checkpoint tells how far a stream has come: everything emitted to it so far is
-// durable and the cursor is staged when it returns. The cursor is any
-// JSON object, or nil; a later run reads it with State once this run succeeds.
+// Checkpoint records how far a stream has been collected. When it returns, all records
+// emitted to the stream are durable and the cursor is staged. The cursor is any JSON
+// object, or nil; once this run succeeds, later runs read it with State.
 func (r *Run) Checkpoint(stream string, cursor any) error {
 	if !r.InScope(stream) {
 		return &streamError{stream, r.start.Scope.Streams}
@@ -44,15 +44,15 @@ func (r *Run) Checkpoint(stream string, cursor any) error {
 	return err
 }
 
-// Progress tells the owner how the run is doing. Options: OnStream, Count,
-// Total. It never asks for anything: see Assist and OTP.
+// Progress tells the owner how the run is doing. Options: OnStream, Count, Total. To ask
+// for something use Assist or a question such as OTP.
 func (r *Run) Progress(message string, options ...Option) error {
 	o := optionsOf(options)
 	return r.send(r.port.progress, &abi.ProgressMessage{Stream: o.stream, Message: message, Count: o.count, Total: o.total})
 }
 
-// Skip reports something that is not collected. Remaining and Owner of a
-// Continuation are filled in.
+// Skip reports something that is not collected. It sets Remaining and Owner of a
+// Continuation.
 func (r *Run) Skip(s Skip) error {
 	if s.Continuation != nil {
 		c := *s.Continuation
@@ -62,18 +62,17 @@ func (r *Run) Skip(s Skip) error {
 	return r.send(r.port.skip, &s)
 }
 
-// Gap reports a record whose detail could not be had.
+// Gap reports a record whose detail could not be collected.
 func (r *Run) Gap(g Gap) error { return r.send(r.port.gap, &g) }
 
-// Recovered closes a gap that START served (Start().DetailGaps) before the run
-// ends, once its detail has been emitted.
+// Recovered closes a gap of Start().DetailGaps whose detail has been emitted, before the
+// end of the run.
 func (r *Run) Recovered(g abi.ServedGap) error {
 	return r.send(r.port.recovered, &abi.RecoveredMessage{GapID: g.GapID, Stream: g.Stream, ReferenceOnly: true, RecordKey: g.RecordKey})
 }
 
-// Cover accounts for the details of one parent boundary: every required key is
-// hydrated, a gap, or missing. RequiredKeys and HydratedKeys may be nil for
-// none.
+// Cover accounts for the details of one parent boundary: every required key is hydrated, a
+// gap, or missing. RequiredKeys and HydratedKeys may be nil.
 func (r *Run) Cover(c Coverage) error {
 	c.ReferenceOnly = true
 	if c.RequiredKeys == nil {
@@ -103,8 +102,8 @@ type textChunk struct {
 	Meta  json.RawMessage `json:"meta,omitempty"`
 }
 
-// Message streams a piece of text to whoever watches the run; nothing depends
-// on it. Options: Node, Last, Meta.
+// Message streams a piece of text to whoever watches the run. It has no other effect.
+// Options: Node, Last, Meta.
 func (r *Run) Message(chunk string, options ...Option) error {
 	o := optionsOf(options)
 	if o.err != nil {

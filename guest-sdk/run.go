@@ -13,19 +13,18 @@ import (
 
 // A Connector is what Main runs.
 type Connector struct {
-	// Collect does the whole run: nil ends it as succeeded, an error as failed
-	// (see Fail), and any error once ctx is done as cancelled. ctx is done as
-	// soon as a call finds out that the host cancels the run.
+	// Collect performs the whole run. A nil result means succeeded, an error failed (see
+	// Fail), and any error once ctx is done cancelled. ctx is done as soon as a call learns
+	// that the host cancels the run.
 	Collect func(ctx context.Context, run *Run) error
-	// Verbatim sends records as they are emitted. Without it Emit leaves out
-	// members that the scope does not grant; with it the connector does, and one
-	// that it forgets ends the run.
+	// Verbatim sends records as they are emitted. By default Emit leaves out members that
+	// the scope does not grant; with Verbatim the connector must do so, and a member that
+	// it forgets ends the run.
 	Verbatim bool
 }
 
-// A Run is the connector's side of one run. Its methods may be called from
-// several goroutines; calls to the host happen one at a time, and in a wasm
-// build everything waits while one does.
+// A Run is the connector's side of one run. Its methods are safe for concurrent use. Calls
+// to the host happen one at a time, and in a wasm build all goroutines wait during one.
 type Run struct {
 	start     *abi.Start
 	streams   map[string]int // position in the scope
@@ -33,25 +32,25 @@ type Run struct {
 	port      port
 	exchanger exchanger // of network requests
 
-	mu    sync.Mutex // guards all below, and is held during a call
+	mu    sync.Mutex // guards the fields below; held during calls
 	frame abi.FrameWriter
 	// outlets has one entry per stream of the scope.
 	outlets  []outlet
-	last     *outlet // the one emitted to last, and by which name
+	last     *outlet // the one used last, and the name by which it was found
 	lastName string
 	emitted  int64
-	asked    int   // questions so far, for their ids
-	ended    error // why no further call can have an effect
+	asked    int   // number of questions so far, for their ids
+	ended    error // why further calls can have no effect
 }
 
-// An outlet is a stream of the scope, as records are sent through it.
+// An outlet sends the records of one stream of the scope.
 type outlet struct {
 	index   uint16
 	encoder encode.Stream
 }
 
-// newRun returns the run that START describes. If verbatim, records keep the
-// members that the scope does not grant.
+// newRun returns the run that START describes. If verbatim, records keep members that the
+// scope does not grant.
 func newRun(p port, start *abi.Start, cancel context.CancelCauseFunc, verbatim bool) *Run {
 	r := &Run{start: start, port: p, cancel: cancel, streams: make(map[string]int, len(start.Scope.Streams))}
 	for i, s := range start.Scope.Streams {
@@ -65,8 +64,8 @@ func newRun(p port, start *abi.Start, cancel context.CancelCauseFunc, verbatim b
 	return r
 }
 
-// outlet returns that of a stream, nil for one that is not in scope. The same
-// stream, most often the same string, comes many times in a row.
+// outlet returns the outlet of a stream, or nil if it is not in scope, and remembers it
+// because records of one stream mostly follow each other.
 func (r *Run) outlet(stream string) *outlet {
 	i, ok := r.streams[stream]
 	if !ok {
@@ -76,16 +75,16 @@ func (r *Run) outlet(stream string) *outlet {
 	return r.last
 }
 
-// Start returns START as the host sent it. It must not be changed.
+// Start returns START as the host sent it. The caller must not change it.
 func (r *Run) Start() *abi.Start { return r.start }
 
 // Mode returns the collection mode, full_refresh or incremental.
 func (r *Run) Mode() string { return r.start.CollectionMode }
 
-// Incremental reports whether the run goes on from its state.
+// Incremental reports whether the run continues from its state.
 func (r *Run) Incremental() bool { return r.start.CollectionMode == abi.Incremental }
 
-// Scope returns what the run may collect. It must not be changed.
+// Scope returns what the run may collect. The caller must not change it.
 func (r *Run) Scope() abi.Scope { return r.start.Scope }
 
 // InScope reports whether the run may collect a stream.
@@ -94,8 +93,7 @@ func (r *Run) InScope(stream string) bool {
 	return ok
 }
 
-// Stream returns the scope's entry of a stream: its resources, fields and time
-// range.
+// Stream returns the scope's entry of a stream: its resources, fields and time range.
 func (r *Run) Stream(stream string) (abi.ScopeStream, bool) {
 	i, ok := r.streams[stream]
 	if !ok {
@@ -104,10 +102,10 @@ func (r *Run) Stream(stream string) (abi.ScopeStream, bool) {
 	return r.start.Scope.Streams[i], true
 }
 
-// Interactive reports whether there is somebody to ask.
+// Interactive reports whether the owner can be asked.
 func (r *Run) Interactive() bool { return r.start.Bindings.Interactive != nil }
 
-// State reads a stream's cursor of the last successful run into v, and reports
+// State unmarshals the stream's cursor of the last successful run into v, and reports
 // whether there is one.
 func (r *Run) State(stream string, v any) (bool, error) {
 	raw, ok := r.start.State[stream]
@@ -117,8 +115,8 @@ func (r *Run) State(stream string, v any) (bool, error) {
 	return true, json.Unmarshal(raw, v)
 }
 
-// Config reads the connection's settings into v, and leaves it alone when there
-// are none.
+// Config unmarshals the connection's settings into v, and leaves v unchanged if there are
+// none.
 func (r *Run) Config(v any) error {
 	if len(r.start.Config) == 0 {
 		return nil
@@ -126,13 +124,12 @@ func (r *Run) Config(v any) error {
 	return json.Unmarshal(r.start.Config, v)
 }
 
-// Secret returns a secret's value or, when it is delivered sealed, the handle
-// that stands for it; "" when there is none.
+// Secret returns the value of a secret, or its handle if it is delivered sealed, or "" if
+// it is not set.
 func (r *Run) Secret(name string) string { return r.start.Secrets[name] }
 
-// Mount returns where the run sees a directory that the manifest's filesystem
-// binding names, and whether the owner granted it. os.Open, os.ReadDir and
-// fs.WalkDir work there.
+// Mount returns the path of a directory that the manifest's filesystem binding names, and
+// whether the owner granted it. os.Open, os.ReadDir and fs.WalkDir work there.
 func (r *Run) Mount(name string) (dir string, ok bool) {
 	if r.start.Bindings.Filesystem == nil {
 		return "", false
@@ -145,7 +142,7 @@ func (r *Run) Mount(name string) (dir string, ok bool) {
 	return "", false
 }
 
-// call sends what was emitted and then one message. It has the lock during both.
+// call flushes and then makes one call, holding the lock.
 func (r *Run) call(function func([]byte) ([]byte, error), message []byte) ([]byte, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -160,8 +157,8 @@ func (r *Run) locked(function func([]byte) ([]byte, error), message []byte) ([]b
 	return reply, r.noticed(err)
 }
 
-// noticed looks whether an error means the end of the run: a violation ends it
-// at once, and a cancelled run takes nothing more but DONE.
+// noticed cancels the run's context if err ends the run: a violation ends it at once, and
+// after a cancel the host accepts only DONE.
 func (r *Run) noticed(err error) error {
 	e, ok := errors.AsType[*Error](err)
 	if !ok {

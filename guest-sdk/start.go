@@ -7,8 +7,8 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// decodeStart reads START without encoding/json, which would cost every
-// connector a third of its size. Members it does not know are left out.
+// decodeStart reads START without encoding/json, which would make up a third of a
+// connector's size. It ignores unknown members.
 func decodeStart(b []byte) (*abi.Start, error) {
 	v, err := parseObject(b)
 	if err != nil {
@@ -104,7 +104,7 @@ func decodeGap(v strictjson.Value) abi.ServedGap {
 	return g
 }
 
-// textMember returns a member's text, "" when it is missing or no text.
+// textMember returns a member that is a string, or "".
 func textMember(v strictjson.Value, name string) string {
 	m, _ := v.Member(name)
 	s, _ := m.Text()
@@ -117,7 +117,7 @@ func intMember(v strictjson.Value, name string) int {
 	return int(n)
 }
 
-// list returns the texts of an array, not nil when there is an array.
+// list returns the strings of an array, and nil only if v is not an array.
 func list(v strictjson.Value) []string {
 	if !v.Is(strictjson.KindArray) {
 		return nil
@@ -131,7 +131,7 @@ func list(v strictjson.Value) []string {
 	return texts
 }
 
-// texts returns the members of an object that are texts.
+// texts returns the members of an object that are strings.
 func texts(v strictjson.Value) map[string]string {
 	if !v.Is(strictjson.KindObject) {
 		return nil
@@ -157,8 +157,8 @@ func rawMembers(v strictjson.Value) map[string]json.RawMessage {
 	return m
 }
 
-// parseObject checks that src is one JSON object. It is a function of its own
-// because every message from the host goes through it.
+// parseObject checks that src is one JSON object. All messages from the host pass through
+// it.
 func parseObject(src []byte) (strictjson.Value, error) {
 	return strictjson.Parse(src, strictjson.ParseOptions{})
 }

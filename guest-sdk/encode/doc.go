@@ -1,22 +1,20 @@
-// Package encode is the record encoder of the SDK: it writes the JSON of records
-// into the frame they are sent in.
+// Package encode is the record encoder of the SDK. It writes the JSON of records directly
+// into the frame in which they are sent.
 //
 // # Why it exists
 //
-// A connector is wasm, where a call, a taken branch or an allocation costs as
-// much as a dozen other instructions and reflection more than that, and it may
-// emit a million records. encoding/json would be most of the time it runs and
-// most of the bytes it links. So a type is compiled once into a program: a
-// closure for the type that calls the closures of its parts, each given a
-// pointer to its value. Numbers, truth values and short texts, most of what
-// records are made of, are written as words without a loop or a call.
+// A connector is wasm, where a call, a taken branch or an allocation costs as much as a
+// dozen other instructions and reflection even more, and it may emit a million records.
+// encoding/json would account for most of its run time and most of its size. So each type
+// is compiled once into an encoder: a closure for the type calls the closures of its parts
+// and passes each a pointer to its value. Numbers, booleans and short strings, most of what
+// records consist of, are written as words without a loop or a call.
 //
-// What comes out is what encoding/json makes of the same value, tags included,
-// which TestEncodeAsEncodingJSON and FuzzEncode compare, except that nothing is
-// escaped for HTML and that NUL, which hosts refuse, becomes U+FFFD. JSON that
-// others made is checked before it is taken over: what is no JSON would end the
-// run. BenchmarkEmitWasm in guest-sdk measures it under wazero.
+// The output equals that of encoding/json, tags included, which TestEncodeAsEncodingJSON
+// and FuzzEncode check, except that nothing is escaped for HTML and that NUL, which hosts
+// refuse, becomes U+FFFD. JSON from marshalers and raw JSON is checked, because malformed
+// JSON would end the run. BenchmarkEmitWasm in guest-sdk measures the encoder under wazero.
 //
-// A Stream adds what one stream needs: it leaves out the members that the scope
-// does not grant. A Record is for data that has no struct.
+// A Stream encodes the records of one stream and leaves out members that the scope does not
+// grant. A Record is for data without a struct.
 package encode

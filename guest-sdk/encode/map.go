@@ -8,7 +8,7 @@ import (
 	"unsafe"
 )
 
-// mapping writes a map with its names in byte order, as encoding/json does.
+// mapping encodes a map with its names in byte order, as encoding/json does.
 func (c compiler) mapping(t reflect.Type) encoder {
 	name := nameOf(t.Key())
 	if name == nil {
@@ -60,7 +60,7 @@ func anyMap(b []byte, p unsafe.Pointer, depth int) ([]byte, error) {
 	return appendMap(b, *(*map[string]any)(p), depth)
 }
 
-// appendMap is mapping for the map that everybody uses, without reflection.
+// appendMap is mapping for the most common map, without reflection.
 func appendMap(b []byte, m map[string]any, depth int) ([]byte, error) {
 	if m == nil {
 		return append(b, nullBytes...), nil
@@ -92,7 +92,8 @@ func appendMap(b []byte, m map[string]any, depth int) ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// nameOf returns how keys of a type become member names; nil when they cannot.
+// nameOf returns the function that converts keys of type t to member names, or nil if there
+// is none.
 func nameOf(t reflect.Type) func(reflect.Value) (string, error) {
 	switch {
 	case t.Kind() == reflect.String:

@@ -8,8 +8,8 @@ import (
 	"unsafe"
 )
 
-// A Record builds the data of one record member by member, for data that has no
-// struct. It is as fast as one and allocates nothing once its buffer has grown:
+// A Record builds the data of one record member by member, for data without a struct. It is
+// as fast as a struct and does not allocate once its buffer has grown:
 //
 //	rec := run.Record("messages")
 //	for _, m := range page {
@@ -17,51 +17,51 @@ import (
 //		…
 //	}
 //
-// Names must differ: a repeated one makes Emit fail, or the host end the run. A
-// Record is not for concurrent use.
+// Names must differ: a repeated name makes Emit fail, or the host end the run. A Record is
+// not safe for concurrent use.
 type Record struct {
-	emit   func(stream, key string, v any) error // nil: belongs to no run
+	emit   func(stream, key string, v any) error // nil if the record belongs to no run
 	stream string
 	b      []byte
 	err    error // the first bad value, reported by Emit
 
-	members []opening // those of the first record, by position
-	at      int       // position of the next one
-	strange bool      // a member is not the one at its position
+	members []opening // the members of the first record, by position
+	at      int       // position of the next member
+	strange bool      // a member differs from the one at its position
 }
 
-// An opening is the name of a member as it stands before its value. Records of a stream have
-// the same members in the same order, so what was written at a position is
-// most often what comes there next.
+// An opening is the name of a member with its punctuation, as written before the value.
+// Records of a stream mostly have the same members in the same order, so the opening at a
+// position can usually be reused.
 type opening struct {
 	name  string
 	text  *literal
-	start int // in the record at hand
+	start int // in the current record
 
-	of      *projection // that granted is of
+	of      *projection // the projection to which granted applies
 	granted bool
 }
 
-// mostMembers bounds what a Record remembers.
+// mostMembers bounds the openings that a Record keeps.
 const mostMembers = 256
 
 var errNoStream = errors.New("guest: the record has no stream: use run.Emit or run.Record")
 
 var errRepeated = errors.New("guest: a record has two members of one name")
 
-// NewRecord returns an empty record. Its own Emit calls emit with the stream;
-// nil is for a record that is handed to Run.Emit.
+// NewRecord returns an empty record. Its Emit calls emit with the stream; emit is nil for a
+// record that is passed to Run.Emit.
 func NewRecord(stream string, emit func(stream, key string, v any) error) *Record {
 	return &Record{b: make([]byte, 0, 512), stream: stream, emit: emit}
 }
 
-// Reset empties the record for the next one and returns it.
+// Reset empties the record for reuse and returns it.
 func (r *Record) Reset() *Record {
 	r.b, r.err, r.at, r.strange = r.b[:0], nil, 0, false
 	return r
 }
 
-// Emit sends the record as Run.Emit does. The record stays as it is.
+// Emit sends the record as Run.Emit does and leaves it unchanged.
 func (r *Record) Emit(key string) error {
 	if r.emit == nil {
 		return errNoStream
@@ -69,8 +69,8 @@ func (r *Record) Emit(key string) error {
 	return r.emit(r.stream, key, r)
 }
 
-// known returns what comes before a value, if it is what came at this position
-// before, else nil.
+// known returns the text before the value if the member at this position has the same name
+// as in earlier records, else nil.
 func (r *Record) known(name string) *literal {
 	if r.at < len(r.members) {
 		m := &r.members[r.at]
@@ -83,8 +83,8 @@ func (r *Record) known(name string) *literal {
 	return nil
 }
 
-// open returns what comes before a value. It remembers a name at a position that
-// had none yet, and writes one that is not what was there before.
+// open returns the text before the value. It keeps the opening of a new position, and
+// writes the name itself if it differs from the kept one.
 func (r *Record) open(name string) *literal {
 	if l := r.known(name); l != nil {
 		return l
@@ -104,10 +104,10 @@ func (r *Record) open(name string) *literal {
 	return nothing
 }
 
-// name appends what comes before a value.
+// name appends the text before a value.
 func (r *Record) name(name string) { r.b = r.open(name).append(r.b) }
 
-// String adds a text.
+// String adds a string.
 func (r *Record) String(name, v string) *Record {
 	l := r.known(name)
 	if l == nil {
@@ -117,7 +117,7 @@ func (r *Record) String(name, v string) *Record {
 		r.b, l = l.open(r.b, len(v))
 	}
 	at := l.put(end(r.b))
-	if n := len(v); uint(n-8) <= 24 { // as in putText, without the call
+	if n := len(v); uint(n-8) <= 24 { // inlined putText
 		w0, w1, w2, w3 := words(unsafe.Pointer(unsafe.StringData(v)), n)
 		if (escapes(w0)|escapes(w1)|escapes(w2)|escapes(w3))&highs == 0 {
 			*(*byte)(at) = '"'
@@ -165,7 +165,7 @@ func (r *Record) Bool(name string, v bool) *Record {
 	return r
 }
 
-// Time adds a time as RFC 3339 in UTC.
+// Time adds a time in RFC 3339, in UTC.
 func (r *Record) Time(name string, v time.Time) *Record {
 	r.name(name)
 	if y := v.UTC().Year(); y < 0 || y > 9999 {
@@ -176,7 +176,7 @@ func (r *Record) Time(name string, v time.Time) *Record {
 	return r
 }
 
-// Raw adds JSON that is there already. What is no JSON makes Emit fail.
+// Raw adds a JSON value. Malformed JSON makes Emit fail.
 func (r *Record) Raw(name string, v []byte) *Record {
 	r.name(name)
 	r.keep(appendRaw(r.b, v))
@@ -190,14 +190,14 @@ func (r *Record) Null(name string) *Record {
 	return r
 }
 
-// Strings adds an array of texts.
+// Strings adds an array of strings.
 func (r *Record) Strings(name string, v []string) *Record {
 	r.name(name)
 	r.b = appendTexts(r.b, v)
 	return r
 }
 
-// Any adds whatever Run.Emit could encode.
+// Any adds any value that Run.Emit can encode.
 func (r *Record) Any(name string, v any) *Record {
 	r.name(name)
 	r.keep(Append(r.b, v))
@@ -211,10 +211,10 @@ func (r *Record) keep(b []byte, err error) {
 	}
 }
 
-// MarshalJSON returns the object, for a record within another value.
+// MarshalJSON returns the object, so that a record can be part of another value.
 func (r *Record) MarshalJSON() ([]byte, error) { return r.appendTo(nil) }
 
-// appendTo appends the object. Members sit in b with a comma before each.
+// appendTo appends the object. The members in r.b each begin with a comma.
 func (r *Record) appendTo(b []byte) ([]byte, error) {
 	if r.err != nil {
 		return b, r.err

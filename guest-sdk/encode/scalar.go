@@ -14,7 +14,7 @@ import (
 
 var errFloat = errors.New("guest: JSON has no infinity and no NaN")
 
-// scalar returns the program of a type without parts, or one that refuses.
+// scalar returns the encoder of a type without parts, or one that fails.
 func scalar(t reflect.Type) encoder {
 	switch t.Kind() {
 	case reflect.String:
@@ -56,7 +56,7 @@ func scalar(t reflect.Type) encoder {
 	}
 }
 
-// refuse is the program of a type that JSON has nothing for.
+// refuse returns an encoder that fails, for a type that JSON cannot represent.
 func refuse(t reflect.Type) encoder {
 	err := errors.New("guest: no JSON for type " + t.String())
 	return func(b []byte, _ unsafe.Pointer, _ int) ([]byte, error) { return b, err }
@@ -66,7 +66,7 @@ func textOf(b []byte, p unsafe.Pointer, _ int) ([]byte, error) {
 	return appendText(b, *(*string)(p)), nil
 }
 
-// textsOf is the program of a slice of texts.
+// textsOf encodes a slice of strings.
 func textsOf(b []byte, p unsafe.Pointer, depth int) ([]byte, error) {
 	list := *(*[]string)(p)
 	if list == nil {
@@ -97,8 +97,7 @@ func naturalOf[T uint | uint8 | uint16 | uint32 | uint64 | uintptr](b []byte, p 
 	return appendUint(b, uint64(*(*T)(p))), nil
 }
 
-// appendFloat writes a number as ECMAScript does, which is what encoding/json
-// does.
+// appendFloat appends a number in the format of ECMAScript, as encoding/json does.
 func appendFloat(b []byte, f float64, size int) ([]byte, error) {
 	if size == 64 {
 		b = grow(b, room)
@@ -117,18 +116,17 @@ func appendFloat(b []byte, f float64, size int) ([]byte, error) {
 	}
 	b = strconv.AppendFloat(b, f, format, -1, size)
 	if n := len(b); format == 'e' && n >= 4 && b[n-4] == 'e' && b[n-3] == '-' && b[n-2] == '0' {
-		b[n-2] = b[n-1] // e-09 to e-9
+		b[n-2] = b[n-1] // 1e-09 becomes 1e-9
 		b = b[:n-1]
 	}
 	return b, nil
 }
 
-// putFloat writes the literal and a number that has at most three decimals and
-// twelve digits before them, such as an amount of money, without the 128-bit
-// arithmetic of the general case, and returns how many bytes that takes; 0 for
-// another number. A quotient of two integers is rounded once, so if it is f, the
-// decimal reads as f; and no other of 15 digits or fewer does, so it is the
-// shortest.
+// putFloat writes the literal and a number with at most three decimals and twelve digits
+// before them, such as an amount of money, and returns the length, or 0 for any other
+// number. It avoids the 128-bit arithmetic of the general case. It is exact: the quotient
+// of two integers is rounded once, so if it equals f, the decimal parses as f; and no other
+// decimal of 15 digits or fewer does, so it is the shortest.
 func (l *literal) putFloat(dst unsafe.Pointer, f float64) int {
 	abs := math.Abs(f)
 	if !(abs < 1e12) {
@@ -169,7 +167,7 @@ func base64Text(b []byte, p unsafe.Pointer, _ int) ([]byte, error) {
 	return append(b, '"'), nil
 }
 
-// quotable reports whether the string option of a tag means anything for t.
+// quotable reports whether the string option of a tag applies to t.
 func quotable(t reflect.Type) bool {
 	if t.Name() == "" && t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -184,8 +182,8 @@ func quotable(t reflect.Type) bool {
 	}
 }
 
-// quoted puts the JSON of a scalar into a string: the string option of a tag.
-// As in encoding/json, a type that writes itself is left alone.
+// quoted wraps an encoder for the string option of a tag, so that it writes the scalar
+// inside a string. As in encoding/json, types that marshal themselves are unaffected.
 func quoted(t reflect.Type, enc encoder) encoder {
 	base := t
 	if t.Kind() == reflect.Pointer {

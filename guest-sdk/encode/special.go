@@ -11,8 +11,8 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// The interfaces of encoding and encoding/json, spelled out so that neither has
-// to be linked for them.
+// The interfaces of encoding and encoding/json, declared here to avoid linking those
+// packages.
 type (
 	marshaler     interface{ MarshalJSON() ([]byte, error) }
 	textMarshaler interface{ MarshalText() ([]byte, error) }
@@ -26,12 +26,12 @@ var (
 	numberType        = reflect.TypeFor[json.Number]()
 )
 
-// isMarshaler reports whether t writes itself.
+// isMarshaler reports whether t marshals itself.
 func isMarshaler(t reflect.Type) bool {
 	return t.Implements(marshalerType) || t.Implements(textMarshalerType)
 }
 
-// special returns the program of a type that has a form of its own, or nil.
+// special returns the encoder of a type with a representation of its own, or nil.
 func special(t reflect.Type) encoder {
 	switch t {
 	case timeType:
@@ -42,10 +42,10 @@ func special(t reflect.Type) encoder {
 		return numberJSON
 	}
 	if t.Kind() == reflect.Interface || t.Kind() == reflect.Pointer {
-		return nil // what it holds or points to decides
+		return nil // decided by the value it holds or points to
 	}
-	// A method of the pointer counts also where the value has no address, which
-	// encoding/json leaves to chance.
+	// A method of the pointer counts even if the value is not addressable, where
+	// encoding/json depends on how the value was passed.
 	p := reflect.PointerTo(t)
 	switch {
 	case p.Implements(marshalerType):
@@ -57,8 +57,7 @@ func special(t reflect.Type) encoder {
 	}
 }
 
-// timeText writes a time as RFC 3339 with what fraction it has, as
-// encoding/json does.
+// timeText writes a time in RFC 3339 with its fraction, as encoding/json does.
 func timeText(b []byte, p unsafe.Pointer, _ int) ([]byte, error) {
 	t := (*time.Time)(p)
 	if y := t.Year(); y < 0 || y > 9999 {
@@ -68,8 +67,7 @@ func timeText(b []byte, p unsafe.Pointer, _ int) ([]byte, error) {
 	return append(b, '"'), nil
 }
 
-// rawJSON writes JSON that is there already. It is checked: what is no JSON
-// would end the run.
+// rawJSON writes raw JSON, after a check: malformed JSON would end the run.
 func rawJSON(b []byte, p unsafe.Pointer, _ int) ([]byte, error) {
 	raw := *(*[]byte)(p)
 	if raw == nil {
@@ -78,7 +76,7 @@ func rawJSON(b []byte, p unsafe.Pointer, _ int) ([]byte, error) {
 	return appendRaw(b, raw)
 }
 
-// scanners holds scratch space for the JSON that others made.
+// scanners holds scratch space for checking JSON from elsewhere.
 var scanners = sync.Pool{New: func() any { return new(strictjson.Scanner) }}
 
 func appendRaw(b, raw []byte) ([]byte, error) {
@@ -103,7 +101,7 @@ func numberJSON(b []byte, p unsafe.Pointer, _ int) ([]byte, error) {
 	return append(b, n...), nil
 }
 
-// addressed returns the value at p, or a pointer to it, as what writes itself.
+// addressed returns the value at p, or a pointer to it, for a call of its marshal method.
 func addressed(t reflect.Type, p unsafe.Pointer, byPointer bool) any {
 	v := reflect.NewAt(t, p)
 	if byPointer {

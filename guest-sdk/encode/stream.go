@@ -8,24 +8,24 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// A projection leaves out what a stream's entry in the scope does not grant, so that a
-// connector may emit whole records whatever it was granted. START lists the fields that
-// every record needs, so nothing else is let through. Structs and records leave members out
-// as they are written; what is JSON already, or writes itself, is read again.
+// A projection removes members that a stream's entry in the scope does not grant, so that a
+// connector may emit whole records. START lists every field that a record needs, so nothing
+// else passes. Members of structs and records are left out while encoding; raw JSON and the
+// output of marshalers is parsed again.
 type projection struct {
 	granted map[string]bool
-	seen    []seenName // of the last record, by position: the next one has the same, most often
+	seen    []seenName // members of the last record, by position, which the next one mostly shares
 	scan    strictjson.Scanner
 	scratch []byte
 }
 
-// A seenName is a member's name, and whether it is granted.
+// A seenName is the name of a member, and whether it is granted.
 type seenName struct {
 	name    string
 	granted bool
 }
 
-// newProjection returns nil where all fields are granted.
+// newProjection returns nil if all fields are granted.
 func newProjection(fields []string) *projection {
 	if fields == nil {
 		return nil
@@ -37,7 +37,7 @@ func newProjection(fields []string) *projection {
 	return p
 }
 
-// grants looks the i-th member of a record up.
+// grants reports whether the i-th member of a record, called name, is granted.
 func (p *projection) grants(i int, name string) bool {
 	if i < len(p.seen) {
 		s := &p.seen[i]
@@ -55,7 +55,7 @@ func (p *projection) grants(i int, name string) bool {
 	return s.granted
 }
 
-// record is the program of a Record.
+// record encodes a Record.
 func (p *projection) record(b []byte, rec unsafe.Pointer, _ int) ([]byte, error) {
 	r := (*Record)(rec)
 	start := len(b)
@@ -66,7 +66,7 @@ func (p *projection) record(b []byte, rec unsafe.Pointer, _ int) ([]byte, error)
 		}
 		return p.apply(b, start)
 	}
-	from := 0 // of what is granted and not yet copied
+	from := 0 // start of the granted members not copied yet
 	for i := range r.at {
 		m := &r.members[i]
 		if m.of != p {
@@ -84,11 +84,11 @@ func (p *projection) record(b []byte, rec unsafe.Pointer, _ int) ([]byte, error)
 	if len(b) == start {
 		return append(b, '{', '}'), nil
 	}
-	b[start] = '{' // where the first comma was
+	b[start] = '{' // in place of the first comma
 	return append(b, '}'), nil
 }
 
-// apply rewrites the object that begins at start in b.
+// apply removes members from the object that begins at start in b.
 func (p *projection) apply(b []byte, start int) ([]byte, error) {
 	members, err := p.scan.Object(b[start:])
 	if err != nil {
@@ -115,20 +115,19 @@ func (p *projection) apply(b []byte, start int) ([]byte, error) {
 	return append(b[:start], p.scratch...), nil
 }
 
-// A Stream encodes the records of one stream. It keeps what it learned of the
-// types that come, so that the next record costs no look-up.
+// A Stream encodes the records of one stream. It keeps the encoders of recent types, so
+// that most records need no look-up.
 type Stream struct {
-	projection *projection // nil where all fields are granted
-	top        top         // of the type that came last
-	tops       [4]top      // of the types that come, by address
+	projection *projection // nil if all fields are granted
+	top        top         // of the last type
+	tops       [4]top      // of recent types, hashed by address
 }
 
-// NewStream returns the encoder of a stream of which only these fields are
-// granted; nil for all.
+// NewStream returns the encoder of a stream with these granted fields; nil grants all.
 func NewStream(fields []string) Stream { return Stream{projection: newProjection(fields)} }
 
-// Append appends the JSON object that v is, without what is not granted. The
-// same type most often comes many times in a row.
+// Append appends v as a JSON object, without members that are not granted. It is fastest
+// for consecutive values of the same type.
 func (s *Stream) Append(b []byte, v any) ([]byte, error) {
 	words := (*[2]unsafe.Pointer)(unsafe.Pointer(&v))
 	if s.top.typ == words[0] && s.top.object && words[1] != nil {
@@ -137,7 +136,7 @@ func (s *Stream) Append(b []byte, v any) ([]byte, error) {
 	return s.find(b, v)
 }
 
-// find is Append for another type than last time, or one that needs more.
+// find is Append for a change of type, and for types that need more work.
 func (s *Stream) find(b []byte, v any) ([]byte, error) {
 	words := (*[2]unsafe.Pointer)(unsafe.Pointer(&v))
 	t := &s.tops[uintptr(words[0])>>6%uintptr(len(s.tops))]
@@ -156,8 +155,8 @@ func (s *Stream) find(b []byte, v any) ([]byte, error) {
 	return b, err
 }
 
-// topFor returns the program for the type of v. For records and for structs that
-// do not write themselves, or pointers to them, it is a program of this stream.
+// topFor returns the encoder for the type of v. For records and for structs that do not
+// marshal themselves, and pointers to them, it is specific to this stream.
 func (s *Stream) topFor(v any) top {
 	t := top{typ: (*[2]unsafe.Pointer)(unsafe.Pointer(&v))[0]}
 	typ := reflect.TypeOf(v)
@@ -167,7 +166,7 @@ func (s *Stream) topFor(v any) top {
 	case typ.Kind() == reflect.Pointer:
 		typ = typ.Elem()
 	case typ.Size() == unsafe.Sizeof(uintptr(0)):
-		return t // it may be a pointer itself, see top
+		return t // it may itself be a pointer; see top
 	}
 	p := s.projection
 	switch {

@@ -10,32 +10,31 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// A field is one member that a struct contributes.
+// A field is a member of a struct's JSON object.
 type field struct {
 	name      string
 	tagged    bool
-	index     []int // path from the outer struct, for the precedence of names
+	index     []int // path from the outer struct, which decides between equal names
 	typ       reflect.Type
-	hops      []hop // embedded pointers on the way
+	hops      []hop // embedded pointers on the path
 	offset    uintptr
 	omitEmpty bool
 	omitZero  bool
 	quoted    bool
 }
 
-// A hop is an embedded pointer: the offset of the pointer within what it is
-// embedded in.
+// A hop is the offset of an embedded pointer in its struct.
 type hop uintptr
 
-// A member is a field, compiled. Texts, numbers and truth values, most of what
-// records are made of, are written without a call through enc.
+// A member is a compiled field. Strings, numbers and booleans, most of what records consist
+// of, are written without a call of enc.
 type member struct {
 	literal // ,"name":
 	offset  uintptr
-	kind    reflect.Kind // of those; Invalid for what enc writes
-	plain   bool         // a text without hops, skip or a long literal
+	kind    reflect.Kind // of strings, numbers and booleans; Invalid means that enc writes it
+	plain   bool         // a string without hops, skip or a long literal
 	enc     encoder
-	skip    func(p unsafe.Pointer) bool // nil when the member is never left out
+	skip    func(p unsafe.Pointer) bool // nil if the member is never left out
 	hops    []hop
 }
 
@@ -73,7 +72,7 @@ func (c compiler) structure(fields []field) encoder {
 				b = grow(b, len(s)+room)
 			}
 			at := m.put(end(b))
-			if n := len(s); uint(n-8) <= 24 { // as in putText, without the call
+			if n := len(s); uint(n-8) <= 24 { // inlined putText
 				w0, w1, w2, w3 := words(unsafe.Pointer(unsafe.StringData(s)), n)
 				if (escapes(w0)|escapes(w1)|escapes(w2)|escapes(w3))&highs == 0 {
 					*(*byte)(at) = '"'
@@ -88,12 +87,12 @@ func (c compiler) structure(fields []field) encoder {
 		if len(b) == start {
 			return append(b, '{', '}'), nil
 		}
-		b[start] = '{' // where the first comma was
+		b[start] = '{' // in place of the first comma
 		return append(b, '}'), nil
 	}
 }
 
-// append appends the member, whatever it is.
+// append appends a member of any kind.
 func (m *member) append(b []byte, base unsafe.Pointer, depth int) ([]byte, error) {
 	l, p := &m.literal, unsafe.Add(base, m.offset)
 	if m.hops != nil || m.skip != nil {
@@ -123,7 +122,7 @@ func (m *member) append(b []byte, base unsafe.Pointer, depth int) ([]byte, error
 	return b[:len(b)+n], nil
 }
 
-// find returns where the member is, nil when it is left out.
+// find returns the address of the member, or nil if it is left out.
 func (m *member) find(base unsafe.Pointer) unsafe.Pointer {
 	if base = follow(base, m.hops); base == nil {
 		return nil
@@ -135,7 +134,7 @@ func (m *member) find(base unsafe.Pointer) unsafe.Pointer {
 	return p
 }
 
-// follow goes through embedded pointers, and returns nil at one that is nil.
+// follow follows embedded pointers, and returns nil if one is nil.
 func follow(p unsafe.Pointer, hops []hop) unsafe.Pointer {
 	for _, h := range hops {
 		if p = *(*unsafe.Pointer)(unsafe.Add(p, uintptr(h))); p == nil {
@@ -145,9 +144,9 @@ func follow(p unsafe.Pointer, hops []hop) unsafe.Pointer {
 	return p
 }
 
-// fieldsOf lists the members of a struct as encoding/json does: embedded
-// structs contribute theirs, and of several with one name the shallowest, then
-// the only tagged one, stands; otherwise none does.
+// fieldsOf lists the members of a struct as encoding/json does: those of embedded structs
+// are included, and of several with the same name the shallowest wins, then the only tagged
+// one; otherwise all are dropped.
 func fieldsOf(t reflect.Type) []field {
 	var all []field
 	seen := map[reflect.Type]bool{}
@@ -172,7 +171,7 @@ func fieldsOf(t reflect.Type) []field {
 				default:
 					all = append(all, f)
 					if count[outer.typ] > 1 {
-						all = append(all, f) // twice on one level: both go
+						all = append(all, f) // twice on one level: both are dropped
 					}
 				}
 			}
@@ -182,8 +181,7 @@ func fieldsOf(t reflect.Type) []field {
 	return dominant(all)
 }
 
-// fieldAt reads one field of a struct. embedded says that its own fields are to
-// be read in its place.
+// fieldAt reads one field of a struct. embedded says that its own fields take its place.
 func fieldAt(outer field, i int) (f field, embedded, ok bool) {
 	sf := outer.typ.Field(i)
 	t := sf.Type
@@ -233,7 +231,7 @@ func fieldAt(outer field, i int) (f field, embedded, ok bool) {
 	return f, false, true
 }
 
-// dominant keeps the field that stands for each name, in declaration order.
+// dominant keeps the winning field of each name, in declaration order.
 func dominant(all []field) []field {
 	byName := map[string][]field{}
 	for _, f := range all {
@@ -263,7 +261,7 @@ func dominant(all []field) []field {
 	return out
 }
 
-// validName reports whether encoding/json takes a name in a tag.
+// validName reports whether encoding/json accepts a name in a tag.
 func validName(s string) bool {
 	for _, c := range s {
 		if !strings.ContainsRune("!#$%&()*+-./:;<=>?@[]^_{|}~ ", c) && !unicode.IsLetter(c) && !unicode.IsDigit(c) {
@@ -273,12 +271,12 @@ func validName(s string) bool {
 	return s != ""
 }
 
-// zeroer is what omitzero asks a value, if it has it.
+// zeroer is the method that omitzero calls if a type has it.
 type zeroer interface{ IsZero() bool }
 
 var zeroerType = reflect.TypeFor[zeroer]()
 
-// skipper returns the test that leaves a field out, or nil.
+// skipper returns the test by which a field is left out, or nil.
 func skipper(f field) func(unsafe.Pointer) bool {
 	var empty, zero func(unsafe.Pointer) bool
 	if f.omitEmpty {
@@ -297,7 +295,7 @@ func skipper(f field) func(unsafe.Pointer) bool {
 	}
 }
 
-// isEmpty is the test of omitempty; nil for types that are never empty.
+// isEmpty returns the test of omitempty, or nil for types that are never empty.
 func isEmpty(t reflect.Type) func(unsafe.Pointer) bool {
 	switch t.Kind() {
 	case reflect.String:
@@ -324,7 +322,7 @@ func isEmpty(t reflect.Type) func(unsafe.Pointer) bool {
 	}
 }
 
-// isZero is the test of omitzero.
+// isZero returns the test of omitzero.
 func isZero(t reflect.Type) func(unsafe.Pointer) bool {
 	switch {
 	case t.Kind() == reflect.Interface && t.Implements(zeroerType):

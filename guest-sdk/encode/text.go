@@ -9,29 +9,28 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// What follows is written for wasm, where a taken branch or a call costs as much
-// as a dozen other instructions: text is looked at and copied eight bytes at a
-// time, the last of them overlapping, and numbers are written without a loop.
-// Memory is little-endian, as that of wasm is.
+// This code is tuned for wasm, where a taken branch or a call costs as much as a dozen
+// other instructions: text is tested and copied eight bytes at a time, the last eight
+// overlapping, and numbers are written without a loop. It assumes little-endian memory,
+// like that of wasm.
 
 const (
 	ones  = 0x0101010101010101
 	highs = 0x8080808080808080
 )
 
-// escapes marks, with its high bit, a byte of w that cannot stand for itself in a
-// JSON string or is not ASCII, if there is one. There may be false marks above
-// the lowest true one, and the other bits mean nothing.
+// escapes has the high bit set in each byte of w that must be escaped in a JSON string or
+// is not ASCII. Only the lowest set high bit is reliable, and other bits have no meaning.
 func escapes(w uint64) uint64 {
 	return (w ^ ones*'"' - ones) | (w ^ ones*'\\' - ones) | (w - ones*' ') | w
 }
 
-// A literal is text that is the same for every value, such as the name of a
-// member. Up to headBytes of it are copied as three words, whatever its length.
+// A literal is text that is the same for every value, such as the name of a member. Up to
+// headBytes of it are always copied as three words.
 type literal struct {
 	words [3]uint64
 	size  int
-	long  []byte // the text, when it is longer than that
+	long  []byte // the text, if longer than headBytes
 }
 
 const headBytes = 24
@@ -47,18 +46,18 @@ func literalOf(text []byte) *literal {
 
 var nothing = literalOf(nil)
 
-// room is what a literal and a number may take, or a literal, two quotes and
-// what copying by words writes behind a text.
+// room is the most that a literal and a number take, or a literal, two quotes and what
+// copying by words writes past the end of a text.
 const room = 64
 
-// grow makes room for n bytes. It stays out of the functions that call it, which
-// seldom do.
+// grow ensures room for n more bytes. It is rarely called, so it is kept out of its
+// callers.
 //
 //go:noinline
 func grow(b []byte, n int) []byte { return slices.Grow(b, n) }
 
-// open makes room for a literal and so many bytes of text, and writes a literal
-// that does not fit into words. What is written through put comes next.
+// open ensures room for a literal and text more bytes. It writes a long literal itself and
+// returns the literal that remains to be put.
 func (l *literal) open(b []byte, text int) ([]byte, *literal) {
 	b = grow(b, room+len(l.long)+text)
 	if l.long == nil {
@@ -67,19 +66,19 @@ func (l *literal) open(b []byte, text int) ([]byte, *literal) {
 	return append(b, l.long...), nothing
 }
 
-// put writes the literal, and then some more bytes that mean nothing.
+// put writes the literal, and possibly more bytes that are to be overwritten.
 func (l *literal) put(dst unsafe.Pointer) unsafe.Pointer {
 	words := (*[3]uint64)(dst)
 	words[0], words[1], words[2] = l.words[0], l.words[1], l.words[2]
 	return unsafe.Add(dst, l.size)
 }
 
-// end is where the next byte of b goes.
+// end returns the address of the byte after b.
 func end(b []byte) unsafe.Pointer {
 	return unsafe.Add(unsafe.Pointer(unsafe.SliceData(b)), len(b))
 }
 
-// append appends the text.
+// append appends the literal.
 func (l *literal) append(b []byte) []byte {
 	if l.long != nil || cap(b)-len(b) < room {
 		b, l = l.open(b, 0)
@@ -88,10 +87,10 @@ func (l *literal) append(b []byte) []byte {
 	return b[:len(b)+l.size]
 }
 
-// appendText appends a text as a JSON string, exactly as strictjson.AppendQuote.
+// appendText appends s as a JSON string, exactly as strictjson.AppendQuote does.
 func appendText(b []byte, s string) []byte { return nothing.appendText(b, s) }
 
-// appendText appends the literal and then a text.
+// appendText appends the literal and then s as a JSON string.
 func (l *literal) appendText(b []byte, s string) []byte {
 	if l.long != nil || cap(b)-len(b) < len(s)+room {
 		b, l = l.open(b, len(s))
@@ -103,8 +102,8 @@ func (l *literal) appendText(b []byte, s string) []byte {
 	return b[:len(b)+n]
 }
 
-// putText writes the literal and then a text to dst, where there is room. It
-// returns how many bytes these are, -1 for a text that has to be escaped.
+// putText writes the literal and then a string to dst, which has room. It returns the
+// length, or -1 for a string that needs escapes.
 func (l *literal) putText(dst unsafe.Pointer, s string) int {
 	at := l.put(dst)
 	*(*byte)(at) = '"'
@@ -125,15 +124,14 @@ func (l *literal) putText(dst unsafe.Pointer, s string) int {
 	return l.size + n + 2
 }
 
-// words returns a text of 8 to 32 bytes as four words, which overlap unless it
-// has 32.
+// words returns a text of 8 to 32 bytes as four words, which overlap unless n is 32.
 func words(src unsafe.Pointer, n int) (w0, w1, w2, w3 uint64) {
 	last := n - 16
 	back := last >> 63
 	return *(*uint64)(src), *(*uint64)(unsafe.Add(src, 8+last&back)), *(*uint64)(unsafe.Add(src, last&^back)), *(*uint64)(unsafe.Add(src, n-8))
 }
 
-// putWords writes what words returned.
+// putWords writes the result of words.
 func putWords(dst unsafe.Pointer, n int, w0, w1, w2, w3 uint64) {
 	last := n - 16
 	back := last >> 63
@@ -141,8 +139,7 @@ func putWords(dst unsafe.Pointer, n int, w0, w1, w2, w3 uint64) {
 	*(*uint64)(unsafe.Add(dst, last&^back)), *(*uint64)(unsafe.Add(dst, n-8)) = w2, w3
 }
 
-// putOther copies a text that is shorter or longer than most, and returns what
-// escapes says of it.
+// putOther copies a text of less common length, and returns the escapes of all its words.
 func putOther(dst, src unsafe.Pointer, n int) (found uint64) {
 	switch {
 	case n >= 8:
@@ -172,8 +169,8 @@ func putOther(dst, src unsafe.Pointer, n int) (found uint64) {
 	return 0
 }
 
-// plainUTF8 reports whether a text that has something else than plain ASCII is
-// UTF-8 with nothing to escape.
+// plainUTF8 reports whether a text with non-ASCII characters is valid UTF-8 and needs no
+// escapes.
 func plainUTF8(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c == '"' || c == '\\' {
@@ -188,14 +185,13 @@ func appendBool(b []byte, v bool) []byte {
 	return b[:len(b)+nothing.putBool(end(b), v)]
 }
 
-// The words, as they stand in memory.
+// true and false, as they are in memory.
 const (
 	wordTrue  = 't' | 'r'<<8 | 'u'<<16 | 'e'<<24
 	wordFalse = 'f' | 'a'<<8 | 'l'<<16 | 's'<<24 | 'e'<<32
 )
 
-// putBool writes the literal and true or false, and returns how many bytes that
-// takes.
+// putBool writes the literal and true or false, and returns the length.
 func (l *literal) putBool(dst unsafe.Pointer, v bool) int {
 	bit := uint64(*(*byte)(unsafe.Pointer(&v)))
 	*(*uint64)(l.put(dst)) = wordFalse ^ (wordFalse^wordTrue)&-bit
@@ -208,8 +204,7 @@ func appendInt(b []byte, v int64) []byte {
 	return b[:len(b)+nothing.putInt(end(b), v)]
 }
 
-// putInt writes the literal and a number in decimal, and returns how many bytes
-// that takes.
+// putInt writes the literal and a decimal number, and returns the length.
 func (l *literal) putInt(dst unsafe.Pointer, v int64) int {
 	at := l.put(dst)
 	if uint64(v) < eightDigits {
@@ -232,8 +227,8 @@ func appendUint(b []byte, v uint64) []byte {
 
 const eightDigits = 100_000_000
 
-// putUint writes a number in decimal, and perhaps some bytes behind it, and
-// returns how many digits it has.
+// putUint writes a decimal number, and possibly bytes after it, and returns the number of
+// digits.
 func putUint(dst unsafe.Pointer, v uint64) int {
 	n := 0
 	if v >= eightDigits {
@@ -249,8 +244,8 @@ func putUint(dst unsafe.Pointer, v uint64) int {
 	return 8 - zeros>>3
 }
 
-// digits returns the eight digits of v, the first in the lowest byte. It divides
-// by multiplying, two halves, four pairs and eight digits at a time.
+// digits returns the eight digits of v, the first in the lowest byte. It divides by
+// multiplication, into two halves, four pairs and eight digits.
 func digits(v uint64) uint64 {
 	q := v * 109951163 >> 40 // v / 10000
 	w := q | (v-q*10000)<<32

@@ -11,9 +11,9 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// An encoder appends the JSON of the value at p. It must not keep p. The depth
-// counts open containers, and pointers gone through apart from them, since
-// pointers alone can go round in a circle too.
+// An encoder appends the JSON of the value at p, which it must not keep. depth counts open
+// containers, and separately pointers that were followed, because pointers alone can form a
+// cycle.
 type encoder func(b []byte, p unsafe.Pointer, depth int) ([]byte, error)
 
 const (
@@ -21,10 +21,10 @@ const (
 	maxPointers = 1000
 )
 
-// tooDeep reports whether one more container is more than a host takes.
+// tooDeep reports whether another container would exceed the host's limit.
 func tooDeep(depth int) bool { return depth%onePointer >= strictjson.MaxDepth }
 
-// ErrNotObject is returned for data that is no JSON object.
+// ErrNotObject is returned for data that is not a JSON object.
 var ErrNotObject = errors.New("guest: the value is not a JSON object")
 
 var (
@@ -42,7 +42,7 @@ func Append(b []byte, v any) ([]byte, error) {
 	return appendValue(b, v, 0)
 }
 
-// AppendObject appends the JSON object that v is, or fails with ErrNotObject.
+// AppendObject appends v as a JSON object, or fails with ErrNotObject.
 func AppendObject(b []byte, v any) ([]byte, error) {
 	start := len(b)
 	var err error
@@ -65,8 +65,8 @@ func AppendObject(b []byte, v any) ([]byte, error) {
 	return b, err
 }
 
-// appendValue appends the JSON of what an interface holds. The types that JSON
-// decodes to need no look-up.
+// appendValue appends the JSON of the value in an interface. The types into which JSON is
+// decoded need no look-up.
 func appendValue(b []byte, v any, depth int) ([]byte, error) {
 	switch v := v.(type) {
 	case string:
@@ -86,15 +86,14 @@ func appendValue(b []byte, v any, depth int) ([]byte, error) {
 	return t.append(b, v, depth)
 }
 
-// A top is the program for values in an interface. An interface is two words:
-// the type, and a pointer to the value or, for what is a pointer itself, the
-// value.
+// A top is the encoder for values in an interface. An interface consists of two words: the
+// type, and a pointer to the value or, for pointer-shaped types, the value itself.
 type top struct {
-	typ  unsafe.Pointer // the first word of such interfaces
+	typ  unsafe.Pointer // first word of such interfaces
 	enc  encoder
 	form form
-	// object: the second word is a pointer, and enc writes an object for what it
-	// points to, as one stream takes it.
+	// object says that the second word is a pointer, and that enc writes the object it
+	// points to in the form that one stream accepts.
 	object bool
 }
 
@@ -102,11 +101,11 @@ type form uint8
 
 const (
 	behind  form = iota // the second word points to the value
-	pointer             // it is a pointer, and enc is for what it points to
-	either              // neither can be told
+	pointer             // it is itself a pointer, and enc encodes its target
+	either              // neither is known
 )
 
-// topFor returns the program for interfaces that hold a t.
+// topFor returns the encoder for interfaces that hold a t.
 func topFor(t reflect.Type) top {
 	c := top{}
 	switch t.Kind() {
@@ -142,7 +141,7 @@ func (c *top) append(b []byte, v any, depth int) ([]byte, error) {
 	}
 }
 
-// encoderFor returns the program of a type.
+// encoderFor returns the encoder of a type.
 func encoderFor(t reflect.Type) encoder {
 	if e, ok := encoders.Load(t); ok {
 		return e.(encoder)
@@ -150,14 +149,13 @@ func encoderFor(t reflect.Type) encoder {
 	return build(func(c compiler) encoder { return c.compile(t) })
 }
 
-// projected returns the program of a struct type of which only the members that
-// are granted are written.
+// projected returns the encoder of a struct type that writes only granted members.
 func projected(t reflect.Type, granted map[string]bool) encoder {
 	fields := slices.DeleteFunc(fieldsOf(t), func(f field) bool { return !granted[f.name] })
 	return build(func(c compiler) encoder { return c.structure(fields) })
 }
 
-// build makes a program, and keeps those of the types in it.
+// build makes an encoder, and keeps the encoders of all types in it.
 func build(program func(compiler) encoder) encoder {
 	building.Lock()
 	defer building.Unlock()
@@ -169,9 +167,8 @@ func build(program func(compiler) encoder) encoder {
 	return enc
 }
 
-// A compiler makes the program of a type and of everything in it. It maps the
-// types seen to their programs, which a type that contains itself finds here
-// before they are finished.
+// A compiler makes the encoder of a type and of all types in it. It maps types to their
+// encoders, so that a recursive type finds its own before it is finished.
 type compiler map[reflect.Type]*encoder
 
 func (c compiler) compile(t reflect.Type) encoder {
@@ -256,7 +253,7 @@ type sliceHeader struct {
 	len, cap int
 }
 
-// appendList is items for the list that everybody uses.
+// appendList is items for []any, the most common list.
 func appendList(b []byte, list []any, depth int) ([]byte, error) {
 	if list == nil {
 		return append(b, nullBytes...), nil

@@ -10,21 +10,22 @@ import (
 	"sync"
 )
 
-// bufferSize is how much one call fetches for readers of small pieces.
+// bufferSize is how much one call fetches, in bytes, for readers of small pieces.
 const bufferSize = 256 << 10
 
-// A body reads a response from its handle. It closes the handle as soon as it
-// is of no more use: at the end, after an error, or at Close.
+// A body reads a response from its handle. It closes the handle at the end, after an error,
+// or at Close, whichever is first.
 type body struct {
 	handle handle
 
-	mu     sync.Mutex // guards all below, and is held during a call
+	mu     sync.Mutex // guards the fields below; held during calls
 	buffer *bufio.Reader
-	err    error // of every further Read; the handle is open while nil
-	begun  bool  // something of it was read
+	err    error // result of all further Reads; nil while the handle is open
+	begun  bool  // something was read
 }
 
-// newBody has a buffer no larger than the body, length bytes if that is known.
+// newBody returns a body with a buffer no larger than length, or of bufferSize if length is
+// negative.
 func newBody(ctx context.Context, h host, number int32, length int64, begun []byte) *body {
 	size := int64(bufferSize)
 	if length >= 0 {
@@ -36,7 +37,7 @@ func newBody(ctx context.Context, h host, number int32, length int64, begun []by
 	return b
 }
 
-// Read reads from the buffer, and larger pieces from the host.
+// Read reads small pieces from the buffer and larger ones from the host.
 func (b *body) Read(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -49,8 +50,8 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// WriteTo implements io.WriterTo, so that io.Copy passes on what a call fetched as
-// it is, instead of in pieces of its own size. Close may be called meanwhile.
+// WriteTo implements io.WriterTo, so that io.Copy writes what each call fetched instead of
+// copying it in smaller pieces. Close may be called concurrently.
 func (b *body) WriteTo(w io.Writer) (int64, error) {
 	for all := int64(0); ; {
 		piece, err := b.fetched()
@@ -61,7 +62,7 @@ func (b *body) WriteTo(w io.Writer) (int64, error) {
 			return all, err
 		}
 		n, err := w.Write(piece)
-		n = min(max(n, 0), len(piece)) // a writer may say anything
+		n = min(max(n, 0), len(piece)) // a writer may return anything
 		all += int64(n)
 		b.took(n)
 		if err == nil && n < len(piece) {
@@ -73,8 +74,8 @@ func (b *body) WriteTo(w io.Writer) (int64, error) {
 	}
 }
 
-// fetched is what the buffer has, after a call if it has nothing. took says how much
-// of it was used.
+// fetched returns the buffered bytes, after a call if there are none. The caller reports
+// with took how many it used.
 func (b *body) fetched() ([]byte, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -92,12 +93,12 @@ func (b *body) fetched() ([]byte, error) {
 func (b *body) took(n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.buffer != nil { // it was not closed meanwhile
+	if b.buffer != nil { // not closed in the meantime
 		_, _ = b.buffer.Discard(n) // no more than is there
 	}
 }
 
-// usable is the error of every Read from now on, nil for none yet. mu is held.
+// usable returns the error of all further Reads, or nil. The caller holds mu.
 func (b *body) usable() error {
 	if b.err == nil {
 		b.fail(b.handle.ctx.Err())
@@ -105,16 +106,16 @@ func (b *body) usable() error {
 	return b.err
 }
 
-// fail closes the handle if there is an error.
+// fail closes the handle if err is not nil.
 func (b *body) fail(err error) {
 	if err != nil {
 		b.err, b.buffer = err, nil
-		_ = b.handle.close() // the error is what the reader gets
+		_ = b.handle.close() // the reader gets err
 	}
 }
 
-// TakeHandle gives away the handle of a body of which nothing was read: Run.Attach has it
-// stored within the host.
+// TakeHandle gives up the handle of a body of which nothing was read, so that Run.Attach
+// can have it stored within the host.
 func (b *body) TakeHandle() (number int32, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -125,7 +126,6 @@ func (b *body) TakeHandle() (number int32, ok bool) {
 	return b.handle.number, true
 }
 
-// Close closes the handle if it is still open.
 func (b *body) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -137,14 +137,14 @@ func (b *body) Close() error {
 	return refusal(b.handle.close())
 }
 
-// A handle is a response's stream in the host.
+// A handle is the stream of a response in the host.
 type handle struct {
-	ctx    context.Context // of the request, as net/http has it
+	ctx    context.Context // of the request, as in net/http
 	host   host
 	number int32
 }
 
-// Read is one call.
+// Read makes one call.
 func (h handle) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil

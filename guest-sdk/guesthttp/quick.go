@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// quickReply reads a reply in the one spelling that hosts write, as long as its
-// texts need no decoding; any other is for readReply. It saves most of what a
-// small answer costs a guest.
+// quickReply reads a reply in exactly the form that hosts write, without escapes; anything
+// else is left to readReply. It saves most of the cost of a small answer.
 func quickReply(raw []byte) (r reply, ok bool) {
 	if !isPlain(raw) {
 		return r, false
@@ -32,13 +31,13 @@ func quickReply(raw []byte) (r reply, ok bool) {
 	return r, true
 }
 
-// A cursor goes through a text.
+// A cursor reads a text from its front.
 type cursor struct {
 	left string
-	bad  bool // something else was there
+	bad  bool // the text differed from what was expected
 }
 
-// after skips what has to be there.
+// after skips the given text.
 func (c *cursor) after(text string) *cursor {
 	if !strings.HasPrefix(c.left, text) {
 		c.bad, c.left = true, ""
@@ -48,7 +47,7 @@ func (c *cursor) after(text string) *cursor {
 	return c
 }
 
-// number reads a number that fits into 31 bits.
+// number reads a non-negative number of at most eight digits.
 func (c *cursor) number() (n int64) {
 	i := 0
 	for i < len(c.left) && i < 9 && '0' <= c.left[i] && c.left[i] <= '9' {
@@ -62,7 +61,7 @@ func (c *cursor) number() (n int64) {
 	return n
 }
 
-// plain reads what is before the next quotation mark, and skips that.
+// plain reads up to the next quotation mark and skips it.
 func (c *cursor) plain() string {
 	i := strings.IndexByte(c.left, '"')
 	if i < 0 {
@@ -74,7 +73,7 @@ func (c *cursor) plain() string {
 	return text
 }
 
-// isPlain reports whether a text has nothing but printable ASCII, and no escapes.
+// isPlain reports whether a text is printable ASCII without backslashes.
 func isPlain(text []byte) bool {
 	const ones = 0x0101010101010101
 	for len(text) >= 8 {
@@ -93,7 +92,7 @@ func isPlain(text []byte) bool {
 	return true
 }
 
-// headers reads pairs whose names are spelled as in http.Header.
+// headers reads pairs whose names are in the form of http.Header.
 func (c *cursor) headers() http.Header {
 	h := make(http.Header, 8)
 	for values := []string(nil); strings.HasPrefix(c.left, `["`) || strings.HasPrefix(c.left, `,["`); {
@@ -113,7 +112,7 @@ func (c *cursor) headers() http.Header {
 			continue
 		}
 		if len(values) == cap(values) {
-			values = make([]string, 0, 8) // together: most names have one
+			values = make([]string, 0, 8) // one allocation for several names, most of which have one value
 		}
 		n := len(values)
 		values = append(values, value)
@@ -122,7 +121,7 @@ func (c *cursor) headers() http.Header {
 	return h
 }
 
-// canonical reports whether a name is letters, digits and hyphens in the case of
+// canonical reports whether a name consists of letters, digits and hyphens in the case of
 // http.CanonicalHeaderKey.
 func canonical(name string) bool {
 	upper := true

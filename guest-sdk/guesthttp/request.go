@@ -20,14 +20,14 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// maxRequestBody is what a host takes at most unless it was told otherwise.
+// maxRequestBody is the default limit of hosts, in bytes.
 const maxRequestBody = 16 << 20
 
-// errRequestBody is a body over it. The number is that of a host with a lower
-// limit, but nothing was sent.
+// errRequestBody reports a body over maxRequestBody, before anything is sent. It wraps the
+// errno that the host would return.
 var errRequestBody = fmt.Errorf("guesthttp: the request body is over 16 MiB: %w", abi.ETOOBIG)
 
-// readBody reads the request's body whole. The caller closes it.
+// readBody reads the whole body of the request. The caller closes it.
 func readBody(req *http.Request) ([]byte, error) {
 	if err := expired(req.Context()); err != nil {
 		return nil, err
@@ -54,11 +54,11 @@ func readBody(req *http.Request) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// inlineBytes is the longest body that comes with its answer: another call would
-// cost more than the copy.
+// inlineBytes is the longest body that is delivered with its answer. For a longer one,
+// another call costs less than the copy.
 const inlineBytes = 64 << 10
 
-// frame is u32 n, n bytes of JSON, the body.
+// frame encodes the request: u32 n, n bytes of JSON, the body.
 func (t *Transport) frame(req *http.Request, target string, body []byte) ([]byte, error) {
 	if err := expired(req.Context()); err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func (t *Transport) frame(req *http.Request, target string, body []byte) ([]byte
 	return append(b, body...), nil
 }
 
-// milliseconds rounds up.
+// milliseconds rounds d up to milliseconds.
 func milliseconds(d time.Duration) int64 {
 	ms := d.Milliseconds()
 	if d%time.Millisecond > 0 {
@@ -111,8 +111,8 @@ func milliseconds(d time.Duration) int64 {
 	return ms
 }
 
-// expired is ctx.Err, and looks at the clock too: in a wasm build no timer
-// fires while a goroutine goes from one call to the next.
+// expired is ctx.Err that also compares the deadline with the clock, because in a wasm
+// build no timer fires between two calls.
 func expired(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -123,8 +123,8 @@ func expired(ctx context.Context) error {
 	return nil
 }
 
-// targetOf is the URL of a request as the host takes it: without user-info,
-// which http.Client has turned into a header, and without the fragment.
+// targetOf returns the URL of a request without the fragment and the user information,
+// which http.Client has turned into a header.
 func targetOf(req *http.Request) (string, error) {
 	switch {
 	case req.URL == nil:
@@ -146,8 +146,7 @@ func targetOf(req *http.Request) (string, error) {
 	return u.String(), nil
 }
 
-// opaque is a URL that keeps its path, maybe with the host before it, in
-// Opaque: net/http sends that to URL.Host as it stands.
+// opaque returns the URL of a request whose path, perhaps after the host, is in URL.Opaque.
 func opaque(u *url.URL) (string, error) {
 	path := strings.TrimPrefix(u.Opaque, "//"+u.Host)
 	if !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//") {
@@ -157,7 +156,7 @@ func opaque(u *url.URL) (string, error) {
 	return u.Scheme + "://" + u.Host + rest.RequestURI(), nil
 }
 
-// authority is host and port, comparable.
+// authority returns host and port in a comparable form.
 func authority(scheme, host string) string {
 	u := url.URL{Host: host}
 	port := u.Port()
@@ -167,7 +166,7 @@ func authority(scheme, host string) string {
 	return strings.ToLower(u.Hostname()) + ":" + port
 }
 
-// headers are those to send, sorted by name.
+// headers returns the headers to send, sorted by name.
 func headers(from http.Header) [][2]string {
 	var list [][2]string
 	if len(from) == 0 {
@@ -183,8 +182,8 @@ func headers(from http.Header) [][2]string {
 	return list
 }
 
-// implied reports whether a header says what happens anyway. The first four
-// net/http never takes from Request.Header, and libraries do set them.
+// implied reports whether a header states what happens anyway. net/http ignores the first
+// four in Request.Header too, and libraries set them.
 func implied(name, value string) bool {
 	switch name {
 	case "Host", "Content-Length", "Transfer-Encoding", "Trailer":
@@ -197,7 +196,7 @@ func implied(name, value string) bool {
 	return false
 }
 
-// headerOf reads the header of a reply.
+// headerOf reads the headers of a reply.
 func headerOf(list strictjson.Value) (http.Header, error) {
 	h := make(http.Header, 8)
 	for item := range list.Items() {
@@ -222,7 +221,7 @@ func headerOf(list strictjson.Value) (http.Header, error) {
 	return h, nil
 }
 
-// isToken reports whether s can be the name of a header (RFC 9110, 5.6.2).
+// isToken reports whether s can be the name of a header (RFC 9110 section 5.6.2).
 func isToken(s string) bool {
 	for i := range len(s) {
 		c := s[i]

@@ -14,18 +14,18 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// A reply is what the request function returns, as far as it matters here.
+// A reply holds the used members of the request function's reply.
 type reply struct {
-	handle int32 // of the body, or of what is left of it; 0 for nothing left, -1 when it names none
+	handle int32 // of the body or its rest; 0 if the body is complete, -1 if the reply names none
 	status int
 	header http.Header
-	bytes  int64  // of the body, -1 when it does not say
-	inline []byte // the beginning of the body
+	bytes  int64  // length of the body; -1 if unknown
+	inline []byte // beginning of the body
 }
 
-// readReply reads a reply: u32 n, n bytes of JSON, the beginning of the body; or
-// the JSON alone, of a host that sends no bodies with it. With an error the
-// handle is set if it can be known.
+// readReply reads a reply: u32 n, n bytes of JSON, the beginning of the body; or only the
+// JSON, from a host that sends no inline bodies. With an error the handle is still set if
+// it is known.
 func readReply(raw []byte) (reply, error) {
 	r := reply{handle: -1, bytes: -1}
 	framed := len(raw) >= 4 && uint64(binary.LittleEndian.Uint32(raw)) <= uint64(len(raw)-4)
@@ -41,7 +41,7 @@ func readReply(raw []byte) (reply, error) {
 	return r, err
 }
 
-// strict reads JSON in any spelling. Handle 0 is one of a reply that is framed.
+// strict reads JSON in any spelling. Only a framed reply may have handle 0.
 func (r *reply) strict(raw []byte, framed bool) error {
 	v, err := strictjson.Parse(raw, strictjson.ParseOptions{})
 	if err != nil {
@@ -81,13 +81,13 @@ func (r *reply) strict(raw []byte, framed bool) error {
 	return err
 }
 
-// response makes a response of a reply. Of one that makes no sense it closes
-// the handle, if there is one.
+// response converts a reply to a response. If the reply is invalid it closes the handle, if
+// any.
 func (t *Transport) response(req *http.Request, raw []byte) (*http.Response, error) {
 	r, err := readReply(raw)
 	if err != nil {
 		if r.handle > 0 {
-			_ = t.host.CloseHandle(r.handle) // the reply is the fault to tell
+			_ = t.host.CloseHandle(r.handle) // the caller gets err
 		}
 		return nil, fmt.Errorf("guesthttp: malformed reply of the host: %w", err)
 	}
@@ -113,7 +113,7 @@ func (t *Transport) response(req *http.Request, raw []byte) (*http.Response, err
 	return res, nil
 }
 
-// length is ContentLength: of HEAD what a GET would have.
+// length returns the ContentLength, which for HEAD is that of a GET.
 func (r *reply) length() int64 {
 	if r.status == http.StatusNoContent || r.status == http.StatusNotModified {
 		return 0
@@ -121,9 +121,9 @@ func (r *reply) length() int64 {
 	return r.bytes
 }
 
-// A whole body came with its answer.
+// A whole is a body that was completely inline.
 type whole struct {
-	ctx    context.Context // of the request, as net/http has it
+	ctx    context.Context // of the request, as in net/http
 	left   bytes.Reader
 	closed bool
 }

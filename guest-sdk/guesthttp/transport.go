@@ -11,7 +11,7 @@ import (
 	guest "github.com/sluicehost/sluice/guest-sdk"
 )
 
-// A host is what a Transport needs of a *guest.Run.
+// A host is what a Transport uses of a *guest.Run.
 type host interface {
 	NetworkRequest(frame []byte) (reply []byte, err error)
 	ReadHandle(handle int32, dst []byte) (int, error)
@@ -23,19 +23,18 @@ var (
 	_ http.RoundTripper = (*Transport)(nil)
 )
 
-// A Transport performs requests through the host. New makes one. Its methods
-// may be called from several goroutines; calls to the host happen one at a
-// time. The fields are set before the first request.
+// A Transport makes requests through the host. New returns one. Its methods are safe for
+// concurrent use; calls to the host happen one at a time. Set the fields before the first
+// request.
 //
-// A call to the host cannot be interrupted: a context that is cancelled
-// meanwhile shows when the call returns. A deadline is different, the host
-// knows it and keeps to it.
+// A call to the host cannot be interrupted, so cancelling a context takes effect when the
+// call returns. The host knows and observes deadlines.
 type Transport struct {
-	// MaxBytes allows response bodies over the host's default of 32 MiB, up to
-	// the operator's maximum. Zero leaves it to the host.
+	// MaxBytes raises the limit of response bodies above the host's default of 32 MiB, up
+	// to the operator's maximum. Zero uses the default.
 	MaxBytes int64
-	// Wait is how long a request may wait for its turn before it fails with
-	// ERATE, in whole milliseconds. Zero leaves it to the host.
+	// Wait bounds how long a request may wait for the rate limiter before it fails with
+	// ERATE, in whole milliseconds. Zero uses the host's default.
 	Wait time.Duration
 
 	host host
@@ -44,28 +43,27 @@ type Transport struct {
 // New returns a Transport over the network binding of run.
 func New(run *guest.Run) *Transport { return &Transport{host: run} }
 
-// Client returns a client with a Transport of its own. It has no cookie jar:
-// the host keeps the cookies.
+// Client returns a client with a new Transport. It has no cookie jar, because the host
+// keeps cookies.
 func Client(run *guest.Run) *http.Client { return &http.Client{Transport: New(run)} }
 
-// Install makes a Transport the http.DefaultTransport and that of
-// http.DefaultClient, for libraries that use those. It is called once, before
-// any request. A library that insists on DefaultTransport being an
-// *http.Transport must be given a Client.
+// Install makes a Transport the http.DefaultTransport and that of http.DefaultClient, for
+// libraries that use those. Call it once, before any request. A library that requires
+// DefaultTransport to be an *http.Transport must be given a Client.
 func Install(run *guest.Run) {
 	t := New(run)
 	http.DefaultTransport = t
-	http.DefaultClient.Transport = t // in place: somebody may have kept the pointer
+	http.DefaultClient.Transport = t // in place, for libraries that kept the pointer
 }
 
-// RoundTrip does one request. It follows no redirect, for http.Client does, and
-// asks its CheckRedirect each time. The whole request body is read first, at
-// most 16 MiB, and closed in any case. Errors of the host are *guest.Error;
-// one with ETIMEOUT is also a net.Error whose Timeout is true.
+// RoundTrip makes one request. It follows no redirects; http.Client does, and calls its
+// CheckRedirect. It first reads the whole request body, at most 16 MiB, and always closes
+// it. Errors of the host are *guest.Error; one with ETIMEOUT is also a net.Error whose
+// Timeout is true.
 //
-// Headers that net/http would not take from req.Header either are left out; any other that
-// belongs to the host is for the host to refuse. Cookies are such: they pass only if the
-// manifest says that the connector manages its own.
+// Headers that net/http would ignore in req.Header are left out. The host may refuse
+// others, such as cookies, which it sends only if the manifest says that the connector
+// manages its own.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Body != nil {
 		defer req.Body.Close()
@@ -89,7 +87,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.response(req, reply)
 }
 
-// refusal is an error of the host as users of net/http expect it.
+// refusal converts an error of the host to the form that users of net/http expect.
 func refusal(err error) error {
 	if errors.Is(err, abi.ETIMEOUT) {
 		return timeout{err}
@@ -97,8 +95,8 @@ func refusal(err error) error {
 	return err
 }
 
-// A timeout is a call that failed with ETIMEOUT. Like those of net and net/http
-// it is also context.DeadlineExceeded, whosever limit it was.
+// A timeout is an error with ETIMEOUT. Like timeouts of net and net/http it matches
+// context.DeadlineExceeded.
 type timeout struct{ err error }
 
 var _ net.Error = timeout{}

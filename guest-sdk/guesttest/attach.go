@@ -17,13 +17,13 @@ import (
 	guest "github.com/sluicehost/sluice/guest-sdk"
 )
 
-// An attachment is a file that comes in parts.
+// An attachment is a file that arrives in parts.
 type attachment struct {
 	head    abi.Attach
 	content []byte
 }
 
-// attach is the functions attach and attach_part.
+// attach serves the calls attach and attach_part.
 func (h *host) attach(call abi.Call, request []byte) ([]byte, error) {
 	if v := h.protocol.Step(abi.StepSide); v != nil {
 		return nil, h.violate(v)
@@ -80,7 +80,7 @@ func (h *host) attachPart(request []byte) ([]byte, error) {
 	return h.attached(a)
 }
 
-// attached keeps a content and returns what stands for it.
+// attached keeps the content and returns its reference.
 func (h *host) attached(a *attachment) ([]byte, error) {
 	sum := sha256.Sum256(a.content)
 	kind, _, _ := strings.Cut(http.DetectContentType(a.content), ";")

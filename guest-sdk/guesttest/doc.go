@@ -1,9 +1,8 @@
 //go:build !wasip1
 
-// Package guesttest runs a connector against a host that exists for the test
-// only: no sandbox, no worker, no store. Its protocol checks are those of
-// a real host, abi.Protocol and host/scope, so what would end a run there fails
-// the test here.
+// Package guesttest runs a connector against a fake host: no sandbox, no worker, no store.
+// It uses the protocol checks of a real host, abi.Protocol and host/scope, so what would
+// end a real run fails the test.
 //
 //	func TestCollect(t *testing.T) {
 //		res := guesttest.Run(t, connector, guesttest.Options{
@@ -15,7 +14,7 @@
 //		}
 //	}
 //
-// The connector runs on the test's goroutine, unsandboxed: it can do whatever
-// the test can. Back-offs and deadlines are real time, or fake time in a bubble
-// of testing/synctest.
+// The connector runs on the test's goroutine without a sandbox: it can do whatever the test
+// can. Back-offs and deadlines take real time, or fake time in a bubble of
+// testing/synctest.
 package guesttest

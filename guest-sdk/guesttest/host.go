@@ -13,7 +13,7 @@ import (
 	"github.com/sluicehost/sluice/host/scope"
 )
 
-// A host is the fake one. It serves one run.
+// A host is the fake host of one run.
 type host struct {
 	t          testing.TB
 	options    Options
@@ -24,15 +24,15 @@ type host struct {
 	handles    handles
 	hosts      []string
 	cancelled  bool
-	assistance int // numbered so far
+	assistance int // number given out so far, for ids
 	manifest   *abi.Manifest
-	writing    map[uint32]*attachment // files in parts
-	written    uint32                 // numbered so far
+	writing    map[uint32]*attachment // files that arrive in parts
+	written    uint32                 // last handle given out in writing
 }
 
 var _ guest.Host = (*host)(nil)
 
-// open makes the host for one run.
+// open returns the host for one run.
 func open(t testing.TB, o Options) (*host, error) {
 	m, err := abi.ReadManifest(o.Manifest)
 	if err != nil {
@@ -63,7 +63,7 @@ func (h *host) newID() string {
 	return fmt.Sprintf("asst_%016x", h.assistance)
 }
 
-// Call is the import of that number.
+// Call implements guest.Host.
 func (h *host) Call(call abi.Call, request []byte) ([]byte, error) {
 	if err := h.refused(call); err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func (h *host) Call(call abi.Call, request []byte) ([]byte, error) {
 		return h.hand()
 	case abi.CallEmit:
 		h.frame(request)
-		return nil, nil // a violation shows at the next call
+		return nil, nil // the next call returns a violation
 	case abi.CallMessage, abi.CallLog:
 		return nil, h.side(call, request)
 	case abi.CallAttach, abi.CallAttachPart:
@@ -87,7 +87,7 @@ func (h *host) Call(call abi.Call, request []byte) ([]byte, error) {
 	}
 }
 
-// refused looks at what refuses any call: an ended run, a cancelled one.
+// refused returns the error of any call after the end of the run or its cancellation.
 func (h *host) refused(call abi.Call) error {
 	if h.result.Violation != nil {
 		return guest.NewError(abi.EPROTO, string(h.result.Violation.Subtype), h.result.Violation.Error())
@@ -105,7 +105,7 @@ func (h *host) refused(call abi.Call) error {
 	return nil
 }
 
-// hand is the start call.
+// hand serves the start call.
 func (h *host) hand() ([]byte, error) {
 	if v := h.protocol.Step(abi.StepStart); v != nil {
 		return nil, h.violate(v)
@@ -122,7 +122,7 @@ func (h *host) hand() ([]byte, error) {
 	return h.first, nil
 }
 
-// message is a call that takes a message.
+// message serves calls that take a message.
 func (h *host) message(call abi.Call, request []byte) ([]byte, error) {
 	m, v := h.protocol.Message(call, []byte(string(request)))
 	if v != nil {

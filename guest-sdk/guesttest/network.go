@@ -18,14 +18,14 @@ import (
 	guest "github.com/sluicehost/sluice/guest-sdk"
 )
 
-// A networkRequest is the head of a request frame.
+// A networkRequest is the JSON head of a request frame.
 type networkRequest struct {
 	Method  string      `json:"method"`
 	URL     string      `json:"url"`
 	Headers [][2]string `json:"headers"`
 }
 
-// A networkReply is what the request function returns.
+// A networkReply is the reply of the request function.
 type networkReply struct {
 	Handle    int32       `json:"handle"`
 	Status    int         `json:"status"`
@@ -35,7 +35,7 @@ type networkReply struct {
 	Bytes     *int64      `json:"bytes,omitempty"`
 }
 
-// exchange is the exchange function. Every answer is there at once.
+// exchange serves the exchange call. All answers are ready at once.
 func (h *host) exchange(request []byte) ([]byte, error) {
 	_, asked, err := abi.ParseExchange(request)
 	if err != nil {
@@ -46,7 +46,7 @@ func (h *host) exchange(request []byte) ([]byte, error) {
 		a := abi.Answered{ID: q.ID}
 		var e *guest.Error
 		if a.Reply, err = h.network(q.Frame); errors.As(err, &e) {
-			text, _ := json.Marshal(map[string]string{"code": e.Code, "message": e.Message}) // of two texts
+			text, _ := json.Marshal(map[string]string{"code": e.Code, "message": e.Message}) // two strings
 			a.Errno, a.Reply = e.Errno, text
 		} else if err != nil {
 			return nil, err
@@ -56,8 +56,8 @@ func (h *host) exchange(request []byte) ([]byte, error) {
 	return answers, nil
 }
 
-// network is the request function: the request goes to Options.Network if its
-// host is one that the manifest lists. Redirects are not followed.
+// network serves one request: Options.Network gets it if the manifest lists its host.
+// Redirects are not followed.
 func (h *host) network(frame []byte) ([]byte, error) {
 	if v := h.protocol.Step(abi.StepSide); v != nil {
 		return nil, h.violate(v)
@@ -92,7 +92,7 @@ func (h *host) network(frame []byte) ([]byte, error) {
 	}
 	reply := networkReply{Handle: handle, Status: w.Code, Headers: [][2]string{}, URL: q.URL}
 	result := w.Result()
-	if result.ContentLength >= 0 { // the handler said it
+	if result.ContentLength >= 0 { // the handler set it
 		reply.Bytes = &result.ContentLength
 	}
 	for name, values := range result.Header {
@@ -104,8 +104,7 @@ func (h *host) network(frame []byte) ([]byte, error) {
 	return json.Marshal(reply)
 }
 
-// listed reports whether a URL's host is one of the manifest's, host or
-// host:port.
+// listed reports whether the manifest lists the host of a URL, as host or host:port.
 func (h *host) listed(u *url.URL) bool {
 	port := u.Port()
 	if port == "" {
@@ -119,7 +118,7 @@ func (h *host) listed(u *url.URL) bool {
 	return false
 }
 
-// browser is the call function of the browser binding.
+// browser serves the call function of the browser binding.
 func (h *host) browser(request []byte) ([]byte, error) {
 	if v := h.protocol.Step(abi.StepSide); v != nil {
 		return nil, h.violate(v)
@@ -134,7 +133,7 @@ func (h *host) browser(request []byte) ([]byte, error) {
 	return h.options.Browser(request)
 }
 
-// handles are the streams that the guest has open.
+// handles are the open stream handles of the guest.
 type handles struct {
 	readers map[int32]io.Reader
 	last    int32
@@ -152,7 +151,7 @@ func (h *handles) open(r io.Reader) (int32, error) {
 	return h.last, nil
 }
 
-// Read is the read function.
+// Read implements guest.Host.
 func (h *host) Read(handle int32, dst []byte) (int, error) {
 	if err := h.refused(abi.CallRead); err != nil {
 		return 0, err
@@ -168,7 +167,7 @@ func (h *host) Read(handle int32, dst []byte) (int, error) {
 	return n, nil
 }
 
-// Close is the close function.
+// Close implements guest.Host.
 func (h *host) Close(handle int32) error {
 	if _, ok := h.handles.readers[handle]; !ok {
 		return guest.NewError(abi.ENOENT, "no_such_handle", "")

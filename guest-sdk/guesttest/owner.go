@@ -8,15 +8,15 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// An Answer is what the scripted owner does about one question.
+// An Answer is the scripted owner's response to one question.
 type Answer struct {
-	// Kind is the kind of question that is expected; empty takes any.
+	// Kind is the expected kind of question; empty accepts any.
 	Kind string
-	// Status is success when empty, or cancelled or timeout.
+	// Status is success, cancelled or timeout; empty means success.
 	Status string
-	// Data are the fields of a success.
+	// Data are the fields of a successful answer.
 	Data map[string]any
-	// Sealed names the fields of Data that hold a handle.
+	// Sealed names the fields of Data that hold handles.
 	Sealed []string
 }
 
@@ -31,16 +31,16 @@ func Login(username, password string) Answer {
 // Done answers a ManualAction.
 func Done() Answer { return Answer{Kind: abi.KindManualAction} }
 
-// Accept and Reject answer an Approve, with a comment or "".
+// Accept accepts an Approve, with an optional comment.
 func Accept(comment string) Answer { return decision("accept", comment) }
 
-// Reject is Accept's opposite.
+// Reject rejects an Approve, with an optional comment.
 func Reject(comment string) Answer { return decision("reject", comment) }
 
-// Refine answers an Approve that is Refinable.
+// Refine answers a Refinable Approve by asking for a change.
 func Refine(comment string) Answer { return decision(abi.DecisionRefine, comment) }
 
-// AcceptEdited answers an Approve that is Editable with the owner's version.
+// AcceptEdited answers an Editable Approve with the owner's version.
 func AcceptEdited(text string) Answer {
 	a := decision(abi.DecisionEdit, "")
 	a.Data["edited"] = text
@@ -61,10 +61,10 @@ func Fields(data map[string]any) Answer { return Answer{Kind: abi.KindClarificat
 // Decline cancels a question of any kind.
 func Decline() Answer { return Answer{Status: abi.AnswerCancelled} }
 
-// TimeOut lets the time for a question of any kind pass.
+// TimeOut lets a question of any kind time out.
 func TimeOut() Answer { return Answer{Status: abi.AnswerTimeout} }
 
-// answer asks the scripted owner.
+// answer returns the scripted owner's answer to q.
 func (h *host) answer(q *abi.InteractionMessage) Answer {
 	if h.options.Owner != nil {
 		return h.options.Owner(*q)
@@ -82,7 +82,7 @@ func (h *host) answer(q *abi.InteractionMessage) Answer {
 	return a
 }
 
-// response is INTERACTION_RESPONSE for an answer.
+// response encodes an answer as INTERACTION_RESPONSE.
 func (h *host) response(q *abi.InteractionMessage, a Answer) ([]byte, error) {
 	r := abi.Response{RequestID: q.RequestID, Status: a.Status, SealedFields: a.Sealed}
 	if r.Status == "" {

@@ -14,48 +14,45 @@ import (
 	guest "github.com/sluicehost/sluice/guest-sdk"
 )
 
-// Pages are what a connector finds in the browser of a test: give them to Options.Pages,
-// or Pages.Call to Options.Browser. They know elements and what becomes of them, no markup and no
-// time: an action is verified when what was expected of it is true once its
-// element has reacted, and fails otherwise. For everything beyond that, try the
-// connector on a real page (sluice run).
+// Pages simulate the browser of a test; set Options.Pages, or pass Pages.Call as
+// Options.Browser. They model elements and how these react, without markup or time: an
+// action is verified if its expectation is true after its element has reacted, and fails
+// otherwise. To test anything beyond that, run the connector on a real page (sluice run).
 type Pages struct {
-	// Load returns the page of an address; nil is an address that the owner has not
-	// approved.
+	// Load returns the page at url, or nil for a URL that the owner has not approved.
 	Load func(url string) *Page
-	// Page is what the browser shows; nil before the first Load.
+	// Page is the current page; nil before the first Load.
 	Page *Page
-	// Log has one line for each call, without values.
+	// Log has one line per call, without values.
 	Log []string
 
 	open   bool
 	action int
-	last   *action // the latest action that waits for an Expect
-	tab    string  // that the latest action opened
+	last   *action // the last action, if it awaits an Expect
+	tab    string  // opened by the last action
 
-	handles    *handles         // nil where downloads are denied: without Options.Pages
-	downloaded []guest.Download // that the latest action brought
+	handles    *handles         // nil denies downloads: Options.Pages is not set
+	downloaded []guest.Download // by the last action
 }
 
-// A Page is one document.
+// A Page is a document.
 type Page struct {
 	URL, Title string
 	Elements   []*Element
 }
 
-// An Element is something on a page. Selectors of a connector find it by the
-// members that they name, compared as the host does: without regard to case and
-// white space.
+// An Element is an element of a page. The selectors of a connector compare the members that
+// they name as the host does, ignoring case and white space.
 type Element struct {
 	Role, Name, Label, Text string
 	Placeholder, TestID, ID string
-	CSS                     []string // selectors that fit it
-	In                      *Element // for Within
+	CSS                     []string // selectors that match it
+	In                      *Element // enclosing element, for Within
 
 	Value              string   // of an editable element or a list
 	Options            []string // of a list
-	Multiple           bool     // several of them can be chosen
-	Chosen             []string // of a list of many
+	Multiple           bool     // several options can be chosen
+	Chosen             []string // of a multiple-choice list
 	Number             *float64 // of a slider or stepper
 	Min, Max           float64
 	Checked, Expanded  *bool
@@ -64,9 +61,9 @@ type Element struct {
 	Table              *guest.Table
 	Links              []guest.Link
 	OnClick, OnChanged func(p *Pages)
-	OnScroll           func(p *Pages) // it was scrolled to
-	Opens              string         // the tab that a click on it opens, such as tab_2
-	Offers             *Offer         // the file that a click on it offers
+	OnScroll           func(p *Pages) // called when it is scrolled to
+	Opens              string         // tab that a click opens, such as tab_2
+	Offers             *Offer         // file that a click offers
 }
 
 // An Offer is a file that a page offers for download.
@@ -75,8 +72,8 @@ type Offer struct {
 	Content    []byte
 }
 
-// Find returns the element that a test wants to look at, by test id, id, name,
-// label or text; nil for none.
+// Find returns an element by its test id, id, name, label or text, or nil. It is for the
+// test, not the connector.
 func (p *Page) Find(words string) *Element {
 	for _, e := range p.Elements {
 		if slices.ContainsFunc([]string{e.TestID, e.ID, e.Name, e.Label, e.Text}, func(s string) bool { return s != "" && folded(s) == folded(words) }) {
@@ -86,15 +83,15 @@ func (p *Page) Find(words string) *Element {
 	return nil
 }
 
-// Add puts elements on the page.
+// Add adds elements to the page.
 func (p *Page) Add(list ...*Element) { p.Elements = append(p.Elements, list...) }
 
-// Remove takes elements off the page.
+// Remove removes elements from the page.
 func (p *Page) Remove(list ...*Element) {
 	p.Elements = slices.DeleteFunc(p.Elements, func(e *Element) bool { return slices.Contains(list, e) })
 }
 
-// Go shows the page of an address.
+// Go loads the page at url and reports whether there is one.
 func (p *Pages) Go(url string) bool {
 	next := p.Load(url)
 	if next == nil {
@@ -106,7 +103,7 @@ func (p *Pages) Go(url string) bool {
 
 func folded(s string) string { return strings.ToLower(strings.Join(strings.Fields(s), " ")) }
 
-// name is what an element is called.
+// name returns the element's accessible name.
 func (e *Element) name() string {
 	for _, s := range []string{e.Name, e.Label, e.Text} {
 		if s != "" {
@@ -118,7 +115,7 @@ func (e *Element) name() string {
 
 func (e *Element) editable() bool { return e.Role == "textbox" || e.Role == "searchbox" }
 
-// A pageRequest has those members of a call that the fake looks at.
+// A pageRequest has the members of a call that Pages uses.
 type pageRequest struct {
 	Verb     string
 	URL      string
@@ -138,13 +135,13 @@ type pageRequest struct {
 	Files    []struct{ Path, Name string }
 }
 
-// A pageOption is one option that is meant.
+// A pageOption identifies one option of a list.
 type pageOption struct {
 	ID, Label *string
 	Index     *int
 }
 
-// An action is what the fake tells of one.
+// An action is the report of an action.
 type action struct {
 	ID      string `json:"action_id"`
 	Verb    string `json:"action"`
@@ -160,7 +157,7 @@ type action struct {
 
 var localVerbs = []string{"type", "fill", "clear", "select", "check", "adjust", "scroll", "hover"}
 
-// Call is the call function of the browser binding, for Options.Browser.
+// Call serves the call function of the browser binding; it can be used as Options.Browser.
 func (p *Pages) Call(request []byte) ([]byte, error) {
 	var q pageRequest
 	if err := json.Unmarshal(request, &q); err != nil {
@@ -224,7 +221,7 @@ func (p *Pages) opened(q *pageRequest) (any, error) {
 	return map[string]any{"surface_id": "sf_test", "profile": "test", "persistent": true, "tabs": []any{}, "session": map[string]any{"state": "not_probed"}}, nil
 }
 
-// act carries an action out and looks what came of it.
+// act carries out an action and verifies it.
 func (p *Pages) act(q *pageRequest) *action {
 	p.action++
 	a := &action{ID: "act_" + strconv.Itoa(p.action), Verb: q.Verb, Type: "side_effect", State: "failed", Details: map[string]any{}}
@@ -258,7 +255,7 @@ func (p *Pages) act(q *pageRequest) *action {
 	return a
 }
 
-// dispatch does it; false is an action that failed before.
+// dispatch carries out an action, and returns false if it fails before having an effect.
 func (p *Pages) dispatch(q *pageRequest, a *action) bool {
 	if q.Verb == "navigate" {
 		if q.History == "" && !p.Go(q.URL) {
@@ -268,7 +265,7 @@ func (p *Pages) dispatch(q *pageRequest, a *action) bool {
 		return true
 	}
 	if q.Target == nil {
-		return true // keys, or the page scrolls
+		return true // keys, or scrolling the page
 	}
 	found := p.find(q.Target)
 	switch {
@@ -286,7 +283,7 @@ func (p *Pages) dispatch(q *pageRequest, a *action) bool {
 	return false
 }
 
-// work changes an element as the verb does.
+// work changes an element as the verb demands.
 func (p *Pages) work(q *pageRequest, a *action, e *Element) bool {
 	reject := func(code string) bool { a.Code = code; return false }
 	switch q.Verb {
@@ -302,7 +299,7 @@ func (p *Pages) work(q *pageRequest, a *action, e *Element) bool {
 		return true
 	case "type", "fill", "clear":
 		var v struct{ Plain, Sealed string }
-		_ = json.Unmarshal(q.Value, &v) // clear has none
+		_ = json.Unmarshal(q.Value, &v) // clear has no value
 		if !e.editable() {
 			return reject("SEMANTIC_MISMATCH")
 		}
@@ -350,7 +347,7 @@ func (p *Pages) work(q *pageRequest, a *action, e *Element) bool {
 	return true
 }
 
-// offered takes a file that a click brought.
+// offered takes the file that a click offers.
 func (p *Pages) offered(o *Offer) {
 	if o == nil {
 		return

@@ -13,7 +13,7 @@ import (
 	guest "github.com/sluicehost/sluice/guest-sdk"
 )
 
-// A pageTarget is a target as connectors write it.
+// A pageTarget is a target in the form that connectors send.
 type pageTarget struct {
 	Element  string `json:"element_id"`
 	Selector *struct {
@@ -33,7 +33,7 @@ type pageTarget struct {
 	} `json:"selector"`
 }
 
-// words name a target in the log.
+// words describes a target in the log.
 func (t *pageTarget) words() string {
 	if t == nil {
 		return ""
@@ -45,7 +45,7 @@ func (t *pageTarget) words() string {
 	return strings.Join(strings.Fields(strings.Join([]string{s.TestID, s.ID, s.Role, s.Name, s.Label, s.Text, s.Placeholder, s.CSS, s.Query}, " ")), " ")
 }
 
-// find returns what a target means, in the order of the page.
+// find returns the elements that match a target, in the order of the page.
 func (p *Pages) find(t *pageTarget) (found []*Element) {
 	if p.Page == nil || t == nil {
 		return nil
@@ -90,7 +90,7 @@ func (p *Pages) fits(e *Element, t *pageTarget) bool {
 	return true
 }
 
-// A pageCondition is a predicate or several.
+// A pageCondition is a single condition or a combination.
 type pageCondition struct {
 	All, Any  []*pageCondition
 	Not       *pageCondition
@@ -123,7 +123,7 @@ func (p *Pages) holds(c *pageCondition) bool {
 	case "download":
 		return slices.ContainsFunc(p.downloaded, func(d guest.Download) bool { return !d.Denied && matches(c.Pattern, d.Name) })
 	case "navigation", "any_change", "in_viewport", "scrolled", "hovered":
-		return true // the fake has neither time nor place
+		return true // the fake has no time and no layout
 	}
 	found := p.find(c.Target)
 	switch c.Kind {
@@ -138,7 +138,7 @@ func (p *Pages) holds(c *pageCondition) bool {
 	return len(found) > 0 && found[0].is(c)
 }
 
-// is looks at one element.
+// is reports whether a condition holds for one element.
 func (e *Element) is(c *pageCondition) bool {
 	wanted, _ := c.Equals.(bool)
 	switch c.Kind {
@@ -186,7 +186,7 @@ func matches(pattern, text string) bool {
 	return err == nil && re.MatchString(text)
 }
 
-// expect also proves the action before it.
+// expect checks a condition, which also verifies the last action.
 func (p *Pages) expect(q *pageRequest) map[string]any {
 	if q.Expect == nil || p.Page == nil || !p.holds(q.Expect) {
 		return map[string]any{"success": false, "failure_code": "EXPECT_STATE_MISMATCH", "reason": "the page is not as expected"}
@@ -229,7 +229,7 @@ func (p *Pages) snapshot() map[string]any {
 	return map[string]any{"snapshot_revision": p.action, "url": p.Page.URL, "title": p.Page.Title, "elements": list}
 }
 
-// A pageItem is one thing to extract.
+// A pageItem is one item to extract.
 type pageItem struct {
 	Name, Take, Attribute string
 	Target                *pageTarget
@@ -272,7 +272,7 @@ func (e *Element) take(item pageItem) any {
 	return json.RawMessage("null")
 }
 
-// pick leaves the columns that were asked for, in that order.
+// pick reduces a table to the given columns, in that order.
 func pick(t *guest.Table, columns []string) any {
 	if t == nil || len(columns) == 0 {
 		return t

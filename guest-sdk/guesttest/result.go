@@ -10,18 +10,18 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// A Result is all that came out of a run.
+// A Result is everything that a run produced.
 type Result struct {
-	// Status is succeeded, failed or cancelled; Failed also when a violation
-	// ended the run or the connector ended without DONE.
+	// Status is succeeded, failed or cancelled. It is failed also if a violation ended the
+	// run or the connector exited without DONE.
 	Status   string
 	ExitCode int
-	// Done is the DONE that was accepted; nil when there was none.
+	// Done is the accepted DONE, or nil.
 	Done *abi.DoneMessage
-	// Records are those admitted, by stream, in order.
+	// Records are the admitted records by stream, in order.
 	Records map[string][]Record
-	// States are the cursors staged last, by stream. They are what the next run
-	// would start from, if this one succeeded.
+	// States are the last staged cursors by stream, from which the next run would start if
+	// this one succeeded.
 	States       map[string]json.RawMessage
 	Progress     []abi.ProgressMessage
 	Skips        []abi.SkipMessage
@@ -32,46 +32,46 @@ type Result struct {
 	Assistances  []Assistance
 	Text         []string // chunks of Run.Message
 	Logs         []Log
-	// Files are the contents of what was attached, by digest. A record holds the digest.
+	// Files are the contents of attached files by digest.
 	Files map[string][]byte
-	// Violation is what ended the run; nil when nothing did.
+	// Violation is what ended the run, or nil.
 	Violation *abi.Violation
-	// Transcript has one line per message, without the values of answers. It is
-	// the same for the same run, so it can be kept as golden text.
+	// Transcript has one line per message, without the values of answers. Equal runs have
+	// equal transcripts, so it can serve as golden text.
 	Transcript string
 }
 
-// A Record is one record that the host admitted.
+// A Record is an admitted record.
 type Record struct {
-	Key       string // a compound key as a JSON array
+	Key       string // a compound key is a JSON array
 	Deleted   bool
-	EmittedAt time.Time // zero: left to the host
+	EmittedAt time.Time // zero if the connector left it to the host
 	Data      json.RawMessage
 }
 
-// Decode reads the data into v.
+// Decode unmarshals the data into v.
 func (r Record) Decode(v any) error { return json.Unmarshal(r.Data, v) }
 
-// An Interaction is a question and how it ended.
+// An Interaction is a question and its outcome.
 type Interaction struct {
 	abi.InteractionMessage
 	Status string // success, cancelled, timeout
 }
 
-// An Assistance is a request and how it ended.
+// An Assistance is an assistance and its outcome.
 type Assistance struct {
 	abi.AssistanceMessage
-	Status string // of its ASSISTANCE_STATUS; empty when there was none
+	Status string // of its ASSISTANCE_STATUS; "" for none
 }
 
-// A Log is one line of the connector's diagnostics.
+// A Log is a line of the connector's diagnostics.
 type Log struct {
 	Level   string
 	Message string
 	Fields  json.RawMessage
 }
 
-// frame is the emit call.
+// frame serves the emit call.
 func (h *host) frame(request []byte) {
 	frame, v := h.protocol.Frame(request)
 	if v != nil {
@@ -92,7 +92,7 @@ func (h *host) frame(request []byte) {
 	}
 }
 
-// keep copies an admitted record into the result.
+// keep copies an admitted record to the result.
 func (h *host) keep(m *abi.RecordMessage) {
 	stream := h.protocol.Scope.Streams[m.Stream].Name
 	r := Record{Key: string(m.Key), Deleted: m.Delete, Data: json.RawMessage(slices.Clone(m.Data))}

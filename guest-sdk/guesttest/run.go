@@ -10,9 +10,8 @@ import (
 	guest "github.com/sluicehost/sluice/guest-sdk"
 )
 
-// Run does one run of c and returns what came out. It fails the test on a
-// violation (see Options.WantViolation), on an unanswered question, and stops
-// it when the options themselves make no run.
+// Run performs one run of c and returns its result. A violation (see Options.WantViolation)
+// or an unanswered question fails the test; invalid options stop it.
 func Run(t testing.TB, c guest.Connector, o Options) *Result {
 	t.Helper()
 	h, err := open(t, o)
@@ -32,8 +31,7 @@ func Run(t testing.TB, c guest.Connector, o Options) *Result {
 	return h.result
 }
 
-// exited is the end of a run: the checks that need the exit code, then
-// its status.
+// exited makes the checks that need the exit code and sets the status of the run.
 func (h *host) exited() {
 	r := h.result
 	h.line("EXIT %d", r.ExitCode)
@@ -53,7 +51,7 @@ func (h *host) exited() {
 	}
 }
 
-// afterDone checks what a DONE said against the records and the exit.
+// afterDone compares DONE with the records and the exit code.
 func (h *host) afterDone() {
 	d := h.result.Done
 	switch {
@@ -66,49 +64,48 @@ func (h *host) afterDone() {
 	}
 }
 
-// Options say what the host offers the connector. Only Manifest is needed.
+// Options are what the host offers the connector. Only Manifest is required.
 type Options struct {
-	// Manifest is the connector's manifest.json. It is validated.
+	// Manifest is the connector's manifest.json, which is validated.
 	Manifest []byte
-	// Scope is the scope asked for, as in a start request:
-	// {"streams":[{"name":"notes","fields":["id"]}]}. Empty asks for all that the
+	// Scope is the requested scope, as in a start request:
+	// {"streams":[{"name":"notes","fields":["id"]}]}. Empty requests everything that the
 	// manifest declares. It is normalised as by a real host.
 	Scope string
-	// State holds cursors by stream: anything that marshals to a JSON object.
+	// State holds cursors by stream, values that marshal to a JSON object.
 	State map[string]any
-	// Config is the connection's settings, anything that marshals to a JSON
-	// object. It is checked against the manifest.
+	// Config is the connection's settings, a value that marshals to a JSON object. It is
+	// checked against the manifest.
 	Config any
-	// Secrets are delivered plain, by name.
+	// Secrets are delivered in plain text, by name.
 	Secrets map[string]string
-	// Gaps are pending detail gaps offered to the run.
+	// Gaps are the pending detail gaps offered to the run.
 	Gaps []abi.ServedGap
-	// Mode is the collection mode. Empty: incremental when there is a state.
+	// Mode is the collection mode. Empty means incremental if there is a State.
 	Mode string
 
-	// Answers are what the owner says, one per question, in order.
+	// Answers are the owner's answers, one per question, in order.
 	Answers []Answer
-	// Owner answers instead of Answers.
+	// Owner answers questions in place of Answers.
 	Owner func(q abi.InteractionMessage) Answer
 	// NotInteractive leaves the interactive binding out of START.
 	NotInteractive bool
 
-	// Files are directories of the host by the name of a mount of the manifest.
+	// Files maps mounts of the manifest to directories of this machine.
 	Files map[string]string
-	// Network answers requests of the network binding that go to the hosts the
-	// manifest lists. Nil: every request is refused.
+	// Network answers HTTP requests to hosts that the manifest lists. Nil refuses every
+	// request.
 	Network http.Handler
-	// Browser answers calls of the browser binding. Nil: every call is refused.
+	// Browser answers calls of the browser binding. Nil refuses every call.
 	Browser func(request []byte) (reply []byte, err error)
-	// Pages answer them instead. What they offer for download has a handle.
+	// Pages answers these calls in place of Browser, and supports downloads.
 	Pages *Pages
 
-	// Cancel is asked before every call but start; true cancels the run there,
-	// as its owner could.
+	// Cancel is called before every call but start; true cancels the run there.
 	Cancel func(call abi.Call) bool
-	// Limits replace the defaults.
+	// Limits replaces abi.DefaultLimits.
 	Limits *abi.Limits
-	// WantViolation is the violation that the test is about. Without one any
-	// violation fails the test, and with one its absence does.
+	// WantViolation is the violation that the test expects. The test fails on any other
+	// outcome.
 	WantViolation abi.Subtype
 }

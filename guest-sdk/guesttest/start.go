@@ -15,7 +15,7 @@ import (
 	"github.com/sluicehost/sluice/host/scope"
 )
 
-// start makes START from the options.
+// start returns the START for the options.
 func (h *host) start(m *abi.Manifest) (*abi.Start, error) {
 	o := h.options
 	s := &abi.Start{
@@ -52,7 +52,7 @@ func (h *host) start(m *abi.Manifest) (*abi.Start, error) {
 	return s, h.bind(s, m)
 }
 
-// settings puts the configuration into s, once the manifest admits it.
+// settings sets the configuration in s, after a check against the manifest.
 func settings(s *abi.Start, m *abi.Manifest, config any) error {
 	raw := []byte("{}")
 	if config != nil {
@@ -72,7 +72,7 @@ func settings(s *abi.Start, m *abi.Manifest, config any) error {
 	return m.Sluice.Settings.Check(v)
 }
 
-// bind offers bindings. Directories appear under the name of their mount.
+// bind offers bindings. Directories appear under the names of their mounts.
 func (h *host) bind(s *abi.Start, m *abi.Manifest) error {
 	s.Bindings.Network = &abi.NetworkBinding{Hosts: append([]string{}, m.Bindings[abi.BindingNetwork].Hosts...)}
 	s.Bindings.Filesystem = &abi.FilesystemBinding{Mounts: []abi.GuestMount{}}

@@ -12,8 +12,8 @@ import (
 	guest "github.com/sluicehost/sluice/guest-sdk"
 )
 
-// take does what an admitted message asks for and writes its line. The message
-// is made of a copy of the request, so it may be kept.
+// take performs an admitted message and adds it to the transcript. The message does not
+// alias the request, so it may be kept.
 func (h *host) take(m abi.Message) (reply []byte, err error) {
 	r := h.result
 	switch m := m.(type) {
@@ -69,8 +69,8 @@ func (h *host) close(id, status string) {
 	}
 }
 
-// ask puts a question to the owner. Assistances that ask something of the owner
-// are superseded by it.
+// ask puts a question to the owner. It supersedes assistances that ask something of the
+// owner.
 func (h *host) ask(q *abi.InteractionMessage) ([]byte, error) {
 	for _, a := range h.protocol.OpenAssistances() {
 		if a.Message.OwnerAction != abi.ActionNone && (a.Stream == "" || a.Stream == q.Stream) {
@@ -91,7 +91,7 @@ func (h *host) ask(q *abi.InteractionMessage) ([]byte, error) {
 	return h.response(q, a)
 }
 
-// side is the message or the log call: no message of the protocol.
+// side serves message and log, which are not protocol messages.
 func (h *host) side(call abi.Call, request []byte) error {
 	if v := h.protocol.Step(abi.StepSide); v != nil {
 		return h.violate(v)
@@ -113,7 +113,7 @@ func (h *host) side(call abi.Call, request []byte) error {
 	return nil
 }
 
-// joined puts what is not empty on one line, and shortens it.
+// joined joins the non-empty words in one line and shortens it.
 func joined(words ...string) string {
 	var b strings.Builder
 	for _, w := range words {
@@ -134,7 +134,7 @@ func joined(words ...string) string {
 
 func quote(s string) string { return strconv.Quote(s) }
 
-// quoted is quote, and nothing for nothing.
+// quoted is quote that leaves "" empty.
 func quoted(s string) string {
 	if s == "" {
 		return ""
