@@ -5,41 +5,42 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A Flag is the option of the command line by which an owner approves a binding. It is
-// given once for each value, or is a switch without any.
+// A Flag is the command-line option with which an owner approves a binding. It is repeated
+// for several values, or is a switch without a value.
 type Flag struct {
 	Name, Usage string
 	Switch      bool
-	// Take and TakeUsage are those of the option that takes an approval back.
+	// Take and TakeUsage describe the option that withdraws an approval.
 	Take, TakeUsage string
 }
 
 // A Given is what an owner approves on a command line.
 type Given struct {
 	Manifest *abi.Manifest
-	Values   []string // of the flag; of a switch, any says that it is on
+	Values   []string // of the flag; any value turns on a switch
 	DataDir  string   // see Approval
-	Remote   bool     // the host is another machine, which looks at its files itself
+	Remote   bool     // the host is another machine and checks files itself
 }
 
-// A Commander is approved on a command line.
+// A Commander can be approved on a command line.
 type Commander interface {
 	Flag() Flag
-	// Given reads what was given with the flag. The error names the flag.
+	// Given parses the values of the flag. The error names the flag.
 	Given(g Given) (store.Approved, error)
-	// Offer is what the owner may approve with one yes, besides what is approved: words
-	// after "it wants to", "" for nothing, and the approval.
+	// Offer returns what the owner can approve with a single yes beyond what is approved:
+	// words after "it wants to", or "", and the approval.
 	Offer(m *abi.Manifest, a store.Approved) (words string, more store.Approved)
-	// Choices are what is required, not approved, and needs more of an owner than a yes.
+	// Choices lists what is required but not approved, and needs more of the owner than a
+	// yes.
 	Choices(m *abi.Manifest, a store.Approved) []Choice
 }
 
-// A Choice is what an owner approves by naming something.
+// A Choice is something that an owner approves by naming a thing, such as a directory.
 type Choice struct {
 	Words   string // after "it wants to"
-	Purpose string // that the manifest states; "" for none
-	Prompt  string // asks for the name
-	More    string // asks, once there is a name, whether to give all that is wanted; "" where there is no more
-	// Take approves what was named.
+	Purpose string // as stated by the manifest; "" for none
+	Prompt  string // for the name
+	More    string // asks, after the name, whether to approve the larger request too; "" if there is none
+	// Take returns the approval of the named thing.
 	Take func(name, dataDir string, more bool) (store.Approved, error)
 }

@@ -9,60 +9,58 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A Kind is one sort of binding: everything that the host knows of it besides how calls
-// are served. The core holds a list of all kinds and names none of them.
+// A Kind is a kind of binding: everything that the host needs to know besides serving
+// calls. The core has a list of kinds and does not name them elsewhere.
 type Kind interface {
-	// Name is what manifests and the API call it.
+	// Name is its name in manifests and the API.
 	Name() string
-	// Imports is the module whose functions serve it, with the beginning of their names
-	// where others share it, and what a connector that imports them can do.
+	// Imports returns the prefix of the functions that it serves, in the form MODULE.NAME,
+	// and words for what a connector that imports them can do.
 	Imports() (prefix, words string)
-	// Asks lists what a manifest that declares the binding asks for, in the order in
-	// which an owner is told, and how each stands with what is approved.
+	// Asks lists what a manifest that declares the binding asks for, in the order in which
+	// an owner is shown it, with the state of its approval.
 	Asks(m *abi.Manifest, a store.Approved) []Ask
-	// Request puts what a manifest asks for into a document of the API.
+	// Request adds what a manifest asks for to an API document.
 	Request(b abi.Binding, r *host.RequestedBinding)
-	// Granted says in words what is approved.
+	// Granted describes in words what is approved.
 	Granted(m *abi.Manifest, a store.Approved) []string
-	// Lend says in START what a run of the connection is lent. It is called for every
-	// kind that this host has, whether or not the manifest declares it. The error is a
-	// *host.Refusal.
+	// Lend adds the binding to START. It is called for every kind of this host, whether or
+	// not the manifest declares it. The error is a *host.Refusal.
 	Lend(m *abi.Manifest, c store.Connection, lent *abi.Bindings) error
-	// Denial answers calls of a guest whose run was lent none.
+	// Denial answers calls of a guest whose run did not get the binding.
 	Denial() (code, message string)
 	Approver
 	Commander
 }
 
-// An Opener is a kind that opens the binding of a run by itself, needing nothing else of
-// its host. A connector that was approved none is given none.
+// An Opener is a kind that opens a run's binding itself, without needing anything of its
+// host.
 type Opener interface {
-	// Open makes the binding of one run, which closes it; nil where it is lent none.
+	// Open opens the binding of one run, which closes it. It returns nil if the binding is
+	// not approved.
 	Open(m *abi.Manifest, c store.Connection) (Binding, error)
 }
 
-// A Reader is a kind whose part of a manifest is its own to read: Members of abi.Binding.
+// A Reader is a kind that reads its part of a manifest itself, from abi.Binding.Members.
 type Reader interface {
-	// Check refuses what is not valid; the error is an *abi.ManifestError.
+	// Check validates that part. The error is an *abi.ManifestError.
 	Check(b abi.Binding) error
 }
 
-// An Approver reads, shows, compares, widens and narrows the part of an approval that
-// belongs to a kind, and leaves the other parts alone.
+// An Approver handles the part of an approval that belongs to its kind, and leaves the
+// other parts unchanged.
 type Approver interface {
-	// Approve checks what an owner approves against what the manifest asks for, and puts
-	// it into c. The error is a *host.Refusal.
+	// Approve checks an approval against the manifest and stores it in c. The error is a
+	// *host.Refusal.
 	Approve(q Approval, c *store.Connection) error
-	// Read puts what a document of the API says into a, unchecked.
+	// Read copies the part of an API document to a, unchecked.
 	Read(q host.Bindings, a *store.Approved)
-	// Show puts what a connection was approved into a document of the API; asked says
-	// that the manifest declares the binding, which then appears also where nothing is
-	// approved.
+	// Show adds the approval of a connection to an API document. With asked, the manifest
+	// declares the binding, which is then shown even if nothing is approved.
 	Show(c store.Connection, asked bool, q *host.Bindings)
-	// Merge adds what is approved in more.
+	// Merge adds the approvals in more.
 	Merge(a *store.Approved, more store.Approved)
-	// Withdraw takes back what is named, and returns the names of which nothing was
-	// approved.
+	// Withdraw removes the named approvals and returns the names that were not approved.
 	Withdraw(a *store.Approved, names []string) (missing []string)
 	// Narrower reports whether old approves something that new does not.
 	Narrower(old, new store.Approved) bool
@@ -75,36 +73,35 @@ type Approval struct {
 	DataDir  string // of this host, which no guest may see; "" for none
 }
 
-// A Want is one thing that a manifest asks for. Wants are equal when they ask for the
-// same.
+// A Want is one thing that a manifest asks for. Equal wants ask for the same.
 type Want struct {
 	Kind string `json:"kind"`
 	Name string `json:"name"`
 	To   string `json:"to,omitempty"`
-	// Words are the same for people, after "it wants to"; they follow from the others.
+	// Words describe it to people, after "it wants to"; they follow from the other members.
 	Words string `json:"-"`
 }
 
-// String is the want in plain words, free of control characters.
+// String returns Words without control characters.
 func (w Want) String() string { return abi.Clean(w.Words) }
 
-// An Ask is one thing that a manifest asks of a binding, as an owner looks at it.
+// An Ask is one request of a manifest and the state of its approval.
 type Ask struct {
-	// Wants are what is to be approved for it, none for what needs no approval; Missing
-	// are those that are not approved.
+	// Wants have to be approved for it; none if it needs no approval. Missing are those not
+	// approved.
 	Wants, Missing []Want
-	// Implied are wants that an approval of this one covers.
+	// Implied are wants that are covered by this approval.
 	Implied []Want
-	// Words say what is asked for, "" where another Ask says it. Granted says what comes
-	// of it, and Flag of the command line gives it, "" when it is given or nothing does.
+	// Words describe it, "" if another Ask does. Granted describes the result, and Flag is
+	// the option that approves it, "" if it is approved or there is no option.
 	Words, Granted, Flag string
-	// Lacks names what is not approved and a run cannot start without where the binding
-	// is required, "" for nothing.
+	// Lacks names what is not approved and prevents a run if the binding is required, or
+	// "".
 	Lacks string
 }
 
-// Kinds are all kinds that a host knows, in the order in which they are told and lent: a
-// kind may look at what those before it said in START.
+// Kinds are all kinds that a host knows, in the order of display and of Lend: a kind may
+// use what earlier ones added to START.
 type Kinds []Kind
 
 // Of finds a kind by its name.
@@ -116,8 +113,8 @@ func (ks Kinds) Of(name string) (Kind, bool) {
 	return ks[i], true
 }
 
-// Asks lists what a manifest asks for by binding, in the order of their names. Those
-// that no kind has, and questions to the owner, are left out.
+// Asks lists what a manifest asks for, by name of the binding. It leaves out unknown
+// bindings and questions to the owner.
 func (ks Kinds) Asks(m *abi.Manifest, a store.Approved) []Ask {
 	var out []Ask
 	for _, name := range slices.Sorted(maps.Keys(m.Bindings)) {
@@ -128,8 +125,7 @@ func (ks Kinds) Asks(m *abi.Manifest, a store.Approved) []Ask {
 	return out
 }
 
-// Check refuses a manifest whose part for a binding is not valid. The error is an
-// *abi.ManifestError.
+// Check validates a manifest's bindings. The error is an *abi.ManifestError.
 func (ks Kinds) Check(m *abi.Manifest) error {
 	for _, k := range ks {
 		b, declared := m.Bindings[k.Name()]
@@ -142,7 +138,7 @@ func (ks Kinds) Check(m *abi.Manifest) error {
 	return nil
 }
 
-// Granted says in words what is approved.
+// Granted describes in words what is approved.
 func (ks Kinds) Granted(m *abi.Manifest, a store.Approved) []string {
 	var out []string
 	for _, k := range ks {
@@ -151,7 +147,7 @@ func (ks Kinds) Granted(m *abi.Manifest, a store.Approved) []string {
 	return out
 }
 
-// Approve is that of all kinds.
+// Approve calls Approve of all kinds.
 func (ks Kinds) Approve(q Approval, c *store.Connection) error {
 	for _, k := range ks {
 		if err := k.Approve(q, c); err != nil {
@@ -161,14 +157,14 @@ func (ks Kinds) Approve(q Approval, c *store.Connection) error {
 	return nil
 }
 
-// Read is that of all kinds.
+// Read calls Read of all kinds.
 func (ks Kinds) Read(q host.Bindings, a *store.Approved) {
 	for _, k := range ks {
 		k.Read(q, a)
 	}
 }
 
-// Show is that of all kinds. m is nil where it is not known what the connector asks for.
+// Show calls Show of all kinds. m is nil if the manifest is unknown.
 func (ks Kinds) Show(c store.Connection, m *abi.Manifest, q *host.Bindings) {
 	for _, k := range ks {
 		asked := false
@@ -179,14 +175,14 @@ func (ks Kinds) Show(c store.Connection, m *abi.Manifest, q *host.Bindings) {
 	}
 }
 
-// Merge is that of all kinds.
+// Merge calls Merge of all kinds.
 func (ks Kinds) Merge(a *store.Approved, more store.Approved) {
 	for _, k := range ks {
 		k.Merge(a, more)
 	}
 }
 
-// Withdraw takes back what is named, by the name of the kind.
+// Withdraw removes the approvals named for each kind.
 func (ks Kinds) Withdraw(a *store.Approved, names map[string][]string) (missing []string) {
 	for _, k := range ks {
 		if of := names[k.Name()]; len(of) > 0 {
@@ -201,7 +197,7 @@ func (ks Kinds) Narrower(old, new store.Approved) bool {
 	return slices.ContainsFunc(ks, func(k Kind) bool { return k.Narrower(old, new) })
 }
 
-// Without takes names away; those that were not there are missing.
+// Without returns have without names, and the names that it did not contain.
 func Without(have, names []string) (left, missing []string) {
 	left = slices.DeleteFunc(slices.Clone(have), func(h string) bool { return slices.Contains(names, h) })
 	for _, n := range names {
@@ -212,7 +208,7 @@ func Without(have, names []string) (left, missing []string) {
 	return left, missing
 }
 
-// Union adds names that are not there yet.
+// Union returns have with the names of more that it did not contain.
 func Union(have, more []string) []string {
 	out := slices.Clone(have)
 	for _, m := range more {

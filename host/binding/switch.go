@@ -11,17 +11,17 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A Switch is most of a kind that its owner approves or does not, and nothing between.
-// It is kept with the approvals that have no member of their own, and given by a flag of
-// its name. What it opens is left to who embeds it.
+// A Switch implements most of a kind that is either approved or not. The approval is stored
+// in Approved.Other and given by a flag with the binding's name. The embedding type opens
+// the binding.
 type Switch struct {
 	Binding string // its name
-	Words   string // what a connector wants to do with it, after "it wants to"
-	Able    string // what a connector can do by what it imports
-	Module  string // that it imports
+	Words   string // what a connector wants to do, after "it wants to"
+	Able    string // what a connector that imports Module can do
+	Module  string // import module
 }
 
-// on is how an approval is kept.
+// on is the stored form of an approval.
 var on = json.RawMessage("true")
 
 func (s Switch) approved(a store.Approved) bool { return string(a.Other[s.Binding]) == string(on) }
@@ -69,7 +69,7 @@ func (s Switch) Granted(m *abi.Manifest, a store.Approved) []string {
 	return []string{s.Words}
 }
 
-// Lend implements Kind: START says nothing of it.
+// Lend implements Kind. START does not mention the binding.
 func (s Switch) Lend(*abi.Manifest, store.Connection, *abi.Bindings) error { return nil }
 
 // Denial implements Kind.

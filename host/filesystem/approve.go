@@ -15,21 +15,20 @@ import (
 // ErrRefused is wrapped by Approve for a directory that no owner can approve.
 var ErrRefused = errors.New("directory refused")
 
-// ErrMountChanged is wrapped by Open when a root is no longer the directory
-// that was approved. Its text is the reason code of the run.
+// ErrMountChanged is wrapped by Open if a root is no longer the approved directory. Its
+// text is the reason code of the run.
 var ErrMountChanged = errors.New("mount_changed")
 
-// wholeTrees are refused with everything in them, because what they show is
-// the kernel's and not files; exact ones only themselves.
+// wholeTrees are refused with everything below, because they show the kernel, not files;
+// exactDirs only themselves.
 var (
 	wholeTrees = []string{"/proc", "/sys", "/dev"}
 	exactDirs  = []string{"/", "/run", "/etc", "/boot"}
 	homeDirs   = []string{"/home", "/Users"}
 )
 
-// Approve resolves path once and returns it as a mount that has no name yet. It is for owners: the caller has
-// asked one, and never calls it for a guest. dataDir is the data
-// directory of the host, "" when there is none.
+// Approve resolves path and returns it as a mount without a name. Only an owner's decision
+// may lead to a call, never a guest. dataDir is the data directory of the host, or "".
 //
 // Errors name the path, the reason and what to do; those for directories that
 // can never be approved wrap ErrRefused.
@@ -55,7 +54,7 @@ func Approve(path string, writable bool, dataDir string) (store.Mount, error) {
 	return store.Mount{Path: real, Writable: writable, Device: id.device, Inode: id.inode}, nil
 }
 
-// Reaches reports whether an approved directory is there, and is the one that was approved.
+// Reaches reports whether an approved directory still exists and is the same directory.
 func Reaches(m store.Mount) bool {
 	fi, err := os.Lstat(m.Path)
 	if err != nil {
@@ -77,7 +76,7 @@ func resolve(path string) (string, error) {
 	return filepath.EvalSymlinks(abs)
 }
 
-// refusal says why the owner cannot approve a resolved directory, or "".
+// refusal returns why an owner cannot approve a resolved directory, or "".
 func refusal(real, dataDir string) string {
 	for _, d := range wholeTrees {
 		if within(real, d) {
@@ -115,7 +114,7 @@ func refusal(real, dataDir string) string {
 	return ""
 }
 
-// homes returns the homes of the user who runs the host.
+// homes returns the home directories of the host's user.
 func homes() []string {
 	found := []string{"/root"}
 	if h, err := os.UserHomeDir(); err == nil {
@@ -132,8 +131,8 @@ func homes() []string {
 	return slices.DeleteFunc(found, func(h string) bool { return h == "/" || !filepath.IsAbs(h) })
 }
 
-// resolveExisting resolves the part of a path that exists and keeps the rest,
-// so that a data directory yet to be made is protected too.
+// resolveExisting resolves the existing part of a path and keeps the rest, so that a data
+// directory that is not yet made is protected too.
 func resolveExisting(path string) string {
 	abs, err := filepath.Abs(path)
 	if err != nil {

@@ -1,14 +1,10 @@
-// Package filesystem is the host's side of a guest's files. It owns which
-// directories an owner approved, and every file operation a guest makes in
-// them: this package is the security boundary for files.
+// Package filesystem serves a guest's file operations in the directories that an owner
+// approved. It is the security boundary for files.
 //
-// It trusts nothing that arrives in a call: not the mount, not the handle, not
-// the path, not a length. It trusts the kernel and os.Root, through which
-// every path is resolved; no path of a guest is ever joined to a host path.
-// It also assumes that other programs change the directories while a run
-// looks at them, so what was checked by name is checked again on the open
-// file.
+// It trusts nothing in a call: no mount, handle, path or length. It trusts the kernel and
+// os.Root, through which every path is resolved; no guest path is ever joined to a host
+// path. It assumes that other programs change the directories concurrently, so what was
+// checked by name is checked again on the open file.
 //
-// A refusal is a pair of numbers. No text crosses, so that no error names a
-// path of the host.
+// A refusal consists of two numbers without text, so that no error contains a host path.
 package filesystem

@@ -26,8 +26,8 @@ func (f *FS) lstat(q abi.FilePathRequest) ([]byte, error) {
 	return f.look(q.Mount, q.Path, false)
 }
 
-// look describes what a path names. A slash at the end follows symlinks and
-// wants a directory, as everywhere.
+// look describes the file at a path. As usual, a trailing slash follows symlinks and
+// requires a directory.
 func (f *FS) look(mount uint32, path string, follow bool) ([]byte, error) {
 	m, p, err := f.at(mount, path)
 	if err != nil {
@@ -75,8 +75,8 @@ func (f *FS) mkdir(q abi.FilePathRequest) ([]byte, error) {
 	return nil, nil
 }
 
-// unlink removes the name of a regular file or a symlink. FIFOs, sockets and
-// devices are not a guest's to remove.
+// unlink removes the name of a regular file or a symlink. Guests cannot remove FIFOs,
+// sockets and devices.
 func (f *FS) unlink(q abi.FilePathRequest) ([]byte, error) {
 	return f.remove(q, func(kind abi.FileKind, p guestPath) error {
 		switch {

@@ -9,18 +9,18 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// A fault is a refusal in the form that crosses: two numbers, no text.
+// A fault is a refusal as the guest receives it: two numbers, no text.
 type fault struct {
 	errno  abi.Errno
 	detail abi.FileDetail
 }
 
-// Error makes a fault an error inside this package.
+// Error implements error, for use within this package.
 func (f fault) Error() string { return f.errno.String() + " " + f.detail.String() }
 
 func refuse(e abi.Errno) error { return fault{errno: e} }
 
-// The faults that programs tell apart.
+// The faults that programs distinguish.
 var (
 	errExists       = fault{abi.EBUSY, abi.FileExists}
 	errNotEmpty     = fault{abi.EBUSY, abi.FileNotEmpty}
@@ -56,9 +56,8 @@ var systemFaults = []struct {
 	{fs.ErrPermission, fault{errno: abi.EDENIED}},
 }
 
-// faultOf turns any error into what the guest learns of it. A path that would
-// leave the root is EDENIED whatever is at its end, so that a link cannot be
-// used to ask what exists outside.
+// faultOf returns what the guest learns of an error. A path that leaves the root is EDENIED
+// whatever it leads to, so that a link cannot reveal what exists outside.
 func (f *FS) faultOf(err error) fault {
 	var own fault
 	if errors.As(err, &own) {

@@ -10,18 +10,18 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// FS holds the files of one run: the approved roots, then the guest's /tmp,
-// numbered in that order, and what the guest has open in them.
+// FS serves the files of one run: the approved roots, then the guest's /tmp, numbered in
+// that order, and the open handles.
 //
-// It serves one guest, one call at a time, and is not safe for concurrent
-// use: Close comes after the last Handle returned.
+// It serves one call at a time and is not safe for concurrent use: call Close after the
+// last Handle has returned.
 type FS struct {
 	mounts  []*mount
 	handles map[uint32]*handle
 	last    uint32 // newest handle number
 	scratch string // host path of /tmp
-	escape  error  // what os.Root says when a path leaves it
-	buf     []byte // the reply; reused, so a caller has it until the next call
+	escape  error  // the error of os.Root for a path that leaves it
+	buf     []byte // reused for every reply, which is valid until the next call
 }
 
 // A mount is an open root. ledger is nil when it is read-only.
@@ -32,10 +32,9 @@ type mount struct {
 	ledger *ledger
 }
 
-// Open opens the roots of a run, compares each with what was approved, and
-// makes an empty /tmp for the guest under scratchDir, which is made if missing.
-// A root that is no longer the same directory is ErrMountChanged. The
-// caller closes the FS, which erases the /tmp.
+// Open opens the roots of a run, compares them with what was approved, and makes an empty
+// /tmp for the guest below scratchDir, creating that if needed. It returns ErrMountChanged
+// for a root that is another directory now. The caller closes the FS, which erases /tmp.
 func Open(roots []store.Mount, scratchDir string, q Quotas) (*FS, error) {
 	if err := q.Check(); err != nil {
 		return nil, fmt.Errorf("open files: %w", err)
@@ -59,7 +58,7 @@ func Open(roots []store.Mount, scratchDir string, q Quotas) (*FS, error) {
 	return f, nil
 }
 
-// openRoot opens an approved directory and makes sure that it is the one.
+// openRoot opens an approved directory and verifies its identity.
 func openRoot(r store.Mount, q Quota) (*mount, error) {
 	changed := func(why string) error {
 		return fmt.Errorf("%w: %s %s: approve it again", ErrMountChanged, r.Path, why)
@@ -90,8 +89,8 @@ func openRoot(r store.Mount, q Quota) (*mount, error) {
 	return m, nil
 }
 
-// makeScratch makes the guest's /tmp. A directory that is there already is
-// not emptied but refused: it is somebody's.
+// makeScratch makes the guest's /tmp. It refuses a directory that exists, because it may
+// belong to something else.
 func (f *FS) makeScratch(dir string, q Quota) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make scratch: %w", err)
@@ -120,9 +119,8 @@ func (f *FS) makeScratch(dir string, q Quota) error {
 	return nil
 }
 
-// escapeError finds the error, unexported by package os, with which a Root
-// refuses a path that leaves it. Should it ever be another one, such a path is
-// still refused, as EIO.
+// escapeError returns the error, unexported by package os, with which a Root refuses a path
+// that leaves it. Should os ever use another one, such paths are still refused, as EIO.
 func escapeError(root *os.Root) error {
 	_, err := root.Lstat("..")
 	var pe *os.PathError
@@ -132,8 +130,7 @@ func escapeError(root *os.Root) error {
 	return nil
 }
 
-// Mounts returns what the guest sees; the index of a mount is the number that
-// calls name it by.
+// Mounts returns the mounts that the guest sees, indexed by the numbers that calls use.
 func (f *FS) Mounts() []Mount {
 	list := make([]Mount, len(f.mounts))
 	for i, m := range f.mounts {
@@ -142,8 +139,7 @@ func (f *FS) Mounts() []Mount {
 	return list
 }
 
-// Close closes what the guest left open and erases its /tmp. A second Close
-// does nothing.
+// Close closes all handles and erases the guest's /tmp. Further calls do nothing.
 func (f *FS) Close() error {
 	for n := range f.handles {
 		f.drop(n)
@@ -162,8 +158,8 @@ func (f *FS) Close() error {
 	return nil
 }
 
-// mount returns a mount by number. A number that was never announced is a
-// worker that makes things up.
+// mount returns a mount by number. An unknown number means that the worker does not keep to
+// the protocol.
 func (f *FS) mount(n uint32) (*mount, error) {
 	if int64(n) >= int64(len(f.mounts)) {
 		return nil, refuse(abi.EPROTO)
@@ -171,7 +167,7 @@ func (f *FS) mount(n uint32) (*mount, error) {
 	return f.mounts[n], nil
 }
 
-// at finds a mount and checks a path in it.
+// at returns a mount and a checked path in it.
 func (f *FS) at(n uint32, path string) (*mount, guestPath, error) {
 	m, err := f.mount(n)
 	if err != nil {
@@ -181,7 +177,7 @@ func (f *FS) at(n uint32, path string) (*mount, guestPath, error) {
 	return m, p, err
 }
 
-// toChange is at for an operation that changes something.
+// toChange is at for an operation that needs a writable mount.
 func (f *FS) toChange(n uint32, path string) (*mount, guestPath, error) {
 	m, p, err := f.at(n, path)
 	if err == nil && !m.Writable {

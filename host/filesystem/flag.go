@@ -39,7 +39,7 @@ func (Kind) Given(g binding.Given) (store.Approved, error) {
 	return out, nil
 }
 
-// givenHere checks a directory of this machine.
+// givenHere parses and checks a directory of this machine.
 func givenHere(g binding.Given, text string) (store.Mount, error) {
 	name, dir, ok := strings.Cut(text, "=")
 	if !ok || name == "" || dir == "" {
@@ -69,7 +69,7 @@ func givenHere(g binding.Given, text string) (store.Mount, error) {
 	return m, nil
 }
 
-// givenThere reads a directory of another machine, which checks it.
+// givenThere parses a directory of another machine, which checks it itself.
 func givenThere(_ binding.Given, text string) (store.Mount, error) {
 	name, dir, ok := strings.Cut(text, "=")
 	dir, writable := strings.CutSuffix(dir, ":rw")
@@ -82,7 +82,7 @@ func givenThere(_ binding.Given, text string) (store.Mount, error) {
 // Offer implements binding.Commander: a directory must always be named.
 func (Kind) Offer(*abi.Manifest, store.Approved) (words string, more store.Approved) { return "", more }
 
-// Choices implements binding.Commander: the directories that are required.
+// Choices implements binding.Commander: required directories.
 func (Kind) Choices(m *abi.Manifest, a store.Approved) []binding.Choice {
 	b := m.Bindings[abi.BindingFilesystem]
 	if !b.Required {

@@ -14,16 +14,16 @@ import (
 	"github.com/sluicehost/sluice/host"
 )
 
-// The most directories that one Folder names, and the most entries that are looked at for them.
+// Limits of one Folder: directories that are listed, and entries that are read.
 const (
 	maxFolders = 500
 	maxEntries = 20_000
 )
 
-// Folder lists the directories in one, for an owner who chooses: like Approve it is never
-// called for a guest. A path that leads through links is that of where they end, and links in
-// it are left out, as is what is hidden or has a name that nobody can type. Nothing of the
-// kernel's trees and of the data directory is shown: those wrap ErrRefused.
+// Folder lists the subdirectories of one, for an owner who chooses; it is never called for
+// a guest. The result has the path with links resolved, and leaves out links, hidden
+// directories and names that cannot be typed. For the kernel's trees and the data directory
+// the error wraps ErrRefused.
 func Folder(path, dataDir string) (host.Folder, error) {
 	if path == "" {
 		path = "~"
@@ -46,7 +46,7 @@ func Folder(path, dataDir string) (host.Folder, error) {
 	return out, err
 }
 
-// plainPath reports whether a path means the same to whoever reads it.
+// plainPath reports whether a path is absolute, clean and unambiguous.
 func plainPath(p string) bool {
 	return len(p) <= maxHostPath && filepath.IsAbs(p) && filepath.Clean(p) == p && !strings.ContainsRune(p, 0) && utf8.ValidString(p)
 }
@@ -61,8 +61,8 @@ func private(real, dataDir string) bool {
 	return dataDir != "" && within(real, resolveExisting(dataDir))
 }
 
-// folders are the names of the directories in one that is resolved. What becomes a link
-// meanwhile shows names of directories only, to the owner of them all.
+// folders lists the subdirectories of a resolved directory. If that is replaced by a link
+// meanwhile, only names of directories are shown, to their owner.
 func folders(real, dataDir string) (names []string, more bool, err error) {
 	if fi, err := os.Lstat(real); err != nil || !fi.IsDir() {
 		return nil, false, errors.Join(err, fmt.Errorf("list %s: it is not a directory", real))
@@ -72,7 +72,7 @@ func folders(real, dataDir string) (names []string, more bool, err error) {
 		return nil, false, err
 	}
 	defer f.Close()
-	hidden := wholeTrees // a way around this leads to what private refuses
+	hidden := wholeTrees // other ways to it lead to what private refuses
 	if dataDir != "" {
 		hidden = append(slices.Clone(hidden), resolveExisting(dataDir))
 	}
@@ -102,7 +102,7 @@ func folders(real, dataDir string) (names []string, more bool, err error) {
 	return names, more, nil
 }
 
-// shown reports whether a name is one that an owner sees and can type.
+// shown reports whether a name is visible and can be typed.
 func shown(name string) bool {
 	return !strings.HasPrefix(name, ".") && utf8.ValidString(name) && strings.TrimSpace(name) == name && !strings.ContainsFunc(name, unicode.IsControl)
 }

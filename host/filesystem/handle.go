@@ -7,8 +7,8 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// A handle is an open file or directory. It stays bound to the file, whatever
-// becomes of the name.
+// A handle is an open file or directory. It refers to the file itself, even if that is
+// renamed or removed.
 type handle struct {
 	mount *mount
 	file  *os.File
@@ -18,12 +18,11 @@ type handle struct {
 
 func (h *handle) dir() bool { return h.id.kind.IsDir() }
 
-// Handle serves one file call. On success the reply is that of abi/file.go; on
-// failure it is empty or one byte of abi.FileDetail. It is valid until the
-// next call.
+// Handle serves one file call. On success the reply is as described in abi/file.go; on
+// failure it is empty or one byte of abi.FileDetail. It is valid until the next call.
 //
-// EPROTO means that the request did not come from an honest worker: the
-// caller ends the worker. Once ctx is done every call is ECANCELED.
+// EPROTO means that the worker does not keep to the protocol, and the caller ends it. After
+// ctx is done every call fails with ECANCELED.
 func (f *FS) Handle(ctx context.Context, call abi.Call, req []byte) (reply []byte, errno abi.Errno) {
 	reply, err := f.serve(ctx, call, req)
 	if err == nil {
@@ -74,7 +73,7 @@ func (f *FS) serve(ctx context.Context, call abi.Call, req []byte) ([]byte, erro
 	}
 }
 
-// parsed runs an operation on a request that parses.
+// parsed calls do with the parsed request.
 func parsed[Q any](req []byte, parse func([]byte) (Q, error), do func(Q) ([]byte, error)) ([]byte, error) {
 	q, err := parse(req)
 	if err != nil {
@@ -83,7 +82,7 @@ func parsed[Q any](req []byte, parse func([]byte) (Q, error), do func(Q) ([]byte
 	return do(q)
 }
 
-// take gives an open file a number.
+// take assigns a number to an open file.
 func (f *FS) take(h *handle) uint32 {
 	for {
 		f.last++
@@ -94,7 +93,7 @@ func (f *FS) take(h *handle) uint32 {
 	}
 }
 
-// get finds a handle that has one of the flags, any handle for no flags.
+// get returns a handle that has at least one of flags, or any handle if flags is 0.
 func (f *FS) get(n uint32, flags abi.FileFlags) (*handle, error) {
 	h := f.handles[n]
 	if h == nil || flags != 0 && h.flags&flags == 0 {
@@ -106,7 +105,7 @@ func (f *FS) get(n uint32, flags abi.FileFlags) (*handle, error) {
 	return h, nil
 }
 
-// holds reports whether a file is open.
+// holds reports whether a handle of a file is open.
 func (f *FS) holds(id identity) bool {
 	for _, h := range f.handles {
 		if h.id == id {
@@ -123,7 +122,7 @@ func (f *FS) close(q abi.FileHandleRequest) ([]byte, error) {
 	return nil, f.drop(q.Handle)
 }
 
-// drop closes a handle and settles the ledger.
+// drop closes a handle and updates the ledger.
 func (f *FS) drop(n uint32) error {
 	h := f.handles[n]
 	delete(f.handles, n)

@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// Home is a path whose ~ stands for the home of the user who runs this process: ~
-// itself and what begins with ~/. Shells do this only where the ~ begins a word
-// without quotes, and a page or a program has no shell. Another path is as it was.
+// Home replaces a leading ~ or ~/ with the home of the host's user and returns other paths
+// unchanged. Paths from a page or a program have not passed a shell.
 func Home(path string) string {
 	if path != "~" && !strings.HasPrefix(path, "~/") {
 		return path

@@ -6,13 +6,13 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// An identity says which file something is, whatever it is called.
+// An identity identifies a file independently of its name.
 type identity struct {
 	device, inode uint64
 	kind          fs.FileMode
 }
 
-// kindOf returns how the contract calls a file type.
+// kindOf returns the contract's name of a file type.
 func kindOf(m fs.FileMode) abi.FileKind {
 	switch m.Type() {
 	case 0:
@@ -26,8 +26,8 @@ func kindOf(m fs.FileMode) abi.FileKind {
 	}
 }
 
-// describe returns what a guest learns about a file. The size of a symlink is
-// the length of its target, which is not for the guest to read.
+// describe returns what a guest learns about a file. It hides the size of a symlink, which
+// is the length of its unreadable target.
 func describe(fi fs.FileInfo) abi.FileStat {
 	id, _ := identify(fi)
 	st := abi.FileStat{

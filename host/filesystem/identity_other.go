@@ -7,8 +7,8 @@ import (
 	"io/fs"
 )
 
-// On systems whose FileInfo has no device and inode no directory can be
-// approved or opened: the numbers that files are compared by are not there.
+// Where FileInfo has no device and inode to compare files by, no directory can be approved
+// or opened.
 
 const (
 	openSafely    = 0

@@ -7,16 +7,15 @@ import (
 	"syscall"
 )
 
-// openSafely makes an open return at once on a FIFO, and never gives the host
-// a controlling terminal.
+// openSafely keeps open from blocking on a FIFO and from acquiring a controlling terminal.
 const openSafely = syscall.O_NONBLOCK | syscall.O_NOCTTY
 
 const openDirectory = syscall.O_DIRECTORY
 
-// quotaExceeded is what a file system with quotas of its own says.
+// quotaExceeded is the error of file systems with quotas.
 const quotaExceeded = syscall.EDQUOT
 
-// identify returns which file a FileInfo is about.
+// identify returns the identity of a file.
 func identify(fi fs.FileInfo) (identity, bool) {
 	st, ok := fi.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -33,8 +32,8 @@ func links(fi fs.FileInfo) uint64 {
 	return 1
 }
 
-// weight returns what a file counts against a quota: the larger of its
-// logical size and the space it takes, so that a sparse file cannot cheat.
+// weight returns what a file counts against a quota: the larger of its logical size and its
+// disk space, so that sparse files count in full.
 func weight(fi fs.FileInfo) int64 {
 	const statBlock = 512 // the unit of st_blocks, whatever the file system's
 	if st, ok := fi.Sys().(*syscall.Stat_t); ok {

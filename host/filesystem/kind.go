@@ -13,13 +13,13 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Kind is the file system among the kinds of bindings: directories that an owner lets a
-// connector see, and a scratch directory of its own.
+// Kind is the filesystem binding: directories that an owner approves, and a scratch
+// directory.
 type Kind struct{}
 
 var _ binding.Kind = Kind{}
 
-// The most directories that one approval holds, and the longest path of one in bytes.
+// The most directories of one approval, and the longest path of one in bytes.
 const (
 	maxMounts   = 16
 	maxHostPath = 4096
@@ -88,8 +88,8 @@ func (Kind) Granted(_ *abi.Manifest, a store.Approved) []string {
 	return out
 }
 
-// Lend implements binding.Kind. It is in every START, for a connector that asks for no
-// files without any.
+// Lend implements binding.Kind. Every START has the filesystem binding, without mounts if
+// the connector asks for none.
 func (Kind) Lend(m *abi.Manifest, c store.Connection, lent *abi.Bindings) error {
 	lent.Filesystem = &abi.FilesystemBinding{Mounts: []abi.GuestMount{}}
 	if _, declared := m.Bindings[abi.BindingFilesystem]; !declared {
@@ -102,8 +102,8 @@ func (Kind) Lend(m *abi.Manifest, c store.Connection, lent *abi.Bindings) error 
 	return nil
 }
 
-// GuestRoots is the part of the approved directories that the manifest asks for, as the
-// guest sees it. Nothing is mounted that the manifest does not name.
+// GuestRoots returns the approved directories that the manifest asks for, as the guest sees
+// them.
 func GuestRoots(m *abi.Manifest, approved []store.Mount) []store.Mount {
 	var out []store.Mount
 	asked := m.Bindings[abi.BindingFilesystem].Mounts
@@ -121,9 +121,8 @@ func (Kind) Denial() (code, message string) {
 	return "binding_not_approved", "no files are lent to this run"
 }
 
-// Approve implements binding.Kind. A path is the whole, plain one of an existing
-// directory: nothing that this process happens to stand in, and no dots, decides what it
-// means.
+// Approve implements binding.Kind. A path must be the absolute, clean path of an existing
+// directory, so that its meaning does not depend on this process.
 func (Kind) Approve(q binding.Approval, c *store.Connection) error {
 	if q.Bindings.Filesystem == nil {
 		return nil
@@ -155,7 +154,7 @@ func (Kind) Approve(q binding.Approval, c *store.Connection) error {
 	return nil
 }
 
-// checkMount compares a directory that an owner approves with those asked for.
+// checkMount checks an approved directory against those asked for.
 func checkMount(asked []abi.MountRequest, w host.Mount, path string) error {
 	i := slices.IndexFunc(asked, func(r abi.MountRequest) bool { return r.Name == w.Name })
 	p := Home(w.HostPath)
@@ -172,14 +171,14 @@ func checkMount(asked []abi.MountRequest, w host.Mount, path string) error {
 	return nil
 }
 
-// ApproveMount is Approve for a directory that a manifest names, as the store keeps it.
+// ApproveMount is Approve for a directory with its name in the manifest.
 func ApproveMount(name, path string, writable bool, dataDir string) (store.Mount, error) {
 	m, err := Approve(Home(path), writable, dataDir)
 	m.Name = name
 	return m, err
 }
 
-// Read implements binding.Kind. By what a directory is known again stays on its host.
+// Read implements binding.Kind. The identity of a directory never leaves its host.
 func (Kind) Read(q host.Bindings, a *store.Approved) {
 	if q.Filesystem == nil {
 		return
@@ -201,7 +200,7 @@ func (Kind) Show(c store.Connection, asked bool, q *host.Bindings) {
 	}
 }
 
-// Merge implements binding.Kind: a directory takes the place of one of that name.
+// Merge implements binding.Kind. A directory replaces one of the same name.
 func (Kind) Merge(a *store.Approved, more store.Approved) {
 	kept := slices.DeleteFunc(slices.Clone(a.Mounts), func(m store.Mount) bool {
 		return slices.ContainsFunc(more.Mounts, func(n store.Mount) bool { return n.Name == m.Name })
@@ -234,7 +233,7 @@ func (Kind) Narrower(old, new store.Approved) bool {
 	return false
 }
 
-// Lent are the files of one run as its binding.
+// Lent is the filesystem binding of one run.
 type Lent struct{ *FS }
 
 var _ binding.Binding = Lent{}
@@ -244,5 +243,5 @@ func (Lent) Takes(call abi.Call, _ []byte) bool {
 	return call >= abi.CallFileOpen && call <= abi.CallFileTimes
 }
 
-// Close implements binding.Binding: scratch space is removed.
+// Close implements binding.Binding. It erases the scratch directory.
 func (l Lent) Close(context.Context) error { return l.FS.Close() }

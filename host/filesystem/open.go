@@ -10,12 +10,12 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// openTries is how often an open begins anew when the directory changed under
-// it: a program that replaces a file by renaming is no attack.
+// openTries is how often an open is tried while the directory changes: a program that
+// replaces a file by renaming is no attack.
 const openTries = 3
 
-// find returns what a path names, following symlinks inside the root if asked.
-// What lies on another device is not there.
+// find returns the file at a path, following symlinks inside the root if asked. Files on
+// other devices do not exist for the guest.
 func (m *mount) find(p guestPath, follow bool) (fs.FileInfo, error) {
 	fi, err := m.root.Lstat(p.name)
 	if err == nil && follow && fi.Mode().Type() == fs.ModeSymlink {
@@ -36,7 +36,7 @@ func (m *mount) shows(fi fs.FileInfo) bool {
 	return ok && id.device == m.device
 }
 
-// openChanges are the flags that need a writable root.
+// openChanges are the flags that require a writable root.
 const openChanges = abi.FileWrite | abi.FileCreate | abi.FileTruncate
 
 func (f *FS) open(ctx context.Context, q abi.FileOpenRequest) ([]byte, error) {
@@ -69,11 +69,11 @@ func (f *FS) open(ctx context.Context, q abi.FileOpenRequest) ([]byte, error) {
 	return nil, refuse(abi.EDENIED)
 }
 
-// errChanged says that a name was something else a moment ago.
+// errChanged says that a file was replaced while it was being opened.
 var errChanged = errors.New("changed while it was opened")
 
-// openOnce is one try to open a file and nothing else: look, open so that nothing can block, look at
-// what was opened.
+// openOnce makes one attempt to open a file: inspect it, open it without blocking, and
+// inspect the opened file.
 func (m *mount) openOnce(p guestPath, flags abi.FileFlags) (*handle, fs.FileInfo, error) {
 	seen, err := m.find(p, flags&abi.FileNoFollow == 0)
 	if errors.Is(err, fs.ErrNotExist) && flags&abi.FileCreate != 0 {
@@ -104,7 +104,7 @@ func (m *mount) openOnce(p guestPath, flags abi.FileFlags) (*handle, fs.FileInfo
 	return m.handle(file, fi, flags), fi, nil
 }
 
-// openMode decides from the type of a file how to open it, if at all.
+// openMode returns how to open a file of this type, or refuses it.
 func openMode(seen fs.FileInfo, p guestPath, flags abi.FileFlags) (int, error) {
 	mode := os.O_RDONLY
 	switch flags & (abi.FileRead | abi.FileWrite) {
@@ -137,8 +137,8 @@ func openMode(seen fs.FileInfo, p guestPath, flags abi.FileFlags) (int, error) {
 	}
 }
 
-// check compares what was opened with what was seen, and keeps a file with
-// several names from being written.
+// check compares the opened file with the inspected one, and refuses writing to a file with
+// several names.
 func (m *mount) check(file *os.File, seen fs.FileInfo, flags abi.FileFlags) (fs.FileInfo, error) {
 	fi, err := file.Stat()
 	if err != nil {
@@ -154,8 +154,8 @@ func (m *mount) check(file *os.File, seen fs.FileInfo, flags abi.FileFlags) (fs.
 	return fi, nil
 }
 
-// create makes a regular file of mode 0600. A name that is taken after all,
-// also by a symlink to nowhere, is for the next try.
+// create makes a regular file with mode 0600. If the name exists by now, even as a dangling
+// symlink, it returns errChanged for another try.
 func (m *mount) create(p guestPath, flags abi.FileFlags) (*handle, fs.FileInfo, error) {
 	if p.slash || flags&abi.FileDirectory != 0 {
 		return nil, nil, errIsDirectory
@@ -195,8 +195,7 @@ func (m *mount) create(p guestPath, flags abi.FileFlags) (*handle, fs.FileInfo, 
 	return m.handle(file, fi, flags), fi, nil
 }
 
-// hasParent makes sure that the directory of a new entry is one the guest can
-// see.
+// hasParent checks that the parent of a new entry is a directory that the guest can see.
 func (m *mount) hasParent(p guestPath) error {
 	fi, err := m.find(p.parent(), true)
 	if err != nil {
@@ -213,9 +212,8 @@ func (m *mount) handle(file *os.File, fi fs.FileInfo, flags abi.FileFlags) *hand
 	return &handle{mount: m, file: file, id: id, flags: flags}
 }
 
-// opened answers an open, with the beginning of the content when it was asked
-// for. What is complete in the answer is not kept open: a directory whose
-// first page is the last, a small file of a root that the guest cannot write.
+// opened replies to an open, with the requested beginning of the content. It closes a file
+// whose reply is complete: a directory with one page, or a small file of a read-only root.
 func (f *FS) opened(ctx context.Context, h *handle, fi fs.FileInfo, ahead int) ([]byte, error) {
 	b := f.reply(abi.FileOpenHeader + ahead)[:abi.FileOpenHeader]
 	keep := true
@@ -238,12 +236,11 @@ func (f *FS) opened(ctx context.Context, h *handle, fi fs.FileInfo, ahead int) (
 	} else if err := h.file.Close(); err != nil {
 		return nil, err
 	}
-	return reply.Append(b[:0]), nil // the content is where it belongs already
+	return reply.Append(b[:0]), nil // the content is already in place
 }
 
-// begin adds the first bytes of a file, and reports whether more is to come or
-// can be. A file that says it is empty is believed only after a look: some
-// file systems do not know better.
+// begin appends the first bytes of a file, and reports whether there is or can be more. It
+// reads even a file of size 0, because some file systems report a wrong size.
 func (h *handle) begin(b []byte, size int64, ahead int) ([]byte, bool, error) {
 	if size > 0 {
 		ahead = int(min(int64(ahead), size))

@@ -8,20 +8,19 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// A guestPath is a checked path relative to a root: no "..", no empty
-// component, never absolute, "." for the root itself. Only guestPaths reach
-// os.Root.
+// A guestPath is a checked path relative to a root: no "..", no empty component, never
+// absolute, "." for the root. No other paths reach os.Root.
 type guestPath struct {
 	name  string
 	depth int  // components; 0 for the root
-	slash bool // it was written with a slash at the end, and so means a directory
+	slash bool // had a trailing slash, which requires a directory
 }
 
-// parsePath checks what a guest wrote. "." and ".." are taken away by
-// name, as the guest's own libraries do. Whatever is too long, malformed or
-// leads above the root is EDENIED, an empty path EINVAL.
+// parsePath checks a path of the guest. It resolves "." and ".." lexically, as the guest's
+// libraries do. A path that is too long, malformed or leads above the root is EDENIED, an
+// empty one EINVAL.
 //
-// A slash at the end never reaches os.Root: that is where CVE-2026-39822 was.
+// A trailing slash never reaches os.Root, because of CVE-2026-39822.
 func parsePath(p string) (guestPath, error) {
 	switch {
 	case p == "":
@@ -56,7 +55,7 @@ func parsePath(p string) (guestPath, error) {
 	return guestPath{name: strings.Join(kept, "/"), depth: len(kept), slash: dir}, nil
 }
 
-// parent returns the directory that an entry is in.
+// parent returns the directory of an entry.
 func (p guestPath) parent() guestPath {
 	i := strings.LastIndexByte(p.name, '/')
 	if i < 0 {
@@ -65,9 +64,8 @@ func (p guestPath) parent() guestPath {
 	return guestPath{name: p.name[:i], depth: p.depth - 1, slash: true}
 }
 
-// windowsName reports whether Windows would take a name for something other
-// than a plain file: a device, a stream, another separator, or the same name
-// with its tail cut off.
+// windowsName reports whether Windows would not take a name for a plain file of that name:
+// a device, a stream, another separator, or a name that it truncates.
 func windowsName(part string) bool {
 	if strings.ContainsAny(part, `\:`) || strings.HasSuffix(part, ".") || strings.HasSuffix(part, " ") {
 		return true

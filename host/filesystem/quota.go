@@ -6,9 +6,9 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// A ledger holds what a run added to one writable directory, per file, and
-// refuses what goes over the quota. It counts growth: what was there
-// before the run is neither charged nor, when it goes away, credited.
+// A ledger accounts for what a run adds to one writable directory, per file, and refuses
+// growth beyond the quota. Files that existed before the run are neither charged nor
+// credited when removed.
 //
 // Invariant: used is the sum of the charges.
 type ledger struct {
@@ -18,9 +18,8 @@ type ledger struct {
 	dirs    map[identity]struct{}
 }
 
-// A charge is one file that the run made or let grow. A file that lost its
-// name while it is open still takes space: gone says so, and the last close
-// ends it.
+// A charge is a file that the run created or extended. A file that is removed while open
+// still takes space; it is gone, and its last close releases the charge.
 type charge struct {
 	bytes int64
 	gone  bool
@@ -30,7 +29,7 @@ func newLedger(q Quota) *ledger {
 	return &ledger{quota: q, charges: map[identity]*charge{}, dirs: map[identity]struct{}{}}
 }
 
-// depth refuses an entry that would lie too deep.
+// depth refuses an entry that is too deep.
 func (l *ledger) depth(components int) error {
 	if components > l.quota.Depth {
 		return refuse(abi.ENOSPC)
@@ -38,7 +37,7 @@ func (l *ledger) depth(components int) error {
 	return nil
 }
 
-// roomForFile refuses one file more.
+// roomForFile refuses a file beyond the quota.
 func (l *ledger) roomForFile() error {
 	if len(l.charges) >= l.quota.Files {
 		return refuse(abi.ENOSPC)
@@ -46,7 +45,7 @@ func (l *ledger) roomForFile() error {
 	return nil
 }
 
-// roomForDir refuses one directory more.
+// roomForDir refuses a directory beyond the quota.
 func (l *ledger) roomForDir() error {
 	if len(l.dirs) >= l.quota.Dirs {
 		return refuse(abi.ENOSPC)
@@ -54,7 +53,7 @@ func (l *ledger) roomForDir() error {
 	return nil
 }
 
-// roomFor refuses to let a file grow to a size.
+// roomFor refuses the growth of a file to size beyond the quota.
 func (l *ledger) roomFor(fi fs.FileInfo, size int64) error {
 	growth := size - weight(fi)
 	if growth <= 0 {
@@ -69,15 +68,15 @@ func (l *ledger) roomFor(fi fs.FileInfo, size int64) error {
 	return nil
 }
 
-// made enters a file that the run created.
+// made records a file that the run created.
 func (l *ledger) made(fi fs.FileInfo) {
 	id, _ := identify(fi)
 	l.charges[id] = &charge{}
 	l.grew(fi, weight(fi))
 }
 
-// grew enters the change of a file's weight, fi being what it is now. A file
-// gives back at most what it was charged.
+// grew records a change of a file's weight; fi is its current state. A file is never
+// credited more than it was charged.
 func (l *ledger) grew(fi fs.FileInfo, by int64) {
 	id, _ := identify(fi)
 	c := l.charges[id]
@@ -94,8 +93,7 @@ func (l *ledger) grew(fi fs.FileInfo, by int64) {
 	c.gone = c.gone || links(fi) == 0
 }
 
-// removed enters that a name is gone. open says whether a handle still holds
-// the file.
+// removed records that a name was removed. open says whether a handle of the file is open.
 func (l *ledger) removed(fi fs.FileInfo, open bool) {
 	id, _ := identify(fi)
 	if fi.IsDir() {
@@ -113,7 +111,7 @@ func (l *ledger) removed(fi fs.FileInfo, open bool) {
 	l.release(id)
 }
 
-// closed enters that the last handle of a file is closed.
+// closed records that the last handle of a file was closed.
 func (l *ledger) closed(id identity) {
 	if c := l.charges[id]; c != nil && c.gone {
 		l.release(id)

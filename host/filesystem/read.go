@@ -7,7 +7,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// readStep is how much is read between two looks at the context.
+// readStep is how much is read between checks of the context, in bytes.
 const readStep = 256 * abi.KiB
 
 func (f *FS) read(ctx context.Context, q abi.FileReadRequest) ([]byte, error) {
@@ -54,15 +54,14 @@ func (f *FS) readDir(ctx context.Context, q abi.FileReadDirRequest) ([]byte, err
 	return b, nil
 }
 
-// listStep is how many entries are looked at between two looks at the context.
+// listStep is how many entries are processed between checks of the context.
 const listStep = 100
 
-// page adds the next page of a directory to b and reports whether there is
-// more. It looks at no more than MaxFileEntries names, so a page can be empty
-// without being the last.
+// page appends the next page of a directory to b and reports whether there is more. It
+// reads at most MaxFileEntries names, so a page can be empty without being the last.
 //
-// Every name is looked up relative to the open directory, so that what another
-// program does to its path in the meantime changes nothing (CVE-2026-27139).
+// Names are looked up relative to the open directory, so that concurrent changes of its
+// path have no effect (CVE-2026-27139).
 func (h *handle) page(ctx context.Context, b []byte) (_ []byte, more bool, err error) {
 	page := abi.FilePage{}
 	for seen := 0; seen < abi.MaxFileEntries && !page.End; {

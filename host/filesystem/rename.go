@@ -10,9 +10,9 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// rename moves a regular file or a directory. A symlink stays where it is:
-// moved, a relative one would point elsewhere, which is as good as making one.
-// It never replaces a directory.
+// rename moves a regular file or a directory. It refuses symlinks, because moving a
+// relative one changes its target, which amounts to creating one. It never replaces a
+// directory.
 func (f *FS) rename(ctx context.Context, q abi.FileRenameRequest) ([]byte, error) {
 	m, from, err := f.toChange(q.Mount, q.From)
 	if err != nil {
@@ -54,8 +54,8 @@ func (f *FS) rename(ctx context.Context, q abi.FileRenameRequest) ([]byte, error
 	return nil, nil
 }
 
-// replaces returns what a rename would replace, nil for nothing, and refuses
-// what it must not.
+// replaces returns the file that a rename replaces, or nil, and refuses files that must not
+// be replaced.
 func (m *mount) replaces(moved fs.FileInfo, to guestPath) (fs.FileInfo, error) {
 	there, err := m.find(to, false)
 	switch {
@@ -81,8 +81,8 @@ func (m *mount) replaces(moved fs.FileInfo, to guestPath) (fs.FileInfo, error) {
 	return there, nil
 }
 
-// deepens refuses a rename after which something would lie too deep. How far a
-// directory reaches down is looked up only when it moves down itself.
+// deepens refuses a rename that would make something too deep. It inspects the contents of
+// a directory only if it moves deeper.
 func (m *mount) deepens(ctx context.Context, moved fs.FileInfo, from, to guestPath) error {
 	if to.depth <= from.depth {
 		return nil
@@ -94,9 +94,8 @@ func (m *mount) deepens(ctx context.Context, moved fs.FileInfo, from, to guestPa
 	return m.fits(ctx, from.name, to.depth+1, &left)
 }
 
-// fits refuses a directory whose entries, were they depth components deep,
-// would break the quota. It looks at no more than left entries; a larger tree
-// is ENOSPC, and so does not move down.
+// fits refuses a directory whose entries, at this depth, would break the quota. It inspects
+// at most left entries; a larger tree is ENOSPC, and so cannot move deeper.
 func (m *mount) fits(ctx context.Context, name string, depth int, left *int) error {
 	dir, err := m.root.OpenFile(name, os.O_RDONLY|openSafely|openDirectory, 0)
 	if err != nil {

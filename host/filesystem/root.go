@@ -9,10 +9,10 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// mountPoint is where a guest sees the directory that its manifest calls so.
+// mountPoint returns the guest path of the directory with this name in the manifest.
 func mountPoint(name string) string { return "/" + name }
 
-// ScratchPath is where a guest finds its own empty directory.
+// ScratchPath is the guest path of its scratch directory.
 const ScratchPath = "/tmp"
 
 // A Mount is a directory as the guest sees it.
@@ -29,8 +29,8 @@ func (m Mount) Mode() string {
 	return "ro"
 }
 
-// A Quota bounds what a run may add to one directory. Files counts the
-// files that the run made or let grow.
+// A Quota bounds what a run may add to one directory. Files counts the files that the run
+// created or extended.
 type Quota struct {
 	Bytes int64
 	Files int
@@ -38,7 +38,7 @@ type Quota struct {
 	Depth int // components of a path below the directory
 }
 
-// Quotas are the bounds of one run.
+// Quotas are the quotas of one run.
 type Quotas struct {
 	Scratch Quota // the guest's /tmp
 	Root    Quota // each writable root
@@ -52,7 +52,7 @@ func DefaultQuotas() Quotas {
 	}
 }
 
-// Check refuses quotas beyond their hard maxima.
+// Check refuses quotas beyond their maxima.
 func (q Quotas) Check() error {
 	for _, b := range []struct {
 		key        string
@@ -74,7 +74,7 @@ func (q Quotas) Check() error {
 	return nil
 }
 
-// checkGuestPaths refuses mounts that a guest could not tell apart.
+// checkGuestPaths refuses mounts with equal or invalid guest paths.
 func checkGuestPaths(mounts []store.Mount) error {
 	taken := []string{ScratchPath}
 	for _, m := range mounts {

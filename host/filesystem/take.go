@@ -8,10 +8,9 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// Take opens a file that the guest names by its whole path, for the host to read
-// on its behalf. What the guest cannot open to read it, cannot be
-// taken; nor can a directory. The caller closes it. Like a call, it
-// comes while no other is served.
+// Take opens a file by the guest's absolute path, for the host to read on the guest's
+// behalf. It refuses directories and whatever the guest itself could not open for reading.
+// It is not called during Handle. The caller closes the file.
 func (f *FS) Take(path string) (io.ReadCloser, error) {
 	for _, m := range f.mounts {
 		rest, ok := strings.CutPrefix(path, m.Path+"/")

@@ -41,7 +41,7 @@ func (f *FS) write(q abi.FileWriteRequest) ([]byte, error) {
 	return abi.FileWriteReply{Count: uint32(n), Size: after.Size()}.Append(f.reply(0)), nil
 }
 
-// weigh enters into the ledger how a file's weight changed since before.
+// weigh records in the ledger how a file's weight changed since before.
 func (h *handle) weigh(before fs.FileInfo) (fs.FileInfo, error) {
 	after, err := h.file.Stat()
 	if err != nil {
@@ -60,7 +60,7 @@ func (f *FS) truncate(q abi.FileTruncateRequest) ([]byte, error) {
 	return nil, err
 }
 
-// resize sets the size of a file and returns what it is then.
+// resize sets the size of a file and returns its new state.
 func (h *handle) resize(size int64) (fs.FileInfo, error) {
 	fi, err := h.file.Stat()
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// A Filter checks records against one run's scope. It is compiled once and
-// allocates nothing per record. Not for concurrent use.
+// A Filter checks records against one run's scope. It does not allocate per record. It is
+// not safe for concurrent use.
 type Filter struct {
 	streams []streamFilter
 	text    []byte
@@ -19,7 +19,7 @@ type streamFilter struct {
 	resourceField string
 	fields        map[string]bool // nil: no restriction
 	names         []string        // of fields, for the violation
-	seen          []string        // granted names by position, of records before
+	seen          []string        // granted names of earlier records, by position
 	timed         bool
 	timeField     string
 	since, until  int64
@@ -57,7 +57,7 @@ func set(items []string) map[string]bool {
 	return m
 }
 
-// Admit is checks 6 to 8 of RECORD.
+// Admit makes checks 6 to 8 of RECORD.
 func (f *Filter) Admit(m *abi.RecordMessage) *abi.Violation {
 	sf := &f.streams[m.Stream]
 	if sf.resources != nil && !f.resource(sf, m) {
@@ -66,7 +66,7 @@ func (f *Filter) Admit(m *abi.RecordMessage) *abi.Violation {
 	if sf.fields != nil {
 		for i, member := range m.Members {
 			if i < len(sf.seen) && sf.seen[i] == string(member.Name) {
-				continue // as in the record before, most often
+				continue // mostly the same as in the last record
 			}
 			name := string(member.Name)
 			if sf.see(i, name); !sf.fields[name] {
@@ -80,10 +80,10 @@ func (f *Filter) Admit(m *abi.RecordMessage) *abi.Violation {
 	return nil
 }
 
-// mostSeen bounds what is remembered.
+// mostSeen bounds the names that are remembered, per stream.
 const mostSeen = 256
 
-// see remembers that a record's i-th member may be there, if it may.
+// see remembers the name of a record's i-th member, if it is granted.
 func (sf *streamFilter) see(i int, name string) {
 	switch {
 	case !sf.fields[name]:

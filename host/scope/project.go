@@ -9,22 +9,22 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// A Projection shows records of one stream to a reader who has a scope of their own. Where
-// a Filter refuses a record with a field too many, a Projection leaves the field out: also
-// one that the stream requires. It may be used concurrently.
+// A Projection shows records of one stream to a reader with a narrower scope. Where a
+// Filter refuses a record with an excess field, a Projection removes the field, even one
+// that the stream requires. It is safe for concurrent use.
 type Projection struct {
 	fields map[string]bool // nil: all
 	timed  bool
 	keys   map[string]bool // of resources; nil: no restriction
 
-	mu     sync.Mutex // guards what follows, which is scratch space
+	mu     sync.Mutex // guards the fields below, which are scratch space
 	filter *Filter
 	scan   strictjson.Scanner
 }
 
-// Projections compiles what a scope lets its reader see, by stream; a scope of nil or null is
-// all that is declared. A stream whose restriction no record can be held against is not
-// among them. The error is an *Error.
+// Projections compiles the scope of a reader, by stream; nil or null is everything
+// declared. It omits streams with a restriction that cannot be checked. The error is an
+// *Error.
 func Projections(raw json.RawMessage, m *abi.Manifest) (map[string]*Projection, error) {
 	var s abi.Scope
 	if len(raw) == 0 || string(raw) == "null" {
@@ -50,15 +50,15 @@ func Projections(raw json.RawMessage, m *abi.Manifest) (map[string]*Projection, 
 		if len(e.Resources) > 0 {
 			p.keys = set(e.Resources)
 		}
-		e.Fields = nil // it is left out here, not refused
+		e.Fields = nil // Record removes fields
 		p.filter = NewFilter(abi.Scope{Streams: []abi.ScopeStream{e}}, m)
 		out[e.Name] = p
 	}
 	return out, nil
 }
 
-// Record is what the reader sees of a record. ok is false for nothing at all. What it
-// returns is data itself when no field is left out.
+// Record returns what the reader sees of a record; ok is false if it sees nothing. If no
+// field is removed, shown is data itself.
 func (p *Projection) Record(key string, data []byte) (shown []byte, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -86,8 +86,8 @@ func (p *Projection) Record(key string, data []byte) (shown []byte, ok bool) {
 	return append(shown, '}'), true
 }
 
-// Tombstone reports whether the reader may know that a key was deleted: nothing is left of
-// its record that a time range or a resource field could be held against.
+// Tombstone reports whether the reader may know that a key was deleted. A deleted record
+// has nothing left to check against a time range or a resource field.
 func (p *Projection) Tombstone(key string) bool { return !p.timed && (p.keys == nil || p.keys[key]) }
 
 // Sees reports whether the reader sees a field.

@@ -17,16 +17,16 @@ var (
 	rangeMembers = []string{"since", "until"}
 )
 
-// A reader reads a scope for a manifest.
+// A reader reads scopes.
 type reader struct {
 	manifest *abi.Manifest
-	// misnamed is the first thing in the scope that names nothing. It refuses what a
-	// caller gives now; a scope that was stored under an earlier version of the
-	// connector still means what it did.
+	// misnamed is the first unknown name in the scope. The caller refuses it in a new
+	// scope, but accepts it in one that was stored under an earlier version of the
+	// connector.
 	misnamed *Error
 }
 
-// read checks the shape of a scope.
+// read checks the form of a scope.
 func (r *reader) read(raw json.RawMessage) (abi.Scope, error) {
 	var s abi.Scope
 	root, err := strictjson.Parse(raw, strictjson.ParseOptions{})
@@ -114,10 +114,10 @@ func (r *reader) stream(item strictjson.Value, at string, seen map[string]bool) 
 	return e, nil
 }
 
-// misnamed is what an entry names that is not there, or that cannot be kept to:
-// each would collect or leave out something else than its caller means.
+// misnamed returns an error for a name in an entry that is unknown or cannot be enforced,
+// so that the scope would not mean what its caller intends.
 func misnamed(item strictjson.Value, e abi.ScopeStream, spec abi.StreamSpec) *Error {
-	for _, x := range e.Extra { // others are the connector's to understand
+	for _, x := range e.Extra { // others are for the connector
 		if near := abi.Nearest(x.Name, entryMembers); near != "" {
 			return &Error{"scope_member_unknown", "", "no member " + quoted(x.Name) + "; did you mean " + near + "?"}
 		}
@@ -151,7 +151,7 @@ func misnamed(item strictjson.Value, e abi.ScopeStream, spec abi.StreamSpec) *Er
 
 func quoted(name string) string { return strconv.Quote(abi.Cut(abi.Clean(name), 128)) }
 
-// StreamNames are the streams that a manifest declares, in its order.
+// StreamNames returns the streams that a manifest declares, in order.
 func StreamNames(m *abi.Manifest) []string {
 	var out []string
 	for _, s := range m.Streams {
@@ -160,7 +160,7 @@ func StreamNames(m *abi.Manifest) []string {
 	return out
 }
 
-// texts reads an optional array of texts; nil when absent.
+// texts reads an optional array of strings, nil if absent.
 func texts(item strictjson.Value, name string, notBlank bool, max int) ([]string, bool) {
 	v, _ := item.Member(name)
 	if v.Absent() {

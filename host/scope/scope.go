@@ -1,6 +1,6 @@
-// Package scope turns what an owner granted and a caller asked for into the
-// scope of one run, and checks records against it. It is pure and trusts
-// neither side: scopes of callers and of stored grants pass the same reader.
+// Package scope derives the scope of a run from what its owner granted and its caller asked
+// for, and checks records against it. It is pure and trusts neither: scopes of callers and
+// stored grants pass the same reader.
 //
 // See docs/spec/runs.md.
 package scope
@@ -24,12 +24,12 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("scope member %s: %s (%s)", e.Member, e.Want, e.Code)
 }
 
-// A Request is what the scope of a run is made from.
+// A Request is the input of Normalise.
 type Request struct {
 	Manifest *abi.Manifest
 	// Explicit is the caller's scope; nil when there is none.
 	Explicit json.RawMessage
-	// Grant is the scope of the connection's grant; nil grants all that is declared.
+	// Grant is the scope of the connection's grant; nil grants everything declared.
 	Grant json.RawMessage
 	// Since is the owner's lower time bound, "" for none.
 	Since string
@@ -68,7 +68,7 @@ func Normalise(r Request) (abi.Scope, error) {
 	}
 }
 
-// declared is the scope of a start without a grant's scope.
+// declared returns the scope without an explicit scope and without a grant.
 func declared(r Request) (abi.Scope, error) {
 	var s abi.Scope
 	for _, st := range r.Manifest.Streams {
@@ -87,7 +87,7 @@ func declared(r Request) (abi.Scope, error) {
 	return s, nil
 }
 
-// complete appends what a fields list must hold.
+// complete adds the fields that every record needs to lists of fields.
 func complete(s abi.Scope, m *abi.Manifest) abi.Scope {
 	for i, e := range s.Streams {
 		if e.Fields == nil {
@@ -109,8 +109,7 @@ func complete(s abi.Scope, m *abi.Manifest) abi.Scope {
 	return s
 }
 
-// Unenforced lists the streams whose time range no field can be checked
-// against.
+// Unenforced lists the streams with a time range but no field to check it against.
 func Unenforced(s abi.Scope, m *abi.Manifest) []string {
 	var out []string
 	for _, e := range s.Streams {

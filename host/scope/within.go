@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// within checks that s asks for no more than the grant gives.
+// within checks that s is no wider than the grant.
 func within(s, grant abi.Scope) error {
 	for i, e := range s.Streams {
 		at := fmt.Sprintf("streams[%d]", i)
@@ -28,7 +28,7 @@ func within(s, grant abi.Scope) error {
 	return nil
 }
 
-// subset treats nil as everything.
+// subset reports whether granted contains asked; nil contains everything.
 func subset(asked, granted []string) bool {
 	if granted == nil {
 		return true
