@@ -5,19 +5,19 @@ import (
 	"iter"
 )
 
-// A Batch is the records of one flush of one stream, in emission order, packed
-// so that building it costs one copy of key and data and a driver can store
-// the bytes as they are.
+// A Batch is the records of one flush of one stream, in emission order. They are packed, so
+// that building a batch copies key and data once and a driver can store the bytes
+// unchanged.
 //
 //	change  op u8  flags u8 (1 = compound key)  key_len u16  data_len u32
 //	        emitted_at i64 (µs)  key bytes  data bytes            little-endian
 //
-// A Batch given to Submit belongs to the store until its receipt is done.
+// A Batch passed to Submit belongs to the store until its receipt is done.
 type Batch struct {
 	Stream Stream
 	count  int
 	packed []byte
-	held   map[int][]Held // files, by number of the change; nil in a stream without
+	held   map[int][]Held // files by index of the change; nil for a stream without files
 	holds  int
 }
 
@@ -50,13 +50,13 @@ func (b *Batch) Size() int { return len(b.packed) }
 // Packed returns the encoded changes; the slice belongs to the batch.
 func (b *Batch) Packed() []byte { return b.packed }
 
-// Reset empties the batch and keeps its memory.
+// Reset empties the batch for reuse.
 func (b *Batch) Reset(s Stream) {
 	b.Stream, b.count, b.packed, b.held, b.holds = s, 0, b.packed[:0], nil, 0
 }
 
-// Changes iterates over the batch. The offset is that of the change in Packed;
-// Key and Data alias the batch.
+// Changes iterates over the batch. It yields the offset of each change in Packed; Key and
+// Data alias the batch.
 func (b *Batch) Changes() iter.Seq2[int, Change] {
 	return func(yield func(int, Change) bool) {
 		for off := 0; off < len(b.packed); {
@@ -69,8 +69,8 @@ func (b *Batch) Changes() iter.Seq2[int, Change] {
 	}
 }
 
-// Unpack reads one change from packed bytes, wherever they were kept, and
-// returns its length; 0 when the bytes are cut short or not a change.
+// Unpack decodes the first packed change of p and returns its length, or 0 if p is
+// truncated or not a change.
 func Unpack(p []byte) (Change, int) {
 	if len(p) < ChangeHeader || p[0] > byte(Delete) || p[1] > 1 {
 		return Change{}, 0

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// What a driver may tell beside Store. Each function takes any store, and has an
-// answer for one that does not tell.
+// Optional methods of drivers beside Store. Each function accepts any store, and has a
+// default for one without the method.
 
-// Stalled says why s keeps commits waiting, as ErrNoSpace with what is needed; nil
-// while it does not, or does not tell. It does not block.
+// Stalled returns why s delays commits, as ErrNoSpace with what is needed, or nil. It does
+// not block.
 func Stalled(s any) error {
 	if s, ok := s.(interface{ Stalled() error }); ok {
 		return s.Stalled()
@@ -17,8 +17,7 @@ func Stalled(s any) error {
 	return nil
 }
 
-// Damage is what was found wrong with s when it was opened, nil when nothing was.
-// A damaged store is read-only.
+// Damage returns the damage found when s was opened, or nil. A damaged store is read-only.
 func Damage(s any) *DamageError {
 	if s, ok := s.(interface{ Damage() *DamageError }); ok {
 		return s.Damage()
@@ -26,8 +25,8 @@ func Damage(s any) *DamageError {
 	return nil
 }
 
-// MemoryLimit is how much memory the Go runtime of a process with s should use
-// before it collects harder; 0 when s does not mind.
+// MemoryLimit returns the soft memory limit that the Go runtime of a process with s should
+// have, or 0 for none.
 func MemoryLimit(s any) int64 {
 	if s, ok := s.(interface{ MemoryLimit() int64 }); ok {
 		return s.MemoryLimit()
@@ -35,7 +34,8 @@ func MemoryLimit(s any) int64 {
 	return 0
 }
 
-// Now is the time that what s keeps goes by: of its server where hosts share it, for their clocks differ.
+// Now returns the time of the server if hosts share s, whose clocks may differ, else that
+// of this host.
 func Now(s any) time.Time {
 	if s, ok := s.(interface{ Now() time.Time }); ok {
 		return s.Now()
@@ -43,14 +43,14 @@ func Now(s any) time.Time {
 	return time.Now()
 }
 
-// A Weakness is something about a store that puts data at risk, or will.
+// A Weakness is a risk to stored data, present or future.
 type Weakness struct {
 	Detail string
 	Remedy string // one thing to do
 }
 
-// Polling says that s looks for what other hosts did at intervals, because it is not woken; nil while
-// it is, or does not tell. It does not block.
+// Polling returns why s polls for changes of other hosts instead of being notified, or nil.
+// It does not block.
 func Polling(s any) *Weakness {
 	if s, ok := s.(interface{ Polling() *Weakness }); ok {
 		return s.Polling()
@@ -58,7 +58,7 @@ func Polling(s any) *Weakness {
 	return nil
 }
 
-// Weaknesses asks s what is weak about where it keeps data; none when it does not tell.
+// Weaknesses returns the risks of where s keeps data.
 func Weaknesses(ctx context.Context, s any) ([]Weakness, error) {
 	if s, ok := s.(interface {
 		Weaknesses(context.Context) ([]Weakness, error)

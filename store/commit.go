@@ -9,44 +9,43 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// A Commit is one atomic change made by one run: facts and the events that
-// announce them. Every member is optional but Lease. A store takes at least a
-// flush of records, the cursors of all streams and a thousand gaps or events at
-// once.
+// A Commit is one atomic change by one run: facts and the events that announce them. Only
+// Lease is required. A store accepts at least a flush of records, the cursors of all
+// streams and a thousand gaps or events at once.
 type Commit struct {
 	// Lease is checked first: ErrFenced, ErrRunTerminal.
 	Lease Lease
 	Grant GrantID // namespace of Staged, Advance and Gaps
 
 	Batches []*Batch
-	// Files are contents that records of Batches hold; those that are kept already are
-	// dropped. They belong to the store from Submit on. A content that is held and is
-	// neither here nor kept refuses the commit: *SinkError with unknown_file.
+	// Files are contents that records of Batches hold; the store drops those that it
+	// already has. They belong to the store from Submit on. A held content that is neither
+	// here nor stored refuses the commit: *SinkError with unknown_file.
 	Files   []StagedFile
 	Staged  []State     // cursors accepted during the run; dropped when it ends
 	Advance []State     // cursors that become the connection's state, in order
 	Gaps    []DetailGap // created or replaced
-	// Ask stores a pending question, Answered erases one.
+	// Ask stores a pending question; Answered erases one.
 	Ask      *Interaction
 	Answered string
-	// Journal are pieces of what the run was answered, sealed by the run (Leases.Journal).
+	// Journal holds pieces of the run's journal, sealed by the run (Leases.Journal).
 	Journal []JournalPiece
 	// ConsumeGrant marks the connection's single_use grant consumed.
 	ConsumeGrant bool
-	// Run replaces the run record. With End it is the final one: the lease and
-	// everything pending of the run go with it, and no commit follows.
+	// Run replaces the run record. With End it is final: the run's lease and everything
+	// pending are deleted, and no commit follows.
 	Run *Run
 	End bool
 
-	// Events are appended in this order after the run's last one. With End the
-	// last of them is the terminal event.
+	// Events are appended in order after the run's last event. With End the last of them is
+	// the terminal event.
 	Events []Event
 }
 
-// Permits is for drivers: it checks what the connection's grant, nil for none, and the test
-// hook say of a commit whose lease is the current one. A grant that stopped being usable
-// refuses what was collected, and success: *SinkError. failState is a stream whose cursor
-// is refused, "" for none: *StateError.
+// Permits, for drivers, checks a commit under the current lease against the connection's
+// grant, nil for none, and the test hook. An unusable grant refuses collected data and
+// success: *SinkError. failState is a stream whose cursor is to be refused, or "":
+// *StateError.
 func (c *Commit) Permits(g *Grant, at time.Time, failState Stream) error {
 	for _, st := range c.Advance {
 		if st.Stream == failState && st.Stream != "" {
@@ -63,8 +62,8 @@ func (c *Commit) Permits(g *Grant, at time.Time, failState Stream) error {
 	return nil
 }
 
-// Consume is for drivers: it marks the grant of the connection consumed, and reports whether
-// it did. It does not if another grant has taken its place.
+// Consume, for drivers, marks the connection's grant consumed, and reports whether it did.
+// It does not if another grant has replaced it.
 func (c *Commit) Consume(conn *Connection, at time.Time) bool {
 	g := conn.Grant
 	if g == nil || g.ID != c.Grant || g.AccessMode != "single_use" {
@@ -74,7 +73,7 @@ func (c *Commit) Consume(conn *Connection, at time.Time) bool {
 	return true
 }
 
-// EncodeEvent is for drivers: it is the commit's i-th event as it is stored.
+// EncodeEvent, for drivers, returns the stored form of the commit's i-th event.
 func (c *Commit) EncodeEvent(i int, sequence uint64, at time.Time) ([]byte, error) {
 	e := c.Events[i]
 	e.Sequence, e.RecordedAt, e.CausationID = sequence, at, ""
@@ -88,9 +87,9 @@ func (c *Commit) EncodeEvent(i int, sequence uint64, at time.Time) ([]byte, erro
 	return text, nil
 }
 
-// A JournalPiece is a part of a run's journal. The run numbers them, below 2^63; one that is
-// there already is replaced. Data has at most MaxJournalPiece bytes. All of them go with
-// the end of the run.
+// A JournalPiece is a part of a run's journal. The run numbers pieces, below 2^63; a piece
+// replaces one with the same number. Data has at most MaxJournalPiece bytes. The end of the
+// run deletes all pieces.
 type JournalPiece struct {
 	N    uint64
 	Data []byte
@@ -99,9 +98,9 @@ type JournalPiece struct {
 // MaxJournalPiece bounds a piece of a journal, in bytes.
 const MaxJournalPiece = 512 << 10
 
-// A Receipt reports the fate of a submitted commit. Commits of one run are
-// applied in the order submitted; when one fails, the ones behind it fail too
-// with the same error, so nothing is durable out of order.
+// A Receipt reports the result of a submitted commit. Commits of one run are applied in the
+// order of submission; if one fails, all later ones fail with the same error, so nothing
+// becomes durable out of order.
 type Receipt struct {
 	done chan struct{}
 	ack  Ack
@@ -113,12 +112,12 @@ type Ack struct {
 	// FirstSequence is the sequence of the commit's first event.
 	FirstSequence uint64
 	RecordedAt    time.Time
-	// Changed and Unchanged count the commit's records: those that got a version
-	// and those that were stored already, byte for byte.
+	// Changed and Unchanged count the commit's records: those with a new version, and those
+	// already stored with equal content.
 	Changed, Unchanged int
 }
 
-// NewReceipt is for drivers: settle is called exactly once.
+// NewReceipt, for drivers, returns a receipt; settle must be called exactly once.
 func NewReceipt() (r *Receipt, settle func(Ack, error)) {
 	r = &Receipt{done: make(chan struct{})}
 	return r, func(a Ack, err error) {
@@ -127,7 +126,7 @@ func NewReceipt() (r *Receipt, settle func(Ack, error)) {
 	}
 }
 
-// Done is closed once the commit is durable or has failed.
+// Done is closed when the commit is durable or has failed.
 func (r *Receipt) Done() <-chan struct{} { return r.done }
 
 // Result returns the outcome; it blocks until Done.

@@ -11,39 +11,39 @@ import (
 	"iter"
 )
 
-// A CopyStage says what a copy is about.
+// A CopyStage is a stage of a copy.
 type CopyStage string
 
-// The stages of a copy, in their order.
+// The stages of a copy, in order.
 const (
 	CopySurvey  CopyStage = "survey"  // reads what the source has
 	CopyItems   CopyStage = "copy"    // items are copied
-	CopyVerify  CopyStage = "verify"  // the target recounts everything
-	CopyCompare CopyStage = "compare" // item by item
+	CopyVerify  CopyStage = "verify"  // the target checks its counters
+	CopyCompare CopyStage = "compare" // compares item by item
 )
 
 // CopyTotals count what is copied.
 type CopyTotals struct {
-	Records uint64 `json:"records"` // tombstones among them
+	Records uint64 `json:"records"` // tombstones included
 	Events  uint64 `json:"events"`
 	Files   uint64 `json:"files"`
 	Bytes   uint64 `json:"bytes"` // of items
 }
 
-// CopyProgress is how far a copy is.
+// CopyProgress is the progress of a copy.
 type CopyProgress struct {
 	Stage CopyStage
 	Kind  ItemKind // being copied or compared
-	// Of is what there is, without Bytes; Done what this call has done of the stage.
+	// Of is the total, without Bytes; Done is what this call has done in the stage.
 	Of, Done CopyTotals
 	Resumed  bool
 }
 
-// CopyStore fills to with everything that from holds, proves that it did, and returns what that
-// is. It changes nothing in from, which nobody writes to meanwhile: ErrSourceChanged. When it
-// ends early, a call with the same stores goes on where it ended; *OtherCopyError when from has
-// changed since. Errors as of Imager.Fill; *DamageError names what is wrong in from, or differs.
-// tell is called now and then.
+// CopyStore copies everything in from to to, verifies the copy, and returns its totals. It
+// does not change from, which nobody may write to meanwhile: ErrSourceChanged. If it is
+// interrupted, a call with the same stores resumes it, or returns *OtherCopyError if from
+// has changed since. Other errors are those of Imager.Fill; a *DamageError names damage in
+// from, or a difference. tell is called from time to time.
 func CopyStore(ctx context.Context, from, to interface {
 	Store
 	Imager
@@ -90,7 +90,7 @@ func CopyStore(ctx context.Context, from, to interface {
 	return done, f.Finish(ctx)
 }
 
-// unchanged proves that a store is as it was.
+// unchanged checks that the content of from is still source.
 func (c *copying) unchanged(from Imager, source string) error {
 	image, err := from.Image(c.ctx)
 	if err != nil {
@@ -104,8 +104,8 @@ func (c *copying) unchanged(from Imager, source string) error {
 	return nil
 }
 
-// LoadItems fills a store from what WriteItems wrote. What it reads is not trusted:
-// *DamageError. Errors as of Imager.Fill.
+// LoadItems fills a store from the output of WriteItems, which it does not trust:
+// *DamageError. Other errors are those of Imager.Fill.
 func LoadItems(ctx context.Context, r io.Reader, to Imager) error {
 	f, at, err := to.Fill(ctx, "items")
 	if err != nil {
@@ -133,10 +133,11 @@ func (c *copying) stage(s CopyStage) {
 	c.tell(c.p)
 }
 
-// many items are of these kinds; what they add up to is said by others.
+// many reports whether a kind has too many items to survey; items of other kinds count
+// them.
 func many(k ItemKind) bool { return k == EventItem || k == RecordItem || k == PieceItem }
 
-// survey names the content of an image, and counts it.
+// survey returns a digest of an image's content, and counts it.
 func (c *copying) survey(image Image) (source string, err error) {
 	h := sha256.New()
 	for _, kind := range ItemKinds() {
@@ -154,7 +155,7 @@ func (c *copying) survey(image Image) (source string, err error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// count counts by what is said of items, not by them.
+// count adds the totals that an item states.
 func (t *CopyTotals) count(i Item) error {
 	switch i.Kind {
 	case RunItem:
@@ -179,7 +180,7 @@ func (t *CopyTotals) count(i Item) error {
 	return nil
 }
 
-// done counts an item.
+// done adds an item to the progress.
 func (c *copying) done(i Item) {
 	c.p.Kind = i.Kind
 	c.p.Done.Bytes += uint64(len(i.Key) + len(i.Value))
@@ -218,7 +219,7 @@ func (c *copying) items(image Image, f Filler, at Place) error {
 	return f.Flush(c.ctx)
 }
 
-// compare names the first item that differs.
+// compare returns an error for the first difference.
 func (c *copying) compare(a, b Image) error {
 	for _, kind := range ItemKinds() {
 		next, stop := iter.Pull2(itemsOf(c.ctx, b, kind))

@@ -1,15 +1,14 @@
-// Package store declares what outlives a run: connectors, connections, runs and
-// their timelines, records, cursors, detail gaps, open questions, leases.
+// Package store declares what outlives a run: connectors, connections, runs and their
+// timelines, records, cursors, detail gaps, open questions, leases.
 //
-// It has the domain's types and one interface, Store, which is a sum of small
-// views. What a Store is, beyond its method set, is the suite in store/storetest:
-// a driver is right when the suite passes. A driver is a folder below this one;
-// store/drivers lists them.
+// It has the domain's types and one interface, Store, a sum of small views. The suite in
+// store/storetest defines how a Store behaves: a driver is correct if the suite passes.
+// Each driver is a folder below this one; store/drivers lists them.
 //
-// Everything a run writes passes through Submit as one Commit: facts and the
-// events that announce them become durable together or not at all. A commit is
-// refused when its lease is not the current one.
+// Everything that a run writes passes through Submit as a Commit: facts and the events that
+// announce them become durable together or not at all. A commit is refused if its lease is
+// not the current one.
 //
-// The store trusts its callers to have bounded and checked what they hand in;
-// it trusts nothing it reads back from disk.
+// The store trusts its callers to have bounded and checked what they pass in,
+// but trusts nothing that it reads back from disk.
 package store

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A Kind names one sort of document. It is a slug of at most 32 characters.
+// A Kind is a kind of document, a slug of at most 32 characters.
 type Kind string
 
 // The kinds of documents that the host keeps.
@@ -22,11 +22,11 @@ const (
 	Installation Kind = "setting"     // of this installation, by name
 	Attention    Kind = "attention"   // marks of connections that wait for their owner, by connection id
 	Destinations Kind = "destination" // by name
-	Delivered    Kind = "delivered"   // how destinations stand, by name
-	Commands     Kind = "command"     // between hosts, sealed, by the epoch of who is asked
-	Vault        Kind = "vault"       // of the hosts that share a store: its register, and who asks to be admitted
+	Delivered    Kind = "delivered"   // progress of destinations, by name
+	Commands     Kind = "command"     // between hosts, sealed, by the epoch of the recipient
+	Vault        Kind = "vault"       // of the hosts that share a store: its register, and requests for admission
 	Secrets      Kind = "secret"      // in that vault, sealed, by connection and name
-	SavedQueries Kind = "saved-query" // that owners keep, by name
+	SavedQueries Kind = "saved-query" // saved by owners, by name
 	Assistants   Kind = "assistant"   // by name
 	// AssistantCalls are by the assistant's id and the number of the call.
 	AssistantCalls Kind = "assistant-call"
@@ -40,7 +40,7 @@ type Document struct {
 	// Revision grows by one with every change, from 1.
 	Revision uint64
 	Data     json.RawMessage
-	// ExpiresAt ends it: from then on it is read as absent. Zero is never.
+	// ExpiresAt is when the document becomes absent. Zero means never.
 	ExpiresAt time.Time
 }
 
@@ -48,9 +48,9 @@ type Document struct {
 type Write struct {
 	Kind Kind
 	ID   string          // 1 to 512 bytes; documents are listed in its order
-	Data json.RawMessage // nil deletes it, which is no error when it is absent
-	// If is the revision that the document must have, 0 for one that must be
-	// absent; nil writes over whatever is there.
+	Data json.RawMessage // nil deletes the document, if it exists
+	// If is the revision that the document must have, 0 if it must be absent; nil
+	// overwrites any.
 	If        *uint64
 	ExpiresAt time.Time
 }
@@ -59,21 +59,21 @@ type Write struct {
 type DocumentQuery struct {
 	Kind   Kind
 	Prefix string // that ids begin with
-	// After continues a listing behind that id; "" is the beginning, or with
-	// Descending the end.
+	// After continues a listing after that id; "" starts at the beginning, or at the end if
+	// Descending.
 	After      string
 	Descending bool
 	Limit      int // 1..1000; 0 means 100
 }
 
-// Absent is for Write.If: nothing may be there.
+// Absent is a value for Write.If that requires that the document is absent.
 func Absent() *uint64 { return new(uint64) }
 
-// A ConflictError says that a document was not as its Write expected.
+// A ConflictError says that a document does not have the revision that a Write requires.
 type ConflictError struct {
 	Kind     Kind
 	ID       string
-	Revision uint64 // that it has; 0 is absent
+	Revision uint64 // the actual one; 0 means absent
 }
 
 func (e *ConflictError) Error() string {

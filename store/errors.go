@@ -6,27 +6,27 @@ import (
 )
 
 var (
-	// ErrNotFound: nothing with that id.
+	// ErrNotFound means that nothing has that id.
 	ErrNotFound = errors.New("not found")
-	// ErrFenced: the lease of the commit is not the connection's current one;
+	// ErrFenced means that the lease of a commit is not the connection's current one:
 	// another run took over, or the lease was released.
 	ErrFenced = errors.New("run no longer holds its connection")
-	// ErrRunTerminal: the run has its terminal event already.
+	// ErrRunTerminal means that the run already has its terminal event.
 	ErrRunTerminal = errors.New("run has ended")
-	// ErrNoSpace: less free space than the store needs to go on.
+	// ErrNoSpace means that the disk has less free space than the store needs.
 	ErrNoSpace = errors.New("not enough free disk space")
-	// ErrReadOnly: the store proved damage at open and accepts no writes.
+	// ErrReadOnly means that the store was found damaged when opened and accepts no writes.
 	ErrReadOnly = errors.New("store is read-only")
-	// ErrNotEmpty: only a store that nothing was written to can be loaded.
+	// ErrNotEmpty means that a store to be filled has been written to.
 	ErrNotEmpty = errors.New("store is not empty")
-	// ErrSourceChanged: a store was written to while it was copied.
+	// ErrSourceChanged means that a store was written to while it was copied.
 	ErrSourceChanged = errors.New("the source changed meanwhile")
-	// ErrClosed: the store was closed.
+	// ErrClosed means that the store was closed.
 	ErrClosed = errors.New("store is closed")
-	// ErrSilent: this host may have been removed by others (Members).
+	// ErrSilent means that other hosts may have removed this one (Members).
 	ErrSilent = errors.New("this host was not heard of for the time of its lease, so another one may do this instead; it goes on by itself once it is heard of")
-	// ErrCursorExpired: a page or changes-since cursor is unreadable or older than
-	// the kept history.
+	// ErrCursorExpired means that a page or changes-since cursor is unreadable or older
+	// than the kept history.
 	ErrCursorExpired = errors.New("cursor expired")
 )
 
@@ -49,21 +49,22 @@ func (e *BusyError) Error() string {
 	return fmt.Sprintf("data directory %s is in use by process %d on %s", e.Dir, e.PID, e.Host)
 }
 
-// A DamageError says what was found wrong at open or on a read.
+// A DamageError says what was found damaged at open or on a read.
 type DamageError struct {
 	Code   string // store_truncated or store_corrupt
 	Detail string
 	Stream Stream // set when only one stream is affected
 }
 
-// Corrupt is damage to what is stored; the arguments are those of fmt.Sprintf.
+// Corrupt returns a DamageError with code store_corrupt; the arguments are those of
+// fmt.Sprintf.
 func Corrupt(format string, args ...any) *DamageError {
 	return &DamageError{Code: "store_corrupt", Detail: fmt.Sprintf(format, args...)}
 }
 
 func (e *DamageError) Error() string { return e.Code + ": " + e.Detail }
 
-// A StateError is a refused commit of one stream's cursor.
+// A StateError says that the cursor of one stream was refused.
 type StateError struct {
 	Stream Stream
 	Err    error
@@ -72,8 +73,7 @@ type StateError struct {
 func (e *StateError) Error() string { return fmt.Sprintf("commit state of %s: %v", e.Stream, e.Err) }
 func (e *StateError) Unwrap() error { return e.Err }
 
-// A SinkError is a refusal by the sink that carries a code of its own: a grant
-// that is no longer usable, or a stream the sink does not know.
+// A SinkError is a refusal with a code, such as for an unusable grant or an unknown stream.
 type SinkError struct {
 	Code   string // grant_expired, not_found, rate_limit_error, …
 	Stream Stream

@@ -36,10 +36,10 @@ type Event struct {
 // timeFormat is RFC 3339 UTC with milliseconds.
 const timeFormat = "2006-01-02T15:04:05.000Z"
 
-// Time renders t as every timeline and API does.
+// Time formats t as in all timelines and APIs.
 func Time(t time.Time) string { return t.UTC().Format(timeFormat) }
 
-// AppendTime appends what Time renders.
+// AppendTime appends the result of Time.
 func AppendTime(b []byte, t time.Time) []byte {
 	t = t.UTC()
 	year, month, day := t.Date()
@@ -79,7 +79,8 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	})
 }
 
-// An envelope is what an Event is written as. It is read as an Event: null is "" there.
+// An envelope is the written form of an Event. It is read into an Event, where null becomes
+// "".
 type envelope struct {
 	Version       string          `json:"version"`
 	ID            EventID         `json:"event_id"`

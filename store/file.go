@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// DigestOf is the digest of a content whose SHA-256 is sum.
+// DigestOf returns the digest of a content with this SHA-256.
 func DigestOf(sum []byte) Digest { return Digest(digestPrefix + hex.EncodeToString(sum)) }
 
 const digestPrefix = "sha256:"
 
-// ParseDigest reads what DigestOf makes, and nothing else.
+// ParseDigest accepts exactly the results of DigestOf.
 func ParseDigest(text string) (Digest, error) {
 	digits, ok := strings.CutPrefix(text, digestPrefix)
 	sum, err := hex.DecodeString(digits)
@@ -25,12 +25,12 @@ func ParseDigest(text string) (Digest, error) {
 	return Digest(text), nil
 }
 
-// A File is how a record holds a file.
+// A File is a record's description of a file.
 type File struct {
 	Digest    Digest `json:"digest"`
 	Size      int64  `json:"size"`
 	MediaType string `json:"media_type"`
-	Name      string `json:"name,omitempty"` // for who looks at it; never a path
+	Name      string `json:"name,omitempty"` // shown to people; never a path
 }
 
 // A HeldFile is a file and the record that holds it.
@@ -41,7 +41,7 @@ type HeldFile struct {
 	File
 }
 
-// A FileQuery selects what records of a connection hold, in the order of stream and key.
+// A FileQuery selects the files of a connection's records, in the order of stream and key.
 type FileQuery struct {
 	Connection ConnectionID
 	Stream     Stream // "" is all
@@ -57,55 +57,55 @@ type FilePage struct {
 	More  bool
 }
 
-// A FileUsage is what the files of a connection take, each content once.
+// A FileUsage is the space that the files of a connection take, each content counted once.
 type FileUsage struct {
 	Files uint64 `json:"files"`
 	Bytes uint64 `json:"bytes"`
 }
 
-// Files are what records hold beside their data: contents by digest, each kept once a
-// connection, for as long as a current record of it holds them, and after the last one until
-// its run ends: a later record of the run may name them again (up to 1,000 of them). A record
-// and what it holds
-// are one commit (Batch.Hold, Commit.Files). A driver may be without them: FilesOf.
+// Files keeps the files of records: contents by digest, each stored once per connection, as
+// long as a current record holds it, and after the last one until its run ends, because a
+// later record of the run may refer to it (at most 1,000 contents). A record and its files
+// are one commit (Batch.Hold, Commit.Files). A driver may lack Files; see FilesOf.
 type Files interface {
-	// StageFile begins a content for a record of a connection; ctx is that of all its writes.
-	// ErrNoSpace.
+	// StageFile begins a content for a record of a connection. ctx covers all its writes.
+	// It may return ErrNoSpace.
 	StageFile(ctx context.Context, connection ConnectionID) (StagedFile, error)
-	// OpenFile opens a content; ErrNotFound. What is read is checked before it is handed
-	// out: *DamageError. The caller closes it; one that is erased meanwhile may be read to
-	// its end.
+	// OpenFile opens a content, or returns ErrNotFound. Data is verified before it is
+	// returned: *DamageError. A content that is erased can still be read to its end. The
+	// caller closes it.
 	OpenFile(ctx context.Context, connection ConnectionID, d Digest) (FileContent, error)
-	// HasFile is what is known of a content: as the record called it that held it first.
+	// HasFile returns the description by the first record that held a content, or
 	// ErrNotFound.
 	HasFile(ctx context.Context, connection ConnectionID, d Digest) (File, error)
-	// HeldFiles lists what current records hold; ErrCursorExpired.
+	// HeldFiles lists the files of current records. It may return ErrCursorExpired.
 	HeldFiles(ctx context.Context, q FileQuery) (FilePage, error)
-	// FileUsage counts what is kept of a connection.
+	// FileUsage returns what the files of a connection take.
 	FileUsage(ctx context.Context, connection ConnectionID) (FileUsage, error)
 }
 
-// A StagedFile is a content that no record holds yet. It is for one goroutine.
+// A StagedFile is a content that no record holds yet. It is not safe for concurrent use.
 type StagedFile interface {
 	io.Writer
-	// Finish makes what was written durable, or leaves it to the commit that takes it.
+	// Finish completes the content. It becomes durable now or with the commit that takes
+	// it.
 	Finish() (d Digest, size int64, err error)
-	// Memory is how many bytes it holds in memory until a commit takes it.
+	// Memory returns the bytes that it keeps in memory until then.
 	Memory() int
-	// Discard drops a content that was given to no Submit.
+	// Discard drops a content that was not passed to Submit.
 	Discard()
 }
 
-// A FileContent is a content that is read.
+// A FileContent is an open content.
 type FileContent interface {
 	io.ReadSeekCloser
 	Size() int64
 }
 
-// ErrNoFiles is the error of a store whose driver keeps no files.
+// ErrNoFiles is returned for a store whose driver keeps no files.
 var ErrNoFiles = errors.New("this store keeps no files")
 
-// FilesOf returns what s keeps beside records; ErrNoFiles where its driver keeps none.
+// FilesOf returns the Files of s, or ErrNoFiles.
 func FilesOf(s any) (Files, error) {
 	switch s := s.(type) {
 	case Files:
@@ -116,14 +116,14 @@ func FilesOf(s any) (Files, error) {
 	return nil, ErrNoFiles
 }
 
-// A Held is a file that a change of a Batch holds.
+// A Held is a file of a change of a Batch.
 type Held struct {
 	Field string
 	File
 }
 
-// Hold says which files the change that was appended last holds. A batch of a stream that
-// may hold files says so of every change, also of one that holds none.
+// Hold sets the files of the last appended change. In a batch of a stream with files it is
+// called for every change, also for one without.
 func (b *Batch) Hold(files []Held) {
 	if b.held == nil {
 		b.held = map[int][]Held{}
@@ -134,8 +134,8 @@ func (b *Batch) Hold(files []Held) {
 	}
 }
 
-// Held is what the nth change holds.
+// Held returns the files of the n-th change.
 func (b *Batch) Held(n int) []Held { return b.held[n] }
 
-// Holds counts the files of all changes; ok says that Hold was called.
+// Holds returns the number of files of all changes; ok says that Hold was called.
 func (b *Batch) Holds() (files int, ok bool) { return b.holds, b.held != nil }

@@ -12,21 +12,20 @@ import (
 	"time"
 )
 
-// An Item is one thing that a store holds, in a form that every driver reads and writes:
-// what a Copy hands over, and a backup of a store that has no form of its own.
+// An Item is one thing in a store, in a form that all drivers read and write. Items are the
+// content of a copy, and of a backup if the driver has no backup format of its own.
 //
-// Items come kind by kind, those of a kind in the order of their keys.
+// Items are ordered by kind, then by key.
 type Item struct {
 	Kind  ItemKind
 	Key   []byte // made by ItemKey
 	Value []byte
 }
 
-// An ItemKind tells the things apart that a store holds. The numbers are in archives: they
-// are appended to, and never changed.
+// An ItemKind is the kind of an item. The numbers are stored in archives: append only.
 type ItemKind byte
 
-// The kinds, with the parts of their keys and their values. JSON is as encoding/json writes it.
+// The kinds, with the parts of their keys, and their values. JSON is that of encoding/json.
 const (
 	ConnectorItem  ItemKind = iota + 1 // "\x01" for a bundled one or "\x00", id: a Connector
 	PinItem                            // connector: a Pin
@@ -43,12 +42,12 @@ const (
 	StreamItem                         // connection, stream: a StreamValue
 	RecordItem                         // connection, stream, version: made by RecordValue
 	FileItem                           // connection, digest: a FileValue
-	PieceItem                          // connection, digest, number: PieceBytes of it, or the rest; of an empty one nothing
+	PieceItem                          // connection, digest, number: PieceBytes of it, or the rest; none for an empty file
 	HeldItem                           // connection, stream, record key: a list of Held
 	itemKinds
 )
 
-// PieceBytes is how much of a file is one item.
+// PieceBytes is the size of a piece of a file.
 const PieceBytes = 512 << 10
 
 var itemNames = [itemKinds]string{
@@ -63,7 +62,7 @@ func (k ItemKind) String() string {
 	return itemNames[k]
 }
 
-// ItemKinds are all kinds, in their order.
+// ItemKinds lists all kinds in order.
 func ItemKinds() (all []ItemKind) {
 	for k := ConnectorItem; k < itemKinds; k++ {
 		all = append(all, k)
@@ -71,8 +70,8 @@ func ItemKinds() (all []ItemKind) {
 	return all
 }
 
-// ItemKey joins parts. Every part but the last is prefixed with its length in two bytes, big
-// endian, so no name can pose as two; the last is bare, so it sorts.
+// ItemKey joins parts. All but the last have a prefix with their length in two bytes, big
+// endian, so that keys are unambiguous; the last has none, so that it sorts.
 func ItemKey(parts ...string) []byte {
 	var k []byte
 	for i, p := range parts {
@@ -84,10 +83,10 @@ func ItemKey(parts ...string) []byte {
 	return k
 }
 
-// ItemNumber is a number as the last part of a key.
+// ItemNumber returns a number as the last part of a key.
 func ItemNumber(n uint64) string { return string(binary.BigEndian.AppendUint64(nil, n)) }
 
-// Parts takes the key apart, into so many parts; *DamageError.
+// Parts splits the key into n parts: *DamageError.
 func (i Item) Parts(n int) ([]string, error) {
 	parts, k := make([]string, 0, n), i.Key
 	for len(parts) < n-1 {
@@ -100,7 +99,7 @@ func (i Item) Parts(n int) ([]string, error) {
 	return append(parts, string(k)), nil
 }
 
-// Numbered takes a key of three parts or, with two, of two apart that ends with a number.
+// Numbered splits a key of n parts, the last of which is a number.
 func (i Item) Numbered(n int) (parts []string, number uint64, err error) {
 	parts, err = i.Parts(n)
 	if err == nil && len(parts[n-1]) != 8 {
@@ -112,8 +111,8 @@ func (i Item) Numbered(n int) (parts []string, number uint64, err error) {
 	return parts[:n-1], binary.BigEndian.Uint64([]byte(parts[n-1])), nil
 }
 
-// NewItem makes an item whose value is v as JSON. A json.RawMessage becomes what
-// encoding/json makes of it, wherever it was kept.
+// NewItem returns an item whose value is v as JSON, with every json.RawMessage normalised
+// by encoding/json.
 func NewItem(kind ItemKind, v any, key []byte) (Item, error) {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -122,7 +121,7 @@ func NewItem(kind ItemKind, v any, key []byte) (Item, error) {
 	return Item{kind, key, text}, err
 }
 
-// Decode reads a value that NewItem made; *DamageError.
+// Decode decodes a value of NewItem: *DamageError.
 func (i Item) Decode(v any) error {
 	if err := json.Unmarshal(i.Value, v); err != nil {
 		return Corrupt("%s %.60q: %v", i.Kind, i.Key, err)
@@ -137,7 +136,7 @@ type DocumentValue struct {
 	Data     json.RawMessage `json:"data"`
 }
 
-// ExpiresAt is when the document expires; zero is never.
+// ExpiresAt returns when the document expires; zero means never.
 func (v DocumentValue) ExpiresAt() (at time.Time) {
 	if v.Expires != 0 {
 		at = time.UnixMicro(v.Expires).UTC()
@@ -145,7 +144,7 @@ func (v DocumentValue) ExpiresAt() (at time.Time) {
 	return at
 }
 
-// A RunValue is a run record and where its timeline stands.
+// A RunValue is a run record with the state of its timeline.
 type RunValue struct {
 	Next  uint64          `json:"next"`
 	Ended bool            `json:"ended"`
@@ -158,7 +157,7 @@ type KeptGap struct {
 	Ref string `json:"ref"`
 }
 
-// Gap is the gap with its Ref.
+// Gap returns the gap with its Ref.
 func (g KeptGap) Gap() DetailGap {
 	g.DetailGap.Ref = g.Ref
 	return g.DetailGap
@@ -173,13 +172,13 @@ type StreamValue struct {
 	Updated    int64  `json:"updated"` // µs since 1970
 }
 
-// A FileValue is what is kept of a content, and how many records hold it.
+// A FileValue describes a content and the number of records that hold it.
 type FileValue struct {
-	Refs int64 `json:"refs"` // 0: none, and the run that saw to it goes on
+	Refs int64 `json:"refs"` // 0 means none, while its run goes on
 	File
 }
 
-// RecordValue is the value of a record or tombstone:
+// RecordValue returns the value of a record or tombstone:
 //
 //	ingested i64 (µs)  run_len u16  run  change      little-endian; change as in a Batch
 func RecordValue(ingested int64, run string, packed []byte) []byte {
@@ -189,7 +188,7 @@ func RecordValue(ingested int64, run string, packed []byte) []byte {
 	return append(append(b, run...), packed...)
 }
 
-// Record reads a RecordValue. What it returns aliases the value.
+// Record decodes a RecordValue. Its results alias the value.
 func (i Item) Record() (ingested int64, run string, c Change, packed []byte, err error) {
 	v := i.Value
 	if len(v) >= 10 && len(v) >= 10+int(binary.LittleEndian.Uint16(v[8:])) {
@@ -202,7 +201,7 @@ func (i Item) Record() (ingested int64, run string, c Change, packed []byte, err
 	return 0, "", Change{}, nil, Corrupt("record %.60q cannot be", i.Key)
 }
 
-// Items in a file are drawn as
+// A file of items has the form
 //
 //	"sluice store items\n"
 //	item   kind u8  key_len u16  value_len u32  key  value     little-endian
@@ -214,8 +213,8 @@ const (
 	maxItemValue = 64 << 20
 )
 
-// WriteItems writes everything that an image has. The same content gives the same bytes,
-// whatever driver keeps it.
+// WriteItems writes all items of an image. Equal content gives equal bytes with every
+// driver.
 func WriteItems(ctx context.Context, w io.Writer, from Image) error {
 	b := bufio.NewWriterSize(w, 256<<10)
 	_, _ = b.WriteString(itemsMagic) // the error comes again
@@ -241,7 +240,7 @@ func WriteItems(ctx context.Context, w io.Writer, from Image) error {
 	return b.Flush()
 }
 
-// readItems reads what WriteItems wrote. It is not trusted: *DamageError.
+// readItems reads the output of WriteItems, which it does not trust: *DamageError.
 func readItems(r io.Reader, fn func(Item) error) error {
 	b := bufio.NewReaderSize(r, 256<<10)
 	magic := make([]byte, len(itemsMagic))
@@ -265,7 +264,7 @@ func readItems(r io.Reader, fn func(Item) error) error {
 		if _, err := io.ReadFull(b, i.Key); err != nil {
 			return itemsCut(err, count, "")
 		}
-		var value bytes.Buffer // grows with what is there, not with what is claimed
+		var value bytes.Buffer // grows with the data, not with the claimed size
 		if _, err := io.CopyN(&value, b, size); err != nil {
 			return itemsCut(err, count, "")
 		}

@@ -14,8 +14,8 @@ const (
 	Delete Op = 1
 )
 
-// A Change is one record as a run handed it over, in emission order. Key is
-// canonical. Data is one JSON object, or empty for a delete.
+// A Change is one record as a run emitted it. Key is canonical. Data is one JSON object, or
+// empty for a delete.
 type Change struct {
 	Op        Op
 	Compound  bool  // Key is a minified JSON array of strings
@@ -37,11 +37,11 @@ type Record struct {
 	Deleted    bool
 }
 
-// An Order says how records are listed.
+// An Order is an order in which records are listed.
 type Order string
 
-// The orders of records. By key is by the bytes of the canonical key, so of a
-// compound one by its JSON text; by emission time equals are by key.
+// The orders of records. ByKey compares the bytes of canonical keys, for a compound key its
+// JSON text; ByEmitted breaks ties by key.
 const (
 	ByVersion Order = "version" // or ""
 	ByKey     Order = "key"
@@ -53,49 +53,45 @@ type RecordQuery struct {
 	Connection ConnectionID
 	Stream     Stream
 	Order      Order
-	// After continues a listing by version: RecordPage.After of the page before, or
-	// the Version of the last record seen. With ChangesSince semantics 0 is the
-	// beginning.
+	// After continues a listing by version: RecordPage.After of the previous page, or the
+	// Version of the last record seen. 0 starts at the beginning.
 	After uint64
-	// AfterKey continues a listing in another order: RecordPage.AfterKey of the
-	// page before. By key it is a key, and any may be given; else it means nothing
-	// to others. "" is the beginning, or with Descending the end.
+	// AfterKey continues a listing in another order: RecordPage.AfterKey of the previous
+	// page. ByKey accepts any key; otherwise the value is opaque. "" starts at the
+	// beginning, or at the end if Descending.
 	AfterKey string
 	// Deleted includes tombstones.
 	Deleted bool
-	// Descending lists from the end, the newest version first; After and AfterKey
-	// are then exclusive from above, and 0 is the end.
+	// Descending lists from the end, the newest version first. After and AfterKey are then
+	// exclusive upper bounds, and 0 is the end.
 	Descending bool
-	// Match drops the records that it returns false for; nil is none. It does not
-	// block, and keeps nothing of Data. A page ends when it was asked about so many
-	// records that the next page is better a call of its own, so a page may have few
-	// records, or none, and yet More.
+	// Match filters records; nil accepts all. It must not block or keep Data. A page ends
+	// after a bounded number of calls, so it may have few records, or none, and still More.
 	Match func(Record) bool
-	Limit int // 1..5000, of which a driver may give fewer; 0 means 100
+	Limit int // 1..5000, of which a driver may return fewer; 0 means 100
 }
 
-// A RecordPage is a slice of the records in the order asked for. More says that
-// another page may follow, after After or AfterKey; without Match it does.
+// A RecordPage is a page of records. More says that another page may follow, after After or
+// AfterKey; without Match it does.
 //
-// Reading changes: every current record or tombstone with Version > After, at
-// most one entry per key, so that applying all pages reproduces the stream.
-// In another order a record that changes between two pages may be in both or, when it
-// moves, in none; a View has no such pages.
+// A listing by version returns changes: every current record or tombstone with Version >
+// After, at most one per key, so that applying all pages reproduces the stream. In another
+// order a record that changes between two pages may be in both or, if it moves, in neither,
+// unless the pages are read from one View.
 type RecordPage struct {
 	Records  []Record
 	More     bool
-	After    uint64 // where a page by version ended
-	AfterKey string // where one in another order did
+	After    uint64 // where a page by version ends
+	AfterKey string // where a page in another order ends
 	// Version is the newest version of the stream when the page was read.
 	Version uint64
 }
 
-// A View reads records as of one commit: what is written later does not show,
-// and what is written over or erased later is still there. It holds disk
-// space that would be free otherwise, so it is closed soon. It may be used
-// concurrently. It ends with the store.
+// A View reads records as of one commit, unaffected by later writes and erasures. It keeps
+// disk space from being freed, so close it soon. It is safe for concurrent use, and ends
+// when the store is closed.
 type View interface {
-	// Records is Store.Records as of the commit.
+	// Records is Store.Records as of that commit.
 	Records(ctx context.Context, q RecordQuery) (RecordPage, error)
 	Close()
 }

@@ -6,11 +6,10 @@ import (
 	"time"
 )
 
-// Prunable lists runs whose timelines have had their time, oldest first:
-// those that are over since before a time, without the latest keep of every
-// connection and those pruned already. limit bounds the list, 0 is no bound.
-// Runs of connections that are no more count like any. It reads all run records,
-// a page at a time.
+// Prunable lists runs whose timelines can be deleted, oldest first: those that ended before
+// a time, except the latest keep runs of every connection and those already pruned. limit
+// bounds the list; 0 means no bound. Runs of deleted connections count too. It reads all
+// run records, a page at a time.
 func Prunable(ctx context.Context, s Runs, keep int, before time.Time, limit int) ([]RunID, error) {
 	seen := make(map[ConnectionID]int)
 	var over []RunID

@@ -22,23 +22,25 @@ type Run struct {
 	RetryOf      RunID           `json:"retry_of,omitempty"`
 	Result       json.RawMessage `json:"result,omitempty"` // once terminal
 
-	// Resumable: its journal has all that it was answered, so that whoever performs it next goes on where it was.
+	// Resumable says that the journal has everything the run was answered, so that another
+	// host can resume it.
 	Resumable bool `json:"resumable,omitempty"`
-	// HostBound says why the run ends with its host, of one that asked or whose connector is resumable.
+	// HostBound says why the run ends with its host; set if it has asked a question or its
+	// connector is resumable.
 	HostBound string  `json:"host_bound,omitempty"`
 	Request   Request `json:"request,omitzero"`
-	// Pruned: the timeline was deleted.
+	// Pruned says that the timeline was deleted.
 	Pruned bool `json:"timeline_deleted,omitempty"`
 }
 
-// A RunHead is where a run's timeline stands.
+// A RunHead is the state of a run's timeline.
 type RunHead struct {
-	Next  uint64 // sequence of the next event: how many there have been
+	Next  uint64 // sequence of the next event, the number of events so far
 	Ended bool   // the last one is terminal
 }
 
-// A Request is what whoever started a run said of it, for the API to give back.
-// Nothing of it reaches the guest.
+// A Request is what the caller said when starting a run, for the API to return. The guest
+// sees none of it.
 type Request struct {
 	Transport    string          `json:"transport,omitempty"` // rest, ui; "" for a schedule and the command line
 	By           string          `json:"by,omitempty"`        // principal: key:ID, owner
@@ -47,9 +49,9 @@ type Request struct {
 	Metadata     json.RawMessage `json:"metadata,omitempty"`
 	Configurable json.RawMessage `json:"configurable,omitempty"`
 	ScopeID      string          `json:"scope_id,omitempty"`
-	TraceParent  string          `json:"traceparent,omitempty"` // W3C trace that it was created under
+	TraceParent  string          `json:"traceparent,omitempty"` // W3C trace of the caller
 	ForkedFrom   *ForkedFrom     `json:"forked_from,omitempty"`
-	CatchUp      bool            `json:"catch_up,omitempty"` // it makes up for ticks that passed
+	CatchUp      bool            `json:"catch_up,omitempty"` // makes up for missed ticks
 }
 
 // ForkedFrom is the run that another branched off.
@@ -59,8 +61,8 @@ type ForkedFrom struct {
 	Mode    string `json:"mode"`
 }
 
-// A Lease is the active-run record of a connection. Fence grows by one
-// with every run of the connection; every commit of the run carries it.
+// A Lease gives a connection to its active run. Fence grows by one with every run of the
+// connection; every commit of the run carries it.
 type Lease struct {
 	ConnectionID ConnectionID `json:"connection_id"`
 	RunID        RunID        `json:"run_id"`
@@ -73,10 +75,10 @@ type Lease struct {
 	ExpiresAt    time.Time    `json:"lease_expires_at"`
 }
 
-// An Interaction is the pending record of an open question: raw text
-// and schema, readable by the owner only, never an answer. It is erased in the
-// commit that closes it, and when its run ends. Message and Schema are encrypted at
-// rest; they are empty when the process that wrote them, and with it the run, is gone.
+// An Interaction is an open question: raw text and schema, which only the owner reads,
+// never an answer. It is erased in the commit that closes it, and when its run ends.
+// Message and Schema are encrypted at rest; they are empty if the process that wrote them
+// is gone.
 type Interaction struct {
 	ID        string          `json:"interaction_id"`
 	RunID     RunID           `json:"run_id"`
@@ -88,8 +90,8 @@ type Interaction struct {
 	Schema    json.RawMessage `json:"schema,omitempty"`
 	OpenedAt  time.Time       `json:"opened_at"`
 	ExpiresAt *time.Time      `json:"expires_at,omitempty"`
-	// Journal is how many pieces of the run's journal lead to this question; with them it
-	// outlives the host that asks. With 0 HostBound says why it does not.
+	// Journal is the number of journal pieces up to this question, with which it outlives
+	// its host. If it is 0, HostBound says why it does not.
 	Journal   uint64 `json:"journal,omitempty"`
 	HostBound string `json:"host_bound,omitempty"`
 }

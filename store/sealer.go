@@ -7,43 +7,41 @@ import (
 	"encoding/json"
 )
 
-// A SealedInteraction is how a driver stores an open question: what it says is
-// sealed.
+// A SealedInteraction is the stored form of an open question, with its words sealed.
 type SealedInteraction struct {
 	Interaction
 	Sealed []byte `json:"sealed,omitempty"`
 }
 
-// A Sealer seals the words of open questions, for drivers. Its key is in the memory
-// of this process alone, because the run that asks ends with it: a stolen disk has
-// no questions that can be read.
+// A Sealer encrypts the words of open questions, for drivers. Its key exists only in the
+// memory of this process, like the run that asks, so that a stolen disk reveals no
+// questions.
 type Sealer struct{ aead cipher.AEAD }
 
-// NewSealer makes a key.
+// NewSealer returns a Sealer with a new key.
 func NewSealer() Sealer {
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails
 	block, err := aes.NewCipher(key)
 	if err != nil {
-		panic(err) // the length is right
+		panic(err) // the key length is valid
 	}
 	aead, err := cipher.NewGCMWithRandomNonce(block)
 	if err != nil {
-		panic(err) // the cipher's is the block size of AES
+		panic(err) // AES has the block size of GCM
 	}
 	return Sealer{aead}
 }
 
-// words are the members of an interaction that are sealed.
+// words are the sealed members of an Interaction.
 type words struct {
 	Message string          `json:"message"`
 	Schema  json.RawMessage `json:"schema,omitempty"`
 }
 
-// place binds what is sealed to one question.
+// place returns the additional data that binds the ciphertext to one question.
 func (s *SealedInteraction) place() []byte { return []byte(string(s.RunID) + "\x00" + s.ID) }
 
-// Seal seals the words of q.
 func (k Sealer) Seal(q Interaction) (*SealedInteraction, error) {
 	plain, err := json.Marshal(words{q.Message, q.Schema})
 	if err != nil {
@@ -55,7 +53,8 @@ func (k Sealer) Seal(q Interaction) (*SealedInteraction, error) {
 	return s, nil
 }
 
-// OpenAll leaves a question without words that another process sealed. Of none there is nil.
+// OpenAll opens questions. Those that another process sealed are returned without words.
+// The result is nil for no questions.
 func (k Sealer) OpenAll(all []SealedInteraction) (out []Interaction, err error) {
 	for i := range all {
 		q, err := k.open(&all[i])

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A State is the cursor of one checkpoint stream in one grant namespace.
-// The cursor is opaque and never edited; null is a value.
+// A State is the cursor of one stream in one grant namespace. The cursor is opaque and
+// never edited; null is a value.
 type State struct {
 	Stream      Stream          `json:"stream"`
 	Cursor      json.RawMessage `json:"cursor"`
@@ -17,8 +17,8 @@ type State struct {
 	RunID       RunID           `json:"run_id"`
 }
 
-// A DetailGap is the durable note of a detail record that is missing.
-// It is keyed by connection, grant namespace, stream, parent stream and Ref.
+// A DetailGap records that the detail of a record is missing. Its key is connection, grant
+// namespace, stream, parent stream and Ref.
 type DetailGap struct {
 	ID           string          `json:"gap_id"`
 	Stream       Stream          `json:"stream"`
@@ -36,14 +36,14 @@ type DetailGap struct {
 	RunID        RunID           `json:"run_id"` // run that last touched it
 }
 
-// Identity names a gap in its namespace by its stream, its parent and its Ref, hashed: Ref may
-// be a record key of any length.
+// Identity identifies a gap within its namespace: a hash of stream, parent and Ref, because
+// Ref may be a record key of any length.
 func (g DetailGap) Identity() string {
 	sum := sha256.Sum256(append([]byte{'N'}, ItemKey(string(g.Stream), string(g.ParentStream), g.Ref)...))
 	return string(sum[:])
 }
 
-// OldestGaps are those of a status, of any with "", oldest first.
+// OldestGaps returns the gaps with a status, "" for any, oldest first.
 func OldestGaps(kept []KeptGap, status string) (gaps []DetailGap) {
 	for _, k := range kept {
 		if status == "" || k.Status == status {

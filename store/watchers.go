@@ -2,15 +2,15 @@ package store
 
 import "sync"
 
-// Watchers hands out wake-ups, for drivers: channels of capacity 1, coalesced, so
-// that a slow watcher costs nothing and misses nothing. The zero value is ready.
+// Watchers delivers wake-ups, for drivers, over coalescing channels of capacity 1, so that
+// a slow watcher costs nothing and misses nothing. The zero value is ready to use.
 type Watchers struct {
 	mu   sync.Mutex // guards runs and next
 	runs map[RunID]map[uint64]chan struct{}
 	next uint64
 }
 
-// Watch is Timelines.Watch.
+// Watch implements Timelines.Watch.
 func (w *Watchers) Watch(id RunID) (wake <-chan struct{}, stop func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -35,7 +35,7 @@ func (w *Watchers) remove(id RunID, n uint64) {
 	}
 }
 
-// Wake wakes who watches one of these runs, and who watches all.
+// Wake wakes the watchers of these runs, and those of all runs.
 func (w *Watchers) Wake(ids map[RunID]bool) {
 	if len(ids) == 0 {
 		return
@@ -48,7 +48,7 @@ func (w *Watchers) Wake(ids map[RunID]bool) {
 	poke(w.runs[""])
 }
 
-// WakeAll wakes everybody: wake-ups may have been missed.
+// WakeAll wakes all watchers, when wake-ups may have been missed.
 func (w *Watchers) WakeAll() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package drivers is the one place that names the drivers of store.Store. The
-// application and whoever tests against a real store open one by its address.
+// Package drivers is the only place that names the drivers of store.Store. It opens a store
+// by its address.
 package drivers
 
 import (
@@ -30,32 +30,32 @@ var all = []driver{
 	{scheme: "postgres", remote: true, open: openPostgres},
 }
 
-// ErrAddress says which addresses there are.
+// ErrAddress describes the valid addresses.
 var ErrAddress = errors.New("want memory:, badger:DIR or postgres://USER@HOST/DATABASE")
 
-// refused says what is wrong with the URL of a server. It is an ErrAddress.
+// refused is an error in the URL of a server. It is an ErrAddress.
 type refused struct{ error }
 
 func (refused) Is(target error) bool { return target == ErrAddress }
 
-// Options are what a driver is told beside the address. The zero value will do.
+// Options are options of all drivers. The zero value is valid.
 type Options struct {
-	// Logger gets the driver's messages; nil discards them.
+	// Logger receives the driver's messages; nil discards them.
 	Logger *slog.Logger
-	// Self is the host, for a store that several share. An ID or Epoch of "" is made up.
+	// Self is this host, for a shared store. An empty ID or Epoch is generated.
 	Self store.Member
 	// AllowNetworkFS permits a data directory on a network file system.
 	AllowNetworkFS bool
-	// AcceptLoss opens a store for writing that proved to have lost commits.
+	// AcceptLoss opens for writing a store that has provably lost commits.
 	AcceptLoss bool
-	// Ballast is how many bytes are reserved on the disk, and given back when it is
-	// full, so that the store can be closed in order.
+	// Ballast is the disk space to reserve, in bytes. It is released when the disk is full,
+	// so that the store can be closed properly.
 	Ballast int64
 	// Now replaces the clock.
 	Now func() time.Time
 }
 
-// Open opens the store with an address, and makes it when there is none.
+// Open opens the store at an address, creating it if needed.
 func Open(address string, o Options) (store.Store, error) {
 	_, d, err := parse(address)
 	if err != nil {
@@ -64,20 +64,20 @@ func Open(address string, o Options) (store.Store, error) {
 	return d.open(address, o)
 }
 
-// An Address is the name of a store, taken apart: SCHEME:DIR?QUERY, or the URL of a server.
+// An Address is the parsed address of a store: SCHEME:DIR?QUERY, or the URL of a server.
 type Address struct {
 	Scheme string
-	Dir    string // "" where no directory is named
+	Dir    string // "" if there is no directory
 	Query  string
-	// Remote: a server has the store. Name tells its stores apart, and can be the name of a
-	// directory; Dir is what the parameter data names.
+	// Remote says that a server has the store. Name is then a name for it that is also
+	// valid for a directory, and Dir the value of the parameter data.
 	Remote bool
 	Name   string
 
 	url string // of a server
 }
 
-// Parse takes an address apart; ErrAddress when no driver has it.
+// Parse parses an address, or returns ErrAddress.
 func Parse(address string) (Address, error) {
 	a, _, err := parse(address)
 	return a, err
@@ -117,7 +117,7 @@ func (a Address) String() string {
 	return address
 }
 
-// Shown is an address without the passwords that may be in it, also one that no driver has.
+// Shown returns an address without passwords, even if the address is invalid.
 func Shown(address string) string {
 	scheme, rest, ok := strings.Cut(address, ":")
 	if !ok || strings.Contains(scheme, "/") || scheme == "badger" || scheme == "memory" {
@@ -142,8 +142,8 @@ func Shown(address string) string {
 	return scheme + ":" + server + "?" + strings.Join(parameters, "&")
 }
 
-// untilPassword ends at what stands in the place of a port and is none: a password whose @ was
-// forgotten, with whatever follows.
+// untilPassword cuts rest before an invalid port, which may be a password whose @ was
+// forgotten.
 func untilPassword(rest string) string {
 	start := strings.LastIndexAny(rest, "@]") + 1
 	host, port, ok := strings.Cut(rest[start:], ":")
@@ -161,18 +161,18 @@ func openBadger(address string, o Options) (store.Store, error) {
 		Logger: o.Logger, AllowNetworkFS: o.AllowNetworkFS, AcceptLoss: o.AcceptLoss, Ballast: o.Ballast, Now: o.Now,
 	})
 	if err != nil {
-		return nil, err // and no *badger.Store in an interface
+		return nil, err // avoid a typed nil in the interface
 	}
 	return s, nil
 }
 
-// Drop deletes the store of a server with all that is in it. No host may have it open.
+// Drop deletes the store of a server and all its content. No host may have it open.
 func Drop(address string) error { return postgres.Drop(address) }
 
 func openPostgres(address string, o Options) (store.Store, error) {
 	s, err := postgres.OpenURL(address, postgres.Options{Logger: o.Logger, Self: o.Self})
 	if err != nil {
-		return nil, err // and no *postgres.Store in an interface
+		return nil, err // avoid a typed nil in the interface
 	}
 	return s, nil
 }

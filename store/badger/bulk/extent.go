@@ -11,7 +11,7 @@ const (
 	ExtentHeader = 4 + 2 + 4
 )
 
-// A Place is where an extent's payload is and what it sums to.
+// A Place is the location of an extent's payload, with its checksums.
 type Place struct {
 	File   uint32
 	Offset uint64 // of the extent; the payload follows header and key
@@ -38,7 +38,7 @@ func DecodePlace(b []byte) (Place, bool) {
 	return Place{u(b), binary.LittleEndian.Uint64(b[4:]), u(b[12:]), u(b[16:]), u(b[20:])}, true
 }
 
-// Size is what the extent takes in its file.
+// Size returns the length of the extent in its file.
 func (p Place) Size(key []byte) int64 { return int64(ExtentHeader+len(key)) + int64(p.length) }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -48,14 +48,14 @@ func sums(key, payload []byte) (ieee, casta uint32) {
 		crc32.Update(crc32.Checksum(key, castagnoli), castagnoli, payload)
 }
 
-// A Chunk is extents on their way to the end of a file.
+// A Chunk is a sequence of extents to be written at the end of a file.
 type Chunk struct {
 	File   uint32
 	Offset uint64 // of the first byte
 	Bytes  []byte
 }
 
-// Add appends an extent whose payload fill appends.
+// Add appends an extent; fill appends its payload.
 func (c *Chunk) Add(key []byte, fill func([]byte) []byte) Place {
 	was := len(c.Bytes)
 	p := Place{File: c.File, Offset: c.Offset + uint64(was)}
@@ -72,8 +72,7 @@ func (c *Chunk) Add(key []byte, fill func([]byte) []byte) Place {
 	return p
 }
 
-// Payload returns a copy of the payload of an extent; false when it is not in
-// the chunk.
+// Payload returns a copy of the payload of an extent, or false if it is not in the chunk.
 func (c *Chunk) Payload(key []byte, p Place) ([]byte, bool) {
 	if c.File != p.File || p.Offset < c.Offset || p.Offset >= c.Offset+uint64(len(c.Bytes)) {
 		return nil, false
@@ -82,9 +81,9 @@ func (c *Chunk) Payload(key []byte, p Place) ([]byte, bool) {
 	return bytes.Clone(body[:p.length]), true
 }
 
-// A File is what the engine knows of a bulk file.
+// A File is the engine's accounting of a bulk file.
 type File struct {
-	Live int64  // bytes of extents that are referred to
+	Live int64  // bytes of referenced extents
 	End  uint64 // bytes written
 }
 
@@ -101,16 +100,16 @@ func DecodeFile(b []byte) (File, bool) {
 	return File{int64(binary.LittleEndian.Uint64(b)), binary.LittleEndian.Uint64(b[8:])}, true
 }
 
-// MostlyGarbage says that less than half of the file is referred to.
+// MostlyGarbage reports whether less than half of the file is referenced.
 func (f File) MostlyGarbage() bool { return f.End > 0 && 2*uint64(f.Live) < f.End }
 
-// A Tail is where the next extent goes, and how the files stand.
+// A Tail is the current end of the bulk files.
 type Tail struct {
 	File  uint32
 	Files map[uint32]File
 }
 
-// Wasteful returns a bulk file worth compacting.
+// Wasteful returns a bulk file that is worth compacting.
 func (t Tail) Wasteful() (uint32, bool) {
 	for n, f := range t.Files {
 		if n != t.File && f.Live > 0 && f.MostlyGarbage() {

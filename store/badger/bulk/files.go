@@ -17,8 +17,8 @@ import (
 
 const bulkSuffix = ".bulk"
 
-// A Dir is a directory of bulk files. Reads may come from anywhere; writes
-// from one goroutine.
+// A Dir is a directory of bulk files. Reads are safe for concurrent use; writes come from
+// one goroutine.
 type Dir struct {
 	dir string
 
@@ -33,11 +33,11 @@ type file interface {
 	Sync() error
 }
 
-// OpenDir returns the files in dir; it opens none of them. With "" there are none,
-// and what is written stays in memory.
+// OpenDir returns the files in dir without opening them. With dir "" they are kept in
+// memory.
 func OpenDir(dir string) *Dir { return &Dir{dir: dir, files: make(map[uint32]file)} }
 
-// open opens a file that is there; with make, it may be new.
+// open opens a file; with make it creates a missing one.
 func (b *Dir) open(n uint32, make bool) (file, error) {
 	if b.dir == "" {
 		return new(memoryFile), nil
@@ -57,7 +57,7 @@ func (b *Dir) open(n uint32, make bool) (file, error) {
 
 func bulkName(file uint32) string { return fmt.Sprintf("%08d%s", file, bulkSuffix) }
 
-// file returns a file that is there; with make, it may be new.
+// file returns an open file; with make it creates a missing one.
 func (b *Dir) file(n uint32, make bool) (file, error) {
 	b.mu.RLock()
 	f := b.files[n]
@@ -94,10 +94,10 @@ func (b *Dir) Read(key []byte, p Place) ([]byte, error) {
 	return payload, nil
 }
 
-// ErrSync: what was written may or may not be on the device.
+// ErrSync means that written data may or may not be durable.
 var ErrSync = errors.New("sync failed")
 
-// Write brings chunks to the device; ErrSync when that is uncertain.
+// Write writes and syncs chunks. It returns ErrSync if the result is uncertain.
 func (b *Dir) Write(chunks []Chunk) error {
 	var touched []file
 	for _, c := range chunks {
@@ -120,7 +120,7 @@ func (b *Dir) Write(chunks []Chunk) error {
 	return nil
 }
 
-// SyncDir makes the names in a directory durable.
+// SyncDir makes the entries of a directory durable.
 func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -147,7 +147,7 @@ func (b *Dir) List() ([]uint32, error) {
 	return files, nil
 }
 
-// Holds says whether a file has at least so many bytes.
+// Holds reports whether a file has at least bytes bytes.
 func (b *Dir) Holds(n uint32, bytes uint64) (bool, error) {
 	info, err := os.Stat(filepath.Join(b.dir, bulkName(n)))
 	if errors.Is(err, os.ErrNotExist) {
@@ -159,7 +159,7 @@ func (b *Dir) Holds(n uint32, bytes uint64) (bool, error) {
 	return uint64(info.Size()) >= bytes, nil
 }
 
-// Remove deletes a file that nothing refers to any more.
+// Remove deletes an unreferenced file.
 func (b *Dir) Remove(n uint32) error {
 	b.mu.Lock()
 	f := b.files[n]
@@ -185,8 +185,7 @@ func (b *Dir) Close() error {
 	return errors.Join(errs...)
 }
 
-// Extents calls fn for the extents at the beginning of a file, as far as they
-// are whole, up to end.
+// Extents calls fn for the complete extents of a file, from its beginning up to end.
 func (b *Dir) Extents(n uint32, end uint64, fn func(key []byte, offset uint64, length uint32) error) error {
 	f, err := b.file(n, false)
 	if err != nil {

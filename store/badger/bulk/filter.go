@@ -6,9 +6,8 @@ import (
 	"slices"
 )
 
-// A Filter is a Bloom filter in blocks of a cache line: a key costs one memory
-// access and 21 bits, and is taken for present when it is not about once in
-// 2,000.
+// A Filter is a Bloom filter with blocks of one cache line: a key takes one memory access
+// and 21 bits, and the rate of false positives is about 1 in 2,000.
 type Filter struct {
 	blocks []block
 }
@@ -26,8 +25,8 @@ func newFilter(keys uint64) Filter {
 	return Filter{blocks: make([]block, keys/keysPerBlock+1)}
 }
 
-// add and Has take the block from h1, in whose order a merge adds its rows, so
-// that it fills block after block, and the bits in it from h2.
+// add and Has choose the block by h1, the order in which a merge adds rows, so that blocks
+// are filled in sequence, and the bits by h2.
 func (f Filter) add(h1, h2 uint64) {
 	b := &f.blocks[f.block(h1)]
 	for range filterProbes {
@@ -47,17 +46,17 @@ func (f Filter) Has(h1, h2 uint64) bool {
 	return true
 }
 
-// A Probe is a key on its way through the filters of the runs, no larger than
-// it must be, so that a batch of them stays in the first cache.
+// A Probe is a key to look up in the filters of all runs, kept small so that a batch of
+// them stays in the first-level cache.
 type Probe struct {
 	H1, H2 uint64
-	Runs   uint64 // bit i: the filter of run i did not rule the key out
-	At     int    // its candidate
+	Runs   uint64 // bit i: the filter of run i may contain the key
+	At     int    // index of its candidate
 }
 
-// Ask sets bit j of the probes that the filter does not rule out. It loads the
-// blocks of all probes first, one independent of the other, so that the misses
-// of the cache overlap; the sum it returns is what keeps the loads in place.
+// Ask sets bit j of the probes that the filter may contain. It first loads the blocks of
+// all probes independently, so that cache misses overlap; it returns a sum so that the
+// compiler keeps these loads.
 func (f Filter) Ask(probes []Probe, j int) (touched uint64) {
 	for i := range probes {
 		touched += f.blocks[f.block(probes[i].H1)][0]
@@ -76,12 +75,12 @@ func (f Filter) block(h1 uint64) uint64 {
 
 func (f Filter) Memory() int64 { return int64(len(f.blocks)) * blockBytes }
 
-// FilterParts is how many keys a filter of so many blocks takes on disk.
+// FilterParts returns the number of parts in which a filter of this size is stored.
 func FilterParts(blocks int) int {
 	return (blocks*blockBytes + filterPartMax - 1) / filterPartMax
 }
 
-// Parts encodes the filter.
+// Parts yields the encoded parts of the filter.
 func (f Filter) Parts() iter.Seq2[int, []byte] {
 	return func(yield func(int, []byte) bool) {
 		const per = filterPartMax / blockBytes
@@ -101,7 +100,7 @@ func (f Filter) Parts() iter.Seq2[int, []byte] {
 	}
 }
 
-// setPart decodes one part; false when it does not fit.
+// setPart decodes a part, or returns false if its length is wrong.
 func (f Filter) setPart(i int, payload []byte) bool {
 	per := filterPartMax / blockBytes
 	blocks := f.blocks[i*per : min((i+1)*per, len(f.blocks))]

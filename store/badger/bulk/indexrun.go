@@ -9,24 +9,24 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// An IndexRun is a sorted set of rows on disk, cut into 2^bits pages by the
-// top bits of h1. The page of a key is computed, not searched, and every page
-// exists, so one that is missing is damage. Runs are immutable.
+// An IndexRun is an immutable sorted set of rows on disk, divided into 2^bits pages by the
+// top bits of h1. The page of a key is computed, not searched. Every page exists, so a
+// missing one is damage.
 type IndexRun struct {
 	RunInfo
 	Filter Filter
 }
 
-// A RunInfo is what the layout keeps of an index run.
+// A RunInfo is the metadata of an index run in the layout.
 type RunInfo struct {
 	ID      uint64 `json:"id"`
 	Bits    uint   `json:"bits"`
 	Rows    uint64 `json:"rows"`
 	Blocks  int    `json:"blocks"`            // of its filter
-	Removed uint64 `json:"removed,omitempty"` // pages deleted so far, of a run on its way out
+	Removed uint64 `json:"removed,omitempty"` // pages deleted so far, of a run that is being removed
 }
 
-// pageRows is how many rows a page holds on average, at most.
+// pageRows is the maximum average number of rows in a page.
 const pageRows = 256
 
 func pageBits(rows uint64) uint {
@@ -36,8 +36,8 @@ func pageBits(rows uint64) uint {
 	return uint(bits.Len64((rows - 1) / pageRows))
 }
 
-// Sound says that a run can be: no number in it makes an endless loop, or a filter
-// without a block.
+// Sound reports whether the numbers are plausible, so that none leads to an endless loop or
+// an empty filter.
 func (i RunInfo) Sound() bool {
 	return i.Bits <= 32 && i.Blocks > 0 && i.Blocks <= 1<<28
 }
@@ -61,7 +61,7 @@ func Find(page []byte, h1, h2 uint64) (Row, bool) {
 	return r, r.H1 == h1 && r.H2 == h2
 }
 
-// CheckPage refuses what cannot be a page.
+// CheckPage returns an error for a page of invalid length.
 func (i RunInfo) CheckPage(n uint64, page []byte) error {
 	if len(page)%RowBytes != 0 {
 		return store.Corrupt("page %d of index run %d is cut", n, i.ID)
@@ -69,7 +69,7 @@ func (i RunInfo) CheckPage(n uint64, page []byte) error {
 	return nil
 }
 
-// A RunWriter cuts rows, which come in order, into pages and builds the filter.
+// A RunWriter divides ordered rows into pages and builds the filter.
 type RunWriter struct {
 	Info   RunInfo
 	filter Filter
@@ -78,14 +78,13 @@ type RunWriter struct {
 	emit   func(page uint64, rows []byte) error
 }
 
-// NewRunWriter expects at most rows rows; emit takes every finished page and owns
-// it.
+// NewRunWriter returns a writer for at most rows rows. emit receives every finished page
+// and owns it.
 func NewRunWriter(id, rows uint64, emit func(page uint64, rows []byte) error) *RunWriter {
 	f := newFilter(rows)
 	return &RunWriter{filter: f, emit: emit, Info: RunInfo{ID: id, Bits: pageBits(rows), Blocks: len(f.blocks)}}
 }
 
-// Add takes the next row.
 func (w *RunWriter) Add(r Row) error {
 	for p := w.Info.PageOf(r.H1); w.page < p; {
 		if err := w.flush(); err != nil {
@@ -107,7 +106,7 @@ func (w *RunWriter) flush() error {
 	return err
 }
 
-// Finish writes the pages that are left, and returns the run.
+// Finish writes the remaining pages and returns the run.
 func (w *RunWriter) Finish() (*IndexRun, error) {
 	for w.page < w.Info.Pages() {
 		if err := w.flush(); err != nil {
@@ -117,8 +116,8 @@ func (w *RunWriter) Finish() (*IndexRun, error) {
 	return &IndexRun{w.Info, w.filter}, nil
 }
 
-// LoadRun puts the filter of a run together from its parts, of which read
-// returns one, or nil.
+// LoadRun assembles the filter of a run from its parts. read returns a part, or nil if it
+// is missing.
 func LoadRun(info RunInfo, read func(part int) ([]byte, error)) (*IndexRun, error) {
 	run := &IndexRun{RunInfo: info}
 	for i := range FilterParts(info.Blocks) {
@@ -126,7 +125,7 @@ func LoadRun(info RunInfo, read func(part int) ([]byte, error)) (*IndexRun, erro
 		if err != nil {
 			return nil, err
 		}
-		// So much memory as there is on disk, whatever the layout says.
+		// Allocate what is on disk, not what the layout claims.
 		run.Filter.blocks = append(run.Filter.blocks, make([]block, len(payload)/blockBytes)...)
 		if payload == nil || !run.Filter.setPart(i, payload) {
 			return nil, store.Corrupt("filter of index run %d is missing or cut", info.ID)
@@ -168,7 +167,7 @@ func (c *RowCursor) advance() (err error) {
 	return nil
 }
 
-// MergeRows calls fn for the newest row of every key in the cursors, in order.
+// MergeRows calls fn for the newest row of every key, in order.
 func MergeRows(cursors []*RowCursor, fn func(Row) error) error {
 	live := slices.DeleteFunc(slices.Clone(cursors), func(c *RowCursor) bool { return c.done })
 	for len(live) > 0 {
@@ -204,7 +203,8 @@ func MergeRows(cursors []*RowCursor, fn func(Row) error) error {
 	return nil
 }
 
-// newestOf picks, of the rows with this h1, the least h2 and there the newest.
+// newestOf returns, of the rows with this h1, the one with the smallest h2, and of those
+// the newest.
 func newestOf(cursors []*RowCursor, h1 uint64) Row {
 	var best Row
 	for _, c := range cursors {

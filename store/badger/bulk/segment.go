@@ -7,16 +7,15 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A segment is one extent: the records of one flush as the run packed
-// them, or what is still needed of several. It is a list of parts:
+// A segment is one extent: the records of one flush as the run packed them, or what remains
+// of several after compaction. It is a list of parts:
 //
 //	part  sparse u8  ingested_at i64 (µs)  first_version u64  count u32
 //	      run_len u16  packed_len u32  run  [versions]  packed     little-endian
 //
-// packed is Batch.Packed of the records that got a version. The versions of a
-// fresh part follow on each other; those of a sparse part, from which
-// superseded records were dropped, are listed as uvarint steps from
-// first_version on.
+// packed is Batch.Packed of the records that got a version. The versions of a fresh part
+// are consecutive; those of a sparse part, from which superseded records were removed, are
+// listed as uvarint increments from first_version on.
 //
 // Invariant: the versions of a segment ascend, and no two segments overlap.
 type Part struct {
@@ -49,7 +48,7 @@ func (p Part) Append(b []byte) []byte {
 	return append(b, p.Packed...)
 }
 
-// decodePart reads the first part of b and returns what follows it.
+// decodePart decodes the first part of b and returns the bytes after it.
 func decodePart(b []byte) (p Part, rest []byte, ok bool) {
 	if len(b) < PartHeader || b[0] > 1 {
 		return p, nil, false
@@ -82,7 +81,7 @@ func decodePart(b []byte) (p Part, rest []byte, ok bool) {
 	return p, b[packed:], true
 }
 
-// An Entry is one version of one key as a segment holds it.
+// An Entry is one version of one key in a segment.
 type Entry struct {
 	store.Change
 	Version  uint64
@@ -91,8 +90,7 @@ type Entry struct {
 	Raw      []byte // the packed form of Change
 }
 
-// Entries iterates over a segment's payload. A second value that is not nil
-// ends the iteration.
+// Entries iterates over a segment's payload. A non-nil error ends the iteration.
 func Entries(payload []byte) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		for len(payload) > 0 {
@@ -135,7 +133,7 @@ func (p Part) each(yield func(Entry, error) bool) bool {
 	return true
 }
 
-// A Packer collects entries, which come in version order, into sparse parts.
+// A Packer collects entries, in version order, into sparse parts.
 type Packer struct {
 	Parts []Part
 	last  uint64
@@ -157,7 +155,7 @@ func (r *Packer) Add(e Entry) {
 	r.Bytes += len(e.Raw) + 2
 }
 
-// Segment returns what was collected, and its first version.
+// Segment returns the segment and its first version.
 func (r *Packer) Segment() (first uint64, v []byte) {
 	v = make([]byte, 0, r.Bytes+16*len(r.Parts))
 	for _, p := range r.Parts {

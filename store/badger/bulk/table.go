@@ -8,19 +8,19 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A Table holds the rows of the newest versions of a stream in memory: open
-// addressing by the top bits of h1, without wrapping, so that reading the
-// slots from first to last is reading almost in order of the hash.
+// A Table holds the rows of a stream's newest versions in memory. It is a hash table with
+// open addressing by the top bits of h1 and no wrapping, so that the slots are almost in
+// the order of the hash.
 type Table struct {
 	slots []Row // version 0 is an empty slot
-	shift uint  // slot of a row is h1 >> shift
+	shift uint  // the home slot of a row is h1 >> shift
 	Used  int   // slots that are not empty
 }
 
-// Emptied returns an empty table that will hold as much without growing.
+// Emptied returns an empty table of the same capacity.
 func (t *Table) Emptied() *Table { return sizedTable(64 - t.shift) }
 
-// slack is how many slots follow the last home slot.
+// slack returns the number of extra slots after the last home slot.
 func slack(home int) int { return home/8 + 16 }
 
 const tableStart = 6 // log2 of the first number of home slots
@@ -32,8 +32,8 @@ func sizedTable(bits uint) *Table {
 	return &Table{slots: make([]Row, home+slack(home)), shift: 64 - bits}
 }
 
-// find returns the slot of a key's row, or the slot for it: ok says whether it
-// is there. The slot is nil when the table has to grow first.
+// find returns the slot of a key's row, or else the slot to put it in; ok says which. The
+// slot is nil if the table must grow first.
 func (t *Table) find(h1, h2 uint64) (slot *Row, ok bool) {
 	for i := h1 >> t.shift; i < uint64(len(t.slots)); i++ {
 		r := &t.slots[i]
@@ -56,7 +56,7 @@ func (t *Table) Get(h1, h2 uint64) (Row, bool) {
 	return *slot, true
 }
 
-// Put sets the row of a key and returns the one it had.
+// Put sets the row of a key and returns the previous one.
 func (t *Table) Put(r Row) (old Row, had bool) {
 	for {
 		slot, had := t.find(r.H1, r.H2)
@@ -72,7 +72,7 @@ func (t *Table) Put(r Row) (old Row, had bool) {
 	}
 }
 
-// Unput takes back a put.
+// Unput undoes a Put.
 func (t *Table) Unput(r, old Row, had bool) {
 	slot, _ := t.find(r.H1, r.H2)
 	if slot == nil {
@@ -95,7 +95,7 @@ func (t *Table) grow() {
 	*t = *bigger
 }
 
-// Rows returns the rows in order of the hash.
+// Rows returns the rows in the order of the hash.
 func (t *Table) Rows() []Row {
 	rows := make([]Row, 0, t.Used)
 	for _, r := range t.slots {
@@ -112,14 +112,14 @@ func (t *Table) Rows() []Row {
 
 func (t *Table) Memory() int64 { return int64(len(t.slots)) * RowBytes }
 
-// A Row is what the index knows of a key: where its current content is and
-// what it is. It takes 40 bytes in memory and on disk:
+// A Row is the index entry of a key's current content. It takes 40 bytes in memory and on
+// disk:
 //
 //	h1 u64  h2 u64  version u64  e1 u64  e2 u64
 //
-// h1 and h2 are the first 128 bits of SHA-256 of the key, so equal hashes mean
-// equal keys. e1 and e2 are the element (see Hasher.Element). The top bit of version
-// marks a tombstone.
+// h1 and h2 are the first 128 bits of SHA-256 of the key, so equal hashes are taken for
+// equal keys. e1 and e2 are the element (see Hasher.Element). The top bit of version marks
+// a tombstone.
 type Row struct {
 	H1, H2  uint64
 	Version uint64
@@ -129,7 +129,7 @@ type Row struct {
 const (
 	RowBytes  = 40
 	Tombstone = 1 << 63
-	vacated   = ^uint64(0) // version of a slot whose row was taken back
+	vacated   = ^uint64(0) // version of a slot whose row was removed by Unput
 )
 
 func (r Row) At() uint64    { return r.Version &^ Tombstone }
@@ -168,9 +168,9 @@ type Hasher struct{ buf []byte }
 
 func NewHasher() *Hasher { return new(Hasher) }
 
-// Element is the first 128 bits of SHA-256 over version, kind, key and data.
-// It stands for one version of one key: it tells in the index whether data that
-// comes in is what is stored already, and adds up to the stream's sum.
+// Element returns the first 128 bits of SHA-256 over version, kind, key and data. It
+// identifies one version of one key: the index detects with it that incoming data is
+// already stored, and the sum of a stream's elements is its checksum.
 func (e *Hasher) Element(version uint64, c store.Change) (e1, e2 uint64) {
 	b := binary.LittleEndian.AppendUint64(e.buf[:0], version)
 	b = append(b, byte(c.Op))
@@ -182,7 +182,7 @@ func (e *Hasher) Element(version uint64, c store.Change) (e1, e2 uint64) {
 	return binary.BigEndian.Uint64(digest[:]), binary.BigEndian.Uint64(digest[8:])
 }
 
-// Row is the row of a change that got a version.
+// Row returns the row of a change with its version.
 func (e *Hasher) Row(c store.Change, version uint64) Row {
 	h1, h2 := HashKey(c.Key)
 	return e.RowOf(h1, h2, c, version)
