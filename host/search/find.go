@@ -26,18 +26,19 @@ func (x *index) find(stream store.Stream, t terms, most int) (found []finding, e
 	id := x.parts[stream].id
 	var telling []phrase
 	for _, p := range t.want {
-		if found, err = x.match(id, p.String(), newest, rare+1); err != nil || len(found) == 0 {
+		frequent := false
+		if err := x.rows(fmt.Sprintf("SELECT 1 FROM w%[1]d WHERE w%[1]d MATCH ? LIMIT 1 OFFSET ?", id),
+			func(*sqlite3.Stmt) { frequent = true }, p.String(), int64(rare)); err != nil {
 			return nil, err
 		}
-		if len(found) <= rare {
+		if !frequent {
 			telling = append(telling, p)
 		}
 	}
-	switch plain := len(t.without) == 0; {
-	case len(telling) == 0 && plain && len(t.want) == 1: // they are there already
+	switch {
 	case len(telling) == 0:
 		found, err = x.match(id, t.match(), newest, most)
-	case len(telling) == len(t.want) && plain:
+	case len(telling) == len(t.want) && len(t.without) == 0:
 		found, err = x.match(id, t.match(), best, most)
 	default:
 		found, err = x.ranked(id, t, telling)

@@ -36,7 +36,7 @@ const (
 	readers     = 4 // of the records that one search shows
 	// rare is how many records have a word at most that says how well a record fits. Where
 	// all words are in more, the newest records are the best.
-	rare = 10_000
+	rare = 4000
 )
 
 // Store is what is searched.

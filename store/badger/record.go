@@ -66,6 +66,9 @@ func (r reader) entriesAt(number uint64, versions []uint64) ([]bulk.Entry, error
 				e.Key, e.Data, e.Raw = slices.Clone(e.Key), slices.Clone(e.Data), nil
 				found[wanted[0]], wanted = e, wanted[1:]
 			}
+			if len(wanted) == 0 {
+				break
+			}
 		}
 		if len(wanted) > 0 && versions[wanted[0]] == first {
 			return nil, store.Corrupt("version %d is missing", first)
