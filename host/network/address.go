@@ -8,16 +8,15 @@ import (
 	"time"
 )
 
-// A Table says which addresses a connector may reach without an entry for
-// exactly that address. The zero Table is the strict one, less the
-// machine's own addresses. Safe for concurrent use if Own is.
+// A Table decides which addresses a connector may reach without an approval of exactly that
+// address. The zero Table permits public addresses, without excluding the machine's own. It
+// is safe for concurrent use if Own is.
 type Table struct {
-	// NAT64 has addresses of 64:ff9b::/96 judged by the IPv4 address in them,
-	// for networks that have no IPv4.
+	// NAT64 judges addresses of 64:ff9b::/96 by the IPv4 address in them, for networks
+	// without IPv4.
 	NAT64 bool
-	// Own returns the addresses of this machine's interfaces; nil for
-	// none. An invalid address among them says that they could not be read:
-	// then no address is public.
+	// Own returns the addresses of this machine's interfaces; nil for none. An invalid
+	// address in the list says that they could not be read; then no address is public.
 	Own func() []netip.Addr
 }
 
@@ -28,7 +27,7 @@ var notPublic4 = prefixes(
 	"198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
 )
 
-// Of IPv6 only public6 is allowed, less notPublic6.
+// Only public6 without notPublic6 is permitted of IPv6.
 var (
 	public6    = netip.MustParsePrefix("2000::/3")
 	notPublic6 = prefixes("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")
@@ -43,9 +42,9 @@ func prefixes(list ...string) []netip.Prefix {
 	return out
 }
 
-// Public reports whether an address is public and not this machine's. An IPv4-mapped address
-// is judged as the IPv4 address that a dial of it would reach. Invalid
-// addresses and those with a zone are never public.
+// Public reports whether an address is public and not this machine's. An IPv4-mapped
+// address is judged as its IPv4 address, which a dial would reach. Invalid addresses and
+// those with a zone are never public.
 func (t *Table) Public(a netip.Addr) bool {
 	if !a.IsValid() || a.Zone() != "" {
 		return false
@@ -65,7 +64,7 @@ func (t *Table) Public(a netip.Addr) bool {
 	return public6.Contains(a) && !within(notPublic6, a)
 }
 
-// foreign reports whether an address is known not to be this machine's.
+// foreign reports whether an address is known to belong to another machine.
 func (t *Table) foreign(a netip.Addr) bool {
 	if t.Own == nil {
 		return true
@@ -79,7 +78,7 @@ func within(list []netip.Prefix, a netip.Addr) bool {
 	return slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// ownAge is how old a list of the machine's addresses may be.
+// ownAge is how long a list of the machine's addresses is used.
 const ownAge = 60 * time.Second
 
 type ownList struct {
@@ -87,17 +86,17 @@ type ownList struct {
 	at    time.Time
 }
 
-// fresh takes the older of two ages: one clock stops while the machine sleeps,
-// the other may be set.
+// fresh considers both clocks: the monotonic one stops while the machine sleeps, and the
+// wall clock may be set.
 func (l *ownList) fresh(now time.Time) bool {
 	wall := now.Round(0).Sub(l.at.Round(0))
 	return wall >= 0 && wall < ownAge && now.Sub(l.at) < ownAge
 }
 
-// OwnAddresses returns the Own of a Table: the addresses of the interfaces of
-// this machine, read anew when the list is 60 s old. While they cannot be read,
-// the list is one invalid address, and every call tries again. Callers must not
-// change the list. Safe for concurrent use.
+// OwnAddresses returns a function for Table.Own: it returns the addresses of this machine's
+// interfaces, read again after 60 s. If they cannot be read, the list is one invalid
+// address, and every call tries again. Callers must not change the list. It is safe for
+// concurrent use.
 func OwnAddresses() func() []netip.Addr {
 	var last atomic.Pointer[ownList]
 	return func() []netip.Addr {

@@ -6,29 +6,29 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// What reading ahead costs a session at most: aheadMost bodies, aheadPieces each:
-// one that is read, one that is there, and one that the guest gets. Shorter bodies
-// than aheadFrom are not worth it.
+// Limits of reading ahead in one session: at most aheadMost bodies with aheadPieces pieces
+// each: one being read, one ready, and one in use by the guest. Bodies shorter than
+// aheadFrom are not read ahead.
 const (
 	aheadFrom   = 1 * abi.MiB
 	aheadPieces = 3
 	aheadMost   = 8
 )
 
-// An ahead body is read while the guest works on what it has: its next call finds
-// the next piece there. Like any Stream it is for one reader at a time.
+// An ahead reads a body while the guest processes the previous piece, so that the next one
+// is ready when it is wanted. Like any Stream it has one reader at a time.
 type ahead struct {
 	Stream
 	start sync.Once
-	gone  chan struct{} // closed when nothing reads any more
+	gone  chan struct{} // closed when reading has ended
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	changed sync.Cond
-	ready   [][]byte // read, and not taken yet, in order
-	free    [][]byte // pieces that nobody has, whole
-	lent    []byte   // the piece that was taken last, whole; nil for none
-	left    []byte   // of it
-	err     error    // behind ready
+	ready   [][]byte // read and not taken yet, in order
+	free    [][]byte // unused pieces, in full length
+	lent    []byte   // piece taken last, in full length; nil for none
+	left    []byte   // rest of lent
+	err     error    // to return after ready
 	aborted bool
 }
 
@@ -38,13 +38,13 @@ func newAhead(s Stream) *ahead {
 	return a
 }
 
-// Read gives what is there, or waits for it.
+// Read returns bytes that are ready, or waits for some.
 func (a *ahead) Read(p []byte) (int, error) {
 	b, err := a.next(len(p))
 	return copy(p, b), err
 }
 
-// next is Read without a copy. The bytes are the caller's until the next call.
+// next is Read without a copy. The bytes are valid until the next call.
 func (a *ahead) next(most int) ([]byte, error) {
 	a.start.Do(func() { go a.fill() })
 	a.mu.Lock()
@@ -72,7 +72,7 @@ func (a *ahead) next(most int) ([]byte, error) {
 	return b, nil
 }
 
-// fill reads until the end, as long as there is room.
+// fill reads to the end, while there is room.
 func (a *ahead) fill() {
 	defer close(a.gone)
 	for made := 0; ; {
@@ -99,8 +99,8 @@ func (a *ahead) fill() {
 	}
 }
 
-// fillOne reads a piece, which is handed over when it is full or there is nothing
-// else for the guest. It reports whether that was all.
+// fillOne reads one piece, which it hands over when it is full or the guest has nothing
+// else. It reports whether the body has ended.
 func (a *ahead) fillOne(piece []byte) (over bool) {
 	for n := 0; ; {
 		more, err := a.Stream.Read(piece[n:])
@@ -129,7 +129,7 @@ func (a *ahead) Abort() {
 	a.changed.Broadcast()
 }
 
-// Close ends reading, and the body.
+// Close ends reading and closes the body.
 func (a *ahead) Close() error {
 	never := false
 	a.start.Do(func() { never = true })

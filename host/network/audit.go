@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// A Hop is the audit line of one exchange with one origin: no query, no
-// header, no body.
+// A Hop is the audit entry of one exchange with one origin, without query, headers and
+// bodies.
 type Hop struct {
 	Began    time.Time
 	Method   string
 	Origin   string
-	Path     string // at most 256 bytes; long opaque segments are cut
-	Status   int    // 0 when there was no answer
-	Refused  string // code of the error, "" for none
+	Path     string // at most 256 bytes; long segments are shortened
+	Status   int    // 0 if there was no answer
+	Refused  string // error code, or ""
 	Sent     int64  // bytes of the body
-	Received int64  // bytes of headers and of the body as it was sent
+	Received int64  // bytes of headers and of the encoded body
 	Took     time.Duration
-	Family   string // ipv4 or ipv6; "" when nothing was connected
+	Family   string // ipv4 or ipv6; "" if no connection was made
 }
 
-// auditOf describes a hop up to its answer, without secrets: a sealed
-// value that a server gave back is told as its handle, whatever part of it was
-// escaped, and one that the guest has in plain not at all.
+// auditOf describes a hop up to its answer, without secrets: sealed values that a server
+// returned appear as handles, however they were escaped, and values that the guest knows in
+// plain text not at all.
 func auditOf(h hop, t target, r *received, err error, began time.Time, masks []echo) Hop {
 	path := url.URL{Path: unseal(masks, t.url.Path)}
 	out := Hop{Began: began, Method: h.method, Origin: auditOrigin(t.origin(), masks),
@@ -42,7 +42,7 @@ func auditOf(h hop, t target, r *received, err error, began time.Time, masks []e
 	return out
 }
 
-// family names the kind of address that a connection leads to.
+// family returns the address family of a connection.
 func family(conn net.Conn) string {
 	to, err := netip.ParseAddrPort(conn.RemoteAddr().String())
 	switch {
@@ -54,7 +54,7 @@ func family(conn net.Conn) string {
 	return "ipv6"
 }
 
-// auditOrigin: a host is written in lower case, whatever was written into it.
+// auditOrigin replaces values in an origin, in which they are in lower case.
 func auditOrigin(origin string, masks []echo) string {
 	for _, m := range masks {
 		origin = strings.ReplaceAll(origin, strings.ToLower(string(m.form)), string(m.handle))
@@ -67,7 +67,7 @@ const (
 	opaqueLength = 24
 )
 
-// auditPath shortens a path: segments that long are identifiers or tokens.
+// auditPath shortens a path: long segments are identifiers or tokens.
 func auditPath(path string) string {
 	parts := strings.Split(path, "/")
 	for i, p := range parts {

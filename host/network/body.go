@@ -13,29 +13,29 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// A Body is what a response carries: decoded, counted, and never slower than
-// the floor. It is for one reader at a time.
+// A Body is the body of a response. It is decoded and counted, and fails below a minimum
+// rate. It has one reader at a time.
 type Body struct {
 	raw     *countedReader
-	decoded io.Reader // raw, or what one layer of gzip holds
+	decoded io.Reader // raw, or the content of one layer of gzip
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
-	left    int64 // decoded bytes that may still come
-	got     int64 // decoded
+	left    int64 // decoded bytes still permitted
+	got     int64 // decoded bytes so far
 	ratio   int64
 	window  time.Duration
-	done    func()                         // once, at the end
-	over    func(raw int64, failed string) // then: bytes as they were sent, code of what ended it early
+	done    func()                         // called once at the end
+	over    func(raw int64, failed string) // called then: encoded bytes, and the error code of an early end
 
-	waited time.Duration // within the window
-	since  int64         // received when the window began
+	waited time.Duration // time waited within the window
+	since  int64         // bytes received when the window began
 	closed bool
-	err    error  // the first that was not the end
+	err    error  // the first error other than io.EOF
 	failed string // its code
 }
 
-// A countedReader counts what comes from the server, for the body and the run,
-// and ends with whichever limit is passed.
+// A countedReader counts the bytes from the server, for the body and for the run, and fails
+// beyond either limit.
 type countedReader struct {
 	io.ReadCloser
 	n, most int64
@@ -59,7 +59,7 @@ func errReceived(most int64) *Error {
 	return failf(abi.ETOOBIG, "receive_limit", "a run may receive %d bytes", most)
 }
 
-// packing is what a body may have more than it unpacks to.
+// packing is how much longer than its content an encoded body may be.
 const packing = 64 << 10
 
 var (
@@ -67,8 +67,8 @@ var (
 	errLate = failf(abi.ETIMEOUT, "timeout", "the request took longer than its timeout")
 )
 
-// newBody takes the body of a response over. A coding that is not gzip was
-// never asked for.
+// newBody takes over the body of a response. It refuses encodings other than gzip, which
+// were not requested.
 func newBody(ctx context.Context, cancel context.CancelCauseFunc, r *http.Response, most int64, l Limits, run *atomic.Int64, done func()) (*Body, error) {
 	raw := &countedReader{ReadCloser: r.Body, most: most + packing, run: run, mostRun: l.RunBytes}
 	b := &Body{raw: raw, decoded: raw, ctx: ctx, cancel: cancel, left: most, ratio: l.Ratio, window: l.FloorWindow, done: done,
@@ -83,13 +83,13 @@ func newBody(ctx context.Context, cancel context.CancelCauseFunc, r *http.Respon
 	return b, nil
 }
 
-// bodiless: what the headers say is of a body that does not come.
+// bodiless reports whether a response has no body, whatever its headers say.
 func bodiless(r *http.Response) bool {
 	return r.Request.Method == http.MethodHead || r.StatusCode == http.StatusNoContent || r.StatusCode == http.StatusNotModified
 }
 
-// A lateGzip reads its header with the first byte that is wanted: an answer to
-// HEAD says gzip and has none.
+// A lateGzip reads the gzip header on the first Read, because an answer to HEAD may
+// announce gzip without a body.
 type lateGzip struct {
 	src io.Reader
 	z   *gzip.Reader
@@ -109,7 +109,7 @@ func (g *lateGzip) Read(p []byte) (int, error) {
 // Read implements io.Reader. The error is an *Error or io.EOF.
 func (b *Body) Read(p []byte) (int, error) {
 	if b.err != nil {
-		return 0, b.err // nothing comes after a hole
+		return 0, b.err // nothing is returned after an error
 	}
 	n, err := b.read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -148,7 +148,7 @@ func (b *Body) read(p []byte) (int, error) {
 	return 0, failf(abi.EUNAVAIL, "broken_off", "the body broke off after %d bytes", b.got)
 }
 
-// pace holds the server to the floor: only the time that was waited for it counts.
+// pace enforces the minimum rate. Only time spent waiting for the server counts.
 func (b *Body) pace(d time.Duration) error {
 	if b.waited += d; b.waited < b.window {
 		return nil
@@ -160,11 +160,10 @@ func (b *Body) pace(d time.Duration) error {
 	return nil
 }
 
-// Abort ends a Read that waits; what follows fails too. It may be called from
-// any goroutine.
+// Abort ends a Read in progress and makes later ones fail. It is safe for concurrent use.
 func (b *Body) Abort() { b.cancel(errClosed) }
 
-// Close drops what was not read.
+// Close discards the rest of the body.
 func (b *Body) Close() error {
 	if b.closed {
 		return nil
@@ -176,7 +175,7 @@ func (b *Body) Close() error {
 	return err
 }
 
-// ended is why a context did.
+// ended returns the reason why ctx ended.
 func ended(ctx context.Context) *Error {
 	cause := context.Cause(ctx)
 	var e *Error

@@ -18,36 +18,35 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// Options of a Client. Policy is required.
+// Options of a Client. Only Policy is required.
 type Options struct {
 	Policy   *Policy
-	Reserved *Policy     // what the owner approved for the host alone, to say so; nil: nothing
-	Table    *Table      // nil: a Table with the addresses of this machine
-	Resolver Resolver    // nil: Go's own
-	Governor *Governor   // nil: one of its own, with the defaults
-	Own      *Governor   // the pace that a connector declares for itself; nil for none
-	TLS      *tls.Config // nil: the system's roots; only roots of one exact host may be added by an operator
+	Reserved *Policy     // approved for the host only, for a better error; may be nil
+	Table    *Table      // nil excludes the addresses of this machine
+	Resolver Resolver    // nil uses Go's resolver
+	Governor *Governor   // nil makes one with defaults
+	Own      *Governor   // rate that the connector declares; may be nil
+	TLS      *tls.Config // nil uses the system's roots; an operator can add only roots for one exact host
 	Limits   Limits
-	Seals    *Seals // nil: none
-	// Audit is told of every hop, once its answer is over or it has failed; nil
-	// for none. It may be called from several goroutines.
+	Seals    *Seals // may be nil
+	// Audit is called for every hop when its answer has ended or it has failed; may be nil.
+	// Calls may be concurrent.
 	Audit func(Hop)
 }
 
-// A Client makes the requests of one run. Connections, cookies
-// and sessions are its own. It is safe for concurrent use.
+// A Client makes the requests of one run. Connections, cookies and sessions are not shared
+// with other runs. It is safe for concurrent use.
 type Client struct {
 	o         Options
 	dialer    *dialer
 	transport *http.Transport
 	jar       *jar
-	life      context.Context // of bodies
+	life      context.Context // context of all bodies
 	end       context.CancelCauseFunc
 	requests  atomic.Int64
 	received  atomic.Int64
 }
 
-// NewClient returns a client without connections.
 func NewClient(o Options) (*Client, error) {
 	o = o.reaching()
 	o.Governor = cmp.Or(o.Governor, NewGovernor(DefaultPace()))
@@ -76,7 +75,7 @@ func NewClient(o Options) (*Client, error) {
 	return &Client{o: o, jar: j, life: life, end: end, dialer: d, transport: t}, nil
 }
 
-// reaching fills in what connecting needs.
+// reaching fills in the defaults that connecting needs.
 func (o Options) reaching() Options {
 	o.Table = cmp.Or(o.Table, &Table{Own: OwnAddresses()})
 	o.Resolver = cmp.Or[Resolver](o.Resolver, &net.Resolver{PreferGo: true})
@@ -86,37 +85,37 @@ func (o Options) reaching() Options {
 	return o
 }
 
-// Close ends what is in progress, bodies included, and every connection.
+// Close ends requests in progress, including bodies, and all connections.
 func (c *Client) Close() {
 	c.end(errClosed)
 	c.dialer.close()
 	c.transport.CloseIdleConnections()
 }
 
-// A Response is an answer. Body is to be closed.
+// A Response is an answer. The caller closes Body.
 type Response struct {
 	Status    int
 	Headers   [][2]string
 	URL       string
 	Redirects int
-	Bytes     int64 // of the body, -1 when the server did not say or it is packed
-	Sent      int64 // of the body as it is sent, -1 when the server did not say
+	Bytes     int64 // of the body; -1 if unknown or encoded
+	Sent      int64 // of the encoded body; -1 if unknown
 	Body      Stream
 }
 
-// A Stream is the body of an answer. Its error is an *Error or io.EOF.
+// A Stream is the body of an answer. Read returns an *Error or io.EOF.
 type Stream interface {
 	io.ReadCloser
-	// Abort ends a Read that waits; what follows fails too. It may be called from
-	// any goroutine.
+	// Abort ends a Read in progress and makes later ones fail. It is safe for concurrent
+	// use.
 	Abort()
 }
 
 func (c *Client) stopped(bool) *Error { return nil }
 
-// Do makes one request, with its redirects. ctx ends it until Do returns; the
-// body lives until it is closed. The error is an *Error; a failure at any step
-// sends nothing.
+// Do makes one request and follows its redirects. ctx ends it until Do returns; after that
+// the body lives until it is closed. The error is an *Error. A request that fails a check
+// is not sent.
 func (c *Client) Do(ctx context.Context, q *Request) (*Response, error) {
 	if c.received.Load() > c.o.Limits.RunBytes {
 		return nil, errReceived(c.o.Limits.RunBytes)
@@ -156,21 +155,22 @@ func (c *Client) Do(ctx context.Context, q *Request) (*Response, error) {
 	return out, nil
 }
 
-// told is a failure as a guest is told of it: a server's words may be in it.
+// told returns a failure as the guest is told of it, with sealed values replaced in the
+// server's words.
 func (c *Client) told(err error) *Error {
 	out := *asError(err)
 	out.Message = unseal(c.o.Seals.echoes(), out.Message)
 	return &out
 }
 
-// A received response has headers; its body is still to come.
+// A received response has its headers; the body is still to be read.
 type received struct {
 	*http.Response
 	family string
 }
 
-// An answer is a response, where it came from, and what is to be told of it
-// once its body is over.
+// An answer is a response with its origin, and the audit entry to write when its body has
+// ended.
 type answer struct {
 	*http.Response
 	from      target
@@ -178,12 +178,12 @@ type answer struct {
 	hop       Hop
 }
 
-// follow makes a request and those that redirects lead to. What was meant for one origin
-// goes to no other.
+// follow makes a request and follows redirects. What was meant for one origin is never sent
+// to another.
 func (c *Client) follow(ctx context.Context, q *Request, t target, w *wait) (*answer, error) {
 	h := hop{method: q.Method, headers: q.Headers, body: q.Body}
-	sealed := false // a value was sent, now or on the way
-	again := true   // a refused value may be replaced, once
+	sealed := false // a value was sent, now or in an earlier hop
+	again := true   // a refused value may be replaced once
 	for redirects := 0; ; redirects++ {
 		r, put, told, err := c.hop(ctx, h, t, w)
 		if err == nil && again && r.StatusCode == http.StatusUnauthorized && len(put.sent) > 0 {
@@ -207,7 +207,7 @@ func (c *Client) follow(ctx context.Context, q *Request, t target, w *wait) (*an
 			return nil, err
 		}
 		if t.origin() != to.origin() && (sealed || c.o.Seals.in(to.url)) {
-			return &answer{r, t, redirects, told}, nil // For the guest to see
+			return &answer{r, t, redirects, told}, nil // the guest sees the redirect
 		}
 		c.o.Audit(told)
 		_ = r.Body.Close() // of a redirect
@@ -216,8 +216,8 @@ func (c *Client) follow(ctx context.Context, q *Request, t target, w *wait) (*an
 	}
 }
 
-// renewed makes a request again whose values the server refused, if they could
-// be replaced; r is its answer otherwise, and told what to tell of it.
+// renewed repeats a request whose values the server refused, if they can be replaced.
+// Otherwise it returns the answer r and its audit entry told.
 func (c *Client) renewed(ctx context.Context, r *http.Response, told Hop, put *filler, h hop, t target, w *wait) (*http.Response, Hop, error) {
 	newer, err := put.renew(ctx)
 	if err == nil && !newer {
@@ -233,7 +233,7 @@ func (c *Client) renewed(ctx context.Context, r *http.Response, told Hop, put *f
 	return r, told, err
 }
 
-// redirect is where a redirect leads, if it may be followed.
+// redirect returns the target of a redirect, if it may be followed.
 func (c *Client) redirect(q *Request, from target, location string, so int) (target, error) {
 	if q.Redirect == "error" {
 		return target{}, denyf("redirect", "the server redirects, and the request asked for none")
@@ -256,7 +256,7 @@ func isRedirect(status int) bool {
 	return false
 }
 
-// longest is how long governors may hold a hop of the request.
+// longest returns how long rate limiters may delay the request.
 func (q *Request) longest(total time.Duration) time.Duration {
 	if q.Wait > 0 {
 		return q.Wait
@@ -264,16 +264,16 @@ func (q *Request) longest(total time.Duration) time.Duration {
 	return total
 }
 
-// A hop is what is sent to one origin.
+// A hop is a request to one origin.
 type hop struct {
 	method  string
 	headers [][2]string
 	body    []byte
 }
 
-// redirected is the hop after this one: 303, and 301 and 302 after POST, make
-// it GET; another origin gets no body and no credentials: those by name, and
-// whatever has a secret of the manifest in it.
+// redirected returns the next hop: 303, and 301 and 302 after POST, change the method to
+// GET. Another origin gets no body and no credentials, neither those known by name nor
+// anything that contains a secret.
 func (h hop) redirected(status int, same bool, masks []echo) hop {
 	next := hop{method: h.method, body: h.body}
 	if status == http.StatusSeeOther && h.method != http.MethodHead || (status == http.StatusMovedPermanently || status == http.StatusFound) && h.method == http.MethodPost {
@@ -292,8 +292,8 @@ func (h hop) redirected(status int, same bool, masks []echo) hop {
 	return next
 }
 
-// hop sends one request: steps 3 to 7. put says which values went with it, told
-// what to tell of it.
+// hop sends one request: steps 3 to 7. put says which values it contained, and told is its
+// audit entry.
 func (c *Client) hop(ctx context.Context, h hop, t target, w *wait) (r *http.Response, put *filler, told Hop, err error) {
 	began := time.Now()
 	got, put, err := c.send(ctx, h, t, w)
@@ -330,8 +330,8 @@ func (c *Client) send(ctx context.Context, h hop, t target, w *wait) (r *receive
 	return r, put, err
 }
 
-// exchange sends a request that may be sent, and waits for the headers of the
-// answer. With an error it still says where it was connected to.
+// exchange sends a request that has passed all checks, and waits for the headers of the
+// answer. With an error it still returns the address family.
 func (c *Client) exchange(ctx context.Context, h hop, t target) (*received, error) {
 	w := &watch{client: c}
 	ctx, w.stop = context.WithCancelCause(ctx)
@@ -359,9 +359,9 @@ func (c *Client) exchange(ctx context.Context, h hop, t target) (*received, erro
 		w.stop(nil)
 		return &received{family: w.family()}, explain(err)
 	}
-	if r.StatusCode == http.StatusSwitchingProtocols { // what is left is no HTTP, and net/http watches it no more
+	if r.StatusCode == http.StatusSwitchingProtocols { // the rest is not HTTP, and net/http no longer watches it
 		w.stop(nil)
-		_ = r.Body.Close() // as it is
+		_ = r.Body.Close() // unread
 		return &received{r, w.family()}, failf(abi.EUNAVAIL, "broken_answer", "the server changes the protocol")
 	}
 	c.received.Add(headerBytes(r.Header))
@@ -369,13 +369,13 @@ func (c *Client) exchange(ctx context.Context, h hop, t target) (*received, erro
 	c.jar.keep(t.url, r)
 	if err := c.o.Seals.sealHeaders(t, r); err != nil {
 		w.stop(nil)
-		_ = r.Body.Close() // nobody gets it
+		_ = r.Body.Close() // unread
 		return &received{r, w.family()}, err
 	}
 	return &received{r, w.family()}, nil
 }
 
-// A watch looks at one exchange while the transport makes it.
+// A watch observes one exchange in the transport.
 type watch struct {
 	client        *Client
 	stop          context.CancelCauseFunc
@@ -389,9 +389,8 @@ func (w *watch) family() string {
 	return f
 }
 
-// trace ends an exchange with too many answers before the answer, and one that
-// the transport sends more than twice, which it does when connections break
-// before they have answered.
+// trace ends an exchange with too many informational answers, and one that the transport
+// sends more than twice, as it does if connections break before answering.
 func (w *watch) trace() *httptrace.ClientTrace {
 	most := int64(w.client.o.Limits.Informational)
 	return &httptrace.ClientTrace{
@@ -415,7 +414,7 @@ func (w *watch) trace() *httptrace.ClientTrace {
 	}
 }
 
-// headerBytes is about what the headers of an answer took.
+// headerBytes returns the approximate size of headers.
 func headerBytes(h http.Header) (n int64) {
 	for name, values := range h {
 		for _, v := range values {
@@ -425,7 +424,7 @@ func headerBytes(h http.Header) (n int64) {
 	return n
 }
 
-// errPolicy is a denial at step 3, with what would grant it.
+// errPolicy returns the denial of step 3, with what would permit the request.
 func (c *Client) errPolicy(step string, t target) *Error {
 	if r := c.o.Reserved; r != nil {
 		if _, missing := r.Match(t.scheme, t.host, t.port); missing == "" {
@@ -436,7 +435,7 @@ func (c *Client) errPolicy(step string, t target) *Error {
 	return denyf(step, "%s is not approved for this connection; --allow-host %s approves it, for a run or with sluice grant", t.origin(), want)
 }
 
-// explain names what a failed exchange was, without addresses.
+// explain returns the error for a failed exchange, without addresses.
 func explain(err error) *Error {
 	var e *Error
 	var cert *tls.CertificateVerificationError
@@ -452,7 +451,7 @@ func explain(err error) *Error {
 	return asError(err)
 }
 
-// response turns an answer into what a guest gets.
+// response converts an answer to what the guest gets.
 func (c *Client) response(ctx context.Context, cancel context.CancelCauseFunc, q *Request, r *answer, done func()) (*Response, error) {
 	most := c.o.Limits.Response
 	if q.MaxBytes > 0 {
@@ -475,7 +474,7 @@ func (c *Client) response(ctx context.Context, cancel context.CancelCauseFunc, q
 	packed := b.decoded != io.Reader(b.raw)
 	judged := !bodiless(r.Response) && len(c.o.Seals.placesIn(r.from, true)) > 0
 	if c.o.Seals.some() {
-		if r.StatusCode == http.StatusPartialContent && c.o.Seals.cutsValues(r.from.origin(), r.Header.Get("Content-Type")) { // a value that is cut is not found
+		if r.StatusCode == http.StatusPartialContent && c.o.Seals.cutsValues(r.from.origin(), r.Header.Get("Content-Type")) { // a truncated value would not be found
 			return nil, denyf("header", "the server answered with a part of a body, in which a secret could not be found; leave the header Range out")
 		}
 		packed = true

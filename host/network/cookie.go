@@ -15,15 +15,15 @@ const (
 	cookieBytes    = 4 << 10
 	cookiesPerHost = 50
 	cookiesInAll   = 500
-	cookieHeader   = 32 << 10 // sent with one request
+	cookieHeader   = 32 << 10 // of one request
 )
 
-// A jar keeps the cookies of one run. What comes over a limit is not kept.
+// A jar keeps the cookies of one run, and drops those beyond a limit.
 type jar struct {
 	cookies *cookiejar.Jar
 
 	mu   sync.Mutex                       // guards seen and all
-	seen map[string]map[string]heldCookie // what was set last, by host that set it and name
+	seen map[string]map[string]heldCookie // cookies last set, by setting host and name
 	all  int
 }
 
@@ -35,8 +35,8 @@ func newJar() (*jar, error) {
 // keep takes the cookies of a response.
 func (j *jar) keep(u *url.URL, r *http.Response) { j.take(u, r.Cookies()) }
 
-// take keeps those cookies that there is room for, and says how many. The jar has
-// the last word on domains.
+// take keeps the cookies for which there is room and returns their number. The jar decides
+// about domains.
 func (j *jar) take(u *url.URL, cookies []*http.Cookie) int {
 	var kept []*http.Cookie
 	j.mu.Lock()
@@ -50,7 +50,7 @@ func (j *jar) take(u *url.URL, cookies []*http.Cookie) int {
 	return len(kept)
 }
 
-// room notes a cookie that there is room for.
+// room reserves room for a cookie, if there is some.
 func (j *jar) room(u *url.URL, c *http.Cookie) bool {
 	host, name := u.Hostname(), c.Domain+";"+c.Path+";"+c.Name
 	names := j.seen[host]
@@ -67,7 +67,7 @@ func (j *jar) room(u *url.URL, c *http.Cookie) bool {
 	return true
 }
 
-// prefixed is the rule of the names __Secure- and __Host-.
+// prefixed enforces the rules for names with __Secure- and __Host-.
 func prefixed(u *url.URL, c *http.Cookie) bool {
 	name := strings.ToLower(c.Name)
 	secure := u.Scheme == "https" && c.Secure
@@ -80,7 +80,7 @@ func prefixed(u *url.URL, c *http.Cookie) bool {
 	return true
 }
 
-// send adds the cookies for a request, as many as one host may have.
+// send adds the cookies to a request, up to the limits.
 func (j *jar) send(r *http.Request) {
 	size := 0
 	for i, c := range j.cookies.Cookies(r.URL) {

@@ -1,6 +1,6 @@
 package network
 
-// Covers reports whether the policy allows everything that the entry does.
+// Covers reports whether the policy permits everything that the entry does.
 func (p *Policy) Covers(e Entry) bool {
 	for _, o := range p.entries {
 		if o.Scheme != e.Scheme || o.Port != e.Port {

@@ -12,20 +12,20 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// Credentials that no manifest declares, such as the token that a server gave
-// for a password: found by where they stand, and then hidden wherever they are.
+// Credentials that no manifest declares, such as a token that a server returned for a
+// password, are recognised by their place and then hidden wherever they occur.
 
-// credentialHeaders carry nothing else.
+// credentialHeaders contain only credentials.
 var credentialHeaders = []string{"authorization", "x-api-key", "api-key", "apikey", "x-auth-token", "x-access-token", "x-session-token",
 	"x-csrf-token", "x-xsrf-token", "private-token", "x-amz-security-token"}
 
-// credentialNames are members of JSON and parameters of forms and queries, in
-// lower case and without - and _.
+// credentialNames are names of JSON members and of form and query parameters, in lower case
+// and without - and _.
 var credentialNames = []string{"accesstoken", "refreshtoken", "idtoken", "token", "authtoken", "sessiontoken", "csrftoken", "xsrftoken", "bearertoken",
 	"apikey", "apitoken", "secret", "clientsecret", "password", "passwd", "sessionid", "assertion", "clientassertion", "signature", "sig",
 	"xamzsignature", "xamzsecuritytoken", "xamzcredential"}
 
-// shortestCredential keeps words of ordinary text out.
+// shortestCredential excludes words of ordinary text.
 const shortestCredential = 8
 
 func isCredentialHeader(name string) bool {
@@ -36,7 +36,7 @@ func isCredentialName(name string) bool {
 	return slices.Contains(credentialNames, strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(name)))
 }
 
-// credentials yields what is one in a message: an address, headers and a body.
+// credentials yields the credentials in a message: a URL, headers and a body.
 func credentials(address string, headers [][2]string, body []byte, yield func(string)) {
 	give := func(text string) {
 		if len(text) >= shortestCredential && !strings.Contains(text, handlePrefix) {
@@ -79,7 +79,7 @@ func credentials(address string, headers [][2]string, body []byte, yield func(st
 }
 
 func parameters(query string, give func(string)) {
-	q, _ := url.ParseQuery(query) // what can be read of it
+	q, _ := url.ParseQuery(query) // the valid part of it
 	for _, name := range slices.Sorted(maps.Keys(q)) {
 		for _, text := range q[name] {
 			if isCredentialName(name) {

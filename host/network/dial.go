@@ -22,12 +22,12 @@ type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// requestKey is where a dial finds the context of the request it is for: the
-// transport cuts its own loose from it.
+// requestKey is the key of the request's context in a dial's context, which the transport
+// detaches from it.
 type requestKey struct{}
 
-// A dialer looks a name up, classifies its addresses and connects. Whoever dials has
-// matched the host with the policy.
+// A dialer resolves a name, checks its addresses and connects. The caller has matched the
+// host with the policy.
 type dialer struct {
 	policy   *Policy
 	table    *Table
@@ -35,15 +35,15 @@ type dialer struct {
 	limits   Limits
 	tls      *tls.Config
 	life     context.Context // of the client
-	room     chan struct{}   // one for each connection that may be open
-	dropIdle func()          // closes the connections that nobody uses
+	room     chan struct{}   // one element per open connection
+	dropIdle func()          // closes idle connections
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	open   map[net.Conn]struct{}
 	closed bool
 }
 
-// newDialer returns a dialer whose connections end with life at the latest.
+// newDialer returns a dialer whose connections end with life.
 func newDialer(o Options, conf *tls.Config, life context.Context) *dialer {
 	return &dialer{policy: o.Policy, table: o.Table, resolver: o.Resolver, limits: o.Limits, tls: conf, life: life,
 		room: make(chan struct{}, o.Limits.Connections), dropIdle: func() {}, open: map[net.Conn]struct{}{}}
@@ -78,7 +78,7 @@ func (d *dialer) secure(ctx context.Context, _, address string) (net.Conn, error
 	return secured, nil
 }
 
-// bounded ends a dial with its time, its request and its client.
+// bounded limits a dial to its time, its request and its client.
 func (d *dialer) bounded(ctx context.Context, most time.Duration) (context.Context, context.CancelFunc) {
 	request, ok := ctx.Value(requestKey{}).(context.Context)
 	if !ok {
@@ -92,9 +92,9 @@ func (d *dialer) bounded(ctx context.Context, most time.Duration) (context.Conte
 	}
 }
 
-// dial connects to HOST:PORT, HOST canonical. It looks a name up once, refuses
-// it if one of its addresses is forbidden, and connects to one of them as a
-// literal. The kernel's own destination has the last word.
+// dial connects to HOST:PORT with a canonical HOST. It resolves a name once, refuses it if
+// any of its addresses is forbidden, and connects to one of them. The address to which the
+// kernel connects is checked last.
 func (d *dialer) dial(ctx context.Context, address string) (net.Conn, error) {
 	host, portText, err := net.SplitHostPort(address)
 	if err != nil {
@@ -138,8 +138,8 @@ func (d *dialer) dial(ctx context.Context, address string) (net.Conn, error) {
 	return nil, err
 }
 
-// enter takes room for a connection. Those that only wait to be used again make
-// way, also when they begin to wait a moment later.
+// enter reserves room for a connection. Idle connections are closed to make room, including
+// those that become idle a moment later.
 func (d *dialer) enter(ctx context.Context) error {
 	select {
 	case d.room <- struct{}{}:
@@ -160,7 +160,7 @@ func (d *dialer) enter(ctx context.Context) error {
 	}
 }
 
-// A tracked connection gives its room back when it is closed.
+// A tracked connection releases its room when it is closed.
 type tracked struct {
 	net.Conn
 	d    *dialer
@@ -190,7 +190,7 @@ func (t *tracked) Close() error {
 	return t.Conn.Close()
 }
 
-// CloseWrite says that nothing more will be sent.
+// CloseWrite ends sending.
 func (t *tracked) CloseWrite() error {
 	half, ok := t.Conn.(interface{ CloseWrite() error })
 	if !ok {
@@ -199,7 +199,7 @@ func (t *tracked) CloseWrite() error {
 	return half.CloseWrite()
 }
 
-// close ends all connections, and those that are being made.
+// close ends all connections and dials.
 func (d *dialer) close() {
 	d.mu.Lock()
 	d.closed = true
@@ -210,9 +210,8 @@ func (d *dialer) close() {
 	}
 }
 
-// private reports whether the owner approved exactly this host and port,
-// wherever it leads. The scheme of that entry is of no interest here: step
-// 3 has looked at it.
+// private reports whether the owner approved exactly this host and port, to whatever
+// address it leads. The scheme has been checked in step 3.
 func (d *dialer) private(host string, port uint16) bool {
 	for _, scheme := range []string{"https", "http"} {
 		if e, step := d.policy.Match(scheme, host, port); step == "" && e.Private {
@@ -228,7 +227,7 @@ func (d *dialer) addresses(ctx context.Context, host string) ([]netip.Addr, erro
 	}
 	name := host
 	if strings.Contains(host, ".") {
-		name += "." // or search domains would carry it to other servers
+		name += "." // keeps search domains from redirecting it
 	}
 	list, err := d.resolver.LookupNetIP(ctx, "ip", name)
 	if err != nil {

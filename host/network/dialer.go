@@ -7,18 +7,16 @@ import (
 	"strconv"
 )
 
-// A Dialer connects for those who speak to servers themselves, as the browser's
-// proxy does: name, policy, look-up and addresses, by the code that serves guests.
-// What goes through its connections is theirs to check and to count. Safe for
-// concurrent use.
+// A Dialer connects on behalf of components that speak to servers themselves, such as the
+// browser's proxy. It checks names, policy and addresses like requests of guests; the
+// caller checks and counts the traffic. It is safe for concurrent use.
 type Dialer struct {
 	d   *dialer
 	end context.CancelFunc
 }
 
-// NewDialer returns a Dialer without connections. Of the options it takes
-// Policy, Table, Resolver and, of Limits, Dial and Connections; what is missing
-// is as for NewClient.
+// NewDialer returns a Dialer. It uses Policy, Table, Resolver and, of Limits, Dial and
+// Connections; defaults are those of NewClient.
 func NewDialer(o Options) *Dialer {
 	o.Policy = cmp.Or(o.Policy, NewPolicy())
 	o = o.reaching()
@@ -26,11 +24,11 @@ func NewDialer(o Options) *Dialer {
 	return &Dialer{newDialer(o, nil, life), end}
 }
 
-// Dial connects to a host that the policy allows by one of the schemes. A name is
-// looked up only if it does; one forbidden address among its addresses
-// refuses it, and the address about to be connected has the last word. The
-// connection has a CloseWrite. The error is an *Error, with the step of the first
-// scheme if the policy denies all of them; it never names an address.
+// Dial connects to a host that the policy permits with one of the schemes. A name is
+// resolved only then, and refused if any of its addresses is forbidden; the address to be
+// connected is checked last. The connection has a CloseWrite method. The error is an
+// *Error, with the step of the first scheme if the policy denies all, and never contains an
+// address.
 func (d *Dialer) Dial(ctx context.Context, host string, port uint16, schemes ...string) (net.Conn, error) {
 	host, err := CanonicalHost(host)
 	if err != nil {
@@ -50,7 +48,7 @@ func (d *Dialer) Dial(ctx context.Context, host string, port uint16, schemes ...
 	return conn, nil
 }
 
-// Close ends the connections, and those that are being made.
+// Close ends all connections and dials.
 func (d *Dialer) Close() {
 	d.end()
 	d.d.close()

@@ -7,8 +7,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// An Error is why a request was not made, or not finished. It never names an
-// address.
+// An Error says why a request was not made or not completed. It never contains an address.
 type Error struct {
 	Errno      abi.Errno
 	Code       string
@@ -26,13 +25,12 @@ func failf(errno abi.Errno, code, format string, args ...any) *Error {
 	return &Error{Errno: errno, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// denyf is a denial at a step of the way of a request.
+// denyf returns a denial at a step of a request.
 func denyf(step, format string, args ...any) *Error {
 	return &Error{Errno: abi.EDENIED, Code: step + "_denied", Step: step, Message: fmt.Sprintf(format, args...)}
 }
 
-// asError finds the Error that a failure is, or makes an EUNAVAIL of it that
-// tells nothing of where it came from.
+// asError returns the Error in err, or an EUNAVAIL that reveals nothing about err.
 func asError(err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {

@@ -9,25 +9,24 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// Flights are the requests of a guest that are on their way: the exchange
-// function starts them and takes their answers, in one call or in several.
+// flights are the requests of a guest that are in progress: calls of the exchange function
+// start them and take their answers.
 //
-// Invariant: the frames on their way are together as long as one may be. How many
-// there are is bounded by the handles that each may open.
+// Invariant: the frames in progress together are no longer than one may be. Their number is
+// bounded by the handles that each may open.
 type flights struct {
 	ctx   context.Context // of all of them
 	abort context.CancelFunc
 	over  sync.WaitGroup
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	away    map[*flight]bool
-	bytes   int64          // of frames that are away
-	landed  []abi.Answered // not taken yet
-	changed chan struct{}  // of capacity 1
+	bytes   int64          // total length of the frames in away
+	landed  []abi.Answered // answers not taken yet
+	changed chan struct{}  // capacity 1
 }
 
-// A flight is one request. It waits for its turn with an origin until then, or
-// does not.
+// A flight is one request. until is set while it waits for the rate limiter of origin.
 type flight struct {
 	abi.Asked
 	origin string
@@ -39,7 +38,7 @@ func newFlights() *flights {
 	return &flights{ctx: ctx, abort: abort, away: map[*flight]bool{}, changed: make(chan struct{}, 1)}
 }
 
-// change wakes whoever waits for answers.
+// change wakes the goroutine that waits for answers.
 func (f *flights) change() {
 	select {
 	case f.changed <- struct{}{}:
@@ -47,7 +46,7 @@ func (f *flights) change() {
 	}
 }
 
-// depart takes a request, unless there is no room for it.
+// depart starts a request, if there is room.
 func (f *flights) depart(a abi.Asked, most int64) (*flight, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -61,7 +60,7 @@ func (f *flights) depart(a abi.Asked, most int64) (*flight, error) {
 	return w, nil
 }
 
-// land ends a flight; its answer is kept until it is taken.
+// land ends a request and keeps its answer until it is taken.
 func (f *flights) land(w *flight, a abi.Answered) {
 	f.mu.Lock()
 	delete(f.away, w)
@@ -71,14 +70,14 @@ func (f *flights) land(w *flight, a abi.Answered) {
 	f.change()
 }
 
-// keep keeps the answer of a request that was not on its way.
+// keep keeps the answer of a request that was refused before it started.
 func (f *flights) keep(a abi.Answered) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.landed = append(f.landed, a)
 }
 
-// waits notes that a flight waits for its turn, or goes on.
+// waits records that a request waits for the rate limiter, or goes on.
 func (f *flights) waits(w *flight, origin string, until time.Time) {
 	f.mu.Lock()
 	w.origin, w.until = origin, until
@@ -86,9 +85,8 @@ func (f *flights) waits(w *flight, origin string, until time.Time) {
 	f.change()
 }
 
-// look reports whether there are as many answers as wanted, or nothing to wait
-// for. If there are not, and all flights wait for their turns, it says until when
-// the first of them does.
+// look reports whether there are enough answers, or nothing to wait for. If not, and all
+// requests wait for a rate limiter, it returns the earliest time at which one may go on.
 func (f *flights) look(least uint32) (enough bool, origin string, until time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -106,7 +104,7 @@ func (f *flights) look(least uint32) (enough bool, origin string, until time.Tim
 	return false, origin, until
 }
 
-// take returns the answers that fit into one reply; the rest stay.
+// take returns the answers that fit into one reply and keeps the others.
 func (f *flights) take() []byte {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -127,7 +125,7 @@ func (f *flights) take() []byte {
 	return reply
 }
 
-// exchange is the function of that name.
+// exchange serves the exchange function.
 func (s *Session) exchange(ctx context.Context, payload []byte) ([]byte, error) {
 	least, asked, err := abi.ParseExchange(payload)
 	if err != nil {
@@ -144,8 +142,8 @@ func (s *Session) exchange(ctx context.Context, payload []byte) ([]byte, error) 
 	return s.flights.take(), nil
 }
 
-// depart lets a request be on its way, or makes it at once where the order is
-// recorded. Its error is the answer.
+// depart starts a request or, if the order is recorded, makes it at once. Its error is the
+// answer.
 func (s *Session) depart(ctx context.Context, a abi.Asked) error {
 	if err := s.reserve(); err != nil {
 		return err
@@ -165,7 +163,7 @@ func (s *Session) depart(ctx context.Context, a abi.Asked) error {
 	return nil
 }
 
-// answer makes a request to its end. It owns the frame.
+// answer makes a request and returns its answer. It owns the frame.
 func (s *Session) answer(ctx context.Context, a abi.Asked, told func(origin string, until time.Time)) abi.Answered {
 	reply, err := s.request(ctx, a.Frame, told)
 	if err != nil {
@@ -179,9 +177,8 @@ func refusal(id uint32, err error) abi.Answered {
 	return abi.Answered{ID: id, Errno: e.Errno, Reply: e.text()}
 }
 
-// awaitAnswers returns when there are enough. Meanwhile it tells of a wait for a
-// turn that nothing else goes on during. A call that is ended ends every
-// request.
+// awaitAnswers returns when there are enough answers. While all requests wait for a rate
+// limiter it reports that. If the call is cancelled, all requests end.
 func (s *Session) awaitAnswers(ctx context.Context, least uint32) error {
 	waiting := false
 	tell := func(origin string, until time.Time) {

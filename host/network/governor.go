@@ -14,12 +14,12 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Pace is what a governor lets through.
+// Pace is the rate that a Governor permits.
 type Pace struct {
 	PerSecond   float64 // requests to an origin
 	Burst       int
-	AtOnce      int           // requests to an origin that have no answer yet
-	LongestStop time.Duration // a Retry-After is clamped to it
+	AtOnce      int           // requests to an origin without an answer
+	LongestStop time.Duration // upper bound of Retry-After
 }
 
 // DefaultPace returns the defaults. See docs/spec/security.md.
@@ -27,7 +27,7 @@ func DefaultPace() Pace {
 	return Pace{PerSecond: 4, Burst: 8, AtOnce: 4, LongestStop: 15 * time.Minute}
 }
 
-// Declared is the pace that a connector asked for, where it is slower.
+// Declared returns the pace reduced to the rate that a connector declares.
 func (p Pace) Declared(r abi.Rate) Pace {
 	if r.PerSecond > 0 && r.PerSecond < p.PerSecond {
 		p.PerSecond, p.Burst = r.PerSecond, 1
@@ -38,34 +38,33 @@ func (p Pace) Declared(r abi.Rate) Pace {
 	return p
 }
 
-// A Governor paces the requests of all connections of a host, origin by origin,
-// for to a provider they are one client, and so are hosts that share a store. It is
-// safe for concurrent use.
+// A Governor limits the rate of requests to each origin, across all connections of a host
+// and all hosts that share a store, because to a provider they are one client. It is safe
+// for concurrent use.
 type Governor struct {
 	pace   Pace
-	shared store.Turns // nil: this host keeps the pace alone
+	shared store.Turns // nil if this host limits the rate alone
 
 	mu      sync.Mutex // guards origins and what they point to
 	origins map[string]*origin
 }
 
-// An origin is one server as the governor knows it.
+// An origin is the state of one server.
 type origin struct {
-	bucket   *rate.Limiter // of a host that keeps the pace alone
-	allotted allotment     // of one that shares it
+	bucket   *rate.Limiter // if this host limits the rate alone
+	allotted allotment     // if hosts share the limit
 	slots    chan struct{}
-	waiting  int       // claims: they keep it from being forgotten
-	refused  int       // answers 429 and 503 in a row
-	closed   time.Time // until then nothing is sent
+	waiting  int       // requests that use it, which keep it from being forgotten
+	refused  int       // consecutive answers 429 and 503
+	closed   time.Time // nothing is sent before
 	used     time.Time
 }
 
-// NewGovernor returns one that has seen no origin yet.
 func NewGovernor(p Pace) *Governor {
 	return &Governor{pace: p, origins: map[string]*origin{}}
 }
 
-// maxOrigins bounds what is remembered; the least recently used goes first.
+// maxOrigins bounds the number of origins; the least recently used are forgotten.
 const maxOrigins = 4096
 
 func (g *Governor) of(name string, now time.Time) *origin {
@@ -84,8 +83,8 @@ func (g *Governor) of(name string, now time.Time) *origin {
 	return o
 }
 
-// forget drops the origin that was used the longest time ago, of those that
-// nobody waits for. One that is closed goes last.
+// forget drops the least recently used origin without waiting requests, preferably one that
+// is not closed.
 func (g *Governor) forget(now time.Time) {
 	var oldest string
 	var drop *origin
@@ -101,12 +100,12 @@ func (g *Governor) forget(now time.Time) {
 	delete(g.origins, oldest)
 }
 
-// enter waits for the origin's turn, as long as w lets it, and returns what ends
-// the claim. ERATE says that it would have to wait longer.
+// enter waits until a request may be sent to the origin, within w, and returns the function
+// that ends its claim. ERATE says that it would have to wait longer.
 func (g *Governor) enter(ctx context.Context, name string, w *wait) (leave func(), err error) {
 	now := time.Now()
 	until := now.Add(w.longest)
-	defer func() { w.longest = max(w.longest-time.Since(now), 0) }() // one patience for all hops
+	defer func() { w.longest = max(w.longest-time.Since(now), 0) }() // the wait is shared by all hops
 	defer w.over()
 	g.mu.Lock()
 	o := g.of(name, now)
@@ -126,7 +125,7 @@ func (g *Governor) enter(ctx context.Context, name string, w *wait) (leave func(
 	}, nil
 }
 
-// A turn is when a request may be sent at the earliest; back returns it unused.
+// A turn is permission to send a request from at on; back returns it unused.
 type turn struct {
 	at   time.Time
 	back func()
@@ -144,8 +143,8 @@ func (g *Governor) turn(ctx context.Context, o *origin, name string, until time.
 	return turn{now.Add(r.DelayFrom(now)), func() { r.CancelAt(time.Now()) }}, nil
 }
 
-// await takes a slot once the turn has come and the origin is open; an answer
-// may close it meanwhile.
+// await takes a slot when the turn has come and the origin is open. An answer to another
+// request may close the origin meanwhile.
 func (g *Governor) await(ctx context.Context, o *origin, name string, until time.Time, w *wait) (err error) {
 	t, err := g.turn(ctx, o, name, until, w)
 	if err != nil {
@@ -161,7 +160,7 @@ func (g *Governor) await(ctx context.Context, o *origin, name string, until time
 		closed := o.closed
 		g.mu.Unlock()
 		if closed.After(t.at) {
-			if g.shared != nil { // hosts do not all go on at that instant
+			if g.shared != nil { // so that hosts do not all continue at the same instant
 				next, err := g.turn(ctx, o, name, until, w)
 				if err != nil {
 					return err
@@ -194,10 +193,10 @@ func (g *Governor) await(ctx context.Context, o *origin, name string, until time
 	}
 }
 
-// slot takes one of the places for requests without an answer.
+// slot takes one of the slots for requests without an answer.
 func (o *origin) slot(ctx context.Context, name string, until time.Time) error {
 	select {
-	case o.slots <- struct{}{}: // without the price of a timer
+	case o.slots <- struct{}{}: // saves a timer
 		return nil
 	default:
 	}
@@ -213,18 +212,18 @@ func (o *origin) slot(ctx context.Context, name string, until time.Time) error {
 	}
 }
 
-// A wait is the patience of one request with governors. Waiting takes nothing of
-// the time that the request has for the servers.
+// A wait limits how long one request may wait for rate limiters. Waiting does not count
+// against the request's timeout.
 type wait struct {
-	longest time.Duration // that is left
-	late    *time.Timer   // ends the request; nil for none
+	longest time.Duration // remaining wait
+	late    *time.Timer   // ends the request at its timeout; may be nil
 	left    time.Duration
-	since   time.Time // when the request began, or last went on
+	since   time.Time // when the request began or last continued
 	waiting bool
-	told    func(origin string, until time.Time) // until is zero when it is over
+	told    func(origin string, until time.Time) // until is zero when the wait is over
 }
 
-// begin says that nothing is sent to an origin until then.
+// begin records that nothing is sent to an origin until then.
 func (w *wait) begin(origin string, until time.Time) {
 	if w.waiting = true; w.late != nil && w.late.Stop() {
 		w.left -= time.Since(w.since)
@@ -238,7 +237,7 @@ func (w *wait) tell(origin string, until time.Time) {
 	}
 }
 
-// over says that the request goes on.
+// over records that the request continues.
 func (w *wait) over() {
 	if !w.waiting {
 		return
@@ -269,15 +268,15 @@ func errRate(name string, wait time.Duration) *Error {
 	return e
 }
 
-// answered learns from an answer: 429 and 503 close the origin for as long as
-// it says, or for a second and twice as long each time.
+// answered updates the origin after an answer: 429 and 503 close it for as long as they
+// say, or for a second, doubling each time.
 func (g *Governor) answered(name string, r *http.Response) {
 	if stop := g.refusal(name, r); stop > 0 && g.shared != nil {
 		g.closeForAll(name, stop)
 	}
 }
 
-// refusal is for how long an answer closes the origin; 0 for not at all.
+// refusal returns for how long an answer closes the origin, 0 for not at all.
 func (g *Governor) refusal(name string, r *http.Response) time.Duration {
 	now := time.Now()
 	g.mu.Lock()
@@ -298,14 +297,14 @@ func (g *Governor) refusal(name string, r *http.Response) time.Duration {
 	return stop
 }
 
-// close keeps the origin closed until then. Turns from before it are none any more.
+// close closes the origin until then, and drops its earlier turns.
 func (o *origin) close(until time.Time) {
 	if until.After(o.closed) {
 		o.closed, o.allotted.turns = until, nil
 	}
 }
 
-// retryAfter reads seconds or a date.
+// retryAfter parses a number of seconds or a date.
 func retryAfter(text string, now time.Time) (time.Duration, bool) {
 	if n, err := strconv.ParseUint(text, 10, 63); err == nil {
 		return time.Duration(min(n, 1<<31)) * time.Second, true

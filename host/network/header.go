@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// headersFor is what a guest sees of an answer's headers, in order of their
-// names: no cookies, which are the host's, and of a body that was
-// unpacked not what it was before.
+// headersFor returns the headers of an answer for the guest, sorted by name: without
+// cookies, which the host keeps, and, for a decoded body, without its original encoding and
+// length.
 func headersFor(h http.Header, packed bool) [][2]string {
 	out := [][2]string{}
 	for _, name := range slices.Sorted(maps.Keys(h)) {

@@ -12,14 +12,14 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// held is what a session holds for its run between calls.
+// held is the state of a session between calls, for the next host.
 type held struct {
 	Next     uint32       `json:"next"`           // handle
-	Open     []uint32     `json:"open,omitempty"` // handles of bodies that are not read to their end
+	Open     []uint32     `json:"open,omitempty"` // handles of bodies not read to their end
 	Away     []uint32     `json:"away,omitempty"` // requests whose answers the guest does not have
 	Received int64        `json:"received"`
 	Cookies  []heldCookie `json:"cookies,omitempty"`
-	Asked    int          `json:"asked,omitempty"` // requests that a recording answered
+	Asked    int          `json:"asked,omitempty"` // requests answered from a recording
 }
 
 // A heldCookie is a cookie as it was set. The guest never sees it.
@@ -28,7 +28,8 @@ type heldCookie struct {
 	Cookie *http.Cookie `json:"cookie"`
 }
 
-// holdCookie makes a cookie's end a moment, so that it is the same whenever it is set again.
+// holdCookie converts a cookie's age to an absolute expiry, so that it does not change when
+// it is set again.
 func holdCookie(u *url.URL, c *http.Cookie) heldCookie {
 	kept := *c // #nosec G124 -- a cookie that a server set, not one of ours
 	kept.Raw, kept.Unparsed = "", nil
@@ -39,9 +40,9 @@ func holdCookie(u *url.URL, c *http.Cookie) heldCookie {
 	return heldCookie{at.String(), &kept}
 }
 
-// Held implements binding.Holder: cookies, and how much was received. Answers that are not read
-// to their end and requests that are on their way break off; tokens that the guest has as handles
-// are this session's alone.
+// Held implements binding.Holder: cookies and the count of received bytes. Bodies that are
+// not read to their end and requests in progress break off. Handles of tokens are valid in
+// this session only.
 func (s *Session) Held(breakOff bool) ([]byte, string) {
 	h := held{Away: s.flights.untaken()}
 	switch x := s.exchanger.(type) {
@@ -102,8 +103,8 @@ func (s *Session) Hold(b []byte) error {
 	return nil
 }
 
-// errReplyLost: the host ended between a request and its answer. Whether the server got it, and
-// acted on it, is for the connector to find out: nobody makes it again behind its back.
+// errReplyLost says that the host ended between a request and its answer. The server may
+// have processed the request, so it is not repeated; the connector has to find out.
 var errReplyLost = failf(abi.EUNAVAIL, "reply_lost", "the host ended before the answer was kept; the server may have got the request")
 
 // Lost implements binding.Holder.
@@ -122,7 +123,7 @@ func (s *Session) Lost(call abi.Call, payload []byte) ([]byte, abi.Errno) {
 	return s.flights.take(), abi.OK
 }
 
-// A brokenOff body is the rest of one that another process had.
+// A brokenOff body is the unread rest of a body of the previous host.
 type brokenOff struct{}
 
 func (brokenOff) Read([]byte) (int, error) {
@@ -134,7 +135,7 @@ func (brokenOff) Abort()       {}
 
 var errNoCookie = fmt.Errorf("no cookie")
 
-// held lists what was set, in no order.
+// held lists the cookies that were set, in no particular order.
 func (j *jar) held() (out []heldCookie) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -146,7 +147,7 @@ func (j *jar) held() (out []heldCookie) {
 	return out
 }
 
-// untaken are the requests that are on their way, or whose answers were not taken.
+// untaken lists the requests in progress or with answers not yet taken.
 func (f *flights) untaken() (ids []uint32) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -10,19 +10,19 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// A part of a text is written in another way than the rest: a string of JSON, a
-// piece of a URL. A value in it is spelled in neither.
+// A part of a text has its own escaping, such as a JSON string or a piece of a URL. meant
+// is the unescaped text, and write escapes text again.
 type part struct {
 	from, to int
 	meant    string
 	write    func(string) string
 }
 
-// hideParts is hide for a text with parts, which are in order. Those in which
-// more is meant than is spelled are written anew. It takes two passes, however
-// many parts there are: a server can make them by the million.
+// hideParts is hide for a text with parts, in order. It rewrites parts whose unescaped text
+// contains values. It takes two passes for any number of parts, because a server can send
+// millions.
 func (v *values) hideParts(text []byte, parts []part, found func(mark string, at int)) []byte {
-	more := make([]int, len(parts)) // what is meant in each, less what is spelled
+	more := make([]int, len(parts)) // values in the unescaped text of each, less those in its spelling
 	ends := make([]int, len(parts)) // of each, in all
 	var all []byte
 	for i, p := range parts {
@@ -63,8 +63,7 @@ func (v *values) hideURL(address string, found func(mark string, at int)) string
 	return string(v.hideParts([]byte(address), percentParts(address), found))
 }
 
-// hideHeaders hides values in headers, which may be URLs, and spells names as
-// they are known.
+// hideHeaders hides values in headers, which may be URLs, and spells names canonically.
 func (v *values) hideHeaders(of string, headers [][2]string, found func(where, mark string)) (out [][2]string) {
 	for _, pair := range headers {
 		name := textproto.CanonicalMIMEHeaderKey(pair[0])
@@ -73,7 +72,7 @@ func (v *values) hideHeaders(of string, headers [][2]string, found func(where, m
 	return out
 }
 
-// spot tells found where; nil for nobody.
+// spot returns a function that reports values found at where; found may be nil.
 func spot(where string, found func(where, mark string)) func(mark string, at int) {
 	return func(mark string, _ int) {
 		if found != nil {
@@ -82,8 +81,7 @@ func spot(where string, found func(where, mark string)) func(mark string, at int
 	}
 }
 
-// jsonParts are the strings of a JSON text that have escapes; none when it is
-// no JSON.
+// jsonParts returns the strings with escapes in a JSON text, and none if it is not JSON.
 func jsonParts(body []byte) (out []part) {
 	if bytes.IndexByte(body, '\\') < 0 {
 		return nil
@@ -110,7 +108,7 @@ func jsonParts(body []byte) (out []part) {
 	return out
 }
 
-// percentParts are the pieces of a URL or form that have escapes.
+// percentParts returns the pieces with escapes of a URL or form.
 func percentParts(text string) (out []part) {
 	for from := 0; from < len(text); from++ {
 		to := from + strings.IndexAny(text[from:]+"/", `/?&=;#, "'<>()`)
@@ -124,7 +122,7 @@ func percentParts(text string) (out []part) {
 	return out
 }
 
-// escapeAround escapes a text but for its placeholders.
+// escapeAround escapes a text except its placeholders.
 func escapeAround(text string) string {
 	return strings.NewReplacer("%7B%7B", "{{", "%7D%7D", "}}", "%3A", ":", "%23", "#").Replace(url.QueryEscape(text))
 }

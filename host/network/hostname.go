@@ -11,11 +11,11 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// ErrHost is the error of CanonicalHost, wrapped with the reason.
+// ErrHost is wrapped by the errors of CanonicalHost.
 var ErrHost = errors.New("not a host")
 
 const (
-	maxHostText  = 1024 // of the spelling that came, in bytes
+	maxHostText  = 1024 // of the input, in bytes
 	maxHostName  = 253
 	maxHostLabel = 63
 )
@@ -24,14 +24,13 @@ const (
 var names = idna.New(idna.MapForLookup(), idna.Transitional(false), idna.StrictDomainName(true),
 	idna.ValidateLabels(true), idna.BidiRule(), idna.VerifyDNSLength(true))
 
-// CanonicalHost returns the one spelling of a host that policies compare, dials
-// use and certificates are checked for: a name in lower-case
-// ASCII without the dot at the end, IPv4 as a dotted quad, IPv6 as netip spells
-// it and without brackets. The argument may have brackets around IPv6.
+// CanonicalHost returns the canonical spelling of a host, which policies compare, dials use
+// and certificates are checked for: a name in lower-case ASCII without trailing dot, IPv4
+// as a dotted quad, IPv6 as netip spells it, without brackets. The argument may have
+// brackets around IPv6.
 //
-// It refuses what programs disagree about: zone ids, numbers that are not a
-// plain dotted quad, names that become an address by mapping. The error is
-// ErrHost.
+// It refuses what programs interpret differently: zone ids, numbers other than a plain
+// dotted quad, and names that become an address by mapping. Errors wrap ErrHost.
 //
 // Invariant: the canonical host of a canonical host is itself.
 func CanonicalHost(host string) (string, error) {
@@ -84,14 +83,14 @@ func canonicalName(host string) (string, error) {
 	if err := checkName(name); err != nil {
 		return "", err
 	}
-	// Nobody may read more into a name than was checked.
+	// A name must not change if it is mapped again.
 	if again, err := names.ToASCII(name); err != nil || again != name {
 		return "", errors.New("it has no stable spelling")
 	}
 	return name, nil
 }
 
-// checkName looks at the outcome again, whatever the mapping promises.
+// checkName checks the result of the mapping, without relying on it.
 func checkName(name string) error {
 	if len(name) > maxHostName {
 		return fmt.Errorf("it is longer than %d bytes", maxHostName)
@@ -115,18 +114,19 @@ func checkName(name string) error {
 	return nil
 }
 
-// specialDomains are the names that mean something else on each network, with all below them.
+// specialDomains are the names that mean something else on each network, including all
+// names below them.
 var specialDomains = []string{
 	"localhost", "local", "internal", "home.arpa", "onion",
-	// Metadata services of clouds that the rules above do not have. Those of
-	// Google, Amazon and Azure are below internal or are single labels.
+	// Metadata services of clouds that the names above do not cover. Those of Google,
+	// Amazon and Azure are below internal or are single labels.
 	"metadata.goog", "metadata.tencentyun.com", "metadata.platformequinix.com",
 	"metadata.packet.net", "metadata.cloud.ibm.com",
 }
 
-// Special reports whether only an entry that spells the host exactly may match
-// it, never a wildcard: addresses, single labels, names that mean
-// something else on every network, and cloud metadata. The host is canonical.
+// Special reports whether a host matches only an entry that spells it exactly, never a
+// wildcard: addresses, single labels, names that differ between networks, and cloud
+// metadata. The host is canonical.
 func Special(host string) bool {
 	if _, err := netip.ParseAddr(host); err == nil || !strings.Contains(host, ".") {
 		return true

@@ -12,8 +12,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Kind is the network among the kinds of bindings: servers that an owner lets a
-// connector reach.
+// Kind is the network binding: servers that an owner permits a connector to reach.
 type Kind struct{}
 
 var _ binding.Kind = Kind{}
@@ -24,13 +23,13 @@ const (
 	maxHost  = 1024
 )
 
-// flag gives a server on the command line.
+// flag is the option that approves a server.
 const flag = "--allow-host"
 
 // Name implements binding.Kind.
 func (Kind) Name() string { return abi.BindingNetwork }
 
-// servers is what a manifest wants that names no servers.
+// servers is the want of a manifest that names no servers.
 var servers = binding.Want{Kind: "servers", Words: "reach servers that you name, and no others"}
 
 func reach(host string) binding.Want {
@@ -42,7 +41,7 @@ func (Kind) Imports() (prefix, words string) {
 	return abi.ModuleNetwork + ".", "make web requests through the host"
 }
 
-// Asks implements binding.Kind. An owner may name servers whatever a manifest asked for.
+// Asks implements binding.Kind. An owner may always name further servers.
 func (Kind) Asks(m *abi.Manifest, a store.Approved) []binding.Ask {
 	hosts := m.Bindings[abi.BindingNetwork].Hosts
 	if len(hosts) == 0 {
@@ -68,8 +67,9 @@ func (Kind) Asks(m *abi.Manifest, a store.Approved) []binding.Ask {
 	return out
 }
 
-// Standing says what becomes of a server that a manifest asks for, and which flag gives
-// it, "" when it is given. Those of the owner's own network are only ever typed.
+// Standing describes the approval of a server that a manifest asks for, and returns the
+// option that approves it, or "" if it is approved. Servers of the owner's own network must
+// be typed.
 func Standing(a store.Approved, host string) (granted, flagged string) {
 	flagged = flag + " " + abi.Clean(host)
 	p, err := PolicyOf(a.Hosts)
@@ -96,7 +96,8 @@ func (Kind) Granted(_ *abi.Manifest, a store.Approved) []string {
 	return out
 }
 
-// Lend implements binding.Kind. It is in every START: no hosts refuse everything.
+// Lend implements binding.Kind. Every START has the network binding; without hosts it
+// refuses everything.
 func (Kind) Lend(m *abi.Manifest, c store.Connection, lent *abi.Bindings) error {
 	lent.Network = &abi.NetworkBinding{Hosts: append([]string{}, GuestHosts(m, c.Approved.Hosts)...)}
 	return nil
@@ -107,9 +108,9 @@ func (Kind) Denial() (code, message string) {
 	return "binding_not_approved", "no host is approved for this connection"
 }
 
-// Approve implements binding.Kind. It takes the servers that the manifest asks for;
-// where that leaves them to the owner, any. An address or a name of the owner's own
-// network is taken as it is spelled here, never by a pattern.
+// Approve implements binding.Kind. It accepts the servers that the manifest asks for, or
+// any if the manifest leaves them to the owner. An address or a name of the owner's network
+// must be spelled exactly.
 func (Kind) Approve(q binding.Approval, c *store.Connection) error {
 	if q.Bindings.Network == nil {
 		return nil
@@ -135,8 +136,8 @@ func (Kind) Approve(q binding.Approval, c *store.Connection) error {
 	return nil
 }
 
-// leftToOwner: the manifest asks for the network or for pages and cannot know which
-// servers, or has a secret that goes to a server of the owner's.
+// leftToOwner reports whether the manifest asks for the network or for pages without naming
+// servers, or has a secret for a server that the owner names.
 func leftToOwner(m *abi.Manifest) bool {
 	b, declared := m.Bindings[abi.BindingNetwork]
 	_, pages := m.Bindings[abi.BindingBrowser]
@@ -162,7 +163,7 @@ func (Kind) Merge(a *store.Approved, more store.Approved) {
 	a.Hosts = binding.Union(a.Hosts, more.Hosts)
 }
 
-// Withdraw implements binding.Kind: names are servers as they were approved.
+// Withdraw implements binding.Kind; names are servers as they were approved.
 func (Kind) Withdraw(a *store.Approved, names []string) (missing []string) {
 	a.Hosts, missing = binding.Without(a.Hosts, names)
 	return missing
@@ -174,8 +175,8 @@ func (Kind) Narrower(old, new store.Approved) bool {
 	return err != nil || len(p.Missing(old.Hosts)) > 0
 }
 
-// PolicyOf makes a policy of what an owner approved. Exactly spelled addresses and
-// special names lead wherever the owner sent them. The error is ErrEntry.
+// PolicyOf returns the policy for an owner's approvals. Exactly spelled addresses and
+// special names may lead to private addresses. The error is ErrEntry.
 func PolicyOf(approved []string) (*Policy, error) {
 	var entries []Entry
 	for _, text := range approved {
@@ -189,7 +190,7 @@ func PolicyOf(approved []string) (*Policy, error) {
 	return NewPolicy(entries...), nil
 }
 
-// Missing are the hosts of a manifest that the policy does not cover.
+// Missing returns the hosts of a manifest that the policy does not cover.
 func (p *Policy) Missing(wanted []string) []string {
 	return slices.DeleteFunc(slices.Clone(wanted), func(text string) bool {
 		e, err := ParseEntry(text)
@@ -197,8 +198,8 @@ func (p *Policy) Missing(wanted []string) []string {
 	})
 }
 
-// Answerable are those of wanted that may be approved by answering a question: an
-// address or a name of the owner's own network must be typed.
+// Answerable returns those of wanted that an owner may approve by answering a question.
+// Addresses and names of the owner's own network must be typed instead.
 func Answerable(wanted []string) []string {
 	return slices.DeleteFunc(slices.Clone(wanted), func(text string) bool {
 		e, err := ParseEntry(text)
@@ -206,14 +207,14 @@ func Answerable(wanted []string) []string {
 	})
 }
 
-// RequestedHosts are those of a manifest that the connector or, for its tokens, the host
-// is to reach.
+// RequestedHosts returns the hosts that the connector or, for its tokens, the host is to
+// reach.
 func RequestedHosts(m *abi.Manifest) []string {
 	return binding.Union(m.Bindings[abi.BindingNetwork].Hosts, tokenHosts(m))
 }
 
-// tokenHosts are the servers from which the host fetches the tokens of a connector, as
-// entries of a policy.
+// tokenHosts returns the servers from which the host fetches the connector's tokens, as
+// policy entries.
 func tokenHosts(m *abi.Manifest) []string {
 	var out []string
 	if m.Sluice == nil {
@@ -225,8 +226,8 @@ func tokenHosts(m *abi.Manifest) []string {
 	return out
 }
 
-// TokenHosts are the servers from which the host obtains a secret; none for one that it
-// does not obtain.
+// TokenHosts returns the servers from which the host obtains a secret; none for a secret
+// without OAuth.
 func TokenHosts(o *abi.OAuth) []string {
 	var out []string
 	if o == nil {
@@ -242,10 +243,9 @@ func TokenHosts(o *abi.OAuth) []string {
 	return out
 }
 
-// GuestHosts are those approved hosts that the connector itself may reach. One that is
-// there for its tokens is left out, unless the manifest asks to reach it or has secrets
-// sent to it: a connector could begin an authorization of its own there, and ask the
-// owner to complete it.
+// GuestHosts returns the approved hosts that the connector itself may reach. Token servers
+// are excluded unless the manifest asks for them or sends secrets to them: otherwise a
+// connector could begin its own authorization there and ask the owner to complete it.
 func GuestHosts(m *abi.Manifest, approved []string) []string {
 	asked := slices.Clone(m.Bindings[abi.BindingNetwork].Hosts)
 	if m.Sluice != nil {
@@ -262,7 +262,7 @@ func GuestHosts(m *abi.Manifest, approved []string) []string {
 	})
 }
 
-// parsed are the entries among texts.
+// parsed returns the valid entries among texts.
 func parsed(texts []string) []Entry {
 	var out []Entry
 	for _, text := range texts {
@@ -291,8 +291,8 @@ func (Kind) Given(g binding.Given) (store.Approved, error) {
 	return store.Approved{Hosts: g.Values}, nil
 }
 
-// Offer implements binding.Commander. Addresses and names of the owner's own network are
-// only ever typed.
+// Offer implements binding.Commander. Addresses and names of the owner's own network must
+// be typed.
 func (Kind) Offer(m *abi.Manifest, a store.Approved) (words string, more store.Approved) {
 	p, err := PolicyOf(a.Hosts)
 	if err != nil {
@@ -308,7 +308,7 @@ func (Kind) Offer(m *abi.Manifest, a store.Approved) (words string, more store.A
 // Choices implements binding.Commander.
 func (Kind) Choices(*abi.Manifest, store.Approved) []binding.Choice { return nil }
 
-// Lent is the network of one run as its binding.
+// Lent is the network binding of one run.
 type Lent struct{ *Session }
 
 var _ interface {
@@ -319,7 +319,7 @@ var _ interface {
 	binding.Requester
 } = Lent{}
 
-// Takes implements binding.Binding: whatever handle is nobody else's.
+// Takes implements binding.Binding. It takes all handles that no other binding has.
 func (Lent) Takes(call abi.Call, _ []byte) bool {
 	switch call {
 	case abi.CallNetworkRequest, abi.CallNetworkExchange, abi.CallRead, abi.CallClose:

@@ -6,23 +6,23 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// Limits bound what requests cost.
+// Limits bound the cost of requests.
 type Limits struct {
-	RequestHeaders      int   // how many
-	RequestHeaderBytes  int   // all of them
+	RequestHeaders      int   // number of headers
+	RequestHeaderBytes  int   // total length
 	RequestBody         int64 // bytes
 	ResponseHeaderBytes int64
-	Response            int64 // decoded bytes of a body, unless the guest asks for less or more
-	ResponseMost        int64 // what it may ask for
-	Ratio               int64 // decoded to received bytes, after ratioFrom
+	Response            int64 // default limit of a decoded body
+	ResponseMost        int64 // highest limit that a guest may request
+	Ratio               int64 // decoded to received bytes, enforced after ratioFrom
 
 	Dial, TLS, Headers, Total, TotalMost time.Duration
-	FloorWindow                          time.Duration // in which at least 1 KiB for each second comes
+	FloorWindow                          time.Duration // in which the average must be at least 1 KiB/s
 	Redirects                            int
-	Informational                        int // answers 1xx of one request
-	Connections                          int // open at once, of one run
+	Informational                        int // informational (1xx) answers to one request
+	Connections                          int // open connections of one run
 	RunRequests                          int64
-	RunBytes                             int64 // received, all requests of a run
+	RunBytes                             int64 // received in all requests of a run
 }
 
 // DefaultLimits returns the defaults.
@@ -36,7 +36,7 @@ func DefaultLimits() Limits {
 	}
 }
 
-// What no configuration changes.
+// Limits that no configuration changes.
 const (
 	maxURL       = 8 * abi.KiB
 	maxAddresses = 16

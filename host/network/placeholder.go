@@ -14,8 +14,8 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// Placeholders of a recording: what stands where a secret or a credential was,
-// and for text that only looks like one.
+// Placeholders of a recording, for a secret, for a credential, and for text that only looks
+// like a placeholder.
 const (
 	secretMark     = "{{secret:"
 	credentialMark = "{{credential:"
@@ -23,20 +23,20 @@ const (
 	markEnd        = "}}"
 )
 
-// values are what may not be in a recording, by name: what the guest holds for
-// it, a handle or the value itself, and every spelling that it may have. They
-// are safe for concurrent use.
+// values are what must not appear in a recording, by placeholder: what the guest holds, a
+// handle or the value itself, and all spellings of the value. It is safe for concurrent
+// use.
 //
-// Invariant: names depend on the order of add alone, so that they are the same
-// when the run is replayed.
+// Invariant: placeholders depend only on the order of add, so that they are the same in a
+// replay.
 type values struct {
 	mu    sync.Mutex // guards what follows
 	held  map[string]string
-	forms []echo // the longest first, and their marks
+	forms []echo // spellings and their placeholders, longest first
 }
 
-// Shortest spellings that are looked for, as in answers: of the value
-// itself and of its encodings, which short values would have everywhere.
+// The shortest spellings to look for, of the value itself and of its encodings, because
+// short encodings would occur everywhere.
 const (
 	shortestValue    = 4
 	shortestEncoding = 7
@@ -50,7 +50,7 @@ func newValues() *values {
 	return v
 }
 
-// secret names a value of the guest: held is what it has, value what it means.
+// secret adds a value of the guest: held is what the guest holds, value what it stands for.
 func (v *values) secret(field, held, value string, encodings [][]byte) {
 	name := plainName(field)
 	v.mu.Lock()
@@ -61,7 +61,7 @@ func (v *values) secret(field, held, value string, encodings [][]byte) {
 	v.add(secretMark+name+markEnd, held, value, encodings)
 }
 
-// also has more texts stand for what the guest holds as held.
+// also adds spellings of what the guest holds as held.
 func (v *values) also(held string, encodings [][]byte) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -76,14 +76,14 @@ func (v *values) also(held string, encodings [][]byte) {
 	}
 }
 
-// credential names something that a request or an answer carried as one.
+// credential adds a credential that a request or an answer contained.
 func (v *values) credential(n int, value string, encodings [][]byte) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.add(credentialMark+strconv.Itoa(n)+markEnd, value, value, encodings)
 }
 
-// add remembers a value. Callers hold mu.
+// add adds a value. The caller holds mu.
 func (v *values) add(mark, held, value string, encodings [][]byte) {
 	v.held[mark] = held
 	for _, text := range append([][]byte{[]byte(held), []byte(value)}, encodings...) {
@@ -101,7 +101,7 @@ func (v *values) spell(text, mark string, loose bool) {
 	v.forms = withEcho(v.forms, echo{[]byte(text), []byte(mark), loose})
 }
 
-// isExact: the spelling is the value, but for escapes.
+// isExact reports whether text is the value itself, apart from escapes.
 func isExact(value string, text []byte) bool {
 	quoted := strictjson.AppendQuote(nil, value)
 	return slices.Contains([]string{value, string(quoted[1 : len(quoted)-1]), url.QueryEscape(value), url.PathEscape(value)}, string(text))
@@ -111,7 +111,7 @@ func isHex(value string, text []byte) bool {
 	return strings.EqualFold(hex.EncodeToString([]byte(value)), string(text))
 }
 
-// plainName is a field's name as it can be in a placeholder.
+// plainName returns a field's name in a form that is valid in a placeholder.
 func plainName(field string) string {
 	return abi.Cut(strings.Map(func(c rune) rune {
 		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("._-", c) {
@@ -121,8 +121,8 @@ func plainName(field string) string {
 	}, field), 64)
 }
 
-// hide puts placeholders where the text has values. found, nil for nobody, sees
-// each but the literal ones, and where it was.
+// hide replaces values in a text with placeholders. found, which may be nil, is called with
+// each placeholder except literals, and its offset.
 func (v *values) hide(text []byte, found func(mark string, at int)) []byte {
 	v.mu.Lock()
 	forms := v.forms
@@ -138,7 +138,7 @@ func (v *values) hide(text []byte, found func(mark string, at int)) []byte {
 		literal := string(forms[which].handle) == literalMark+markEnd
 		switch {
 		case literal:
-			to = at + len("{{") // what follows may be a value
+			to = at + len("{{") // a value may follow
 		case forms[which].loose:
 			if from > pos && text[from-1] != '=' && isBase64(text[from-1]) {
 				from--
@@ -153,7 +153,8 @@ func (v *values) hide(text []byte, found func(mark string, at int)) []byte {
 	}
 }
 
-// base64Length is how far a text goes on as base64, escaped as in URLs too.
+// base64Length returns the length of the base64 text at the beginning, with escapes as in
+// URLs.
 func base64Length(text []byte) (n int) {
 	for n < len(text) {
 		switch {
@@ -172,11 +173,10 @@ func isBase64(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("+/-_=", c) >= 0
 }
 
-// maxShown is where a text with placeholders stops to grow.
+// maxShown is the length beyond which a text with placeholders is not expanded.
 const maxShown = 2 * MaxRecording
 
-// show puts what the guest holds where the text has placeholders. One that is
-// not known yet stays.
+// show replaces placeholders with what the guest holds. Unknown placeholders stay.
 func (v *values) show(text []byte) []byte {
 	if !bytes.Contains(text, []byte("{{")) {
 		return text
@@ -196,7 +196,7 @@ func (v *values) show(text []byte) []byte {
 		}
 		held, known := v.held[string(mark)]
 		switch {
-		case known && len(out) < maxShown: // a long secret may be named often
+		case known && len(out) < maxShown: // a long secret may occur often
 			out = append(out, held...)
 		case string(mark) == literalMark+markEnd:
 			out = append(out, "{{"...)
@@ -208,7 +208,7 @@ func (v *values) show(text []byte) []byte {
 	}
 }
 
-// standIn is the value that a replay gives a secret or a credential without one.
+// standIn returns the value that a replay uses for a secret or a credential.
 func standIn(seed [32]byte, kind, name string) string {
 	sum := hashOf(seed[:], []byte(kind), []byte(name))
 	return fmt.Sprintf("sluice-%s-%s", kind, hex.EncodeToString(sum[:10]))

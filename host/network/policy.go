@@ -10,27 +10,26 @@ import (
 	"golang.org/x/net/publicsuffix"
 )
 
-// ErrEntry is the error of ParseEntry, wrapped with the reason.
+// ErrEntry is wrapped by the errors of ParseEntry.
 var ErrEntry = errors.New("not a network entry")
 
 const entryShape = "[http://|https://]HOST[:PORT], where HOST is a name, *.NAME, an IPv4 address or an IPv6 address in brackets"
 
-// An Entry is one host that an owner approved, written
-// [http://|https://]HOST[:PORT]. Entries can be compared with ==.
+// An Entry is one host that an owner approved, written [http://|https://]HOST[:PORT].
+// Entries are comparable.
 type Entry struct {
 	Scheme   string // http or https
-	Host     string // canonical; the suffix without "*." when Wildcard
-	Wildcard bool   // every name below Host at any depth, but not Host
+	Host     string // canonical; without "*." if Wildcard
+	Wildcard bool   // every name below Host, at any depth, but not Host
 	Port     uint16 // never 0
-	// Private lets the entry reach addresses that are not public. No
-	// text sets it: the owner does, in a step of its own. Policies ignore it
-	// on a wildcard.
+	// Private permits addresses that are not public. No text sets it; the owner does,
+	// separately. Policies ignore it for a wildcard.
 	Private bool
 }
 
-// ParseEntry reads an entry of a manifest or an owner. The scheme is https and
-// the port 443, or 80 after http://, unless the text says otherwise. A wildcard
-// stands above no public suffix, special name or address. The error is ErrEntry.
+// ParseEntry parses an entry of a manifest or an owner. Defaults are https and port 443, or
+// 80 for http. A wildcard cannot be above a public suffix, special name or address. The
+// error is ErrEntry.
 func ParseEntry(s string) (Entry, error) {
 	e, err := parseEntry(s)
 	if err != nil {
@@ -72,7 +71,7 @@ func parseEntry(s string) (Entry, error) {
 	return e, err
 }
 
-// cutPort takes the port off; ok says whether there was one.
+// cutPort splits off the port; ok says whether there is one.
 func cutPort(s string) (host, port string, ok bool, err error) {
 	if strings.HasPrefix(s, "[") {
 		i := strings.IndexByte(s, ']') + 1
@@ -93,7 +92,7 @@ func cutPort(s string) (host, port string, ok bool, err error) {
 	return host, port, ok, nil
 }
 
-// parsePort reads a port in its only spelling.
+// parsePort parses a port in its canonical spelling.
 func parsePort(s string) (uint16, error) {
 	n, err := strconv.ParseUint(s, 10, 16)
 	if err != nil || n == 0 || strconv.FormatUint(n, 10) != s {
@@ -109,14 +108,14 @@ func defaultPort(scheme string) uint16 {
 	return 443
 }
 
-// checkWildcard refuses suffixes below which the names have many owners or no
-// fixed meaning.
+// checkWildcard refuses suffixes below which names have many owners or no fixed meaning.
 func checkWildcard(suffix string) error {
 	below := "any-name." + suffix
 	if Special(suffix) || Special(below) {
 		return errors.New("a wildcard cannot stand for addresses, single labels and special names: spell the host")
 	}
-	// The list has rules such as *.kawasaki.jp, where kawasaki.jp is none itself.
+	// The list has rules such as *.kawasaki.jp, although kawasaki.jp is not a public
+	// suffix.
 	for _, name := range []string{suffix, below} {
 		if public, _ := publicsuffix.PublicSuffix(name); public == name {
 			return fmt.Errorf("names below %s belong to different owners: spell the host", suffix)
@@ -125,8 +124,8 @@ func checkWildcard(suffix string) error {
 	return nil
 }
 
-// String returns the shortest text from which ParseEntry reads the entry.
-// Private is not in it.
+// String returns the shortest text from which ParseEntry parses the entry. It omits
+// Private.
 func (e Entry) String() string {
 	var b strings.Builder
 	if e.Scheme != "https" {
@@ -146,7 +145,7 @@ func (e Entry) String() string {
 	return b.String()
 }
 
-// covers reports whether the entry has a canonical host.
+// covers reports whether the entry includes a canonical host.
 func (e Entry) covers(host string) bool {
 	if !e.Wildcard {
 		return e.Host == host
@@ -154,15 +153,15 @@ func (e Entry) covers(host string) bool {
 	return strings.HasSuffix(host, "."+e.Host) && !Special(host)
 }
 
-// A Policy is what one connection may reach. The zero Policy allows nothing.
-// Safe for concurrent use once made.
+// A Policy is what one connection may reach. The zero Policy permits nothing. It is
+// immutable and safe for concurrent use.
 type Policy struct {
-	// Invariant: each is as ParseEntry makes it, and no wildcard is Private.
+	// Invariant: each is a result of ParseEntry, apart from Private, and no wildcard is
+	// Private.
 	entries []Entry
 }
 
-// NewPolicy allows what any of the entries allows. An entry that ParseEntry
-// could not have made allows nothing.
+// NewPolicy permits what any of the entries permits. Invalid entries permit nothing.
 func NewPolicy(entries ...Entry) *Policy {
 	p := &Policy{}
 	for _, e := range entries {
@@ -176,11 +175,10 @@ func NewPolicy(entries ...Entry) *Policy {
 	return p
 }
 
-// Match returns the entry that allows scheme://host:port, of several one that
-// is Private. When none does, step says what is missing: "host" when no entry
-// has the host, "scheme" when one has it with another scheme only, "port" when
-// host and scheme are there with other ports only. The host is canonical;
-// no entry has one that is not.
+// Match returns the entry that permits scheme://host:port, preferably one that is Private.
+// If there is none, step says what is missing: "host" if no entry has the host, "scheme" if
+// one has it with another scheme only, "port" if host and scheme occur with other ports
+// only. A host that is not canonical matches nothing.
 func (p *Policy) Match(scheme, host string, port uint16) (e Entry, step string) {
 	if c, err := CanonicalHost(host); err != nil || c != host {
 		return Entry{}, "host"

@@ -20,27 +20,27 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// A Recorder keeps what the guest of one run asks for and gets. Bodies are
-// fetched whole before the guest sees the answer. It is kept as it was until the
-// end, since a value may turn out to be a secret later on.
+// A Recorder records what the guest of one run requests and receives. It fetches bodies
+// completely before the guest sees the answer. Everything is kept unscrubbed until the end,
+// because a value may turn out to be a secret later.
 type Recorder struct {
 	client *Client
 	values *values
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	taken []taken
 	bytes int
 	full  bool
 }
 
-// A taken is an exchange as it was.
+// A taken is an exchange before it is scrubbed.
 type taken struct {
 	request *Request
 	answer  *Answer
 	failure *Error
 }
 
-// NewRecorder returns a session whose exchanges are recorded.
+// NewRecorder returns a session that records its exchanges.
 func NewRecorder(c *Client) (*Session, *Recorder) {
 	r := &Recorder{client: c, values: newValues()}
 	return newSession(r, c.o.Limits, c.o.Seals, r.values), r
@@ -48,7 +48,7 @@ func NewRecorder(c *Client) (*Session, *Recorder) {
 
 var errFull = failf(abi.ETOOBIG, "recording_full", "a run that is recorded may exchange %d MiB; narrow it with --scope", MaxRecording>>20)
 
-// Do makes a request and remembers it, unless the run is ending.
+// Do makes a request and records it, unless the run is ending.
 func (r *Recorder) Do(ctx context.Context, q *Request) (*Response, error) {
 	out, err := r.client.Do(ctx, q)
 	if err != nil {
@@ -67,7 +67,7 @@ func (r *Recorder) Do(ctx context.Context, q *Request) (*Response, error) {
 			return nil, broken
 		}
 	}
-	out.Headers = slices.DeleteFunc(out.Headers, func(pair [2]string) bool { // what a file could not give back
+	out.Headers = slices.DeleteFunc(out.Headers, func(pair [2]string) bool { // headers that a file could not reproduce
 		return !httpguts.ValidHeaderFieldName(pair[0]) || !httpguts.ValidHeaderFieldValue(pair[1])
 	})
 	a := &Answer{out.Status, out.Headers, out.URL, out.Redirects, out.Bytes, body, broken}
@@ -75,8 +75,7 @@ func (r *Recorder) Do(ctx context.Context, q *Request) (*Response, error) {
 	return out, r.keep(taken{request: q, answer: a}, nil)
 }
 
-// keep remembers an exchange; err is what the guest is told unless the recording
-// is full.
+// keep records an exchange. It returns err, or an error if the recording is full.
 func (r *Recorder) keep(t taken, err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -98,7 +97,7 @@ func pairBytes(headers [][2]string) (n int) {
 	return n
 }
 
-// Close ends what is in progress.
+// Close ends requests in progress.
 func (r *Recorder) Close() { r.client.Close() }
 
 func (r *Recorder) stopped(bool) *Error {
@@ -110,18 +109,18 @@ func (r *Recorder) stopped(bool) *Error {
 	return nil
 }
 
-// A Review is what there is to know of a recording before it is shared.
+// A Review summarises a recording for its owner before it is shared.
 type Review struct {
 	Exchanges int
 	Origins   map[string]int            // requests by origin
 	Scrubbed  map[string]map[string]int // by place, by placeholder
 }
 
-// maxCredentials bounds what is looked for.
+// maxCredentials bounds the credentials that are looked for.
 const maxCredentials = 200
 
-// Finish returns the recording as a file. It is called once the run is over. h
-// has values as the guest had them.
+// Finish returns the recording as a file. It is called once, after the run. h contains
+// values as the guest had them.
 func (r *Recorder) Finish(h Header) ([]byte, *Review, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -158,7 +157,7 @@ func (r *Recorder) Finish(h Header) ([]byte, *Review, error) {
 	return text, review, nil
 }
 
-// findCredentials adds what no manifest declares.
+// findCredentials adds credentials that no manifest declares.
 func (r *Recorder) findCredentials() error {
 	n := 0
 	seen := map[string]bool{}
@@ -188,8 +187,8 @@ func exactForms(text string) [][]byte {
 	return [][]byte{quoted[1 : len(quoted)-1], []byte(url.QueryEscape(text)), []byte(url.PathEscape(text))}
 }
 
-// document hides values in a JSON text, which must stay one: a value that was a
-// number cannot be hidden.
+// document hides values in a JSON text, which must stay JSON, so a value that is a number
+// cannot be hidden.
 func (r *Recorder) document(doc json.RawMessage, found func(where, mark string)) (json.RawMessage, error) {
 	if doc == nil {
 		return nil, nil
@@ -201,8 +200,8 @@ func (r *Recorder) document(doc json.RawMessage, found func(where, mark string))
 	return out, nil
 }
 
-// answered is an answer as recordings have it. A body that was scrubbed has
-// another length than the server said.
+// answered returns an answer in the form of recordings. It drops the server's length of a
+// body that was scrubbed.
 func (v *values) answered(t taken, found func(where, mark string)) (*Answer, *Error) {
 	if t.failure != nil {
 		return nil, v.failed(t.failure, found)
@@ -238,7 +237,7 @@ func originOf(address string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// Lines say what was scrubbed, one place each, for people.
+// Lines describes what was scrubbed, one place per line.
 func (r *Review) Lines() (out []string) {
 	for _, where := range slices.Sorted(maps.Keys(r.Scrubbed)) {
 		var parts []string

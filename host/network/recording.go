@@ -9,20 +9,21 @@ import (
 	"unicode/utf8"
 )
 
-// RecordingVersion is the form of recordings that this build writes and reads.
+// RecordingVersion is the version of recordings that this build writes and reads.
 const RecordingVersion = 1
 
-// What bounds a recording.
+// Bounds of a recording.
 const (
-	MaxRecording    = 64 << 20  // bytes that a run may exchange while it is recorded
-	MaxRecordedFile = 256 << 20 // of the text that becomes of it
+	MaxRecording    = 64 << 20  // bytes that a recorded run may exchange
+	MaxRecordedFile = 256 << 20 // length of the file
 	maxExchanges    = 100_000
-	wholeBody       = 64 << 10 // of a request; one with more is known by its digest
+	wholeBody       = 64 << 10 // of a request; a longer body is represented by its digest
 )
 
-// A Recording is what a guest was given, asked for and got in one run: enough to
-// run it again without network and without credentials. As a file it is one
-// JSON object a line, the header first. Secrets and credentials are not in it:
+// A Recording is what a guest was started with, requested and received in one run: enough
+// to run it again without network and credentials. As a file it has one JSON object per
+// line, beginning with the header. Secrets and credentials are replaced with placeholders
+// (see values).
 // placeholders stand where they were (see values).
 type Recording struct {
 	Header    Header
@@ -42,43 +43,42 @@ type Header struct {
 	State       json.RawMessage // nil: none
 	Config      json.RawMessage // nil: none
 	Hosts       []string        // approved
-	Secrets     []string        // names of those that were there
+	Secrets     []string        // names of the secrets that were set
 }
 
-// An Exchange is one request of the guest and what it saw of the answer: either
-// Answer or Failure.
+// An Exchange is one request of the guest and its outcome: either Answer or Failure.
 type Exchange struct {
-	Line    int // of the file it was read from
+	Line    int // in the file it was read from
 	Request Asked
 	Answer  *Answer
 	Failure *Error
 }
 
-// An Asked is a request as the guest made it, with placeholders for what may not
-// be in a file. Headers are sorted by name.
+// An Asked is a request of the guest, with placeholders for values that must not be in a
+// file. Headers are sorted by name.
 type Asked struct {
 	Method   string
 	URL      string
 	Headers  [][2]string
-	Redirect string // "": follow
-	MaxBytes int64  // 0: the limit
+	Redirect string // "" means follow
+	MaxBytes int64  // 0 means the limit
 	Body     []byte
-	Digest   string // SHA-256 of a body that is too long to be kept; then Body is nil
+	Digest   string // SHA-256 of a body too long to keep; Body is then nil
 	Length   int64  // of that body
 }
 
-// An Answer is what the guest saw. Broken is how its body ended, nil for well.
+// An Answer is what the guest saw. Broken is the error that ended its body early, or nil.
 type Answer struct {
 	Status    int
 	Headers   [][2]string
 	URL       string
 	Redirects int
-	Bytes     int64 // -1: the server did not say
+	Bytes     int64 // -1 if the server did not say
 	Body      []byte
 	Broken    *Error
 }
 
-// Append appends the file that the recording is.
+// Append appends the recording as a file.
 func (r *Recording) Append(b []byte) ([]byte, error) {
 	out := bytes.NewBuffer(b)
 	e := json.NewEncoder(out)
@@ -94,7 +94,7 @@ func (r *Recording) Append(b []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// headerLine and those below are the members of the file, in order.
+// headerLine and the types below are the lines of the file.
 type headerLine struct {
 	Version     int       `json:"sluice_recording"`
 	ConnectorID string    `json:"connector_id"`
@@ -141,7 +141,7 @@ type answerLine struct {
 	Broken    *failureLine `json:"broken,omitempty"`
 }
 
-// A bodyLine is a body as text, as base64, or of a long request its digest.
+// A bodyLine is a body as text, as base64 or, for a long request, as its digest.
 type bodyLine struct {
 	Text   *string `json:"text,omitempty"`
 	Base64 *string `json:"base64,omitempty"`
@@ -157,7 +157,7 @@ type failureLine struct {
 	RetryAfter int64  `json:"retry_after_ms,omitempty"`
 }
 
-// clockForm is how the clock is written: whole milliseconds, as guests see it.
+// clockForm is the time format: whole milliseconds, as guests see them.
 const clockForm = "2006-01-02T15:04:05.000Z"
 
 func (h *Header) line(exchanges int) headerLine {
@@ -190,7 +190,7 @@ func (e *Error) line() *failureLine {
 	return &failureLine{e.Errno.String(), e.Code, e.Message, e.Step, e.RetryAfter}
 }
 
-// bodyOf is how a body is written: as text when people can read it.
+// bodyOf encodes a body, as text if it is readable.
 func bodyOf(b []byte) *bodyLine {
 	if len(b) == 0 {
 		return nil
@@ -203,7 +203,7 @@ func bodyOf(b []byte) *bodyLine {
 	return &bodyLine{Base64: &text}
 }
 
-// isReadable: what JSON of this host can hold and a terminal can show.
+// isReadable reports whether JSON can hold text and a terminal can show it.
 func isReadable(text string) bool {
 	for _, c := range text {
 		if c < ' ' && c != '\n' && c != '\r' && c != '\t' || c >= 0x7f && c < 0xa0 || c == '\uFEFF' {

@@ -17,7 +17,7 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// A RecordingError is where a file is no recording, and what belongs there.
+// A RecordingError says where a file is not a valid recording, and what is expected there.
 type RecordingError struct {
 	Line      int
 	Want, Got string
@@ -27,8 +27,8 @@ func (e *RecordingError) Error() string {
 	return fmt.Sprintf("line %d: want %s, got %s", e.Line, e.Want, e.Got)
 }
 
-// ParseRecording reads a recording, all or nothing. It trusts nothing of it. The
-// error is a *RecordingError.
+// ParseRecording parses a recording completely, without trusting it. The error is a
+// *RecordingError.
 func ParseRecording(text []byte) (*Recording, error) {
 	if len(text) > MaxRecordedFile {
 		return nil, &RecordingError{1, fmt.Sprintf("a recording of at most %d MiB", MaxRecordedFile>>20), "more"}
@@ -77,7 +77,7 @@ func (p *recordingParser) fail(want, got string) {
 	}
 }
 
-// got shows a value that was not wanted.
+// got describes an unexpected value.
 func got(v strictjson.Value) string {
 	if v.Kind == 0 {
 		return "nothing"
@@ -92,7 +92,7 @@ type field struct {
 	read     func(what string, v strictjson.Value)
 }
 
-// object reads exactly these members.
+// object reads an object with exactly these members.
 func (p *recordingParser) object(what string, v strictjson.Value, fields ...field) {
 	if !v.Is(strictjson.KindObject) {
 		p.fail(what+" as an object", got(v))
@@ -286,7 +286,7 @@ func (p *recordingParser) headers(into *[][2]string) func(string, strictjson.Val
 	}
 }
 
-// body reads a body; long is where a digest may stand for it, nil for nowhere.
+// body reads a body. long, unless nil, may have a digest instead.
 func (p *recordingParser) body(what string, v strictjson.Value, into *[]byte, long *Asked) {
 	var text, packed, digest string
 	var length int64
@@ -319,7 +319,7 @@ func (p *recordingParser) body(what string, v strictjson.Value, into *[]byte, lo
 	}
 }
 
-// errnoOf are the errnos that a request can fail with.
+// errnoOf lists the errnos with which a request can fail.
 var errnoOf = []abi.Errno{abi.EINVAL, abi.ETOOBIG, abi.EDENIED, abi.ENOTSUP, abi.ETIMEOUT, abi.EUNAVAIL, abi.ERATE, abi.EIO}
 
 func (p *recordingParser) failure(what string, v strictjson.Value) *Error {

@@ -12,18 +12,17 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// A Replayer answers a guest's requests from a recording: the first with the
-// first, and so on. It has no network.
+// A Replayer answers a guest's requests from a recording, in its order, without network.
 type Replayer struct {
 	recording *Recording
 	values    *values
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	next  int
 	fault *Error
 }
 
-// NewReplay returns a session that a recording answers.
+// NewReplay returns a session that is answered from a recording.
 func NewReplay(r *Recording) *Session {
 	p := &Replayer{recording: r, values: newValues()}
 	r.standIns(p.values)
@@ -32,7 +31,7 @@ func NewReplay(r *Recording) *Session {
 
 var credentialNumber = regexp.MustCompile(`\{\{credential:([1-9][0-9]{0,3})\}\}`)
 
-// standIns adds a stand-in for every credential of the recording.
+// standIns adds a stand-in for every credential in the recording.
 func (r *Recording) standIns(v *values) {
 	seen := map[string]bool{}
 	look := func(text []byte) {
@@ -63,8 +62,8 @@ func (r *Recording) standIns(v *values) {
 	}
 }
 
-// Given is the header with stand-ins for what was scrubbed, for the START of a
-// replay, and a stand-in for each of these secrets.
+// Given returns the header with stand-ins for scrubbed values, for the START of a replay,
+// and a stand-in for each of these secrets.
 func (r *Recording) Given(names []string) (Header, map[string]string) {
 	v := newValues()
 	r.standIns(v)
@@ -78,8 +77,8 @@ func (r *Recording) Given(names []string) (Header, map[string]string) {
 	return h, secrets
 }
 
-// Do answers with the next exchange, if it is of this request. Once a request
-// was another, nothing is answered any more.
+// Do answers with the next exchange if its request is the same. After the first difference
+// nothing is answered.
 func (r *Replayer) Do(_ context.Context, q *Request) (*Response, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -113,7 +112,7 @@ func (r *Replayer) shown(e *Error) *Error {
 	return &out
 }
 
-// compare is nil when the request is the next of the recording.
+// compare returns nil if q is the next request in the recording.
 func (r *Replayer) compare(q Asked) *Error {
 	if r.next == len(r.recording.Exchanges) {
 		return mismatch("the connector makes request %d, %s, and the recording has %d", r.next+1, q.short(), r.next)
@@ -133,7 +132,7 @@ func (q *Asked) short() string { return shortText(q.Method + " " + q.URL) }
 
 func shortText(s string) string { return abi.Cut(abi.Clean(s), 300) }
 
-// difference says how got is another request, "" when it is none.
+// difference describes how got differs, or returns "".
 func (q *Asked) difference(got *Asked) string {
 	if q.Method != got.Method || q.URL != got.URL {
 		return fmt.Sprintf("want %s, got %s", q.short(), got.short())
@@ -163,8 +162,8 @@ func (q *Asked) difference(got *Asked) string {
 	return ""
 }
 
-// sameHeader: a credential that was scrubbed may be any, since what made it may
-// be unknown too.
+// sameHeader compares headers. A scrubbed credential matches any, because the source of the
+// new one may be unknown.
 func sameHeader(want, got [2]string) bool {
 	if want == got {
 		return true
@@ -186,21 +185,21 @@ func (q *Asked) bodyText() string {
 	return fmt.Sprintf("%d bytes, %x…", len(q.Body), sum[:4])
 }
 
-// asked is how many requests it has answered.
+// asked returns the number of requests answered.
 func (r *Replayer) asked() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.next
 }
 
-// goesOn goes on behind so many requests.
+// goesOn continues after the given number of requests.
 func (r *Replayer) goesOn(behind int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.next = min(max(behind, 0), len(r.recording.Exchanges))
 }
 
-// Close has nothing to end.
+// Close implements exchanger.
 func (r *Replayer) Close() {}
 
 func (r *Replayer) stopped(gone bool) *Error {

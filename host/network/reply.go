@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// reply is the answer of the request function.
+// reply returns the reply of the request function.
 func (r *Response) reply(handle uint32) []byte { return r.append(nil, handle) }
 
 // append appends the reply to b.
@@ -32,16 +32,15 @@ func (r *Response) append(b []byte, handle uint32) []byte {
 	return append(b, '}')
 }
 
-// framed is the reply to a request that takes short bodies with it: the length
-// of the reply, the reply, and what there is of the body. Handle 0 says that
-// this is all of it.
+// framed returns the reply to a request that accepts inline bodies: the length of the JSON,
+// the JSON, and the beginning of the body. Handle 0 says that the body is complete.
 func (r *Response) framed(handle uint32, body []byte) []byte {
 	b := r.append(make([]byte, 4, 512+len(body)), handle)
 	binary.LittleEndian.PutUint32(b, uint32(len(b)-4))
 	return append(b, body...)
 }
 
-// text is the error text of a failure.
+// text returns the error text of a failure.
 func (e *Error) text() []byte {
 	b := strictjson.AppendQuote([]byte(`{"code":`), e.Code)
 	b = strictjson.AppendQuote(append(b, `,"message":`...), e.Message)

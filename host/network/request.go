@@ -15,32 +15,32 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// A Request is what a guest asks for, bounded and checked.
+// A Request is a guest's request, bounded and checked.
 type Request struct {
 	Method   string
 	URL      string
 	Headers  [][2]string
-	Timeout  time.Duration // 0: the limit
+	Timeout  time.Duration // 0 means the limit
 	Redirect string        // follow, manual, error
-	MaxBytes int64         // decoded bytes of the body; 0: the limit
-	Wait     time.Duration // the longest wait for a turn; 0: as long as the request may take
-	Inline   int64         // a body that is sent in at most so many bytes comes with the answer
+	MaxBytes int64         // decoded bytes of the body; 0 means the limit
+	Wait     time.Duration // longest wait for a rate limiter; 0 means the timeout
+	Inline   int64         // longest encoded body to return inline
 	Body     []byte
-	// Waiting is told of waits for a turn: until when, and with a zero time that
-	// one is over; nil for nobody.
+	// Waiting is called when the request waits for a rate limiter, with the time, and with
+	// a zero time when it goes on; may be nil.
 	Waiting func(origin string, until time.Time)
 }
 
-// methods of plain requests, and the two of WebDAV that only read (RFC 4918,
-// RFC 3253): calendars and address books are asked with them.
+// methods are those of plain requests, and the two read-only methods of WebDAV (RFC 4918,
+// RFC 3253), which calendars and address books need.
 var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND", "REPORT"}
 
-// scanners are used again: their scratch space costs more than a short text.
+// scanners are pooled, because their scratch space costs more than a short text.
 var scanners = sync.Pool{New: func() any { return &strictjson.Scanner{MaxValues: 1000} }}
 
-// ParseRequest decodes the frame of the request function. Body shares memory
-// with it. The error is an *Error: EINVAL for what is malformed, ETOOBIG for
-// what is over a limit, EDENIED for a method or header that is not a guest's.
+// ParseRequest decodes the frame of the request function. Body shares memory with it. The
+// error is an *Error: EINVAL for a malformed request, ETOOBIG beyond a limit, EDENIED for a
+// method or header that guests may not use.
 func ParseRequest(frame []byte, l Limits) (*Request, error) {
 	if len(frame) < 4 || uint64(binary.LittleEndian.Uint32(frame)) > uint64(len(frame)-4) {
 		return nil, malformed("the frame is shorter than its head")
@@ -122,19 +122,17 @@ func numberMember(v strictjson.Value, name string, most, scale int64, into *int6
 	return nil
 }
 
-// hostsOwn are the headers that the host sets, or that mean the connection and
-// not the request.
+// hostsOwn are headers that the host sets, or that concern the connection.
 var hostsOwn = []string{"host", "content-length", "transfer-encoding", "connection", "keep-alive", "upgrade", "te", "trailer", "expect",
 	"accept-encoding", "cookie", "cookie2"}
 
-// routing are headers by which a proxy or a framework takes a request for one of
-// another host or path than the policy and a secret's destination were asked
-// about.
+// routing are headers by which a proxy or a framework takes a request for one to another
+// host or path than the one that was checked.
 var routing = []string{"forwarded", "x-host", "x-original-host", "x-original-url", "x-original-uri", "x-rewrite-url", "x-http-host-override", "x-http-destinationurl", "http2-settings",
 	"alt-used"}
 
-// ownsHeader reports whether a guest must not set the header, however a server
-// may spell it: many take _ for -.
+// ownsHeader reports whether a guest must not set the header, also in spellings that
+// servers treat alike, such as _ for -.
 func ownsHeader(name string) bool {
 	name = strings.ReplaceAll(strings.ToLower(name), "_", "-")
 	return slices.Contains(hostsOwn, name) || slices.Contains(routing, name) ||
@@ -191,11 +189,11 @@ type target struct {
 	port   uint16
 }
 
-// origin is the key of governors and credentials.
+// origin returns the key of rate limiters and credentials.
 func (t target) origin() string { return t.scheme + "://" + t.url.Host }
 
-// parseTarget bounds a URL and makes its host canonical. from is what a redirect is
-// relative to, nil for none.
+// parseTarget parses a URL within bounds and makes its host canonical. from is the base of
+// a relative redirect, or nil.
 func parseTarget(raw string, from *url.URL) (target, error) {
 	if len(raw) > maxURL {
 		return target{}, failf(abi.ETOOBIG, "request_too_large", "a URL may have %d bytes", maxURL)
@@ -248,7 +246,7 @@ func portOf(u *url.URL) (uint16, bool) {
 	return uint16(n), err == nil && n > 0
 }
 
-// hostPort is the authority of a URL, without the port that its scheme implies.
+// hostPort returns the authority of a URL, without the scheme's default port.
 func hostPort(scheme, host string, port uint16) string {
 	if strings.Contains(host, ":") {
 		host = "[" + host + "]"

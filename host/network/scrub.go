@@ -10,23 +10,23 @@ import (
 	"strings"
 )
 
-// An echo is an encoding of a sealed value and the handle that it becomes. A loose one
-// shares characters with its neighbours: in a recording it goes with the one before it
+// An echo is an encoding of a sealed value and the handle that replaces it. A loose one
+// shares characters with its neighbours, so a recording also drops the character before it
 // and the rest of the word.
 type echo struct {
 	form, handle []byte
 	loose        bool
 }
 
-// echoes are all encodings of all values, the longest first, so that none hides
-// another. The slice is not to be changed.
+// echoes returns all encodings of all values, longest first, so that none hides another.
+// The slice must not be changed.
 func (s *Seals) echoes() []echo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.all
 }
 
-// echo adds the encodings of a value. Callers hold mu.
+// echo adds the encodings of a value. The caller holds mu.
 func (s *Seals) echo(handle string, forms [][]byte) { s.all = withForms(s.all, handle, forms) }
 
 // withForms adds the encodings of a value to a list.
@@ -37,8 +37,8 @@ func withForms(list []echo, handle string, forms [][]byte) []echo {
 	return list
 }
 
-// withEcho adds an encoding to a new list, for the old one may be in use, unless it is
-// there. The longest come first.
+// withEcho adds an encoding that is not in the list, longest first. It returns a new list,
+// because the old one may be in use.
 func withEcho(list []echo, e echo) []echo {
 	if slices.ContainsFunc(list, func(o echo) bool { return bytes.Equal(o.form, e.form) }) {
 		return list
@@ -54,7 +54,8 @@ func (s *Seals) some() bool {
 	return len(s.by) > 0 || len(s.all) > 0 || s.tokens != nil
 }
 
-// masks are what may not be in a log: echoes, and what the guest has in plain.
+// masks returns what must not be logged: echoes, and values that the guest knows in plain
+// text.
 func (s *Seals) masks() []echo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,10 +64,10 @@ func (s *Seals) masks() []echo {
 	return all
 }
 
-// redacted stands for a value without a handle.
+// redacted replaces a value without a handle.
 const redacted = "[REDACTED_SECRET]"
 
-// unseal turns values in a text back into handles.
+// unseal replaces values in a text with handles.
 func unseal(echoes []echo, text string) string {
 	if len(echoes) == 0 {
 		return text
@@ -75,9 +76,9 @@ func unseal(echoes []echo, text string) string {
 	return string(append(done, rest...))
 }
 
-// replaceEchoes appends b to done with handles for values, up to where the last
-// keep bytes begin, in which more could follow of one; it returns those. What
-// was put in is not looked at again.
+// replaceEchoes appends b to done with values replaced by handles, except the last keep
+// bytes, in which a longer value could continue; it returns those. Replacements are not
+// scanned again.
 func replaceEchoes(done []byte, echoes []echo, b []byte, keep int) (out, rest []byte) {
 	next := unknown(echoes)
 	for pos := 0; ; {
@@ -91,8 +92,8 @@ func replaceEchoes(done []byte, echoes []echo, b []byte, keep int) (out, rest []
 	}
 }
 
-// nextEcho finds the first of the echoes from pos on, of several the longest; which is
-// -1 for none. next is where each comes next: it is looked for again once it is passed.
+// nextEcho finds the first echo from pos on, and of several the longest; which is -1 for
+// none. next caches the next position of each.
 func nextEcho(text []byte, echoes []echo, next []int, pos int) (at, which int) {
 	at, which = len(text), -1
 	for i, e := range echoes {
@@ -110,17 +111,17 @@ func nextEcho(text []byte, echoes []echo, next []int, pos int) (at, which int) {
 	return at, which
 }
 
-// unknown is the next of nextEcho before anything was looked for.
+// unknown returns the initial cache for nextEcho.
 func unknown(echoes []echo) []int { return slices.Repeat([]int{-1}, len(echoes)) }
 
-// A Spelling is one that a sealed value may have, and the handle that takes its place.
+// A Spelling is a possible spelling of a sealed value, and the handle that replaces it.
 type Spelling struct {
 	Form   []byte
 	Handle string
 }
 
-// Unsealed is a file in which handles take the place of sealed values, in all of
-// their spellings, of whatever type it is.
+// Unsealed returns src with all spellings of sealed values replaced by handles, whatever
+// its type.
 func Unsealed(src io.Reader, list []Spelling) io.Reader {
 	if len(list) == 0 {
 		return src
@@ -132,24 +133,24 @@ func Unsealed(src io.Reader, list []Spelling) io.Reader {
 	return newScrubber(src, func() []echo { return echoes })
 }
 
-// A scrubber turns sealed values of a body back into handles, those across the
-// borders of reads too: it holds back what could be the beginning of one.
+// A scrubber replaces sealed values in a body with handles, including values across reads:
+// it holds back bytes that could begin one.
 //
-// Invariant: what is held back is handed out only once more of the body shows
-// that it is no value, or the body ended. An error is no end.
+// Invariant: these are returned only once more of the body shows that they are not a value,
+// or the body has ended. An error is not an end.
 type scrubber struct {
 	src    io.Reader
-	echoes func() []echo // of the moment: a body may outlast a token
-	held   []byte        // not looked at yet, or not all of it
-	done   []byte        // to hand out
-	err    error         // of src, told once all is handed out
+	echoes func() []echo // current list: a body may outlast a token
+	held   []byte        // not scanned completely
+	done   []byte        // to be returned
+	err    error         // of src, returned after done
 }
 
 func newScrubber(src io.Reader, echoes func() []echo) *scrubber {
 	return &scrubber{src: src, echoes: echoes}
 }
 
-// scrubPiece is how much is read at once.
+// scrubPiece is the size of a read.
 const scrubPiece = 32 << 10
 
 func (s *scrubber) Read(p []byte) (int, error) {
@@ -164,7 +165,7 @@ func (s *scrubber) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// fill reads a piece, and decides on as much as it can.
+// fill reads a piece and scans as much as it can.
 func (s *scrubber) fill() {
 	buf := append(s.held, make([]byte, scrubPiece)...)
 	n, err := s.src.Read(buf[len(s.held):])
@@ -182,8 +183,8 @@ func (s *scrubber) fill() {
 	}
 }
 
-// cutShort puts a handle where a whole body ends in the beginning of a value:
-// whoever sent it may have cut it there, or stopped to send.
+// cutShort replaces the beginning of a value at the end of a body with a handle, because
+// the sender may have truncated it there.
 func cutShort(echoes []echo, body []byte) []byte {
 	at, handle := len(body), []byte(nil)
 	for _, e := range echoes {
@@ -199,8 +200,7 @@ func cutShort(echoes []echo, body []byte) []byte {
 	return append(body[:at], handle...)
 }
 
-// maybeText reports whether a body of this type is text, or not known to be
-// something else.
+// maybeText reports whether a body of this type may be text.
 func maybeText(contentType string) bool {
 	kind, _, err := mime.ParseMediaType(contentType)
 	if err != nil || isText(kind) {
@@ -213,8 +213,8 @@ func maybeText(contentType string) bool {
 var noText = []string{"application/octet-stream", "application/zip", "application/gzip", "application/x-gzip", "application/x-tar", "application/x-7z-compressed",
 	"application/x-bzip2", "application/zstd", "application/pdf", "application/wasm", "application/vnd.sqlite3"}
 
-// cutsValues reports whether a part of a body, from an origin, could show a part
-// of a sealed value: a text from anywhere, and anything from where one may go.
+// cutsValues reports whether a partial body from an origin could reveal part of a sealed
+// value: a text from anywhere, and any body from a value's destination.
 func (s *Seals) cutsValues(origin, contentType string) bool {
 	if maybeText(contentType) {
 		return true

@@ -17,7 +17,7 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// handlePrefix begins every handle; 26 letters of base32 follow.
+// handlePrefix is the prefix of all handles; 26 letters of base32 follow.
 const (
 	handlePrefix = "sluice-sealed-v1-"
 	handleBytes  = len(handlePrefix) + 26
@@ -26,58 +26,57 @@ const (
 // maxSealedBody bounds the bodies in which handles are replaced.
 const maxSealedBody = 1 * abi.MiB
 
-// Seals are the sealed values of one run: what stands behind the handles that
-// its guest holds, and where each may go. They are safe for concurrent
-// use.
+// Seals are the sealed values of one run: the values of the guest's handles, and where each
+// may be sent. They are safe for concurrent use.
 type Seals struct {
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	by    map[string]seal
 	all   []echo
-	plain []echo // values that the guest has itself
+	plain []echo // values that the guest knows in plain text
 	used  map[use]bool
 	news  []use
 
-	tokens *tokens // nil: none are declared
+	tokens *tokens // nil if none are declared
 }
 
-// A seal is one value behind one handle.
+// A seal is the value of one handle.
 type seal struct {
 	field string
 	value string
-	from  Current // instead of value; nil: the value stays
+	from  Current // source of the value; nil if the value is fixed
 	to    []place
 }
 
-// Current returns the value that a handle stands for at the moment, another
-// than the one that a server refused, if there is one; refused is "" for none.
-// An *Error among its errors is the guest's to see.
+// Current returns the current value of a handle, different from refused, which a server
+// rejected, if possible; refused is "" for none. An *Error that it returns is shown to the
+// guest.
 type Current = func(ctx context.Context, refused string) (string, error)
 
-// A place is a destination, its origin canonical.
+// A place is a destination with a canonical origin.
 type place struct {
 	origin     string
 	prefix     string
 	placements []string
 }
 
-// A use is a value that was sent.
+// A use is the sending of a value.
 type use struct{ field, origin, placement string }
 
-// A sent value came of a Current, which may have a newer one.
+// A sent value came from a Current, which may have a newer one.
 type sent struct {
 	from  Current
 	value string
 }
 
-// Add lets a handle stand for a value. forms are the encodings in which an
-// answer may give the value back. A destination whose origin is none
-// leads nowhere.
+// Add registers the value of a handle. forms are the encodings in which an answer may
+// contain the value. A destination with an invalid origin permits nothing.
 func (s *Seals) Add(field, handle, value string, forms [][]byte, to []abi.Destination) {
 	s.add(seal{field: field, value: value}, handle, to)
 	s.Echo(handle, forms)
 }
 
-// AddCurrent lets a handle stand for what from returns. Echo tells what that is.
+// AddCurrent registers a handle whose value from returns; its values are announced with
+// Echo.
 func (s *Seals) AddCurrent(field, handle string, from Current, to []abi.Destination) {
 	s.add(seal{field: field, from: from}, handle, to)
 }
@@ -96,16 +95,16 @@ func (s *Seals) add(sealed seal, handle string, to []abi.Destination) {
 	s.by[handle] = sealed
 }
 
-// Echo adds encodings in which an answer may give back a value that a handle
-// stands for, or that nobody but the host has.
+// Echo adds encodings in which an answer may contain the value of a handle, or a value that
+// only the host knows.
 func (s *Seals) Echo(handle string, forms [][]byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.echo(handle, forms)
 }
 
-// Protect keeps a value that the guest has in plain out of what is told of its
-// requests. Short forms would be found in everything.
+// Protect keeps a value that the guest knows in plain text out of audit entries. It ignores
+// short forms, which would occur everywhere.
 func (s *Seals) Protect(forms [][]byte) {
 	forms = slices.DeleteFunc(slices.Clone(forms), func(f []byte) bool { return len(f) < 8 })
 	s.mu.Lock()
@@ -113,8 +112,8 @@ func (s *Seals) Protect(forms [][]byte) {
 	s.plain = withForms(s.plain, redacted, forms)
 }
 
-// SealedOrigin is the canonical form of an origin that sealed values may go to:
-// https, or http for this machine itself.
+// SealedOrigin returns the canonical form of an origin to which sealed values may be sent:
+// https, or http to this machine.
 func SealedOrigin(text string) (string, error) {
 	t, err := parseTarget(text, nil)
 	switch {
@@ -133,7 +132,7 @@ func isLoopback(host string) bool {
 	return err == nil && a.Unmap().IsLoopback() || host == "localhost"
 }
 
-// Uses hands over, once each, where values have been sent since the last call.
+// Uses yields each place to which values have been sent since the last call.
 func (s *Seals) Uses(yield func(field, origin, placement string)) {
 	s.mu.Lock()
 	news := s.news
@@ -144,7 +143,7 @@ func (s *Seals) Uses(yield func(field, origin, placement string)) {
 	}
 }
 
-// note remembers uses of a request that is about to be sent.
+// note records the uses of a request before it is sent.
 func (s *Seals) note(uses []use) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,8 +155,8 @@ func (s *Seals) note(uses []use) {
 	}
 }
 
-// find returns what a handle stands for, if it may be put at this place of a
-// request to t.
+// find returns the value of a handle, if it is permitted at this placement in a request to
+// t.
 func (s *Seals) find(handle string, t target, placement string) (seal, error) {
 	s.mu.Lock()
 	sealed, known := s.by[handle]
@@ -187,8 +186,8 @@ func sealedDenial(code, format string, args ...any) *Error {
 	return e
 }
 
-// under reports whether a path, as a server may read it, stays below a prefix.
-// One that dots or escapes could lead elsewhere is below none but "".
+// under reports whether a path stays below a prefix for every server. A path with dots or
+// escapes that could lead elsewhere is only below "".
 func under(u *url.URL, prefix string) bool {
 	if prefix == "" {
 		return true
@@ -211,12 +210,11 @@ type filler struct {
 	seals *Seals
 	to    target
 	uses  []use
-	sent  map[string]sent // by handle: one value for all of a hop
+	sent  map[string]sent // by handle: a hop uses one value of each
 }
 
-// fill returns the hop with values for handles, and where they were put. The
-// hop that came in keeps its handles. Nothing is replaced unless everything may
-// be.
+// fill returns a copy of the hop with handles replaced by values, and the filler that knows
+// where. It replaces all handles or none.
 func (s *Seals) fill(ctx context.Context, h hop, t target) (hop, *filler, error) {
 	f := &filler{ctx: ctx, seals: s, to: t}
 	if strings.Contains(t.url.String(), handlePrefix) || hiddenHandle(t.url) {
@@ -243,21 +241,21 @@ func (s *Seals) fill(ctx context.Context, h hop, t target) (hop, *filler, error)
 	return out, f, nil
 }
 
-// in reports whether an address has a sealed value in it, in any of its spellings.
+// in reports whether a URL contains a sealed value in any spelling.
 func (s *Seals) in(u *url.URL) bool {
 	echoes := s.echoes()
-	query, _ := url.QueryUnescape(u.RawQuery) // none that can be read: its spelling counts
+	query, _ := url.QueryUnescape(u.RawQuery) // if it is malformed, the raw URL is checked
 	for _, text := range []string{u.String(), u.Path, query} {
 		if unseal(echoes, text) != text {
 			return true
 		}
 	}
-	return slices.ContainsFunc(echoes, func(e echo) bool { // a host has no capital letters
+	return slices.ContainsFunc(echoes, func(e echo) bool { // hosts are in lower case
 		return len(e.form) >= 8 && strings.Contains(u.Host, strings.ToLower(string(e.form)))
 	})
 }
 
-// hiddenHandle finds a handle that a URL has in an escaped form.
+// hiddenHandle finds an escaped handle in a URL.
 func hiddenHandle(u *url.URL) bool {
 	query, err := url.QueryUnescape(u.RawQuery)
 	return strings.Contains(u.Path, handlePrefix) || err == nil && strings.Contains(query, handlePrefix)
@@ -284,7 +282,7 @@ func (f *filler) header(name, value string) (string, error) {
 	return filled, err
 }
 
-// body replaces the handles of a body by what its type makes of the values.
+// body replaces the handles in a body, escaping values for its type.
 func (f *filler) body(h hop) ([]byte, error) {
 	if !bytes.Contains(h.body, []byte(handlePrefix)) {
 		return h.body, nil
@@ -297,8 +295,8 @@ func (f *filler) body(h hop) ([]byte, error) {
 	return []byte(filled), err
 }
 
-// escaping is how a value is written into a body of the type that the headers
-// name, nil when it is no text.
+// escaping returns the escaping for a body of the type in headers, or nil if it is not
+// text.
 func escaping(headers [][2]string) func(string) string {
 	var types []string
 	for _, pair := range headers {
@@ -331,7 +329,7 @@ func isText(kind string) bool {
 	}, kind)
 }
 
-// replace puts values where a text has handles.
+// replace replaces the handles in a text.
 func (f *filler) replace(text, placement string, write func(string) (string, error)) (string, error) {
 	var out strings.Builder
 	for {
@@ -361,7 +359,7 @@ func (f *filler) replace(text, placement string, write func(string) (string, err
 	}
 }
 
-// value is what a seal stands for in this hop.
+// value returns the value of a seal for this hop.
 func (f *filler) value(handle string, s seal) (string, error) {
 	if s.from == nil {
 		return s.value, nil
@@ -380,8 +378,8 @@ func (f *filler) value(handle string, s seal) (string, error) {
 	return v, nil
 }
 
-// renew has the values that a server refused replaced, where there are newer
-// ones, and reports whether any is (what is sent next is checked anew).
+// renew replaces the values that a server refused, if there are newer ones, and reports
+// whether any is new. The next hop checks them again.
 func (f *filler) renew(ctx context.Context) (bool, error) {
 	newer := false
 	for _, s := range f.sent {

@@ -14,19 +14,18 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// A Session serves the calls of one guest: request and exchange, and read and
-// close of the handles that come of it. Calls come one at a time; Close may
-// come while one is served.
+// A Session serves the calls of one guest: request and exchange, and read and close of
+// their handles. Calls are serialised; Close may be concurrent with one.
 type Session struct {
 	exchanger exchanger
 	limits    Limits
 	seals     *Seals
-	values    *values    // nil unless there is a recording
-	serving   sync.Mutex // held while a call is served; taken before mu
+	values    *values    // nil without a recording
+	serving   sync.Mutex // held during a call; taken before mu
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	handles  map[uint32]Stream
-	reserved int // requests that may open a handle
+	reserved int // requests that may still open a handle
 	next     uint32
 	closed   bool
 
@@ -34,26 +33,25 @@ type Session struct {
 	waiting func(origin string, until time.Time)
 }
 
-// An exchanger makes requests: a Client, one that is recorded, or a recording.
+// An exchanger makes requests: a Client, a Recorder, or a Replayer.
 type exchanger interface {
 	Do(context.Context, *Request) (*Response, error)
 	Close()
-	// stopped is why the run cannot go on, or, once the guest is gone, why it
-	// does not count; nil for neither.
+	// stopped returns why the run cannot go on, or with gone, after the guest's exit, why
+	// it does not count; nil for neither.
 	stopped(gone bool) *Error
 }
 
-// NewSession returns a session without handles.
 func NewSession(c *Client) *Session { return newSession(c, c.o.Limits, c.o.Seals, nil) }
 
 func newSession(x exchanger, l Limits, seals *Seals, v *values) *Session {
 	return &Session{exchanger: x, limits: l, seals: seals, values: v, handles: map[uint32]Stream{}, next: 1, flights: newFlights()}
 }
 
-// TakeCookies gives the session cookies of a host that a browser of the same run
-// got, and returns how many it took. They are kept and sent as
-// those of answers are, for as long as the run lasts, and never reach the guest. A
-// recording has none: it would be worth as much as they are.
+// TakeCookies adds cookies of a host that a browser of the same run received, and returns
+// how many it accepted. They are kept and sent like those of answers during the run, and
+// never reach the guest. Recorded sessions accept none, because a recording would contain
+// them.
 func (s *Session) TakeCookies(host string, cookies []*http.Cookie) int {
 	c, ok := s.exchanger.(*Client)
 	if !ok {
@@ -62,9 +60,9 @@ func (s *Session) TakeCookies(host string, cookies []*http.Cookie) int {
 	return c.jar.take(&url.URL{Scheme: "https", Host: host, Path: "/"}, cookies)
 }
 
-// Received counts the bytes that the run received, for others that reach the network
-// in its name and have the same limit (RunBytes); nil where nothing is received, as
-// from a recording. It may be added to from any goroutine.
+// Received returns the counter of bytes that the run received, for other components that
+// use the network for the run and share its limit (RunBytes); nil for a replay. It is safe
+// for concurrent use.
 func (s *Session) Received() *atomic.Int64 {
 	if c, ok := s.exchanger.(*Client); ok {
 		return &c.received
@@ -72,9 +70,8 @@ func (s *Session) Received() *atomic.Int64 {
 	return nil
 }
 
-// Take gives the body that a handle stands for to the host; the
-// guest has it no more. The caller closes it. Like a call, it comes while no other
-// is served.
+// Take transfers the body of a handle from the guest to the caller, who closes it. It must
+// not be called during a call.
 func (s *Session) Take(handle uint32) (io.ReadCloser, error) {
 	b, err := s.of(handle)
 	if err != nil {
@@ -86,8 +83,7 @@ func (s *Session) Take(handle uint32) (io.ReadCloser, error) {
 	return b, nil
 }
 
-// Give takes the body that a handle stands for from the guest, for the host to read. It ends
-// with ctx.
+// Give implements binding.Giver. Reads of the body end with ctx.
 func (s *Session) Give(ctx context.Context, handle uint32) (io.ReadCloser, error) {
 	s.serving.Lock()
 	defer s.serving.Unlock()
@@ -112,7 +108,7 @@ func (g given) Close() error {
 	return g.Stream.Close()
 }
 
-// Seal lets a handle stand for a value in the requests of the guest.
+// Seal implements binding.Sealer.
 func (s *Session) Seal(field, handle, value string, forms [][]byte, to []abi.Destination) {
 	s.seals.Add(field, handle, value, forms, to)
 	if s.values != nil {
@@ -120,8 +116,8 @@ func (s *Session) Seal(field, handle, value string, forms [][]byte, to []abi.Des
 	}
 }
 
-// Protect keeps a value that the guest has in plain out of a recording, and out
-// of what is told of its requests. forms are its encodings.
+// Protect keeps a value that the guest knows in plain text out of a recording and of audit
+// entries. forms are its encodings.
 func (s *Session) Protect(field, value string, forms [][]byte) {
 	s.seals.Protect(forms)
 	if s.values != nil {
@@ -129,9 +125,8 @@ func (s *Session) Protect(field, value string, forms [][]byte) {
 	}
 }
 
-// Fault says why the run cannot go on, or, once the guest is gone, why it does
-// not count: its recording is full, or it is not what the recording has. Both
-// texts are empty when there is no reason.
+// Fault implements binding.Requester: a recording is full, or a replayed run differs from
+// its recording.
 func (s *Session) Fault(gone bool) (code, message string) {
 	if e := s.exchanger.stopped(gone); e != nil {
 		return e.Code, e.Message
@@ -139,9 +134,8 @@ func (s *Session) Fault(gone bool) (code, message string) {
 	return "", ""
 }
 
-// SealCurrent lets a handle stand for what from returns when a request is made.
-// A request that the server refuses with 401 is made once more if from has
-// another value then.
+// SealCurrent registers a handle whose value from returns for each request. A request that
+// the server refuses with 401 is repeated once if from has another value.
 func (s *Session) SealCurrent(field, handle string, from Current, to []abi.Destination) {
 	s.seals.AddCurrent(field, handle, from, to)
 	if s.values != nil {
@@ -149,8 +143,8 @@ func (s *Session) SealCurrent(field, handle string, from Current, to []abi.Desti
 	}
 }
 
-// Echo has answers searched for encodings of a value, which become the handle.
-// It may be called while Handle serves a call.
+// Echo makes answers be searched for encodings of a value, which are replaced by the
+// handle. It may be called during Handle.
 func (s *Session) Echo(handle string, forms [][]byte) {
 	s.seals.Echo(handle, forms)
 	if s.values != nil {
@@ -158,16 +152,14 @@ func (s *Session) Echo(handle string, forms [][]byte) {
 	}
 }
 
-// Uses hands over, once each, where values have been sent since the last call.
+// Uses implements binding.Keeper.
 func (s *Session) Uses(yield func(field, origin, placement string)) { s.seals.Uses(yield) }
 
-// Waits has f told when a request waits for its turn with an origin, until when,
-// and with a zero time that it goes on. It is called before the first
-// Handle; f is called while one is served.
+// Waits implements binding.Requester. It is called before the first Handle; f is called
+// during Handle.
 func (s *Session) Waits(f func(origin string, until time.Time)) { s.waiting = f }
 
-// Abort ends the requests of exchanges that are on their way, and those that
-// follow. It may be called while Handle serves a call.
+// Abort ends current and future requests of exchange. It may be called during Handle.
 func (s *Session) Abort() { s.flights.abort() }
 
 // Handle serves one call. The reply of a failure is its error text.
@@ -199,9 +191,9 @@ func (s *Session) serve(ctx context.Context, call abi.Call, payload []byte) ([]b
 	return nil, failf(abi.ENOTSUP, "unsupported", "this host does not know that call")
 }
 
-// request makes a request, for which a handle is reserved, and keeps its body
-// under that. It owns the frame, which a transport may still read after the
-// answer. told is Request.Waiting.
+// request makes a request for which a handle is reserved, and keeps its body under that. It
+// owns the frame, which a transport may read even after the answer. told is
+// Request.Waiting.
 func (s *Session) request(ctx context.Context, frame []byte, told func(origin string, until time.Time)) ([]byte, error) {
 	kept := false
 	defer func() {
@@ -236,9 +228,8 @@ func (s *Session) request(ctx context.Context, frame []byte, told func(origin st
 	return r.reply(handle), nil
 }
 
-// short reads a body that fits into a reply, of which so much was sent. When it
-// does not, or something goes wrong, the rest is there for read, and so is the
-// error.
+// short reads a body that fits into a reply; sent is its encoded length. If it does not fit
+// or an error occurs, the rest or the error is left for read.
 func short(ctx context.Context, b Stream, sent int64) (body []byte, end bool) {
 	defer context.AfterFunc(ctx, b.Abort)()
 	body = make([]byte, 0, min(sent+1, 4*abi.KiB))
@@ -258,7 +249,7 @@ func short(ctx context.Context, b Stream, sent int64) (body []byte, end bool) {
 	return body, false
 }
 
-// reserve takes the place of a handle, if there is one.
+// reserve reserves a handle, if there is one left.
 func (s *Session) reserve() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -277,7 +268,7 @@ func (s *Session) unreserve() {
 
 var errClosed = failf(abi.ECANCELED, "run_cancelled", "the run is ending")
 
-// keep opens a handle in the place that was reserved.
+// keep opens the reserved handle.
 func (s *Session) keep(b Stream, long bool) (uint32, error) {
 	stream := b
 	s.mu.Lock()
@@ -298,7 +289,7 @@ func (s *Session) keep(b Stream, long bool) (uint32, error) {
 	return handle, nil
 }
 
-// aheads counts the bodies that are read ahead. The caller has the lock.
+// aheads returns the number of bodies that are read ahead. The caller holds mu.
 func (s *Session) aheads() (n int) {
 	for _, b := range s.handles {
 		if _, ok := b.(*ahead); ok {
@@ -328,7 +319,7 @@ func (s *Session) read(ctx context.Context, payload []byte) ([]byte, error) {
 		return nil, err
 	}
 	defer context.AfterFunc(ctx, b.Abort)()
-	if a, ok := b.(*ahead); ok { // valid until the guest, which waits, asks again
+	if a, ok := b.(*ahead); ok { // valid until the guest, which waits, makes another call
 		piece, err := a.next(int(most))
 		if errors.Is(err, io.EOF) {
 			err = nil
@@ -349,7 +340,7 @@ func (s *Session) read(ctx context.Context, payload []byte) ([]byte, error) {
 	}
 }
 
-// readPiece bounds what one read holds in the host.
+// readPiece bounds the memory that one read takes in the host.
 const readPiece = 256 * abi.KiB
 
 func (s *Session) drop(payload []byte) error {
@@ -364,11 +355,11 @@ func (s *Session) drop(payload []byte) error {
 	s.mu.Lock()
 	delete(s.handles, handle)
 	s.mu.Unlock()
-	_ = b.Close() // what is left of it is of no interest
+	_ = b.Close() // the rest is discarded
 	return nil
 }
 
-// Close ends every exchange that is still open.
+// Close ends all exchanges.
 func (s *Session) Close() error {
 	s.exchanger.Close() // ends the call in progress
 	s.flights.abort()

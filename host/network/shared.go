@@ -9,25 +9,25 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Share has the governor take its turns from a store, so that the hosts that share it keep one
-// pace between them; nil changes nothing. It is called before the governor is used.
+// Share makes the governor take turns from a store, so that the hosts that share it observe
+// one rate together; nil changes nothing. Call it before using the governor.
 func (g *Governor) Share(t store.Turns) { g.shared = t }
 
 const (
-	// storeWait is how long a store is waited for that does not answer, at a time.
+	// storeWait bounds one request to the store.
 	storeWait = 2 * time.Second
-	// takenFor is how long this host may use a turn after it has come.
+	// takenFor is how long this host may use a turn after it is due.
 	takenFor = time.Second
 )
 
-// An allotment is the turns that the store gave this host for an origin.
+// An allotment holds the turns that the store gave this host for an origin.
 type allotment struct {
-	asking chan struct{} // of capacity 1: one claim asks for what all need
-	needed int           // claims without a turn
-	turns  []time.Time   // that nobody has, in order
+	asking chan struct{} // capacity 1: one request asks for all
+	needed int           // requests without a turn
+	turns  []time.Time   // unused, in order
 }
 
-// next takes the first turn that is not over.
+// next takes the first turn that has not expired.
 func (t *allotment) next(now time.Time) (at time.Time, ok bool) {
 	for len(t.turns) > 0 {
 		at, t.turns = t.turns[0], t.turns[1:]
@@ -38,9 +38,9 @@ func (t *allotment) next(now time.Time) (at time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-// sharedTurn takes the next turn of this host, and where it has none as many from the store as
-// claims wait for, or as come within a tenth of a second. While the store does not answer,
-// nothing is sent.
+// sharedTurn takes this host's next turn. If there is none, it takes as many from the store
+// as requests need, or as are due within 0.1 s. While the store does not answer, nothing is
+// sent.
 func (g *Governor) sharedTurn(ctx context.Context, o *origin, name string, until time.Time, w *wait) (turn, error) {
 	g.mu.Lock()
 	o.allotted.needed++
@@ -81,7 +81,7 @@ func (g *Governor) sharedTurn(ctx context.Context, o *origin, name string, until
 	}
 }
 
-// giveBack leaves a turn to the next claim.
+// giveBack returns an unused turn.
 func (g *Governor) giveBack(o *origin, at time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -90,8 +90,8 @@ func (g *Governor) giveBack(o *origin, at time.Time) {
 	}
 }
 
-// takeTurns asks the store for n turns. A run that ends meanwhile does not break it off: that would
-// cost the store its connection.
+// takeTurns asks the store for n turns. It does not end with the run, because cancelling
+// would cost the store its connection.
 func (g *Governor) takeTurns(o *origin, name string, n int) error {
 	ctx, cancel := context.WithTimeout(context.Background(), storeWait)
 	defer cancel()
@@ -99,7 +99,7 @@ func (g *Governor) takeTurns(o *origin, name string, n int) error {
 	if err != nil {
 		return err
 	}
-	now := time.Now() // turns are rather late than early
+	now := time.Now() // rather late than early
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	o.close(now.Add(closed))
@@ -110,8 +110,8 @@ func (g *Governor) takeTurns(o *origin, name string, n int) error {
 	return nil
 }
 
-// closeForAll closes an origin for the other hosts too. Where the store does not answer they find
-// out by themselves.
+// closeForAll closes an origin for the other hosts too. If the store does not answer, they
+// notice the server's refusals themselves.
 func (g *Governor) closeForAll(name string, stop time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), storeWait)
 	defer cancel()

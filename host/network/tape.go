@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 )
 
-// A tape is a body that is there already: the guest reads it in the same pieces
-// while it is recorded and when it is replayed.
+// A tape is a complete body, so that the guest reads the same pieces while recording and in
+// the replay.
 type tape struct {
 	left    []byte
 	end     error
@@ -43,7 +43,7 @@ func (t *tape) Close() error {
 	return nil
 }
 
-// asked is a request as recordings have it.
+// asked returns a request in the form of recordings.
 func (v *values) asked(q *Request, found func(where, mark string)) Asked {
 	out := Asked{Method: q.Method, URL: v.hideURL(q.URL, spot("request url", found)), MaxBytes: q.MaxBytes}
 	if q.Redirect != "follow" {

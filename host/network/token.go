@@ -15,24 +15,23 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// A Mint makes the handle for the nth value of a field, from 1, and the encodings in
-// which answers may give the value back. It is called from any goroutine, one at a
-// time, and before the answer reaches the guest.
+// A Mint makes the handle for the nth value of a field, counting from 1, and returns the
+// encodings in which answers may contain the value. It is called from any goroutine, one
+// call at a time, before the guest sees the answer.
 type Mint = func(field string, n int, value string) (handle string, forms [][]byte)
 
-// What bounds tokens: values of one field in a run, bytes of a value and of a body
-// that may have one.
+// Bounds of tokens: values of one field in a run, bytes of a value, and bytes of a body
+// that may contain one.
 const (
 	tokenValues = 16
 	tokenBytes  = 8 * abi.KiB
 	tokenBody   = 1 * abi.MiB
 )
 
-// sealedCookie is the header in which a guest gets the handle of a cookie: the cookie
-// itself is the host's.
+// sealedCookie is the header with the handle of a cookie. The host keeps the cookie itself.
 const sealedCookie = "Sluice-Sealed-Cookie"
 
-// tokens are the places of a run's tokens, and what was found there.
+// tokens are the places of a run's session tokens, and the values found there.
 type tokens struct {
 	places []abi.SessionToken
 	mint   Mint
@@ -43,7 +42,7 @@ type tokens struct {
 // An issue is a value of a field that came from an origin.
 type issue struct{ field, origin, value string }
 
-// SealTokens has values in answers become handles. It is called before the first
+// SealTokens makes values at these places of answers handles. It is called before the first
 // Handle.
 func (s *Session) SealTokens(places []abi.SessionToken, mint Mint) {
 	if len(places) == 0 {
@@ -65,7 +64,7 @@ func (s *Session) SealTokens(places []abi.SessionToken, mint Mint) {
 	for i := range places {
 		origin, err := parseTarget(places[i].Origin, nil)
 		places[i].Origin = ""
-		if err == nil { // a place that cannot be read is at every server
+		if err == nil { // an invalid place applies to every server
 			places[i].Origin = origin.origin()
 		}
 	}
@@ -74,8 +73,8 @@ func (s *Session) SealTokens(places []abi.SessionToken, mint Mint) {
 	s.seals.tokens = &tokens{places, minted, map[issue]string{}, map[string]int{}}
 }
 
-// standInTokens gives the guest of a replay the handles that it had: where the
-// recording has a token, its name stands.
+// standInTokens gives the guest of a replay the handles of the recorded run, whose tokens
+// are placeholders in the recording.
 func (r *Replayer) standInTokens(places []abi.SessionToken, mint Mint) {
 	for _, field := range fieldsOf(places) {
 		for n := 1; n <= tokenValues; n++ {
@@ -94,7 +93,7 @@ func fieldsOf(places []abi.SessionToken) (fields []string) {
 	return fields
 }
 
-// placesIn are the places of an answer to a request for a URL, those of bodies or the
+// placesIn returns the places in an answer to a request for t: those in bodies, or the
 // others.
 func (s *Seals) placesIn(t target, body bool) (out []abi.SessionToken) {
 	s.mu.Lock()
@@ -110,8 +109,8 @@ func (s *Seals) placesIn(t target, body bool) (out []abi.SessionToken) {
 	return out
 }
 
-// near reports whether a server may read a path as one below a prefix: one with dots
-// or escapes may be any.
+// near reports whether a server may interpret a path as one below a prefix; a path with
+// dots or escapes may be any.
 func near(u *url.URL, prefix string) bool {
 	p := cmp.Or(u.Path, "/")
 	escaped := strings.ToLower(u.EscapedPath())
@@ -123,7 +122,7 @@ func near(u *url.URL, prefix string) bool {
 	return strings.HasPrefix(p, prefix)
 }
 
-// issue is the handle for a value that came from an origin, to which alone it may go.
+// issue returns the handle for a value from an origin, to which alone it may be sent.
 func (s *Seals) issue(p abi.SessionToken, t target, value string) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,7 +144,7 @@ func (s *Seals) issue(p abi.SessionToken, t target, value string) (string, error
 		s.by, s.used = map[string]seal{}, map[use]bool{}
 	}
 	s.by[handle] = sealed
-	if len(value) >= shortestCredential { // a shorter one is everywhere
+	if len(value) >= shortestCredential { // a shorter one occurs everywhere
 		s.echo(handle, forms)
 	}
 	return handle, nil
@@ -157,7 +156,7 @@ func withheld(format string, args ...any) *Error {
 	return e
 }
 
-// sealHeaders puts handles where the headers of an answer have tokens. It is done for
+// sealHeaders replaces tokens in the headers of an answer with handles. It is called for
 // every hop.
 func (s *Seals) sealHeaders(t target, r *http.Response) error {
 	r.Header.Del(sealedCookie) // the host's
@@ -170,7 +169,7 @@ func (s *Seals) sealHeaders(t target, r *http.Response) error {
 			if err != nil {
 				return err
 			}
-			if _, bare, ok := strings.Cut(value, " "); ok { // it may be shown without its scheme
+			if _, bare, ok := strings.Cut(value, " "); ok { // it may occur without its scheme
 				if _, err := s.issue(p, t, strings.TrimSpace(bare)); err != nil {
 					return err
 				}
@@ -191,8 +190,8 @@ func (s *Seals) sealHeaders(t target, r *http.Response) error {
 	return nil
 }
 
-// sealBody reads a body that may have tokens, whole, and puts handles in their place.
-// What cannot be judged is withheld: the guest gets the error, and none of the body.
+// sealBody reads a whole body that may contain tokens, and replaces them with handles. A
+// body that cannot be checked is withheld: the guest gets an error.
 func (s *Seals) sealBody(t target, status int, src io.Reader) *tape {
 	places := s.placesIn(t, true)
 	body, err := io.ReadAll(io.LimitReader(src, tokenBody+1))
@@ -208,7 +207,7 @@ func (s *Seals) sealBody(t target, status int, src io.Reader) *tape {
 	return newTape(body, nil)
 }
 
-// sealJSON replaces the values at the places, and what else the text has of them.
+// sealJSON replaces the values at the places, and all their other occurrences.
 func (s *Seals) sealJSON(places []abi.SessionToken, t target, status int, body []byte) ([]byte, error) {
 	root, err := strictjson.Parse(body, strictjson.ParseOptions{AnyKind: true})
 	if err != nil {
@@ -225,7 +224,7 @@ func (s *Seals) sealJSON(places []abi.SessionToken, t target, status int, body [
 			if status >= 200 && status < 300 {
 				return nil, withheld("it has no %s at %s", p.Name, p.Pointer)
 			}
-			continue // of a login that failed
+			continue // of a failed login
 		}
 		value, isText := v.Text()
 		switch {
@@ -256,7 +255,7 @@ func (s *Seals) sealJSON(places []abi.SessionToken, t target, status int, body [
 	return []byte(unseal(s.echoes(), string(body))), nil
 }
 
-// pointed is the value at a JSON pointer (RFC 6901).
+// pointed returns the value at a JSON pointer (RFC 6901).
 func pointed(v strictjson.Value, pointer string) (strictjson.Value, bool) {
 	for part := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
 		part = strings.NewReplacer("~1", "/", "~0", "~").Replace(part)

@@ -8,19 +8,18 @@ import (
 	"time"
 )
 
-// A Transport makes requests of the host itself, by the same steps and under
-// the same policy as a guest's. It follows no redirects and reads no more
-// than it is told to.
+// A Transport makes requests of the host itself, with the same checks and policy as a
+// guest's. It follows no redirects and bounds what it reads.
 type Transport struct {
 	Client *Client
-	Body   int64         // bytes that a request and an answer may have
-	Time   time.Duration // that one request may take, waits for a turn apart
+	Body   int64         // limit of a request's and an answer's body, in bytes
+	Time   time.Duration // limit of one request, without waiting for rate limiters
 }
 
 var _ http.RoundTripper = (*Transport)(nil)
 
-// RoundTrip implements http.RoundTripper. The error is an *Error; a redirect is
-// one too, so that what was sent goes nowhere else.
+// RoundTrip implements http.RoundTripper. The error is an *Error; redirects are errors, so
+// that the request is sent nowhere else.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	q := &Request{Method: r.Method, URL: r.URL.String(), Timeout: t.Time, Wait: t.Time, Redirect: "error", MaxBytes: t.Body}
 	if r.Body != nil {
