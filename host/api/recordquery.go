@@ -85,7 +85,9 @@ func readQuery(c *fiber.Ctx, s recordStream) (*recordQuery, error) {
 		if q.since, err = s.since(since); err != nil {
 			return nil, err
 		}
-		return q, q.reproducible()
+		if q.order != store.ByVersion || q.descending {
+			return nil, web.Invalid(web.Field{Path: "query.order", Rule: "version, with changesSince"})
+		}
 	}
 	return q, nil
 }
@@ -103,15 +105,13 @@ func checkFields(fields []string, spec abi.StreamSpec) error {
 	return nil
 }
 
-// reproducible refuses options with which applying the changes would not reproduce the
-// stream: a record that no longer matches would never be reported as gone.
+// reproducible refuses options with which following the changes would not reproduce the
+// stream: a record that no longer matches would never be reported as gone. An export is a
+// file of its own.
 func (q *recordQuery) reproducible() error {
-	if q.match != nil {
+	if q.changes && q.match != nil {
 		return web.Invalid(web.Field{Path: "query.changesSince",
 			Rule: "given without filter, find, from, until, updatedFrom and updatedUntil"})
-	}
-	if q.order != store.ByVersion || q.descending {
-		return web.Invalid(web.Field{Path: "query.order", Rule: "version, with changesSince"})
 	}
 	return nil
 }

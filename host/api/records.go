@@ -97,6 +97,9 @@ func (a *recordAPI) listRecords(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
+	if err := q.reproducible(); err != nil {
+		return err
+	}
 	at, err := placeOf(page.After)
 	if err != nil {
 		return err

@@ -112,7 +112,7 @@ func (f *recordFile) write(ctx context.Context, s export.Selection) (err error) 
 	}
 	reader := f.exporter()
 	defer reader.Close()
-	asSent := f.files == nil && s.Match == nil // as the host writes them
+	asSent := f.files == nil // as the host writes them
 	switch {
 	case f.format == ".jsonl" && asSent:
 		return f.writeLines(ctx, reader, s)

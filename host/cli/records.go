@@ -267,11 +267,10 @@ func (c recordCommands) doExport(ctx context.Context, src *client.Client, connec
 	for _, st := range streams {
 		s.Streams = append(s.Streams, export.From{Stream: st.Stream, After: mark.after(c.command, st)})
 	}
+	s.Match = nil // the host looks for it
 	exporter := func() *client.Exporter { return src.Exporter(f.find, nil) }
-	if mark == nil {
-		s.Match = nil // the host looks for it
-	} else {
-		s.Deleted, exporter = true, func() *client.Exporter { return src.Exporter("", mark.Streams) }
+	if mark != nil {
+		s.Deleted, exporter = true, func() *client.Exporter { return src.Exporter(f.find, mark.Streams) }
 	}
 	if err := c.exportFiles(ctx, src, exporter, s, f); err != nil {
 		return err

@@ -27,7 +27,7 @@ func (x selectedStream) Records(ctx context.Context, q store.RecordQuery) (store
 	if q.After == 0 {
 		q.After = x.after
 	}
-	q.Deleted, q.Match = x.s.Deleted, x.s.Match
+	q.Deleted = x.s.Deleted
 	return x.from.Records(ctx, q)
 }
 
