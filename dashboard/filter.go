@@ -19,9 +19,11 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// The bounds of filters: fields that the form offers, and bars of the histogram.
+// The bounds of filters: fields that the form offers and that a text is looked for in, and
+// bars of the histogram.
 const (
 	offered    = 24
+	searched   = 4 * offered
 	maxFilters = 3 * offered
 	timeBars   = 60
 	maxDays    = 5000 // that a histogram reads
@@ -83,11 +85,12 @@ func viewOf(ctx context.Context, queries host.Queries, connection store.Connecti
 		}
 	}
 	if find != "" {
-		any := []string{contains("_key", find)}
-		for _, c := range v.table.Columns[:min(len(v.table.Columns), offered*4)] {
-			any = append(any, contains(quoted(c.Name), find))
+		// One call for all columns: a statement may have so many.
+		all := "concat_ws(char(10), _key"
+		for _, c := range v.table.Columns[:min(len(v.table.Columns), searched)] {
+			all += ", " + quoted(c.Name)
 		}
-		v.where = append(v.where, "("+strings.Join(any, " OR ")+")")
+		v.where = append(v.where, contains(all+")", find))
 	}
 	return v, nil
 }
@@ -238,7 +241,8 @@ func (u *recordUI) filters(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	ctx := web.Context(c)
+	ctx, done := web.ClientContext(c)
+	defer done()
 	v, err := viewOf(ctx, u.queries, store.ConnectionID(b.Connection), b.Stream, conditions, b.Find)
 	if err != nil {
 		return err

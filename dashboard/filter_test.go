@@ -109,3 +109,28 @@ func TestDrawerOfAnyKey(t *testing.T) {
 		t.Errorf("%s: %d", m[1], a.status)
 	}
 }
+
+// TestFindInWide: a text is looked for in a table of many columns within the calls that a
+// statement may have.
+func TestFindInWide(t *testing.T) {
+	s := open(t)
+	s.host.connections = []host.Connection{{ConnectionID: "bank"}}
+	s.collect(s.run("run_1", "bank"), "notes", map[string]any{"a": map[string]int{"n": 1}})
+	table := host.Table{Name: `bank.notes`, ConnectionID: "bank", Stream: "notes"}
+	query := "/ui/records?connection=bank&stream=notes&find=x"
+	for i := range 200 {
+		table.Columns = append(table.Columns, host.QueryColumn{Name: fmt.Sprint("c", i), Type: "text"})
+		if i < 72 {
+			query += fmt.Sprintf("&is.c%d=x", i)
+		}
+	}
+	s.host.tables = []host.Table{table}
+	s.page(query)
+	sql, calls := s.host.queries[0].SQL, 0
+	for _, f := range []string{"instr(", "lower(", "concat_ws(", "char("} {
+		calls += strings.Count(sql, f)
+	}
+	if calls < 3*72 || calls > 250 { // maxCalls of host/query
+		t.Errorf("functions are called %d times: %s", calls, sql)
+	}
+}

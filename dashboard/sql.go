@@ -23,6 +23,7 @@ import (
 const (
 	maxStatement  = 4096
 	shownRows     = 200
+	shownCells    = 20_000
 	plottedRows   = 10_000
 	downloadRows  = 100_000
 	maxSaved      = 200
@@ -86,7 +87,9 @@ func (u *sqlUI) showSQL(c *fiber.Ctx) error {
 // listTables is what there is to ask about. The copy is brought up to date for it, so the
 // page asks for it when it is shown.
 func (u *sqlUI) listTables(c *fiber.Ctx) error {
-	all, err := u.queries.Tables(web.Context(c), nil)
+	ctx, done := web.ClientContext(c)
+	defer done()
+	all, err := u.queries.Tables(ctx, nil)
 	if err != nil {
 		return err
 	}
@@ -111,7 +114,9 @@ func (u *sqlUI) runSQL(c *fiber.Ctx) error {
 	}
 	sql := f.raw("sql")
 	began := time.Now()
-	r, err := u.queries.Query(web.Context(c), host.Query{SQL: sql, Rows: plottedRows})
+	ctx, done := web.ClientContext(c)
+	defer done()
+	r, err := u.queries.Query(ctx, host.Query{SQL: sql, Rows: plottedRows})
 	if err != nil {
 		return err
 	}
@@ -119,7 +124,7 @@ func (u *sqlUI) runSQL(c *fiber.Ctx) error {
 	if len(sql) <= maxStatement {
 		b.SQL = sql
 	}
-	for _, row := range r.Rows[:min(len(r.Rows), shownRows)] {
+	for _, row := range r.Rows[:min(len(r.Rows), shownRows, shownCells/max(len(r.Columns), 1))] {
 		cells := make([]string, len(row))
 		for i, v := range row {
 			cells[i] = abi.Cut(plain(v), maxCell*4)
@@ -208,7 +213,8 @@ func (u *sqlUI) download(c *fiber.Ctx) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	ctx := web.Context(c)
+	ctx, done := web.ClientContext(c)
+	defer done()
 	r, err := u.queries.Query(ctx, host.Query{SQL: sql, Rows: downloadRows})
 	if err != nil {
 		return err

@@ -2,7 +2,6 @@ package api
 
 import (
 	"bytes"
-	"context"
 	"net/http"
 	"strconv"
 
@@ -177,8 +176,8 @@ func (a *assistantAPI) serve(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(web.PollContext(c))
-	defer cancel()
+	ctx, done := web.ClientContext(c)
+	defer done()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "/mcp", bytes.NewReader(bytes.Clone(body)))
 	if err != nil {
 		return err

@@ -32,7 +32,8 @@ func (a *queryAPI) tables(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	ctx := web.Context(c)
+	ctx, done := web.ClientContext(c)
+	defer done()
 	only, err := a.find.seen(ctx, c)
 	if err != nil {
 		return err
@@ -66,7 +67,8 @@ func (a *queryAPI) query(c *fiber.Ctx) error {
 	if err := web.Body(c, &q); err != nil {
 		return err
 	}
-	ctx := web.Context(c)
+	ctx, done := web.ClientContext(c)
+	defer done()
 	var err error
 	if q.Only, err = a.find.seen(ctx, c); err != nil {
 		return err

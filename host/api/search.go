@@ -32,7 +32,8 @@ func (a *searchAPI) records(c *fiber.Ctx) error {
 	if err := p.Err(); err != nil {
 		return err
 	}
-	ctx := web.Context(c)
+	ctx, done := web.ClientContext(c)
+	defer done()
 	var err error
 	if q.Only, err = a.find.seen(ctx, c); err != nil {
 		return err

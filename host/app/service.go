@@ -84,6 +84,7 @@ func (h *Host) Service(ctx context.Context, o ServiceOptions) (*Service, error) 
 		s.Feeds.Close()
 		return nil, err
 	}
+	s.connections.copies = append(s.connections.copies, s.Door)
 	if err := s.temporaries.deleteLeftovers(ctx); err != nil {
 		return nil, err
 	}

@@ -125,7 +125,11 @@ func schemaURI(connection, stream string) string {
 // readSchema answers with the schema of a stream.
 func (s *seat) readSchema(ctx context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 	c := s.entry(ctx, "schema", json.RawMessage(fmt.Sprintf("%q", abi.Cut(r.Params.URI, shownArgument))), s.door.o.Now())
-	text, err := s.schemaOf(ctx, r.Params.URI)
+	var text []byte
+	err := s.steadily(ctx, func() (err error) {
+		text, err = s.schemaOf(ctx, r.Params.URI)
+		return err
+	})
 	c.Outcome, c.Bytes = "done", len(text)
 	if err != nil {
 		c.Outcome = "refused"

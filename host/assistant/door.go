@@ -10,14 +10,19 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/sluicehost/sluice/host"
 	"github.com/sluicehost/sluice/host/access"
+	"github.com/sluicehost/sluice/host/cache"
+	"github.com/sluicehost/sluice/host/query"
+	"github.com/sluicehost/sluice/host/search"
 	"github.com/sluicehost/sluice/store"
 )
 
@@ -79,9 +84,10 @@ const (
 // A Door is the assistants of a host. All methods may be called concurrently. It implements
 // host.Assistants and http.Handler.
 type Door struct {
-	o    Options
-	book *book
-	asks *asks
+	o                 Options
+	book              *book
+	asks              *asks
+	queries, searches *cache.Turns // of all assistants together
 
 	saving sync.Mutex // held while definitions are written
 	mu     sync.Mutex // guards what follows
@@ -129,7 +135,7 @@ func Open(ctx context.Context, o Options) (*Door, error) {
 	if o.AskFor <= 0 {
 		o.AskFor = askFor
 	}
-	d := &Door{o: o, asks: newAsks(), seats: map[string]*seat{}}
+	d := &Door{o: o, asks: newAsks(), seats: map[string]*seat{}, queries: cache.NewTurns(query.AtOnce), searches: cache.NewTurns(search.AtOnce)}
 	d.book = newBook(d)
 	docs, err := o.Store.Documents(ctx, store.DocumentQuery{Kind: store.Assistants, Limit: 1000})
 	if err != nil {
@@ -173,15 +179,26 @@ func (d *Door) tidy() error {
 	return nil
 }
 
+// Forget removes what assistants have of a connection that was removed.
+func (d *Door) Forget(id store.ConnectionID) (err error) {
+	for _, s := range d.all() {
+		if _, granted := s.window.grants[id]; granted {
+			err = errors.Join(err, s.forget(id))
+		}
+	}
+	return err
+}
+
+func (d *Door) all() []*seat {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Collect(maps.Values(d.seats))
+}
+
 // CloseAssistants ends all calls, and returns when what they did is written down.
 func (d *Door) CloseAssistants() {
 	d.asks.close()
-	d.mu.Lock()
-	seats := make([]*seat, 0, len(d.seats))
-	for _, s := range d.seats {
-		seats = append(seats, s)
-	}
-	d.mu.Unlock()
+	seats := d.all()
 	for _, s := range seats {
 		s.end()
 	}

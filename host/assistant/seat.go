@@ -2,6 +2,7 @@ package assistant
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -11,7 +12,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -113,7 +113,8 @@ func onlyAsked(next mcp.MethodHandler) mcp.MethodHandler {
 // visitor is who made a request, in the context of its calls.
 type visitor struct {
 	who  host.Principal
-	base string // of links to pages, without a slash at the end
+	base string          // of links to pages, without a slash at the end
+	here context.Context // ends when it has gone, which the SDK hands on in one revision of the protocol only
 }
 
 type visitorKey struct{}
@@ -126,7 +127,7 @@ func (d *Door) Serve(w http.ResponseWriter, r *http.Request, name, base string) 
 		http.Error(w, "no such assistant", http.StatusUnauthorized)
 		return
 	}
-	ctx := context.WithValue(r.Context(), visitorKey{}, visitor{host.Who(r.Context()), base})
+	ctx := context.WithValue(r.Context(), visitorKey{}, visitor{host.Who(r.Context()), base, r.Context()})
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessage))
 	out := &refusing{ResponseWriter: w, message: body}
 	defer out.close()
@@ -156,6 +157,9 @@ func (s *seat) call(ctx context.Context, t *tool, r *mcp.CallToolRequest) (*mcp.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.life, cancel)()
+	if v, ok := ctx.Value(visitorKey{}).(visitor); ok {
+		defer context.AfterFunc(v.here, cancel)()
+	}
 	began := s.door.o.Now()
 	c := s.entry(ctx, t.name, r.Params.Arguments, began)
 	if info := r.ClientInfo(); info != nil {
@@ -193,20 +197,15 @@ func (s *seat) entry(ctx context.Context, tool string, arguments json.RawMessage
 // may refuses calls of an assistant that is over, that come too often, or that nobody could
 // write down.
 func (s *seat) may(ctx context.Context) error {
-	def := s.door.definition(s)
-	now := s.door.o.Now()
-	switch def.status(now) {
-	case access.Revoked:
-		return refuse("revoked", "The owner revoked this token.")
-	case access.Expired:
-		return refuse("expired", "This token has expired. The owner can make another.")
+	if err := s.over(); err != nil {
+		return err
 	}
 	if err := s.door.book.ready(ctx); err != nil {
 		return refuse("not_written", "Calls cannot be written down at present, so none is answered. Try again later.")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if day := now.UTC().Format(time.DateOnly); day != s.day {
+	if day := s.door.o.Now().UTC().Format(time.DateOnly); day != s.day {
 		s.day, s.today = day, 0
 	}
 	if s.today++; s.today > callsADay {
@@ -215,7 +214,19 @@ func (s *seat) may(ctx context.Context) error {
 	return nil
 }
 
-func (s *seat) perform(ctx context.Context, t *tool, r *mcp.CallToolRequest, c host.AssistantCall) (answer, int, error) {
+// over refuses an assistant that was revoked or has expired.
+func (s *seat) over() error {
+	def := s.door.definition(s)
+	switch def.status(s.door.o.Now()) {
+	case access.Revoked:
+		return refuse("revoked", "The owner revoked this token.")
+	case access.Expired:
+		return refuse("expired", "This token has expired. The owner can make another.")
+	}
+	return nil
+}
+
+func (s *seat) perform(ctx context.Context, t *tool, r *mcp.CallToolRequest, c host.AssistantCall) (a answer, rows int, err error) {
 	if err := s.may(ctx); err != nil {
 		return nil, 0, err
 	}
@@ -238,11 +249,38 @@ func (s *seat) perform(ctx context.Context, t *tool, r *mcp.CallToolRequest, c h
 	}
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()
-	a, rows, err := t.do(s, ctx, r)
-	if s.life.Err() != nil { // what was found meanwhile is not told any more
-		return nil, 0, refuse("revoked", "The owner revoked this token.")
+	do := func() error {
+		a, rows, err = t.do(s, ctx, r)
+		return err
 	}
-	return a, rows, err
+	if t.runs { // it reads no records, and what it began is told
+		err = errors.Join(do(), s.over())
+	} else {
+		err = s.steadily(ctx, do)
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	return a, rows, nil
+}
+
+// steadily does what reads for an assistant. What was found is not told where the assistant is
+// over by then, or where what it may see changed meanwhile: part of it may have been read of a
+// connection that took another's name.
+func (s *seat) steadily(ctx context.Context, do func() error) error {
+	before, err := s.window.version(ctx)
+	if err != nil {
+		return err
+	}
+	err = do()
+	after, e := s.window.version(context.WithoutCancel(ctx))
+	if over := s.over(); over != nil {
+		return over
+	}
+	if e == nil && after != before {
+		return refuse("busy", "What you may see changed meanwhile. Try again.")
+	}
+	return cmp.Or(e, err)
 }
 
 // unasked says why a call had no yes.
@@ -349,8 +387,8 @@ func (s *seat) open(of string) error {
 	}
 	o := s.door.o
 	s.of, s.copies = of, &copies{
-		query.New(query.Options{Store: s.window, Dir: tables, Most: o.Most, Setting: o.Setting, Room: o.Room}),
-		search.New(search.Options{Store: s.window, Dir: words, Most: o.Most, Setting: o.Setting, Room: o.Room}),
+		query.New(query.Options{Store: s.window, Dir: tables, Most: o.Most, Setting: o.Setting, Room: o.Room, Turns: s.door.queries}),
+		search.New(search.Options{Store: s.window, Dir: words, Most: o.Most, Setting: o.Setting, Room: o.Room, Turns: s.door.searches}),
 	}
 	return nil
 }
@@ -398,22 +436,12 @@ func (s *seat) leave(erase bool) {
 	}
 }
 
-// version names what can be seen under the manifests of today.
-func (w *window) version(ctx context.Context) (string, error) {
-	all, err := w.Connections(ctx)
-	if err != nil {
-		return "", err
+// forget removes what there is of a connection. A call that reads it is not answered.
+func (s *seat) forget(id store.ConnectionID) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.users > 0 {
+		return errors.Join(s.copies.Forget(id), s.copies.indexes.Forget(id))
 	}
-	slices.SortFunc(all, func(x, y store.Connection) int { return strings.Compare(string(x.ID), string(y.ID)) })
-	h := sha256.New()
-	for _, c := range all {
-		s, err := w.sight(ctx, c.ID)
-		if err != nil {
-			return "", err
-		}
-		sum := sha256.Sum256(s.connection.Manifest)
-		h.Write([]byte(c.ID))
-		h.Write(sum[:])
-	}
-	return hex.EncodeToString(h.Sum(nil)[:8]), nil
+	return s.drop()
 }

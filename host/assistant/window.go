@@ -3,9 +3,13 @@ package assistant
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -39,6 +43,7 @@ type sight struct {
 	shown      store.Connection // with that part of it which is granted
 	streams    map[string]*scope.Projection
 	manifest   *abi.Manifest
+	digest     [sha256.Size]byte // of the manifest as it is stored
 }
 
 func newWindow(st Store, terms host.AssistantTerms, made []time.Time) *window {
@@ -85,7 +90,7 @@ func newSight(c store.Connection, g granted) (*sight, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &sight{connection: c, shown: c, manifest: m}
+	s := &sight{connection: c, shown: c, manifest: m, digest: sha256.Sum256(c.Manifest)}
 	if s.streams, err = scope.Projections(g.scope, m); err != nil {
 		return nil, err
 	}
@@ -126,6 +131,23 @@ func (s *sight) schema(spec abi.StreamSpec, p *scope.Projection) map[string]any 
 		}
 	}
 	return map[string]any{"type": "object", "properties": properties}
+}
+
+// version names what can be seen, under the manifests of today.
+func (w *window) version(ctx context.Context) (string, error) {
+	h := sha256.New()
+	for _, id := range slices.Sorted(maps.Keys(w.grants)) {
+		s, err := w.sight(ctx, id)
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		h.Write([]byte(id))
+		h.Write(s.digest[:])
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8]), nil
 }
 
 // Connection is one that can be seen.

@@ -93,7 +93,8 @@ func emptyWorld(t *testing.T) *world {
 	w.must(w.open())
 	// Whoever names an assistant here is it: tokens are for host/web.
 	w.server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		w.door.Serve(rw, r, r.Header.Get("X-Assistant"), "http://sluice.test")
+		name := r.Header.Get("X-Assistant")
+		w.door.Serve(rw, r.WithContext(host.As(r.Context(), host.Principal{ID: "assistant:" + name})), name, "http://sluice.test")
 	}))
 	t.Cleanup(func() {
 		w.server.Close()
@@ -133,13 +134,18 @@ func (w *world) must(err error) {
 // collect commits records of one stream, in a run of its own.
 func (w *world) collect(c store.ConnectionID, stream store.Stream, data ...string) {
 	w.Helper()
+	w.collectIn(w.store, c, stream, data...)
+}
+
+func (w *world) collectIn(st store.Store, c store.ConnectionID, stream store.Stream, data ...string) {
+	w.Helper()
 	w.n++
 	ctx := w.Context()
-	if _, err := w.store.Connection(ctx, c); errors.Is(err, store.ErrNotFound) {
-		w.must(w.store.PutConnection(ctx, store.Connection{ID: c, CreatedAt: time.Unix(1_700_000_000, 0), Manifest: json.RawMessage(manifest)}))
+	if _, err := st.Connection(ctx, c); errors.Is(err, store.ErrNotFound) {
+		w.must(st.PutConnection(ctx, store.Connection{ID: c, CreatedAt: time.Unix(1_700_000_000, 0), Manifest: json.RawMessage(manifest)}))
 	}
 	run := store.Run{ID: store.RunID(fmt.Sprintf("run_%026d", w.n)), ConnectionID: c, Status: "active", StartedAt: time.Now()}
-	lease, err := w.store.Acquire(ctx, run, "host", "boot", time.Hour)
+	lease, err := st.Acquire(ctx, run, "host", "boot", time.Hour)
 	w.must(err)
 	b := &store.Batch{Stream: stream}
 	for _, d := range data {
@@ -153,7 +159,7 @@ func (w *world) collect(c store.ConnectionID, stream store.Stream, data ...strin
 	now := time.Now()
 	over := run
 	over.Status, over.FinishedAt = "succeeded", &now
-	r, err := w.store.Submit(ctx, &store.Commit{Lease: lease, Batches: []*store.Batch{b}, Run: &over, End: true,
+	r, err := st.Submit(ctx, &store.Commit{Lease: lease, Batches: []*store.Batch{b}, Run: &over, End: true,
 		Events: []store.Event{{ID: store.EventID(fmt.Sprintf("evt_%016d", w.n)), Type: "run.completed", RunID: run.ID, ConnectionID: c, OccurredAt: now, Data: json.RawMessage(`{}`)}}})
 	w.must(err)
 	<-r.Done()

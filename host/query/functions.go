@@ -12,14 +12,16 @@ import (
 )
 
 // A statement is interrupted where it loops, every thousand of SQLite's steps, and never within
-// a call of a function. So values are short, a statement has so many calls, and none takes
+// a call of a function. So values are short, a statement has so many steps and calls, and none takes
 // longer than its arguments are long: functions that compare each place of a text with all of
 // another are replaced, or bounded, or forbidden.
 const (
-	maxValue   = 4 << 20 // bytes of a value, and of a row
-	maxCalls   = 250     // of functions, in the text of one statement
-	maxPattern = 200     // bytes of a pattern for LIKE and GLOB
-	maxSet     = 1000    // characters to trim
+	maxValue     = 2 << 20 // bytes of a value, and of a row: a record has half of it
+	maxSteps     = 7000    // of SQLite, that a statement is compiled to: each may take a value's length
+	maxCalls     = 250     // of functions, in the text of one statement
+	maxArguments = 100     // of a function
+	maxPattern   = 200     // bytes of a pattern for LIKE and GLOB
+	maxSet       = 1000    // characters to trim
 )
 
 // allowed are the functions that a statement may call. They reach nothing outside of it, and
@@ -50,7 +52,7 @@ func bounded(db *sqlite3.Conn, during func() context.Context) error {
 		do   sqlite3.ScalarFunction
 	}{
 		"instr": {2, instr}, "replace": {3, replace},
-		"trim": {2, trim(strings.TrimFunc)}, "ltrim": {2, trim(strings.TrimLeftFunc)}, "rtrim": {2, trim(strings.TrimRightFunc)},
+		"trim": {2, trim(strings.TrimFunc, during)}, "ltrim": {2, trim(strings.TrimLeftFunc, during)}, "rtrim": {2, trim(strings.TrimRightFunc, during)},
 		"like": {-1, matching(likes, during)}, "glob": {2, matching(globs, during)},
 	} {
 		if err := db.CreateFunction(name, f.args, flags, f.do); err != nil {
@@ -136,7 +138,7 @@ func replace(ctx sqlite3.Context, args ...sqlite3.Value) {
 	ctx.ResultText(strings.ReplaceAll(text, old, by))
 }
 
-func trim(cut func(string, func(rune) bool) string) sqlite3.ScalarFunction {
+func trim(cut func(string, func(rune) bool) string, during func() context.Context) sqlite3.ScalarFunction {
 	return func(ctx sqlite3.Context, args ...sqlite3.Value) {
 		if null(ctx, args) {
 			return
@@ -146,6 +148,20 @@ func trim(cut func(string, func(rune) bool) string) sqlite3.ScalarFunction {
 			ctx.ResultError(fmt.Errorf("at most %d bytes can be trimmed", maxSet))
 			return
 		}
-		ctx.ResultText(cut(args[0].Text(), func(r rune) bool { return strings.ContainsRune(set, r) }))
+		in := map[rune]bool{} // a set of a thousand takes no longer than one of one
+		for _, r := range set {
+			in[r] = true
+		}
+		steps, over := 0, false
+		text := cut(args[0].Text(), func(r rune) bool {
+			steps++
+			over = over || steps%lookEvery == 0 && during().Err() != nil
+			return in[r] && !over
+		})
+		if over {
+			ctx.ResultError(sqlite3.INTERRUPT)
+			return
+		}
+		ctx.ResultText(text)
 	}
 }

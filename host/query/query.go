@@ -9,6 +9,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -39,8 +40,10 @@ const (
 	defaultRows = 1000
 	maxRows     = 100_000
 	maxAnswer   = 32 << 20 // bytes
-	maxJoined   = 10       // connections in one statement
-	atOnce      = 4        // queries
+	maxCells    = 2_000_000
+	maxJoined   = 10 // connections in one statement
+	// AtOnce is how many queries work at the same time.
+	AtOnce = 4
 )
 
 // Store is what queries are answered from.
@@ -57,6 +60,7 @@ type Options struct {
 	Most    int64        // bytes of all copies; 0 is no bound
 	Setting string       // that an owner changes Most by
 	Room    func() error // refuses while the disk is nearly full; nil: it never is
+	Turns   *cache.Turns // of several mirrors together; nil: AtOnce for this one
 }
 
 // A Mirror is the copies of all connections. Its methods may be called concurrently. It
@@ -64,7 +68,7 @@ type Options struct {
 type Mirror struct {
 	store  Store
 	copies *cache.Dir[struct{}]
-	busy   chan struct{}
+	turns  *cache.Turns
 
 	within  time.Duration // for one query
 	scratch int64         // bytes of one query's scratch files
@@ -80,7 +84,7 @@ var _ host.Queries = (*Mirror)(nil)
 
 // New makes a mirror. Nothing is copied before it is asked for.
 func New(o Options) *Mirror {
-	return &Mirror{store: o.Store, busy: make(chan struct{}, atOnce), within: within, scratch: maxScratch, copying: map[store.ConnectionID]*host.Copying{},
+	return &Mirror{store: o.Store, turns: cmp.Or(o.Turns, cache.NewTurns(AtOnce)), within: within, scratch: maxScratch, copying: map[store.ConnectionID]*host.Copying{},
 		copies: cache.New[struct{}](cache.Options{Dir: o.Dir, Most: o.Most, Setting: o.Setting, Code: "query_limit", Room: o.Room}, nil)}
 }
 
@@ -309,12 +313,11 @@ func (m *Mirror) Query(ctx context.Context, q host.Query) (found host.QueryResul
 	case q.Rows == 0:
 		q.Rows = defaultRows
 	}
-	select {
-	case m.busy <- struct{}{}:
-		defer func() { <-m.busy }()
-	case <-ctx.Done():
-		return none, ctx.Err()
+	leave, err := m.turns.Take(ctx, host.Who(ctx).ID)
+	if err != nil {
+		return none, err
 	}
+	defer leave()
 	defer func() { // the library panics where SQLite has no more memory, and its connection is lost
 		if p := recover(); p != nil {
 			if e, ok := p.(error); !ok || e.Error() != "sqlite3: out of memory" {
@@ -323,7 +326,7 @@ func (m *Mirror) Query(ctx context.Context, q host.Query) (found host.QueryResul
 			found, err = none, host.Refuse("query_limit", "%s", tooLarge)
 		}
 	}()
-	s := &session{mirror: m, ctx: ctx, running: ctx, attached: map[string]bool{}, only: q.Only}
+	s := &session{mirror: m, ctx: ctx, running: ctx, left: m.within, attached: map[string]bool{}, only: q.Only}
 	defer s.close()
 	if err := s.open(); err != nil {
 		return none, err
@@ -347,7 +350,8 @@ type session struct {
 	only     []store.ConnectionID
 	calls    int             // of functions, in the statement that is prepared
 	denied   string          // what the authorizer refused
-	running  context.Context // of the statement that runs
+	left     time.Duration   // for the statement
+	running  context.Context // of the statement, while it is compiled or runs
 }
 
 func (s *session) open() (err error) {
@@ -359,6 +363,8 @@ func (s *session) open() (err error) {
 	s.db.Limit(sqlite3.LIMIT_EXPR_DEPTH, 200)
 	s.db.Limit(sqlite3.LIMIT_COMPOUND_SELECT, 50)
 	s.db.Limit(sqlite3.LIMIT_LENGTH, maxValue)
+	s.db.Limit(sqlite3.LIMIT_VDBE_OP, maxSteps)
+	s.db.Limit(sqlite3.LIMIT_FUNCTION_ARG, maxArguments)
 	if err := s.db.BusyTimeout(s.mirror.within); err != nil { // who feeds a copy may be closing it
 		return err
 	}
@@ -420,7 +426,9 @@ var unknown = regexp.MustCompile(`(?:no such table: ([a-z0-9][a-z0-9_-]{0,63})\.
 func (s *session) prepare(sql string) (*sqlite3.Stmt, error) {
 	for {
 		s.denied, s.calls = "", 0
+		stop := s.timed()
 		st, tail, err := s.db.Prepare(sql)
+		stop()
 		if err == nil {
 			return s.single(st, tail)
 		}
@@ -434,6 +442,21 @@ func (s *session) prepare(sql string) (*sqlite3.Stmt, error) {
 		if err := s.attach(m[1] + m[2]); err != nil {
 			return nil, err
 		}
+	}
+}
+
+// timed lets the statement have what is left of its time, until stop. Copies that it waits for
+// take none of it.
+func (s *session) timed() (stop func()) {
+	ctx, cancel := context.WithTimeout(s.ctx, s.left)
+	began := time.Now()
+	s.running = ctx
+	s.db.SetInterrupt(ctx)
+	return func() {
+		cancel()
+		s.left -= time.Since(began)
+		s.running = s.ctx
+		s.db.SetInterrupt(s.ctx)
 	}
 }
 
@@ -451,7 +474,7 @@ func (s *session) single(st *sqlite3.Stmt, tail string) (*sqlite3.Stmt, error) {
 	return st, nil
 }
 
-var tooLarge = fmt.Sprintf("the query needs more than %d MiB of memory; narrow it with WHERE", maxMemory>>20)
+var tooLarge = fmt.Sprintf("the query needs more than %d MiB of memory, or too many steps; narrow it with WHERE, or ask for less in one statement", maxMemory>>20)
 
 // wrong is an error of a statement as whoever wrote it may read it.
 func (s *session) wrong(err error) error {
@@ -503,23 +526,22 @@ func (s *session) attach(name string) error {
 
 // run collects the answer.
 func (s *session) run(st *sqlite3.Stmt, most int) (host.QueryResult, error) {
-	ctx, cancel := context.WithTimeout(s.ctx, s.mirror.within)
-	defer cancel()
-	s.db.SetInterrupt(ctx)
-	s.running = ctx
+	defer s.timed()()
 	out := host.QueryResult{Columns: []host.QueryColumn{}, Rows: [][]json.RawMessage{}}
 	for i := range st.ColumnCount() {
 		out.Columns = append(out.Columns, host.QueryColumn{Name: st.ColumnName(i), Type: typeOf(st.ColumnDeclType(i))})
 	}
 	for size := 0; st.Step(); {
-		if len(out.Rows) == most || size > maxAnswer {
+		if len(out.Rows) == most || size > maxAnswer || (len(out.Rows)+1)*len(out.Columns) > maxCells {
 			out.Truncated = true
 			return out, nil
 		}
-		row := make([]json.RawMessage, len(out.Columns))
+		row, before := make([]json.RawMessage, len(out.Columns)), size
 		for i := range row {
 			row[i] = value(st, i, out.Columns[i].Type)
-			size += len(row[i])
+			if size += len(row[i]); size-before > maxAnswer {
+				return host.QueryResult{}, host.Refuse("query_limit", "a row of the query has more than %d MiB; take fewer columns, or parts of them with substr", maxAnswer>>20)
+			}
 		}
 		out.Rows = append(out.Rows, row)
 	}

@@ -31,9 +31,10 @@ const (
 	maxMemory   = 256 << 20        // bytes, of SQLite
 	defaultHits = 20
 	maxHits     = 100
-	atOnce      = 4
-	maxOpen     = 8 // files
-	readers     = 4 // of the records that one search shows
+	// AtOnce is how many searches work at the same time.
+	AtOnce  = 4
+	maxOpen = 8 // files
+	readers = 4 // of the records that one search shows
 	// rare is how many records have a word at most that says how well a record fits. Where
 	// all words are in more, the newest records are the best.
 	rare = 4000
@@ -53,6 +54,7 @@ type Options struct {
 	Most    int64        // bytes of all indexes; 0 is no bound
 	Setting string       // that an owner changes Most by
 	Room    func() error // refuses while the disk is nearly full; nil: it never is
+	Turns   *cache.Turns // of several together; nil: AtOnce for these
 }
 
 // An Indexes is the indexes of all connections. Its methods may be called concurrently. It
@@ -60,7 +62,7 @@ type Options struct {
 type Indexes struct {
 	store Store
 	files *cache.Dir[place]
-	busy  chan struct{}
+	turns *cache.Turns
 }
 
 // A place is where the index of a connection is.
@@ -70,7 +72,7 @@ var _ host.Searcher = (*Indexes)(nil)
 
 // New makes the indexes. None is made before it is asked for.
 func New(o Options) *Indexes {
-	return &Indexes{store: o.Store, busy: make(chan struct{}, atOnce),
+	return &Indexes{store: o.Store, turns: cmp.Or(o.Turns, cache.NewTurns(AtOnce)),
 		files: cache.New(cache.Options{Dir: o.Dir, Most: o.Most, Setting: o.Setting, Code: "search_limit", Room: o.Room}, (*place).close)}
 }
 
@@ -100,12 +102,11 @@ func (xs *Indexes) Search(ctx context.Context, q host.SearchQuery) (host.SearchR
 	case q.Limit == 0:
 		q.Limit = defaultHits
 	}
-	select {
-	case xs.busy <- struct{}{}:
-		defer func() { <-xs.busy }()
-	case <-ctx.Done():
-		return none, ctx.Err()
+	leave, err := xs.turns.Take(ctx, host.Who(ctx).ID)
+	if err != nil {
+		return none, err
 	}
+	defer leave()
 	connections, err := xs.seen(ctx, q)
 	if err != nil {
 		return none, err
