@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// escape is one way out of a worker. go is nil if it failed; the process may also
-// die of it. shut says which reported isolation must have shut it, beside strict
-// seccomp, which shuts all but memory.
+// escape is one way out of a worker. It returns nil if the attempt succeeded; the attempt
+// may also kill the process. shut reports whether the given isolation must prevent it,
+// without strict seccomp, which prevents all but memory.
 type escape struct {
 	name string
 	try  func(targets) error
@@ -58,7 +58,7 @@ func filesShut(i Isolation) bool { return i.has(NamespaceMount) || i.Landlock > 
 
 func never(Isolation) bool { return false }
 
-// attemptNames are the names of all ways, and of staying.
+// attemptNames returns the names of all attempts, and of staying.
 func attemptNames() []string {
 	names := []string{stayPut}
 	for _, w := range ways {
@@ -67,10 +67,10 @@ func attemptNames() []string {
 	return names
 }
 
-// countedByLimits are ways that the filters leave to the limits.
+// countedByLimits are attempts that resource limits prevent, not filters.
 var countedByLimits = []string{"exceed_memory", "exceed_droppable_memory"}
 
-// mustBlock reports whether the isolation shuts the named way.
+// mustBlock reports whether the isolation must prevent the named attempt.
 func mustBlock(name string, isolation Isolation) bool {
 	for _, w := range ways {
 		if w.name == name {
@@ -80,7 +80,7 @@ func mustBlock(name string, isolation Isolation) bool {
 	return false
 }
 
-// attempt goes the named way; nil means that it was open.
+// attempt makes the named attempt. It returns nil if it succeeded.
 func attempt(name string, aims targets) error {
 	i := slices.IndexFunc(ways, func(w escape) bool { return w.name == name })
 	if i < 0 {
@@ -128,7 +128,7 @@ func tryCreate(t targets) error {
 	return err
 }
 
-// tryTCP counts a refused connection as reached: somebody's network answered.
+// tryTCP counts a refused connection as a success: a network answered.
 func tryTCP(targets) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -171,7 +171,7 @@ func tryRaw(targets) error {
 	return err
 }
 
-// tryExec starts a program that is no canary's business; it does not return if it can.
+// tryExec starts a program. It does not return if it succeeds.
 func tryExec(targets) error {
 	var err error
 	for _, path := range []string{"/proc/self/exe", "/bin/true", "/usr/bin/true"} {
@@ -180,7 +180,7 @@ func tryExec(targets) error {
 	return err
 }
 
-// tryExecMemory starts a program that is in no file system.
+// tryExecMemory starts a program from an anonymous file.
 func tryExecMemory(targets) error {
 	fd, err := unix.MemfdCreate("canary", 0)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Inside is a worker behind what walls there are.
+// Inside is a worker in its jail.
 type Inside struct {
 	// Dir is the path at which the worker finds the directory it was handed, "" without one.
 	Dir string
@@ -19,7 +19,7 @@ type Inside struct {
 	isolation Isolation
 }
 
-// Isolation is what holds: level "process".
+// Isolation returns the level "process".
 func (i *Inside) Isolation() Isolation { return i.isolation }
 
 // Prepare does nothing here.

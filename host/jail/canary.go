@@ -12,20 +12,20 @@ import (
 	"time"
 )
 
-// CanaryArg is the argument after the hidden command that makes a worker a
-// canary: the program calls [Canary] then, and nothing else.
+// CanaryArg is the argument of the hidden command that makes a worker a canary: the program
+// then only calls [Canary].
 const CanaryArg = "canary"
 
 const (
 	canaryTime   = 10 * time.Second
 	canaryMemory = 16 * mebibyte
-	// canaries is how many run at once.
+	// canaries is the number of concurrent canaries.
 	canaries = 2
 	// canaryBytes bounds what the host reads from a canary.
 	canaryBytes = 64 << 10
 )
 
-// Attempt is one try of a canary to get out.
+// Attempt is one attempt of a canary to escape.
 type Attempt struct {
 	Name string `json:"name"`
 	// Blocked: it failed, as it should; By says how.
@@ -35,14 +35,14 @@ type Attempt struct {
 	Expected bool `json:"expected"`
 }
 
-// SelfTest is what canaries found out.
+// SelfTest is the result of all canaries.
 type SelfTest struct {
 	Isolation Isolation `json:"isolation"`
 	Attempts  []Attempt `json:"attempts"`
 }
 
-// Broken are the attempts that got through a layer reported as active. If there
-// is one, the host starts no run: isolation_broken.
+// Broken returns the attempts that passed a layer reported as active. If there is any, the
+// host starts no run: isolation_broken.
 func (s SelfTest) Broken() []Attempt {
 	var broken []Attempt
 	for _, a := range s.Attempts {
@@ -53,7 +53,7 @@ func (s SelfTest) Broken() []Attempt {
 	return broken
 }
 
-// canaryOrder is the first line to a canary.
+// canaryOrder is the first line sent to a canary.
 type canaryOrder struct {
 	Config  Config  `json:"config"`
 	Attempt string  `json:"attempt"`
@@ -68,16 +68,16 @@ type targets struct {
 	Memory   uint64 `json:"memory"`
 }
 
-// canaryLine is what a canary says: first what holds, then how the attempt went.
+// canaryLine is a line of a canary: first the isolation, then the result of the attempt.
 type canaryLine struct {
 	Isolation Isolation `json:"isolation"`
 	Error     string    `json:"error"`
 }
 
-// SelfTest starts one canary for each way out of a worker, because most of them
-// end in the canary's death, and reports what holds and what got through.
-// dataDir is the host's data directory. The error is about canaries that could
-// not be started or did not get behind their walls, never about an escape.
+// SelfTest starts a canary for each attempt, because most attempts kill the canary, and
+// reports the isolation and successful escapes. dataDir is the host's data directory. The
+// error is about canaries that could not be started or could not enter the jail, never
+// about an escape.
 func (l *Launcher) SelfTest(ctx context.Context, dataDir string) (SelfTest, error) {
 	bait, err := openBait()
 	if err != nil {
@@ -99,7 +99,7 @@ func (l *Launcher) SelfTest(ctx context.Context, dataDir string) (SelfTest, erro
 	return collect(names, results)
 }
 
-// canaryResult is one canary's end; err is set if it never tried.
+// canaryResult is the result of a canary; err is set if it made no attempt.
 type canaryResult struct {
 	isolation Isolation
 	blocked   bool
@@ -123,12 +123,12 @@ func collect(names []string, results []canaryResult) (SelfTest, error) {
 		}
 	}
 	if len(test.Broken()) > 0 && test.Isolation.Level == LevelFull {
-		test.Isolation.Level = LevelPartial // what was disproved is not said
+		test.Isolation.Level = LevelPartial // do not claim what was disproved
 	}
 	return test, errors.Join(errs...)
 }
 
-// stayPut is the canary that only tells what holds.
+// stayPut is the name of the canary that only reports its isolation.
 const stayPut = "none"
 
 // canary runs one canary to its end.
@@ -155,7 +155,7 @@ func (l *Launcher) canary(ctx context.Context, name string, aims targets) canary
 	return p.listen()
 }
 
-// listen hears what a canary has to say until it falls silent.
+// listen reads the lines of a canary to the end.
 func (p *Process) listen() canaryResult {
 	lines := json.NewDecoder(io.LimitReader(p.Socket, canaryBytes))
 	var first, second canaryLine
@@ -178,8 +178,8 @@ func (p *Process) listen() canaryResult {
 	return result
 }
 
-// judge decides about a canary that ended without a word: killed for the system
-// call, or become another program.
+// judge classifies a canary that ended without a result: killed for the system call, or
+// replaced by another program.
 func (p *Process) judge() (blocked bool, by string) {
 	exit, err := p.Wait()
 	switch {
@@ -205,12 +205,12 @@ func (p *Process) finalDiagnostics() string {
 	return fmt.Sprintf("status %d, signal %d, %q", exit.Code, exit.Signal, exit.Stderr)
 }
 
-// canaryReached is the argument of a program that a canary managed to start.
+// canaryReached is the argument of a program that a canary succeeded in starting.
 const canaryReached = "reached"
 
-// Canary is the main function of a canary, the command "worker canary";
-// args follow these two. It enters, seals, makes the one attempt it is told to
-// and says how that went, if it still can. The result is an exit status.
+// Canary is the main function of a canary, the command "worker canary"; args are the
+// arguments after these. It enters the jail, seals it, makes one attempt and reports the
+// result, if it still can. It returns an exit status.
 func Canary(args []string) int {
 	if len(args) > 0 { // this is the program that an attempt to exec started
 		return 9

@@ -15,11 +15,11 @@ var concealed struct {
 	revealed int // starts that need it dumpable just now
 }
 
-// Conceal keeps the memory of the calling process, a host, from being written down or
-// looked at: no core file is made of it or of what it starts, and other
-// processes of its user may neither trace nor read it. A host that is not root is
-// traceable for the moment in which it starts a worker in a user namespace: the kernel
-// lets nobody write the id maps of a process that shares the memory of an undumpable one.
+// Conceal protects the memory of the calling process, a host: it and its children write no
+// core file, and other processes of its user can neither trace nor read it. A host that is
+// not root is traceable while it starts a worker in a user namespace, because the kernel
+// does not let the id maps of a process that shares memory with an undumpable one be
+// written.
 func Conceal() error {
 	concealed.Lock()
 	defer concealed.Unlock()

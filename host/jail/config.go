@@ -12,30 +12,29 @@ const (
 	SocketFD = 3
 	ModuleFD = 4
 	DirFD    = 5
-	// NoDir is given to [Enter] by a worker that is handed no directory.
+	// NoDir is passed to [Enter] by a worker without a directory.
 	NoDir = -1
 )
 
 var (
-	// ErrPromise: a layer that the host counts on could not be built. The run ends with
+	// ErrPromise says that a required layer could not be set up. The run ends with
 	// launch_failed, failure_code isolation_unavailable.
 	ErrPromise = errors.New("promised isolation is unavailable")
 	// ErrOrphan: the host died before the worker was ready; the worker exits.
 	ErrOrphan = errors.New("host is gone")
-	// ErrLimits: a worker was given limits that limit nothing.
+	// ErrLimits says that a worker was given incomplete limits.
 	ErrLimits = errors.New("resource limits are incomplete")
-	// ErrNoUID: every uid of the range belongs to a live worker.
+	// ErrNoUID says that every uid of the range belongs to a live worker.
 	ErrNoUID = errors.New("no free worker uid")
-	// ErrClosed: the launcher was closed.
+	// ErrClosed says that the launcher was closed.
 	ErrClosed = errors.New("launcher is closed")
 	// ErrUnsupported: the operating system does not offer this.
 	ErrUnsupported = errors.New("not supported on this operating system")
 )
 
-// Identity is what the host knows about a worker it started and the worker
-// cannot find out for itself.
+// Identity is what the host tells a worker about itself.
 type Identity struct {
-	// UID and GID are what the worker becomes, -1 to stay what it is.
+	// UID and GID are what the worker switches to, -1 to keep its own.
 	UID int `json:"uid"`
 	GID int `json:"gid"`
 	// Parent is the host's pid outside of any namespace.
@@ -44,23 +43,22 @@ type Identity struct {
 	Namespaces []string `json:"namespaces"`
 }
 
-// Config tells a worker what to make of itself. The host takes it from
-// [Process.Config], adds Limits, Promised and Writable, and sends it over the
-// socket together with the descriptors.
+// Config is the configuration of a worker. The host gets it from [Process.Config], adds
+// Limits, Promised and Writable, and sends it over the socket with the descriptors.
 type Config struct {
 	Identity Identity `json:"identity"`
 	Walls    Walls    `json:"walls"`
 	Limits   Limits   `json:"limits"`
-	// Promised is the isolation the host counts on, usually what its self-test
-	// found; nil accepts what there is. A worker that ends up with less fails.
+	// Promised is the isolation that the host requires, usually the result of its
+	// self-test; nil accepts any. A worker with less fails.
 	Promised *Isolation `json:"promised,omitempty"`
 	// Writable makes the directory a fresh output directory instead of compiled code to read.
 	Writable bool `json:"writable,omitempty"`
 }
 
-// Walls says which layers to build. The zero value builds every layer the
-// machine has. Leaving one out is for measuring its price and for proving that
-// another one holds without it; no configuration of a host reaches it.
+// Walls selects the layers to build. The zero value builds all that the machine offers.
+// Leaving one out is for benchmarks and for tests that another layer holds without it; no
+// configuration of a host does.
 type Walls struct {
 	// Off leaves out all of them, limits included.
 	Off          bool `json:"off,omitempty"`
@@ -71,7 +69,7 @@ type Walls struct {
 	NoLimits     bool `json:"no_limits,omitempty"`
 }
 
-// resolved spells Off out.
+// resolved expands Off.
 func (w Walls) resolved() Walls {
 	if w.Off {
 		return Walls{Off: true, NoNamespaces: true, NoUID: true, NoLandlock: true, NoSeccomp: true, NoLimits: true}
@@ -92,29 +90,29 @@ const (
 	defaultFiles = 16
 )
 
-// Limits are the resource limits a worker sets on itself. DataBytes,
-// AddressBytes and CPU must be set; Files defaults to 16.
+// Limits are the resource limits that a worker sets for itself. DataBytes, AddressBytes and
+// CPU are required; Files defaults to 16.
 type Limits struct {
-	// DataBytes is the memory wall: private writable memory, touched or not.
+	// DataBytes limits private writable memory, touched or not.
 	DataBytes uint64 `json:"data_bytes"`
 	// AddressBytes bounds the address space; it includes what the Go runtime only reserves.
 	AddressBytes uint64 `json:"address_bytes"`
-	// CPU is rounded up to whole seconds; at its end the kernel kills the worker.
+	// CPU is rounded up to whole seconds; then the kernel kills the worker.
 	CPU time.Duration `json:"cpu_ns"`
 	// FileBytes is the largest file the worker may write, 0 for one that writes none.
 	FileBytes uint64 `json:"file_bytes"`
 	Files     int    `json:"files"`
 }
 
-// RunLimits are the limits of a worker that runs a guest: guest is the
-// guest's memory cap, code the size of its compiled code, compute its budget.
+// RunLimits returns the limits of a worker that runs a guest with this memory cap, size of
+// compiled code and compute budget.
 func RunLimits(guest, code uint64, compute time.Duration) Limits {
 	data := guest + code + overhead
 	return Limits{DataBytes: data, AddressBytes: data + reservation, CPU: compute + graceCPU, Files: defaultFiles}
 }
 
-// CompileLimits are the limits of a worker that compiles a module into an entry
-// of at most entry bytes.
+// CompileLimits returns the limits of a worker that compiles a module into an entry of up
+// to entry bytes.
 func CompileLimits(entry uint64) Limits {
 	const data = 1024 * mebibyte
 	return Limits{DataBytes: data, AddressBytes: data + reservation, CPU: 30 * time.Second, FileBytes: entry, Files: defaultFiles}

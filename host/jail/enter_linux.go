@@ -12,37 +12,36 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Inside is a worker behind its walls.
+// Inside is a worker in its jail.
 type Inside struct {
-	// Dir is the path at which the worker finds the directory it was handed, "" without one.
+	// Dir is the path at which the worker finds its directory, "" without one.
 	Dir string
 
 	isolation Isolation
 	promised  *Isolation
 }
 
-// Isolation is what holds; its Seccomp is "load" until [Inside.Seal].
+// Isolation returns the isolation in force; Seccomp is "load" until [Inside.Seal].
 func (i *Inside) Isolation() Isolation { return i.isolation }
 
-// Prepare does what a worker can do before it knows anything about its run, so
-// that a pre-spawned one has it behind it. A worker calls it first of all; one
-// that does not only enters a few milliseconds later.
+// Prepare does what does not depend on the run, so that a pre-spawned worker has done it in
+// advance. It is optional and is called first; without it Enter takes a few milliseconds
+// longer.
 func Prepare() {
 	_ = volunteer() // Enter makes sure
 	dropBounding()
 	_ = makeThreads() // as above
 }
 
-// Enter builds the inner half of the walls around the calling process, in this
-// order: limits, an empty root, no identity, no new privileges, Landlock,
-// seccomp filter A. dir is the open directory that the worker may see, at
-// [DirFD], or [NoDir]; on return the same descriptor leads there through the new
-// root only. Every other descriptor above it is closed.
+// Enter builds the inner half of the jail around the calling process, in this order:
+// limits, an empty root, no identity, no new privileges, Landlock, seccomp filter A. dir is
+// the open directory that the worker may see, at [DirFD], or [NoDir]; on return the
+// descriptor leads there through the new root only. All higher descriptors are closed.
 //
-// It is called once, by a process that [Launcher.Start] started, before anything
-// of a guest is read. A layer the machine does not offer is left out, unless
-// cfg promises it: then the error is [ErrPromise] and the process must exit.
-// With [ErrOrphan] there is nobody left to report to.
+// It is called once, by a process that [Launcher.Start] started, before anything of a guest
+// is read. A layer that the machine does not offer is left out, unless cfg requires it:
+// then the error is [ErrPromise] and the process must exit. After [ErrOrphan] there is no
+// host to report to.
 func Enter(cfg Config, dir int) (*Inside, error) {
 	if err := makeThreads(); err != nil {
 		return nil, err
@@ -114,8 +113,8 @@ func (i *Inside) limit(cfg Config) error {
 	return nil
 }
 
-// moveIn enters the new root if there is a mount namespace to have one in, and
-// says where the directory is found.
+// moveIn enters the new root if there is a mount namespace, and sets where the directory is
+// found.
 func (i *Inside) moveIn(cfg Config, walls Walls, dir int) error {
 	namespaces := slices.Clone(cfg.Identity.Namespaces)
 	if walls.NoNamespaces {
@@ -138,7 +137,7 @@ func (i *Inside) moveIn(cfg Config, walls Walls, dir int) error {
 	return nil
 }
 
-// settle computes the level and holds the result against the promise.
+// settle computes the level and compares the result with the required isolation.
 func (i *Inside) settle() error {
 	i.isolation = i.isolation.judged()
 	if i.promised == nil {
@@ -146,7 +145,7 @@ func (i *Inside) settle() error {
 	}
 	promised := *i.promised
 	if i.isolation.Seccomp == SeccompLoad && promised.Seccomp == SeccompStrict {
-		promised.Seccomp = SeccompLoad // Seal is still to come
+		promised.Seccomp = SeccompLoad // Seal comes later
 	}
 	if lacking := i.isolation.Lacks(promised); len(lacking) > 0 {
 		return fmt.Errorf("%w: %s", ErrPromise, strings.Join(lacking, ", "))
@@ -154,10 +153,10 @@ func (i *Inside) settle() error {
 	return nil
 }
 
-// Seal installs seccomp filter B: from its return on, no machine code can
-// appear in this process, no file can be opened and no descriptor received. The
-// worker calls it once, with all compiled code loaded and before it instantiates
-// the guest. The result is the isolation that the run reports.
+// Seal installs seccomp filter B: afterwards no machine code can be added to this process,
+// no file opened and no descriptor received. The worker calls it once, with all compiled
+// code loaded and before it instantiates the guest. It returns the isolation that the run
+// reports.
 func (i *Inside) Seal() (Isolation, error) {
 	if i.isolation.Seccomp != SeccompLoad {
 		return i.isolation, i.settle()
@@ -173,10 +172,9 @@ func (i *Inside) Seal() (Isolation, error) {
 	return i.isolation, nil
 }
 
-// closeOthers closes every descriptor above [DirFD] that could lead anywhere. The Go
-// runtime's own poller and event counter stay: they are the only descriptors without a file
-// type. Numbers are given lowest first, so a process that has just begun has none of its own
-// above nearby.
+// closeOthers closes every descriptor above [DirFD] that could lead anywhere. It keeps the
+// Go runtime's poller and event counter, the only descriptors without a file type.
+// Descriptors are assigned lowest first, so a new process has none of its own above nearby.
 func closeOthers() error {
 	const nearby = 64
 	for fd := DirFD + 1; fd < nearby; fd++ {

@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// Cause is why a worker ended, as far as its process tells.
+// Cause is why a worker ended, judged by its process.
 type Cause string
 
-// The causes. host/run makes a run's reason of each; a worker that ended
-// without a usage report is lost whatever its cause says.
+// The causes, from which host/run derives a run's reason. A worker that ended without a
+// usage report is lost, whatever its cause.
 const (
-	CauseKilled    Cause = "killed"         // by the host; the run's reason was latched before
+	CauseKilled    Cause = "killed"         // by the host, which has recorded the run's reason
 	CauseExited    Cause = "exited"         // of its own accord, status 0
-	CauseMemory    Cause = "memory_limit"   // at its memory wall, as the kernel or its own runtime says
+	CauseMemory    Cause = "memory_limit"   // at its memory limit, according to the kernel or its runtime
 	CauseCPU       Cause = "cpu_limit"      // at its CPU limit
 	CauseViolation Cause = "jail_violation" // for a forbidden system call
-	CauseCrashed   Cause = "crashed"        // anything else, also a SIGKILL that somebody else sent
+	CauseCrashed   Cause = "crashed"        // anything else, including a SIGKILL from elsewhere
 )
 
 // Exit is how a worker ended and what it used.
@@ -36,11 +36,11 @@ type Exit struct {
 	PeakMemory uint64
 	// Stderr is the end of its diagnostics, never shown to the guest's side.
 	Stderr []byte
-	// head is the beginning of them, where a dying runtime says why.
+	// head is the beginning of its diagnostics, where a dying runtime gives the reason.
 	head []byte
 }
 
-// CPU is all CPU time used.
+// CPU returns the total CPU time.
 func (e Exit) CPU() time.Duration { return e.User + e.System }
 
 // Cause classifies the end of a worker that ran under limits.
@@ -60,12 +60,12 @@ func (e Exit) Cause(limits Limits) Cause {
 	return CauseCrashed
 }
 
-// memorySigns are what the runtime says when it gets no memory; the last one
-// when a thread of a build with cgo gets no stack.
+// memorySigns are messages of the runtime without memory; the last is for a thread of a cgo
+// build without a stack.
 var memorySigns = []string{"out of memory", "cannot allocate memory", "pthread_create failed"}
 
-// outOfMemory reports whether a crash looks like the memory wall: the runtime
-// says so, or memory stood within a tenth of it, where the runtime may die oddly.
+// outOfMemory reports whether a crash looks like the memory limit: the runtime says so, or
+// memory was within a tenth of it, where the runtime may fail in unusual ways.
 func (e Exit) outOfMemory(wall uint64) bool {
 	if wall > 0 && e.PeakMemory >= wall-wall/10 {
 		return true

@@ -16,10 +16,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// groups makes control groups for workers, one each: a wall around all memory of a
-// worker, also what the resource limits of a process leave out, and around its threads.
-// They are had where the host may make them below the group it is in or beside it, as
-// root and in a session or service that systemd delegates; cgroups(7).
+// groups makes one control group per worker, which limits all its memory, including what
+// process limits do not count, and its threads. They are available if the host may make
+// them below or beside its own group: as root, and in a session or service that systemd
+// delegates; see cgroups(7).
 type groups struct {
 	parents []string // one with version 2; one for memory and one for processes before
 	unified bool     // version 2
@@ -36,14 +36,14 @@ type group struct {
 
 const (
 	groupPrefix = "sluice-"
-	// groupSlack is what the kernel counts and the limits of a process do not: tables of
-	// pages, stacks in the kernel, what waits in the socket, the first pages of a program.
+	// groupSlack covers what the kernel counts and process limits do not: page tables,
+	// kernel stacks, socket buffers, the first pages of a program.
 	groupSlack = 64 * mebibyte
 	// groupTasks is more than makeThreads makes on any machine that gives a worker two processors.
 	groupTasks = 64
 )
 
-// findGroups returns nil where there are none to be had.
+// findGroups returns nil if no groups are available.
 func findGroups() *groups {
 	own, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -62,8 +62,8 @@ func findGroups() *groups {
 	return nil
 }
 
-// groupsOf lists where the groups of workers may be, by what the kernel says of this
-// process and of its mounts: version 2 first, and nearest first.
+// groupsOf lists where control groups may be made, from the kernel's description of this
+// process and its mounts: version 2 first, and nearest first.
 func groupsOf(own, mounts string) []*groups {
 	paths := map[string]string{} // by controller, "" for version 2
 	for line := range strings.Lines(own) {
@@ -104,7 +104,7 @@ func groupsOf(own, mounts string) []*groups {
 	return found
 }
 
-// mountOf reads one line of mountinfo; proc_pid_mountinfo(5).
+// mountOf parses one line of mountinfo; proc_pid_mountinfo(5).
 func mountOf(line string) (kind, root, point, options string) {
 	before, after, ok := strings.Cut(line, " - ")
 	b, a := strings.Fields(before), strings.Fields(after)
@@ -114,9 +114,9 @@ func mountOf(line string) (kind, root, point, options string) {
 	return a[0], b[3], b[4], a[2]
 }
 
-// usable tries it: a group is made, bounded and removed. With version 2 the parent
-// must hand both controllers down, which only a group without processes of its own
-// does; a service that has its group to itself moves aside.
+// usable tries to make, limit and remove a group. With version 2 the parent must delegate
+// both controllers, which only a group without processes of its own can do; a service that
+// has its group to itself moves aside.
 func (g *groups) usable() bool {
 	if g.unified && !delegates(g.parents[0]) && !moveIntoChildGroup(g.parents[0]) {
 		return false

@@ -34,14 +34,13 @@ const (
 	keyBytes    = 32
 )
 
-// Code is compiled code of one module, in the cache. It is a small value to keep
-// beside the module; the zero Code has none.
+// Code identifies the compiled code of one module in the cache. The zero Code has none.
 type Code struct {
 	key string
 }
 
-// A cache keeps compiled code under keys that name the module, the engine and
-// the machine. Several processes may use one directory.
+// A cache keeps compiled code by module, engine and machine. Several processes may share a
+// directory.
 type cache struct {
 	dir       string
 	key       []byte
@@ -51,34 +50,33 @@ type cache struct {
 	audit     func(string, map[string]string)
 	log       *slog.Logger
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	verified map[string]*entry
 	uses     uint64
 	flights  map[string]*preparation
 }
 
-// An entry is what this process has verified of a key.
+// An entry is what this process has verified of a key's entry.
 type entry struct {
-	stamp    stamp    // the file as it was then
+	stamp    stamp    // of the file when it was verified
 	size     int64    // of the code
 	dir      string   // the directory workers are given
 	path     string   // the file
-	skeleton *os.File // sealed; what run workers are given for the module
+	skeleton *os.File // sealed; run workers get it in place of the module
 	used     uint64   // larger than that of every entry used before
 }
 
-// mostVerified bounds the entries held open: each has a descriptor and a
-// module's skeleton in memory. What is forgotten is verified again when it is
-// wanted.
+// mostVerified bounds the entries held open: each has a descriptor and a skeleton in
+// memory. A forgotten entry is verified again when needed.
 const mostVerified = 64
 
-// preparation is one that others wait for.
+// A preparation is in progress; others wait for it.
 type preparation struct {
 	done chan struct{}
 	err  error
 }
 
-// keyOf is the name of an entry; module is [Module.Compiled].
+// keyOf returns the name of an entry; module is [Module.Compiled].
 func keyOf(module, engine string) string {
 	h := sha256.New()
 	for _, part := range []string{"sluice compiled code 2", module, engine, machine()} {
@@ -87,9 +85,9 @@ func keyOf(module, engine string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// open returns the files that a run worker of code is given, for the caller to
-// close: module bytes and the directory. errBadEntry: there is no usable entry.
-// errForgotten: it must be prepared again first.
+// open returns the files for a run worker: module bytes and the directory. The caller
+// closes them. errBadEntry means that there is no usable entry, errForgotten that it must
+// be prepared again.
 func (c *cache) open(code Code) ([]*os.File, int64, error) {
 	e, err := c.verify(code.key)
 	if err != nil {
@@ -109,8 +107,8 @@ func (c *cache) open(code Code) ([]*os.File, int64, error) {
 	return []*os.File{skeleton, dir}, e.size, nil
 }
 
-// verify returns the entry if this process has found it good before and the file
-// has not changed since.
+// verify returns the entry if this process has verified it and the file has not changed
+// since.
 func (c *cache) verify(key string) (*entry, error) {
 	c.mu.Lock()
 	e := c.verified[key]
@@ -141,8 +139,8 @@ func (c *cache) verify(key string) (*entry, error) {
 	return &fresh, nil
 }
 
-// inspect examines the entry on disk. An absent one is fs.ErrNotExist, a bad one
-// errBadEntry.
+// inspect verifies the entry on disk. It returns fs.ErrNotExist for an absent entry and
+// errBadEntry for a bad one.
 func (c *cache) inspect(key string) (*entry, error) {
 	path, err := c.codePath(key)
 	if err != nil {
@@ -150,7 +148,7 @@ func (c *cache) inspect(key string) (*entry, error) {
 	}
 	before, err := stampOf(path)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %v", errBadEntry, err) // there is an entry, so it is no matter of absence
+		return nil, fmt.Errorf("%w: %v", errBadEntry, err) // the entry exists, so not fs.ErrNotExist
 	}
 	size, err := c.examine(key)
 	if err != nil {
@@ -159,7 +157,7 @@ func (c *cache) inspect(key string) (*entry, error) {
 	return &entry{stamp: before, size: size, path: path, dir: filepath.Join(c.dir, key, codeDir)}, nil
 }
 
-// adopt remembers an entry that was found good, with the skeleton that goes with it.
+// adopt keeps a verified entry with its skeleton.
 func (c *cache) adopt(key string, e *entry, skeleton []byte) (err error) {
 	if e.skeleton, err = jail.MemFD("module", skeleton); err != nil {
 		return err
@@ -179,7 +177,7 @@ func (c *cache) adopt(key string, e *entry, skeleton []byte) (err error) {
 	return nil
 }
 
-// forget takes out the entry that was not used for longest. mu is held.
+// forget removes the least recently used entry from memory. The caller holds mu.
 func (c *cache) forget() *entry {
 	key, least := "", uint64(math.MaxUint64)
 	for k, e := range c.verified {
@@ -192,7 +190,7 @@ func (c *cache) forget() *entry {
 	return e
 }
 
-// touch marks the entry as used now.
+// touch updates the time of last use.
 func (c *cache) touch(key string) {
 	now := time.Now()
 	if err := os.Chtimes(filepath.Join(c.dir, key, entryFile), now, now); err != nil {
@@ -200,7 +198,7 @@ func (c *cache) touch(key string) {
 	}
 }
 
-// drop removes an entry that turned out to be bad, and says so.
+// drop removes a bad entry and logs it.
 func (c *cache) drop(key string, why error) {
 	c.audit("cache_entry_bad", map[string]string{"key": key, "reason": why.Error()})
 	c.remove(key)
@@ -212,7 +210,7 @@ func (c *cache) remove(key string) {
 	delete(c.verified, key)
 	c.mu.Unlock()
 	if e != nil {
-		_ = e.skeleton.Close() // only read
+		_ = e.skeleton.Close() // was only read
 	}
 	if key == "" {
 		return
@@ -222,8 +220,8 @@ func (c *cache) remove(key string) {
 	}
 }
 
-// evict removes the least recently used entries until the cache is within its
-// bound; keep stays.
+// evict removes the least recently used entries, except keep, until the cache is within its
+// bound.
 func (c *cache) evict(keep string) {
 	type used struct {
 		key  string
@@ -261,7 +259,7 @@ func (c *cache) evict(keep string) {
 	}
 }
 
-// close lets go of what is open.
+// close closes all entries.
 func (c *cache) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// openCache makes the directory fit for use. Anything that another user could
-// have written makes the whole content worthless.
+// openCache prepares the directory. If another user could have written anything in it, all
+// its content is dropped.
 func openCache(o Options, group int) (*cache, error) {
 	c := &cache{
 		dir: o.CacheDir, key: o.CacheKey, group: group, most: o.CacheBytes, mostEntry: o.EntryBytes,
@@ -29,7 +29,7 @@ func openCache(o Options, group int) (*cache, error) {
 	}
 	if why := c.suspicious(); why != "" {
 		c.audit("cache_dropped", map[string]string{"reason": why})
-		if err := c.empty(); err != nil && c.suspicious() != "" { // else another process was at it
+		if err := c.empty(); err != nil && c.suspicious() != "" { // unless another process dropped it
 			return nil, fmt.Errorf("drop cache: %w", err)
 		}
 	}
@@ -48,11 +48,11 @@ func openCache(o Options, group int) (*cache, error) {
 	return c, nil
 }
 
-// ErrNoCache: the directory has files that are none of a cache's. It is left
-// alone, for a cache that cannot be trusted is deleted.
+// ErrNoCache says that the directory has files that are not a cache's. It is left
+// unchanged, because an untrusted cache is deleted.
 var ErrNoCache = errors.New("not a cache directory")
 
-// onlyOurs returns ErrNoCache if somebody else's files are in the directory.
+// onlyOurs returns ErrNoCache if the directory has other files.
 func (c *cache) onlyOurs() error {
 	list, err := os.ReadDir(c.dir)
 	if err != nil {
@@ -66,7 +66,7 @@ func (c *cache) onlyOurs() error {
 	return nil
 }
 
-// isOurs knows the names of a cache's files (see cache).
+// isOurs reports whether a name is one of a cache's files (see cache).
 func isOurs(name string) bool {
 	if name == keyFile || isBuild(name) || strings.HasPrefix(name, newPrefix) {
 		return true
@@ -75,7 +75,7 @@ func isOurs(name string) bool {
 	return err == nil && len(sum) == sha256.Size
 }
 
-// dirMode and fileMode: the workers of a root host read through their group.
+// dirMode and fileMode return modes; the workers of a root host read through their group.
 func (c *cache) dirMode() fs.FileMode {
 	if c.group >= 0 {
 		return 0o750
@@ -130,8 +130,8 @@ func (c *cache) suspicious() string {
 	return why
 }
 
-// allowed is the loosest mode that path may have. The top is put right at open,
-// so there only what others could have written counts.
+// allowed returns the loosest permitted mode of path. The mode of the top is corrected at
+// open, so there only write access of others counts.
 func (c *cache) allowed(path string, d fs.DirEntry) fs.FileMode {
 	switch {
 	case path == c.dir:
@@ -168,8 +168,8 @@ func removeTree(path string) error {
 	return os.RemoveAll(path)
 }
 
-// sweep removes what earlier processes left unfinished. What is younger than an
-// hour may belong to one that still works.
+// sweep removes unfinished files of earlier processes. Files younger than an hour may
+// belong to one that is still running.
 func (c *cache) sweep() error {
 	list, err := os.ReadDir(c.dir)
 	if err != nil {
@@ -185,9 +185,9 @@ func (c *cache) sweep() error {
 	return err
 }
 
-// loadKey reads the key, or makes it. Two processes that make it at once agree
-// on the first one: the name appears with the whole key under it. What is no
-// key, as a power cut may leave it, is replaced; nothing it was for can be used.
+// loadKey reads the key, or makes it. Processes that make one at once agree on the first:
+// the name appears only with the whole key. An invalid key, as after a power cut, is
+// replaced; entries made with it become invalid.
 func loadKey(path string) (key []byte, err error) {
 	for range 2 {
 		key, err = os.ReadFile(path)
@@ -232,9 +232,8 @@ func makeKey(path string) error {
 	return nil
 }
 
-// discard removes what a compile worker left, which has ended. Directories may be
-// nested as deep as there are inodes, so nothing here depends on the depth: what is in
-// a directory is moved up, each name once, and the directory removed.
+// discard removes the output of a compile worker that has ended. Directories may be nested
+// to any depth, so it moves their contents up instead of recursing, and then removes them.
 func discard(dir string) error {
 	prefix := rand.Text() // no name of the worker's begins so
 	moved := 0

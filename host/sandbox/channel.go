@@ -34,11 +34,11 @@ type channel struct {
 	owed abi.Credit // goes before the next message
 }
 
-// owedBytes is how much credit may wait for the next message. Invariant: less than what a
-// guest needs to have left, CreditBytes without the largest frame.
+// owedBytes is how much credit may wait for the next message. Invariant: less than
+// CreditBytes without the largest frame, so that a guest can always emit.
 const owedBytes = 64 << 10
 
-// owe keeps credit for the next message. It returns all of it where that is to be sent now.
+// owe adds credit for the next message. It returns all of it if it must be sent now.
 func (c *channel) owe(more abi.Credit) (all abi.Credit, now bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,8 +55,8 @@ func newChannel(socket *os.File, limits abi.WireLimits) *channel {
 	return &channel{socket: socket, from: socket, limits: limits}
 }
 
-// next reads one message, its payload into a buffer that the caller gives back.
-// io.EOF is a clean end; an error that wraps abi.ErrWire is the worker's fault.
+// next reads one message; the caller gives its payload buffer back. io.EOF is a clean end;
+// an error that wraps abi.ErrWire is a fault of the worker.
 func (c *channel) next() (abi.WireHeader, *buffer, error) {
 	var b [abi.WireHeaderBytes]byte
 	if err := c.read(b[:], true); err != nil {
@@ -94,7 +94,7 @@ func (c *channel) check(h abi.WireHeader) error {
 	return nil
 }
 
-// read fills b. An end in the middle of a message is the worker's fault.
+// read fills b. An end inside a message is a fault of the worker.
 func (c *channel) read(b []byte, mayEnd bool) error {
 	whole := len(b)
 	n := copy(b, c.in)
@@ -125,8 +125,8 @@ func (c *channel) ended(err error, clean bool) error {
 	return err
 }
 
-// send writes one message within the deadline, behind the credit that is owed, and the time
-// unless that is 0. payload is not kept.
+// send writes one message within the deadline, after the owed credit and, unless it is 0,
+// the time. payload is not kept.
 func (c *channel) send(h abi.WireHeader, payload []byte, at uint64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -176,9 +176,9 @@ func (c *channel) load(l abi.Load, files ...*os.File) error {
 	return jail.SendFDs(c.socket, append(h.Append(nil), payload...), files...)
 }
 
-// Payloads are read into buffers that are used again: a run of a million
-// records allocates no more than one of a thousand. Small and large messages
-// have pools of their own, so that a parked call does not hold a frame's memory.
+// Payloads are read into pooled buffers, so that a run of a million records allocates no
+// more than one of a thousand. Small and large messages have separate pools, so that a
+// waiting call does not hold the memory of a frame.
 const (
 	smallBuffer = 4 << 10
 	frameBuffer = 80 << 10   // the SDK's frames are 64 KiB and the last record
@@ -212,7 +212,7 @@ func takeBuffer(n int) *buffer {
 	return &buffer{b: make([]byte, n)}
 }
 
-// giveBuffer makes b available again. Its content is no longer the giver's.
+// giveBuffer returns b to its pool. The caller must not use its content afterwards.
 func giveBuffer(b *buffer) {
 	for _, class := range buffers {
 		if len(b.b) == class.size {

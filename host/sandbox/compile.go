@@ -17,13 +17,12 @@ import (
 	"github.com/sluicehost/sluice/host/patience"
 )
 
-// Prepare makes sure that the cache has compiled code for the module, which
-// passed CheckModule with exactly these bytes. Another one that has other custom
-// sections only, such as another manifest, shares it. Compiling happens in a worker
-// with limits; of several that want the same, in this process or another,
-// one compiles and the others wait. A module that cannot be compiled is a
-// *Failure with one of the codes CodeCompile…, CodeEngineUnavailable or
-// CodeIsolationUnavailable.
+// Prepare ensures that the cache has compiled code for the module, which passed CheckModule
+// with exactly these bytes. Modules that differ only in custom sections, such as the
+// manifest, share code. Compilation runs in a worker with limits; concurrent calls for the
+// same code, also in other processes, wait for one compilation. If the module cannot be
+// compiled, the error is a *Failure with one of the codes CodeCompile…,
+// CodeEngineUnavailable or CodeIsolationUnavailable.
 func (s *Sandbox) Prepare(ctx context.Context, m Module, wasm []byte) (Code, error) {
 	code := Code{key: keyOf(m.Compiled, s.options.Engine)}
 	if _, err := s.cache.verify(code.key); err == nil {
@@ -37,8 +36,8 @@ func (s *Sandbox) Prepare(ctx context.Context, m Module, wasm []byte) (Code, err
 	return code, nil
 }
 
-// once runs prepare, or waits for whoever runs it for the same key. Who waits for
-// one whose context ended tries again.
+// once runs prepare, or waits for a concurrent call with the same key, and tries again if
+// the context of that call ends.
 func (c *cache) once(ctx context.Context, key string, prepare func() error) error {
 	for {
 		c.mu.Lock()
@@ -67,12 +66,12 @@ func (c *cache) once(ctx context.Context, key string, prepare func() error) erro
 	}
 }
 
-// prepare looks on disk, and compiles what is not there.
+// prepare looks for the entry on disk, and compiles if it is absent.
 func (s *Sandbox) prepare(ctx context.Context, key string, wasm []byte) error {
 	var bare []byte
 	var bareErr error
 	var work sync.WaitGroup
-	work.Go(func() { bare, bareErr = skeleton(wasm) }) // beside the examination
+	work.Go(func() { bare, bareErr = skeleton(wasm) }) // concurrently with the examination
 	defer work.Wait()
 	unlock, err := lockFile(ctx, filepath.Join(s.cache.dir, key+lockSuffix))
 	if err != nil {
@@ -103,7 +102,7 @@ func (s *Sandbox) prepare(ctx context.Context, key string, wasm []byte) error {
 	return nil
 }
 
-// compile runs a compile worker and takes what it made.
+// compile runs a compile worker and stores its output.
 func (s *Sandbox) compile(ctx context.Context, key string, wasm, bare []byte) (err error) {
 	ctx, cancel := patience.Within(ctx, s.options.CompileWall)
 	defer cancel()
@@ -122,7 +121,7 @@ func (s *Sandbox) compile(ctx context.Context, key string, wasm, bare []byte) (e
 	err = s.withBlank(ctx, func(b *blank) error {
 		err := s.runCompiler(ctx, b, out, wasm, bare)
 		if closeErr := b.close(); closeErr != nil && err == nil {
-			err = launchFailure(closeErr) // its output is not to be touched while it lives
+			err = launchFailure(closeErr) // its output must not be used while it lives
 		}
 		return err
 	})
@@ -163,7 +162,7 @@ func (s *Sandbox) runCompiler(ctx context.Context, b *blank, out string, wasm, b
 	return err
 }
 
-// compileFailure names the end of a compile worker.
+// compileFailure returns the Failure for the end of a compile worker.
 func compileFailure(ctx context.Context, err error) error {
 	if f, ok := errors.AsType[*Failure](context.Cause(ctx)); ok {
 		return f
@@ -179,15 +178,14 @@ func compileFailure(ctx context.Context, err error) error {
 	return err
 }
 
-// isLate reports a context whose own budget is used up.
+// isLate reports whether the context ended because its own budget is used up.
 func isLate(ctx context.Context) bool {
 	_, late := errors.AsType[*patience.Late](context.Cause(ctx))
 	return late
 }
 
-// accept takes the output of a compile worker, which has ended: exactly one
-// regular file, with one link, inside the cap. It is copied: the worker's own
-// file is never used.
+// accept takes the output of a compile worker that has ended: exactly one regular file with
+// one link and within the limit. It is copied; the worker's file itself is never used.
 func (s *Sandbox) accept(ctx context.Context, key, out string) error {
 	root, err := os.OpenRoot(out)
 	if err != nil {

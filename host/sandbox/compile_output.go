@@ -11,16 +11,15 @@ import (
 	"time"
 )
 
-// mostOutput is how many names are looked at below a directory of code: the engine's
-// directory, the file, the one it is before it is whole, and one that is too many.
+// mostOutput bounds the names read below a directory of code: the engine's directory, the
+// file, its temporary name, and one too many.
 const mostOutput = 4
 
-// outputPoll is how often the output of a compile worker is looked at while it works.
+// outputPoll is how often the output of a compile worker is checked during compilation.
 const outputPoll = 20 * time.Millisecond
 
-// onlyFile returns the one file below root. Anything besides it and its
-// directories is an error, and so are many names: whoever filled it may have made
-// millions, or nested thousands.
+// onlyFile returns the only file below root. It refuses other files and large numbers of
+// names, because the directory may contain millions, or thousands of levels.
 func onlyFile(root *os.Root) (string, error) {
 	found, err := listOutput(root)
 	if err != nil {
@@ -44,7 +43,7 @@ func onlyFile(root *os.Root) (string, error) {
 	return name, nil
 }
 
-// listOutput returns what is below root, by path; fewer than mostOutput names.
+// listOutput returns fewer than mostOutput names below root, by path.
 func listOutput(root *os.Root) (map[string]fs.FileInfo, error) {
 	found := map[string]fs.FileInfo{}
 	for dirs := []string{"."}; len(dirs) > 0; dirs = dirs[1:] {
@@ -86,9 +85,9 @@ func someNames(root *os.Root, dir string, n int) ([]string, error) {
 	return list, err
 }
 
-// guard ends the context it returns when there is more below dir than one file of at
-// most limit bytes, with what a compile worker is told then as the cause. A worker that
-// its module took over would otherwise fill the disk until its time is over.
+// guard returns a context that ends, with the compile worker's error as cause, when dir
+// contains more than one file of limit bytes. Otherwise a worker that its module has taken
+// over could fill the disk until its time is over.
 func guard(ctx context.Context, dir string, limit int64) (context.Context, context.CancelFunc) {
 	ctx, end := context.WithCancelCause(ctx)
 	go func() {

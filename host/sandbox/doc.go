@@ -3,13 +3,12 @@
 // worker processes in which guests run, carries their calls, and accounts for
 // what they used.
 //
-// It holds no policy about what a guest may do: calls come out of a [Guest] as
-// they were sent, and whoever runs it answers them. What it does decide is
-// whether the other side still speaks the wire at all: a worker is taken to be
-// in its guest's hands, so every message is bounded before it is read and any
-// that an honest worker would not send ends it.
+// It holds no policy about what a guest may do: [Guest] delivers calls as they were sent,
+// and its user answers them. It enforces the wire protocol: a worker may be under its
+// guest's control, so every message is bounded before it is read, and one that a correct
+// worker would not send ends it.
 //
-// It trusts the kernel, the host's own executable and the walls of host/jail;
-// not modules, not workers, and not the bytes of its own cache until it has
+// It trusts the kernel, the host's own executable and the jail of host/jail; not modules,
+// not workers, and not its own cache until it is verified.
 // verified them.
 package sandbox

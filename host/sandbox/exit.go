@@ -17,9 +17,9 @@ const (
 	ExitExited ExitKind = "exited"
 	// ExitTrapped: see TrapKind.
 	ExitTrapped ExitKind = "trapped"
-	// ExitKilled: by the host, whose reason was latched before.
+	// ExitKilled: by the host, which has recorded the reason before.
 	ExitKilled ExitKind = "killed"
-	// ExitMemory: at the worker's memory wall; memory_limit_exceeded.
+	// ExitMemory: at the worker's memory limit; memory_limit_exceeded.
 	ExitMemory ExitKind = "memory_limit"
 	// ExitCPU: at the worker's CPU limit; run_timed_out, deadline compute.
 	ExitCPU ExitKind = "cpu_limit"
@@ -27,13 +27,13 @@ const (
 	ExitViolation ExitKind = "jail_violation"
 	// ExitCrashed: anything else; worker_lost, worker_crashed.
 	ExitCrashed ExitKind = "crashed"
-	// ExitProtocol: the worker sent what no worker sends; worker_protocol_error.
+	// ExitProtocol: the worker broke the wire protocol; worker_protocol_error.
 	ExitProtocol ExitKind = "protocol_error"
 )
 
-// Usage is what a guest has used so far, or in all.
+// Usage is what a guest has used so far, or in total.
 type Usage struct {
-	CPU              time.Duration // user and system, without what bringing it up took
+	CPU              time.Duration // user and system, without startup
 	MemoryBytes      uint64        // resident, of the whole worker; 0 where that is not known, and at the end
 	PeakMemoryBytes  uint64        // the most of it
 	GuestMemoryBytes uint64        // peak linear memory; known at the end, 0 if the worker was killed
@@ -46,8 +46,8 @@ type Exit struct {
 	Kind     ExitKind
 	Code     uint32 // of ExitExited
 	TrapKind string // of ExitTrapped, one of the abi's
-	// Detail is for diagnostics. It may hold text of the engine around names that
-	// the guest chose, or the end of the worker's own diagnostics.
+	// Detail is for diagnostics. It may contain the engine's text with names that the guest
+	// chose, or the end of the worker's stderr.
 	Detail string
 	Usage  Usage
 	Steps  Steps
@@ -60,8 +60,7 @@ func (g *Guest) Exit() Exit {
 	return g.exit
 }
 
-// Usage samples what the guest has used; it is made to be called ten times a
-// second.
+// Usage samples what the guest has used. It is cheap enough for ten calls a second.
 func (g *Guest) Usage() Usage {
 	var u Usage
 	if cpu, err := g.process.CPU(); err == nil {
@@ -79,7 +78,7 @@ func (g *Guest) Usage() Usage {
 	return u
 }
 
-// finish waits for the worker's end and settles how it was.
+// finish waits for the worker's end and determines how it ended.
 func (g *Guest) finish() {
 	process, err := g.process.Wait()
 	_ = g.process.Socket.Close() // nothing is read or written any more
@@ -94,7 +93,7 @@ func (g *Guest) finish() {
 	g.settle(process)
 }
 
-// settle says how the guest ended. mu is held.
+// settle determines how the guest ended. The caller holds mu.
 func (g *Guest) settle(process jail.Exit) {
 	e := &g.exit
 	cause := process.Cause(g.limits)
@@ -116,7 +115,7 @@ func (g *Guest) settle(process jail.Exit) {
 	}
 }
 
-// accounted uses the worker's own account: it left in order.
+// accounted uses the worker's own report of an orderly exit.
 func (g *Guest) accounted(last abi.Exit) {
 	e := &g.exit
 	e.Code, e.Detail = last.Code, last.Detail
@@ -133,7 +132,7 @@ func (g *Guest) accounted(last abi.Exit) {
 	}
 }
 
-// trapKind keeps to the closed list: a worker's word is a guest's word.
+// trapKind restricts kind to the known values, because the worker is untrusted.
 func trapKind(kind string) string {
 	switch kind {
 	case abi.TrapUnreachable, abi.TrapMemory, abi.TrapInteger, abi.TrapIndirectCall, abi.TrapStack:
@@ -142,7 +141,7 @@ func trapKind(kind string) string {
 	return abi.TrapOther
 }
 
-// The codes of a [Failure]: why there is no running guest.
+// The codes of a [Failure], which says why no guest is running.
 const (
 	CodeCompileTimeout       = "module_compile_timeout"
 	CodeCompileMemory        = "module_compile_memory"
@@ -173,12 +172,12 @@ func (f *Failure) Error() string {
 	return fmt.Sprintf("%s: %s", f.Code, f.Detail)
 }
 
-// errBadEntry marks a start that failed for its compiled code: the entry is to
-// be dropped and made anew.
+// errBadEntry marks a start that failed because of its compiled code: the entry must be
+// dropped and made again.
 var errBadEntry = errors.New("compiled code is missing or damaged")
 
-// errForgotten marks a start for which this process has not verified compiled
-// code, or no longer holds it open. It says nothing against the entry.
+// errForgotten marks a start for which this process has not verified the compiled code, or
+// no longer holds it open. The entry may be good.
 var errForgotten = errors.New("compiled code is not prepared")
 
 // stageFailure translates the failure that a worker reported of itself.

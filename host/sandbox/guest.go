@@ -11,9 +11,9 @@ import (
 	"github.com/sluicehost/sluice/host/jail"
 )
 
-// An Inbound is one call of a guest, as sent. The host answers it with
-// [Guest.Reply] (credit instead, for emit), and gives its payload back with
-// Release. Payload is hostile and shares memory with a buffer that is used again.
+// An Inbound is one call of a guest. The host answers it with [Guest.Reply], or Credit for
+// emit, and releases its payload with Release. Payload is untrusted and shares memory with
+// a pooled buffer.
 type Inbound struct {
 	ID      uint32
 	Call    abi.Call
@@ -21,8 +21,8 @@ type Inbound struct {
 	buffer  *buffer
 }
 
-// Release gives the payload back. It must not be used after that, in any copy of
-// the Inbound.
+// Release returns the payload's buffer. No copy of the Inbound may use the payload
+// afterwards.
 func (in *Inbound) Release() {
 	if in.buffer != nil {
 		giveBuffer(in.buffer)
@@ -30,12 +30,12 @@ func (in *Inbound) Release() {
 	}
 }
 
-// Steps are what bringing a guest up took.
+// Steps are the durations of starting a guest.
 type Steps struct {
-	Spawn       time.Duration // starting a process; 0 for one that waited
-	Enter       time.Duration // its walls, from inside
-	Load        time.Duration // mapping compiled code, and shutting the jail
-	Ready       time.Duration // all of it, as the host saw it
+	Spawn       time.Duration // starting a process; 0 for a waiting one
+	Enter       time.Duration // entering the jail
+	Load        time.Duration // mapping compiled code, and closing the jail
+	Ready       time.Duration // in total, as measured by the host
 	CPU         time.Duration // of the worker, until it was ready
 	Instantiate time.Duration // known at the end
 }
@@ -56,16 +56,16 @@ type Guest struct {
 	killed    chan struct{} // closed by Kill
 	rate      bucket
 
-	mu        sync.Mutex // guards what follows; never held across I/O
+	mu        sync.Mutex // guards the fields below; never held across I/O
 	went      bool
-	waiting   abi.Call // the call without reply; 0 is none
+	waiting   abi.Call // call that awaits a reply; 0 for none
 	waitingID uint32
 	frames    int64 // credit the worker has left
 	bytes     int64
 	resumed   chan struct{} // nil unless suspended; closed by Resume
 	stopped   bool          // killed is closed
-	fault     error         // what made the host give the worker up
-	last      *abi.Exit     // the worker's own account
+	fault     error         // why the host gave the worker up
+	last      *abi.Exit     // the worker's own report
 	hostCalls uint64
 	bytesIn   uint64
 	peak      uint64 // largest resident set seen
@@ -73,13 +73,13 @@ type Guest struct {
 	exit      Exit
 }
 
-// Isolation is what holds around the guest.
+// Isolation returns the isolation of the guest.
 func (g *Guest) Isolation() jail.Isolation { return g.isolation }
 
-// MemoryWall is how much private memory the worker may have.
+// MemoryWall returns the limit of the worker's private memory, in bytes.
 func (g *Guest) MemoryWall() uint64 { return g.limits.DataBytes }
 
-// Steps tell what bringing the guest up took.
+// Steps returns the durations of starting the guest.
 func (g *Guest) Steps() Steps {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -100,20 +100,21 @@ func (g *Guest) Go() error {
 	return g.write(abi.WireHeader{ID: g.readyID, Call: abi.CallReady}, nil)
 }
 
-// Calls delivers what the guest asks for, in the order sent. It is closed when
-// the worker is gone; whatever an orderly worker sent has been delivered by
-// then. A reader that stops early must kill the guest.
+// Calls delivers the guest's calls in order. It is closed when the worker is gone, after
+// delivering everything that an orderly worker sent. A reader that stops early must kill
+// the guest.
 func (g *Guest) Calls() <-chan Inbound { return g.calls }
 
-// Reply answers the call with that id; payload is the reply, or the error text of a failed
-// call, and is not kept. It waits while the guest is suspended. ErrNoCall: no such call
-// waits. ErrGone: the worker has ended, or did not read for 5 s and was killed.
+// Reply answers the call with this id. payload is the reply, or the error text of a failed
+// call, and is not kept. It waits while the guest is suspended. It returns ErrNoCall if no
+// such call waits, and ErrGone if the worker has ended, or was killed because it did not
+// read for 5 s.
 func (g *Guest) Reply(id uint32, errno abi.Errno, payload []byte) error {
 	return g.ReplyAt(id, errno, payload, 0)
 }
 
-// ReplyAt is Reply to a guest whose clock is told (abi.Fixed): it is at, in milliseconds
-// since 1970, when the guest has its reply. 0 tells nothing.
+// ReplyAt is Reply that also sends the time, in milliseconds since 1970, to a guest with a
+// fixed clock (abi.Fixed); 0 sends none.
 func (g *Guest) ReplyAt(id uint32, errno abi.Errno, payload []byte, at uint64) error {
 	if err := g.awaitResume(); err != nil {
 		return err
@@ -137,8 +138,9 @@ func (g *Guest) ReplyAt(id uint32, errno abi.Errno, payload []byte, at uint64) e
 	return g.writeAt(abi.WireHeader{ID: id, Call: call, Errno: errno}, payload, at)
 }
 
-// Credit gives emit room back for frames and bytes that were processed. The guest hears of it
-// with the next message: at once, unless it has plenty. It waits while the guest is suspended.
+// Credit returns emit credit for frames and bytes that were processed. It is sent at once
+// if the guest has little left, otherwise with the next message. It waits while the guest
+// is suspended.
 func (g *Guest) Credit(frames, bytes int) error {
 	if err := g.awaitResume(); err != nil {
 		return err
@@ -158,10 +160,10 @@ func (g *Guest) Credit(frames, bytes int) error {
 	return g.write(abi.WireHeader{Call: abi.CallCredit}, all.Append(nil))
 }
 
-// EndEmit makes every later emit of the guest fail with errno, without being
-// sent: ECANCELED when the run is being cancelled, EPROTO after a
-// violation (then every other call fails too). An emit that waits for
-// credit returns at once. Frames already under way still arrive.
+// EndEmit makes every later emit of the guest fail with errno, without being sent:
+// ECANCELED when the run is being cancelled, EPROTO after a violation (then all other calls
+// fail too). An emit that waits for credit returns at once. Frames already sent still
+// arrive.
 func (g *Guest) EndEmit(errno abi.Errno) error {
 	if err := g.awaitResume(); err != nil {
 		return err
@@ -169,7 +171,7 @@ func (g *Guest) EndEmit(errno abi.Errno) error {
 	return g.write(abi.WireHeader{Call: abi.CallCredit, Errno: errno}, abi.Credit{}.Append(nil))
 }
 
-// write sends, and gives up a worker that does not read.
+// write sends a message, and gives up a worker that does not read.
 func (g *Guest) write(h abi.WireHeader, payload []byte) error { return g.writeAt(h, payload, 0) }
 
 func (g *Guest) writeAt(h abi.WireHeader, payload []byte, at uint64) error {
@@ -182,8 +184,7 @@ func (g *Guest) writeAt(h abi.WireHeader, payload []byte, at uint64) error {
 	return nil
 }
 
-// Kill ends the guest at once, whatever it is doing. It does not wait:
-// Calls is closed when the worker is gone.
+// Kill ends the guest at once. It does not wait: Calls is closed when the worker is gone.
 func (g *Guest) Kill() {
 	g.mu.Lock()
 	first := !g.stopped
@@ -198,7 +199,7 @@ func (g *Guest) Kill() {
 // stop kills the process. A worker that cannot be killed has ended.
 func (g *Guest) stop() { _ = g.process.Kill() }
 
-// Suspend stops the worker where it is. Replies and credit wait.
+// Suspend stops the worker. Replies and credit wait.
 func (g *Guest) Suspend() error {
 	g.mu.Lock()
 	if g.resumed == nil {
@@ -207,7 +208,7 @@ func (g *Guest) Suspend() error {
 	g.mu.Unlock()
 	err := g.process.Suspend()
 	if errors.Is(err, jail.ErrUnsupported) {
-		return nil // withholding replies is all there is
+		return nil // replies are withheld anyway
 	}
 	return err
 }

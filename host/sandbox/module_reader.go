@@ -2,9 +2,8 @@ package sandbox
 
 import "unicode/utf8"
 
-// A moduleReader takes bytes of b up to end. The first fault sticks: from then
-// on pos is at end, every read gives zero and changes nothing, so that callers
-// test err once per entry.
+// A moduleReader reads bytes of b up to end. After the first error pos is at end and every
+// read returns zero, so callers check err once per entry.
 //
 // Invariant: 0 <= pos <= end <= len(b).
 type moduleReader struct {
@@ -16,7 +15,7 @@ type moduleReader struct {
 
 func (r *moduleReader) left() int { return r.end - r.pos }
 
-// refuse keeps the first fault and stops the reader.
+// refuse keeps the first error and stops the reader.
 func (r *moduleReader) refuse(e *ModuleError) {
 	if r.err == nil {
 		r.err = e

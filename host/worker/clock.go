@@ -6,20 +6,19 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// clockStep is how finely a guest sees time.
+// clockStep is the resolution of a guest's clocks.
 const clockStep = time.Millisecond
 
-// A clock is a guest's wall and monotonic time, both in whole steps. The
-// monotonic one starts at one step with the worker, so that nothing about the
-// machine can be read from it.
+// A clock is a guest's wall and monotonic clock, both in whole steps. The monotonic clock
+// starts at one step with the worker, so that it reveals nothing about the machine.
 type clock interface {
 	wall() (sec int64, nsec int32)
 	nano() int64
 	// of returns the time of a WASI clock in nanoseconds.
 	of(id uint32) (ns int64, ok bool)
-	// slept is told that the guest has slept.
+	// slept is called after the guest has slept.
 	slept(time.Duration)
-	// told is the time of the host, in milliseconds since 1970.
+	// told sets the host's time, in milliseconds since 1970.
 	told(ms uint64)
 }
 
@@ -49,17 +48,16 @@ func (c realClock) of(id uint32) (ns int64, ok bool) {
 func (c realClock) slept(time.Duration) {}
 func (c realClock) told(uint64)         {}
 
-// A fixedClock depends on nothing but what its guest does: time passes by
-// looking at the clock and by sleeping, so that a replay reads the same times.
-// It lags behind the world while the guest waits for the host, unless the host tells the
-// time with its replies; it never goes back. With the host's time a guest that looks often is
-// held up instead of being ahead of the world by more than mostAhead, which changes nothing of what
-// it reads.
+// A fixedClock depends only on what its guest does, so that a replay reads the same times:
+// reading the clock and sleeping advance it. It never goes back. It lags behind real time
+// while the guest waits for the host, unless the host sends the time with its replies. In
+// that mode a guest that reads the clock often is delayed rather than running more than
+// mostAhead ahead of real time; the delay does not change what it reads.
 type fixedClock struct {
 	start  time.Duration // since 1970
 	passed time.Duration
 
-	follows bool          // the host tells the time
+	follows bool          // the host sends the time
 	ahead   time.Duration // of the world by looks, at since and by looks behind it
 	since   time.Time
 }
@@ -91,7 +89,7 @@ func (c *fixedClock) look() time.Duration {
 	return c.passed.Truncate(clockStep)
 }
 
-// meanwhile counts what passed in the world.
+// meanwhile accounts for the real time that has passed.
 func (c *fixedClock) meanwhile() {
 	now := time.Now()
 	c.ahead, c.since = max(0, c.ahead-max(0, now.Sub(c.since))), now
@@ -116,7 +114,7 @@ func (c *fixedClock) of(id uint32) (ns int64, ok bool) {
 
 func (c *fixedClock) pass(d time.Duration) { c.passed = min(c.passed+min(d, maxPassed), maxPassed) }
 
-// slept passes as much here as it does in the world.
+// slept advances the clock by as much as really passes.
 func (c *fixedClock) slept(d time.Duration) {
 	c.pass(d)
 	c.since = c.since.Add(min(d, maxPassed))

@@ -20,12 +20,12 @@ import (
 	"github.com/sluicehost/sluice/host/jail"
 )
 
-// errNoCode: the directory has no code for this module on this machine, or what
-// is there is damaged. A run worker never compiles.
+// errNoCode says that the directory has no code for this module on this machine, or damaged
+// code. A worker that runs guests never compiles.
 var errNoCode = errors.New("no compiled code")
 
-// engineConfig is the same for every runtime. A platform without a
-// compiler is an error: the interpreter is a checker and not a fallback.
+// engineConfig returns the configuration of all runtimes. It fails on a platform without a
+// compiler: the interpreter is for conformance tests, not a fallback.
 func engineConfig(interpret bool, pages uint32) (cfg wazero.RuntimeConfig, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -44,8 +44,8 @@ func engineConfig(interpret bool, pages uint32) (cfg wazero.RuntimeConfig, err e
 		WithCustomSections(false), nil
 }
 
-// newRuntime makes a runtime. The engine picks its compiler here, and panics
-// where there is none.
+// newRuntime makes a runtime. The engine chooses its compiler here, and panics if it has
+// none.
 func newRuntime(ctx context.Context, cfg wazero.RuntimeConfig) (r wazero.Runtime, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -55,9 +55,8 @@ func newRuntime(ctx context.Context, cfg wazero.RuntimeConfig) (r wazero.Runtime
 	return wazero.NewRuntimeWithConfig(ctx, cfg), nil
 }
 
-// loadCode maps the compiled code that dir has for module. If there is none the
-// engine would compile; that it did is seen by the file it leaves, and inside of
-// the jail it cannot even leave that.
+// loadCode maps the compiled code of module in dir. If there is none the engine compiles,
+// which loadCode detects by the file that it writes; in the jail it cannot even write that.
 func loadCode(ctx context.Context, r wazero.Runtime, module []byte, dir string) (wazero.CompiledModule, error) {
 	before, err := listing(dir)
 	if err != nil {
@@ -77,8 +76,8 @@ func loadCode(ctx context.Context, r wazero.Runtime, module []byte, dir string) 
 	return code, nil
 }
 
-// listing returns the files below dir, two levels deep: the engine keeps its
-// files in a directory named after its version.
+// listing returns the files in dir, two levels deep: the engine's directory is named after
+// its version.
 func listing(dir string) ([]string, error) {
 	var files []string
 	top, err := os.ReadDir(dir)
@@ -101,12 +100,12 @@ func listing(dir string) ([]string, error) {
 	return files, nil
 }
 
-// withAllocator makes instances of ctx use the worker's own linear memory.
+// withAllocator makes instances of ctx use the worker's memory allocator.
 func withAllocator(ctx context.Context, p *peak) context.Context {
 	return experimental.WithMemoryAllocator(ctx, experimental.MemoryAllocatorFunc(p.allocate))
 }
 
-// EngineVersion names the engine, for the key of the compile cache.
+// EngineVersion returns the engine's version, for the key of the compile cache.
 func EngineVersion() string {
 	const path = "github.com/tetratelabs/wazero"
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -119,22 +118,21 @@ func EngineVersion() string {
 	return path
 }
 
-// peak notes the largest linear memory that was asked for and granted.
+// peak records the largest linear memory that was granted.
 type peak struct{ bytes uint64 }
 
 func (p *peak) note(size uint64) { p.bytes = max(p.bytes, size) }
 
-// compileMemory is where the collector of a compile worker begins to work hard;
-// its wall is at 1 GiB.
+// compileMemory is the soft memory limit of a compile worker; its hard limit is 1 GiB.
 const compileMemory = 800 << 20
 
-// compile turns the module into one file of machine code in the directory.
+// compile compiles the module into one file of machine code in the directory.
 //
-// Run workers do not get the module but its skeleton, whose functions have empty
-// bodies: loading code needs everything of a module but the bodies, and skipping
-// them saves most of the time. The engine finds code by the digest of the bytes
-// it is asked for, so the file is given the name that the skeleton asks for; what
-// that is tells a second compilation, of the skeleton.
+// Workers that run guests do not get the module but its skeleton, in which function bodies
+// are empty: loading code needs everything else of a module, and skipping the bodies saves
+// most of the time. The engine finds code by the digest of the module, so the file is
+// renamed to the name for the skeleton, which a second compilation, of the skeleton,
+// determines.
 func (w *worker) compile(ctx context.Context, bytes []byte) (abi.Exit, error) {
 	debug.SetGCPercent(100)
 	debug.SetMemoryLimit(compileMemory)
@@ -159,9 +157,8 @@ func (w *worker) compile(ctx context.Context, bytes []byte) (abi.Exit, error) {
 	return abi.Exit{Kind: abi.ExitDone, Instantiate: time.Since(began)}, nil
 }
 
-// makeOutput makes the engine's directory in the handed one, while that can be
-// done: behind the walls a compile worker makes no directory. It looks at nothing
-// that came from outside.
+// makeOutput makes the engine's directory before the jail is closed, because a compile
+// worker cannot make one afterwards. It reads nothing untrusted.
 func makeOutput(dir string, id jail.Identity) error {
 	if _, err := wazero.NewCompilationCacheWithDir(dir); err != nil {
 		return err
@@ -177,8 +174,8 @@ func makeOutput(dir string, id jail.Identity) error {
 	return nil
 }
 
-// compileOne compiles module and returns the file that the engine made, "" if it
-// made none besides other.
+// compileOne compiles module and returns the name of the engine's file, or "" if there is
+// none besides other.
 func (w *worker) compileOne(ctx context.Context, module []byte, other string) (string, error) {
 	cache, err := wazero.NewCompilationCacheWithDir(w.walls.Dir)
 	if err != nil {

@@ -11,40 +11,36 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// A remoteFS is one directory of the guest, served by calls. It
-// decides nothing: whether a path is good, a file may be written, or a quota
-// is full is the host's to say. What it adds is patience with round trips: it
-// reads ahead, and remembers for a moment what it was told.
+// A remoteFS is one directory of the guest, served by calls to the host, which checks
+// paths, permissions and quotas. To save round trips it reads ahead and caches results.
 //
-// What it remembers is at most staleAfter old, and never older than the last
-// change the guest made itself through the same mount. The goroutine that runs
-// the guest owns it.
+// Cached results are at most staleAfter old, and never older than the guest's last change
+// through the same mount. Only the guest's goroutine uses it.
 type remoteFS struct {
 	experimentalsys.UnimplementedFS
 	host    caller
 	mount   uint32
 	request []byte // reused
-	changes uint64 // made through this mount
-	kept    int    // files and directories that are wholly here, not open at the host
+	changes uint64 // number of changes through this mount
+	kept    int    // cached completely, so not open at the host
 }
 
 var _ experimentalsys.FS = (*remoteFS)(nil)
 
 const (
-	// staleAfter is how long a stat or a block of a file is taken for true.
+	// staleAfter is how long a cached stat or block is used.
 	staleAfter = time.Second
-	// maxKept bounds the worker's memory for contents. From there on files are
-	// opened without any, and count against the host's limit on handles.
+	// maxKept bounds the cached files, and so the worker's memory. Beyond it files are
+	// opened without content and count against the host's limit on handles.
 	maxKept = 256
 )
 
-// newRemoteFS returns the file system behind the mount that the host numbers
-// so.
+// newRemoteFS returns the file system of the mount with this number.
 func newRemoteFS(c caller, mount uint32) experimentalsys.FS {
 	return &remoteFS{host: c, mount: mount}
 }
 
-// payload is what the requests of abi/file.go have in common.
+// payload is a request of abi/file.go.
 type payload interface{ Append([]byte) []byte }
 
 // ask makes a call. The reply is valid until the next one.
@@ -57,14 +53,14 @@ func ask[Q payload](r *remoteFS, c abi.Call, q Q) ([]byte, experimentalsys.Errno
 	return reply, 0
 }
 
-// change makes a call after which nothing that is remembered is true.
+// change makes a call that invalidates all cached results.
 func change[Q payload](r *remoteFS, c abi.Call, q Q) ([]byte, experimentalsys.Errno) {
 	r.changes++
 	return ask(r, c, q)
 }
 
-// fileErrno translates a refusal. What the engine has no word for is EIO here
-// and becomes precise in wasi.go.
+// fileErrno translates an errno. Those that the engine does not know are EIO here, and
+// corrected in wasi.go.
 func fileErrno(e abi.Errno, reply []byte) experimentalsys.Errno {
 	if detail, err := abi.ParseFileDetail(reply); err == nil {
 		switch detail {
@@ -95,9 +91,8 @@ func fileErrno(e abi.Errno, reply []byte) experimentalsys.Errno {
 	return experimentalsys.EIO
 }
 
-// inMount returns path relative to the mount. The engine has checked what the
-// guest wrote, but joins a name to an open root directory as "/name". A path
-// that the host would refuse for its length does not go on the wire.
+// inMount returns path relative to the mount. The engine has checked the path, but joins a
+// name to an open root directory as "/name". Paths too long for the host are refused here.
 func inMount(path string) (string, experimentalsys.Errno) {
 	path = strings.TrimLeft(path, "/")
 	switch {
@@ -109,9 +104,9 @@ func inMount(path string) (string, experimentalsys.Errno) {
 	return path, 0
 }
 
-// OpenFile opens a path with one call, whose answer brings what is known about
-// the file and the beginning of its content. The directory of the mount itself
-// is opened without asking, since the engine takes a failure there for a bug.
+// OpenFile opens a path with one call, whose reply has the stat and the beginning of the
+// content. The mount's own directory is opened without a call, because the engine takes a
+// failure there for a bug.
 func (r *remoteFS) OpenFile(path string, flag experimentalsys.Oflag, _ fs.FileMode) (experimentalsys.File, experimentalsys.Errno) {
 	path, errno := inMount(path)
 	if errno != 0 {
@@ -137,7 +132,7 @@ func (r *remoteFS) OpenFile(path string, flag experimentalsys.Oflag, _ fs.FileMo
 	return f, 0
 }
 
-// open asks for a file and as much of its content as is worth having.
+// open opens a file and requests as much of its content as is useful.
 func (r *remoteFS) open(path string, flags abi.FileFlags) (abi.FileOpenReply, experimentalsys.Errno) {
 	q := abi.FileOpenRequest{Mount: r.mount, Flags: flags, Path: path}
 	if flags&abi.FileRead != 0 && flags&(abi.FileWrite|abi.FileTruncate) == 0 && r.kept < maxKept {
@@ -157,8 +152,7 @@ func (r *remoteFS) open(path string, flags abi.FileFlags) (abi.FileOpenReply, ex
 	return reply, 0
 }
 
-// fileFlags translates open flags. Appending is a matter of where each write
-// goes, and stays here.
+// fileFlags translates open flags. Appending is handled here, by the offset of each write.
 func fileFlags(flag experimentalsys.Oflag) abi.FileFlags {
 	flags := abi.FileRead
 	switch {
@@ -185,7 +179,7 @@ func fileFlags(flag experimentalsys.Oflag) abi.FileFlags {
 	return flags
 }
 
-// Stat follows symlinks, as far as the host does.
+// Stat describes a file, following symlinks as far as the host does.
 func (r *remoteFS) Stat(path string) (sys.Stat_t, experimentalsys.Errno) {
 	st, errno := r.look(abi.CallFileStat, path)
 	return r.stat(st), errno
@@ -219,8 +213,8 @@ func statReply(b []byte, errno experimentalsys.Errno) (abi.FileStat, experimenta
 	return st, 0
 }
 
-// stat translates what the host said. The device is the mount: two files are
-// the same if device and inode are.
+// stat translates a stat. The device is the mount, so that device and inode identify a
+// file.
 func (r *remoteFS) stat(s abi.FileStat) sys.Stat_t {
 	return sys.Stat_t{
 		Dev: uint64(r.mount) + 1, Ino: s.Inode, Mode: fileMode(s.Kind), Nlink: uint64(s.Links), Size: s.Size,
@@ -310,11 +304,11 @@ func (*remoteFS) Readlink(string) (string, experimentalsys.Errno) {
 // Chmod is refused.
 func (*remoteFS) Chmod(string, fs.FileMode) experimentalsys.Errno { return experimentalsys.ENOTSUP }
 
-// A fileOffset is an int64 that go vet does not take for io.Seeker's: what the
-// engine calls Seek returns an errno.
+// A fileOffset is an int64. The name keeps go vet from comparing Seek, which returns an
+// errno, with io.Seeker.
 type fileOffset = int64
 
-// A moment says when something was learnt.
+// A moment says when a result was cached.
 type moment struct {
 	at      time.Time
 	changes uint64
@@ -322,7 +316,7 @@ type moment struct {
 
 func (r *remoteFS) now() moment { return moment{at: time.Now(), changes: r.changes} }
 
-// holds reports whether what was learnt then is still taken for true.
+// holds reports whether a result cached then is still valid.
 func (r *remoteFS) holds(m moment) bool {
 	return m.changes == r.changes && time.Since(m.at) < staleAfter
 }

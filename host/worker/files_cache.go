@@ -6,22 +6,21 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// A readCache holds parts of one open file and decides how much to fetch next. Reading on
-// from where the last fetch ended doubles the next one, up to a chunk; jumping about fetches
-// aligned blocks, of which the last few stay, so that a reader going to and fro in a
-// packfile finds them again.
+// A readCache caches parts of one open file and decides how much to fetch. Sequential reads
+// double the length of each fetch, up to a chunk. Other reads fetch aligned blocks, of
+// which the last few are kept, for readers that go to and fro in a file.
 type readCache struct {
 	learnt moment
 	window extent           // of a sequential reader
-	blocks [cacheSet]extent // of the others, replaced in turn
+	blocks [cacheSet]extent // of other reads, replaced in turn
 	turn   int
-	next   int64 // where the last fetch ended
+	next   int64 // end of the last fetch
 	ahead  int   // length of the last sequential fetch
-	end    int64 // where the file ends, if hasEnd
+	end    int64 // size of the file, if hasEnd
 	hasEnd bool
 }
 
-// cacheSet blocks and one window are at most 1.5 MiB a file.
+// cacheSet is the number of blocks; with the window they take at most 1.5 MiB per file.
 const cacheSet = 8
 
 // An extent is a run of bytes of a file.
@@ -37,7 +36,7 @@ func (e extent) at(off int64) []byte {
 	return e.data[off-e.off:]
 }
 
-// copy copies what it has from off on, 0 if nothing.
+// copy copies cached bytes from off on and returns their number.
 func (c *readCache) copy(buf []byte, off int64) int {
 	if b := c.window.at(off); b != nil {
 		return copy(buf, b)
@@ -50,11 +49,11 @@ func (c *readCache) copy(buf []byte, off int64) int {
 	return 0
 }
 
-// ended reports whether the file is known to have nothing at off.
+// ended reports whether the file is known to end at or before off.
 func (c *readCache) ended(off int64) bool { return c.hasEnd && off >= c.end }
 
-// plan says what to fetch for a reader of want bytes at off. A fetch that
-// starts at off and is no longer than want needs no cache.
+// plan returns what to fetch for a read of want bytes at off. A fetch that begins at off
+// and is no longer than want bypasses the cache.
 func (c *readCache) plan(off int64, want int) (start int64, length int) {
 	if off != c.next {
 		c.ahead = 0
@@ -66,7 +65,7 @@ func (c *readCache) plan(off int64, want int) (start int64, length int) {
 	return off, min(max(want, c.ahead), abi.MaxFileChunk)
 }
 
-// put stores what a fetch brought. short says that the file ended there.
+// put caches fetched data. short says that the file ends there.
 func (c *readCache) put(start int64, data []byte, short bool) {
 	slot := &c.window
 	if c.ahead == 0 {
@@ -78,7 +77,7 @@ func (c *readCache) put(start int64, data []byte, short bool) {
 	c.passed(start, len(data), short)
 }
 
-// passed notes a fetch that was not stored.
+// passed records a fetch that was not cached.
 func (c *readCache) passed(start int64, n int, short bool) {
 	c.next = start + int64(n)
 	if short {
@@ -86,7 +85,7 @@ func (c *readCache) passed(start int64, n int, short bool) {
 	}
 }
 
-// forget drops what may not be true any more, and keeps memory and rhythm.
+// forget drops data that may be stale, and keeps buffers and the length of the next fetch.
 func (c *readCache) forget(now moment) {
 	c.window.data = c.window.data[:0]
 	for i := range c.blocks {

@@ -9,8 +9,8 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// A remoteDir is an open directory. The answer to open brings its first page;
-// when that is also the last, the host keeps nothing open and handle is 0.
+// A remoteDir is an open directory. The reply to open has its first page; if that is also
+// the last, the host keeps nothing open and handle is 0.
 type remoteDir struct {
 	experimentalsys.DirFile
 	fs     *remoteFS
@@ -18,7 +18,7 @@ type remoteDir struct {
 	closed bool
 	ready  bool // opened at the host and, if handle is 0, read to its end
 	handle uint32
-	kept   bool // its entries are here and count in fs.kept
+	kept   bool // its entries are cached and count in fs.kept
 	rewind bool // the next page is the first
 	end    bool // no page after this one
 	page   []abi.FileEntry
@@ -28,7 +28,7 @@ type remoteDir struct {
 
 var _ experimentalsys.File = (*remoteDir)(nil)
 
-// opened takes over what an open brought.
+// opened takes the results of an open.
 func (d *remoteDir) opened(p abi.FileOpenReply) experimentalsys.Errno {
 	d.handle, d.known, d.learnt = p.Handle, p.Stat, d.fs.now()
 	d.ready, d.rewind, d.end, d.page = true, false, false, nil
@@ -39,7 +39,7 @@ func (d *remoteDir) opened(p abi.FileOpenReply) experimentalsys.Errno {
 	return d.turn(p.Content)
 }
 
-// keep says whether entries are here instead of open at the host.
+// keep sets whether the entries are cached instead of open at the host.
 func (d *remoteDir) keep(on bool) {
 	switch {
 	case on && !d.kept:
@@ -50,7 +50,7 @@ func (d *remoteDir) keep(on bool) {
 	d.kept = on
 }
 
-// turn takes over a page.
+// turn takes a page.
 func (d *remoteDir) turn(b []byte) experimentalsys.Errno {
 	page, err := abi.ParseFilePage(b)
 	if err != nil || d.handle == 0 && !page.End {
@@ -77,7 +77,7 @@ func (d *remoteDir) advance() experimentalsys.Errno {
 	return d.turn(reply)
 }
 
-// Readdir returns up to n entries, fewer only at the end; n <= 0 is all.
+// Readdir returns up to n entries, fewer only at the end; n <= 0 returns all.
 func (d *remoteDir) Readdir(n int) ([]experimentalsys.Dirent, experimentalsys.Errno) {
 	if d.closed {
 		return nil, experimentalsys.EBADF
@@ -100,7 +100,7 @@ func (d *remoteDir) Readdir(n int) ([]experimentalsys.Dirent, experimentalsys.Er
 	return list, 0
 }
 
-// Seek starts the listing anew; that is the only seek a directory knows.
+// Seek restarts the listing, the only seek that directories support.
 func (d *remoteDir) Seek(offset fileOffset, whence int) (fileOffset, experimentalsys.Errno) {
 	switch {
 	case d.closed:
@@ -114,7 +114,7 @@ func (d *remoteDir) Seek(offset fileOffset, whence int) (fileOffset, experimenta
 	return 0, 0
 }
 
-// stat returns what is known about the directory, asking if that is too old.
+// stat returns the directory's stat, cached if recent.
 func (d *remoteDir) stat() (abi.FileStat, experimentalsys.Errno) {
 	if d.closed {
 		return abi.FileStat{}, experimentalsys.EBADF
@@ -151,7 +151,7 @@ func (d *remoteDir) Ino() (sys.Inode, experimentalsys.Errno) {
 	return st.Inode, errno
 }
 
-// Sync does nothing: names are the host's to keep.
+// Sync does nothing, because the host manages names.
 func (d *remoteDir) Sync() experimentalsys.Errno { return 0 }
 
 // Datasync does nothing.
@@ -162,7 +162,7 @@ func (d *remoteDir) Utimens(atim, mtim int64) experimentalsys.Errno {
 	return d.fs.Utimens(d.path, atim, mtim)
 }
 
-// Close gives the handle back. A second Close does nothing.
+// Close releases the handle. A second Close does nothing.
 func (d *remoteDir) Close() experimentalsys.Errno {
 	if d.closed {
 		return 0

@@ -10,14 +10,12 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// A remoteFile is an open regular file. Its offset is kept here; every call
-// names the offset it means.
+// A remoteFile is an open regular file. The offset is kept here; every call includes one.
 //
-// A small file of a directory that the guest cannot write comes whole with the
-// answer to open, and the host keeps nothing: handle is 0 and the content is
-// in cache. If the guest still has it open when that content is stale, it is
-// opened anew, and taken if it is still the same file. If not, the file the
-// guest opened has lost its name, and its content stays what it was.
+// A small file of a read-only directory is received completely in the reply to open, and
+// the host keeps nothing open: handle is 0 and the content is in cache. If it is still open
+// when that is stale, it is opened again. If the name then leads to another file, the
+// opened one has been removed, and its content stays as it was.
 type remoteFile struct {
 	experimentalsys.UnimplementedFile
 	fs     *remoteFS
@@ -26,7 +24,7 @@ type remoteFile struct {
 	append bool
 	closed bool
 	handle uint32
-	lost   bool // handle is 0 and the name is gone: the content is final
+	lost   bool // handle is 0 and the file has been removed: the content is final
 
 	known  abi.FileStat
 	learnt moment // known
@@ -36,7 +34,7 @@ type remoteFile struct {
 
 var _ experimentalsys.File = (*remoteFile)(nil)
 
-// opened takes over what an open brought.
+// opened takes the results of an open.
 func (f *remoteFile) opened(p abi.FileOpenReply) {
 	if f.handle = p.Handle; f.handle == 0 {
 		f.fs.kept++
@@ -48,8 +46,8 @@ func (f *remoteFile) opened(p abi.FileOpenReply) {
 	}
 }
 
-// renew makes sure that a file without a handle is not out of date. It never
-// fails: the content at hand is good enough if there is no newer.
+// renew refreshes a stale file without a handle. It never fails: the cached content is used
+// if there is no newer one.
 func (f *remoteFile) renew() {
 	if f.handle != 0 || f.lost || f.fs.holds(f.learnt) {
 		return
@@ -66,7 +64,7 @@ func (f *remoteFile) renew() {
 	}
 }
 
-// stat returns what is known about the file, asking if that is too old.
+// stat returns the file's stat, cached if recent.
 func (f *remoteFile) stat() (abi.FileStat, experimentalsys.Errno) {
 	if f.closed {
 		return abi.FileStat{}, experimentalsys.EBADF
@@ -107,7 +105,6 @@ func (f *remoteFile) SetAppend(on bool) experimentalsys.Errno {
 	return 0
 }
 
-// Seek moves the offset.
 func (f *remoteFile) Seek(offset fileOffset, whence int) (fileOffset, experimentalsys.Errno) {
 	if f.closed {
 		return 0, experimentalsys.EBADF
@@ -174,8 +171,8 @@ func (f *remoteFile) Pread(buf []byte, off int64) (int, experimentalsys.Errno) {
 	return done, 0
 }
 
-// fetch reads from the host: a large request straight into buf, of which it
-// returns how much it filled, anything else into the cache, returning 0.
+// fetch reads from the host: a large request directly into buf, returning the length, any
+// other into the cache, returning 0.
 func (f *remoteFile) fetch(buf []byte, at int64) (int, experimentalsys.Errno) {
 	start, length := f.cache.plan(at, len(buf))
 	reply, errno := ask(f.fs, abi.CallFileRead, abi.FileReadRequest{Handle: f.handle, Offset: start, Length: uint32(length)})
@@ -210,8 +207,8 @@ func (f *remoteFile) Pwrite(buf []byte, off int64) (int, experimentalsys.Errno) 
 	return n, errno
 }
 
-// write writes all of buf or says why not. end is the size of the file after
-// the last write.
+// write writes all of buf or returns an error. end is the size of the file after the last
+// write.
 func (f *remoteFile) write(buf []byte, off int64, atEnd bool) (done int, end int64, errno experimentalsys.Errno) {
 	switch {
 	case f.closed, f.flags&abi.FileWrite == 0:
@@ -248,7 +245,7 @@ func (f *remoteFile) Truncate(size int64) experimentalsys.Errno {
 	return errno
 }
 
-// Sync makes what was written durable.
+// Sync makes writes durable.
 func (f *remoteFile) Sync() experimentalsys.Errno {
 	if f.closed {
 		return experimentalsys.EBADF
@@ -271,7 +268,7 @@ func (f *remoteFile) Utimens(atim, mtim int64) experimentalsys.Errno {
 	return f.fs.Utimens(f.path, atim, mtim)
 }
 
-// Close gives the handle back. A second Close does nothing.
+// Close releases the handle. A second Close does nothing.
 func (f *remoteFile) Close() experimentalsys.Errno {
 	if f.closed {
 		return 0

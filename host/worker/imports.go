@@ -13,10 +13,9 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// instantiateImports gives the runtime everything a guest can import, and this
-// page is all of it: the functions of abi.Functions, and WASI
-// preview 1 with the changes of wasi.go. It compiles trampolines and therefore
-// runs before the jail is sealed.
+// instantiateImports defines everything that a guest can import: the functions of
+// abi.Functions, and WASI preview 1 with the changes in wasi.go. It compiles trampolines
+// and so must run before the jail is sealed.
 func (g *guest) instantiateImports(ctx context.Context, r wazero.Runtime) error {
 	builders := map[string]wazero.HostModuleBuilder{}
 	for _, f := range abi.Functions {
@@ -74,24 +73,23 @@ func wasmTypes(signature string) (params, results []api.ValueType) {
 	return params, results
 }
 
-// A guest is the one instance of this process, as its imports see it.
+// A guest is the state of the only guest instance, for its imports.
 type guest struct {
 	relay   *relay
 	clock   clock
 	random  io.Reader
-	instant bool // sleeps pass at once
+	instant bool // sleeps return at once
 	stdio   bool
 	input   []byte // read ahead from fd 0
-	line    []byte // of fd 1 of a stdio connector, not ended yet; less than MaxStdoutChunk
+	line    []byte // of fd 1 of a stdio connector, without its end so far; shorter than MaxStdoutChunk
 }
 
-// The results of functions are i64 or i32 on wazero's stack: a size, or minus
-// an errno.
+// failed64 and failed32 return a negated errno as an i64 or i32 on wazero's stack.
 func failed64(e abi.Errno) uint64 { return uint64(-int64(e)) }
 func failed32(e abi.Errno) uint64 { return uint64(uint32(-int32(e))) }
 
-// view returns ptr,len of guest memory, unless it is not all inside. The
-// engine adds in 64 bits; a full 4 GiB memory has no other way to be asked.
+// view returns length bytes of guest memory at ptr, or false if they are not all inside.
+// The engine adds in 64 bits.
 func view(mem api.Memory, ptr, length uint64) ([]byte, bool) {
 	return mem.Read(uint32(ptr), uint32(length))
 }
@@ -114,19 +112,19 @@ func (g *guest) request(mem api.Memory, c abi.Call, ptr, length uint64) ([]byte,
 	return nil, abi.ETOOBIG
 }
 
-// fault tells the host what the guest tried. The host ends the run for it.
+// fault reports an invalid request to the host, which ends the run.
 func (g *guest) fault(c abi.Call, kind abi.FaultKind, length uint64) abi.Errno {
 	f := abi.RequestFault{Call: c, Kind: kind, Length: length}
 	reply, errno := g.relay.call(abi.CallFault, f.Append(nil))
 	g.relay.pending = reply
 	if errno == abi.OK {
-		errno = abi.EPROTO // an answer that no host of this build gives
+		errno = abi.EPROTO // no host of this build replies with OK
 	}
 	return errno
 }
 
-// relayed is every function of the common type: the request goes to the host,
-// its answer becomes the pending reply.
+// relayed handles all functions of the common type: it sends the request to the host and
+// keeps the reply as the pending reply.
 func (g *guest) relayed(mem api.Memory, c abi.Call, ptr, length uint64) uint64 {
 	g.relay.pending = nil
 	b, errno := g.request(mem, c, ptr, length)
@@ -151,8 +149,7 @@ func (g *guest) emit(_ context.Context, mod api.Module, stack []uint64) {
 	stack[0] = failed64(errno)
 }
 
-// reply copies what is pending to the guest. It never reaches the host,
-// except with a pointer out of memory.
+// reply copies the pending reply to the guest. Only an invalid pointer involves the host.
 func (g *guest) reply(_ context.Context, mod api.Module, stack []uint64) {
 	dst, ok := view(mod.Memory(), stack[0], stack[1])
 	if !ok {
@@ -165,7 +162,7 @@ func (g *guest) reply(_ context.Context, mod api.Module, stack []uint64) {
 	stack[0] = uint64(uint32(n))
 }
 
-// read fetches from a handle of the host straight into guest memory.
+// read reads from a host handle directly into guest memory.
 func (g *guest) read(_ context.Context, mod api.Module, stack []uint64) {
 	g.relay.pending = nil
 	dst, ok := view(mod.Memory(), stack[1], stack[2])
@@ -185,10 +182,10 @@ func (g *guest) read(_ context.Context, mod api.Module, stack []uint64) {
 	if len(reply) > most {
 		g.relay.lost(fmt.Errorf("%w: %d bytes read, asked for %d", abi.ErrWire, len(reply), most))
 	}
-	stack[0] = uint64(len(reply)) // they are there
+	stack[0] = uint64(len(reply)) // already in place
 }
 
-// close gives a handle back.
+// close releases a handle.
 func (g *guest) close(_ context.Context, _ api.Module, stack []uint64) {
 	var request [4]byte
 	binary.LittleEndian.PutUint32(request[:], uint32(stack[0]))
@@ -197,7 +194,7 @@ func (g *guest) close(_ context.Context, _ api.Module, stack []uint64) {
 	stack[0] = failed64(errno)
 }
 
-// errorText is the pending reply of a call that this process refused.
+// errorText returns the error text of a call that this process refuses.
 func errorText(e abi.Errno, message string) []byte {
 	text, err := json.Marshal(struct {
 		Code    string `json:"code"`

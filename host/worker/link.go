@@ -6,11 +6,11 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// inputBytes is what a link reads ahead: headers, credits, small replies.
+// inputBytes is the read-ahead of a link: headers, credits, small replies.
 const inputBytes = 16 << 10
 
-// A link is the worker's end of the socket. It is used by one goroutine at a
-// time: a guest has one thread, and the worker speaks only for it.
+// A link is the worker's end of the socket. It is used by one goroutine at a time, because
+// a guest has one thread.
 type link struct {
 	fd     int
 	limits abi.WireLimits
@@ -23,14 +23,14 @@ func newLink(fd int) *link {
 	return &link{fd: fd, limits: abi.DefaultWireLimits()}
 }
 
-// send writes one message. payload may be guest memory: it is not kept.
+// send writes one message. payload may be guest memory; it is not kept.
 func (l *link) send(h abi.WireHeader, payload []byte) error {
 	h.Length = uint32(len(payload))
 	return writeBoth(l.fd, h.Append(l.head[:0]), payload)
 }
 
-// next reads a header and checks that the host may send such a message of that
-// size. Nothing is allocated for it yet.
+// next reads a header and checks that the host may send such a message of that size, before
+// anything is allocated for it.
 func (l *link) next() (abi.WireHeader, error) {
 	var b [abi.WireHeaderBytes]byte
 	if err := l.read(b[:]); err != nil {
@@ -50,7 +50,7 @@ func (l *link) next() (abi.WireHeader, error) {
 	return h, nil
 }
 
-// read fills b, first with what was read ahead.
+// read fills b, first with bytes that were read ahead.
 func (l *link) read(b []byte) error {
 	n := copy(b, l.in)
 	l.in, b = l.in[n:], b[n:]
@@ -73,21 +73,20 @@ func (l *link) read(b []byte) error {
 	return nil
 }
 
-// A caller carries a call to the host and waits for the answer. The reply is
-// valid until the next call. A failed call's reply is its error text or, for
-// file calls, a finer reason.
+// A caller makes a call to the host and waits for the reply, which is valid until the next
+// call. With an errno the reply is an error text or, for file calls, a FileDetail.
 type caller interface {
 	call(c abi.Call, request []byte) (reply []byte, errno abi.Errno)
 }
 
 var _ caller = (*relay)(nil)
 
-// A relay is the guest's line to the host: one call at a time, and emit on
-// credit. The goroutine that runs the guest owns it.
+// A relay makes the guest's calls: one at a time, except emit, which is limited by credit.
+// Only the guest's goroutine uses it.
 type relay struct {
 	link  *link
-	lost  func(error)     // the host is gone or speaks nonsense: does not return
-	told  func(ms uint64) // takes the time of the host; nil where it tells none
+	lost  func(error)     // ends the worker if the host is gone or breaks the protocol; does not return
+	told  func(ms uint64) // receives the host's time; nil if it sends none
 	id    uint32
 	ended abi.Errno // once EPROTO, every call fails and nothing is sent
 
