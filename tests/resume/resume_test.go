@@ -125,7 +125,7 @@ func campaigns(t *testing.T, name string, round func(v *victim, guest, connectio
 				c := campaign.New(t, "kill -9, "+name+" on "+kind+", in "+language)
 				dir := filepath.Join(t.TempDir(), "data")
 				v := &victim{t: t, c: c, dir: dir, url: open(t, dir), witness: newWitness(t)}
-				for n := range c.Length(1, 1) {
+				for n := 0; n < c.Length(1, 1) || len(v.done) == 0 && n < 10; n++ { // a run that went on just before a kill has no end to look at
 					for _, guest := range all {
 						round(v, guest, fmt.Sprintf("%s%d", guest, n))
 					}
