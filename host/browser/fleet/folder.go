@@ -90,7 +90,7 @@ func (f *folders) passable() error {
 	if err != nil || !f.chown || fi.Mode().Perm()&0o011 == 0o011 {
 		return err
 	}
-	return os.Chmod(above, fi.Mode().Perm()|0o011) // x only
+	return os.Chmod(above, fi.Mode().Perm()|0o011) // grants only permission to pass
 }
 
 // parent makes a directory above profiles, or keeps an existing one.
