@@ -17,20 +17,19 @@ import (
 //go:embed assets
 var assetFiles embed.FS
 
-// An asset is a file that pages load: it holds nothing of anybody, so it needs no
-// session.
+// An asset is a file that pages load. It contains nobody's data, so it needs no session.
 type asset struct {
 	body      []byte
-	packed    []byte // nil: not shorter
+	packed    []byte // gzip; nil: not smaller
 	mediaType string
-	digest    string // of the body, in its address, so that it can be kept for ever
+	digest    string // of the body; part of its address, so that it can be cached for ever
 }
 
 var mediaTypes = map[string]string{
 	".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml",
 }
 
-// loadAssets packs the assets, once in a process.
+// loadAssets reads and compresses the assets, once per process.
 var loadAssets = sync.OnceValues(func() (map[string]asset, error) {
 	found := map[string]asset{}
 	err := fs.WalkDir(assetFiles, "assets", func(name string, d fs.DirEntry, err error) error {
@@ -46,7 +45,7 @@ var loadAssets = sync.OnceValues(func() (map[string]asset, error) {
 	return found, err
 })
 
-// assetURL is where a page finds an asset.
+// assetURL returns the address of an asset.
 func (u *frame) assetURL(name string) string {
 	return "/ui/assets/" + name + "?v=" + u.assets[name].digest
 }

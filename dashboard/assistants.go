@@ -15,7 +15,7 @@ import (
 // callsShown is how many calls a page shows.
 const callsShown = 100
 
-// assistantUI has the pages of assistants: what each may see, and what it called.
+// assistantUI serves the pages of assistants: what each may see, and what it called.
 type assistantUI struct {
 	*frame
 	assistants  host.Assistants
@@ -52,7 +52,7 @@ func (u *assistantUI) listAssistants(c *fiber.Ctx) error {
 	}{all, connections}})
 }
 
-// addAssistant shows the token once, in its answer, with what to paste into a client.
+// addAssistant creates an assistant and shows its token once, with what to paste into a client.
 func (u *assistantUI) addAssistant(c *fiber.Ctx) error {
 	f, err := formOf(c)
 	if err != nil {
@@ -86,7 +86,7 @@ func (u *assistantUI) addAssistant(c *fiber.Ctx) error {
 	}{made, scheme + string(c.Request().Host()) + "/mcp"})
 }
 
-// narrowed is the scope that a form names, nil for everything.
+// narrowed returns the scope that a form selects, or nil for everything.
 func narrowed(f *form) json.RawMessage {
 	words := func(name string) []string {
 		return strings.FieldsFunc(f.text(name, 16<<10), func(r rune) bool { return r == ',' || r == '\n' || r == ' ' })
@@ -117,11 +117,11 @@ func narrowed(f *form) json.RawMessage {
 		}
 		return nil
 	}
-	scope, _ := json.Marshal(map[string]any{"streams": streams}) // of texts alone
+	scope, _ := json.Marshal(map[string]any{"streams": streams}) // it consists of texts
 	return scope
 }
 
-// assistantOf is the name in the path.
+// assistantOf returns the assistant name in the path.
 func assistantOf(c *fiber.Ctx) (string, error) {
 	name, err := web.Param(c, "name")
 	if err != nil || !abi.IsSlug(name) {
@@ -135,7 +135,7 @@ type assistantPage struct {
 	Calls []host.AssistantCall
 }
 
-// Scope is a grant's scope as text, "" for everything.
+// Scope returns a grant's scope as text, or "" for everything.
 func (assistantPage) Scope(g host.AssistantGrant) string {
 	if string(g.Scope) == "null" {
 		return ""

@@ -21,7 +21,7 @@ type auditBody struct {
 	Next    string
 }
 
-// auditOf reads what a page of the log is asked to list.
+// auditOf parses the query of the page.
 func auditOf(c *fiber.Ctx) (host.AuditQuery, error) {
 	q := web.QueryOf(c)
 	want := host.AuditQuery{Action: q.Text("action", 128), Actor: q.Text("actor", 128), Target: q.Text("target", 256),
@@ -29,7 +29,7 @@ func auditOf(c *fiber.Ctx) (host.AuditQuery, error) {
 	return want, q.Err()
 }
 
-// auditUI has the page of the audit log.
+// auditUI serves the page of the audit log.
 type auditUI struct {
 	*frame
 	audit host.AuditLog
@@ -64,7 +64,7 @@ func (u *auditUI) listEntries(c *fiber.Ctx) error {
 	return u.show(c, "audit", content{Title: "Audit", Nav: "audit", Live: "/ui/live/audit?" + at.Encode(), Body: b})
 }
 
-// auditLive streams the newest entries.
+// auditLive streams the newest entries to the page.
 func (u *auditUI) auditLive(c *fiber.Ctx) error {
 	want, err := auditOf(c)
 	if err != nil {

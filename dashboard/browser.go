@@ -20,7 +20,7 @@ type left struct {
 	URL   string
 }
 
-// leftBy are the files that a run left and that are kept.
+// leftBy returns the artifacts of a run whose files are kept.
 func (u *runUI) leftBy(ctx context.Context, id store.RunID, all []timeline.Artifact) (out []left, err error) {
 	for _, a := range all {
 		there, err := host.KeptArtifact(ctx, u.files, id, a.ArtifactType, a.Size)
@@ -39,16 +39,16 @@ func (u *runUI) leftBy(ctx context.Context, id store.RunID, all []timeline.Artif
 	return out, nil
 }
 
-// shownHosts is how many refused hosts the page of a run shows.
+// shownHosts bounds the refused hosts on a run's page.
 const shownHosts = 10
 
-// A browserCard is what a run's page says of its browser.
+// A browserCard is what a run's page shows of its browser.
 type browserCard struct {
 	timeline.Browser
 	Words  string // of State
 	Tone   string
-	Hosts  []timeline.DeniedHost // refused most often first
-	Others int64                 // refusals of hosts beyond those
+	Hosts  []timeline.DeniedHost // most refusals first
+	Others int64                 // refusals of other hosts
 }
 
 func cardOf(b *timeline.Browser) *browserCard {
@@ -75,7 +75,7 @@ func cardOf(b *timeline.Browser) *browserCard {
 	return c
 }
 
-// surfaceWords are the states of a surface.
+// surfaceWords names the states of a surface.
 var surfaceWords = map[string]title{
 	"requested":    {text: "asked for", tone: "calm"},
 	"queued":       {text: "waits for a free place", tone: "warn"},
@@ -87,7 +87,7 @@ var surfaceWords = map[string]title{
 	"lost":         {text: "lost", tone: "bad"},
 }
 
-// browserText are the members of payloads of a browser's events.
+// browserText holds the members of browser events that are shown.
 type browserText struct {
 	Action       string
 	Role         string
@@ -95,7 +95,7 @@ type browserText struct {
 	Verification string `json:"verification_result"`
 	RuntimeCode  string `json:"runtime_code"`
 	Attempts     int64
-	Actions      *int64 // so far, of a run that tells of failures only
+	Actions      *int64 // so far, in a run that reports only failures
 	Host         string
 	Port         int64
 	Verdict      string
@@ -109,11 +109,11 @@ type browserText struct {
 	Mode         string
 }
 
-// browserLine is the title, detail and tone of a line about a browser; ok is false
-// for an event of another kind, or one that says nothing more.
+// browserLine returns title, detail and tone of a browser event's line. ok is false for other
+// events and for those without more to say.
 func browserLine(e store.Event) (name, detail, tone string, ok bool) {
 	var d browserText
-	_ = json.Unmarshal(e.Data, &d) // what does not fit shows nothing here, and all of it below
+	_ = json.Unmarshal(e.Data, &d) // the payload is shown in full below in any case
 	switch t := timeline.Type(e.Type); {
 	case t == timeline.RunBrowserAction:
 		name, detail, tone = d.action()
@@ -129,7 +129,8 @@ func browserLine(e store.Event) (name, detail, tone string, ok bool) {
 	return name, detail, tone, true
 }
 
-// action is "Clicked a button · shop.example · proved", or what went wrong with it.
+// action describes an action, such as "Clicked a button · shop.example · proved", or what went
+// wrong.
 func (d *browserText) action() (name, detail, tone string) {
 	if d.Actions != nil {
 		return "Actions in the browser", plural(*d.Actions, "action") + " so far; of a long run only failures are shown one by one", "calm"
@@ -193,7 +194,7 @@ func dots(texts ...string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(t string) bool { return strings.TrimSpace(t) == "" }), " · ")
 }
 
-// verbWords are the verbs that act, done and not done.
+// verbWords describes each action, done and failed.
 var verbWords = map[string][2]string{
 	"navigate": {"Opened a page", "Opening a page failed"},
 	"click":    {"Clicked", "A click failed"},
@@ -210,7 +211,7 @@ var verbWords = map[string][2]string{
 	"upload":   {"Sent a file to the page", "Sending a file to the page failed"},
 }
 
-// codeWord says what a runtime code means.
+// codeWord explains a runtime code.
 func codeWord(code string) string {
 	if w, ok := codeWords[code]; ok {
 		return w
@@ -234,7 +235,7 @@ var codeWords = map[string]string{
 	"UNKNOWN":                    "it failed without a known cause",
 }
 
-// verdictWord says why a request was refused.
+// verdictWord explains why a request was refused.
 func verdictWord(verdict string) string {
 	if w, ok := verdictWords[verdict]; ok {
 		return w

@@ -6,56 +6,57 @@ import (
 	"strings"
 )
 
-// The measures of a plot, in the units of its own picture. The page gives it its size.
+// Size of a plot, in units of its own picture; the page scales it.
 const (
 	plotWidth  = 720
 	plotHeight = 160
-	plotPoints = 2000 // that are drawn; more are thinned out
+	plotPoints = 2000 // points drawn; more are thinned out
 )
 
-// A plot is a picture that the server draws: numbers, and texts that the template escapes.
+// A plot is a picture drawn by the server. It consists of numbers, and texts that the template
+// escapes.
 type plot struct {
-	Label       string // what it shows, for whoever does not see it
+	Label       string // description for screen readers
 	Width       int
 	Height      int
 	Bars        []bar
 	Line        string // path of a line through the points
-	Area        string // path around what is below them
+	Area        string // path around the area below the line
 	Dots        string // path of the points
-	First, Last string // below its left and right end
+	First, Last string // labels of its left and right end
 	Top, Bottom string // values of the upper and lower edge
 	Linked      bool   // bars lead to pages
 }
 
-// A bar is one of a plot. Link is an address of ours, "" for none.
+// A bar is one bar of a plot. Link is an address of the dashboard, or "" for none.
 type bar struct {
 	X, Y, W, H float64
 	Tone       string
 	Text, Link string
 }
 
-// An amount is what a bar stands for.
+// An amount is the value of a bar.
 type amount struct {
 	Value      float64
 	Tone       string
 	Text, Link string
 }
 
-// barsOf draws amounts beside each other, from zero to the largest.
+// barsOf draws amounts side by side, scaled from zero to the largest.
 func barsOf(label string, width, height int, of []amount) plot {
 	p := plot{Label: label, Width: width, Height: height}
 	top := 0.0
 	for _, a := range of {
 		top = max(top, a.Value)
 	}
-	step := float64(width) / float64(max(len(of), 12)) // a few are no walls
+	step := float64(width) / float64(max(len(of), 12)) // keeps a few bars narrow
 	for i, a := range of {
 		h := 0.0
 		if top > 0 {
 			h = a.Value / top * float64(height)
 		}
 		if h < 2 && (a.Value > 0 || a.Link != "") {
-			h = 2 // there is something to see, and to reach
+			h = 2 // stays visible and clickable
 		}
 		p.Linked = p.Linked || a.Link != ""
 		p.Bars = append(p.Bars, bar{round(float64(i)*step + step*.1), round(float64(height) - h), round(step * .8), round(h), a.Tone, a.Text, a.Link})
@@ -64,7 +65,7 @@ func barsOf(label string, width, height int, of []amount) plot {
 	return p
 }
 
-// xy draws points by their numbers: as a line in the order of x, or as dots.
+// xy draws points as a line in the order of x, or as dots.
 func xy(label string, points [][2]float64, line bool) plot {
 	p := plot{Label: label, Width: plotWidth, Height: plotHeight}
 	if every := (len(points) + plotPoints - 1) / plotPoints; every > 1 {
@@ -100,7 +101,7 @@ func xy(label string, points [][2]float64, line bool) plot {
 	return p
 }
 
-// place is where v lies between two values, from 0 to 1.
+// place returns the position of v between low and high, from 0 to 1.
 func place(v, low, high float64) float64 {
 	if high-low <= 0 || math.IsInf(high-low, 0) {
 		return .5

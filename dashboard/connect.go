@@ -11,8 +11,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// The steps from a connector to its first run. Each is a page with an address of its own that
-// shows what is stored, so that the way back and a reload are harmless.
+// The steps from a connector to its first run. Each is a page of its own that shows what is stored,
+// so going back and reloading are harmless.
 const (
 	stepChoose = iota
 	stepReview
@@ -21,13 +21,13 @@ const (
 	stepRun
 )
 
-// A step is one of them; Path is "" for those that are still to come.
+// A step is one of these steps. Path is "" for a step that cannot be reached yet.
 type step struct {
 	Name, Path    string
 	Current, Done bool
 }
 
-// stepsAt are the steps with one as the current; connection is "" before there is one.
+// stepsAt returns the steps with the given one as current. connection is "" while there is none.
 func stepsAt(now int, connector, connection string) []step {
 	one := "/ui/connections/" + connection
 	all := []step{{Name: "Choose", Path: "/ui/connectors"}, {Name: "Review", Path: "/ui/connectors/" + connector + "/connect"},
@@ -41,7 +41,7 @@ func stepsAt(now int, connector, connection string) []step {
 	return all
 }
 
-// stepsOf are the steps of a connection that never ran, none of any other.
+// stepsOf returns the steps of a connection that has never run, or none for any other.
 func stepsOf(now int, c host.Connection) []step {
 	if c.LastRun != nil {
 		return nil
@@ -49,7 +49,7 @@ func stepsOf(now int, c host.Connection) []step {
 	return stepsAt(now, c.ConnectorName, c.ConnectionID)
 }
 
-// navOf is the entry of the navigation that a page of a connection belongs to.
+// navOf returns the navigation entry for a page of a connection.
 func navOf(steps []step) string {
 	if len(steps) > 0 {
 		return "connectors"
@@ -57,7 +57,7 @@ func navOf(steps []step) string {
 	return "overview"
 }
 
-// nextStep is the page on which a connection that is not ready gets what it lacks.
+// nextStep returns the page on which the owner can provide what a connection lacks.
 func nextStep(c host.Connection) string {
 	at := "/ui/connections/" + c.ConnectionID
 	for _, code := range c.NotReady {
@@ -73,14 +73,13 @@ func nextStep(c host.Connection) string {
 	return at + "/start"
 }
 
-// An asks is what a connector asks for: the streams that it collects, and the rest in
-// sentences.
+// asks is what a connector asks for: the streams that it collects, and the rest as sentences.
 type asks struct {
 	Collects string
 	Others   []string
 }
 
-// asksOf sorts the sentences about a connector.
+// asksOf separates streams from the other sentences.
 func asksOf(words []string) asks {
 	var a asks
 	var streams []string
@@ -95,13 +94,13 @@ func asksOf(words []string) asks {
 	return a
 }
 
-// An example is a connector whose source comes with Sluice's.
+// An example is a connector whose source is part of Sluice's.
 type example struct {
 	Name, Title string // Name is its directory in examples
 	Words       []string
 }
 
-// examples are those that collect something of one's own. A test compares them with their
+// examples lists the examples that collect something useful. A test compares them with their
 // manifests.
 var examples = []example{
 	{"git", "Git repository", []string{"collect commits", "collect files", "collect refs", "collect tags", "read the directory repo"}},
@@ -114,11 +113,11 @@ var examples = []example{
 	{"ask", "Ask me anything", []string{"collect answers"}},
 }
 
-// gallery is what there is to connect.
+// gallery lists the connectors to choose from.
 type gallery struct {
 	Steps    []step
 	All      []host.Connector
-	Examples []example // that are not installed
+	Examples []example // not installed ones
 }
 
 func galleryOf(all []host.Connector) gallery {
@@ -131,8 +130,7 @@ func galleryOf(all []host.Connector) gallery {
 	return g
 }
 
-// review shows what a connector is and asks for, and what a connection of it needs to begin
-// with.
+// review shows what a connector asks for, and what a new connection of it needs.
 func (u *connectorUI) review(c *fiber.Ctx) error {
 	name, err := web.ID(c, "connectorName")
 	if err != nil {
@@ -150,14 +148,14 @@ func (u *connectorUI) review(c *fiber.Ctx) error {
 		host.Connector
 		Steps    []step
 		Settings []setting
-		Begun    []host.Connection // of it, that never ran
+		Begun    []host.Connection // its connections that have never run
 	}{x, stepsAt(stepReview, x.Name, ""), settingsOf(x.Manifest, nil),
 		slices.DeleteFunc(slices.Clone(all), func(o host.Connection) bool {
 			return o.ConnectorName != x.Name || o.LastRun != nil || o.ActiveRunID != ""
 		})}})
 }
 
-// start is where a connection gets its secrets and its first run.
+// start shows the page on which a connection gets its secrets and its first run.
 func (u *connectionUI) start(c *fiber.Ctx) error {
 	id, err := connectionOf(c)
 	if err != nil {
@@ -181,7 +179,7 @@ func (u *connectionUI) start(c *fiber.Ctx) error {
 	}{conn, asked, steps, nextStep(conn)}})
 }
 
-// firstRun are the steps above the only run of a connection.
+// firstRun returns the steps to show above a connection's only run.
 func (u *runUI) firstRun(c *fiber.Ctx, r store.Run) ([]step, error) {
 	rows, err := u.rows.Runs(web.Context(c), r.ConnectionID, "", 2)
 	if err != nil || len(rows) != 1 || rows[0].ID != r.ID {

@@ -25,10 +25,10 @@ type connectionBody struct {
 	Statistics host.Statistics
 	Health     string
 	Fields     []setting
-	Given      []string // of what it asks for, in words
+	Given      []string // what it was given, in words
 }
 
-// streamStats are the counters of one stream, with how fresh they are.
+// streamStats are the counters of a stream with the tone of its freshness.
 type streamStats struct {
 	store.StreamStats
 	Tone string
@@ -41,7 +41,7 @@ func connectionOf(c *fiber.Ctx) (store.ConnectionID, error) {
 	return store.ConnectionID(id), err
 }
 
-// connectionUI has the page of a connection, and what can be changed there.
+// connectionUI serves the page of a connection and its actions.
 type connectionUI struct {
 	*frame
 	connections host.Connections
@@ -112,7 +112,7 @@ func (u *connectionUI) lookConnection(ctx context.Context, id store.ConnectionID
 	b.Health, b.Fields = healthOf(b.Connection), settingsOf(row.Manifest, b.Settings)
 	for _, r := range b.Runs {
 		if string(r.RunID) == string(b.ActiveRunID) {
-			b.Health = string(r.Status) // it may wait for the owner
+			b.Health = string(r.Status) // it may be waiting for the owner
 		}
 	}
 	return b, nil
@@ -146,8 +146,8 @@ func (u *connectionUI) connectionLive(c *fiber.Ctx) error {
 // historyRuns is how many runs the chart shows.
 const historyRuns = 200
 
-// history is the chart of a connection: for every run that is over when it began,
-// what it stored and how long it took.
+// history serves the data of a connection's chart: for every finished run when it began, what it
+// stored and how long it took.
 func (u *connectionUI) history(c *fiber.Ctx) error {
 	id, err := connectionOf(c)
 	if err != nil {
@@ -203,7 +203,7 @@ func (u *connectionUI) createConnection(c *fiber.Ctx) error {
 	return leave(c, "/ui/connections/"+conn.ConnectionID+"/grant")
 }
 
-// changeConnection changes what the form has.
+// changeConnection applies the form's changes.
 func (u *connectionUI) changeConnection(c *fiber.Ctx) error {
 	id, f, err := connectionAndForm(c)
 	if err != nil {
@@ -255,7 +255,7 @@ func (u *connectionUI) dismiss(c *fiber.Ctx) error {
 	return reload(c, u.state.DismissAttention(web.Context(c), id))
 }
 
-// deleteConnection wants the id typed when data goes with it.
+// deleteConnection requires the id to be typed if data is deleted as well.
 func (u *connectionUI) deleteConnection(c *fiber.Ctx) error {
 	id, f, err := connectionAndForm(c)
 	if err != nil {
@@ -272,7 +272,7 @@ func (u *connectionUI) deleteConnection(c *fiber.Ctx) error {
 	return leave(c, "/ui/")
 }
 
-// resetState makes the next run collect a stream from the beginning, or all.
+// resetState makes the next run collect one stream, or all, from the beginning.
 func (u *connectionUI) resetState(c *fiber.Ctx) error {
 	id, f, err := connectionAndForm(c)
 	if err != nil {
@@ -293,7 +293,7 @@ func (u *connectionUI) resetState(c *fiber.Ctx) error {
 	return done(c, "The next run begins from the beginning.")
 }
 
-// setSecret takes a value and shows it to nobody again.
+// setSecret stores a value, which is never shown again.
 func (u *connectionUI) setSecret(c *fiber.Ctx) error {
 	defer web.Wipe(c)
 	id, f, err := connectionAndForm(c)

@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehost/sluice/host/web"
 )
 
-// connectorUI has the pages of connectors, and installs and removes them.
+// connectorUI serves the pages of connectors, and installs and removes them.
 type connectorUI struct {
 	*frame
 	connectors  host.Connectors
@@ -56,7 +56,7 @@ func (u *connectorUI) showConnector(c *fiber.Ctx) error {
 	return u.show(c, "connector", content{Title: x.DisplayName, Nav: "connectors", Body: x})
 }
 
-// inspect shows what a module is and asks for, and stores nothing.
+// inspect shows what an uploaded module is and asks for, without storing it.
 func (u *connectorUI) inspect(c *fiber.Ctx) error {
 	q, err := uploaded(c)
 	if err != nil {
@@ -69,7 +69,7 @@ func (u *connectorUI) inspect(c *fiber.Ctx) error {
 	return u.write(c, "connectors", "inspection", found)
 }
 
-// install takes the module that was inspected: its digest comes with it.
+// install installs the inspected module, which is identified by its digest.
 func (u *connectorUI) install(c *fiber.Ctx) error {
 	q, err := uploaded(c)
 	if err != nil {
@@ -98,7 +98,7 @@ func (u *connectorUI) uninstall(c *fiber.Ctx) error {
 
 var parts = []string{"module", "manifest", "signature", "expectedDigest", "force"}
 
-// uploaded reads the parts of a form with files.
+// uploaded reads a multipart form with a module.
 func uploaded(c *fiber.Ctx) (host.InstallConnector, error) {
 	if web.ContentType(c) != "multipart/form-data" {
 		return host.InstallConnector{}, web.NewProblem(0, "unsupported_media_type", "A module is uploaded as multipart/form-data.")
@@ -112,7 +112,7 @@ func uploaded(c *fiber.Ctx) (host.InstallConnector, error) {
 	}
 	q := host.InstallConnector{Module: seen["module"], ExpectedDigest: string(seen["expectedDigest"]),
 		Force: string(seen["force"]) == "true"}
-	if len(seen["manifest"]) > 0 { // a file that was not chosen comes as an empty part
+	if len(seen["manifest"]) > 0 { // an unselected file arrives as an empty part
 		q.Manifest = seen["manifest"]
 	}
 	if len(seen["signature"]) > 0 {

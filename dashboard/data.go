@@ -14,14 +14,14 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// grownOver is the time of which pages say how much came, and maxStreams how many streams
-// they look at for that.
+// grownOver is the period for which pages show growth, and maxStreams bounds the streams that they
+// read for it.
 const (
 	grownOver  = 7 * 24 * time.Hour
 	maxStreams = 500
 )
 
-// dataUI has the page of everything that was collected.
+// dataUI serves the page of all collected data.
 type dataUI struct {
 	*frame
 	connections host.Connections
@@ -36,23 +36,23 @@ func (u *dataUI) routes() []web.Route {
 	}
 }
 
-// dataBody is all connections with their streams, and where the room goes.
+// dataBody lists all connections with their streams and the largest streams.
 type dataBody struct {
 	Connections []dataConnection
 	Records     uint64
 	Bytes       uint64
 	Grown       uint64
-	Largest     []dataStream // by the room they take
-	More        int          // streams that are not shown
+	Largest     []dataStream // by size
+	More        int          // streams not shown
 }
 
 type dataConnection struct {
 	host.Connection
 	Streams []dataStream
-	Files   bool // its records hold some
+	Files   bool // its records contain files
 }
 
-// A dataStream is a stream with what came of late, and its share of the room.
+// A dataStream is a stream with its recent growth and its share of the storage.
 type dataStream struct {
 	store.StreamStats
 	Connection string
@@ -61,7 +61,7 @@ type dataStream struct {
 	Share      float64 // of the largest, in percent
 }
 
-// largestStreams is how many the list of storage has.
+// largestStreams bounds the list of largest streams.
 const largestStreams = 12
 
 func (u *dataUI) lookData(ctx context.Context) (b dataBody, err error) {
@@ -91,7 +91,7 @@ func (u *dataUI) lookData(ctx context.Context) (b dataBody, err error) {
 			x.Streams = append(x.Streams, dataStream{s, c.ConnectionID, grown, freshness(u.now(), s.UpdatedAt), 0})
 		}
 		held, err := u.files.Files(ctx, store.FileQuery{Connection: id, Limit: 1})
-		if err != nil && !errors.Is(err, store.ErrNotFound) { // it was deleted meanwhile
+		if err != nil && !errors.Is(err, store.ErrNotFound) { // it may be deleted meanwhile
 			return b, err
 		}
 		x.Files = len(held.Files) > 0
@@ -102,7 +102,7 @@ func (u *dataUI) lookData(ctx context.Context) (b dataBody, err error) {
 	return b, nil
 }
 
-// storage puts the largest streams first.
+// storage sorts and truncates the largest streams.
 func (b *dataBody) storage() {
 	slices.SortStableFunc(b.Largest, func(x, y dataStream) int { return cmp.Compare(y.Bytes, x.Bytes) })
 	b.Largest = b.Largest[:min(len(b.Largest), largestStreams)]

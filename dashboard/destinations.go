@@ -15,25 +15,25 @@ import (
 )
 
 const (
-	maxURL  = 4096 // bytes, of the address of a destination
-	fedDays = 14   // of which the page says how many rows a destination has
+	maxURL  = 4096 // bytes of a destination's address
+	fedDays = 14   // days for which the page shows a destination's rows
 )
 
-// destinationUI has the page of where data goes, and what can be done to each.
+// destinationUI serves the page of destinations and their actions.
 type destinationUI struct {
 	*frame
 	destinations host.Destinations
 	stored       store.Records
 }
 
-// A destinationRow is a destination with what it was fed of late.
+// A destinationRow is a destination with its recent rows.
 type destinationRow struct {
 	host.Destination
-	Days  plot       // rows it has of those that came on each day
-	Waits *time.Time // when the oldest of those came that it does not have; nil: it has all
+	Days  plot       // rows stored, by the day on which they were collected
+	Waits *time.Time // age of the oldest missing row; nil: none is missing
 }
 
-// lookDestinations lists them with what each has of the changes of the last days.
+// lookDestinations returns the destinations, each with what it has of the last days' changes.
 func (u *destinationUI) lookDestinations(ctx context.Context) ([]destinationRow, error) {
 	all, err := u.destinations.Destinations(ctx)
 	if err != nil {
@@ -67,12 +67,12 @@ func (u *destinationUI) lookDestinations(ctx context.Context) ([]destinationRow,
 	return out, nil
 }
 
-// firstDay is the first of the days that are shown; the last is today, in UTC.
+// firstDay returns the first day shown; the last is today, in UTC.
 func (u *destinationUI) firstDay() time.Time {
 	return u.now().UTC().Truncate(24*time.Hour).AddDate(0, 0, 1-fedDays)
 }
 
-// lookTable adds what a table has of its stream.
+// lookTable adds one table to a destination's row.
 func (u *destinationUI) lookTable(ctx context.Context, row *destinationRow, days []uint64, t host.DestinationStream, s store.StreamStats) error {
 	id := store.ConnectionID(t.ConnectionID)
 	has := s.LastVersion - min(s.LastVersion, t.Behind)
@@ -93,7 +93,7 @@ func (u *destinationUI) lookTable(ctx context.Context, row *destinationRow, days
 	return err
 }
 
-// daysOf draws numbers of days.
+// daysOf draws a number per day.
 func daysOf(first time.Time, days []uint64) plot {
 	of := make([]amount, len(days))
 	for i, n := range days {
@@ -130,7 +130,7 @@ func (u *destinationUI) destinationsLive(c *fiber.Ctx) error {
 	return u.follow(c, "destinations", func(ctx context.Context) (any, error) { return u.lookDestinations(ctx) }, "destinations")
 }
 
-// addDestination begins to feed one. The address may hold credentials: it is wiped.
+// addDestination adds a destination. The address may contain credentials, so the body is wiped.
 func (u *destinationUI) addDestination(c *fiber.Ctx) error {
 	defer web.Wipe(c)
 	f, err := formOf(c)
@@ -156,7 +156,7 @@ func (u *destinationUI) addDestination(c *fiber.Ctx) error {
 	return reload(c, err)
 }
 
-// destinationOf is the name in the path, of a request with a form.
+// destinationOf returns the destination name in the path of a form's request.
 func destinationOf(c *fiber.Ctx) (string, error) {
 	name, err := web.Param(c, "name")
 	if err != nil || !abi.IsSlug(name) {
@@ -166,7 +166,7 @@ func destinationOf(c *fiber.Ctx) (string, error) {
 	return name, err
 }
 
-// act answers what became of a destination.
+// act runs an action on a destination and answers with its result.
 func act(c *fiber.Ctx, do func(ctx context.Context, name string) (host.Destination, error)) error {
 	name, err := destinationOf(c)
 	if err != nil {

@@ -21,16 +21,16 @@ type eventRow struct {
 	At       time.Time
 	Type     string
 	Title    string
-	Detail   string // text of the connector, or numbers
+	Detail   string // text from the connector, or numbers
 	Stream   string
 	Tone     string
-	Fold     string // consecutive lines with the same Fold are shown as one that expands; "" for none
+	Fold     string // consecutive lines with the same Fold are collapsed; "" never is
 	Records  int64
 	Inner    bool // shown with the technical details
 	Payload  json.RawMessage
 }
 
-// events are those before a sequence, newest first; 0 is the end.
+// events returns the events before a sequence, newest first; 0 means from the end.
 func (u *runUI) events(ctx context.Context, id store.RunID, before uint64) (rows []eventRow, more bool, err error) {
 	list, err := u.rows.EventsBefore(ctx, id, before, eventPage)
 	if err != nil {
@@ -42,7 +42,7 @@ func (u *runUI) events(ctx context.Context, id store.RunID, before uint64) (rows
 	return rows, len(list) > 0 && list[0].Sequence > 0, nil
 }
 
-// title is what a type means to its owner. Types without one are shown by name.
+// A title describes an event type to the owner. Types without a title are shown by name.
 type title struct {
 	text  string
 	tone  string
@@ -115,7 +115,7 @@ var titles = map[timeline.Type]title{
 	timeline.LeaseLost:              {"The hold was lost", "bad", true},
 }
 
-// eventText are the members of payloads that a line shows.
+// eventText holds the members of payloads that lines show.
 type eventText struct {
 	Message   string
 	Reason    string
@@ -145,7 +145,7 @@ type eventText struct {
 	} `json:"known_gap"`
 }
 
-// maxDetail bounds what a line shows of an event, in runes.
+// maxDetail bounds the detail of a line, in runes.
 const maxDetail = 500
 
 func rowOf(e store.Event) eventRow {
@@ -155,7 +155,7 @@ func rowOf(e store.Event) eventRow {
 		r.Title, r.Tone, r.Inner = t.text, t.tone, t.inner
 	}
 	var d eventText
-	_ = json.Unmarshal(e.Data, &d) // what does not fit shows nothing here, and all of it below
+	_ = json.Unmarshal(e.Data, &d) // the payload is shown in full below in any case
 	if d.Level == "error" || d.Level == "warn" {
 		r.Tone = map[string]string{"error": "bad", "warn": "warn"}[d.Level]
 	}
@@ -183,8 +183,7 @@ func rowOf(e store.Event) eventRow {
 	return r
 }
 
-// fold says which lines in a row are shown as one. A batch that lost records stands by
-// itself.
+// fold sets which consecutive lines are collapsed. A batch that lost records stays separate.
 func (r *eventRow) fold(kind string, d *eventText) {
 	switch {
 	case r.Inner || timeline.Type(kind).Terminal():
@@ -195,7 +194,7 @@ func (r *eventRow) fold(kind string, d *eventText) {
 	}
 }
 
-// words are the detail of a line: the first of what there is, and its numbers.
+// words returns the detail of a line: the first text that there is, and its numbers.
 func (d *eventText) words() string {
 	var parts []string
 	add := func(s string) {

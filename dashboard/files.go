@@ -10,19 +10,19 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// The bounds of the page of files: how many records one has, and of where it goes on.
+// Bounds of the page of files: records per page, and the length of the position to continue from.
 const (
 	filesPage = 100
 	maxAfter  = 8 << 10 // bytes
 )
 
-// A listedFile is a file of a record as the page of a connection's files has it.
+// A listedFile is a file of a record in the list of files.
 type listedFile struct {
 	host.File
 	Title string
 }
 
-// listFiles shows what records of a connection hold.
+// listFiles lists the files in a connection's records.
 func (u *recordUI) listFiles(c *fiber.Ctx) error {
 	q := web.QueryOf(c)
 	body := struct {

@@ -19,20 +19,20 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// The bounds of filters: fields that the form offers and that a text is looked for in, and
-// bars of the histogram.
+// Bounds of filters: fields offered in the form, fields searched for a text, and bars of
+// the histogram.
 const (
 	offered    = 24
 	searched   = 4 * offered
 	maxFilters = 3 * offered
 	timeBars   = 60
-	maxDays    = 5000 // that a histogram reads
+	maxDays    = 5000 // days that a histogram reads
 )
 
-// A condition is one field of the form that was filled in: is, min or max of a column.
+// A condition is a filled-in field of the form: is, min or max of a column.
 type condition struct{ Kind, Column, Value string }
 
-// conditionsOf reads the filters of an address, such as min.amount=3.
+// conditionsOf parses the filters of a query such as min.amount=3.
 func conditionsOf(c *fiber.Ctx) ([]condition, error) {
 	var out []condition
 	for k, v := range c.Context().QueryArgs().All() {
@@ -49,24 +49,25 @@ func conditionsOf(c *fiber.Ctx) ([]condition, error) {
 	return out, nil
 }
 
-// A recordView is a stream as filters leave it, as SQL.
+// A recordView is a filtered stream in SQL.
 type recordView struct {
 	table host.Table
 	where []string
-	wrong string // a filter that cannot be meant, in a sentence
+	wrong string // explains a filter that cannot be applied
 }
 
-// committed is the time at which a record was stored, which every table has.
+// committed is the column with the time at which a record was stored, which every table has.
 const committed = "_committed_at"
 
-// isText reports whether a text may stand in a statement.
+// isText reports whether a text may be part of a statement.
 func isText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
 
-// quoted is a name in SQL, and literal a text.
+// quoted returns a name as an SQL identifier, and literal a text as an SQL literal.
 func quoted(name string) string  { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 func literal(text string) string { return `'` + strings.ReplaceAll(text, `'`, `''`) + `'` }
 
-// viewOf is the table of a stream under conditions. What no column has is left out.
+// viewOf returns the table of a stream under conditions. Conditions on unknown columns are left
+// out.
 func viewOf(ctx context.Context, queries host.Queries, connection store.ConnectionID, stream string, conditions []condition, find string) (v recordView, err error) {
 	tables, err := queries.Tables(ctx, []store.ConnectionID{connection})
 	if err != nil {
@@ -95,7 +96,7 @@ func viewOf(ctx context.Context, queries host.Queries, connection store.Connecti
 	return v, nil
 }
 
-// typeOf is the type of a column, "" for none.
+// typeOf returns the type of a column, or "" if there is no such column.
 func (v recordView) typeOf(column string) string {
 	if column == committed {
 		return "time"
@@ -112,7 +113,7 @@ func contains(column, text string) string {
 	return "instr(lower(CAST(" + column + " AS TEXT)), lower(" + literal(text) + ")) > 0"
 }
 
-// rule says what a filter of a type has to be.
+// rule explains what a filter on a type has to be.
 func (c condition) rule(typ string) string {
 	switch typ {
 	case "":
@@ -127,7 +128,8 @@ func (c condition) rule(typ string) string {
 	return "it is a text"
 }
 
-// sql is the condition over a column of a type; false when it does not fit.
+// sql returns the condition on a column of a type. It reports false if the value does not fit the
+// type.
 func (c condition) sql(typ string) (string, bool) {
 	name := quoted(c.Column)
 	switch typ {
@@ -149,7 +151,7 @@ func (c condition) sql(typ string) (string, bool) {
 	return contains(name, c.Value), c.Kind == "is"
 }
 
-// from is the view behind a SELECT.
+// from returns the FROM clause of the view.
 func (v recordView) from() string {
 	if len(v.where) == 0 {
 		return " FROM " + v.table.Name
@@ -157,11 +159,11 @@ func (v recordView) from() string {
 	return " FROM " + v.table.Name + " WHERE " + strings.Join(v.where, " AND ")
 }
 
-// maxMatching is up to how many records that filters leave are counted: a page of a million
-// records waits for no count of them.
+// maxMatching bounds how many matching records are counted, so that a page of a million records
+// need not wait for a count.
 const maxMatching = 1000
 
-// readView fills the page with the records that filters leave.
+// readView fills the page with the matching records.
 func (u *recordUI) readView(ctx context.Context, b *recordsBody, conditions []condition, skip int64) error {
 	v, err := viewOf(ctx, u.queries, store.ConnectionID(b.Connection), b.Stream, conditions, b.Find)
 	if err != nil {
@@ -175,7 +177,7 @@ func (u *recordUI) readView(ctx context.Context, b *recordsBody, conditions []co
 	if descending {
 		by += " DESC"
 	}
-	// One look finds the page and counts, unless the page lies behind what is counted.
+	// One query finds the page and counts, unless the page lies beyond what is counted.
 	from, most := int64(0), int64(maxMatching+1)
 	if skip+recordsPage >= most {
 		from, most = skip, recordsPage+1
@@ -188,7 +190,7 @@ func (u *recordUI) readView(ctx context.Context, b *recordsBody, conditions []co
 	if n := len(keys.Rows); n > 0 {
 		b.Matching = uint64(from) + uint64(n)
 	}
-	if keys.Truncated { // their keys are very long
+	if keys.Truncated { // long keys reached the size limit
 		b.Matching = maxMatching + 1
 	}
 	keys.Rows = keys.Rows[min(skip-from, int64(len(keys.Rows))):]
@@ -200,7 +202,7 @@ func (u *recordUI) readView(ctx context.Context, b *recordsBody, conditions []co
 		}
 		r, err := u.stored.Record(ctx, store.ConnectionID(b.Connection), store.Stream(b.Stream), key)
 		if err != nil {
-			continue // it went away meanwhile
+			continue // deleted meanwhile
 		}
 		records = append(records, r)
 	}
@@ -214,23 +216,23 @@ func (u *recordUI) readView(ctx context.Context, b *recordsBody, conditions []co
 	return nil
 }
 
-// A filterField is what the form asks about a column.
+// A filterField is a column in the filter form.
 type filterField struct {
 	Name, Type    string
 	Is, Min, Max  string
-	Chosen, Taken bool // it is a column of the table; it has a filter
+	Chosen, Taken bool // Chosen: a column of the table; Taken: it has a filter
 }
 
-// filterBody is the form of filters, and when the records came.
+// filterBody is the filter form with the histogram.
 type filterBody struct {
 	recordsBody
 	Fields []filterField
-	Times  []string // columns that the histogram can go by
+	Times  []string // columns for the histogram
 	Plot   *plot
 	Open   bool
 }
 
-// filters is the part of the page that needs the copy for queries.
+// filters serves the part of the page that needs the copy for queries.
 func (u *recordUI) filters(c *fiber.Ctx) error {
 	b, err := u.recordsOf(c)
 	if err != nil {
@@ -258,7 +260,7 @@ func (u *recordUI) filters(c *fiber.Ctx) error {
 	return u.write(c, "records", "filters", f)
 }
 
-// offer makes the fields of the form; the time of storing is one of them.
+// offer fills in the fields of the form, including the time of storing.
 func (f *filterBody) offer(v recordView, conditions []condition) {
 	f.Times = []string{committed}
 	columns := append(slices.Clone(v.table.Columns[:min(len(v.table.Columns), offered)]), host.QueryColumn{Name: committed, Type: "time"})
@@ -277,7 +279,7 @@ func (f *filterBody) offer(v recordView, conditions []condition) {
 	}
 }
 
-// address is the query of the page with conditions.
+// address returns the query string of the page with conditions.
 func (b recordsBody) address(conditions []condition) url.Values {
 	q := url.Values{"connection": {b.Connection}, "stream": {b.Stream}, "order": {b.Order}}
 	if b.Find != "" {
@@ -295,8 +297,8 @@ func (b recordsBody) address(conditions []condition) url.Values {
 	return q
 }
 
-// histogram counts the records of a view by days, and draws as many bars as fit. A bar
-// leads to its records.
+// histogram counts the records of a view by day and draws as many bars as fit. Each bar links to
+// its records.
 func (u *recordUI) histogram(ctx context.Context, v recordView, by string, at url.Values) (*plot, error) {
 	day := "substr(" + quoted(by) + ", 1, 10)"
 	r, err := u.queries.Query(ctx, host.Query{Rows: maxDays, SQL: "SELECT " + day + ", count(*)" + v.from() + " GROUP BY 1 ORDER BY 1"})

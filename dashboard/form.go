@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehost/sluice/host/web"
 )
 
-// A form is what a page posts: JSON, each field with all its values.
+// A form is what a page posts: JSON with all values of each field.
 type form struct {
 	values map[string][]string
 	wrong  []web.Field
@@ -19,7 +19,7 @@ type form struct {
 
 const maxFormFields = 2000
 
-// formOf reads the body. Its strings are its own.
+// formOf reads the form in the body. It shares no memory with the request.
 func formOf(c *fiber.Ctx) (*form, error) {
 	f := &form{}
 	if err := web.OpenBody(c, &f.values); err != nil {
@@ -31,7 +31,7 @@ func formOf(c *fiber.Ctx) (*form, error) {
 	return f, nil
 }
 
-// text is the first value of a field, without space around it.
+// text returns the first value of a field without surrounding space.
 func (f *form) text(name string, maxBytes int) string {
 	s := strings.TrimSpace(f.raw(name))
 	if len(s) > maxBytes {
@@ -40,7 +40,7 @@ func (f *form) text(name string, maxBytes int) string {
 	return s
 }
 
-// raw is the first value as it was typed.
+// raw returns the first value of a field as typed.
 func (f *form) raw(name string) string {
 	if v := f.values[name]; len(v) > 0 {
 		return v[0]
@@ -51,7 +51,7 @@ func (f *form) raw(name string) string {
 func (f *form) all(name string) []string { return f.values[name] }
 func (f *form) on(name string) bool      { return len(f.values[name]) > 0 }
 
-// lines are the lines of a field that hold something.
+// lines returns the non-empty lines of a field.
 func (f *form) lines(name string) []string {
 	var out []string
 	for l := range strings.SplitSeq(f.raw(name), "\n") {
@@ -62,7 +62,7 @@ func (f *form) lines(name string) []string {
 	return out
 }
 
-// number is a whole number, missing for an empty field.
+// number returns a whole number, or missing for an empty field.
 func (f *form) number(name string, missing, least, most int64) int64 {
 	s := f.text(name, 32)
 	if s == "" {
@@ -75,7 +75,7 @@ func (f *form) number(name string, missing, least, most int64) int64 {
 	return n
 }
 
-// date is the end of a day in UTC, nil for an empty field.
+// date returns the end of a day in UTC, or nil for an empty field.
 func (f *form) date(name string) *time.Time {
 	s := f.text(name, 32)
 	if s == "" {
@@ -92,8 +92,7 @@ func (f *form) date(name string) *time.Time {
 
 func (f *form) fail(name, rule string) { f.wrong = append(f.wrong, web.Field{Path: name, Rule: rule}) }
 
-// placed is an error of the host whose fields have the names of the form; names
-// maps the one to the other.
+// placed renames the fields of an error to those of the form, according to names.
 func placed(err error, names map[string]string) error {
 	p, known := web.ProblemOf(err)
 	if !known || p.Details["fields"] == nil {
@@ -114,7 +113,7 @@ func placed(err error, names map[string]string) error {
 	return out.With("fields", fields)
 }
 
-// err is 400 validation_error with the fields that were wrong.
+// err returns 400 validation_error with the invalid fields, or nil.
 func (f *form) err() error {
 	if len(f.wrong) > 0 {
 		return web.Invalid(f.wrong...)

@@ -15,34 +15,34 @@ import (
 	"github.com/sluicehost/sluice/host/web"
 )
 
-// grantBody is the grant editor: what is asked for, with what is given marked.
+// grantBody is the grant editor: what is asked for, with what is given selected.
 type grantBody struct {
 	host.Connection
 	Requested host.Requested
 	Streams   []grantStream
 	Hosts     []choice
-	MoreHosts string // those that the manifest leaves to the owner
+	MoreHosts string // hosts that the manifest leaves to the owner
 	Mounts    []grantMount
-	Network   bool // the network is asked for
-	Ask       bool // questions are asked for
+	Network   bool // the connector asks for the network
+	Ask       bool // the connector asks questions
 	MayAsk    bool
-	Browse    bool     // a browser is asked for
-	Browser   []string // what it permits, in words
+	Browse    bool     // the connector asks for a browser
+	Browser   []string // what that permits, in words
 	MayBrowse bool
 	Profile   string
 	Others    []otherBinding
 	Secrets   []grantSecret
 	Settings  []setting
-	Steps     []step // of its first run
+	Steps     []step // steps to its first run
 }
 
-// A choice is something that is given or not.
+// A choice is something that can be given or not.
 type choice struct {
 	Name string
 	On   bool
 }
 
-// An otherBinding is one that is given or not, and nothing between.
+// An otherBinding is a binding without further choices.
 type otherBinding struct {
 	Name  string
 	Words []string
@@ -52,7 +52,7 @@ type otherBinding struct {
 type grantStream struct {
 	host.RequestedStream
 	On           bool
-	All          bool // its fields
+	All          bool // all fields
 	Chosen       []choice
 	View         string
 	Since, Until string
@@ -60,19 +60,19 @@ type grantStream struct {
 
 type grantMount struct {
 	Name, Purpose, Path string
-	MayWrite            bool // is asked for
-	Write               bool // is given
+	MayWrite            bool // asked for
+	Write               bool // given
 }
 
 type grantSecret struct {
 	host.Secret
-	Origin    string // that the owner named
+	Origin    string // named by the owner
 	Left      bool   // a destination is left to the owner
-	Plain     bool   // the connector is to see it
+	Plain     bool   // the connector is to see it in plain text
 	Confirmed bool
 }
 
-// granted is a scope as it stands in a grant.
+// granted is the scope stored in a grant.
 type granted struct {
 	Streams []struct {
 		Name   string
@@ -81,7 +81,7 @@ type granted struct {
 	}
 }
 
-// grantUI has the page where an owner decides what a connection may do.
+// grantUI serves the page where an owner decides what a connection may do.
 type grantUI struct {
 	*frame
 	grants      host.Grants
@@ -126,7 +126,7 @@ func (b *grantBody) streams() {
 	var g granted
 	everything := b.Grant == nil || len(b.Grant.Scope) == 0 || string(b.Grant.Scope) == "null"
 	if !everything {
-		_ = json.Unmarshal(b.Grant.Scope, &g) // what cannot be read gives nothing
+		_ = json.Unmarshal(b.Grant.Scope, &g) // an unreadable scope gives nothing
 	}
 	for _, s := range b.Requested.Streams {
 		row := grantStream{RequestedStream: s, On: everything, All: true}
@@ -193,8 +193,7 @@ func (b *grantBody) secret(s host.Secret) grantSecret {
 	return row
 }
 
-// grant approves what the form says: bindings first, so that a grant never stands
-// for more than they allow.
+// grant approves what the form says, bindings first, so that a grant never exceeds them.
 func (u *grantUI) grant(c *fiber.Ctx) error {
 	id, f, err := connectionAndForm(c)
 	if err != nil {
@@ -232,8 +231,8 @@ func (u *grantUI) grant(c *fiber.Ctx) error {
 	return leave(c, "/ui/connections/"+string(id))
 }
 
-// scope is null when everything is given, which then includes nothing that a
-// later version adds: the host freezes it.
+// scope returns the scope of the form, or null if everything is given. The host freezes null to
+// what exists now, so later versions add nothing to it.
 func (f *form) scope(streams []host.RequestedStream) (json.RawMessage, error) {
 	type timeRange struct {
 		Since string `json:"since,omitempty"`
@@ -275,7 +274,7 @@ func (f *form) scope(streams []host.RequestedStream) (json.RawMessage, error) {
 	return json.Marshal(map[string]any{"streams": chosen})
 }
 
-// instant is the beginning of a day, "" for an empty field.
+// instant returns the beginning of a day, or "" for an empty field.
 func (f *form) instant(name string) string {
 	s := f.text(name, 32)
 	if s == "" || moment(s) != moment("") {
@@ -343,7 +342,7 @@ func (f *form) bindings(asked host.Requested) host.Bindings {
 	return b
 }
 
-// directory is a path as people type it: a slash at its end says nothing.
+// directory returns a path without the trailing slash that people may type.
 func (f *form) directory(name string) string {
 	return asDirectory(f.text(name, 4096))
 }
@@ -355,7 +354,7 @@ func asDirectory(typed string) string {
 	return typed
 }
 
-// destinations names the server that a manifest left to the owner.
+// destinations fills in the server that a manifest leaves to the owner.
 func destinations(s host.Secret, origin string) []abi.Destination {
 	var out []abi.Destination
 	for _, d := range s.Destinations {
@@ -367,7 +366,7 @@ func destinations(s host.Secret, origin string) []abi.Destination {
 	return out
 }
 
-// bindingFields are the fields of the form by their places in what was sent.
+// bindingFields maps members of a request to fields of the form.
 func bindingFields(asked host.Requested, b host.Bindings) map[string]string {
 	names := map[string]string{"network.hosts": "moreHosts", "browser.profile": "profile"}
 	if b.Network != nil {
@@ -387,7 +386,7 @@ func bindingFields(asked host.Requested, b host.Bindings) map[string]string {
 	return names
 }
 
-// revoke ends the grant, and with it the run that has it.
+// revoke ends the grant and the run that uses it.
 func (u *grantUI) revoke(c *fiber.Ctx) error {
 	id, _, err := connectionAndForm(c)
 	if err != nil {
@@ -396,7 +395,7 @@ func (u *grantUI) revoke(c *fiber.Ctx) error {
 	return reload(c, u.grants.RevokeGrant(web.Context(c), id, ""))
 }
 
-// folders is the list of directories in one, for a field of the form.
+// folders lists the subdirectories of a directory, for a field of the form.
 func (u *grantUI) folders(c *fiber.Ctx) error {
 	q := web.QueryOf(c)
 	at := asDirectory(q.Text("at", 4096))
@@ -405,7 +404,7 @@ func (u *grantUI) folders(c *fiber.Ctx) error {
 	}
 	f, err := u.directories.Folder(web.Context(c), at)
 	var refusal *host.Refusal
-	if errors.As(err, &refusal) { // what was typed is nothing to list; the home is
+	if errors.As(err, &refusal) { // the typed path cannot be listed; list the home directory
 		f, err = u.directories.Folder(web.Context(c), "")
 	}
 	if err != nil {

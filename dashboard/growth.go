@@ -7,10 +7,9 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// changesBefore is how many versions a stream had at a time: versions are in the order
-// of time, so a few of them tell, however many there are. Of keys that changed since only the
-// newest version is looked at, as the store keeps no other.
-// It is no less than low.
+// changesBefore returns how many versions a stream had at a time. Versions are ordered by time, so
+// a binary search needs few reads. Of keys that changed since then only the newest version counts,
+// since the store keeps no other. The result is at least low.
 func changesBefore(ctx context.Context, from store.Records, connection store.ConnectionID, s store.StreamStats, at time.Time, low uint64) (uint64, error) {
 	if s.UpdatedAt.Before(at) {
 		return s.LastVersion, nil
@@ -31,14 +30,14 @@ func changesBefore(ctx context.Context, from store.Records, connection store.Con
 	return low, nil
 }
 
-// changesSince is how many versions a stream got since a time.
+// changesSince returns how many versions a stream gained since a time.
 func changesSince(ctx context.Context, from store.Records, connection store.ConnectionID, s store.StreamStats, at time.Time) (uint64, error) {
 	before, err := changesBefore(ctx, from, connection, s, at, 0)
 	return s.LastVersion - before, err
 }
 
-// changesByDay is how many of its first versions, up to most, a stream got in each of some days
-// since a time.
+// changesByDay returns, for each of some days since a time, how many of its first most versions a
+// stream gained on that day.
 func changesByDay(ctx context.Context, from store.Records, connection store.ConnectionID, s store.StreamStats, since time.Time, days int, most uint64) ([]uint64, error) {
 	out, before := make([]uint64, days), uint64(0)
 	for i := range days + 1 {

@@ -9,8 +9,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// The bounds of what the overview reads: runs of a connection that are bars, connections
-// that have them, and runs of a day that are summed up.
+// Bounds of what the overview reads: runs per connection drawn as bars, connections with bars, and
+// runs summed up for a day.
 const (
 	barRuns     = 30
 	barsFor     = 60
@@ -18,7 +18,7 @@ const (
 	runsAtOnce  = 200
 )
 
-// A resultOf is what a run that is over says of itself.
+// A resultOf is the part of a finished run's result that pages use.
 type resultOf struct {
 	Records int64  `json:"records_flushed"`
 	Outcome string `json:"outcome"`
@@ -28,15 +28,15 @@ type resultOf struct {
 }
 
 func resultOfRun(r store.Run) (out resultOf) {
-	_ = json.Unmarshal(r.Result, &out) // one without counts stored nothing
+	_ = json.Unmarshal(r.Result, &out) // a result without counts stored nothing
 	return out
 }
 
-// today is what happened since midnight in UTC.
+// today sums up what happened since midnight UTC.
 type today struct {
 	Runs, Failures int
 	Records, Bytes int64
-	More           bool // there were more runs than are summed up
+	More           bool // there were more runs than summed up
 }
 
 func (u *overviewUI) today(ctx context.Context) (t today, err error) {
@@ -68,8 +68,8 @@ func (t *today) add(r store.Run) {
 	}
 }
 
-// lastRuns draws the newest runs of a connection, the oldest first: how long each took, in
-// the colour of how it ended. Each leads to its page.
+// lastRuns draws the newest runs of a connection, oldest first: the duration as height, the outcome
+// as colour, with a link to each run.
 func (u *overviewUI) lastRuns(ctx context.Context, id store.ConnectionID) (plot, error) {
 	rows, err := u.rows.Runs(ctx, id, "", barRuns)
 	of := make([]amount, barRuns)
@@ -79,7 +79,7 @@ func (u *overviewUI) lastRuns(ctx context.Context, id store.ConnectionID) (plot,
 	return barsOf("The last runs of "+string(id), 6*barRuns, 28, of), err
 }
 
-// amountOf is a run as a bar. One that goes on is low, and does not change until it ends.
+// amountOf returns a run as a bar. A running one is low and does not change until it ends.
 func amountOf(r store.Run) amount {
 	word := string(timeline.RowStatus(r))
 	if resultOfRun(r).Outcome == timeline.Partial && timeline.RowStatus(r) == timeline.Completed {
@@ -93,7 +93,7 @@ func amountOf(r store.Run) amount {
 	return a
 }
 
-// nextDay draws when schedules are due next, as marks over 24 hours.
+// nextDay draws when schedules are due within 24 hours.
 func (b *overviewBody) nextDay(now time.Time) {
 	p := plot{Label: "When connections run next, within 24 hours", Width: plotWidth, Height: 24, First: "now", Last: "in 24 h"}
 	for _, s := range b.Next {
@@ -107,7 +107,7 @@ func (b *overviewBody) nextDay(now time.Time) {
 	}
 }
 
-// longest is how long the longest of runs took, and share what part of that one did, in
+// longest returns the duration of the longest run; share, below, returns a run's part of it in
 // percent.
 func longest(runs []timeline.Snapshot) time.Duration {
 	var most time.Duration

@@ -13,7 +13,7 @@ import (
 	"github.com/sluicehost/sluice/host/web"
 )
 
-// hostList are the hosts that share the store, for a page; empty where one has it to itself.
+// hostList lists the hosts that share the store. It is empty if there is only one.
 type hostList struct {
 	Hosts    []host.Member
 	Lost     []host.Member
@@ -53,12 +53,12 @@ func (u *settingUI) lookHosts(ctx context.Context) (out hostList, err error) {
 	return out, nil
 }
 
-// settingsLive streams the hosts to the page as they change.
+// settingsLive streams changes of the hosts to the page.
 func (u *settingUI) settingsLive(c *fiber.Ctx) error {
 	return u.follow(c, "settings", func(ctx context.Context) (any, error) { return u.lookHosts(ctx) }, "hosts")
 }
 
-// drain lets a host start no more runs, or does again.
+// drain stops a host from starting runs, or lets it start them again.
 func (u *settingUI) drain(on bool) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		id, err := web.ID(c, "hostId")

@@ -16,30 +16,29 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A badge is how much waits for the owner.
+// A badge counts what waits for the owner.
 type badge struct {
 	Count  int
-	Newest string // id of what was asked last, so that it is announced once
+	Newest string // id of the newest request, so that it is announced once
 }
 
-// An ask is one open request with what is needed to show it.
+// An ask is an open request with what is needed to show it.
 type ask struct {
 	timeline.View
 	Connection string // display name, or the id
 	Raw        *host.RawAssistance
 	Links      []link
-	Draft      string // the text that its owner may edit, for View.Edited
+	Draft      string // text that the owner may edit, for View.Edited
 }
 
-// waiting finds what waits for the owner.
+// waiting finds the requests that wait for the owner.
 type waiting struct {
 	leases    store.Leases
 	streams   *stream.Hub
 	questions host.Questions
 }
 
-// items are the requests of active runs that want something of the owner, oldest
-// first.
+// items returns the requests of active runs that need the owner, oldest first.
 func (u waiting) items(ctx context.Context) ([]timeline.Item, error) {
 	leases, err := u.leases.Leases(ctx)
 	if err != nil {
@@ -64,7 +63,7 @@ func (u waiting) items(ctx context.Context) ([]timeline.Item, error) {
 	return items, nil
 }
 
-// wanted reports whether a request is for the owner to act on, here or elsewhere.
+// wanted reports whether the owner has to act on a request, here or elsewhere.
 func wanted(s timeline.State) bool {
 	switch s {
 	case timeline.StateA, timeline.StateB, timeline.StateBDecision, timeline.StateC, timeline.StateCNoSurface, timeline.StateE:
@@ -82,8 +81,8 @@ func (u waiting) badge(ctx context.Context) (badge, error) {
 	return b, err
 }
 
-// asked makes a request ready to be shown. The connector's own words and the
-// targets of links are known only while it is open.
+// asked prepares a request for display. The connector's own words and the targets of links are only
+// known while it is open.
 func (u waiting) asked(ctx context.Context, i timeline.Item, connection string) (ask, error) {
 	a := ask{View: timeline.ViewOf(i), Connection: connection}
 	if i.Status != timeline.ItemOpen {
@@ -94,7 +93,7 @@ func (u waiting) asked(ctx context.Context, i timeline.Item, connection string) 
 	case err == nil:
 		a.Raw = &raw
 		a.Links = linksOf(raw.Attachments)
-		if !a.Controls.Links { // nothing to open, and the rest is shown all the same
+		if !a.Controls.Links { // without links to open, the rest is still shown
 			a.Links = slices.DeleteFunc(a.Links, func(l link) bool { return !l.Only })
 		}
 		if a.Edited {
@@ -109,10 +108,10 @@ func (u waiting) asked(ctx context.Context, i timeline.Item, connection string) 
 // inboxBody is what the inbox shows.
 type inboxBody struct {
 	Asks      []ask
-	Attention []host.Connection // whose runs failed until they need their owner
+	Attention []host.Connection // connections whose failures need their owner
 }
 
-// inboxUI is the page of what waits for the owner.
+// inboxUI serves the page of what waits for the owner.
 type inboxUI struct {
 	*frame
 	connections host.Connections

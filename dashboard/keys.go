@@ -12,10 +12,10 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// keysPage is how many keys are listed.
+// keysPage bounds the keys listed.
 const keysPage = 500
 
-// keyUI has the page of API keys.
+// keyUI serves the page of API keys.
 type keyUI struct {
 	*frame
 	keys        *access.Keys // set by Register
@@ -51,7 +51,7 @@ func (u *keyUI) listKeys(c *fiber.Ctx) error {
 	return u.show(c, "keys", content{Title: "Keys", Nav: "keys", Body: body})
 }
 
-// A scopeChoice is a scope that a key can have, and what it is good for.
+// A scopeChoice is a scope that a key can have, with what it permits.
 type scopeChoice struct {
 	Scope access.Scope
 	May   string
@@ -90,7 +90,7 @@ var scopeWords = map[access.Scope]string{
 	access.MetricsRead:       "read metrics",
 }
 
-// createKey shows the key once, in its answer.
+// createKey creates a key and shows it once.
 func (u *keyUI) createKey(c *fiber.Ctx) error {
 	f, err := formOf(c)
 	if err != nil {

@@ -11,20 +11,19 @@ import (
 	"github.com/sluicehost/sluice/host"
 )
 
-// A link is an attachment that leads elsewhere. It is opened by a click, and its
-// host is shown in ASCII, so that lookalike letters show; or it is a QR code with
-// its text beside it.
+// A link is an attachment that leads elsewhere. It is opened by a click, with its host shown in
+// ASCII so that lookalike letters are visible; or it is a QR code with its text beside it.
 type link struct {
 	Label string
-	URL   string // http or https in ASCII only; "" when there is nothing to click
+	URL   string // http or https in ASCII; "" if there is nothing to click
 	Host  string
 	Plain bool // http: others can read along
 	Text  string
 	Image *picture // of a QR code
-	Only  bool     // Text is all that there is: a file, or a fixture
+	Only  bool     // there is only Text: a file or a fixture
 }
 
-// maxLink bounds what is shown of a target, and maxQR what is drawn as a code.
+// maxLink bounds the address shown, maxQR the text drawn as a code.
 const (
 	maxLink = 2048
 	maxQR   = 1200
@@ -60,15 +59,15 @@ func linksOf(attachments []host.LiveAttachment) []link {
 	return out
 }
 
-// target is a URL that a page may lead to: absolute, http or https, without a user
-// name, all in ASCII.
+// target returns a URL that a page may link to: absolute, http or https, without a user name, in
+// ASCII.
 func target(raw string) (address, host string, plain bool) {
 	u, err := url.Parse(raw)
 	if err != nil || len(raw) > maxLink || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Opaque != "" {
 		return "", "", false
 	}
 	for _, r := range raw {
-		if r <= 0x20 || r >= 0x7f { // a host in other letters can look like another
+		if r <= 0x20 || r >= 0x7f { // a host in other letters can imitate another
 			return "", "", false
 		}
 	}
@@ -89,10 +88,10 @@ type picture struct {
 	Path string
 }
 
-// quiet is the white border that readers of codes need.
+// quiet is the white border that QR readers need, in modules.
 const quiet = 4
 
-// draw returns nil for what is no code: too long, or empty.
+// draw returns nil for a text that cannot be a code: too long or empty.
 func draw(text string) *picture {
 	if text == "" || len(text) > maxQR {
 		return nil
@@ -119,7 +118,7 @@ func draw(text string) *picture {
 	return p
 }
 
-// writeRun draws some black squares in a row.
+// writeRun draws n black squares in a row.
 func writeRun(path *strings.Builder, x, y, n int) {
 	for _, part := range []any{"M", x, " ", y, "h", n, "v1h-", n, "z"} {
 		fmt.Fprint(path, part)

@@ -13,14 +13,14 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// pace is how often a page that stays open is drawn again at most, and rest how
-// often when nothing happens: ages and rates change by themselves.
+// pace is the shortest interval between updates of an open page. rest is the longest, since ages
+// and rates change by themselves.
 const (
 	pace = 500 * time.Millisecond
 	rest = 30 * time.Second
 )
 
-// A drawing is a page that stays open, as it was last sent.
+// A drawing is an open page as it was last sent.
 type drawing struct {
 	u    *frame
 	page string
@@ -28,7 +28,7 @@ type drawing struct {
 	last time.Time
 }
 
-// early is how long the page is not to be drawn again.
+// early returns how long to wait before the next update.
 func (d *drawing) early(out *stream.Out) time.Duration {
 	if wait := pace - time.Since(d.last); wait > 0 && !out.Closing() {
 		return wait
@@ -37,8 +37,8 @@ func (d *drawing) early(out *stream.Out) time.Duration {
 	return 0
 }
 
-// send renders parts of the page, and how much waits for the owner. Each that looks
-// different is an event of its name.
+// send renders the badge and parts of the page. Each that has changed is sent as an event of its
+// name.
 func (d *drawing) send(ctx context.Context, out *stream.Out, body any, parts ...string) error {
 	asks, err := d.u.badge(ctx)
 	if err != nil {
@@ -64,8 +64,8 @@ func (d *drawing) send(ctx context.Context, out *stream.Out, body any, parts ...
 	return nil
 }
 
-// follow streams parts of a page to itself, of what look returns. It looks after
-// commits of any run.
+// follow streams parts of a page, rendered from what look returns. look is called after commits of
+// any run.
 func (u *frame) follow(c *fiber.Ctx, page string, look func(context.Context) (any, error), parts ...string) error {
 	d := &drawing{u: u, page: page, sent: map[string][]byte{}}
 	return u.serve(c, "", func(ctx context.Context, out *stream.Out) (time.Duration, error) {
@@ -80,7 +80,7 @@ func (u *frame) follow(c *fiber.Ctx, page string, look func(context.Context) (an
 	})
 }
 
-// serve opens a stream and makes it the answer.
+// serve opens a stream and answers with it.
 func (u *frame) serve(c *fiber.Ctx, run store.RunID, src stream.Source) error {
 	p := web.Principal(c)
 	s, err := u.streams.Open(stream.Client{Key: p.ID, Check: web.Recheck(c)}, run, src)
@@ -100,7 +100,7 @@ func (u *frame) serve(c *fiber.Ctx, run store.RunID, src stream.Source) error {
 	return err
 }
 
-// badgeLive is the stream of pages that only show how much waits.
+// badgeLive streams the badge, for pages without other live parts.
 func (u *frame) badgeLive(c *fiber.Ctx) error {
 	return u.follow(c, "settings", func(context.Context) (any, error) { return nil, nil })
 }

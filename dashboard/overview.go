@@ -14,8 +14,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// overviewBody is what an owner sees first: what needs them, what there is, and
-// what comes next.
+// overviewBody is what an owner sees first: what needs them, what there is, and what comes next.
 type overviewBody struct {
 	Asks        []timeline.Item
 	Connections []connectionRow
@@ -23,18 +22,18 @@ type overviewBody struct {
 	Recent      []timeline.Snapshot
 	Connectors  int
 	Info        host.Info
-	Failing     []string // readiness checks
+	Failing     []string // failed readiness checks
 	Today       today
 	Day         *plot // when connections run next
 }
 
-// recentRuns and nextRuns are how many of each a page lists.
+// recentRuns and nextRuns bound the lists.
 const (
 	recentRuns = 8
 	nextRuns   = 6
 )
 
-// overviewUI is the first page.
+// overviewUI serves the first page.
 type overviewUI struct {
 	*frame
 	connections host.Connections
@@ -97,7 +96,7 @@ func (u *overviewUI) lookOverview(ctx context.Context) (b overviewBody, err erro
 	return b, err
 }
 
-// healthOf is one word for how a connection does.
+// healthOf returns one word for the state of a connection.
 func healthOf(c host.Connection) string {
 	switch {
 	case c.ActiveRunID != "":
@@ -118,18 +117,18 @@ func healthOf(c host.Connection) string {
 	return "ready"
 }
 
-// A connectionRow is a connection in the list, whether its run waits for the owner, and
-// how it did of late.
+// A connectionRow is a connection in the list, with its recent runs and whether one waits for the
+// owner.
 type connectionRow struct {
 	host.Connection
 	Waits bool
-	Runs  *plot // its last runs, nil where there are too many connections
+	Runs  *plot // recent runs; nil if there are too many connections
 }
 
-// Todo is where it gets what it lacks.
+// Todo returns the page on which the connection gets what it lacks.
 func (c connectionRow) Todo() string { return nextStep(c.Connection) }
 
-// rank puts first what an owner should look at.
+// rank sorts what needs attention first.
 func rank(c connectionRow) int {
 	if c.Waits {
 		return -1
@@ -152,7 +151,7 @@ func (u *overviewUI) overviewLive(c *fiber.Ctx) error {
 		"asks", "today", "connections", "beside")
 }
 
-// freshness says how old the newest data is, as a tone.
+// freshness returns the tone for the age of the newest data.
 func freshness(now, t time.Time) string {
 	switch d := now.Sub(t); {
 	case t.IsZero():

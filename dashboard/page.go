@@ -18,21 +18,21 @@ import (
 //go:embed templates
 var templateFiles embed.FS
 
-// content is what a page shows: Body, and what the layout has around it.
+// content is what a page shows: Body, and what the layout needs.
 type content struct {
 	Title   string
-	Nav     string // the entry of the navigation that is current
-	CSRF    string // the token that every change must repeat
+	Nav     string // current navigation entry
+	CSRF    string // token that every change must repeat
 	Inbox   badge
-	Live    string // address of the page's event stream, "" for none
+	Live    string // address of the page's event stream; "" if it has none
 	Chart   bool   // the page has a chart
-	Known   bool   // the query names only things that exist, so the page may be compressed: web.SendGzip says why
+	Known   bool   // the query names only existing things, so the page may be compressed; see web.SendGzip
 	Version string
 	Body    any
 }
 
-// A frame is what pages share: it renders them, streams their parts anew as they
-// change, and counts what waits for the owner.
+// A frame is what pages share: it renders them, streams their live parts, and counts what waits for
+// the owner.
 type frame struct {
 	waiting
 	version string
@@ -41,8 +41,7 @@ type frame struct {
 	now     func() time.Time
 }
 
-// newFrame reads the templates and assets that are in the binary; an error is a
-// mistake in one of them.
+// newFrame parses the embedded templates and assets. An error is a mistake in one of them.
 func newFrame(w waiting, version string, now func() time.Time) (*frame, error) {
 	u := &frame{waiting: w, version: version, now: now}
 	var err error
@@ -60,7 +59,7 @@ func (u *frame) routes() []web.Route {
 	}
 }
 
-// loadPages parses every page with the layout and the parts that pages share.
+// loadPages parses every page with the layout and the shared parts.
 func (u *frame) loadPages() (map[string]*template.Template, error) {
 	base, err := template.New("layout.html").Funcs(u.words()).ParseFS(templateFiles, "templates/layout.html", "templates/part_*.html")
 	if err != nil {
@@ -100,7 +99,7 @@ func (u *frame) show(c *fiber.Ctx, name string, p content) error {
 	}
 	c.Set(fiber.HeaderContentType, htmlType)
 	var packed []byte
-	if p.Known || len(c.Request().URI().QueryString()) == 0 { // pages repeat nothing of a request but its query
+	if p.Known || len(c.Request().URI().QueryString()) == 0 { // a page repeats nothing of a request but its query
 		packed = web.Gzip(text, gzip.DefaultCompression)
 	}
 	return web.SendGzip(c, text, packed)
@@ -124,11 +123,10 @@ func (u *frame) render(name, part string, data any) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// login is where a session begins: a script posts the token that stands in
-// the fragment.
+// login serves the page where a session begins: a script posts the token in the fragment.
 func (u *frame) login(c *fiber.Ctx) error { return u.write(c, "login", "bare", nil) }
 
-// done answers an action whose page shows by itself what became of it.
+// done answers an action whose page shows the result by itself.
 func done(c *fiber.Ctx, said string) error {
 	if said != "" {
 		event, err := web.Encode(map[string]string{"sluice:said": said})
@@ -140,7 +138,7 @@ func done(c *fiber.Ctx, said string) error {
 	return web.Nothing(c)
 }
 
-// reload answers an action after which the page must be loaded again, unless it failed.
+// reload answers an action after which the page must be reloaded, unless err is set.
 func reload(c *fiber.Ctx, err error) error {
 	if err != nil {
 		return err
@@ -149,7 +147,7 @@ func reload(c *fiber.Ctx, err error) error {
 	return web.Nothing(c)
 }
 
-// leave answers an action after which another page is shown.
+// leave answers an action that leads to another page.
 func leave(c *fiber.Ctx, to string) error {
 	c.Set("HX-Redirect", to)
 	return web.Nothing(c)

@@ -17,30 +17,30 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// How much the palette shows of each kind, and how long it waits for records.
+// Results that the palette shows of each kind, and how long it waits for records.
 const (
 	paletteLines = 6
-	paletteRuns  = 100 // it looks at
+	paletteRuns  = 100 // runs searched
 	paletteWait  = 3 * time.Second
 )
 
-// A shortcut is a page that the palette leads to.
+// A shortcut is a page that the palette can open.
 type shortcut struct{ Name, Path, also string }
 
-// places are the pages that need no name of anything.
+// places lists the pages that need no parameter.
 var places = []shortcut{
 	{"Overview", "/ui/", "home start"}, {"Needs me", "/ui/inbox", "inbox questions"}, {"Runs", "/ui/runs", "history"}, {"Data", "/ui/data", "streams"}, {"Records", "/ui/records", "streams"}, {"SQL", "/ui/data/sql", "query"}, {"Destinations", "/ui/data/destinations", "export sync"},
 	{"Connectors", "/ui/connectors", "install modules new connection add connect"}, {"Schedules", "/ui/schedules", "cron times"},
 	{"Keys", "/ui/keys", "api tokens"}, {"Audit", "/ui/audit", "log"}, {"Settings", "/ui/settings", "webhooks backups host"},
 }
 
-// A foundRun is a run that the palette leads to.
+// A foundRun is a run that the palette can open.
 type foundRun struct {
 	store.Run
 	Status string
 }
 
-// findings are what the palette shows.
+// findings is what the palette found.
 type findings struct {
 	Words       string
 	Places      []shortcut
@@ -51,12 +51,12 @@ type findings struct {
 	Late        bool // the records are not searched yet
 }
 
-// Count is how many lines there are, for whoever does not see them.
+// Count returns the number of lines, for screen readers.
 func (f findings) Count() int {
 	return len(f.Places) + len(f.Connections) + len(f.Runs) + len(f.Hits)
 }
 
-// paletteUI has what Ctrl-K finds.
+// paletteUI serves what Ctrl-K finds.
 type paletteUI struct {
 	*frame
 	connections host.Connections
@@ -93,7 +93,7 @@ func (u *paletteUI) find(c *fiber.Ctx) error {
 	return u.write(c, "overview", "palette-found", f)
 }
 
-// has reports whether all words are in a text, whatever the case.
+// has reports whether a text contains all words, ignoring case.
 func has(words, text string) bool {
 	text = strings.ToLower(text)
 	for _, w := range strings.Fields(strings.ToLower(words)) {
@@ -136,7 +136,7 @@ func (u *paletteUI) findRuns(ctx context.Context, f *findings) error {
 	return nil
 }
 
-// findRecords looks for records with the words, of which the last may not be whole yet.
+// findRecords searches records for the words, the last of which may be incomplete.
 func (u *paletteUI) findRecords(ctx context.Context, f *findings) error {
 	if f.Words == "" {
 		return nil
@@ -153,7 +153,7 @@ func (u *paletteUI) findRecords(ctx context.Context, f *findings) error {
 	case ctx.Err() != nil:
 		f.Late = true
 		return nil
-	case errors.As(err, &refusal) && refusal.Code == "validation_error": // no word yet
+	case errors.As(err, &refusal) && refusal.Code == "validation_error": // no searchable word yet
 		return nil
 	case errors.As(err, &refusal) && refusal.Code == "search_limit":
 		f.Late = true

@@ -14,9 +14,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// answer submits what an owner typed, chose or cancelled. Which fields there are
-// follows from the request alone; their values go to the desk and nowhere
-// else, and the body is wiped.
+// answer submits what an owner typed, chose or cancelled. The fields follow from the request alone;
+// their values go only to the desk, and the body is wiped.
 func (u *runUI) answer(c *fiber.Ctx) error {
 	defer web.Wipe(c)
 	r, f, err := u.runAndForm(c)
@@ -63,14 +62,14 @@ func (u *runUI) answer(c *fiber.Ctx) error {
 	return done(c, "Your answer was handed over.")
 }
 
-// late are the codes of an answer that came second.
+// late lists the codes of answers that came too late.
 var late = map[string]bool{"conflict": true, "no_pending_interaction": true, "interrupt_already_resolved": true, "interrupt_cancelled": true}
 
 func tooLate() error {
 	return web.NewProblem(409, "conflict", "This question is closed already: it was answered somewhere else, or its time was over. Nothing of what you entered was used.")
 }
 
-// answers fills in the fields that the view has.
+// answers reads the fields of the view.
 func (f *form) answers(v timeline.View, out map[string]json.RawMessage) error {
 	fields := v.Fields
 	if v.Controls.Accept {
@@ -97,16 +96,16 @@ func (f *form) answers(v timeline.View, out map[string]json.RawMessage) error {
 	return f.err()
 }
 
-// fieldName is what a field of a question is called in its form: apart from the
-// form's own.
+// fieldName returns the form field of a question's field, prefixed to keep it apart from the form's
+// own.
 func fieldName(name string) string { return "f." + name }
 
-// rule is a sentence of a form, as an error.
+// A rule is an error whose text is shown in a form.
 type rule string
 
 func (r rule) Error() string { return string(r) }
 
-// answerTo is the value of one field, nil for one that was left empty.
+// answerTo returns the value of one field, or nil if it was left empty.
 func (f *form) answerTo(x timeline.FormField) (json.RawMessage, error) {
 	text := f.raw(fieldName(x.Name))
 	if x.Type == "boolean" && len(x.Enum) == 0 {
@@ -139,9 +138,8 @@ func (f *form) answerTo(x timeline.FormField) (json.RawMessage, error) {
 	return json.Marshal(text)
 }
 
-// isCode reports whether a field of a question takes a one-time code: what a phone
-// offers from a message, and what is read off and typed. It is shown as it is typed,
-// since it is of no use to anybody a moment later; a password beside it is not.
+// isCode reports whether a field takes a one-time code, which a phone can offer from a message. It
+// is shown while it is typed, since it is worthless a moment later; a password is not.
 func isCode(i timeline.Item, f timeline.FormField) bool {
 	text := f.Type == "" || f.Type == "string" || f.Type == "integer"
 	return i.Kind == abi.KindOTP && text && len(f.Enum) == 0 && f.Format != "password" && !strings.Contains(strings.ToLower(f.Name), "pass") &&

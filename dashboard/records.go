@@ -19,7 +19,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// recordsPage is how many records a page lists, columns how many fields of each.
+// recordsPage bounds the records on a page, columns the fields of each.
 const (
 	recordsPage = 50
 	columns     = 5
@@ -27,8 +27,7 @@ const (
 	maxFind     = 256 // bytes
 )
 
-// recordsBody is the explorer: what there is to choose from, and a page of one
-// stream.
+// recordsBody is the explorer: the choices, and a page of one stream.
 type recordsBody struct {
 	Connections []host.Connection
 	Connection  string
@@ -40,17 +39,17 @@ type recordsBody struct {
 	Deleted     bool
 	Columns     []string
 	Rows        []recordRow
-	Next        string   // where to go on, "" at the end
-	Total       uint64   // of the stream, before the search
-	Asked       bool     // a stream was chosen
-	Export      string   // the query that exports what is shown
-	Chosen      []string // columns that were asked for, none: the common ones
+	Next        string   // where to continue; "" at the end
+	Total       uint64   // in the stream, before the search
+	Asked       bool     // a stream was selected
+	Export      string   // query that exports what is shown
+	Chosen      []string // selected columns; none: the common ones
 	Filtered    bool
-	Matching    uint64     // records that filters leave, at most maxMatching+1
+	Matching    uint64     // matching records, at most maxMatching+1
 	SQL         string     // the view as a query, "" without filters
 	Wrong       string     // a filter that was left out, and why
-	By          string     // the time that the histogram goes by
-	More        url.Values // the query of this page
+	By          string     // time column for the histogram
+	More        url.Values // query of this page
 }
 
 type recordRow struct {
@@ -58,7 +57,7 @@ type recordRow struct {
 	Cells []string
 }
 
-// recordUI has the explorer of records, and the page of one.
+// recordUI serves the explorer of records and the page of one.
 type recordUI struct {
 	*frame
 	connections host.Connections
@@ -77,7 +76,7 @@ func (u *recordUI) routes() []web.Route {
 	}
 }
 
-// recordsOf reads what the explorer is asked to show.
+// recordsOf parses the query of the explorer.
 func (u *recordUI) recordsOf(c *fiber.Ctx) (recordsBody, error) {
 	q := web.QueryOf(c)
 	b := recordsBody{Connection: q.Text("connection", 64), Stream: q.Text("stream", 256), Find: q.Text("find", maxFind),
@@ -161,7 +160,7 @@ func (u *recordUI) readPage(c *fiber.Ctx, b *recordsBody, after string) error {
 	q.Match = export.Find(b.Find)
 	b.Export = b.exported()
 	var records []store.Record
-	for range 20 { // a page of a search may be empty, and yet have a next one
+	for range 20 { // a page of a search may be empty and not be the last
 		p, err := u.stored.Records(web.Context(c), q)
 		if err != nil {
 			return err
@@ -181,7 +180,7 @@ func (u *recordUI) readPage(c *fiber.Ctx, b *recordsBody, after string) error {
 	return nil
 }
 
-// exported is the query by which the API exports what is shown.
+// exported returns the query for exporting what is shown by the API.
 func (b *recordsBody) exported() string {
 	q := url.Values{"order": {strings.Replace(b.Order, string(store.ByEmitted), "time", 1)}}
 	if b.Find != "" {
@@ -193,8 +192,7 @@ func (b *recordsBody) exported() string {
 	return q.Encode()
 }
 
-// Counted says how many records there are, and of a search, how many of them the
-// page shows.
+// Counted says how many records there are and, in a search, how many of them the page shows.
 func (b recordsBody) Counted() string {
 	all := plural(b.Total, "record")
 	switch {
@@ -210,7 +208,7 @@ func (b recordsBody) Counted() string {
 	return strconv.Itoa(len(b.Rows)) + " of " + all
 }
 
-// table chooses the fields that most records have, and fills in the cells.
+// table selects the fields that most records have and fills in the cells.
 func (b *recordsBody) table(records []store.Record) {
 	members := make([]map[string]json.RawMessage, len(records))
 	seen := map[string]int{}
@@ -223,7 +221,7 @@ func (b *recordsBody) table(records []store.Record) {
 		}
 	}
 	names := slices.SortedFunc(maps.Keys(seen), func(x, y string) int {
-		common := func(name string) int { return min(seen[name]*2, len(records)) } // in half of them is enough
+		common := func(name string) int { return min(seen[name]*2, len(records)) } // half of them is enough
 		return cmp.Or(cmp.Compare(common(y), common(x)), cmp.Compare(prominence(y), prominence(x)), cmp.Compare(x, y))
 	})
 	if b.Columns = names[:min(len(names), columns)]; len(b.Chosen) > 0 {
@@ -238,7 +236,7 @@ func (b *recordsBody) table(records []store.Record) {
 	}
 }
 
-// cell is a value in the table: times are short.
+// cell returns a value as shown in the table, with times shortened.
 func cell(raw json.RawMessage) string {
 	s := plain(raw)
 	if at := moment(s); !at.IsZero() {
@@ -247,7 +245,7 @@ func cell(raw json.RawMessage) string {
 	return abi.Cut(s, maxCell)
 }
 
-// prominence puts forward fields that tell records apart.
+// prominence ranks fields that help to tell records apart.
 func prominence(name string) int {
 	for i, word := range []string{"description", "body", "author", "status", "kind", "amount", "date", "at", "summary", "subject", "title", "name"} {
 		if strings.Contains(name, word) {
@@ -270,14 +268,14 @@ type recordBody struct {
 type shownFile struct {
 	Title, MediaType string
 	Size             int64
-	At               string // the route of its content
-	View             string // as what it is shown, "" for not at all
+	At               string // route of its content
+	View             string // media type to show it as; "" if it cannot be shown
 }
 
-// maxShown is how many files of a record its page has.
+// maxShown bounds the files on a record's page.
 const maxShown = 12
 
-// filesOf are the files of a record. What they are is looked up in what they begin with.
+// filesOf adds the files of a record. Their types are detected from their first bytes.
 func (u *recordUI) filesOf(ctx context.Context, b *recordBody) error {
 	id := store.ConnectionID(b.Connection)
 	page, err := u.files.Files(ctx, store.FileQuery{Connection: id, Stream: b.Stream, Key: b.Key})
@@ -297,7 +295,7 @@ func (u *recordUI) filesOf(ctx context.Context, b *recordBody) error {
 			}
 			_ = content.Close() // read only
 		}
-		b.Files = append(b.Files, s) // one that cannot be read is saved, which says why
+		b.Files = append(b.Files, s) // an unreadable file is offered for download, which reports why
 	}
 	return nil
 }
@@ -329,7 +327,7 @@ func (u *recordUI) showRecord(c *fiber.Ctx) error {
 	return u.show(c, "record", content{Title: "Record", Nav: "data", Known: true, Body: b})
 }
 
-// drawer is a record beside the list.
+// drawer serves a record beside the list.
 func (u *recordUI) drawer(c *fiber.Ctx) error {
 	b, err := u.lookRecord(c)
 	if err != nil {

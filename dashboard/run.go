@@ -17,42 +17,41 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// maxReason is what is kept of why an owner cancels.
+// maxReason bounds the reason that an owner gives for a cancel.
 const maxReason = 200
 
-// runBody is what the page of a run shows; its parts are sent again as they
-// change.
+// runBody is what the page of a run shows. Its parts are sent again when they change.
 type runBody struct {
 	ID         store.RunID
 	Connection store.ConnectionID
 	Snapshot   timeline.Snapshot
 	Row        store.Run
 	Live       *host.LiveRun
-	Elsewhere  *host.Member // the other host that has the run; Live is nil where it does not tell
+	Elsewhere  *host.Member // the host that has the run, if not this one; Live is nil if that host does not report
 	Asks       []ask
 	Streams    []streamRow
 	Gaps       []gap
-	Failed     string          // the author's code of a failure, or the host's
+	Failed     string          // the author's failure code, or the host's
 	Helps      timeline.Remedy // what to do after a failure
 	Start      startFacts
-	Used       []fact // of a run that is over
+	Used       []fact // of a finished run
 	Budgets    []budget
 	Browser    *browserCard // nil: the run has none
 	Left       []left
 	Stages     []stage
-	Speed      *plot // records a second
+	Speed      *plot // records per second
 	Memory     *plot // of the connector, over the same time
-	Cut        bool  // the stages are those of the first events alone
+	Cut        bool  // the stages cover only the first events
 	Events     []eventRow
 	Newest     uint64 // sequence after the newest event shown
 	More       bool   // there are older events
-	Steps      []step // to a first run
+	Steps      []step // steps to a first run
 }
 
 // Over reports whether the run has ended.
 func (b runBody) Over() bool { return b.Snapshot.Status.Terminal() }
 
-// A streamRow is how far one stream is.
+// A streamRow is the progress of one stream.
 type streamRow struct {
 	Name       string
 	Records    int64
@@ -60,11 +59,11 @@ type streamRow struct {
 	Message    string
 	Count      *int64
 	Total      *int64
-	Rate       string // records in a second, while the run goes on
-	Left       string // how long it will take, if both count and total are known
+	Rate       string // records per second, while running
+	Left       string // remaining time, if count and total are known
 }
 
-// A gap is what a run knows that it did not get, and what can be done.
+// A gap is data that a run knows it did not get, and what can be done.
 type gap struct {
 	Stream, Reason, Message string
 	Count                   int64
@@ -82,7 +81,7 @@ type startFacts struct {
 	Streams []string `json:"scope_streams"`
 }
 
-// runOf is the run that a path names.
+// runOf returns the run in the path.
 func (u *runUI) runOf(c *fiber.Ctx) (store.Run, error) {
 	id, err := web.ID(c, "runId")
 	if err != nil {
@@ -137,7 +136,7 @@ func (u *runUI) lookRun(ctx context.Context, id store.RunID) (runBody, error) {
 	return b, nil
 }
 
-// streamRows are the streams of a run by name, with rate and estimate.
+// streamRows returns the streams of a run by name, with rate and estimate.
 func streamRows(s timeline.Snapshot, now time.Time) []streamRow {
 	var rows []streamRow
 	at := func(name string) *streamRow {
@@ -173,8 +172,7 @@ func (r *streamRow) rate(from, now time.Time, status timeline.Status) {
 	}
 }
 
-// estimate says how long the rest takes at the pace so far. It is rough, and
-// says so.
+// estimate sets roughly how long the rest takes at the pace so far.
 func (r *streamRow) estimate(from, at time.Time, status timeline.Status) {
 	if status != timeline.Running || r.Count == nil || r.Total == nil || *r.Count <= 0 || *r.Total <= *r.Count || !at.After(from) {
 		return
@@ -185,11 +183,11 @@ func (r *streamRow) estimate(from, at time.Time, status timeline.Status) {
 	}
 }
 
-// maxGaps is how many gaps a page shows.
+// maxGaps bounds the gaps on a page.
 const maxGaps = 100
 
-// explain reads what a run's end says is missing, why it failed, and what helps.
-// What repeats the failure itself is no gap of its own.
+// explain reads from a run's end what is missing, why it failed and what helps. A gap that only
+// repeats the failure is left out.
 func (b *runBody) explain() {
 	about := timeline.Trouble{Connection: b.Connection, Connector: b.Snapshot.Sluice.ConnectorName, Run: b.ID}
 	var list []struct {
@@ -197,7 +195,7 @@ func (b *runBody) explain() {
 		Count                         int64
 		Hint                          struct{ Action string } `json:"recovery_hint"`
 	}
-	_ = json.Unmarshal(b.Snapshot.Sluice.KnownGaps, &list) // what is no list shows none
+	_ = json.Unmarshal(b.Snapshot.Sluice.KnownGaps, &list) // an invalid list shows none
 	for _, g := range list {
 		t := about
 		t.Kind, t.Reason, t.Action, t.Said = g.Kind, g.Reason, g.Hint.Action, g.Message != ""
@@ -241,7 +239,7 @@ func (u *runUI) showRun(c *fiber.Ctx) error {
 		Live: "/ui/runs/" + string(r.ID) + "/live", Body: b})
 }
 
-// runLive streams a run's page. after is the sequence that the page has not seen.
+// runLive streams a run's page. after is the first sequence that the page has not seen.
 func (u *runUI) runLive(c *fiber.Ctx) error {
 	r, err := u.runOf(c)
 	if err != nil {
@@ -279,12 +277,12 @@ func (f *runFeed) write(ctx context.Context, out *stream.Out) (time.Duration, er
 		return 0, err
 	}
 	if (b.Live != nil || b.Elsewhere != nil) && !b.Over() {
-		return 2 * time.Second, nil // what it uses is in no event
+		return 2 * time.Second, nil // resource usage has no events
 	}
 	return rest, nil
 }
 
-// events sends what is new in the log: the newest page of it, when there is more.
+// events sends new events, or the newest page of them if there are more.
 func (f *runFeed) events(ctx context.Context, out *stream.Out) error {
 	list, more, err := f.ui.events(ctx, f.id, 0)
 	if err != nil || len(list) == 0 {
@@ -310,7 +308,7 @@ func (f *runFeed) events(ctx context.Context, out *stream.Out) error {
 	return out.Event("", name, text)
 }
 
-// olderEvents is the page of events before one.
+// olderEvents serves the page of events before a sequence.
 func (u *runUI) olderEvents(c *fiber.Ctx) error {
 	r, err := u.runOf(c)
 	if err != nil {
@@ -370,7 +368,7 @@ func (u *runUI) runAndForm(c *fiber.Ctx) (store.Run, *form, error) {
 	return r, f, err
 }
 
-// startRun starts a run of a connection and shows it.
+// startRun starts a run of a connection and opens its page.
 func (u *runUI) startRun(c *fiber.Ctx) error {
 	f, err := formOf(c)
 	if err != nil {

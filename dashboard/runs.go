@@ -15,14 +15,13 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// runsPage is how many runs a page lists, and runsScanned how many rows it looks
-// at for them.
+// runsPage bounds the runs on a page, runsScanned the rows read to find them.
 const (
 	runsPage    = 50
 	runsScanned = 2000
 )
 
-// runStates are the states that runs can be listed by.
+// runStates lists the states to filter runs by.
 var runStates = []string{"active", "completed", timeline.Partial, "failed", "cancelled"}
 
 // runsBody is a page of runs.
@@ -32,11 +31,11 @@ type runsBody struct {
 	Connection  string
 	Status      string
 	Find        string // text in a run's id, connection, trigger, reason or failure
-	Before      string // id that the list begins behind, "" at the newest
-	Next        string // id to continue behind, "" at the end
+	Before      string // id after which the list begins; "" for the newest
+	Next        string // id to continue after; "" at the end
 }
 
-// recent are the newest runs, of all connections with "".
+// recent returns the newest runs of a connection, or of all for "".
 func recent(ctx context.Context, list store.Runs, streams *stream.Hub, connection store.ConnectionID, limit int) ([]timeline.Snapshot, error) {
 	rows, err := list.Runs(ctx, connection, "", limit)
 	if err != nil {
@@ -53,7 +52,7 @@ func recent(ctx context.Context, list store.Runs, streams *stream.Hub, connectio
 	return out, nil
 }
 
-// runsOf reads what a page of runs is asked to list.
+// runsOf parses the query of the list.
 func runsOf(c *fiber.Ctx) (runsBody, error) {
 	q := web.QueryOf(c)
 	b := runsBody{Connection: q.Text("connection", 64), Status: q.Text("status", 16), Before: q.Text("before", 64), Find: q.Text("find", maxFind)}
@@ -66,7 +65,7 @@ func runsOf(c *fiber.Ctx) (runsBody, error) {
 	return b, nil
 }
 
-// runUI has the list of runs, the page of one, and what can be done to it.
+// runUI serves the list of runs and the page of one, with its actions.
 type runUI struct {
 	*frame
 	runs        host.Runs
@@ -127,14 +126,14 @@ func (u *runUI) lookRuns(ctx context.Context, b runsBody) (runsBody, error) {
 		}
 		b.Next = string(before)
 		if len(rows) == 0 || before == rows[len(rows)-1].ID && len(rows) < runsPage {
-			b.Next = "" // nothing is behind them
+			b.Next = "" // there are no more
 			break
 		}
 	}
 	return b, nil
 }
 
-// finds reports whether a run has the text that is looked for.
+// finds reports whether a run contains the text searched for.
 func (b runsBody) finds(s timeline.Snapshot) bool {
 	said := ""
 	if s.Error != nil {
@@ -144,12 +143,12 @@ func (b runsBody) finds(s timeline.Snapshot) bool {
 	return b.Find == "" || strings.Contains(strings.ToLower(all), strings.ToLower(b.Find))
 }
 
-// Chip is the address of the list with another state.
+// Chip returns the address of the list with another state.
 func (b runsBody) Chip(status string) string {
 	return "/ui/runs?" + url.Values{"connection": {b.Connection}, "status": {status}, "find": {b.Find}}.Encode()
 }
 
-// Older is the address of the list behind its end.
+// Older returns the address of the next page.
 func (b runsBody) Older() string { return b.Chip(b.Status) + "&before=" + url.QueryEscape(b.Next) }
 
 func (u *runUI) listRuns(c *fiber.Ctx) error {
@@ -166,7 +165,7 @@ func (u *runUI) listRuns(c *fiber.Ctx) error {
 		Known: known && b.Before == "" && b.Find == "", Body: b})
 }
 
-// runsLive streams the list, as it was asked for.
+// runsLive streams the list with its filters.
 func (u *runUI) runsLive(c *fiber.Ctx) error {
 	asked, err := runsOf(c)
 	if err != nil {

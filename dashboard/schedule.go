@@ -13,7 +13,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// scheduleWords says when a schedule runs.
+// scheduleWords describes when a schedule runs.
 func scheduleWords(s *host.Schedule) string {
 	if s == nil {
 		return "Runs only when you start it."
@@ -28,7 +28,7 @@ func scheduleWords(s *host.Schedule) string {
 	return cronWords(s.Cron) + ", in the time zone " + zone + "."
 }
 
-// every is an interval in its largest whole unit.
+// every returns an interval in the largest unit that divides it.
 func every(seconds int64) string {
 	for _, u := range []struct {
 		n    int64
@@ -44,7 +44,7 @@ func every(seconds int64) string {
 	return plural(seconds, "second")
 }
 
-// intervalCount and intervalUnit are an interval as the form has it.
+// intervalCount and intervalUnit return an interval as the form has it.
 func intervalCount(s *host.Schedule) string {
 	if s == nil || s.IntervalSeconds == 0 {
 		return ""
@@ -66,8 +66,7 @@ func intervalUnit(s *host.Schedule) string {
 
 var weekdays = []string{"Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"}
 
-// cronWords says what the common forms of a cron expression mean, and shows the
-// others as they are.
+// cronWords describes common cron expressions, and shows others as they are.
 func cronWords(cron string) string {
 	f := strings.Fields(cron)
 	other := "Runs by the cron expression " + cron
@@ -110,11 +109,10 @@ func pad(n int) string {
 // mostEvery is a year in seconds.
 const mostEvery = 366 * 86400
 
-// units are the words of the form for an interval.
+// units are the form's units of an interval, in seconds.
 var units = map[string]int64{"seconds": 1, "minutes": 60, "hours": 3600, "days": 86400}
 
-// scheduleUI has the list of schedules, and the changes that the page of a
-// connection makes to its own.
+// scheduleUI serves the list of schedules, and a connection page's changes to its own.
 type scheduleUI struct {
 	*frame
 	schedules   host.Schedules

@@ -20,8 +20,7 @@ type setting struct {
 // maxSettings bounds the fields of a form.
 const maxSettings = 64
 
-// settingsOf are the settings that a manifest declares, with the values that a
-// connection has.
+// settingsOf returns the settings that a manifest declares, with the connection's values.
 func settingsOf(manifest, values json.RawMessage) []setting {
 	var m struct {
 		Sluice struct {
@@ -41,7 +40,7 @@ func settingsOf(manifest, values json.RawMessage) []setting {
 		return nil
 	}
 	var has map[string]json.RawMessage
-	_ = json.Unmarshal(values, &has) // none is none
+	_ = json.Unmarshal(values, &has) // missing values leave fields empty
 	var out []setting
 	for _, name := range slices.Sorted(maps.Keys(m.Sluice.Settings.Properties)) {
 		p := m.Sluice.Settings.Properties[name]
@@ -60,7 +59,7 @@ func settingsOf(manifest, values json.RawMessage) []setting {
 	return out
 }
 
-// typeOf is the type of a schema; of several the first that is not null.
+// typeOf returns the type of a schema; of several the first that is not null.
 func typeOf(raw json.RawMessage) string {
 	var one string
 	var some []string
@@ -74,7 +73,7 @@ func typeOf(raw json.RawMessage) string {
 	return one
 }
 
-// plain shows a value in a field: text as it is, anything else as JSON.
+// plain returns a value for a field: a text as it is, anything else as JSON.
 func plain(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {
@@ -83,8 +82,7 @@ func plain(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// settings are the values of a form as the manifest types them. What the manifest
-// says of them is checked by the host.
+// settings returns the values of a form with the types of the manifest. The host validates them.
 func (f *form) settings(manifest json.RawMessage) json.RawMessage {
 	out := map[string]json.RawMessage{}
 	for _, s := range settingsOf(manifest, nil) {
@@ -104,7 +102,7 @@ func (f *form) settings(manifest json.RawMessage) json.RawMessage {
 	return v
 }
 
-// settingFields are the fields of a form by what the host calls them.
+// settingFields maps the host's names of settings to fields of the form.
 func settingFields(manifest json.RawMessage) map[string]string {
 	names := map[string]string{}
 	for _, s := range settingsOf(manifest, nil) {

@@ -15,11 +15,11 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// settingUI has the page of the host itself, and its webhooks.
+// settingUI serves the page of the host and its webhooks.
 type settingUI struct {
 	*frame
 	system   host.System
-	webhooks *webhook.Hooks // nil: the page has none
+	webhooks *webhook.Hooks // nil: there are none
 	audit    host.AuditLog
 	hosts    host.Hosts
 }
@@ -73,7 +73,7 @@ type hook struct {
 	Attempts []webhook.Attempt
 }
 
-// shownAttempts of each webhook are on the page; the API has all that are kept.
+// shownAttempts bounds the attempts shown for each webhook; the API returns all that are kept.
 const shownAttempts = 10
 
 func (u *settingUI) withAttempts(ctx context.Context) ([]hook, error) {
@@ -92,7 +92,7 @@ func (u *settingUI) withAttempts(ctx context.Context) ([]hook, error) {
 	return out, nil
 }
 
-// createWebhook shows the secret that was made once, in its answer.
+// createWebhook creates a webhook and shows a generated secret once.
 func (u *settingUI) createWebhook(c *fiber.Ctx) error {
 	f, err := formOf(c)
 	if err != nil {
@@ -164,7 +164,7 @@ func (u *settingUI) redeliver(c *fiber.Ctx) error {
 	})
 }
 
-// attempted is the outcome of an attempt for the audit log.
+// attempted returns the outcome of an attempt for the audit log.
 func attempted(a webhook.Attempt) string {
 	if a.Error != "" {
 		return "failed"
@@ -172,7 +172,7 @@ func attempted(a webhook.Attempt) string {
 	return "done"
 }
 
-// withWebhook does something with a webhook, writes it down, and shows the page anew.
+// withWebhook changes a webhook, records that in the audit log and reloads the page.
 func (u *settingUI) withWebhook(c *fiber.Ctx, action string, do func(ctx context.Context, id string) (outcome string, err error)) error {
 	id, err := web.ID(c, "webhookId")
 	if err != nil {
@@ -191,7 +191,7 @@ func (u *settingUI) withWebhook(c *fiber.Ctx, action string, do func(ctx context
 	return reload(c, u.audit.Audit(web.Context(c), action, id, outcome, nil))
 }
 
-// rotateWebhook shows the new secret once, in its answer.
+// rotateWebhook replaces the secret and shows the new one once.
 func (u *settingUI) rotateWebhook(c *fiber.Ctx) error {
 	id, err := web.ID(c, "webhookId")
 	if err != nil {

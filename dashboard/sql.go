@@ -18,8 +18,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// The bounds of the page of queries: of a statement in an address, of the rows that are
-// shown, plotted and downloaded, and of what is saved.
+// Bounds of the query page: a statement in an address, rows shown, plotted and downloaded, and
+// saved queries.
 const (
 	maxStatement  = 4096
 	shownRows     = 200
@@ -30,7 +30,7 @@ const (
 	maxSavedBytes = 100_000
 )
 
-// sqlUI has the page of queries, and the queries that an owner saved.
+// sqlUI serves the query page and the owner's saved queries.
 type sqlUI struct {
 	*frame
 	queries host.Queries
@@ -49,7 +49,7 @@ func (u *sqlUI) routes() []web.Route {
 	}
 }
 
-// A savedQuery is a document of kind store.SavedQueries, by its name.
+// A savedQuery is a document of kind store.SavedQueries under its name.
 type savedQuery struct {
 	Name    string    `json:"-"`
 	SQL     string    `json:"sql"`
@@ -72,7 +72,7 @@ func (u *sqlUI) showSQL(c *fiber.Ctx) error {
 	for _, d := range docs {
 		s := savedQuery{Name: d.ID}
 		if json.Unmarshal(d.Data, &s) != nil {
-			continue // of a newer version of the host
+			continue // written by a newer version of the host
 		}
 		body.Saved = append(body.Saved, s)
 	}
@@ -84,8 +84,8 @@ func (u *sqlUI) showSQL(c *fiber.Ctx) error {
 	return u.show(c, "sql", content{Title: "SQL", Nav: "data", Body: body})
 }
 
-// listTables is what there is to ask about. The copy is brought up to date for it, so the
-// page asks for it when it is shown.
+// listTables lists the tables to query. It brings the copy up to date, so the page requests it only
+// when it is shown.
 func (u *sqlUI) listTables(c *fiber.Ctx) error {
 	ctx, done := web.ClientContext(c)
 	defer done()
@@ -96,15 +96,15 @@ func (u *sqlUI) listTables(c *fiber.Ctx) error {
 	return u.write(c, "sql", "tables", all)
 }
 
-// found is what a query found, as the page shows it.
+// found is the result of a query for the page.
 type found struct {
 	host.QueryResult
 	Took     time.Duration
 	Shown    [][]string
 	X, Y, As string
 	Plot     *plot
-	Why      string // there is no plot
-	SQL      string // for the download, "" when it is too long for an address
+	Why      string // why there is no plot
+	SQL      string // for the download; "" if too long for an address
 }
 
 func (u *sqlUI) runSQL(c *fiber.Ctx) error {
@@ -135,7 +135,7 @@ func (u *sqlUI) runSQL(c *fiber.Ctx) error {
 	return u.write(c, "sql", "found", b)
 }
 
-// draw plots two columns: y over x, which are numbers or times, or as bars over texts.
+// draw plots column y over column x: points or a line over numbers or times, bars over texts.
 func (b *found) draw() {
 	at := func(name string) int {
 		return slices.IndexFunc(b.Columns, func(c host.QueryColumn) bool { return c.Name == name })
@@ -180,7 +180,7 @@ func (b *found) draw() {
 	}
 }
 
-// numeric is a value as a number; an instant is its seconds.
+// numeric returns a value as a number; a time counts in seconds.
 func numeric(raw json.RawMessage) (float64, bool) {
 	var v float64
 	if json.Unmarshal(raw, &v) == nil && string(raw) != "null" && finite(v) {
@@ -192,7 +192,7 @@ func numeric(raw json.RawMessage) (float64, bool) {
 	return 0, false
 }
 
-// instant reads a time or a day.
+// instant parses a time or a day.
 func instant(raw json.RawMessage) (time.Time, bool) {
 	var s string
 	if json.Unmarshal(raw, &s) != nil || len(s) > 40 {
@@ -206,7 +206,7 @@ func instant(raw json.RawMessage) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// download answers a query as a file, which is written down.
+// download answers with a query's result as a file, which is recorded in the audit log.
 func (u *sqlUI) download(c *fiber.Ctx) error {
 	q := web.QueryOf(c)
 	sql, format := q.Text("sql", maxStatement), q.OneOf("format", "csv", "csv", "ndjson")
@@ -235,7 +235,7 @@ func (u *sqlUI) download(c *fiber.Ctx) error {
 	return c.Send(text)
 }
 
-// asCSV is harmless in a spreadsheet.
+// asCSV returns CSV whose cells a spreadsheet does not evaluate.
 func asCSV(r host.QueryResult) []byte {
 	var out bytes.Buffer
 	w := csv.NewWriter(&out)
@@ -256,7 +256,7 @@ func asCSV(r host.QueryResult) []byte {
 	return out.Bytes()
 }
 
-// asLines is an object a row, its members in the order of the columns.
+// asLines returns one object per row, with members in column order.
 func asLines(r host.QueryResult) ([]byte, error) {
 	var out bytes.Buffer
 	names := make([][]byte, len(r.Columns))
@@ -282,7 +282,7 @@ func asLines(r host.QueryResult) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// save keeps a query under a name, over one of that name.
+// save stores a query under a name, replacing an earlier one.
 func (u *sqlUI) save(c *fiber.Ctx) error {
 	f, err := formOf(c)
 	if err != nil {

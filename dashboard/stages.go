@@ -12,8 +12,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// stageEvents is how many events of a run its stages are drawn of, and rateBars how many
-// bars its speed has.
+// stageEvents bounds the events from which stages are drawn, rateBars is the number of bars of the
+// speed.
 const (
 	stageEvents = 1000
 	rateBars    = 60
@@ -27,8 +27,8 @@ type stage struct {
 	X, W       float64 // in percent of the run
 }
 
-// stagesOf draws what a run did when, and how many records it stored in each moment. cut
-// says that there are more events than it looked at.
+// stagesOf returns what a run did when, and its speed over time. cut reports that the run has more
+// events than were read.
 func (u *runUI) stagesOf(ctx context.Context, r store.Run) (list []stage, speed *plot, cut bool, err error) {
 	events, err := u.rows.Events(ctx, r.ID, 0, stageEvents)
 	if err != nil || len(events) == 0 {
@@ -52,7 +52,7 @@ func (u *runUI) stagesOf(ctx context.Context, r store.Run) (list []stage, speed 
 	return list, speedOf(events, r.StartedAt, all), cut, nil
 }
 
-// spans are the stages in the order of their beginnings.
+// spans returns the stages in the order of their beginnings.
 func spans(events []store.Event, end time.Time) []stage {
 	var list []stage
 	open := map[string]int{}
@@ -71,10 +71,10 @@ func spans(events []store.Event, end time.Time) []stage {
 		string(timeline.RunInteractionRequired): {string(timeline.RunInteractionCompleted), "Waits for you", "warn"},
 		string(timeline.RunPaused):              {string(timeline.RunResumed), "Paused", "warn"},
 	}
-	until := map[string]string{} // the event that ends it to the stage
+	until := map[string]string{} // maps the event that ends a stage to the stage
 	for _, e := range events {
 		if b, ok := begins[e.Type]; ok {
-			delete(open, b[1]) // another one of it
+			delete(open, b[1]) // a new stage of that name
 			touch(b[1], b[2], e.OccurredAt)
 			until[b[0]] = b[1]
 		} else if name, ok := until[e.Type]; ok {
@@ -85,14 +85,14 @@ func spans(events []store.Event, end time.Time) []stage {
 			touch(string(e.Stream), "accent", e.OccurredAt)
 		}
 	}
-	for _, name := range until { // it still waits
+	for _, name := range until { // still waiting
 		touch(name, "warn", end)
 	}
 	slices.SortStableFunc(list, func(a, b stage) int { return a.From.Compare(b.From) })
 	return list
 }
 
-// speedOf draws the records that were stored, by equal parts of a run's time.
+// speedOf draws the records stored in each equal part of a run's time.
 func speedOf(events []store.Event, from time.Time, all time.Duration) *plot {
 	each := all / rateBars
 	of := make([]amount, rateBars)
@@ -123,7 +123,8 @@ func speedOf(events []store.Event, from time.Time, all time.Duration) *plot {
 	return &p
 }
 
-// memoryOf draws what a connector had of memory over the time of its run. nil is not known.
+// memoryOf draws the memory use of a connector over the time of its run, or returns nil if it is
+// unknown.
 func memoryOf(r store.Run, live *host.LiveRun, now time.Time) *plot {
 	var result struct{ Memory *host.Memory }
 	end := now
@@ -143,7 +144,7 @@ func memoryOf(r store.Run, live *host.LiveRun, now time.Time) *plot {
 		Top: size(top) + " of memory", First: "0 s", Last: lasted(all)}
 	path := strings.Builder{}
 	path.WriteString("M0 " + number(plotHeight))
-	for i, bytes := range m.Bytes { // steps, each from its part's beginning to its end
+	for i, bytes := range m.Bytes { // each value is a step over its interval
 		from := time.Duration(i) * time.Duration(m.EveryMS) * time.Millisecond
 		until := min(from+time.Duration(m.EveryMS)*time.Millisecond, all)
 		if until > from {
@@ -156,7 +157,7 @@ func memoryOf(r store.Run, live *host.LiveRun, now time.Time) *plot {
 	return &p
 }
 
-// Verdict is how the run is, in one sentence.
+// Verdict sums up the state of the run in one sentence.
 func (b runBody) Verdict() string {
 	records := int64(0)
 	if m := b.Snapshot.Metrics; m != nil {
@@ -185,7 +186,7 @@ func (b runBody) Verdict() string {
 	return stored + " so far."
 }
 
-// why is the reason of a failure: the host's word for it, or what was said.
+// why returns the reason of a failure: the host's words for it, or the error message.
 func (b runBody) why() string {
 	if e := b.Snapshot.Error; b.Snapshot.Sluice.TerminalReason == "" && e != nil {
 		return strings.TrimRight(e.Message, ". ")
@@ -193,7 +194,7 @@ func (b runBody) why() string {
 	return reasonWord(b.Snapshot.Sluice.TerminalReason)
 }
 
-// Mends reports whether another page has what mends a failure.
+// Mends reports whether another page helps to fix the failure.
 func (b runBody) Mends() bool {
 	return b.Snapshot.Error != nil && b.Helps.Page != "" && !strings.HasPrefix(b.Helps.Page, "/ui/runs/"+string(b.ID))
 }

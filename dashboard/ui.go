@@ -22,17 +22,17 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Options are what a UI needs.
+// Options configure a UI.
 type Options struct {
 	Host     host.Host
 	Store    store.Store
 	Streams  *stream.Hub
-	Webhooks *webhook.Hooks // nil: the settings page has none
+	Webhooks *webhook.Hooks // nil: the settings page shows none
 	Version  string
 	Now      func() time.Time // nil: time.Now
 }
 
-// A UI is the table of the dashboard's routes. It may be used concurrently.
+// A UI holds the routes of the dashboard. It is safe for concurrent use.
 type UI struct {
 	frame  *frame
 	keys   *keyUI
@@ -42,7 +42,7 @@ type UI struct {
 // A resource has the pages about one kind of thing, and the actions on them.
 type resource interface{ routes() []web.Route }
 
-// New collects the pages.
+// New returns a UI with all pages.
 func New(o Options) (*UI, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -74,7 +74,7 @@ func New(o Options) (*UI, error) {
 	}}, nil
 }
 
-// Register adds the routes to an App, whose keys are those of the keys page.
+// Register adds the routes to an App and takes its API keys.
 func (u *UI) Register(app *web.App) {
 	u.keys.keys = app.Access().Keys
 	for _, r := range u.tables {
@@ -92,32 +92,32 @@ func (u *UI) ErrorPage(c *fiber.Ctx, p *web.Problem) error {
 	}{p.Status, p.Message, web.RequestID(c)})
 }
 
-// open is a page or an asset that needs no session. All others are the owner's.
+// open returns a route that needs no session. All others are for the owner only.
 func open(path string, h fiber.Handler) web.Route {
 	return web.Route{Method: "GET", Path: path, Open: true, Page: true, Handle: h}
 }
 
-// page is a page for a person.
+// page returns the route of a page.
 func page(path string, h fiber.Handler) web.Route {
 	return web.Route{Method: "GET", Path: path, Owner: true, Page: true, Handle: h}
 }
 
-// part is what a page fetches later.
+// part returns the route of a fragment that a page fetches.
 func part(path string, h fiber.Handler) web.Route {
 	return web.Route{Method: "GET", Path: path, Owner: true, Handle: h}
 }
 
-// live is the event stream of a page that stays open.
+// live returns the route of a page's event stream.
 func live(path string, h fiber.Handler) web.Route {
 	return web.Route{Method: "GET", Path: path, Owner: true, Stream: true, Handle: h}
 }
 
-// action is what a form or a button does.
+// action returns the route of a form or a button.
 func action(path string, h fiber.Handler) web.Route {
 	return web.Route{Method: "POST", Path: path, Owner: true, Handle: h}
 }
 
-// upload is an action with files.
+// upload returns the route of a form with files.
 func upload(path string, h fiber.Handler) web.Route {
 	return web.Route{Method: "POST", Path: path, Owner: true, Upload: true, Handle: h}
 }

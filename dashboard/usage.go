@@ -11,10 +11,10 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A fact is a name and a value of a list.
+// A fact is a name and a value in a list.
 type fact struct{ Name, Value string }
 
-// usedOf is what a run that is over has used, as its result says.
+// usedOf returns what a finished run used, from its result.
 func usedOf(result json.RawMessage) []fact {
 	var r struct {
 		Usage map[string]json.Number
@@ -32,14 +32,14 @@ func usedOf(result json.RawMessage) []fact {
 	return out
 }
 
-// A budget is a limit on the time of a run, and how much of it is used.
+// A budget is a limit on a run's time, and how much of it is used.
 type budget struct {
 	fact
-	Used  string  // "" where that is not known
+	Used  string  // "" if unknown
 	Share float64 // in percent
 }
 
-// spent is what a run has used of its budgets, by their names in the limits, in ms.
+// spent returns the used milliseconds of a run's budgets, keyed by the names of the limits.
 func spent(r store.Run, live *host.LiveRun, now time.Time) map[string]int64 {
 	var result struct {
 		Usage map[string]int64
@@ -59,7 +59,7 @@ func spent(r store.Run, live *host.LiveRun, now time.Time) map[string]int64 {
 	return out
 }
 
-// budgets are the limits of the host that are about the time of a run.
+// budgets returns the host's limits on the time of a run.
 func budgets(limits, used map[string]int64) []budget {
 	var out []budget
 	for _, name := range slices.Sorted(maps.Keys(limits)) {
@@ -76,7 +76,7 @@ func budgets(limits, used map[string]int64) []budget {
 	return out
 }
 
-// measured shows a number by the unit that its name ends with.
+// measured formats a number by the unit at the end of its name.
 func measured(name string, n int64) fact {
 	words := func(suffix string) string {
 		name := strings.TrimSuffix(name, suffix)

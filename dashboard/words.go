@@ -14,8 +14,7 @@ import (
 	"github.com/sluicehost/sluice/host/timeline"
 )
 
-// words are the functions of templates. They return text, which html/template
-// escapes where it stands.
+// words returns the template functions. Their results are plain text, which html/template escapes.
 func (u *frame) words() template.FuncMap {
 	return template.FuncMap{
 		"asset":    u.assetURL,
@@ -54,7 +53,7 @@ func (u *frame) words() template.FuncMap {
 	}
 }
 
-// moment is a time in one of the forms that resources have; zero for none.
+// moment converts the forms in which resources have times; the zero Time stands for none.
 func moment(v any) time.Time {
 	switch t := v.(type) {
 	case time.Time:
@@ -70,7 +69,7 @@ func moment(v any) time.Time {
 	return time.Time{}
 }
 
-// ago says how far away a time is.
+// ago describes the distance to a time.
 func ago(now, t time.Time) string {
 	if t.IsZero() {
 		return "never"
@@ -110,7 +109,7 @@ func clock(t time.Time) string { return t.UTC().Format("15:04:05") }
 
 func iso(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// count writes a number with thin spaces between thousands.
+// count formats a number with thin spaces between thousands.
 func count(v any) string {
 	s := fmt.Sprint(v)
 	if p, ok := v.(*int64); ok {
@@ -153,10 +152,10 @@ func plural(n any, word string) string {
 	return count(n) + " " + word + "s"
 }
 
-// maxPretty bounds a value that is shown.
+// maxPretty bounds a value that is shown, in bytes.
 const maxPretty = 64 << 10
 
-// pretty shows JSON as a person reads it.
+// pretty indents JSON for reading.
 func pretty(raw json.RawMessage) string {
 	var v any
 	if len(raw) == 0 {
@@ -175,7 +174,7 @@ func pretty(raw json.RawMessage) string {
 	return strings.TrimSpace(out.String())
 }
 
-// tone is the colour of a state, which its word always stands beside.
+// tone returns the colour of a state; the word for it always stands beside it.
 func tone(s any) string {
 	switch fmt.Sprint(s) {
 	case "completed", "succeeded", "active", "ready", "done", "verified", "resolved", "automatic", "committed", "full":
@@ -204,7 +203,7 @@ func statusWord(s any) string {
 	return strings.ReplaceAll(text, "_", " ")
 }
 
-// endedAs is a run's status, or that it is done and left data out.
+// endedAs returns a run's status, or leftOut for a partial success.
 func endedAs(s timeline.Snapshot) string {
 	if s.Status == timeline.Completed && s.Sluice.Outcome == timeline.Partial {
 		return leftOut
@@ -212,8 +211,8 @@ func endedAs(s timeline.Snapshot) string {
 	return string(s.Status)
 }
 
-// leftOut is the state of a run, and the health of a connection, whose newest
-// success is partial.
+// leftOut is the state of a run that succeeded partially, and of a connection whose newest success
+// is partial.
 const leftOut = "data left out"
 
 // reasonWord makes a code readable.
@@ -221,7 +220,7 @@ func reasonWord(s any) string {
 	return strings.ReplaceAll(strings.ReplaceAll(fmt.Sprint(s), "_", " "), "-", " ")
 }
 
-// todos are the codes of starts that were refused, as what an owner does about them.
+// todos explains codes of refused starts as what the owner has to do.
 var todos = map[string]string{
 	"connection_disabled":    "it is switched off",
 	"grant_consumed":         "its permission was for one run; decide again",
@@ -238,7 +237,7 @@ var todos = map[string]string{
 	"host_label_missing":     "start a host with the labels that it requires",
 }
 
-// todo is what stands between a connection and its next run.
+// todo returns what prevents the next run of a connection.
 func todo(code string) string {
 	if w, ok := todos[code]; ok {
 		return w
@@ -246,7 +245,7 @@ func todo(code string) string {
 	return reasonWord(code)
 }
 
-// sentence begins with a capital letter.
+// sentence capitalises the first letter.
 func sentence(s string) string {
 	if s == "" {
 		return ""
@@ -254,7 +253,7 @@ func sentence(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// took is how long something lasted.
+// took returns the time between two moments.
 func took(from, to any) string {
 	a, b := moment(from), moment(to)
 	if a.IsZero() || b.Before(a) {
@@ -293,7 +292,7 @@ func middle(n int, text string) string {
 	return string(r[:n/2]) + "…" + string(r[len(r)-(n-n/2-1):])
 }
 
-// shortID is the end of an id, enough for a person to tell two apart.
+// shortID returns the end of an id, enough to tell two apart.
 func shortID(v any) string {
 	s := fmt.Sprint(v)
 	if len(s) > 8 {
