@@ -33,7 +33,7 @@ func (b *batch) full() bool { return len(b.docs) >= batchEvents || b.bytes >= ba
 
 func (b *batch) due() bool { return len(b.docs) > 0 && !time.Now().Before(b.end) }
 
-// wait is the time to the end of the window, 0 when there is none.
+// wait returns the time to the end of the window, 0 when there is none.
 func (b *batch) wait() time.Duration {
 	if len(b.docs) == 0 {
 		return 0

@@ -176,7 +176,7 @@ func (f *feed) wakeAll() {
 	}
 }
 
-// progress is how far the feed has read. ended is false as long as it has not.
+// progress returns how far the feed has read. ended is false as long as it has not.
 func (f *feed) progress() (next uint64, ended, ready bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -119,7 +119,7 @@ func (h *Hub) Fold(ctx context.Context, id store.RunID, use func(store.Run, *tim
 	return nil
 }
 
-// Snapshot is the RunSnapshot of a run, without tokens. store.ErrNotFound.
+// Snapshot returns the RunSnapshot of a run, without tokens. store.ErrNotFound.
 func (h *Hub) Snapshot(ctx context.Context, id store.RunID) (timeline.Snapshot, error) {
 	var s timeline.Snapshot
 	row, err := h.log.Run(ctx, id)
@@ -134,7 +134,7 @@ func (h *Hub) Snapshot(ctx context.Context, id store.RunID) (timeline.Snapshot, 
 	return s, err
 }
 
-// Brief is the snapshot of a run as a list has it. Of a run that is over it costs
+// Brief returns the snapshot of a run as a list has it. Of a run that is over it costs
 // no reading of the log.
 func (h *Hub) Brief(ctx context.Context, row store.Run) (timeline.Snapshot, error) {
 	if !timeline.RowStatus(row).Terminal() {
@@ -152,7 +152,7 @@ func (h *Hub) Brief(ctx context.Context, row store.Run) (timeline.Snapshot, erro
 	return timeline.SnapshotOfRow(row, a, head.Next).WithoutStates(), nil
 }
 
-// about is what the host adds, and the floor of a log that was deleted.
+// about returns what the host adds, and the floor of a log that was deleted.
 func (h *Hub) about(ctx context.Context, row store.Run) (timeline.About, error) {
 	a := h.opts.About(ctx, row)
 	if row.Pruned {

@@ -89,7 +89,7 @@ func New(log Log, o Options) *Hub {
 	}
 }
 
-// Limits are how many clients may follow one run, hold one key, and be there in all.
+// Limits returns how many clients may follow one run, hold one key, and be there in all.
 func (h *Hub) Limits() (perRun, perKey, all int) { return h.opts.PerRun, h.opts.PerKey, h.opts.Total }
 
 // closeGrace is how long a writer has to send its last frame.
@@ -146,7 +146,7 @@ func (h *Hub) following() bool {
 	return false
 }
 
-// Clients is how many streams and polls are open.
+// Clients returns how many streams and polls are open.
 func (h *Hub) Clients() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()

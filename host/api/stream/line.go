@@ -49,7 +49,7 @@ type pager struct{ limit int }
 // firstPage is small, for nothing is known yet.
 const firstPage = 16
 
-// plan is how many events to ask for.
+// plan returns how many events to ask for.
 func (p *pager) plan() int {
 	if p.limit == 0 {
 		p.limit = firstPage
