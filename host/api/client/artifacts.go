@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Artifacts are the files that a run left and that the host still has, oldest first.
+// Artifacts returns the files that a run left and that the host still has, oldest first.
 func (c artifactClient) Artifacts(ctx context.Context, run store.RunID) ([]timeline.Artifact, error) {
 	var out list[timeline.Artifact]
 	err := c.get(ctx, at("runs", string(run), "artifacts"), nil, &out)

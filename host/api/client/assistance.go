@@ -27,7 +27,7 @@ func (c assistanceClient) Waiting(ctx context.Context, run store.RunID) ([]timel
 	return all[timeline.Item](ctx, c.transport, at("assistance"), q)
 }
 
-// Assistance is one request.
+// Assistance returns one request.
 func (c assistanceClient) Assistance(ctx context.Context, id string) (out Assistance, err error) {
 	return out, c.get(ctx, at("assistance", id), nil, &out)
 }

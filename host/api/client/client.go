@@ -124,7 +124,7 @@ const answerWithin = 3 * time.Minute
 // dialAgain is how long to wait where too many dial at once.
 const dialAgain = 50 * time.Millisecond
 
-// Socket is a client of the host that listens on a socket file. Nothing is opened
+// Socket returns a client of the host that listens on a socket file. Nothing is opened
 // yet: Alive says whether a host is there.
 func Socket(path string) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -144,7 +144,7 @@ func Socket(path string) *Client {
 	return owner(dial, path)
 }
 
-// Local is a client of a host in this process, which dial connects it to; where
+// Local returns a client of a host in this process, which dial connects it to; where
 // names the host for people.
 func Local(dial func(context.Context) (net.Conn, error), where string) *Client {
 	return owner(func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }, where)
@@ -157,7 +157,7 @@ func owner(dial func(ctx context.Context, network, address string) (net.Conn, er
 // ErrAddress: the address of a host is not one, or a key must not be sent there.
 var ErrAddress = errors.New("want https://HOST, or http:// and an address of this machine")
 
-// URL is a client of the host at an address. The key is sent with every request,
+// URL returns a client of the host at an address. The key is sent with every request,
 // so that plain HTTP is for this machine alone: ErrAddress.
 func URL(address, key string) (*Client, error) {
 	u, err := url.Parse(address)
@@ -273,7 +273,7 @@ func (c *transport) call(ctx context.Context, method, path string, query url.Val
 	return c.exchange(ctx, method, path, query, header, body, out)
 }
 
-// encode is what a request with in as JSON has; nil is no body.
+// encode returns what a request with in as JSON has; nil is no body.
 func encode(in any) (header http.Header, body io.Reader, err error) {
 	header = http.Header{"Accept": {"application/json"}}
 	if in == nil {

@@ -19,7 +19,7 @@ func (c connectionClient) Connections(ctx context.Context) ([]host.Connection, e
 	return all[host.Connection](ctx, c.transport, at("connections"), nil)
 }
 
-// Connection is one of them.
+// Connection returns one of them.
 func (c connectionClient) Connection(ctx context.Context, id store.ConnectionID) (out host.Connection, err error) {
 	return out, c.get(ctx, at("connections", string(id)), nil, &out)
 }
@@ -44,7 +44,7 @@ func (c connectionClient) DeleteConnection(ctx context.Context, id store.Connect
 	return c.call(ctx, http.MethodDelete, at("connections", string(id)), q, nil, nil)
 }
 
-// Requested is what a connection's connector asks for.
+// Requested returns what a connection's connector asks for.
 func (c grantClient) Requested(ctx context.Context, id store.ConnectionID) (host.Requested, error) {
 	var out struct {
 		Requested host.Requested `json:"requested"`
@@ -90,7 +90,7 @@ func (c grantClient) ApproveBindings(ctx context.Context, id store.ConnectionID,
 	return out, c.call(ctx, http.MethodPut, at("connections", string(id), "bindings"), nil, q, &out)
 }
 
-// Secrets are what may be known of a connection's secrets.
+// Secrets returns what may be known of a connection's secrets.
 func (c secretClient) Secrets(ctx context.Context, id store.ConnectionID) ([]host.Secret, error) {
 	var out struct {
 		Data []host.Secret `json:"data"`
@@ -111,7 +111,7 @@ func (c secretClient) RemoveSecret(ctx context.Context, id store.ConnectionID, n
 	return c.call(ctx, http.MethodDelete, at("connections", string(id), "secrets", name), nil, nil, nil)
 }
 
-// States are the cursors of a connection in the global namespace, by stream.
+// States returns the cursors of a connection in the global namespace, by stream.
 func (c stateClient) States(ctx context.Context, id store.ConnectionID) (out []store.State, err error) {
 	var got struct {
 		Streams map[store.Stream]struct {

@@ -16,7 +16,7 @@ func (c connectorClient) Connectors(ctx context.Context) ([]host.Connector, erro
 	return all[host.Connector](ctx, c.transport, at("connectors"), nil)
 }
 
-// Connector is one of them.
+// Connector returns one of them.
 func (c connectorClient) Connector(ctx context.Context, name string) (out host.Connector, err error) {
 	return out, c.get(ctx, at("connectors", name), nil, &out)
 }
@@ -90,7 +90,7 @@ func (c connectorClient) UninstallConnector(ctx context.Context, name, version s
 	return c.call(ctx, http.MethodDelete, at("connectors", name), q, nil, nil)
 }
 
-// Pins are the publishers' keys that are pinned.
+// Pins returns the publishers' keys that are pinned.
 func (c connectorClient) Pins(ctx context.Context) ([]host.Pin, error) {
 	var out struct {
 		Data []host.Pin `json:"data"`

@@ -19,7 +19,7 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
-// Detail is the more exact code that a common code stands for, or the code
+// Detail returns the more exact code that a common code stands for, or the code
 // itself.
 func (e *Error) Detail() string {
 	if code, ok := e.Details["code"].(string); ok && code != "" {

@@ -21,7 +21,7 @@ func (c hostClient) LostHosts(ctx context.Context) ([]host.Member, error) {
 	return out.Data, err
 }
 
-// AdmittedHosts are those that can open the vault.
+// AdmittedHosts returns those that can open the vault.
 func (c hostClient) AdmittedHosts(ctx context.Context) ([]host.AdmittedHost, error) {
 	var out list[host.AdmittedHost]
 	err := c.get(ctx, at("hosts", "admitted"), nil, &out)
@@ -33,7 +33,7 @@ type admission struct {
 	Code string `json:"code"`
 }
 
-// AdmissionCode is what admits the host that answers.
+// AdmissionCode returns what admits the host that answers.
 func (c hostClient) AdmissionCode(ctx context.Context) (string, error) {
 	var out admission
 	err := c.get(ctx, at("hosts", "code"), nil, &out)

@@ -21,7 +21,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Streams are the counters of the streams of a connection that ever held a record, by
+// Streams returns the counters of the streams of a connection that ever held a record, by
 // name, as the store has them.
 func (c recordClient) Streams(ctx context.Context, id store.ConnectionID) (out []store.StreamStats, err error) {
 	var got struct {
@@ -54,7 +54,7 @@ type record struct {
 	Deleted    bool            `json:"deleted"`
 }
 
-// stored is the record as the store has it.
+// stored returns the record as the store has it.
 func (r record) stored() (store.Record, error) {
 	out := store.Record{
 		Stream: r.Stream, Data: r.Data, EmittedAt: r.EmittedAt, IngestedAt: r.IngestedAt, Version: r.Version, RunID: r.RunID, Deleted: r.Deleted,
@@ -94,7 +94,7 @@ func (p recordPage) into(page *store.RecordPage, q store.RecordQuery) error {
 	return nil
 }
 
-// Records is a page of the records of a stream, as a store reads one; at most 1,000.
+// Records returns a page of the records of a stream, as a store reads one; at most 1,000.
 func (c recordClient) Records(ctx context.Context, q store.RecordQuery) (page store.RecordPage, err error) {
 	if cmp.Or(q.Order, store.ByVersion) != store.ByVersion || q.Descending {
 		return c.ordered(ctx, q)
@@ -130,7 +130,7 @@ func (c recordClient) ordered(ctx context.Context, q store.RecordQuery) (page st
 	return page, err
 }
 
-// chosenBy is the order of a query, and whether tombstones are in it, as the API
+// chosenBy returns the order of a query, and whether tombstones are in it, as the API
 // takes them.
 func chosenBy(q store.RecordQuery) url.Values {
 	order := string(cmp.Or(q.Order, store.ByVersion))
@@ -152,7 +152,7 @@ func (c recordClient) page(ctx context.Context, id store.ConnectionID, stream st
 	return out, c.get(ctx, at("connections", string(id), "streams", string(stream), "records"), q, &out)
 }
 
-// changes is a page of the records that changed behind a version, deletions included, in
+// changes returns a page of the records that changed behind a version, deletions included, in
 // version order.
 func (c recordClient) changes(ctx context.Context, id store.ConnectionID, stream store.Stream, after uint64, limit int) (recordPage, error) {
 	point, err := c.point(ctx, id, stream, after)
@@ -162,7 +162,7 @@ func (c recordClient) changes(ctx context.Context, id store.ConnectionID, stream
 	return c.page(ctx, id, stream, url.Values{"changesSince": {point}}, limit)
 }
 
-// point is a version as changesSince takes it. What it has beside the version is learned from
+// point returns a version as changesSince takes it. What it has beside the version is learned from
 // the host first.
 func (c recordClient) point(ctx context.Context, id store.ConnectionID, stream store.Stream, after uint64) (string, error) {
 	if after == 0 {

@@ -41,17 +41,17 @@ func (c runClient) StartRun(ctx context.Context, q NewRun) (out Created, err err
 	return out, err
 }
 
-// Recording is what a run recorded, once.
+// Recording returns what a run recorded, once.
 func (c runClient) Recording(ctx context.Context, id store.RunID) (out host.Recording, err error) {
 	return out, c.get(ctx, at("runs", string(id), "recording"), nil, &out)
 }
 
-// Run is the snapshot of a run.
+// Run returns the snapshot of a run.
 func (c runClient) Run(ctx context.Context, id store.RunID) (out timeline.Snapshot, err error) {
 	return out, c.get(ctx, at("runs", string(id)), nil, &out)
 }
 
-// Result is the result value of a run that is over; an *Error with the code
+// Result returns the result value of a run that is over; an *Error with the code
 // conflict before.
 func (c runClient) Result(ctx context.Context, id store.RunID) (out json.RawMessage, err error) {
 	return out, c.get(ctx, at("runs", string(id), "result"), nil, &out)

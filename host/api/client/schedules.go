@@ -31,7 +31,7 @@ func (c scheduleClient) PauseSchedule(ctx context.Context, id store.ConnectionID
 	return out, c.call(ctx, http.MethodPost, scheduleOf(id)+"/pause", nil, nil, &out)
 }
 
-// ResumeSchedule is the end of PauseSchedule.
+// ResumeSchedule returns the end of PauseSchedule.
 func (c scheduleClient) ResumeSchedule(ctx context.Context, id store.ConnectionID) (out host.Schedule, err error) {
 	return out, c.call(ctx, http.MethodPost, scheduleOf(id)+"/resume", nil, nil, &out)
 }
@@ -57,7 +57,7 @@ func (c scheduleClient) ScheduleHistory(ctx context.Context, id store.Connection
 	return out.Data, next, nil
 }
 
-// ScheduleStatistics are the sums of all of it.
+// ScheduleStatistics returns the sums of all of it.
 func (c scheduleClient) ScheduleStatistics(ctx context.Context, id store.ConnectionID) (host.Statistics, error) {
 	var out struct {
 		Statistics host.Statistics `json:"statistics"`

@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehost/sluice/host"
 )
 
-// System is what is known of the host.
+// System returns what is known of the host.
 func (c systemClient) System(ctx context.Context) (out host.Info, err error) {
 	return out, c.get(ctx, at("system"), nil, &out)
 }

@@ -12,7 +12,7 @@ func (c webhookClient) Webhooks(ctx context.Context) ([]webhook.Webhook, error) 
 	return all[webhook.Webhook](ctx, c.transport, at("webhooks"), nil)
 }
 
-// Deliveries are the last attempts of a webhook, newest first.
+// Deliveries returns the last attempts of a webhook, newest first.
 func (c webhookClient) Deliveries(ctx context.Context, id string) ([]webhook.Attempt, error) {
 	return all[webhook.Attempt](ctx, c.transport, at("webhooks", id, "deliveries"), nil)
 }
