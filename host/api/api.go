@@ -21,21 +21,21 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Options are what an API needs.
+// Options configure an API.
 type Options struct {
 	Host     host.Host
 	Store    store.Store
 	Access   *access.Access
 	Streams  *stream.Hub
 	Webhooks *webhook.Hooks
-	Door     Door // of assistants
-	// PublicURL is how clients reach the host, without a slash at the end; "" is what
-	// they sent as Host.
+	Door     Door // for assistants
+	// PublicURL is the address of the host for clients, without a trailing slash; "" uses the
+	// request's Host header.
 	PublicURL string
 	Version   string
 	// Limits are published in the discovery document.
 	Limits map[string]int64
-	// Browser says that runs may be lent one.
+	// Browser says that the browser binding is available.
 	Browser bool
 	Log     *slog.Logger
 	Now     func() time.Time // nil: time.Now
@@ -44,7 +44,7 @@ type Options struct {
 // An API is the table of all routes.
 type API struct{ routes []route }
 
-// New collects the tables of the resources, and describes them.
+// New builds and describes the routes of all resources.
 func New(o Options) *API {
 	if o.Now == nil {
 		o.Now = time.Now

@@ -48,7 +48,7 @@ func (a *artifactAPI) routes() []route {
 	})
 }
 
-// kept are the artifacts of the run in the path whose files are kept.
+// kept returns the artifacts of the run in the path whose files are kept.
 func (a *artifactAPI) kept(c *fiber.Ctx) (kept []timeline.Artifact, err error) {
 	r, err := a.find.run(c)
 	if err != nil {
@@ -73,8 +73,7 @@ func (a *artifactAPI) kept(c *fiber.Ctx) (kept []timeline.Artifact, err error) {
 	return kept, nil
 }
 
-// artifact is the one that the path names. One whose file is gone is like one that
-// never was.
+// artifact returns the artifact in the path. One whose file is gone counts as not found.
 func (a *artifactAPI) artifact(c *fiber.Ctx) (timeline.Artifact, error) {
 	id, err := web.ID(c, "artifactId")
 	if err != nil {
@@ -104,8 +103,8 @@ func (a *artifactAPI) getArtifact(c *fiber.Ctx) error {
 	return web.Answer(c, x, err)
 }
 
-// artifactContent streams the file. That it was given away is written down
-// before its first byte leaves, as for an export.
+// artifactContent streams the file. As for an export, the audit log has it before the first byte is
+// sent.
 func (a *artifactAPI) artifactContent(c *fiber.Ctx) (err error) {
 	x, err := a.artifact(c)
 	if err != nil {
@@ -144,7 +143,7 @@ func (a *artifactAPI) artifactContent(c *fiber.Ctx) (err error) {
 		defer content.Close()
 		from := &lasting{Reader: content, ctx: ctx, check: recheck, next: time.Now().Add(recheckEvery)}
 		if _, err := io.CopyN(&paced{w: w, conn: conn}, from, x.Size); err != nil {
-			// Without the last chunk the reader sees that this is not all of it.
+			// Without the last chunk the client sees that the content is incomplete.
 			_ = conn.Close()
 			if ctx.Err() == nil {
 				a.log.Warn("artifact_broken_off", slog.String("request", id), slog.String("error", err.Error()))
@@ -153,8 +152,8 @@ func (a *artifactAPI) artifactContent(c *fiber.Ctx) (err error) {
 	})
 }
 
-// unchanged refuses a file that is not what the run left, before any of it is sent.
-// It leaves the file at its beginning.
+// unchanged refuses a file that differs from what the run left, before any of it is sent. It
+// rewinds the file.
 func unchanged(file io.ReadSeeker, x timeline.Artifact) error {
 	sum := sha256.New()
 	n, err := io.Copy(sum, io.LimitReader(file, x.Size+1))
@@ -168,7 +167,7 @@ func unchanged(file io.ReadSeeker, x timeline.Artifact) error {
 	return err
 }
 
-// lasting reads for as long as its reader may.
+// A lasting reader reads for as long as its principal may.
 type lasting struct {
 	io.Reader
 	ctx   context.Context

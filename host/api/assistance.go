@@ -17,7 +17,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// assistance is one request, with what only those who may answer it see.
+// assistance is one request. Raw is only for those who may answer it.
 type assistance struct {
 	timeline.Item
 	Raw *host.RawAssistance `json:"raw,omitempty"`
@@ -36,10 +36,10 @@ type interactionStatus struct {
 	Status        string      `json:"status"`
 }
 
-// itemStatuses are where a request can stand.
+// itemStatuses lists the statuses of a request.
 var itemStatuses = []string{timeline.ItemOpen, timeline.ItemResolved, timeline.ItemCancelled, timeline.ItemTimedOut, timeline.ItemEscalated, timeline.ItemAbandoned}
 
-// assistanceAPI has the routes of what waits for the owner, and of answers to it.
+// assistanceAPI has the routes of requests that wait for the owner, and of answers to them.
 type assistanceAPI struct {
 	find      lookup
 	questions host.Questions
@@ -107,8 +107,8 @@ func (a *assistanceAPI) listAssistance(c *fiber.Ctx) error {
 	return listed(c, page, items, func(i timeline.Item) string { return i.CreatedAt + i.AssistanceID })
 }
 
-// asking are the runs that the principal may know of and that may have open
-// requests, or the one that is asked for.
+// asking returns the runs visible to the principal that may have open requests, or the one with the
+// given id.
 func (a *assistanceAPI) asking(c *fiber.Ctx, id store.RunID) ([]store.Run, error) {
 	ctx := web.Context(c)
 	if id != "" {
@@ -116,7 +116,7 @@ func (a *assistanceAPI) asking(c *fiber.Ctx, id store.RunID) ([]store.Run, error
 		if err != nil {
 			return nil, err
 		}
-		return []store.Run{r}, a.find.sees(c, r) // a hidden run looks like none
+		return []store.Run{r}, a.find.sees(c, r) // a hidden run counts as not found
 	}
 	visible, err := a.find.visible(c)
 	if err != nil {
@@ -140,8 +140,8 @@ func (a *assistanceAPI) asking(c *fiber.Ctx, id store.RunID) ([]store.Run, error
 	return out, nil
 }
 
-// getAssistance finds an item among the active runs: those of others are over,
-// and are in their runs' snapshots and logs.
+// getAssistance finds a request among active runs. Those of finished runs are in their snapshots
+// and logs.
 func (a *assistanceAPI) getAssistance(c *fiber.Ctx) error {
 	id, err := web.ID(c, "assistanceId")
 	if err != nil {
@@ -173,8 +173,8 @@ func (a *assistanceAPI) getAssistance(c *fiber.Ctx) error {
 	return web.NotFound()
 }
 
-// answerInteraction answers a question, or cancels it. The order of its checks is
-// fixed: see docs/spec/protocol.md, "Answering".
+// answerInteraction answers or cancels a question. The order of its checks is fixed: see
+// docs/spec/protocol.md, "Answering".
 func (a *assistanceAPI) answerInteraction(c *fiber.Ctx) error {
 	defer web.Wipe(c)
 	r, err := a.find.run(c)

@@ -13,20 +13,21 @@ import (
 	"github.com/sluicehost/sluice/host/web"
 )
 
-// Door answers requests of assistants by MCP. base is how the client reaches the host.
+// A Door answers MCP requests of assistants. base is the address by which the client reaches the
+// host.
 type Door interface {
 	Serve(w http.ResponseWriter, r *http.Request, assistant, base string)
 }
 
-// assistantAPI has the routes of assistants. Those under /v1 are the owner's; /mcp is the
-// assistants' own, and the only one.
+// assistantAPI has the routes of assistants. Those under /v1 are the owner's; /mcp is the only one
+// for assistants.
 type assistantAPI struct {
 	assistants host.Assistants
 	door       Door
 	base       baseURL
 }
 
-// decided is what an owner says to a call that waits.
+// decided is the owner's decision on a waiting call.
 type decided struct {
 	Approve bool `json:"approve"`
 }
@@ -145,8 +146,8 @@ func (a *assistantAPI) decide(c *fiber.Ctx) error {
 	return web.Done(c, a.assistants.DecideCall(web.Context(c), name, call, q.Approve))
 }
 
-// A reply is an answer of net/http that is kept until it is whole: answers by MCP are one
-// object of JSON here, never a stream.
+// A reply buffers an answer written through net/http. MCP answers are one JSON object here, never a
+// stream.
 type reply struct {
 	header http.Header
 	status int
@@ -166,11 +167,11 @@ func (r *reply) Write(p []byte) (int, error) {
 	return r.body.Write(p)
 }
 
-// passed are the headers of a request that the protocol has.
+// passed lists the request headers that belong to the protocol.
 var passed = []string{"Content-Type", "Accept", "Mcp-Protocol-Version", "Mcp-Method", "Mcp-Name"}
 
-// serve hands a request to the door. Nothing of it but its body and the headers of the
-// protocol get there: no credential, no cookie.
+// serve passes a request to the door: only its body and the headers of the protocol, no credentials
+// and no cookies.
 func (a *assistantAPI) serve(c *fiber.Ctx) error {
 	body, err := web.RawBody(c)
 	if err != nil {

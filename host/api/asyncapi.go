@@ -8,8 +8,8 @@ import (
 	"github.com/sluicehost/sluice/host/timeline"
 )
 
-// asyncAPI describes the event streams as AsyncAPI 3, made of the catalogue that
-// the streams follow.
+// asyncAPI describes the event streams as AsyncAPI 3, generated from the catalogue that the streams
+// follow.
 func asyncAPI(version string) ([]byte, error) {
 	messages := map[string]any{}
 	byMode := map[timeline.Modes]map[string]any{timeline.Updates: {}, timeline.Values: {}, timeline.Messages: {}, timeline.Debug: {}}
@@ -56,7 +56,7 @@ func asyncAPI(version string) ([]byte, error) {
 	})
 }
 
-// madeForStream are the payloads of frames that stand in no log.
+// madeForStream has the payloads of events that are only in streams and in no log.
 var madeForStream = map[timeline.Type]map[string]any{
 	timeline.StateSnapshot: {
 		"type": "object", "required": []string{"runId", "workflowId", "status", "nodeStates", "variables", "channels"},
@@ -108,8 +108,7 @@ func eventMessage(e timeline.Entry) map[string]any {
 	}
 }
 
-// messageName is a type in upper camel case: run.batch_ingested is
-// RunBatchIngested.
+// messageName returns a type in upper camel case: run.batch_ingested becomes RunBatchIngested.
 func messageName(t timeline.Type) string {
 	name := ""
 	for _, word := range strings.FieldsFunc(string(t), func(r rune) bool { return strings.ContainsRune("._-", r) }) {

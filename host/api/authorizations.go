@@ -9,8 +9,8 @@ import (
 	"github.com/sluicehost/sluice/host/web"
 )
 
-// authorizationAPI has the routes by which owners authorize secrets. What the owner is to
-// open and to enter is in no answer that is kept.
+// authorizationAPI has the routes by which owners authorize secrets. What the owner has to open and
+// enter is in no stored answer.
 type authorizationAPI struct{ authorizations host.Authorizations }
 
 func (a *authorizationAPI) routes() []route {
@@ -29,13 +29,13 @@ func (a *authorizationAPI) routes() []route {
 	})
 }
 
-// authorizationParts are the parts of an authorization that brings the module along;
-// authorization is the rest.
+// authorizationParts are the parts of an authorization that brings its module; authorization is the
+// JSON.
 var authorizationParts = []string{"authorization", "module", "signature"}
 
-// authorize is for who could also start a run with what is not stored. An authorization
-// that comes back to an address of this machine is for who is on it: a browser elsewhere
-// would take the code to a program there.
+// authorize begins an authorization. Whoever calls it must also be allowed to start runs with
+// values that are not stored. One that redirects to an address of this machine is only for callers
+// on it, since a browser elsewhere would send the code to a program there.
 func (a *authorizationAPI) authorize(c *fiber.Ctx) error {
 	parts, err := web.Parts(c, authorizationParts, "module", "authorization")
 	if err != nil {
@@ -78,7 +78,7 @@ func (a *authorizationAPI) look(c *fiber.Ctx) error {
 	ctx := web.PollContext(c)
 	out, err := a.authorizations.Authorization(ctx, id, after)
 	if err == nil {
-		err = web.Recheck(c)(ctx) // it may have been a while
+		err = web.Recheck(c)(ctx) // time may have passed
 	}
 	if err != nil {
 		return err

@@ -78,8 +78,8 @@ func (a *bundleAPI) debugBundle(c *fiber.Ctx) error {
 	return web.JSON(c, 200, b)
 }
 
-// wholeLog reads a log to its end. Above maxBundle it leaves out the oldest events
-// that do not change where the run stands; cut says that it did.
+// wholeLog reads a log to its end. Beyond maxBundle it omits the oldest events that do not change
+// the run's state, and cut reports that.
 func (a *bundleAPI) wholeLog(c *fiber.Ctx, run store.RunID) (docs []timeline.Doc, cut bool, err error) {
 	size, next := 0, uint64(0)
 	docs = []timeline.Doc{}
@@ -110,7 +110,7 @@ func (a *bundleAPI) wholeLog(c *fiber.Ctx, run store.RunID) (docs []timeline.Doc
 
 func docSize(d timeline.Doc) int { return len(d.Payload) + 400 }
 
-// lifecycle reports whether a type changes where the run stands.
+// lifecycle reports whether a type changes the run's state.
 func lifecycle(t timeline.Type) bool {
 	e, known := timeline.Lookup(t)
 	return known && e.Modes.Has(timeline.Updates) || t == timeline.NodeStarted

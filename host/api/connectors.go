@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehost/sluice/host/web"
 )
 
-// installSource is the JSON body of an install, of bytes that the host has.
+// installSource is the JSON body of an install from bytes that the host has.
 type installSource struct {
 	Source         moduleSource    `json:"source"`
 	Manifest       json.RawMessage `json:"manifest,omitempty"`
@@ -37,18 +37,18 @@ type chooseVersion struct {
 	Version string `json:"version"`
 }
 
-// publishers are the pinned keys, of connectors that are not installed too.
+// publishers lists the pinned keys, including those of connectors that are not installed.
 type publishers struct {
 	Data []host.Pin `json:"data"`
 }
 
-// moduleParts are those of an upload: the module, its manifest unless it is
-// embedded, its minisign signature, the publisher's key, its digest, force to install
-// what needs a second look, and conformance for connectors that only test clients.
+// moduleParts are the parts of an upload: the module, its manifest unless embedded, its minisign
+// signature, the publisher's key, its digest, force to install despite warnings, and conformance
+// for connectors that only test clients.
 var moduleParts = []string{"module", "manifest", "signature", "key", "expectedDigest", "force", "conformance"}
 
-// connectorAPI has the routes of connectors. A module is shared by all connections
-// of its connector, so that a key for some of them changes none.
+// connectorAPI has the routes of connectors. All connections share a connector's module, so a key
+// for some of them cannot change it.
 type connectorAPI struct {
 	find       lookup
 	connectors host.Connectors
@@ -91,8 +91,8 @@ func (a *connectorAPI) installConnector(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	// A module that needs a second look gets the grants of the version before it, so
-	// only who may approve grants may force it.
+	// A forced module inherits the grants of the version before it, so forcing requires the right
+	// to approve grants.
 	if q.Force && !web.Principal(c).Allows(access.GrantsApprove) {
 		return web.NewProblem(0, "forbidden", "Only who may approve grants may force a module that needs a second look.").With("scopeRequired", access.GrantsApprove)
 	}
@@ -115,7 +115,7 @@ func (a *connectorAPI) inspectConnector(c *fiber.Ctx) error {
 	return web.Answer(c, found, err)
 }
 
-// install reads an upload, or the JSON that names bytes the store has.
+// install reads an upload, or JSON that names bytes in the store.
 func install(c *fiber.Ctx) (host.InstallConnector, error) {
 	if web.ContentType(c) == "multipart/form-data" {
 		return uploaded(c)
@@ -131,7 +131,7 @@ func install(c *fiber.Ctx) (host.InstallConnector, error) {
 	return host.InstallConnector{Digest: q.Source.Digest, Manifest: q.Manifest, ExpectedDigest: q.ExpectedDigest}, nil
 }
 
-// uploaded reads a module and what comes with it.
+// uploaded reads a module with the parts beside it.
 func uploaded(c *fiber.Ctx) (host.InstallConnector, error) {
 	var q host.InstallConnector
 	seen, err := web.Parts(c, moduleParts, "module")
@@ -185,8 +185,7 @@ func (a *connectorAPI) getConnector(c *fiber.Ctx) error {
 	return web.Answer(c, x, err)
 }
 
-// listVersions: one version of a connector is installed at a time; another
-// replaces it.
+// listVersions lists the installed version. There is only one at a time.
 func (a *connectorAPI) listVersions(c *fiber.Ctx) error {
 	page, err := web.PageOf(c, 0, 0)
 	if err != nil {

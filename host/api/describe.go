@@ -13,21 +13,20 @@ import (
 	"github.com/sluicehost/sluice/host/web"
 )
 
-// implementation names this program in the discovery document; closed.
+// implementation names this program in the discovery document.
 type implementation struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
 	Vendor  string `json:"vendor"`
 }
 
-// descriptionAPI has the routes that say what this host is and can do. They need no
-// credential.
+// descriptionAPI has the routes that describe this host. They need no credential.
 type descriptionAPI struct {
 	implementation    implementation
 	connectors        host.Connectors
 	limits            map[string]int64
 	browser           bool
-	openapi, asyncapi func() ([]byte, error) // made when one is first asked for
+	openapi, asyncapi func() ([]byte, error) // generated on first use
 }
 
 func (a *descriptionAPI) routes() []route {
@@ -58,8 +57,8 @@ func (a *descriptionAPI) asyncAPIDocument(c *fiber.Ctx) error {
 	return c.Status(200).Send(text)
 }
 
-// discovery says what this host can do: what is in it works, and what does not work
-// is not in it.
+// discovery lists what this host can do: everything in it works, and what does not work is not in
+// it.
 func (a *descriptionAPI) discovery(c *fiber.Ctx) error {
 	connectors, err := a.connectors.Connectors(web.Context(c))
 	if err != nil {
@@ -111,8 +110,7 @@ func (a *descriptionAPI) capabilities(connectors []host.Connector) map[string]an
 	return d
 }
 
-// published are the limits in force under their own names, and the ones that clients of the
-// API meet.
+// published returns the limits in force by name, and those that clients of the API encounter.
 func (a *descriptionAPI) published() map[string]int64 {
 	l := map[string]int64{
 		"maxRequestBodyBytes": web.MaxBody, "maxRunDurationSec": a.limits["budget.total"] / 1000,
@@ -121,12 +119,12 @@ func (a *descriptionAPI) published() map[string]int64 {
 	return l
 }
 
-// configurableSchema describes the overlay keys that are honoured.
+// configurableSchema describes the overlay keys that are supported.
 var configurableSchema = json.RawMessage(`{"type":"object","properties":{
 	"recursionLimit":{"type":"integer","minimum":1},
 	"sluice":{"type":"object","properties":{"budgets":{"type":"object","additionalProperties":{"type":"integer","minimum":1}}}}}}`)
 
-// fixtures are the conformance connectors that are installed.
+// fixtures returns the installed conformance connectors.
 func fixtures(connectors []host.Connector) []string {
 	var names []string
 	for _, c := range connectors {

@@ -9,13 +9,13 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// destinationAPI has the routes of destinations. They are the owner's: a destination gets
-// the data of every connection, and may be a file of this machine.
+// destinationAPI has the routes of destinations. They are for the owner, since a destination gets
+// the data of every connection and may be a file of this machine.
 type destinationAPI struct {
 	destinations host.Destinations
 }
 
-// rebuilt is the body of a rebuild; without members it is of all tables.
+// rebuilt is the body of a rebuild; without members it covers all tables.
 type rebuilt struct {
 	ConnectionID string `json:"connectionId,omitempty"`
 	Stream       string `json:"stream,omitempty"`
@@ -55,7 +55,7 @@ type rotated struct {
 	Secret string `json:"secret"`
 }
 
-// nameOf is the destination that the path names.
+// nameOf returns the destination name in the path.
 func (a *destinationAPI) nameOf(c *fiber.Ctx) (string, error) {
 	name, err := web.Param(c, "name")
 	if err != nil || !abi.IsSlug(name) {

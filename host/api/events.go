@@ -13,7 +13,7 @@ import (
 	"github.com/sluicehost/sluice/host/web"
 )
 
-// eventAPI has the routes of the events of a run: followed, listed, polled.
+// eventAPI has the routes of a run's events: followed, listed, polled.
 type eventAPI struct {
 	find    lookup
 	streams *stream.Hub
@@ -48,8 +48,7 @@ func (a *eventAPI) routes() []route {
 	})
 }
 
-// events follows a run, or lists its events. Parameters are checked first, then
-// what the client accepts.
+// events follows a run or lists its events. Parameters are checked before the Accept header.
 func (a *eventAPI) events(c *fiber.Ctx) error {
 	r, err := a.find.run(c)
 	if err != nil {
@@ -97,9 +96,8 @@ func (a *eventAPI) events(c *fiber.Ctx) error {
 	return err
 }
 
-// refuseBlank refuses a parameter that is given without a value: taking it for absent
-// would answer something else than was asked for. A blank lastEventId is like any
-// other text that is no id, and is not refused.
+// refuseBlank refuses parameters without a value, since treating them as absent would answer
+// another question. A blank lastEventId counts as an invalid id and is not refused here.
 func refuseBlank(c *fiber.Ctx, names ...string) error {
 	args := c.Context().QueryArgs()
 	for _, name := range names {
@@ -110,7 +108,7 @@ func refuseBlank(c *fiber.Ctx, names ...string) error {
 	return nil
 }
 
-// lastEventID is the header, or the parameter for clients that cannot set it.
+// lastEventID returns the header, or the parameter for clients that cannot set headers.
 func lastEventID(c *fiber.Ctx) string {
 	if h := c.Get("Last-Event-ID"); h != "" {
 		return strings.Clone(h)
@@ -135,8 +133,8 @@ func listQuery(c *fiber.Ctx, s stream.Query) (q stream.ListQuery, err error) {
 	return q, err
 }
 
-// accepts chooses the media type by an Accept header: an event stream wherever it
-// is admitted, JSON where only that is, "" for neither.
+// accepts chooses the media type for an Accept header: an event stream if it is accepted, otherwise
+// JSON if that is, otherwise "".
 func accepts(header string) string {
 	if strings.TrimSpace(header) == "" {
 		return "text/event-stream"
@@ -200,7 +198,7 @@ func (a *eventAPI) poll(c *fiber.Ctx) error {
 	return web.JSON(c, 200, page)
 }
 
-// refuse turns errors of timeline and stream into answers.
+// refuse translates errors of timeline and stream to problems.
 func refuse(err error) error {
 	var (
 		mode      *timeline.ModeError

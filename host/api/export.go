@@ -28,15 +28,15 @@ const (
 	csvType = "text/csv"
 )
 
-// maxExports bounds the exports at one time: each pins a commit. One key leaves
-// places to the others.
+// maxExports bounds concurrent exports, since each pins a commit; maxExportsOfAKey bounds those of
+// one key.
 const (
 	maxExports       = 8
 	maxExportsOfAKey = 4
 )
 
-// exportRecords streams the records of one commit. The audit log has it before the
-// first byte leaves, since an export that breaks off has given data away as well.
+// exportRecords streams the records of one commit. The audit log has it before the first byte is
+// sent, since an interrupted export has given data away too.
 func (a *recordAPI) exportRecords(c *fiber.Ctx) (err error) {
 	s, err := a.recordStream(c)
 	if err != nil {
@@ -100,7 +100,7 @@ func (a *recordAPI) exportRecords(c *fiber.Ctx) (err error) {
 	return web.Stream(c, contentType, func(ctx context.Context, w *bufio.Writer, conn net.Conn) {
 		defer x.close()
 		if err := x.write(ctx, &paced{w: w, conn: conn}); err != nil {
-			// Without the last chunk the reader sees that this is not all of it.
+			// Without the last chunk the client sees that the export is incomplete.
 			_ = conn.Close()
 			if ctx.Err() == nil {
 				a.log.Warn("export_broken_off", slog.String("request", id), slog.String("error", err.Error()))
@@ -109,11 +109,11 @@ func (a *recordAPI) exportRecords(c *fiber.Ctx) (err error) {
 	})
 }
 
-// exportPlaces counts the exports that are under way.
+// exportPlaces counts running exports.
 type exportPlaces struct {
 	mu  sync.Mutex // guards all below
 	all int
-	by  map[string]int // principal to how many it has
+	by  map[string]int // by principal
 }
 
 // enter takes a place for a principal; leave gives it back.
@@ -149,8 +149,7 @@ func (e *exportPlaces) leave(who string) {
 	}
 }
 
-// exporting is an export under way. It holds copies only, since the buffers of its
-// request are used again.
+// exporting is a running export. It holds only copies, since the request's buffers are reused.
 type exporting struct {
 	csv       bool
 	columns   []string
@@ -160,7 +159,7 @@ type exporting struct {
 	close     func()
 }
 
-// recheckEvery is how often an export asks whether its principal may still read.
+// recheckEvery is how often an export checks whether its principal may still read.
 const recheckEvery = 15 * time.Second
 
 func (x *exporting) write(ctx context.Context, to io.Writer) error {
@@ -207,9 +206,8 @@ func (s *checked) Records(ctx context.Context, q store.RecordQuery) (store.Recor
 	return s.Source.Records(ctx, q)
 }
 
-// What a reader of an export may keep it waiting: a minute, and beyond that a
-// second for every 16 KiB that it took. An export holds a commit, and one of few
-// places.
+// How long a reader may keep an export waiting: a minute, plus a second for every 16 KiB read. An
+// export holds a commit and one of few places.
 const (
 	patience = time.Minute
 	leastPer = 16 << 10
@@ -217,9 +215,8 @@ const (
 
 var errSlow = errors.New("the reader takes less than 16 KiB a second")
 
-// paced gives every piece a write deadline of its own, however long the piece
-// took to come by, and fails for a reader who takes less than leastPer bytes a
-// second after the first minute.
+// paced sets a write deadline for every piece, and fails if the reader takes less than leastPer
+// bytes a second after the first minute.
 type paced struct {
 	w      *bufio.Writer
 	conn   net.Conn

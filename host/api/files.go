@@ -21,8 +21,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// fileAPI has the routes of the files that records hold. A connector and its servers chose
-// all of a file: it is an attachment that no page may run, whatever it says that it is.
+// fileAPI has the routes of files in records. Everything about a file was chosen by a connector and
+// its servers, so it is sent as an attachment that no page may run, whatever its type.
 type fileAPI struct {
 	find  lookup
 	files host.Files
@@ -72,7 +72,7 @@ func (a *fileAPI) list(c *fiber.Ctx) error {
 	return web.Listed(c, out, found.After)
 }
 
-// content streams a file, or the range of it that was asked for.
+// content streams a file or the requested range of it.
 func (a *fileAPI) content(c *fiber.Ctx) (err error) {
 	id, err := a.find.connectionID(c)
 	if err != nil {
@@ -136,7 +136,7 @@ func (a *fileAPI) stream(c *fiber.Ctx, content io.ReadCloser, mediaType string, 
 		defer content.Close()
 		from := &lasting{Reader: content, ctx: ctx, check: recheck, next: time.Now().Add(recheckEvery)}
 		if _, err := io.CopyN(&paced{w: w, conn: conn}, from, n); err != nil {
-			// Without the last chunk the reader sees that this is not all of it.
+			// Without the last chunk the client sees that the content is incomplete.
 			_ = conn.Close()
 			if ctx.Err() == nil {
 				a.log.Warn("file_broken_off", slog.String("request", id), slog.String("error", err.Error()))
@@ -144,13 +144,13 @@ func (a *fileAPI) stream(c *fiber.Ctx, content io.ReadCloser, mediaType string, 
 		}
 	})
 	if err != nil {
-		_ = content.Close() // it was never streamed
+		_ = content.Close() // never streamed
 	}
 	return err
 }
 
-// viewed makes a picture or a PDF something that a page may show, in a sandbox without
-// scripts; what is neither stays an attachment, of no type that a browser makes anything of.
+// viewed lets a page show a picture or a PDF, in a sandbox without scripts. Anything else stays an
+// attachment of a type that browsers do not interpret.
 func viewed(c *fiber.Ctx, content io.Reader, f store.File) (mediaType string, err error) {
 	mediaType, err = web.Viewable(content, f.Size)
 	if err != nil {
@@ -165,7 +165,7 @@ func viewed(c *fiber.Ctx, content io.Reader, f store.File) (mediaType string, er
 	return mediaType, nil
 }
 
-// fileHeaders say what a file is, and that it is to be saved and not run.
+// fileHeaders describe the file and make browsers save it.
 func fileHeaders(c *fiber.Ctx, f store.File) {
 	name := f.Name
 	if name == "" {
@@ -176,8 +176,8 @@ func fileHeaders(c *fiber.Ctx, f store.File) {
 	c.Set(fiber.HeaderContentSecurityPolicy, "default-src 'none'; sandbox")
 }
 
-// rangeOf reads a header Range of one range of bytes; n is -1 for any other. ok is false
-// where nothing of the file is in it.
+// rangeOf parses a Range header with one range of bytes; n is -1 for any other header. ok is false
+// if the range lies outside the file.
 func rangeOf(header string, size int64) (from, n int64, ok bool) {
 	spec, found := strings.CutPrefix(header, "bytes=")
 	first, last, dash := strings.Cut(spec, "-")

@@ -14,17 +14,17 @@ import (
 // A filter compares one member of a record's data.
 type filter struct {
 	field, op string
-	operands  []operand // one, or those of in
-	want      bool      // of exists
+	operands  []operand // one, or several for in
+	want      bool      // for exists
 }
 
-// An operand is a value of a query in every form that it can be compared in: a
-// record says by the type of its member which one counts.
+// An operand is a value of a query in every form in which it can be compared. The type of the
+// record's member decides which form counts.
 type operand struct {
 	text     string
-	number   strictjson.Value // zero if it is none
+	number   strictjson.Value // zero if it is not a number
 	micros   int64
-	readable bool // as a time
+	readable bool // it is a valid time
 }
 
 var filterOps = []string{"eq", "ne", "gt", "gte", "lt", "lte", "in", "exists"}
@@ -32,8 +32,7 @@ var filterOps = []string{"eq", "ne", "gt", "gte", "lt", "lte", "in", "exists"}
 // maxOperands bounds the values of in.
 const maxOperands = 100
 
-// readFilters reads field:op:value. A field may hold colons; what follows the
-// second one belongs to the value.
+// readFilters parses field:op:value. A field may contain colons, and so may the value.
 func readFilters(texts []string, spec abi.StreamSpec) ([]filter, error) {
 	var out []filter
 	for _, text := range texts {
@@ -92,7 +91,7 @@ func (f *filter) operand(text string, spec abi.StreamSpec) operand {
 	return o
 }
 
-// timeFilter is from and until on the consent-time field.
+// timeFilter turns from and until into filters on the consent-time field.
 func timeFilter(field string, b between) (out []filter) {
 	if !b.from.IsZero() {
 		out = append(out, filter{field: field, op: "gte", operands: []operand{{micros: b.from.UnixMicro(),
@@ -105,8 +104,8 @@ func timeFilter(field string, b between) (out []filter) {
 	return out
 }
 
-// matcher is store.RecordQuery.Match of all of them, nil for none. A tombstone
-// has no data, so no filter holds for it.
+// matcher returns a store.RecordQuery.Match for all filters, or nil if there are none. No filter
+// holds for a tombstone, which has no data.
 func matcher(filters []filter, updated between) func(store.Record) bool {
 	if len(filters) == 0 && updated.open() {
 		return nil
@@ -129,8 +128,8 @@ func matcher(filters []filter, updated between) func(store.Record) bool {
 	}
 }
 
-// holds: ne is the opposite of eq, also where there is nothing to compare; the
-// other comparisons hold only between values of one kind.
+// holds reports whether the filter holds for a member. ne is the negation of eq, even for a missing
+// member; other comparisons hold only between values of one kind.
 func (f *filter) holds(m strictjson.Value) bool {
 	if f.op == "exists" {
 		return f.want != m.Absent()
@@ -160,7 +159,7 @@ func (f *filter) holds(m strictjson.Value) bool {
 	return n <= 0
 }
 
-// compare is the sign of m - o; ok is false when they cannot be compared.
+// compare returns the sign of m - o. ok is false if they cannot be compared.
 func (o operand) compare(m strictjson.Value) (n int, ok bool) {
 	if o.readable {
 		at, ok := abi.TimeOf(m.Raw)
@@ -178,7 +177,7 @@ func (o operand) compare(m strictjson.Value) (n int, ok bool) {
 	return 0, false
 }
 
-// compareNumbers is exact for integers of 64 bits.
+// compareNumbers is exact for 64-bit integers.
 func compareNumbers(x, y strictjson.Value) (int, bool) {
 	a, ok1 := x.Int64()
 	b, ok2 := y.Int64()

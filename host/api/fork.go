@@ -69,7 +69,7 @@ func (a *runAPI) forkRun(c *fiber.Ctx) error {
 	}
 	r, err := a.runs.ForkRun(web.Context(c), host.ForkRun{Source: source.ID, FromSeq: uint64(from), Start: start})
 	if p, known := web.ProblemOf(err); err != nil && known && p.Code == "validation_error" {
-		return web.Unprocessable(p) // such as fromSeq behind the end of the log
+		return web.Unprocessable(p) // such as a fromSeq beyond the end of the log
 	}
 	if err != nil {
 		return err

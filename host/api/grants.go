@@ -14,7 +14,7 @@ type grants struct {
 	Grants    []host.Grant   `json:"grants"`
 }
 
-// grantAPI has the routes of what connections ask for and were given.
+// grantAPI has the routes of grants.
 type grantAPI struct {
 	find   lookup
 	grants host.Grants
@@ -44,11 +44,11 @@ func (a *grantAPI) routes() []route {
 	})
 }
 
-// grantParts are the parts of a grant that brings the module along; grant is the rest.
+// grantParts are the parts of a grant that brings its module; grant is the JSON.
 var grantParts = []string{"grant", "module", "signature"}
 
-// grantGiven is a grant for a connector that need not be installed. Whoever may do it
-// could also start a run with what is not stored.
+// grantGiven grants something to a connector that need not be installed. Whoever calls it must also
+// be allowed to start runs with values that are not stored.
 func (a *grantAPI) grantGiven(c *fiber.Ctx) error {
 	parts, err := web.Parts(c, grantParts, "module", "grant")
 	if err != nil {
@@ -94,7 +94,7 @@ func (a *grantAPI) grant(c *fiber.Ctx) error {
 		return err
 	}
 	switch {
-	case q.Scope == nil: // absent, which null is not
+	case q.Scope == nil: // absent, as opposed to null
 		return web.Invalid(web.Field{Path: "scope", Rule: "an object, or null for everything declared"})
 	case q.AccessMode != "continuous" && q.AccessMode != "single_use":
 		return web.Invalid(web.Field{Path: "accessMode", Rule: "continuous or single_use"})

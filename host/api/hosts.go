@@ -66,7 +66,7 @@ func (a *hostAPI) drain(on bool) fiber.Handler {
 	}
 }
 
-// admission is the code of a host.
+// admission is the admission code of a host.
 type admission struct {
 	Code string `json:"code"`
 }

@@ -24,29 +24,28 @@ type resolveInterrupt struct {
 	ResumeValue json.RawMessage `json:"resumeValue"`
 }
 
-// resumeValue is the whole body of an answer at /approvals: the members of both
-// kinds of answers.
+// resumeValue is the whole body of an answer at /approvals, with the members of both kinds of
+// answers.
 type resumeValue struct {
 	Action  string          `json:"action,omitempty"`
 	Comment string          `json:"comment,omitempty"`
 	Answers json.RawMessage `json:"answers,omitempty"`
 }
 
-// resolved says where the run stands after an answer.
+// resolved is the state of a run after an answer.
 type resolved struct {
 	RunID  store.RunID     `json:"runId"`
 	NodeID string          `json:"nodeId"`
 	Status timeline.Status `json:"status"`
 }
 
-// interruptAPI has the routes of questions as openwop knows them, by node and by
-// signed token.
+// interruptAPI has the routes of questions in openwop's form, by node and by signed token.
 type interruptAPI struct {
 	find      lookup
 	questions host.Questions
 	streams   *stream.Hub
 	tokens    *access.Tokens
-	posts     *access.Limiter // of answers by token
+	posts     *access.Limiter // answers by token
 	base      baseURL
 }
 
@@ -84,8 +83,8 @@ func (a *interruptAPI) resolve(c *fiber.Ctx) error {
 	return a.answer(c, r, in, q.ResumeValue)
 }
 
-// approveNode answers at the older path of openwop, whose contract knows no 422: a
-// cancelled interrupt is 409 there.
+// approveNode serves the older openwop path, whose contract has no 422: a cancelled interrupt is
+// 409 there.
 func (a *interruptAPI) approveNode(c *fiber.Ctx) error {
 	defer web.Wipe(c)
 	r, in, err := a.interrupt(c)
@@ -105,7 +104,7 @@ func (a *interruptAPI) approveNode(c *fiber.Ctx) error {
 	return err
 }
 
-// interrupt is the newest interrupt of the node that the path names.
+// interrupt returns the newest interrupt of the node in the path.
 func (a *interruptAPI) interrupt(c *fiber.Ctx) (store.Run, timeline.Interrupt, error) {
 	r, err := a.find.run(c)
 	if err != nil {
@@ -128,7 +127,7 @@ func noInterrupt() error {
 	return web.NewProblem(0, "interrupt_not_found", "No question was ever pending there.")
 }
 
-// answer resolves an interrupt with a value of openwop's form.
+// answer resolves an interrupt with a value in openwop's form.
 func (a *interruptAPI) answer(c *fiber.Ctx, r store.Run, in timeline.Interrupt, value json.RawMessage) error {
 	if err := closed(in); err != nil {
 		return err
@@ -149,7 +148,7 @@ func (a *interruptAPI) answer(c *fiber.Ctx, r store.Run, in timeline.Interrupt, 
 	return web.JSON(c, 200, out)
 }
 
-// closed refuses an answer to an interrupt that is not open any more.
+// closed refuses an answer to an interrupt that is no longer open.
 func closed(in timeline.Interrupt) error {
 	switch code := in.Closed.Code(); code {
 	case "":
@@ -163,8 +162,7 @@ func closed(in timeline.Interrupt) error {
 	}
 }
 
-// tooLate turns the refusal of an answer into what the interrupt routes say of an
-// interrupt that was closed meanwhile.
+// tooLate translates the refusal of an answer for an interrupt that was closed meanwhile.
 func (a *interruptAPI) tooLate(c *fiber.Ctx, run store.RunID, in timeline.Interrupt, err error) error {
 	var refused *host.Refusal
 	if !errors.As(err, &refused) {
@@ -185,8 +183,8 @@ func (a *interruptAPI) tooLate(c *fiber.Ctx, run store.RunID, in timeline.Interr
 	return closed(timeline.Interrupt{Closed: timeline.Answered})
 }
 
-// readAnswer turns a resume value into an answer to the interaction. A value of
-// the wrong form leaves the question open; its content is not repeated.
+// readAnswer turns a resume value into an answer to the interaction. An invalid value leaves the
+// question open and is not repeated in the error.
 func readAnswer(in timeline.Interrupt, value json.RawMessage) (status string, data map[string]json.RawMessage, err error) {
 	v, parse := strictjson.Parse(value, strictjson.ParseOptions{})
 	if len(value) == 0 || parse != nil {
@@ -210,7 +208,7 @@ func readDecision(in timeline.Interrupt, v strictjson.Value) (status string, dat
 	if action == "edit" { // openwop has both spellings
 		action = abi.DecisionEdit
 	}
-	offered := abi.Decisions // the question accepts some of them
+	offered := abi.Decisions // the question accepts some of these
 	if in.InteractionKind == abi.KindManualAction {
 		offered = []string{abi.DecisionAccept, abi.DecisionReject}
 	}
@@ -253,7 +251,7 @@ func answerObject(answers strictjson.Value) (map[string]json.RawMessage, error) 
 	return data, nil
 }
 
-// answerList reads answers as an array of {id, answer}.
+// answerList parses answers as an array of {id, answer}.
 func answerList(answers strictjson.Value) (map[string]json.RawMessage, error) {
 	data := map[string]json.RawMessage{}
 	for item := range answers.Items() {
@@ -269,8 +267,7 @@ func answerList(answers strictjson.Value) (map[string]json.RawMessage, error) {
 	return data, nil
 }
 
-// addToken adds a signed token to the snapshot of a run whose question may be answered
-// by one.
+// addToken adds a signed token to a run's snapshot if its question may be answered by token.
 func (a *interruptAPI) addToken(c *fiber.Ctx, s *timeline.Snapshot) error {
 	if s.Interrupt == nil {
 		return nil
@@ -291,8 +288,8 @@ func (a *interruptAPI) addToken(c *fiber.Ctx, s *timeline.Snapshot) error {
 	return nil
 }
 
-// tokenable reports whether a signed token may answer a question. Secrets, and work in
-// a browser, need an authenticated owner.
+// tokenable reports whether a signed token may answer a question. Secrets and work in a browser
+// require an authenticated owner.
 func tokenable(in timeline.Interrupt) bool {
 	switch in.InteractionKind {
 	case abi.KindApproval:
@@ -303,7 +300,7 @@ func tokenable(in timeline.Interrupt) bool {
 	return false
 }
 
-// ofToken is the interrupt that a signed token is for.
+// ofToken returns the interrupt that a signed token is for.
 func (a *interruptAPI) ofToken(c *fiber.Ctx) (store.Run, timeline.Interrupt, error) {
 	var in timeline.Interrupt
 	unknown := web.NewProblem(0, "interrupt_not_found", "The token is not one of this host.")
@@ -367,11 +364,11 @@ func (a *interruptAPI) tokenResolve(c *fiber.Ctx) error {
 	return a.answer(c, r, in, q.ResumeValue)
 }
 
-// secret reports whether a question asks for a secret, by the schema that is shown.
+// secret reports whether a question asks for a secret, according to its schema.
 func secret(in timeline.Interrupt) bool {
 	v, err := strictjson.Parse(in.Payload.ResumeSchema, strictjson.ParseOptions{})
 	if err != nil {
-		return true // a question that cannot be read is not given away
+		return true // an unreadable question counts as secret
 	}
 	properties, _ := v.Member("properties")
 	for name, p := range properties.Members() {

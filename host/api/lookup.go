@@ -13,15 +13,14 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A lookup finds the connection or run that a path names, and refuses what the
-// principal may not know of or use. A connection outside a key's list, and
-// everything of it, looks like one that does not exist.
+// A lookup finds the connection or run in a path, and refuses what the principal may not know of or
+// use. Connections outside a key's list, with everything in them, look as if they did not exist.
 type lookup struct {
 	connections host.Connections
 	runs        store.Runs
 }
 
-// connection is the one that the path names.
+// connection returns the connection in the path.
 func (l lookup) connection(c *fiber.Ctx) (host.Connection, error) {
 	id, err := web.ID(c, "connectionId")
 	if err != nil {
@@ -43,7 +42,7 @@ func (l lookup) connectionID(c *fiber.Ctx) (store.ConnectionID, error) {
 	return idOf(conn), err
 }
 
-// usable refuses a test key every connection that is not in mode test.
+// usable refuses connections that are not in mode test to a test key.
 func usable(p *access.Principal, c host.Connection) error {
 	if p.Test && c.Mode != access.Test {
 		return web.NewProblem(0, "forbidden", "A test key may use only connections in mode test.").With("mode", c.Mode)
@@ -53,7 +52,7 @@ func usable(p *access.Principal, c host.Connection) error {
 
 func idOf(c host.Connection) store.ConnectionID { return store.ConnectionID(c.ConnectionID) }
 
-// run is the run that the path names.
+// run returns the run in the path.
 func (l lookup) run(c *fiber.Ctx) (store.Run, error) {
 	id, err := web.ID(c, "runId")
 	if err != nil {
@@ -66,8 +65,7 @@ func (l lookup) run(c *fiber.Ctx) (store.Run, error) {
 	return r, l.sees(c, r)
 }
 
-// sees refuses runs of connections that the principal may not know of, or with a
-// test key may not use.
+// sees refuses runs of connections that the principal may not know of or use.
 func (l lookup) sees(c *fiber.Ctx, r store.Run) error {
 	p := web.Principal(c)
 	if !p.SeesConnection(r.ConnectionID) {
@@ -83,15 +81,15 @@ func (l lookup) sees(c *fiber.Ctx, r store.Run) error {
 	return usable(p, conn)
 }
 
-// conformance reports whether a connection was made for one run of a conformance
-// connector: no other id begins so.
+// conformance reports whether a connection was made for one run of a conformance connector. No
+// other ids have this prefix.
 func conformance(id store.ConnectionID) bool { return strings.HasPrefix(string(id), "conformance-") }
 
-// A visibility says of which connections the principal may know, found out once
-// for an answer about many things.
+// A visibility says which connections the principal may know of. It is computed once for an answer
+// about many things.
 type visibility struct {
 	p     *access.Principal
-	tests map[store.ConnectionID]bool // the connections in mode test; nil unless the key is for tests
+	tests map[store.ConnectionID]bool // connections in mode test; nil unless the key is a test key
 }
 
 func (l lookup) visible(c *fiber.Ctx) (visibility, error) {
@@ -112,12 +110,12 @@ func (l lookup) visible(c *fiber.Ctx) (visibility, error) {
 	return v, nil
 }
 
-// has reports whether things of a connection are shown.
+// has reports whether things of a connection are visible.
 func (v visibility) has(id store.ConnectionID) bool {
 	return v.p.SeesConnection(id) && (v.tests == nil || v.tests[id] || conformance(id))
 }
 
-// redact is a connector without the connections that are not shown.
+// redact returns a connector without its invisible connections.
 func (v visibility) redact(x host.Connector) host.Connector {
 	x.Connections = slices.DeleteFunc(append([]host.ConnectionRef{}, x.Connections...), func(r host.ConnectionRef) bool {
 		return !v.has(store.ConnectionID(r.ConnectionID))
@@ -125,7 +123,7 @@ func (v visibility) redact(x host.Connector) host.Connector {
 	return x
 }
 
-// listed answers with one page of a list that is in memory, ordered by id.
+// listed answers with one page of a list in memory, ordered by id.
 func listed[T any](c *fiber.Ctx, page web.Page, all []T, id func(T) string) error {
 	slices.SortStableFunc(all, func(x, y T) int { return strings.Compare(id(x), id(y)) })
 	from, _ := slices.BinarySearchFunc(all, page.After, func(x T, after string) int {
@@ -146,7 +144,7 @@ func listed[T any](c *fiber.Ctx, page web.Page, all []T, id func(T) string) erro
 	return web.Listed(c, all, next)
 }
 
-// seen are the connections that the caller may see.
+// seen returns the connections visible to the caller.
 func (l lookup) seen(ctx context.Context, c *fiber.Ctx) ([]store.ConnectionID, error) {
 	in, err := l.visible(c)
 	if err != nil {

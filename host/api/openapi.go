@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// openAPI describes the routes as an OpenAPI 3.1 document. It is made of the same
-// table that is served.
+// openAPI describes the routes as an OpenAPI 3.1 document, generated from the table that is served.
 func openAPI(routes []route, version string) ([]byte, error) {
 	named := newSchemas()
 	paths := map[string]map[string]any{}
@@ -77,7 +76,7 @@ func operation(r *route, named schemas) map[string]any {
 	return op
 }
 
-// describe says who may use a route, which errors are its own, and where to read more.
+// describe says who may use a route, which errors are specific to it, and where to read more.
 func (r *route) describe() string {
 	var text []string
 	switch {
@@ -94,7 +93,7 @@ func (r *route) describe() string {
 	return strings.Join(append(text, "See docs/spec/"+r.see+"."), " ")
 }
 
-// described are the parameters of path, query and headers.
+// described returns the parameters of path, query and headers.
 func (r *route) described() []any {
 	var out []any
 	for _, name := range r.parameters() {

@@ -8,8 +8,8 @@ import (
 	"github.com/sluicehost/sluice/host/web"
 )
 
-// queryAPI has the routes of SQL over records. A key sees the connections that it sees
-// elsewhere, and no other exists for it.
+// queryAPI has the routes of SQL over records. A key sees the same connections as elsewhere, and no
+// others exist for it.
 type queryAPI struct {
 	find    lookup
 	queries host.Queries

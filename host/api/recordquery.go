@@ -14,11 +14,11 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// recordQuery selects records of a stream; which page of them is asked for apart.
+// recordQuery selects records of a stream, apart from the page.
 type recordQuery struct {
 	keys       map[string]bool
 	keep       map[string]bool
-	match      func(store.Record) bool // but for keys; nil: all
+	match      func(store.Record) bool // without keys; nil: all
 	order      store.Order
 	descending bool
 	deleted    bool
@@ -92,8 +92,8 @@ func readQuery(c *fiber.Ctx, s recordStream) (*recordQuery, error) {
 	return q, nil
 }
 
-// checkFields refuses a field that is nearly a declared one, as misspelled. Other
-// undeclared fields are allowed: a schema need not list all.
+// checkFields refuses fields that look like misspellings of declared ones. Other undeclared fields
+// are allowed, since a schema need not list all.
 func checkFields(fields []string, spec abi.StreamSpec) error {
 	known := export.SchemaFields(spec)
 	for _, f := range fields {
@@ -105,9 +105,9 @@ func checkFields(fields []string, spec abi.StreamSpec) error {
 	return nil
 }
 
-// reproducible refuses options with which following the changes would not reproduce the
-// stream: a record that no longer matches would never be reported as gone. An export is a
-// file of its own.
+// reproducible refuses options under which applying the changes would not reproduce the stream,
+// since a record that no longer matches would never be reported as gone. An export is a file
+// of its own, so only a query for changes is refused.
 func (q *recordQuery) reproducible() error {
 	if q.changes && q.match != nil {
 		return web.Invalid(web.Field{Path: "query.changesSince",
@@ -116,14 +116,14 @@ func (q *recordQuery) reproducible() error {
 	return nil
 }
 
-// store is the query as the store takes it.
+// store returns the query in the store's form.
 func (q *recordQuery) store(s recordStream) store.RecordQuery {
 	return store.RecordQuery{Connection: s.connection, Stream: s.name, Order: q.order, Descending: q.descending,
 		After:   q.since,
 		Deleted: q.deleted, Match: q.matchAll()}
 }
 
-// matchAll is match and, when keys were given, only these keys.
+// matchAll returns match, restricted to keys if keys were given.
 func (q *recordQuery) matchAll() func(store.Record) bool {
 	if q.keys == nil {
 		return q.match
@@ -131,8 +131,7 @@ func (q *recordQuery) matchAll() func(store.Record) bool {
 	return export.Both(func(r store.Record) bool { return q.keys[r.Key] }, q.match)
 }
 
-// repeated are the values of a parameter that may be given more than once,
-// copied.
+// repeated returns copies of the values of a repeatable parameter.
 func repeated(c *fiber.Ctx, name string, most, bytes int) ([]string, error) {
 	var out []string
 	for _, v := range c.Context().QueryArgs().PeekMulti(name) {
@@ -149,7 +148,7 @@ func repeated(c *fiber.Ctx, name string, most, bytes int) ([]string, error) {
 	return slices.Compact(out), nil
 }
 
-// between is a half-open span of time; a zero bound is none.
+// between is a half-open time span; a zero bound is unlimited.
 type between struct{ from, until time.Time }
 
 func (b between) open() bool { return b.from.IsZero() && b.until.IsZero() }

@@ -19,8 +19,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// recordPage is a page of records. NextChangesSince misses nothing that changed
-// since the first page was read.
+// recordPage is a page of records. Continuing from NextChangesSince misses no change since the
+// first page was read.
 type recordPage struct {
 	Data             []export.Line `json:"data"`
 	NextCursor       *string       `json:"nextCursor"`
@@ -79,8 +79,7 @@ func (a *recordAPI) routes() []route {
 const (
 	recordsPage = 100
 	recordsMost = 1000
-	// lookedAt bounds the pages of the store that one answer reads while its filter
-	// matches nothing.
+	// lookedAt bounds the store's pages that one answer reads while its filter matches nothing.
 	lookedAt = 10
 )
 
@@ -127,7 +126,7 @@ func (a *recordAPI) listRecords(c *fiber.Ctx) error {
 	case q.changes && found.More:
 		since = found.After
 	case !q.changes && page.After != "":
-		since = at.version // of the first page
+		since = at.version // as of the first page
 	}
 	next := ""
 	if found.More {
@@ -148,7 +147,7 @@ func (q *recordQuery) answer(c *fiber.Ctx, s recordStream, records []store.Recor
 	return web.JSON(c, 200, out)
 }
 
-// recordsOfKeys looks the keys up instead of reading the stream.
+// recordsOfKeys looks up keys instead of reading the stream.
 func (a *recordAPI) recordsOfKeys(c *fiber.Ctx, s recordStream, q *recordQuery, limit int, at place) error {
 	newest, err := a.records.Records(web.Context(c), store.RecordQuery{Connection: s.connection, Stream: s.name,
 		Descending: true, Deleted: true, Limit: 1})
@@ -181,7 +180,7 @@ func (a *recordAPI) recordsOfKeys(c *fiber.Ctx, s recordStream, q *recordQuery, 
 	return q.answer(c, s, records, next, since)
 }
 
-// compare is the order asked for, among records in memory.
+// compare orders records in memory by the query's order.
 func (q *recordQuery) compare(x, y store.Record) int {
 	n := 0
 	switch q.order {
@@ -198,7 +197,7 @@ func (q *recordQuery) compare(x, y store.Record) int {
 	return n
 }
 
-// A place is where a page ended; cursors hold it.
+// A place is where a page ended, as stored in cursors.
 type place struct {
 	version uint64 // of the stream when the first page was read
 	after   uint64
@@ -226,8 +225,8 @@ func placeOf(text string) (p place, err error) {
 	return p, web.NewProblem(0, "invalid_cursor", "The cursor is not one of this query. Read from the beginning.")
 }
 
-// getRecord answers with one record or its tombstone. A compound key may be
-// spelled in any way that means the same array.
+// getRecord answers with a record or its tombstone. A compound key may be spelled in any way that
+// means the same array.
 func (a *recordAPI) getRecord(c *fiber.Ctx) error {
 	s, err := a.recordStream(c)
 	if err != nil {
@@ -249,8 +248,7 @@ func (a *recordAPI) getRecord(c *fiber.Ctx) error {
 	return web.JSON(c, 200, export.LineOf(s.connection, r))
 }
 
-// canonicalKey is how the store spells a compound key; other texts stay as they
-// are.
+// canonicalKey returns the store's spelling of a compound key, and other keys unchanged.
 func canonicalKey(key string) string {
 	v, err := strictjson.Parse([]byte(key), strictjson.ParseOptions{AnyKind: true})
 	if err != nil || !v.Is(strictjson.KindArray) {

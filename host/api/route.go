@@ -9,26 +9,26 @@ import (
 	"github.com/sluicehost/sluice/host/web"
 )
 
-// A route is a row of the API: what web needs to serve it, and what the
-// description says of it. Every route is described.
+// A route is a row of the API: what web needs to serve it, and what describes it. Every route is
+// described.
 type route struct {
 	web.Route
-	see     string // section of docs/spec that says more, as FILE#ANCHOR
+	see     string // section of docs/spec, as FILE#ANCHOR
 	summary string
 	query   []parameter
-	headers []string // honoured, beside Authorization and Idempotency-Key
-	body    any      // zero value of what Body reads; nil for none
+	headers []string // supported ones, beside Authorization and Idempotency-Key
+	body    any      // zero value of what Body reads; nil: no body
 	form    []string // parts of a multipart body instead
-	answer  any      // zero value of what is answered; nil for none
+	answer  any      // zero value of the answer; nil: none
 	status  int      // of success; 0 is 200, or 204 without an answer
-	also    []int    // other statuses of success with the same answer
-	media   string   // of an answer that is not JSON; several with commas
-	codes   []string // errors of its own, beside those of every route
-	// elsewhere says that the route is only described here; host/web serves it.
+	also    []int    // other success statuses with the same answer
+	media   string   // of an answer that is not JSON; comma-separated
+	codes   []string // errors beside those of every route
+	// elsewhere means that host/web serves the route and it is only described here.
 	elsewhere bool
 }
 
-// documented gives the section of docs/spec to the rows of a table that name none.
+// documented sets the section of docs/spec for rows that have none.
 func documented(see string, table []route) []route {
 	for i := range table {
 		if table[i].see == "" {
@@ -38,21 +38,21 @@ func documented(see string, table []route) []route {
 	return table
 }
 
-// A parameter is one of a query.
+// A parameter is a query parameter.
 type parameter struct {
 	name, typ, text string
-	words           []string // the only values
+	words           []string // the allowed values
 	repeat          bool
 }
 
-// paging are the parameters of every list.
+// paging has the parameters of every list.
 var paging = []parameter{
 	{name: "limit", typ: "integer", text: "Entries on a page."},
 	{name: "cursor", typ: "string", text: "nextCursor of the page before."},
 }
 
-// strict is the route with a handler that refuses query parameters which the route
-// does not have: a misspelled one would select something else than is meant.
+// strict returns the route with a handler that refuses unknown query parameters, since a misspelled
+// one would select something unintended.
 func (r *route) strict() web.Route {
 	var names []string
 	for _, p := range r.query {
@@ -78,7 +78,7 @@ func (r *route) success() int {
 	return 200
 }
 
-// path is the template in the form of OpenAPI: /v1/runs/{runId}:pause.
+// path returns the template in the form of OpenAPI: /v1/runs/{runId}:pause.
 func (r *route) path() string {
 	parts := strings.Split(r.Route.Template(), "/")
 	for i, p := range parts {
@@ -93,7 +93,7 @@ func (r *route) path() string {
 	return strings.Join(parts, "/")
 }
 
-// parameters are the names in the path, in order.
+// parameters returns the names in the path, in order.
 func (r *route) parameters() []string {
 	var names []string
 	for p := range strings.SplitSeq(r.path(), "/") {
@@ -105,7 +105,7 @@ func (r *route) parameters() []string {
 	return names
 }
 
-// operation is the operationId: the method and the words of the path.
+// operation returns the operationId: the method and the words of the path.
 func (r *route) operation() string {
 	words := strings.FieldsFunc(r.path(), func(c rune) bool { return strings.ContainsRune("/{}:.-_", c) })
 	words = slices.DeleteFunc(words, func(w string) bool { return w == "v1" })

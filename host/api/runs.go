@@ -56,8 +56,7 @@ type runAPI struct {
 	base       baseURL
 }
 
-// A baseURL is how clients reach the host; "" is what they sent as Host, which web
-// has checked.
+// A baseURL is the address of the host for clients; "" uses the Host header, which web has checked.
 type baseURL string
 
 func (b baseURL) of(c *fiber.Ctx) string {
@@ -156,8 +155,8 @@ func (a *runAPI) getRun(c *fiber.Ctx) error {
 	return web.JSON(c, 200, s)
 }
 
-// scanned bounds the runs that one page of a filtered list looks at; the page
-// may then be short, and yet have a next one.
+// scanned bounds the runs that one page of a filtered list reads. The page may then be short and
+// not be the last.
 const scanned = 5000
 
 func (a *runAPI) listRuns(c *fiber.Ctx) error {
@@ -185,7 +184,7 @@ func (a *runAPI) listRuns(c *fiber.Ctx) error {
 			if !filter.matchesRow(r) || !visible.has(r.ConnectionID) {
 				continue
 			}
-			s, err := a.streams.Brief(ctx, r) // reads no log of a run that is over
+			s, err := a.streams.Brief(ctx, r) // reads no log for a finished run
 			if err != nil {
 				return err
 			}
@@ -203,7 +202,7 @@ func (a *runAPI) listRuns(c *fiber.Ctx) error {
 	return web.Listed(c, out, string(before))
 }
 
-// runFilter is what a list of runs is filtered by.
+// runFilter filters a list of runs.
 type runFilter struct {
 	connection              store.ConnectionID
 	connector, trigger, tag string
@@ -212,7 +211,7 @@ type runFilter struct {
 	after, before           time.Time
 }
 
-// outcomes are how runs come out.
+// outcomes lists the outcomes of runs.
 var outcomes = []string{"complete", timeline.Partial, "failed", "cancelled"}
 
 func runFilterOf(c *fiber.Ctx) (runFilter, error) {
@@ -233,7 +232,7 @@ func runFilterOf(c *fiber.Ctx) (runFilter, error) {
 	return f, nil
 }
 
-// matchesRow checks what the row of a run says, without reading its log.
+// matchesRow checks what the row of a run shows, without reading its log.
 func (f runFilter) matchesRow(r store.Run) bool {
 	ended := timeline.RowStatus(r)
 	return (f.trigger == "" || r.TriggerKind == f.trigger) && (f.tag == "" || slices.Contains(r.Request.Tags, f.tag)) &&
@@ -301,8 +300,8 @@ func (a *runAPI) resumeRun(c *fiber.Ctx) error {
 	return web.JSON(c, 202, resumedRun{r.ID, "running", store.Time(at)})
 }
 
-// result answers with the result value of a run that is over, as it was stored.
-// The cursors in it are for those who may read state.
+// result answers with the result of a finished run, as stored. Its cursors are only for those who
+// may read state.
 func (a *runAPI) result(c *fiber.Ctx) error {
 	r, err := a.find.run(c)
 	if err != nil {
@@ -322,7 +321,7 @@ func (a *runAPI) result(c *fiber.Ctx) error {
 	return web.JSON(c, 200, members)
 }
 
-// recording hands over what a run recorded, once.
+// recording returns what a run recorded, once.
 func (a *runAPI) recording(c *fiber.Ctx) error {
 	r, err := a.find.run(c)
 	if err != nil {
@@ -338,10 +337,10 @@ func (a *runAPI) recording(c *fiber.Ctx) error {
 	return web.JSON(c, 200, out)
 }
 
-// timelinePage is how many stored events are handed over at once.
+// timelinePage bounds the stored events in one answer.
 const timelinePage = 500
 
-// storedEvents are events of a run as they are stored.
+// storedEvents are events of a run as stored.
 type storedEvents struct {
 	Events []store.Event `json:"events"`
 	More   bool          `json:"more"`
@@ -365,8 +364,8 @@ func (a *runAPI) timeline(c *fiber.Ctx) error {
 	return web.JSON(c, 200, out)
 }
 
-// requests lists what a run asked of servers. A page goes on after as many as the
-// pages before had.
+// requests lists the requests of a run to servers. A cursor is the number of entries on earlier
+// pages.
 func (a *runAPI) requests(c *fiber.Ctx) error {
 	page, err := web.PageOf(c, 0, 0)
 	if err != nil {
@@ -379,7 +378,7 @@ func (a *runAPI) requests(c *fiber.Ctx) error {
 	skip := 0
 	if page.After != "" {
 		if skip, err = strconv.Atoi(page.After); err != nil {
-			return err // nobody else can have made it
+			return err // only this host makes cursors
 		}
 	}
 	list, err := a.runs.Requests(web.Context(c), r.ID, skip, page.Limit)

@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// history is a page of past ticks, with the counts of all.
+// history is a page of past ticks with the counts of all ticks.
 type history struct {
 	Data       []host.Tick     `json:"data"`
 	NextCursor *string         `json:"nextCursor"`

@@ -12,9 +12,9 @@ import (
 // A schema is a JSON Schema of draft 2020-12, which OpenAPI 3.1 uses.
 type schema map[string]any
 
-// schemas are the named ones: one for each Go struct that the API reads or
-// writes, so that the description cannot differ from what is encoded. Where two
-// packages have a struct of one name, the second has its package's before it.
+// schemas holds the named schemas, one for each Go struct that the API reads or writes, so that the
+// description matches the encoding. If two packages have a struct of the same name, the second is
+// prefixed with its package.
 type schemas struct {
 	named map[string]schema
 	types map[string]reflect.Type
@@ -24,7 +24,7 @@ func newSchemas() schemas {
 	return schemas{named: map[string]schema{}, types: map[string]reflect.Type{}}
 }
 
-// described is a type that says its own schema.
+// A described type provides its own schema.
 type described interface{ Schema() map[string]any }
 
 var (
@@ -33,8 +33,8 @@ var (
 	ownType  = reflect.TypeFor[json.Marshaler]()
 )
 
-// of is the schema of a Go value as encoding/json writes it: a reference for
-// structs. A nil value is any JSON.
+// of returns the schema of a Go value as encoding/json writes it, with a reference for structs. nil
+// stands for any JSON.
 func (s schemas) of(v any) schema {
 	if v == nil {
 		return schema{}
@@ -78,8 +78,8 @@ func (s schemas) typ(t reflect.Type) schema {
 	return schema{}
 }
 
-// selfEncoded describes a struct that encodes itself by the members of its zero
-// value; it may have others, which are left out there.
+// selfEncoded describes a struct that encodes itself, by the members of its zero value. It may have
+// others.
 func selfEncoded(t reflect.Type) schema {
 	var members map[string]any
 	text, err := json.Marshal(reflect.Zero(t).Interface())
@@ -93,8 +93,7 @@ func selfEncoded(t reflect.Type) schema {
 	return schema{"type": "object", "properties": properties, "required": slices.Sorted(maps.Keys(members))}
 }
 
-// object describes a struct and refers to it. Structs without a name stand where
-// they are used.
+// object describes a struct and returns a reference. Unnamed structs are described in place.
 func (s schemas) object(t reflect.Type) schema {
 	name := schemaName(t)
 	if name == "" {
@@ -105,13 +104,13 @@ func (s schemas) object(t reflect.Type) schema {
 		name = strings.ToUpper(room[:1]) + room[1:] + name
 	}
 	if s.types[name] == nil {
-		s.types[name] = t // before its members: a type may hold itself
+		s.types[name] = t // before its members, since a type may contain itself
 		s.named[name] = s.members(t)
 	}
 	return schema{"$ref": "#/components/schemas/" + name}
 }
 
-// schemaName is the name of a struct, without the arguments of a generic one.
+// schemaName returns the name of a struct; that of a generic one ends with its type argument.
 func schemaName(t reflect.Type) string {
 	name, args, generic := strings.Cut(t.Name(), "[")
 	if generic {
@@ -134,9 +133,8 @@ func (s schemas) members(t reflect.Type) schema {
 	return out
 }
 
-// collect follows encoding/json: embedded structs lend their members, omitempty
-// and omitzero make a member optional, a pointer that is written always may be
-// null.
+// collect follows encoding/json: embedded structs contribute their members, omitempty and omitzero
+// make a member optional, and a pointer that is always written may be null.
 func (s schemas) collect(t reflect.Type, into map[string]schema, required *[]string) {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -162,7 +160,7 @@ func (s schemas) collect(t reflect.Type, into map[string]schema, required *[]str
 	}
 }
 
-// annotated adds what tags say: doc, enum (words between bars), format.
+// annotated adds the contents of tags: doc, enum (separated by bars), format.
 func annotated(member schema, tag reflect.StructTag) schema {
 	extra := schema{}
 	if text := tag.Get("doc"); text != "" {

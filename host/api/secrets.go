@@ -18,7 +18,7 @@ type secrets struct {
 	Data []host.Secret `json:"data"`
 }
 
-// secretAPI has the routes of secrets. None of them answers with a value.
+// secretAPI has the routes of secrets. None of them returns a value.
 type secretAPI struct {
 	find    lookup
 	secrets host.Secrets

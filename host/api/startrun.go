@@ -39,7 +39,7 @@ type createdRun struct {
 	TraceID   store.TraceID   `json:"traceId"`
 }
 
-// Bounds of what is kept of a request.
+// Bounds of what is stored of a request.
 const (
 	maxTags     = 100
 	maxTag      = 256
@@ -67,7 +67,7 @@ func (a *runAPI) createRun(c *fiber.Ctx) error {
 		return err
 	}
 	var answer []byte
-	if slot := web.SlotOf(c); slot != nil { // the answer is kept in the commit of the start, so it starts at this host
+	if slot := web.SlotOf(c); slot != nil { // the answer is stored in the commit of the start, so the run starts at this host
 		start.With = func(r store.Run) []store.Write {
 			body, err := web.Encode(a.created(c, r))
 			if err != nil {
@@ -90,11 +90,11 @@ func (a *runAPI) createRun(c *fiber.Ctx) error {
 	return web.Bytes(c, 201, answer)
 }
 
-// runParts are the parts of a start that brings a module, its signature or a
-// recording along. run is the body as it is without them.
+// runParts are the parts of a start that brings a module, its signature or a recording; run is the
+// JSON.
 var runParts = []string{"run", "module", "signature", "replay"}
 
-// readCreateRun reads the body of a start: JSON, or JSON among the parts of an upload.
+// readCreateRun reads the body of a start: JSON, or JSON as a part of an upload.
 func readCreateRun(c *fiber.Ctx) (*createRun, error) {
 	q := &createRun{}
 	if web.ContentType(c) != "multipart/form-data" {
@@ -110,12 +110,12 @@ func readCreateRun(c *fiber.Ctx) (*createRun, error) {
 	if q.Given == nil {
 		q.Given = &host.Given{}
 	}
-	defer web.Wipe(c) // it may hold secrets
+	defer web.Wipe(c) // it may contain secrets
 	q.Given.Module, q.Given.Signature, q.Given.Replay = parts["module"], parts["signature"], parts["replay"]
 	return q, nil
 }
 
-// start turns the body into a start, or says what is wrong with it.
+// start converts the body to a start, or reports what is wrong with it.
 func (q *createRun) start(c *fiber.Ctx) (host.StartRun, error) {
 	var wrong []web.Field
 	rule := func(path, text string) { wrong = append(wrong, web.Field{Path: path, Rule: text}) }
@@ -160,7 +160,7 @@ func tagsFit(tags []string) bool {
 	return len(tags) <= maxTags && !slices.ContainsFunc(tags, func(t string) bool { return t == "" || len([]rune(t)) > maxTag })
 }
 
-// boundedObject checks an object that is kept with the run and shown in every list.
+// boundedObject checks an object that is stored with the run and shown in every list.
 func boundedObject(path string, raw json.RawMessage) []web.Field {
 	if raw != nil && (!isObject(raw) || len(raw) > maxMetadata) {
 		return []web.Field{{Path: path, Rule: "an object of at most 50 KB"}}
@@ -168,8 +168,8 @@ func boundedObject(path string, raw json.RawMessage) []web.Field {
 	return nil
 }
 
-// options reads the run options among the inputs. The object is also kept whole: it
-// is laid over the settings of a conformance connector.
+// options reads the run options among the inputs. The object is also kept as a whole, to overlay
+// the settings of a conformance connector.
 func options(inputs json.RawMessage, start *host.StartRun) (wrong []web.Field) {
 	if inputs == nil {
 		return nil
@@ -214,7 +214,7 @@ func options(inputs json.RawMessage, start *host.StartRun) (wrong []web.Field) {
 	return wrong
 }
 
-// overlay reads the keys of configurable that are honoured.
+// overlay reads the supported keys of configurable.
 func overlay(configurable json.RawMessage, start *host.StartRun) (wrong []web.Field) {
 	if configurable == nil {
 		return nil
@@ -254,8 +254,8 @@ func isObject(raw json.RawMessage) bool {
 	return err == nil
 }
 
-// mayGive refuses a run with settings, secrets or approvals of its own to a principal
-// who lacks the scopes to store them with a connection.
+// mayGive refuses a run with its own settings, secrets or approvals to a principal without the
+// scopes to store them with a connection.
 func mayGive(p *access.Principal, g *host.Given) error {
 	if g == nil {
 		return nil
@@ -271,8 +271,8 @@ func mayGive(p *access.Principal, g *host.Given) error {
 	return nil
 }
 
-// mayStart refuses a restricted principal the workflows that it may not start. One
-// that it may not know of looks like one that does not exist.
+// mayStart refuses workflows that a restricted principal may not start. Those that it may not know
+// of count as not found.
 func (a *runAPI) mayStart(c *fiber.Ctx, workflow string) error {
 	p := web.Principal(c)
 	if p.Connections == nil && !p.Test {
@@ -282,7 +282,7 @@ func (a *runAPI) mayStart(c *fiber.Ctx, workflow string) error {
 	switch {
 	case err != nil:
 		return unknownWorkflow(err)
-	case conn == nil && p.Connections != nil: // the key is for certain connections only
+	case conn == nil && p.Connections != nil: // the key is limited to some connections
 		return unknownWorkflow(store.ErrNotFound)
 	case conn == nil: // a conformance connector
 		return nil
@@ -292,8 +292,8 @@ func (a *runAPI) mayStart(c *fiber.Ctx, workflow string) error {
 	return usable(p, *conn)
 }
 
-// unknownWorkflow turns not_found into 400, since no path names the workflow. The
-// message does not repeat the value.
+// unknownWorkflow translates not_found to 400, since the workflow is not in the path. The message
+// does not repeat the value.
 func unknownWorkflow(err error) error {
 	if p, known := web.ProblemOf(err); known && p.Code == "not_found" {
 		return web.Invalid(web.Field{Path: "workflowId",
@@ -302,8 +302,8 @@ func unknownWorkflow(err error) error {
 	return err
 }
 
-// hideActive removes the id of the active run from a refusal when the principal may
-// not know of that run: a scope id is shared by all connections.
+// hideActive removes the active run's id from a refusal if the principal may not know of that run:
+// a scope id is shared by all connections.
 func (a *runAPI) hideActive(c *fiber.Ctx, err error) error {
 	var r *host.Refusal
 	if !errors.As(err, &r) || r.Details["activeRunId"] == nil || !web.Principal(c).Restricted() {
@@ -322,7 +322,7 @@ func (a *runAPI) created(c *fiber.Ctx, r store.Run) createdRun {
 		TraceID: r.TraceID}
 }
 
-// traceParent takes a W3C traceparent of version 00, or nothing.
+// traceParent returns a W3C traceparent of version 00, or "".
 func traceParent(h string) string {
 	h = strings.Clone(h)
 	if len(h) != 55 || h[:3] != "00-" || h[35] != '-' || h[52] != '-' {

@@ -33,8 +33,8 @@ type streamInfo struct {
 	Filterable       []string        `json:"filterable"`
 }
 
-// listStreams lists the streams that the pinned manifest declares, in its order,
-// then those that only hold records of an earlier one.
+// listStreams lists the streams that the pinned manifest declares, in its order, then those that
+// only have records of an earlier one.
 func (a *recordAPI) listStreams(c *fiber.Ctx) error {
 	conn, err := a.find.connection(c)
 	if err != nil {
@@ -81,7 +81,7 @@ func infoOf(spec abi.StreamSpec) streamInfo {
 	return s
 }
 
-// filterable are the fields that a query may compare.
+// filterable returns the fields that a query may compare.
 func filterable(spec abi.StreamSpec) []string {
 	fields := []string{}
 	for _, f := range append(slices.Clone(spec.PrimaryKey), spec.CursorField, spec.ConsentTimeField) {
@@ -92,7 +92,7 @@ func filterable(spec abi.StreamSpec) []string {
 	return fields
 }
 
-// manifest is the one that a connection is pinned to, nil when it cannot be read.
+// manifest returns the manifest that a connection is pinned to, or nil if it cannot be read.
 func (a *recordAPI) manifest(c *fiber.Ctx, id store.ConnectionID) (*abi.Manifest, error) {
 	conn, err := a.manifests.Connection(web.Context(c), id)
 	if err != nil {
@@ -105,16 +105,17 @@ func (a *recordAPI) manifest(c *fiber.Ctx, id store.ConnectionID) (*abi.Manifest
 	return m, nil
 }
 
-// A recordStream is the stream that a path names.
+// A recordStream is the stream in a path.
 type recordStream struct {
 	connection store.ConnectionID
 	name       store.Stream
-	spec       abi.StreamSpec // zero for one that only an earlier manifest had
+	spec       abi.StreamSpec // zero if only an earlier manifest had the stream
 	manifest   *abi.Manifest
-	era        string // which life of the connection its versions count in
+	era        string // identifies the connection's lifetime, in which its versions count
 }
 
-// recordStream is 404 for a stream that is not declared and has no records.
+// recordStream returns the stream in the path. A stream that is not declared and has no records is
+// not found.
 func (a *recordAPI) recordStream(c *fiber.Ctx) (recordStream, error) {
 	var s recordStream
 	conn, err := a.find.connection(c)
@@ -139,16 +140,16 @@ func (a *recordAPI) recordStream(c *fiber.Ctx) (recordStream, error) {
 	return s, err
 }
 
-// eraOf tells a connection from a removed one of the same id, whose versions counted
-// from 1 as well.
+// eraOf distinguishes a connection from a removed one with the same id, whose versions also counted
+// from 1.
 func eraOf(c host.Connection) string { return strconv.FormatInt(c.CreatedAt.UnixMilli(), 36) }
 
-// point is a value of changesSince: a version, and the era that it counts in.
+// point returns a value for changesSince: a version and its era.
 func (s recordStream) point(version uint64) string {
 	return strconv.FormatUint(version, 10) + "-" + s.era
 }
 
-// since reads a point. "" is the beginning; one of another era has expired.
+// since parses a point. "" is the beginning; a point of another era has expired.
 func (s recordStream) since(point string) (uint64, error) {
 	if point == "" {
 		return 0, nil

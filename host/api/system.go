@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehost/sluice/host/web"
 )
 
-// health and readiness are answered by host/web at /healthz and /readyz.
+// health is the answer of host/web at /healthz and /readyz.
 type health struct {
 	Status string `json:"status"`
 }
@@ -18,8 +18,8 @@ type readiness struct {
 	Checks map[string]string `json:"checks"`
 }
 
-// systemAPI has the routes of the host itself. Health, readiness and metrics are
-// served by host/web, and only described here.
+// systemAPI has the routes of the host itself. host/web serves health, readiness and metrics, which
+// are only described here.
 type systemAPI struct {
 	system  host.System
 	backups host.Backups
@@ -43,9 +43,9 @@ func (a *systemAPI) routes() []route {
 	})
 }
 
-// backup is for whoever can write in the data directory anyhow: a browser, which
-// holds a session, has no business naming files. It goes on when its client has
-// gone, and ends without a file when the host stops.
+// backup makes a backup. It is only for callers who can write to the data directory anyway; a
+// browser session may not name files. It continues if the client disconnects, and ends without a
+// file if the host stops.
 func (a *systemAPI) backup(c *fiber.Ctx) error {
 	if web.Principal(c).Session() {
 		return web.NewProblem(0, "forbidden", "A backup is asked for at the local socket: sluice backup, where the host runs.")

@@ -24,10 +24,9 @@ type reachFailed struct {
 	HTTPStatus int    `json:"httpStatus,omitempty"`
 }
 
-// viewAPI has the routes of live views. All need an owner session, which has the
-// scopes surfaces:view and surfaces:control; a key cannot mint a view. The
-// Idempotency-Key of a mint is kept by host.Views, since an answer with a token is
-// stored nowhere.
+// viewAPI has the routes of live views. All need an owner session, which has the scopes
+// surfaces:view and surfaces:control; a key cannot mint a view. host.Views keeps the
+// Idempotency-Key of a mint itself, since an answer with a token is never stored.
 type viewAPI struct {
 	find  lookup
 	views host.Views
@@ -52,7 +51,7 @@ func (a *viewAPI) routes() []route {
 	})
 }
 
-// viewer is the run of a request and the owner session that it came with.
+// viewer returns the run and the owner session of a request.
 func (a *viewAPI) viewer(c *fiber.Ctx) (store.Run, string, error) {
 	owner := web.Principal(c).SessionName()
 	if owner == "" {

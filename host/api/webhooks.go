@@ -13,7 +13,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// newWebhook is a webhook that was just made.
+// newWebhook is the answer to creating a webhook.
 type newWebhook struct {
 	WebhookID     string `json:"webhookId"`
 	Secret        string `json:"secret,omitempty"`
@@ -22,11 +22,10 @@ type newWebhook struct {
 
 // newSecret is the body of a rotation.
 type newSecret struct {
-	Secret string `json:"secret,omitempty"` // "" has one made
+	Secret string `json:"secret,omitempty"` // "" generates one
 }
 
-// webhookAPI has the routes of webhooks. A webhook gets the events of every
-// connection.
+// webhookAPI has the routes of webhooks. A webhook receives the events of every connection.
 type webhookAPI struct {
 	webhooks *webhook.Hooks
 	audit    host.AuditLog
@@ -121,7 +120,7 @@ func (a *webhookAPI) deleteWebhook(c *fiber.Ctx) error {
 	return web.Done(c, a.audit.Audit(web.Context(c), "webhook.deleted", id, "done", nil))
 }
 
-// webhookRefused turns the refusal of a definition or a secret into an answer.
+// webhookRefused translates the refusal of a definition or a secret.
 func webhookRefused(err error) error {
 	var refused *webhook.Refusal
 	switch {
@@ -186,8 +185,7 @@ func (a *webhookAPI) redeliver(c *fiber.Ctx) error {
 	return a.attempted(c, "webhook.redelivered", id, got, err)
 }
 
-// attempted answers with the attempt that was asked for. The request has succeeded
-// also when the attempt has failed.
+// attempted answers with the requested attempt. The request succeeds even if the attempt failed.
 func (a *webhookAPI) attempted(c *fiber.Ctx, action, id string, got webhook.Attempt, err error) error {
 	if err != nil {
 		return err
@@ -215,7 +213,7 @@ func (a *webhookAPI) listDeliveries(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	if page.After != "" { // newest first, so what follows is less
+	if page.After != "" { // newest first, so later pages have smaller ids
 		all = slices.DeleteFunc(all, func(d webhook.Attempt) bool { return d.ID >= page.After })
 	}
 	next := ""

@@ -13,7 +13,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// workflow is a connector as openwop sees it, with one node.
+// workflow is a connector as a workflow of openwop, with one node.
 type workflow struct {
 	ID          string         `json:"id"`
 	Name        string         `json:"name"`
@@ -62,7 +62,7 @@ type timeouts struct {
 // workflowAPI has the route that shows a connector as a workflow.
 type workflowAPI struct {
 	workflowFinder
-	timeout int64 // ms that a run may take in all
+	timeout int64 // limit of a run's total time, in ms
 }
 
 // A workflowFinder finds what a workflow id means.
@@ -79,9 +79,9 @@ func (a *workflowAPI) routes() []route {
 	}}
 }
 
-// connection is the one that a workflow id names, by itself or as the only one of a
-// connector; nil for a conformance connector, which has none. The error says what
-// starting it would.
+// connection returns the connection that a workflow id names, directly or as the only one of a
+// connector. It is nil for a conformance connector, which has none. The error is the same as for
+// starting it.
 func (a workflowFinder) connection(c *fiber.Ctx, id string) (*host.Connection, error) {
 	ctx := web.Context(c)
 	conn, err := a.connections.Connection(ctx, store.ConnectionID(id))
@@ -139,8 +139,7 @@ func (a *workflowAPI) getWorkflow(c *fiber.Ctx) error {
 	return web.JSON(c, 200, w)
 }
 
-// variables are run options, never values. Those of a conformance connector
-// are its settings.
+// variables lists run options, never values. A conformance connector's variables are its settings.
 func variables(m *abi.Manifest, conformance bool) []variable {
 	if !conformance {
 		return []variable{
