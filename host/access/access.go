@@ -38,7 +38,7 @@ type Access struct {
 	rates  Rates
 }
 
-// Rates are what the buckets hold.
+// Rates returns what the buckets hold.
 func (a *Access) Rates() Rates { return a.rates }
 
 // Options are what Open needs.
@@ -108,7 +108,7 @@ func (a *Access) MAC(purpose string, parts ...[]byte) []byte {
 	return h.Sum(nil)
 }
 
-// TokenName is the name of a token in the bucket TokenPosts: a digest, so that no
+// TokenName returns the name of a token in the bucket TokenPosts: a digest, so that no
 // token is kept.
 func TokenName(token string) string {
 	sum := sha256.Sum256([]byte(token))

@@ -64,7 +64,7 @@ func (p *Principal) Session() bool { return p.ID == Owner && p.credential != "" 
 // Local reports whether it came by the local socket: the owner, on this machine.
 func (p *Principal) Local() bool { return p.ID == Owner && p.credential == "" }
 
-// SessionName is the name of the owner session it came with, "" for none. It opens
+// SessionName returns the name of the owner session it came with, or "" if there is none. It opens
 // nothing.
 func (p *Principal) SessionName() string {
 	if !p.Session() {
@@ -76,12 +76,12 @@ func (p *Principal) SessionName() string {
 // AssistantPrefix is how the ids of assistants begin.
 const AssistantPrefix = "assistant:"
 
-// OfAssistant is an assistant, which has no scope.
+// OfAssistant returns an assistant, which has no scope.
 func OfAssistant(name string) *Principal {
 	return &Principal{ID: AssistantPrefix + name, Connections: []store.ConnectionID{}, Transport: MCP}
 }
 
-// OfSocket is the owner at the local socket, whose file mode is the credential.
+// OfSocket returns the owner at the local socket, whose file mode is the credential.
 func OfSocket(requestID string) *Principal {
 	return &Principal{ID: Owner, Scopes: Everything, Transport: REST, RequestID: requestID}
 }

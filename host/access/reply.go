@@ -170,7 +170,7 @@ func (r *Replies) kept(ctx context.Context, id string, f *flight) (reply, bare *
 	return bare, bare, nil
 }
 
-// sealedFor is what a sealed answer is good for.
+// sealedFor returns what a sealed answer is good for.
 func sealedFor(id, by string) string { return id + " " + by }
 
 // A Slot is the right to carry out one idempotent request. A nil Slot is for a
@@ -192,7 +192,7 @@ func (s *Slot) Omit(members ...string) {
 	}
 }
 
-// Writes is the record of an answer, to be stored in the same commit as the
+// Writes returns the record of an answer, to be stored in the same commit as the
 // effect that it reports. It may be called again when the commit is tried
 // again; Finish must then be called with the same answer.
 func (s *Slot) Writes(status int, body []byte, location string) []store.Write {
@@ -207,7 +207,7 @@ func (s *Slot) Writes(status int, body []byte, location string) []store.Write {
 	return []store.Write{*w}
 }
 
-// Kept is the answer that is kept by now, nil for none: of another host that carried out an equal
+// Kept returns the answer that is kept by now, or nil if there is none: of another host that carried out an equal
 // request, or of a commit that only seemed to fail.
 func (s *Slot) Kept(ctx context.Context) (*Reply, error) {
 	if s == nil || s.flight == nil {
@@ -266,7 +266,7 @@ func (s *Slot) Abandon() {
 	s.flight = nil
 }
 
-// write is the record of an answer, nil for one that is not kept.
+// write returns the record of an answer, nil for one that is not kept.
 func (s *Slot) write(status int, body []byte, location string) (*store.Write, error) {
 	life := ReplyLife
 	switch {

@@ -39,7 +39,7 @@ var scopes = [...]Scope{
 	RecordsRead, StateRead, StateManage, SurfacesView, SurfacesControl, KeysManage, AuditRead, MetricsRead,
 }
 
-// All are all scopes, in their order.
+// All returns all scopes, in their order.
 func All() []Scope { return slices.Clone(scopes[:]) }
 
 // Scopes is a set of them.

@@ -74,7 +74,7 @@ func (s *sealer) open(sealed []byte, id string) ([]byte, bool) {
 	return body, err == nil
 }
 
-// without is a JSON object less some members, with secretOmitted.
+// without returns a JSON object less some members, with secretOmitted.
 func without(body []byte, members []string) ([]byte, error) {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(body, &all); err != nil {

@@ -113,7 +113,7 @@ func (s *Sessions) Login(ctx context.Context, token, old string) (Session, error
 	return Session{Cookie: cookie, CSRFToken: csrf(cookie), ExpiresAt: fresh.ends()}, nil
 }
 
-// tooMany are the oldest sessions, if one more would be over the limit.
+// tooMany returns the oldest sessions, if one more would be over the limit.
 func (s *Sessions) tooMany(ctx context.Context) ([]string, error) {
 	docs, err := s.store.Documents(ctx, store.DocumentQuery{Kind: store.Sessions, Limit: 1000})
 	if err != nil {
@@ -195,14 +195,14 @@ func (s *Sessions) load(ctx context.Context, id string, used bool) (storedSessio
 	return one, nil
 }
 
-// csrf is the page token of a session. It says nothing of the cookie.
+// csrf returns the page token of a session. It says nothing of the cookie.
 func csrf(cookie string) string {
 	h := hmac.New(sha256.New, []byte(cookie))
 	h.Write([]byte("sluice page token"))
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
 }
 
-// name is what a credential is stored under.
+// name returns what a credential is stored under.
 func name(credential string) string { return hex.EncodeToString(digest(credential)) }
 
 // wellFormed reports whether a cookie or login token is one of ours by its form.

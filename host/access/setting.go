@@ -41,7 +41,7 @@ func setting[T any](ctx context.Context, st store.Documents, name string, fresh 
 	}
 }
 
-// PrivateHost is the host name of this installation, sluice-<8 random
+// PrivateHost returns the host name of this installation, sluice-<8 random
 // characters>.localhost. Browsers resolve it to loopback, and another server on
 // the same machine never gets its cookie.
 func PrivateHost(ctx context.Context, st store.Documents) (string, error) {

@@ -133,7 +133,7 @@ func (d *directory) files() ([]string, error) {
 	return names, err
 }
 
-// after is the name of the file that follows the last of names.
+// after returns the name of the file that follows the last of names.
 func after(names []string) (string, error) {
 	if len(names) == 0 {
 		return fileName(1), nil

@@ -102,7 +102,7 @@ func entryOf(e Event, at time.Time, sequence uint64, prev Hash) (Entry, error) {
 	return out, out.seal()
 }
 
-// cleaned is the entry with every text within its bounds and fit for a screen.
+// cleaned returns the entry with every text within its bounds and fit for a screen.
 func (e Entry) cleaned() Entry {
 	e.ID, e.RequestID, e.Address = short(e.ID, maxShort), short(e.RequestID, maxShort), short(e.Address, maxShort)
 	e.Actor, e.Target = short(e.Actor, maxActor), short(e.Target, maxTarget)
@@ -128,7 +128,7 @@ func (e *Entry) seal() error {
 	return nil
 }
 
-// text is the only encoding of an entry, with its line end.
+// text returns the only encoding of an entry, with its line end.
 func (e *Entry) text() ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

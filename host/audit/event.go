@@ -113,19 +113,19 @@ type Event struct {
 // A Detail is a bounded fact about an event. Only the functions below make one.
 type Detail struct{ key, value string }
 
-// Count is a number of things.
+// Count returns a number of things.
 func Count(n int64) Detail { return Detail{"count", strconv.FormatInt(n, 10)} }
 
-// Digest is the SHA-256 of something, as sha256:HEX.
+// Digest returns the SHA-256 of something, as sha256:HEX.
 func Digest(d string) Detail { return Detail{"digest", d} }
 
 // Version is that of a connector.
 func Version(v string) Detail { return Detail{"version", v} }
 
-// Stream is the stream that an action was limited to.
+// Stream returns the stream that an action was limited to.
 func Stream(name string) Detail { return Detail{"stream", name} }
 
-// Run is the run that it happened in.
+// Run returns the run that it happened in.
 func Run(id string) Detail { return Detail{"run", id} }
 
 // Code is why something was refused.
@@ -139,7 +139,7 @@ var (
 	factValue = regexp.MustCompile(`^[A-Za-z0-9._:,/@-]+$`)
 )
 
-// Fact is a code, an id or a number under a key. ok is false for what could be a
+// Fact returns a code, an id or a number under a key. ok is false for what could be a
 // sentence: free text has no place in the log.
 func Fact(key, value string) (d Detail, ok bool) {
 	return Detail{key, value}, factKey.MatchString(key) && len(value) <= maxFact && factValue.MatchString(value)

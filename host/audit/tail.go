@@ -127,7 +127,7 @@ func (t *tail) settle(h *Head) state {
 	return s
 }
 
-// last is the last line that ends at or before an offset of the newest file.
+// last returns the last line that ends at or before an offset of the newest file.
 func (t *tail) last(end int64) *place {
 	for i := len(t.lines) - 1; i >= 0; i-- {
 		if t.lines[i].at < end {

@@ -80,7 +80,7 @@ func goesTo(d abi.FieldDelivery) string {
 	return "the connector never sees it, and it goes to " + strings.Join(places, " and ")
 }
 
-// requests are the bindings, in name order, then the secrets, in plain words.
+// requests returns the bindings, in name order, then the secrets, in plain words.
 // a is what is approved of them.
 func requests(m *abi.Manifest, a store.Approved) []request {
 	var out []request
@@ -147,7 +147,7 @@ func secretRequest(m *abi.Manifest, s abi.SecretField, a store.Approved) request
 	return r
 }
 
-// tokenRequests are the servers from which the host obtains a secret.
+// tokenRequests returns the servers from which the host obtains a secret.
 func tokenRequests(m *abi.Manifest, s abi.SecretField, a store.Approved) []request {
 	var out []request
 	for _, ask := range app.TokenAsks(s, a) {

@@ -80,7 +80,7 @@ func (c answerCommands) doAnswer(ctx context.Context, arg string, f *runFlags) e
 	return nil
 }
 
-// asking is the run that is meant; last is the newest one that waits, not one that
+// asking returns the run that is meant; last is the newest one that waits, not one that
 // was started since.
 func (c answerCommands) asking(ctx context.Context, k *client.Client, arg string) (timeline.Snapshot, error) {
 	if arg != "last" {
@@ -102,7 +102,7 @@ func (c answerCommands) asking(ctx context.Context, k *client.Client, arg string
 	return k.Run(ctx, newest)
 }
 
-// question is what a run waits with: the one of that id, or the only one there is
+// question returns what a run waits with: the one of that id, or the only one there is
 // with "". nil when there is none.
 func question(ctx context.Context, k *client.Client, id store.RunID, interaction string) (*run.Question, error) {
 	items, err := k.Waiting(ctx, id)
@@ -125,7 +125,7 @@ func question(ctx context.Context, k *client.Client, id store.RunID, interaction
 	return questionFrom(a), nil
 }
 
-// questionFrom is a question as the terminal asks it. Fields go by the names that
+// questionFrom returns a question as the terminal asks it. Fields go by the names that
 // the timeline shows: the host knows the connector's own.
 func questionFrom(a client.Assistance) *run.Question {
 	q := &run.Question{

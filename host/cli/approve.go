@@ -114,7 +114,7 @@ func (t terminal) approveNamed(c binding.Choice, connector, dataDir string) stor
 	}
 }
 
-// shownName is what people call a connector.
+// shownName returns what people call a connector.
 func shownName(m *abi.Manifest) string {
 	if n := abi.Clean(m.DisplayName); n != "" {
 		return n
@@ -167,7 +167,7 @@ func (c approval) narrows(err error) bool {
 	return t.choose("Go on, and let them lose these? [yes/no] ")
 }
 
-// plain are the secrets that the connector may see itself: those of --plain, and
+// plain returns the secrets that the connector may see itself: those of --plain, and
 // those that the owner agrees to when asked. --yes does not agree.
 func (c approval) plain(known host.Connection, q *app.RunRequest, f *runFlags) ([]string, error) {
 	m := q.Connector.Manifest

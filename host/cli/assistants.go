@@ -211,7 +211,7 @@ func may(a host.Assistant) string {
 	return strings.Join(words, ",")
 }
 
-// one is a command about one assistant, which it shows.
+// one returns a command about one assistant, which it shows.
 func (c assistantCommands) one(verb, short, long string, do func(context.Context, *client.Client, string) (host.Assistant, error)) *cobra.Command {
 	return &cobra.Command{
 		Use: verb + " NAME", Short: short, Long: long, Example: "  sluice assistants " + verb + " notes", Args: args(1, 1, "the name of an assistant"),

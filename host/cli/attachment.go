@@ -50,7 +50,7 @@ func (s *scripted) AssistanceClosed(id store.RunID, assistance string) {
 // maxTarget bounds what is shown of an address or a code.
 const maxTarget = 2048
 
-// opened are the lines for the addresses and codes among attachments; nil for none.
+// opened returns the lines for the addresses and codes among attachments, or nil if there is none.
 // They are a stranger's, and clean.
 func opened(attachments []abi.Attachment) (lines []string) {
 	for _, a := range attachments {
@@ -85,7 +85,7 @@ func opened(attachments []abi.Attachment) (lines []string) {
 // quiet is the border that readers of codes need, in modules.
 const quiet = 2
 
-// drawn is a QR code in half blocks, light on dark as terminals mostly are: two rows
+// drawn returns a QR code in half blocks, light on dark as terminals mostly are: two rows
 // of modules in a line. nil for a text that is too long for one that a terminal shows.
 func drawn(text string) (lines []string) {
 	if len(text) > 600 {

@@ -107,7 +107,7 @@ func (c secretCommands) authorizeThrough(ctx context.Context, to *client.Client,
 	return c.authorize(ctx, to, a)
 }
 
-// flow is the one that the flags or the manifest choose; the browser's goes
+// flow returns the one that the flags or the manifest choose; the browser's goes
 // first where both are possible, since nothing is typed that could be asked for
 // by somebody else. It comes back to the machine of the host: here says that this
 // is it.
@@ -144,7 +144,7 @@ func (c secretCommands) explainAuthorization(m *abi.Manifest, o *abi.OAuth, name
 	c.warnf("  for %s", abi.Clean(scopes))
 }
 
-// tokenHosts are those that the owner lets the tokens come from, as hosts are.
+// tokenHosts returns those that the owner lets the tokens come from, as hosts are.
 func (c secretCommands) tokenHosts(ctx context.Context, to *client.Client, q app.RunRequest, o *abi.OAuth, f *authorizeFlags) ([]string, error) {
 	for _, text := range f.hosts {
 		if err := app.CheckHost(text); err != nil {

@@ -26,7 +26,7 @@ func (g *givenFlags) add(cmd *cobra.Command, of func(binding.Flag) (name, usage 
 	}
 }
 
-// of are the values that were given for a binding; of a switch that is on, its name.
+// of returns the values that were given for a binding; of a switch that is on, its name.
 func (g givenFlags) of(k binding.Kind) []string {
 	if on := g.switches[k.Name()]; on != nil && *on {
 		return []string{k.Name()}
@@ -37,7 +37,7 @@ func (g givenFlags) of(k binding.Kind) []string {
 	return nil
 }
 
-// all are the values that were given, by the name of the binding.
+// all returns the values that were given, by the name of the binding.
 func (g givenFlags) all() map[string][]string {
 	out := map[string][]string{}
 	for _, k := range app.Kinds {

@@ -23,7 +23,7 @@ type streamChange struct {
 	live     uint64 // records there are now
 }
 
-// connectionOf is the connection that a request is about.
+// connectionOf returns the connection that a request is about.
 func connectionOf(q app.RunRequest) store.ConnectionID {
 	if q.Connection != "" {
 		return q.Connection

@@ -110,7 +110,7 @@ type browserConfig struct {
 	ActionsPerMinute int    `yaml:"actions_per_minute"`
 }
 
-// options are the settings of browsers.
+// options returns the settings of browsers.
 func (c browserConfig) options() browser.Options {
 	o := browser.Options{Path: app.Home(c.Path), MaxSurfaces: c.MaxSurfaces, AllowNoSandbox: c.AllowNoSandbox, ActionsPerMinute: c.ActionsPerMinute}
 	if c.Linger != nil {
@@ -304,7 +304,7 @@ func given(n *int) int {
 	return *n
 }
 
-// options are the settings of a host, with the defaults where there are none.
+// options returns the settings of a host, with the defaults where there are none.
 func (c *configFile) options() daemon.Options {
 	h := app.DefaultOptions()
 	h.Browser = c.Browser.options()

@@ -110,7 +110,7 @@ func (c approval) showConnection(conn host.Connection, m *abi.Manifest) error {
 	return nil
 }
 
-// bindings are what a connection has, and what flags and the owner add.
+// bindings returns what a connection has, and what flags and the owner add.
 func (c approval) bindings(k *client.Client, known host.Connection, q *app.RunRequest, f *runFlags) (host.Bindings, error) {
 	have, m := known.Bindings, q.Connector.Manifest
 	var err error

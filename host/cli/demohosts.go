@@ -152,7 +152,7 @@ func (d *demoCluster) start(ctx context.Context, n int) error {
 	return nil
 }
 
-// origin is where a host is, as it tells the others.
+// origin returns where a host is, as it tells the others.
 func origin(l web.Login) string {
 	address := cmp.Or(l.PlainURL, l.URL)
 	u, err := url.Parse(address)
@@ -293,7 +293,7 @@ func (*demoCluster) rest(ctx context.Context) error {
 	}
 }
 
-// holder is the host that has a run; nil when none has.
+// holder returns the host that has a run; nil when none has.
 func (d *demoCluster) holder(ctx context.Context, id store.RunID) *demoHost {
 	all, err := d.hosts[0].Hosts(ctx)
 	if err != nil {

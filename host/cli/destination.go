@@ -109,7 +109,7 @@ With --json: one object.`,
 	return cmd
 }
 
-// destinationURL is a URL whose path does not depend on where the host was started.
+// destinationURL returns a URL whose path does not depend on where the host was started.
 func (c destinationCommands) destinationURL(text string) (string, error) {
 	if text == "-" {
 		value, err := readValue(c.in, "URL", "standard input")
@@ -171,7 +171,7 @@ func (c destinationCommands) show() *cobra.Command {
 		})
 }
 
-// one is a command about one destination.
+// one returns a command about one destination.
 func (c destinationCommands) one(verb, short, long string, do func(context.Context, *client.Client, string) (host.Destination, error)) *cobra.Command {
 	return &cobra.Command{
 		Use: verb + " NAME", Short: short, Long: long, Example: "  sluice destination " + verb + " here", Args: args(1, 1, "the name of a destination"),

@@ -78,7 +78,7 @@ func (c *command) storing(ctx context.Context, do func(*client.Client) error) er
 	return c.through(ctx, app.Options{NoSandbox: true}, do)
 }
 
-// lasting is the data directory; a store in memory has none.
+// lasting returns the data directory; a store in memory has none.
 func (c *command) lasting() (string, error) {
 	dir, err := app.DataDir(c.store)
 	if err == nil && dir == "" {
@@ -166,7 +166,7 @@ func serves(pid int) bool {
 	return err == nil && len(args) > 1 && slices.ContainsFunc(args[1:], func(a string) bool { return a == "serve" || a == "demo" })
 }
 
-// remote is the host that --url or SLUICE_URL names, with the key of --key-file
+// remote returns the host that --url or SLUICE_URL names, with the key of --key-file
 // or SLUICE_KEY. A key is never an argument.
 func (c *command) remote() (*client.Client, error) {
 	key := os.Getenv("SLUICE_KEY")

@@ -135,7 +135,7 @@ func (c eventCommands) eventTime(d timeline.Doc) string {
 	return abi.Clean(d.Timestamp)
 }
 
-// eventText is what an event says, in one line.
+// eventText returns what an event says, in one line.
 func eventText(d timeline.Doc) string {
 	var e struct {
 		eventData

@@ -66,7 +66,7 @@ func (x *exportedFiles) opener(id store.ConnectionID) func(context.Context, stor
 	}
 }
 
-// from is a source whose records name the paths of their files, which are there before them.
+// from returns a source whose records name the paths of their files, which are there before them.
 func (x *exportedFiles) from(src export.Source, s export.Selection) export.Source {
 	if x == nil || s.Manifest == nil {
 		return src

@@ -52,7 +52,7 @@ func (c recordCommands) readMark(path string, conn host.Connection) (*exportMark
 	return &m, nil
 }
 
-// after is the version up to which a stream was exported.
+// after returns the version up to which a stream was exported.
 func (m *exportMark) after(c *command, st store.StreamStats) uint64 {
 	if m == nil {
 		return 0

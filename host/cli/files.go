@@ -151,7 +151,7 @@ func (c fileCommands) save(ctx context.Context, src *client.Client, id store.Con
 	return true, to.commit()
 }
 
-// nameOf is the name that a file is saved under: a connector chose its own, so nothing of it
+// nameOf returns the name that a file is saved under: a connector chose its own, so nothing of it
 // leads elsewhere, hides it or means something to a shell.
 func nameOf(f store.File) string {
 	name := strings.TrimLeft(export.FileName(f.Name), ".-")

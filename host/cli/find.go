@@ -60,7 +60,7 @@ func prefixedRun(ctx context.Context, src *client.Client, arg string) (timeline.
 	return src.Run(ctx, found[0])
 }
 
-// connectionNamed is a connection with the manifest that was approved for it, also where
+// connectionNamed returns a connection with the manifest that was approved for it, also where
 // that is the installed one.
 func connectionNamed(ctx context.Context, src *client.Client, id store.ConnectionID) (host.Connection, error) {
 	conn, err := src.Connection(ctx, id)
@@ -73,7 +73,7 @@ func connectionNamed(ctx context.Context, src *client.Client, id store.Connectio
 	return conn, nil
 }
 
-// known is a connection as far as approvals go, the zero Connection if there is none.
+// known returns a connection as far as approvals go, the zero Connection if there is none.
 func known(ctx context.Context, src *client.Client, id store.ConnectionID) (host.Connection, error) {
 	conn, err := connectionNamed(ctx, src, id)
 	if errors.Is(err, store.ErrNotFound) {

@@ -99,7 +99,7 @@ func (c grantCommands) grantThrough(ctx context.Context, to *client.Client, conn
 	return c.approval().showConnection(conn, q.Connector.Manifest)
 }
 
-// terms are the bounds that the flags give; nil for none.
+// terms returns the bounds that the flags give, or nil if there is none.
 func (f *grantFlags) terms(now time.Time) (*host.GrantTerms, error) {
 	if f.scope == "" && !f.once && !f.continuous && f.expires == "" {
 		return nil, nil
@@ -178,7 +178,7 @@ func (c approval) showGrant(conn host.Connection, m *abi.Manifest) {
 	}
 }
 
-// granted is what a connection has, in plain words.
+// granted returns what a connection has, in plain words.
 func granted(conn host.Connection, m *abi.Manifest) []string {
 	var names []string
 	for _, s := range m.Streams {

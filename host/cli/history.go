@@ -23,7 +23,7 @@ type history struct {
 	lines []string
 }
 
-// historyFile is where statements are kept: in the user's directory for state, and outside
+// historyFile returns where statements are kept: in the user's directory for state, and outside
 // of the data directory, which may be another host's.
 func historyFile() string {
 	dir := os.Getenv("XDG_STATE_HOME")

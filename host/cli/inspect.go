@@ -100,7 +100,7 @@ func loadFrom(ctx context.Context, src *client.Client, arg, manifest string) (*a
 	return loaded(ctx, src, arg)
 }
 
-// connectorOf is an installed connector, or that of a connection, without its bytes.
+// connectorOf returns an installed connector, or that of a connection, without its bytes.
 func connectorOf(ctx context.Context, src *client.Client, name string) (*app.Loaded, error) {
 	if conn, err := src.Connection(ctx, store.ConnectionID(name)); err == nil {
 		name = conn.ConnectorName
@@ -112,7 +112,7 @@ func connectorOf(ctx context.Context, src *client.Client, name string) (*app.Loa
 	return loadedOf(k)
 }
 
-// loadedOf is a connector as far as its document says what it is.
+// loadedOf returns a connector as far as its document says what it is.
 func loadedOf(k host.Connector) (*app.Loaded, error) {
 	m, err := abi.ReadManifest(k.Manifest)
 	if err != nil {
@@ -129,7 +129,7 @@ func loadedOf(k host.Connector) (*app.Loaded, error) {
 	return l, nil
 }
 
-// loaded is an installed connector as far as it can be looked at without its
+// loaded returns an installed connector as far as it can be looked at without its
 // bytes.
 func loaded(ctx context.Context, src *client.Client, name string) (*app.Loaded, error) {
 	k, err := connectorNamed(ctx, src, name)

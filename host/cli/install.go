@@ -57,7 +57,7 @@ be asked. A signature that does not match is always refused.`,
 	return cmd
 }
 
-// load is the module to install.
+// load returns the module to install.
 func (f installFlags) load(ctx context.Context, h *app.Host, path string) (*app.Loaded, error) {
 	if f.manifest == "" {
 		return h.Load(ctx, path, "")
@@ -91,7 +91,7 @@ func (c installCommands) doInstall(ctx context.Context, k *client.Client, path s
 	return nil
 }
 
-// submission is the module with its signature and the key that the owner named. The
+// submission returns the module with its signature and the key that the owner named. The
 // file is read here: the host may run elsewhere.
 func (c installCommands) submission(ctx context.Context, path string, f installFlags) (q host.InstallConnector, l *app.Loaded, err error) {
 	err = c.withFiles(func(h *app.Host) error {
@@ -136,7 +136,7 @@ func (c installCommands) submission(ctx context.Context, path string, f installF
 	return q, l, err
 }
 
-// doubtsOf is what an attacker who swaps modules would do, too.
+// doubtsOf returns what an attacker who swaps modules would do, too.
 func doubtsOf(found host.Inspection) (doubts []string) {
 	for _, w := range found.Findings {
 		if w.Code == "untrusted" || w.Code == "suspicious" {
@@ -161,7 +161,7 @@ func doubted(err error, doubts string, f installFlags) error {
 }
 
 // sayTrust says in words what a signature is worth. pinned is the key that was pinned
-// for the connector before, "" for none.
+// for the connector before, or "" if there is none.
 func (c installCommands) sayTrust(connector string, signer *store.Signer, pinned string, named bool) {
 	was, err := signature.ParseKey(pinned)
 	switch {

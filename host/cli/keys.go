@@ -109,7 +109,7 @@ hash. With --json: one object, the key is its member key.`,
 	return cmd
 }
 
-// named are texts as others of their kind; nil for none.
+// named are texts as others of their kind, or nil if there is none.
 func named[T, S ~string](list []S) (out []T) {
 	for _, s := range list {
 		out = append(out, T(s))

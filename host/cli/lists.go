@@ -62,7 +62,7 @@ func lineOfConnector(k host.Connector) connectorLine {
 	return connectorLine{k.ConnectorID, k.Name, k.Version, k.DisplayName, k.ModuleDigest, transportOf(k), k.Source.Type == "bundled", store.Time(k.InstalledAt), sig.Status, sig.Signer}
 }
 
-// transportOf is how a connector speaks: abi or stdio.
+// transportOf returns how a connector speaks: abi or stdio.
 func transportOf(k host.Connector) string {
 	if k.ABI.Family == "stdio" {
 		return "stdio"
@@ -193,7 +193,7 @@ func (c listCommands) listConnections(ctx context.Context, src *client.Client) e
 	return c.table([]string{"connection", "connector", "records", "last run", "at", "grant", "enabled"}, rows)
 }
 
-// shownAs is what people call a connection.
+// shownAs returns what people call a connection.
 func shownAs(k host.Connection, installed []host.Connector) string {
 	if k.DisplayName != "" {
 		return k.DisplayName
@@ -209,7 +209,7 @@ func shownAs(k host.Connection, installed []host.Connector) string {
 // ownGrant is how the API names a grant that was given by itself, without a name.
 const ownGrant = "gra_own"
 
-// grantOf is a grant as a list shows it: nil for one without bounds that has no name, and
+// grantOf returns a grant as a list shows it: nil for one without bounds that has no name, and
 // one that is not valid where nobody approved anything yet.
 func grantOf(k host.Connection) *store.Grant {
 	g := k.Grant
@@ -226,7 +226,7 @@ func grantOf(k host.Connection) *store.Grant {
 	return out
 }
 
-// scopeOf is the scope of a connection's grant, nil for none.
+// scopeOf returns the scope of a connection's grant, or nil if there is none.
 func scopeOf(k host.Connection) json.RawMessage {
 	if k.Grant == nil || string(k.Grant.Scope) == "null" {
 		return nil
@@ -298,7 +298,7 @@ type runLine struct {
 	Records      int64              `json:"records_flushed"`
 }
 
-// ended is the status, or that a success left data out.
+// ended returns the status, or that a success left data out.
 func (l *runLine) ended() string {
 	if l.Outcome == run.OutcomePartial {
 		return l.Outcome
@@ -327,7 +327,7 @@ func lineOfRun(r timeline.Snapshot) *runLine {
 	return l
 }
 
-// timeOf is a time that the host told; the zero Time for none.
+// timeOf returns a time that the host told; the zero Time for none.
 func timeOf(text string) time.Time {
 	at, _ := time.Parse(time.RFC3339Nano, text)
 	return at
@@ -356,7 +356,7 @@ func (c listCommands) listRuns(ctx context.Context, src *client.Client, connecti
 	return c.table([]string{"run", "connection", "status", "records", "started", "took", "reason"}, rows)
 }
 
-// took is how long a run took, between the moments as the API tells them.
+// took returns how long a run took, between the moments as the API tells them.
 func (l *runLine) took() string {
 	if l.FinishedAt == nil {
 		return ""

@@ -149,7 +149,7 @@ func missingf(code, format string, args ...any) error {
 	return &run.Refusal{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// cacheDir is where compiled modules are kept, "" for the default.
+// cacheDir returns where compiled modules are kept, "" for the default.
 func cacheDir() string { return os.Getenv("SLUICE_CACHE") }
 
 // screenOut is standard output as a screen: whether results are for people.

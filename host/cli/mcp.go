@@ -218,7 +218,7 @@ func (b *bridge) carry(ctx context.Context, m message, line []byte) {
 	b.answer(got)
 }
 
-// headers are those that the protocol wants beside a message.
+// headers returns those that the protocol wants beside a message.
 func (b *bridge) headers(m message) http.Header {
 	h := b.header.Clone()
 	h.Set("Content-Type", "application/json")
@@ -240,7 +240,7 @@ func (b *bridge) headers(m message) http.Header {
 	return h
 }
 
-// headerText is a text as a header may have it.
+// headerText returns a text as a header may have it.
 func headerText(s string) string {
 	if strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) || s != strings.TrimSpace(s) {
 		return "=?base64?" + base64.StdEncoding.EncodeToString([]byte(s)) + "?="
@@ -248,7 +248,7 @@ func headerText(s string) string {
 	return s
 }
 
-// failed is the answer to a request that did not reach the door.
+// failed returns the answer to a request that did not reach the door.
 func failed(id json.RawMessage, text string) []byte {
 	if len(id) == 0 {
 		id = json.RawMessage("null")
@@ -257,7 +257,7 @@ func failed(id json.RawMessage, text string) []byte {
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":%s}}`, id, quoted)
 }
 
-// reason is what an answer says that is not of the protocol.
+// reason returns what an answer says that is not of the protocol.
 func reason(status int, got []byte) string {
 	var p struct{ Error, Message string }
 	switch {

@@ -96,7 +96,7 @@ func fill(dir, from string, s scaffold) error {
 	return nil
 }
 
-// goVersion is the first release with the language of this program's toolchain.
+// goVersion returns the first release with the language of this program's toolchain.
 func goVersion() string {
 	parts := strings.SplitN(strings.TrimPrefix(runtime.Version(), "go"), ".", 3)
 	if len(parts) < 2 || strings.ContainsAny(parts[0]+parts[1], "- ") {
@@ -105,7 +105,7 @@ func goVersion() string {
 	return parts[0] + "." + parts[1] + ".0"
 }
 
-// sdkVersion is what go.mod requires: this program's own version, or a checkout
+// sdkVersion returns what go.mod requires: this program's own version, or a checkout
 // that replaces it, named by dir or the one this program was built from.
 func sdkVersion(dir string) (version, replace string, err error) {
 	if dir != "" {

@@ -144,7 +144,7 @@ func (c queryCommands) showing(ctx context.Context, k *client.Client, do func() 
 	return err
 }
 
-// copyLines are a bar for each copy.
+// copyLines returns a bar for each copy.
 func copyLines(copies []host.Copying) (lines []string) {
 	for _, p := range copies {
 		full := int(p.Done * barWidth / max(p.Total, 1)) // #nosec G115 -- at most barWidth
@@ -212,7 +212,7 @@ func columnNames(found host.QueryResult) []string {
 	return out
 }
 
-// cells are the values as people read them: texts without quotes, nothing for NULL.
+// cells returns the values as people read them: texts without quotes, nothing for NULL.
 func cells(found host.QueryResult) [][]string {
 	out := make([][]string, 0, len(found.Rows))
 	for _, row := range found.Rows {
@@ -353,7 +353,7 @@ func (c queryCommands) converse(ctx context.Context, k *client.Client, f *queryF
 	}
 }
 
-// completions are the words that a statement may have.
+// completions returns the words that a statement may have.
 func completions(tables []host.Table) []string {
 	words := []string{"SELECT ", "FROM ", "WHERE ", "GROUP BY ", "ORDER BY ", "LIMIT ", "JOIN ", "count(*)"}
 	for _, t := range tables {

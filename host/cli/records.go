@@ -223,7 +223,7 @@ func (f *exportFlags) check() error {
 	return recordFormat("--to", f.to)
 }
 
-// as is the format of all files, by its extension.
+// as returns the format of all files, by its extension.
 func (f *exportFlags) as() string {
 	if f.to == "-" || f.eachStream() {
 		return "." + cmp.Or(f.format, "jsonl")
@@ -317,7 +317,7 @@ func (f *exportFlags) increment(path string) error {
 	return nil
 }
 
-// fileOf is a name for the file of a stream, whose own a connector chose; names
+// fileOf returns a name for the file of a stream, whose own a connector chose; names
 // are those that are taken, in any case.
 func fileOf(stream string, names map[string]bool) string {
 	safe := cmp.Or(strings.TrimLeft(export.FileName(abi.Cut(stream, 128)), ".-"), "stream")

@@ -58,7 +58,7 @@ type givenAnswers struct {
 	all map[string]host.Answer
 }
 
-// of is an owner whose answers are kept.
+// of returns an owner whose answers are kept.
 func (g *givenAnswers) of(owner run.Owner) run.Owner {
 	if g == nil {
 		return owner

@@ -214,7 +214,7 @@ func (c runCommands) isolated(ctx context.Context, to *client.Client, require st
 	return refused("isolation_unavailable", "the host isolates guests only "+orWord(abi.Clean(has.Level), "in part")+", and --require-isolation="+require+" was given; sluice doctor says what is missing")
 }
 
-// toRun is a connector as a run is given it: a file with its bytes, an installed one
+// toRun returns a connector as a run is given it: a file with its bytes, an installed one
 // as far as it is known.
 func (c *command) toRun(ctx context.Context, to *client.Client, connector string, f *runFlags) (*app.Loaded, error) {
 	if !app.IsName(connector) {
@@ -247,7 +247,7 @@ func (c *command) toRun(ctx context.Context, to *client.Client, connector string
 	return l, nil
 }
 
-// start is the request for a run: its options, and what the owner gives it beyond
+// start returns the request for a run: its options, and what the owner gives it beyond
 // what is stored.
 func (c *command) start(connector string, q app.RunRequest, t *tape, f *runFlags) (client.NewRun, error) {
 	inputs := map[string]any{}
@@ -286,7 +286,7 @@ func (c *command) start(connector string, q app.RunRequest, t *tape, f *runFlags
 	return n, err
 }
 
-// givenBy is what the flags and the owner give beyond what is stored.
+// givenBy returns what the flags and the owner give beyond what is stored.
 func givenBy(q app.RunRequest, f *runFlags) (*host.Given, error) {
 	l := q.Connector
 	g := &host.Given{
@@ -304,7 +304,7 @@ func givenBy(q app.RunRequest, f *runFlags) (*host.Given, error) {
 	return g, err
 }
 
-// againOf is the command that runs a connector again: a file is not run by the name
+// againOf returns the command that runs a connector again: a file is not run by the name
 // of its connection.
 func againOf(connector string, f *runFlags) string {
 	again := "sluice run " + shellWord(connector)
@@ -314,7 +314,7 @@ func againOf(connector string, f *runFlags) string {
 	return again
 }
 
-// shellWord is an argument as a shell takes it.
+// shellWord returns an argument as a shell takes it.
 func shellWord(s string) string {
 	s = abi.Clean(s)
 	plain := func(c rune) bool {
@@ -376,7 +376,7 @@ func (c runCommands) follow(ctx context.Context, to *client.Client, id store.Con
 	return &finished{result: result, changed: changed, logs: w.progress.logs}, out.finish(ctx, to, result, changed.since(result, q.Connector.Manifest))
 }
 
-// signatureBeside is what is beside the file of a module, nil for nothing.
+// signatureBeside returns what is beside the file of a module, nil for nothing.
 func signatureBeside(l *app.Loaded) ([]byte, error) {
 	if l.File == "" {
 		return nil, nil
@@ -444,7 +444,7 @@ func (c *command) runRequest(f *runFlags) (app.RunRequest, error) {
 	return q, nil
 }
 
-// owner is who answers questions: the script, then the terminal.
+// owner returns who answers questions: the script, then the terminal.
 func (c *command) owner(f *runFlags) (run.Owner, error) {
 	answers, err := parseAnswers(f.answers)
 	if err != nil {

@@ -144,7 +144,7 @@ func (c scheduleCommands) showSchedule() *cobra.Command {
 	})
 }
 
-// changeSchedule is a command that ends with the schedule as it then is.
+// changeSchedule returns a command that ends with the schedule as it then is.
 func (c scheduleCommands) changeSchedule(verb, short, long string, do func(context.Context, *client.Client, store.ConnectionID) (host.Schedule, error)) *cobra.Command {
 	return &cobra.Command{
 		Use: verb + " CONNECTION", Short: short, Long: long + " With --json: one object.",

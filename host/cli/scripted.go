@@ -139,7 +139,7 @@ func (s *scripted) unused() {
 	}
 }
 
-// fileAnswer is a file as a question is answered with it.
+// fileAnswer returns a file as a question is answered with it.
 func fileAnswer(path string) (json.RawMessage, error) {
 	f, err := os.Open(app.Home(path))
 	if err != nil {
@@ -195,7 +195,7 @@ func (s scriptedAnswer) answer(q run.Question) host.Answer {
 	return out
 }
 
-// otpField is the one field a code goes into.
+// otpField returns the one field a code goes into.
 func otpField(q run.Question) string {
 	for _, required := range []bool{true, false} {
 		for _, f := range q.Fields {

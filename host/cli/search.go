@@ -62,7 +62,7 @@ func (c searchCommand) print(found host.SearchResult) error {
 	return c.table([]string{"stream", "key", "stored", "found"}, rows)
 }
 
-// marked is a snippet with what was found between » and «.
+// marked returns a snippet with what was found between » and «.
 func marked(s host.Snippet) string {
 	var b strings.Builder
 	for _, p := range s.Parts {

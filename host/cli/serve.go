@@ -83,7 +83,7 @@ it. docs/operating.md has them all.`,
 // prespawned is how many workers a service keeps ready.
 const prespawned = 2
 
-// serveOptions are the file's settings and, over them, the flags that were given.
+// serveOptions returns the file's settings and, over them, the flags that were given.
 func (c serveCommands) serveOptions(cmd *cobra.Command, f *serveFlags) (daemon.Options, error) {
 	file := &configFile{}
 	var err error

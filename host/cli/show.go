@@ -128,7 +128,7 @@ func (c showCommands) printRequests(ctx context.Context, src *client.Client, of 
 	return nil
 }
 
-// requestOf is a request of a run as the log has it.
+// requestOf returns a request of a run as the log has it.
 func requestOf(of timeline.Snapshot, q host.Request) audit.Request {
 	return audit.Request{At: audit.Time{Time: q.At}, Run: string(of.RunID), Connection: string(of.Sluice.ConnectionID), Method: q.Method, Origin: q.Origin, Path: q.Path,
 		Status: q.Status, Refused: q.Refused, Sent: q.Sent, Received: q.Received, Millis: q.DurationMS, Family: q.Family}

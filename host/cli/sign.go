@@ -92,7 +92,7 @@ func (c signCommands) makeKey(ctx context.Context, f signFlags) error {
 	return nil
 }
 
-// keyText is the private key's file, sealed unless the owner said otherwise.
+// keyText returns the private key's file, sealed unless the owner said otherwise.
 func (c signCommands) keyText(ctx context.Context, k signature.PrivateKey, f signFlags) ([]byte, error) {
 	if f.unencrypted {
 		return k.Plain()

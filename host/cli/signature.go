@@ -33,7 +33,7 @@ func (s signatureLine) text() string {
 	return "It is unsigned: nothing says who made it."
 }
 
-// signatureOf is what is known of an installed connector, by who signed it.
+// signatureOf returns what is known of an installed connector, by who signed it.
 func signatureOf(signer *store.Signer) signatureLine {
 	if signer == nil {
 		return signatureLine{Status: "unsigned"}
@@ -41,7 +41,7 @@ func signatureOf(signer *store.Signer) signatureLine {
 	return signatureLine{Status: "verified", Signer: signer}
 }
 
-// signerOf is who signed an installed connector, nil for nobody.
+// signerOf returns who signed an installed connector, nil for nobody.
 func signerOf(k host.Connector) *store.Signer {
 	key, err := signature.ParseKey(k.Signature.Signer)
 	if err != nil || k.Signature.Status != "verified" {

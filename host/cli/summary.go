@@ -30,7 +30,7 @@ func (c *command) printResult(f *finished) error {
 	return nil
 }
 
-// outcomeOf is the status of a run, or that a success left data out.
+// outcomeOf returns the status of a run, or that a success left data out.
 func outcomeOf(r *run.Result) string {
 	if r.Outcome == run.OutcomePartial {
 		return r.Outcome
@@ -83,7 +83,7 @@ func factLine(f run.StreamFact, c streamChange, known bool) string {
 	return line
 }
 
-// resultLines is the rest of the summary.
+// resultLines returns the rest of the summary.
 func resultLines(r *run.Result, about timeline.Trouble, logs []string) []string {
 	var out []string
 	out = append(out, "checkpoint: "+checkpointText(r))
@@ -113,7 +113,7 @@ func checkpointText(r *run.Result) string {
 // shownGaps bounds the list of the summary.
 const shownGaps = 10
 
-// ownGaps are the gaps without those that repeat how the run ended and that
+// ownGaps returns the gaps without those that repeat how the run ended and that
 // nothing was committed: other lines say so.
 func ownGaps(r *run.Result) []run.KnownGap {
 	return slices.DeleteFunc(slices.Clone(r.KnownGaps), func(g run.KnownGap) bool {
@@ -150,7 +150,7 @@ func gapText(g run.KnownGap) string {
 	return join(" — ", join(" ", stream, abi.Clean(g.Reason)), abi.Clean(g.Message))
 }
 
-// troubleOf is a trouble of a run of which about says how it was started.
+// troubleOf returns a trouble of a run of which about says how it was started.
 func troubleOf(r *run.Result, about timeline.Trouble) timeline.Trouble {
 	about.Connection, about.Run = r.ConnectionID, r.RunID
 	return about
@@ -162,7 +162,7 @@ func remedyOf(r *run.Result, about timeline.Trouble, g run.KnownGap) timeline.Re
 	return t.Remedy()
 }
 
-// remedyText is what helps, with the one command that does it.
+// remedyText returns what helps, with the one command that does it.
 func remedyText(m timeline.Remedy) string {
 	return strings.TrimSuffix(m.Text, ".") + ": " + m.Command
 }
@@ -185,7 +185,7 @@ func failureLines(r *run.Result, about timeline.Trouble, logs []string) []string
 	return append(append(out, "next: "+nextStep(r, about)), logLines(r, logs)...)
 }
 
-// failureCode is the author's own code, or else the host's.
+// failureCode returns the author's own code, or else the host's.
 func failureCode(r *run.Result) string {
 	switch {
 	case r.ConnectorError != nil && r.ConnectorError.Code != "":
@@ -196,7 +196,7 @@ func failureCode(r *run.Result) string {
 	return ""
 }
 
-// nextStep is what helps after a failure: what its closing gap says, or the
+// nextStep returns what helps after a failure: what its closing gap says, or the
 // reason.
 func nextStep(r *run.Result, about timeline.Trouble) string {
 	t := troubleOf(r, about)
@@ -212,7 +212,7 @@ func nextStep(r *run.Result, about timeline.Trouble) string {
 // logTail is how many lines of a crashed guest's log are shown.
 const logTail = 12
 
-// logLines is the end of a failed connector's log.
+// logLines returns the end of a failed connector's log.
 func logLines(r *run.Result, logs []string) []string {
 	d := r.ConnectorDiagnostics
 	if d != nil && d.StderrTail != nil {

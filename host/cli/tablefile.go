@@ -31,7 +31,7 @@ func (x selectedStream) Records(ctx context.Context, q store.RecordQuery) (store
 	return x.from.Records(ctx, q)
 }
 
-// wantedOf is a selected stream as a destination is fed with it.
+// wantedOf returns a selected stream as a destination is fed with it.
 func wantedOf(s export.Selection, stream store.Stream) destination.Wanted {
 	w := destination.Wanted{StreamID: destination.StreamID{Connection: s.Connection, Stream: stream}, Mode: destination.Current, Last: ^uint64(0)}
 	if s.Deleted {

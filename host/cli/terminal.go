@@ -26,7 +26,7 @@ type terminal struct {
 	screen *screen
 }
 
-// terminal is the owner at the keyboard, if there is one.
+// terminal returns the owner at the keyboard, if there is one.
 func (c *command) terminal() (terminal, bool) {
 	in, ok := c.in.(*os.File)
 	return terminal{in, c.screen}, ok && term.IsTerminal(int(in.Fd()))

@@ -71,7 +71,7 @@ func (c showCommands) doTrace(ctx context.Context, src *client.Client, arg, to s
 	return err
 }
 
-// traceOf is the newest browser trace of a run, nil for none. The error is errMayNot for
+// traceOf returns the newest browser trace of a run, or nil if there is none. The error is errMayNot for
 // a key that may not read what runs left.
 func traceOf(ctx context.Context, src *client.Client, id store.RunID) (found *timeline.Artifact, err error) {
 	all, err := src.Artifacts(ctx, id)

@@ -100,7 +100,7 @@ func (c webhookCommands) listDeliveries(ctx context.Context, k *client.Client, a
 	return c.table([]string{"delivery", "at", "cause", "type", "attempt", "outcome", "took", "run", "event"}, rows)
 }
 
-// deliveryOutcome is the status of an answer, or the kind of failure.
+// deliveryOutcome returns the status of an answer, or the kind of failure.
 func deliveryOutcome(d webhook.Attempt) string {
 	if d.Status != 0 {
 		return strconv.Itoa(d.Status)

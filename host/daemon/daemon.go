@@ -301,7 +301,7 @@ func (d *Daemon) ready(ctx context.Context) map[string]error {
 
 var errNotReady = errors.New("not ready")
 
-// about is what a snapshot shows that is in no event.
+// about returns what a snapshot shows that is in no event.
 func (d *Daemon) about(ctx context.Context, row store.Run) timeline.About {
 	a := timeline.About{EngineVersion: app.ThisVersion().Version}
 	if c, ok := d.Service.ConnectorOf(ctx, row); ok {
@@ -316,7 +316,7 @@ func (d *Daemon) about(ctx context.Context, row store.Run) timeline.About {
 	return a
 }
 
-// floor is one more than the terminal sequence of a log that was deleted.
+// floor returns one more than the terminal sequence of a log that was deleted.
 func (d *Daemon) floor(ctx context.Context, id store.RunID) uint64 {
 	head, err := d.Host.Store.RunHead(ctx, id)
 	if err != nil {
@@ -409,7 +409,7 @@ func (d *Daemon) Serve(ctx context.Context) error {
 // Dial connects to a host that is alone in this process, as its owner.
 func (d *Daemon) Dial(ctx context.Context) (net.Conn, error) { return d.pipe.dial(ctx) }
 
-// Address is the first TCP address that is listened on.
+// Address returns the first TCP address that is listened on.
 func (d *Daemon) Address() net.Addr { return d.Server.Addresses()[0] }
 
 // closeWithin bounds the end of what is not a run.

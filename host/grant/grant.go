@@ -95,7 +95,7 @@ func Added(ks binding.Kinds, approved, asked *abi.Manifest) []Want {
 	return slices.DeleteFunc(append(Wants(ks, asked), unsaid(approved, asked)...), func(w Want) bool { return known[w] })
 }
 
-// unsaid is what asked gains by saying less: answers that approved has sealed,
+// unsaid returns what asked gains by saying less: answers that approved has sealed,
 // which is then up to how the connector asks, and secrets themselves where
 // approved has others obtained with them.
 func unsaid(approved, asked *abi.Manifest) []Want {

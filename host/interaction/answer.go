@@ -125,7 +125,7 @@ func conflict() error {
 }
 
 // nothingPending looks once more: the question may have been answered while the
-// caller waited for it. current is the question that is pending, "" for none.
+// caller waited for it. current is the question that is pending, or "" if there is none.
 func (d *Desk) nothingPending(id store.RunID, interactionID, current string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -228,7 +228,7 @@ func enclose(asked *question, a host.Answer) (boxed, error) {
 	return b, err
 }
 
-// hand is the compare-and-swap: the first answer is on its way, any other gets
+// hand returns the compare-and-swap: the first answer is on its way, any other gets
 // the channel that is closed when the fate of the first is known.
 func (d *Desk) hand(asked *question, b boxed) (first bool, settled <-chan struct{}) {
 	d.mu.Lock()

@@ -244,7 +244,7 @@ func (d *Desk) Close() {
 	}
 }
 
-// Waiting is how many questions are open.
+// Waiting returns how many questions are open.
 func (d *Desk) Waiting() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -296,7 +296,7 @@ func (d *Desk) Raw(ctx context.Context, id store.RunID, item string) (host.RawAs
 	return host.RawAssistance{}, store.ErrNotFound
 }
 
-// held is what lies on the desk.
+// held returns what lies on the desk.
 func (d *Desk) held(id store.RunID, item string) (host.RawAssistance, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -324,7 +324,7 @@ func pageOf(p run.Page) *host.OpenPage {
 	return &host.OpenPage{Title: p.Title, URLHost: p.Host}
 }
 
-// attachments are those of an item, with their targets.
+// attachments returns those of an item, with their targets.
 func attachments(in []abi.Attachment) []host.LiveAttachment {
 	out := make([]host.LiveAttachment, 0, len(in))
 	for _, a := range in {

@@ -33,7 +33,7 @@ const (
 	mostAnswer = 64 * abi.KiB
 )
 
-// Host is the server that gives out tokens.
+// Host returns the server that gives out tokens.
 func (c *Client) Host() string { return hostOf(c.Declared.TokenURL) }
 
 func hostOf(text string) string {
@@ -61,7 +61,7 @@ func (c *Client) config() *oauth2.Config {
 	}
 }
 
-// params are those that the manifest adds.
+// params returns those that the manifest adds.
 func (c *Client) params() url.Values {
 	v := url.Values{}
 	for name, value := range c.Declared.Params {
@@ -154,7 +154,7 @@ func sendable(token string) bool {
 	return token != "" && len(token) <= mostToken && !strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c > '~' })
 }
 
-// authorization is what a flow ends with.
+// authorization returns what a flow ends with.
 func (c *Client) authorization(t *oauth2.Token) (Stored, error) {
 	if t.RefreshToken == "" {
 		return Stored{}, errorf(CodeRefused, "%s gave no refresh token; its manual says which scope or parameter asks for one", c.Host())

@@ -172,7 +172,7 @@ func (s *Source) held(now time.Time) error {
 	return nil
 }
 
-// fallback is a token that still has some time left, when there is no newer one.
+// fallback returns a token that still has some time left, when there is no newer one.
 func (s *Source) fallback(now time.Time, refused string, err error) (string, error) {
 	if s.token != "" && s.token != refused && s.over == nil && (s.expiry.IsZero() || now.Before(s.expiry)) {
 		return s.token, nil
@@ -209,7 +209,7 @@ func (s *Source) fly(f *flight, answer bool) {
 	s.failed, s.holdOff = e, now.Add(s.hold)
 }
 
-// dueAt is when a token is to be replaced: a minute before it expires, or after
+// dueAt returns when a token is to be replaced: a minute before it expires, or after
 // half of its time when that is short.
 func dueAt(now, expiry time.Time) time.Time {
 	if expiry.IsZero() {

@@ -40,7 +40,7 @@ var (
 	ErrOther   = errors.New("the authorization is for another server or client")
 )
 
-// Encode is the form in which it is kept.
+// Encode returns the form in which it is kept.
 func (s Stored) Encode() ([]byte, error) {
 	b, err := json.Marshal(s) // #nosec G117 -- what goes into the vault
 	if err != nil {

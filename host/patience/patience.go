@@ -25,7 +25,7 @@ const (
 // A load is how many tasks want a processor, and how many processors there are.
 type load struct{ tasks, processors float64 }
 
-// now is the machine's load: 0 where no kernel says it.
+// now returns the machine's load: 0 where no kernel says it.
 func now() load {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -49,7 +49,7 @@ func parse(text string, processors int) load {
 	return l
 }
 
-// factor is how many times as long everything takes as on an idle machine.
+// factor returns how many times as long everything takes as on an idle machine.
 func (l load) factor() float64 { return min(max(l.tasks/l.processors, 1), most) }
 
 // grown is d under the load.
@@ -57,7 +57,7 @@ func (l load) grown(d time.Duration) time.Duration {
 	return max(d, min(time.Duration(float64(d)*l.factor()), longest))
 }
 
-// For is how long to wait for what takes at most d on an idle machine, by the load of
+// For returns how long to wait for what takes at most d on an idle machine, by the load of
 // now.
 func For(d time.Duration) time.Duration { return now().grown(d) }
 
@@ -88,7 +88,7 @@ func (e *Late) Error() string {
 // Is makes a Late one a deadline that has passed.
 func (e *Late) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// Within is a context that ends after d, or later as long as the machine is so busy
+// Within returns a context that ends after d, or later as long as the machine is so busy
 // that d may not have been enough. Its cause is then a *[Late].
 func Within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	return within(ctx, d, now)

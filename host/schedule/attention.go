@@ -53,7 +53,7 @@ func (ms *marks) DismissAttention(ctx context.Context, id store.ConnectionID) er
 	})
 }
 
-// read is the mark of a connection with the revision of its document.
+// read returns the mark of a connection with the revision of its document.
 func (ms *marks) read(ctx context.Context, id store.ConnectionID) (m mark, revision uint64, err error) {
 	d, err := ms.store.Document(ctx, store.Attention, string(id))
 	if errors.Is(err, store.ErrNotFound) {

@@ -35,7 +35,7 @@ func (dp *dispatcher) dispatch(id store.ConnectionID) (*openTick, error) {
 	}
 }
 
-// tryOnce is one try of dispatch. It fails with *store.ConflictError when somebody changes the
+// tryOnce returns one try of dispatch. It fails with *store.ConflictError when somebody changes the
 // schedule meanwhile.
 func (dp *dispatcher) tryOnce(id store.ConnectionID) (*openTick, error) {
 	d, err := dp.documents.load(dp.ctx, id)

@@ -150,7 +150,7 @@ func (ds *documents) observe(ctx context.Context, id store.ConnectionID, d *docu
 	return nil
 }
 
-// active is the run that holds a connection, "" for none.
+// active returns the run that holds a connection, or "" if there is none.
 func (ds *documents) active(ctx context.Context, id store.ConnectionID) (store.RunID, error) {
 	leases, err := ds.store.Leases(ctx)
 	if err != nil {

@@ -121,7 +121,7 @@ func parse(text string) (spec cron.Schedule, err error) {
 	return spec, nil
 }
 
-// String is the expression, with single spaces.
+// String returns the expression, with single spaces.
 func (e Expression) String() string { return e.text }
 
 // ask evaluates the library on a wall clock that is relabelled as UTC, the only

@@ -111,7 +111,7 @@ func consumed(g *store.Grant) bool {
 	return g != nil && g.AccessMode == "single_use" && g.Status == "consumed"
 }
 
-// unusable is the code for which a schedule may not use its grant: the grant is not usable now,
+// unusable returns the code for which a schedule may not use its grant: the grant is not usable now,
 // or refused a run and was not approved anew since. It is "" for a usable one.
 func (d document) unusable(g *store.Grant, now time.Time) string {
 	fault := g.Fault(now)
@@ -170,7 +170,7 @@ func (gs *gates) judgeWithin(id store.ConnectionID, d document, now time.Time) (
 	}
 }
 
-// skip is the record of a tick that a gate refused.
+// skip returns the record of a tick that a gate refused.
 func (v verdict) skip(id store.ConnectionID, now time.Time, catchUp bool) host.Tick {
 	return host.Tick{
 		Status: skipped, ConnectorID: string(v.conn.ConnectorID), ConnectionID: string(id), Source: sourceOf(v.conn.ConnectorID),

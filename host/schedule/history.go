@@ -132,7 +132,7 @@ func (h *history) History(ctx context.Context, id store.ConnectionID, before str
 	return page, next, nil
 }
 
-// Statistics are the sums of all records, including those that are deleted by now.
+// Statistics returns the sums of all records, including those that are deleted by now.
 func (h *history) Statistics(ctx context.Context, id store.ConnectionID) (host.Statistics, error) {
 	k, n, err := h.newest(ctx, id)
 	if err != nil {

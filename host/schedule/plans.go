@@ -88,7 +88,7 @@ func (ps *plans) fired(id store.ConnectionID) {
 	ps.awake()
 }
 
-// ids are the schedules that are planned.
+// ids returns the schedules that are planned.
 func (ps *plans) ids() []store.ConnectionID {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()

@@ -69,7 +69,7 @@ func (p Policy) Refuses() string {
 	return ""
 }
 
-// Automation is the mode of an automatic run of a connection that is ready.
+// Automation returns the mode of an automatic run of a connection that is ready.
 func (p Policy) Automation() string {
 	switch p.Posture {
 	case "credentials", "otp_likely", "manual_action_likely":

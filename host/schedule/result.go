@@ -82,7 +82,7 @@ func reasonClass(t host.Tick) string {
 	return "failure:unknown"
 }
 
-// tickOf is the history record of a run that was the last of its tick.
+// tickOf returns the history record of a run that was the last of its tick.
 func tickOf(run store.Run, r result) (host.Tick, error) {
 	var parts struct {
 		KnownGaps      json.RawMessage `json:"known_gaps"`
@@ -112,7 +112,7 @@ func tickOf(run store.Run, r result) (host.Tick, error) {
 
 const maxError = 500 // characters
 
-// sourceOf is where the records of a run come from, as its timeline says it.
+// sourceOf returns where the records of a run come from, as its timeline says it.
 func sourceOf(id store.ConnectorID) json.RawMessage {
 	raw, _ := json.Marshal(map[string]string{"kind": "connector", "id": string(id)}) // strings always encode
 	return raw
@@ -136,7 +136,7 @@ func orNil(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// timeOrNil is t in the form that is stored, nil for none.
+// timeOrNil is t in the form that is stored, or nil if there is none.
 func timeOrNil(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// retryWait is how long a failed attempt waits for the next.
+// retryWait returns how long a failed attempt waits for the next.
 func retryWait(attempt int) time.Duration {
 	const first, longest = time.Second, 30 * time.Second
 	if attempt > 5 {

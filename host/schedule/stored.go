@@ -111,7 +111,7 @@ func readOld(raw json.RawMessage, into any) error {
 	return json.Unmarshal(b, into)
 }
 
-// write is the change that puts d in the place of what was loaded. It fails with
+// write returns the change that puts d in the place of what was loaded. It fails with
 // *store.ConflictError when that was changed meanwhile.
 func (d document) write(id store.ConnectionID) store.Write {
 	data, err := json.Marshal(d)
@@ -122,7 +122,7 @@ func (d document) write(id store.ConnectionID) store.Write {
 	return store.Write{Kind: store.Schedules, ID: string(id), Data: data, If: &at}
 }
 
-// last is the instant that the next slot follows: the last slot or, for an interval, the last
+// last returns the instant that the next slot follows: the last slot or, for an interval, the last
 // start if that was later.
 func (d *document) last(t timetable) time.Time {
 	if t.interval > 0 && d.LastStarted.After(d.LastSlot) {

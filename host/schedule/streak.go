@@ -14,7 +14,7 @@ type streak struct {
 	At    time.Time `json:"at"` // of the last of them
 }
 
-// after is the streak after one more record.
+// after returns the streak after one more record.
 func (k streak) after(t host.Tick, at time.Time) streak {
 	switch t.Status {
 	case "succeeded":
@@ -40,7 +40,7 @@ func (k streak) state() string {
 	return ""
 }
 
-// until is when the next automatic run may start; zero is at any time.
+// until returns when the next automatic run may start; zero is at any time.
 func (k streak) until(t timetable) (time.Time, error) {
 	if k.Count < coolingFrom {
 		return time.Time{}, nil

@@ -39,7 +39,7 @@ func believed(t, now time.Time) time.Time {
 	return t
 }
 
-// next is the slot that follows the last one: strictly after now, and after what
+// next returns the slot that follows the last one: strictly after now, and after what
 // was dispatched already. last is the last slot or start, zero when there was
 // none. An interval and @every stay on their grid, so that a tick that was
 // skipped does not move the following ones.
@@ -63,7 +63,7 @@ func (t timetable) next(now, last time.Time) (time.Time, error) {
 	return t.expression.Next(now, t.zone)
 }
 
-// first is the slot of a schedule that begins or begins again now: an
+// first returns the slot of a schedule that begins or begins again now: an
 // interval is due at once unless a run started less than an interval ago.
 func (t timetable) first(now, last time.Time) (time.Time, error) {
 	if t.interval == 0 {
@@ -75,14 +75,14 @@ func (t timetable) first(now, last time.Time) (time.Time, error) {
 	return last.Add(t.interval), nil
 }
 
-// distance is how far apart a slot and the following one are: the base of the
+// distance returns how far apart a slot and the following one are: the base of the
 // back-off, and what is compared with the manifest's least interval.
 func (t timetable) distance(from time.Time) (time.Duration, error) {
 	next, err := t.next(from, from)
 	return next.Sub(from), err
 }
 
-// Next is the first instant after t at which the expression fires in a zone, in
+// Next returns the first instant after t at which the expression fires in a zone, in
 // UTC. ErrNever when there is none within five years.
 func (e Expression) Next(t time.Time, zone *time.Location) (time.Time, error) {
 	switch {
@@ -130,7 +130,7 @@ func (e Expression) nextElapsed(t time.Time, zone *time.Location) (time.Time, er
 	}
 }
 
-// relabel is the wall clock of a zone at t, called UTC.
+// relabel returns the wall clock of a zone at t, called UTC.
 func relabel(t time.Time, zone *time.Location) time.Time {
 	local := t.In(zone)
 	return t.UTC().Add(offsetOf(local))
@@ -144,7 +144,7 @@ func offsetOf(local time.Time) time.Duration {
 // reach is longer than any clock is from UTC: Samoa was at -11 and is at +14.
 const reach = 27 * time.Hour
 
-// firstAt is the first instant at which the clock of a zone shows wall, or the
+// firstAt returns the first instant at which the clock of a zone shows wall, or the
 // first after the gap that swallowed it.
 func firstAt(wall time.Time, zone *time.Location) time.Time {
 	at := wall.Add(-reach).In(zone)

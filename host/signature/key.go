@@ -35,16 +35,16 @@ func ParseKey(text string) (PublicKey, error) {
 	return PublicKey{text}, nil
 }
 
-// String is the key as minisign prints it, one line of base64.
+// String returns the key as minisign prints it, one line of base64.
 func (k PublicKey) String() string { return k.text }
 
-// ID is the name that minisign gives the key. Anyone can make a key with the
+// ID returns the name that minisign gives the key. Anyone can make a key with the
 // same id: it tells keys apart for people, and proves nothing.
 func (k PublicKey) ID() string { return keyID(k.minisign().ID()) }
 
 func keyID(id uint64) string { return fmt.Sprintf("%016X", id) }
 
-// Marshal is the content of a .pub file.
+// Marshal returns the content of a .pub file.
 func (k PublicKey) Marshal() []byte {
 	return []byte(untrusted + "minisign public key " + k.ID() + "\n" + k.text + "\n")
 }
@@ -54,7 +54,7 @@ func (k PublicKey) minisign() (m minisign.PublicKey) {
 	return m
 }
 
-// ed25519 is the key without minisign's header.
+// ed25519 returns the key without minisign's header.
 func (k PublicKey) ed25519() ed25519.PublicKey {
 	b, err := base64.StdEncoding.DecodeString(k.text)
 	if err != nil || len(b) < ed25519.PublicKeySize {
@@ -80,7 +80,7 @@ func (k PrivateKey) Public() PublicKey {
 	return PublicKey{k.key.Public().(minisign.PublicKey).String()}
 }
 
-// Sealed is the key's file, encrypted with a password. That takes seconds and 1
+// Sealed returns the key's file, encrypted with a password. That takes seconds and 1
 // GiB of memory, and so does every guess.
 func (k PrivateKey) Sealed(password []byte) ([]byte, error) {
 	if len(password) == 0 {
@@ -90,7 +90,7 @@ func (k PrivateKey) Sealed(password []byte) ([]byte, error) {
 	return ended(text), err
 }
 
-// Plain is the key's file without a password.
+// Plain returns the key's file without a password.
 func (k PrivateKey) Plain() ([]byte, error) {
 	text, err := k.key.MarshalText()
 	return ended(text), err

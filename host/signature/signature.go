@@ -85,7 +85,7 @@ func otherControl(c rune) bool { return c != '\t' && unicode.IsControl(c) }
 // KeyID names the key that the signature says it is by.
 func (s *Signature) KeyID() string { return keyID(s.s.KeyID) }
 
-// Key is the key that the signature carries, if it does. It proves nothing about
+// Key returns the key that the signature carries, if it does. It proves nothing about
 // who made it: it is what trust on first use begins with.
 func (s *Signature) Key() (PublicKey, bool) { return s.key, s.key != PublicKey{} }
 

@@ -47,7 +47,7 @@ func of(list []string, value string) string {
 // maxRoutes bounds the routes; there are fewer than that.
 const maxRoutes = 256
 
-// route is a template of the router, or "other" when there is none: never the
+// route returns a template of the router, or "other" when there is none: never the
 // path that was asked for.
 func (m *Metrics) route(template string) string {
 	if !strings.HasPrefix(template, "/") || len(template) > 200 {

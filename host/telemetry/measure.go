@@ -28,13 +28,13 @@ func (s *Measured) PerStream() bool {
 	return ok && p.PerStream()
 }
 
-// FilesBeneath are those of the store below.
+// FilesBeneath returns those of the store below.
 func (s *Measured) FilesBeneath() (store.Files, error) { return store.FilesOf(s.Store) }
 
 // Stalled reports what the store below says.
 func (s *Measured) Stalled() error { return store.Stalled(s.Store) }
 
-// Now is the clock of the store below.
+// Now returns the clock of the store below.
 func (s *Measured) Now() time.Time { return store.Now(s.Store) }
 
 // Acquire implements store.Store.
@@ -107,7 +107,7 @@ func note(c *store.Commit) noted {
 	return n
 }
 
-// member is a string member of an event's data, "" without.
+// member returns a string member of an event's data, or "" without one.
 func member(data json.RawMessage, name string) string {
 	var members map[string]json.RawMessage
 	var value string

@@ -112,7 +112,7 @@ func (s *Spans) Start(ctx context.Context, name string, attrs map[string]any) (c
 	}
 }
 
-// kindOf is an error without its text, which may hold what a guest or a server
+// kindOf returns an error without its text, which may hold what a guest or a server
 // said.
 func kindOf(err error) string {
 	switch {
@@ -131,7 +131,7 @@ const parentLength = 55
 // attribute of the span.
 const linkAttribute = prefix + "link"
 
-// linked is the trace of a W3C traceparent, if it is one.
+// linked returns the trace of a W3C traceparent, if it is one.
 func linked(traceparent any) []trace.Link {
 	text, _ := traceparent.(string)
 	// Later versions may be longer; what is read of them is the same.
@@ -183,7 +183,7 @@ func attributes(attrs map[string]any) []attribute.KeyValue {
 	return out
 }
 
-// bounded is a copy of at most maxText bytes of valid UTF-8.
+// bounded returns a copy of at most maxText bytes of valid UTF-8.
 func bounded(s string) string {
 	if len(s) > maxText {
 		s = s[:maxText]

@@ -57,7 +57,7 @@ type Item struct {
 // crockford is Crockford's base 32, as ULIDs are written.
 var crockford = base32.NewEncoding("0123456789ABCDEFGHJKMNPQRSTVWXYZ").WithPadding(base32.NoPadding)
 
-// AssistanceID is the id under which the API shows a request of a run. The same
+// AssistanceID returns the id under which the API shows a request of a run. The same
 // two ids always give the same one.
 func AssistanceID(run store.RunID, requestID string) string {
 	h := sha256.New()
@@ -88,7 +88,7 @@ func (f *Fold) AssistanceByID(id string) (Item, bool) {
 	return Item{}, false
 }
 
-// shown is a copy with its times as text.
+// shown returns a copy with its times as text.
 func (i *Item) shown() Item {
 	s := *i
 	s.Attachments = slices.Clone(i.Attachments)

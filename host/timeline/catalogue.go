@@ -131,7 +131,7 @@ func closed(t Type, required, optional string, modes Modes, s Effect) Entry {
 	return e
 }
 
-// protocol is a type of the run protocol: never a frame of updates or messages.
+// protocol returns a type of the run protocol: never a frame of updates or messages.
 func protocol(t Type, required string, s Effect) Entry {
 	return Entry{Type: t, Vocabulary: RunProtocol, Required: strings.Fields(required), Modes: Debug, Snapshot: s}
 }

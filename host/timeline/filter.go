@@ -90,7 +90,7 @@ const (
 
 var modeNames = []string{"updates", "values", "messages", "debug"}
 
-// ModeNames are the names of the single modes, for details.supported.
+// ModeNames returns the names of the single modes, for details.supported.
 func ModeNames() []string { return append([]string(nil), modeNames...) }
 
 // Has reports whether all of m2 is in the set.

@@ -44,13 +44,13 @@ type Fold struct {
 	lost       string   // interaction whose surface was lost in the commit being read
 }
 
-// Next is the sequence that the next event must have.
+// Next returns the sequence that the next event must have.
 func (f *Fold) Next() uint64 { return f.next }
 
 // Ended reports whether the terminal event was read.
 func (f *Fold) Ended() bool { return f.ended != nil }
 
-// Status is where the run stands after what was read.
+// Status returns where the run stands after what was read.
 func (f *Fold) Status() Status {
 	switch {
 	case f.ended != nil:
@@ -179,7 +179,7 @@ const (
 	maxTypeName  = 128
 )
 
-// Artifacts are those that the run left so far, oldest first.
+// Artifacts returns those that the run left so far, oldest first.
 func (f *Fold) Artifacts() []Artifact { return slices.Clone(f.artifacts) }
 
 func (f *Fold) artifact(e store.Event, m members) {
@@ -208,7 +208,7 @@ const (
 	Cancelled       Status = "cancelled"
 )
 
-// Statuses are all of them, in the order of a run's life.
+// Statuses returns all of them, in the order of a run's life.
 func Statuses() []Status {
 	return []Status{Pending, Running, Paused, WaitingApproval, WaitingInput, WaitingExternal, Completed, Failed, Cancelled}
 }
@@ -216,7 +216,7 @@ func Statuses() []Status {
 // Terminal reports whether a run with this status is over.
 func (s Status) Terminal() bool { return s == Completed || s == Failed || s == Cancelled }
 
-// waitingFor is the status of a run whose node holds an interrupt.
+// waitingFor returns the status of a run whose node holds an interrupt.
 func waitingFor(kind string) Status {
 	switch kind {
 	case "approval":
@@ -227,7 +227,7 @@ func waitingFor(kind string) Status {
 	return WaitingInput
 }
 
-// terminalStatus is what a terminal event makes of a run. A connector that
+// terminalStatus returns what a terminal event makes of a run. A connector that
 // reported cancellation failed.
 func terminalStatus(t Type) Status {
 	switch t {
@@ -239,7 +239,7 @@ func terminalStatus(t Type) Status {
 	return Failed
 }
 
-// TerminalStatus is the status of a run after e, "" if e does not end one.
+// TerminalStatus returns the status of a run after e, "" if e does not end one.
 func TerminalStatus(e store.Event) Status {
 	if t := Type(e.Type); t.Terminal() {
 		return terminalStatus(t)

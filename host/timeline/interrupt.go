@@ -20,7 +20,7 @@ const (
 	ClosedByEnd  Closing = 5 // the run was cancelled or ended while it was pending
 )
 
-// Code is how an attempt to resolve the interrupt is refused: "" while
+// Code returns how an attempt to resolve the interrupt is refused: "" while
 // it is open, interrupt_already_resolved, no_pending_interaction or
 // interrupt_cancelled.
 func (c Closing) Code() string {
@@ -89,7 +89,7 @@ func (f *Fold) lookup(is func(*Interrupt) bool) (Interrupt, bool) {
 	return Interrupt{}, false
 }
 
-// open is the newest interrupt if it is open: a node holds one at a time.
+// open returns the newest interrupt if it is open: a node holds one at a time.
 func (f *Fold) open() *Interrupt {
 	for _, q := range slices.Backward(f.interrupts) {
 		if q.Closed == Open {

@@ -36,7 +36,7 @@ func (m members) integer(name string) int64 {
 	return n
 }
 
-// number is an integer of 64 bits; ok is false for anything else.
+// number returns an integer of 64 bits; ok is false for anything else.
 func (m members) number(name string) (n int64, ok bool) {
 	n, err := strconv.ParseInt(string(bytes.TrimSpace(m[name])), 10, 64)
 	return n, err == nil
@@ -53,7 +53,7 @@ func (m members) object(name string) members {
 	return membersOf(raw)
 }
 
-// raw is a member that is there and not null.
+// raw returns a member that is there and not null.
 func (m members) raw(name string) json.RawMessage {
 	raw := m[name]
 	if len(raw) == 0 || string(bytes.TrimSpace(raw)) == "null" {

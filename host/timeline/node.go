@@ -33,7 +33,7 @@ type NodeState struct {
 	StartedAt   string `json:"startedAt,omitempty"`
 	CompletedAt string `json:"completedAt,omitempty"`
 	InterruptID string `json:"interruptId,omitempty"`
-	// Progress is the newest of each stream, "" without one.
+	// Progress is the newest of each stream, or "" without one one.
 	Progress map[string]Progress    `json:"progress,omitempty"`
 	Streams  map[string]StreamState `json:"streams,omitempty"`
 }
@@ -55,7 +55,7 @@ type StreamState struct {
 
 type node struct{ NodeState }
 
-// state is a copy that shares nothing.
+// state returns a copy that shares nothing.
 func (n *node) state() NodeState {
 	s := n.NodeState
 	s.Progress, s.Streams = maps.Clone(s.Progress), maps.Clone(s.Streams)
@@ -111,7 +111,7 @@ func (f *Fold) nodeEvent(t Type, e store.Event, m members) {
 	}
 }
 
-// stream is what is known of one stream; ok is false when there is no room.
+// stream returns what is known of one stream; ok is false when there is no room.
 func (f *Fold) stream(n *node, name string) (s StreamState, ok bool) {
 	s, ok = n.Streams[name]
 	if ok || len(n.Streams) == maxStreams {

@@ -46,7 +46,7 @@ func (t Trouble) Remedy() Remedy {
 	return t.ofAction()
 }
 
-// ofHost is what helps where the host knows the cause.
+// ofHost returns what helps where the host knows the cause.
 func (t Trouble) ofHost() (Remedy, bool) {
 	switch {
 	case t.Kind == "interaction_required", t.Reason == "assistance_timed_out":
@@ -83,7 +83,7 @@ func (t Trouble) ofHost() (Remedy, bool) {
 	return Remedy{}, false
 }
 
-// ofAction is the advice of a recovery hint.
+// ofAction returns the advice of a recovery hint.
 func (t Trouble) ofAction() Remedy {
 	switch t.Action {
 	case abi.RetryByRuntime:
@@ -123,7 +123,7 @@ func (t Trouble) command() string {
 	return cmp.Or(t.Again, "sluice run "+t.name())
 }
 
-// kept is a command that needs what is kept of the run or its connection; where
+// kept returns a command that needs what is kept of the run or its connection; where
 // nothing is, another run is all there is.
 func (t Trouble) kept(command string) string {
 	if t.Unkept {
@@ -132,7 +132,7 @@ func (t Trouble) kept(command string) string {
 	return command
 }
 
-// answer is what helps a question that was declined, or that nobody answered in time.
+// answer returns what helps a question that was declined, or that nobody answered in time.
 func (t Trouble) answer() string {
 	if t.Reason == "interaction_cancelled" {
 		return "Run it again and answer what it asks."
@@ -140,7 +140,7 @@ func (t Trouble) answer() string {
 	return "Run it again and answer in time."
 }
 
-// fault is what helps where the connector is broken: its author needs the timeline.
+// fault returns what helps where the connector is broken: its author needs the timeline.
 func (t Trouble) fault() Remedy {
 	if t.Unkept {
 		return t.connector("This is a fault of the connector: once its author has mended it, try it again.", t.command())

@@ -58,7 +58,7 @@ type Error struct {
 	Details json.RawMessage `json:"details,omitempty"`
 }
 
-// Author is the code that the connector's author gave a failure, else the
+// Author returns the code that the connector's author gave a failure, else the
 // host's own below Code; "" for neither.
 func (e *Error) Author() string {
 	d := membersOf(e.Details)
@@ -151,13 +151,13 @@ func (f *Fold) Snapshot(row store.Run, a About) Snapshot {
 	return s
 }
 
-// WithoutStates is the snapshot as a list has it.
+// WithoutStates returns the snapshot as a list has it.
 func (s Snapshot) WithoutStates() Snapshot {
 	s.NodeStates, s.Variables, s.Channels = nil, nil, nil
 	return s
 }
 
-// base is what the row has.
+// base returns what the row has.
 func base(row store.Run, a About) Snapshot {
 	q := row.Request
 	s := Snapshot{
@@ -183,7 +183,7 @@ func base(row store.Run, a About) Snapshot {
 	return s
 }
 
-// phase is where an active run is; from the log alone it is as exact as that is.
+// phase returns where an active run is; from the log alone it is as exact as that is.
 func (f *Fold) phase(s Status, live *Live) *string {
 	switch {
 	case f.ended != nil:
@@ -217,7 +217,7 @@ func (f *Fold) over(s *Snapshot) {
 	s.Error.Message = cmp.Or(s.Error.Message, m.text("failure_message"))
 }
 
-// checkpointsOf is the checkpoint_summary of a result, which a terminal block
+// checkpointsOf returns the checkpoint_summary of a result, which a terminal block
 // holds member by member.
 func checkpointsOf(m members) json.RawMessage {
 	out := members{}
@@ -291,7 +291,7 @@ func detailsOf(r members) json.RawMessage {
 	return raw
 }
 
-// RowStatus is the status of a run as far as its row tells: exact once it is
+// RowStatus returns the status of a run as far as its row tells: exact once it is
 // over, pending or running before.
 func RowStatus(row store.Run) Status {
 	switch row.Status {

@@ -29,7 +29,7 @@ const (
 
 var stateNames = [...]string{"none", "A", "B", "B-decision", "C", "C-unavailable", "D", "E", "abandoned", "other", "ended"}
 
-// String is the name that docs/spec/runs.md uses.
+// String returns the name that docs/spec/runs.md uses.
 func (s State) String() string {
 	if int(s) < len(stateNames) {
 		return stateNames[s]

@@ -26,7 +26,7 @@ type request struct {
 	Proof []byte `json:"proof"`
 }
 
-// codeOf is the code of a host's key: 120 bits that only the host knows, and who reads them there.
+// codeOf returns the code of a host's key: 120 bits that only the host knows, and who reads them there.
 func codeOf(id *age.X25519Identity) string {
 	b, err := hkdf.Key(sha256.New, []byte(id.String()), nil, "sluice admission code v1", 15)
 	if err != nil {
@@ -35,7 +35,7 @@ func codeOf(id *age.X25519Identity) string {
 	return base32.StdEncoding.EncodeToString(b)
 }
 
-// plainCode is a code as somebody types it.
+// plainCode returns a code as somebody types it.
 func plainCode(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'A' && r <= 'Z' || r >= '2' && r <= '7' {
@@ -91,7 +91,7 @@ func (s *Shared) request(ctx context.Context) error {
 	return s.docs.Write(ctx, store.Write{Kind: store.Vault, ID: requestPrefix + s.host, Data: data})
 }
 
-// Code is what an owner takes from this host to one that is admitted, in groups of four.
+// Code returns what an owner takes from this host to one that is admitted, in groups of four.
 func (s *Shared) Code() (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,7 +106,7 @@ func (s *Shared) Code() (string, error) {
 	return strings.Join(groups, "-"), nil
 }
 
-// Admitted are the hosts that can open the vault, by id, and since when; nil for this one where it
+// Admitted returns the hosts that can open the vault, by id, and since when; nil for this one where it
 // cannot itself. Of a host that is not admitted the error wraps ErrNotAdmitted.
 func (s *Shared) Admitted(ctx context.Context) (map[string]time.Time, error) {
 	r, err := s.read(ctx)

@@ -14,7 +14,7 @@ import (
 // the envelope add to it, which is less than 1 KiB.
 const maxFile = MaxValue + 4096
 
-// envelope is what a value is preceded by, so that files cannot be swapped: connection and
+// envelope returns what a value is preceded by, so that files cannot be swapped: connection and
 // name, each after one byte of length.
 //
 //	┌───┬────────────┬───┬──────┬───────┐

@@ -45,7 +45,7 @@ func (o *lockedVault) identities() ([]*age.X25519Identity, error) {
 	return out, nil
 }
 
-// identityText is the identity file as it is.
+// identityText returns the identity file as it is.
 func (o *lockedVault) identityText() ([]byte, error) {
 	keys, err := o.data.open(keysDir)
 	if err != nil {

@@ -48,7 +48,7 @@ func (v *Vault) Place() (p Place, err error) {
 	return p, err
 }
 
-// unwrapped is an identity file as it was before the keyring's key sealed it.
+// unwrapped returns an identity file as it was before the keyring's key sealed it.
 // That key seals it again when it is replaced.
 func (o *lockedVault) unwrapped(text []byte) ([]byte, error) {
 	rest, sealed := bytes.CutPrefix(text, []byte(sealedBy))
@@ -71,7 +71,7 @@ func (o *lockedVault) unwrapped(text []byte) ([]byte, error) {
 	return text, nil
 }
 
-// wrapped is an identity file as it is written: sealed, if the vault's key is in
+// wrapped returns an identity file as it is written: sealed, if the vault's key is in
 // the keyring.
 func (o *lockedVault) wrapped(text []byte) ([]byte, error) {
 	if o.sealer == nil {

@@ -24,7 +24,7 @@ type lockedVault struct {
 	vault *Vault
 	data  *directory // DIR
 	top   *directory // DIR/vault
-	// sealer is the keyring's key, which seals the identity file; nil for none.
+	// sealer is the keyring's key, which seals the identity file, or nil if there is none.
 	sealer *age.X25519Identity
 }
 

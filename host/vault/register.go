@@ -79,7 +79,7 @@ func (k keys) mac(generation uint64, text []byte) ([]byte, error) {
 	return m.Sum(nil), nil
 }
 
-// identities are those that may open a secret, the one that seals first.
+// identities returns those that may open a secret, the one that seals first.
 func (k keys) identities() (ids []*age.X25519Identity, err error) {
 	for _, g := range slices.Backward(slices.Sorted(maps.Keys(k))) {
 		id, err := age.ParseX25519Identity(k[g])
@@ -138,7 +138,7 @@ func (r *register) of(key string) *admitted {
 	return nil
 }
 
-// connection are the secrets of one.
+// connection returns the secrets of one.
 func (r *register) connection(id string) (all []Entry) {
 	for _, e := range r.list() {
 		if e.Connection == id {
@@ -148,7 +148,7 @@ func (r *register) connection(id string) (all []Entry) {
 	return all
 }
 
-// list are all secrets, by connection and name.
+// list returns all secrets, by connection and name.
 func (r *register) list() (all []Entry) {
 	for _, id := range slices.Sorted(maps.Keys(r.Secrets)) {
 		if e, ok := entryOf(id); ok {

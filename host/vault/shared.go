@@ -133,7 +133,7 @@ func (s *Shared) rolledBack(saw *seen, at uint64) error {
 		"otherwise somebody changed it: stop the hosts, and bring back a copy of the database", ErrRolledBack, at, saw.Revision)
 }
 
-// keysFor are the keys of a register for this host. They are those that it had, or come from
+// keysFor returns the keys of a register for this host. They are those that it had, or come from
 // somebody who had them, or from the owner who has its code.
 func (s *Shared) keysFor(r *register, id *age.X25519Identity, saw *seen) (keys, error) {
 	a := r.of(id.Recipient().String())
@@ -158,7 +158,7 @@ func (s *Shared) notAdmitted() error {
 	return fmt.Errorf("%w: give sluice hosts code here, and with what it says sluice hosts admit %s at a host that is", ErrNotAdmitted, s.host)
 }
 
-// ours is the key of this host, and what it has seen. The caller holds mu.
+// ours returns the key of this host, and what it has seen. The caller holds mu.
 func (s *Shared) ours() (*age.X25519Identity, *seen, error) {
 	if s.id == nil {
 		id, err := s.ownKey()
@@ -281,7 +281,7 @@ func (s *Shared) change(ctx context.Context, edit func(*reading) ([]store.Write,
 	}
 }
 
-// found is the register of a vault that this host makes.
+// found returns the register of a vault that this host makes.
 func (s *Shared) found() (*reading, error) {
 	r := &reading{register: &register{Generation: 1, Secrets: map[string]listed{}}, keys: keys{}}
 	if err := r.keys.add(1); err != nil {

@@ -46,7 +46,7 @@ func (a *App) proxy(at netip.Addr) bool {
 	return false
 }
 
-// addressName is the name of an address in buckets: of IPv6 the /64, which is
+// addressName returns the name of an address in buckets: of IPv6 the /64, which is
 // what one client has.
 func addressName(at netip.Addr) string {
 	if at.Is6() {

@@ -57,7 +57,7 @@ func Done(c *fiber.Ctx, err error) error {
 	return Nothing(c)
 }
 
-// Encode is how values become JSON here: <, >, &, U+2028 and U+2029 are escaped,
+// Encode returns how values become JSON here: <, >, &, U+2028 and U+2029 are escaped,
 // also in raw JSON, and times are in UTC with milliseconds.
 func Encode(v any) ([]byte, error) {
 	body, err := json.Marshal(v, encoding)

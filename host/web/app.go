@@ -53,7 +53,7 @@ type Options struct {
 	// ErrorPage shows a refusal to a person, for routes with Page; nil: as JSON.
 	ErrorPage func(c *fiber.Ctx, p *Problem) error
 	// Observe is told of every answer, for metrics; nil: nobody. The route is a
-	// template, "" for none that exists.
+	// template, or "" if there is none that exists.
 	Observe func(method, route string, status int, took time.Duration)
 	// Denied is told of every request whose key lacks the scope; nil: nobody.
 	Denied func(who host.Principal, scope string)
@@ -132,10 +132,10 @@ func New(o Options) *App {
 	return a
 }
 
-// Access is who may do what here, for those who mount routes.
+// Access returns who may do what here, for those who mount routes.
 func (a *App) Access() *access.Access { return a.o.Access }
 
-// Fiber is the application underneath, for a test's Test and for its Server. The
+// Fiber returns the application underneath, for a test's Test and for its Server. The
 // table of routes is closed by it.
 func (a *App) Fiber() *fiber.App {
 	a.ready.Do(a.build)

@@ -26,11 +26,11 @@ func Body(c *fiber.Ctx, v any) error { return decode(c, v, true) }
 // as openwop's cancel body.
 func OpenBody(c *fiber.Ctx, v any) error { return decode(c, v, false) }
 
-// RawBody is the body as it came, for uploads. It is valid until the handler
+// RawBody returns the body as it came, for uploads. It is valid until the handler
 // returns.
 func RawBody(c *fiber.Ctx) ([]byte, error) { return requestOf(c).read(c) }
 
-// ContentType is the media type of the body, in lower case, "" for none.
+// ContentType returns the media type of the body, in lower case, or "" if there is none.
 func ContentType(c *fiber.Ctx) string {
 	t, _, err := mime.ParseMediaType(string(c.Request().Header.ContentType()))
 	if err != nil {

@@ -57,7 +57,7 @@ func PageOf(c *fiber.Ctx, missing, most int) (Page, error) {
 	return p, nil
 }
 
-// NextCursor is the nextCursor of a page that ends with the thing after: null
+// NextCursor returns the nextCursor of a page that ends with the thing after: null
 // when there is nothing more, which "" says.
 func NextCursor(c *fiber.Ctx, after string) *string {
 	if after == "" {

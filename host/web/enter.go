@@ -140,7 +140,7 @@ func (a *App) logged(r *request, status int) {
 	}
 }
 
-// route is what a request of one route passes, in order. See docs/spec/api.md,
+// route returns what a request of one route passes, in order. See docs/spec/api.md,
 // "API keys and scopes".
 func (a *App) route(route *Route) fiber.Handler {
 	return func(c *fiber.Ctx) error {
@@ -224,7 +224,7 @@ func (a *App) unmatched(c *fiber.Ctx, r *request, err error) error {
 	return NotFound()
 }
 
-// notAllowed is a 405 with the methods that a path has.
+// notAllowed returns a 405 with the methods that a path has.
 func (a *App) notAllowed(path string) *Problem {
 	var allow []string
 	for i := range a.routes {

@@ -34,7 +34,7 @@ func (a *App) errorPage(c *fiber.Ctx, p *Problem) bool {
 	return true
 }
 
-// loginFor is the login page, with the page that was asked for. Its script goes
+// loginFor returns the login page, with the page that was asked for. Its script goes
 // back there, and only to pages below /ui/ of this very origin.
 func loginFor(c *fiber.Ctx) string {
 	back := string(c.Request().URI().RequestURI())

@@ -56,7 +56,7 @@ var aliases = map[string][]string{
 
 var byCode, byAlias = inverted(statuses), inverted(aliases)
 
-// inverted is a table the other way round.
+// inverted returns a table the other way round.
 func inverted[K comparable](table map[K][]string) map[string]K {
 	by := map[string]K{}
 	for key, words := range table {
@@ -67,10 +67,10 @@ func inverted[K comparable](table map[K][]string) map[string]K {
 	return by
 }
 
-// statusOf is the status of a code, 0 for one that is not in the table.
+// statusOf returns the status of a code, 0 for one that is not in the table.
 func statusOf(code string) int { return byCode[code] }
 
-// ProblemOf is what an error is to the client. An error that is nobody's refusal
+// ProblemOf returns what an error is to the client. An error that is nobody's refusal
 // is 500 internal_error, and known is false: its text is for the log only.
 func ProblemOf(err error) (p *Problem, known bool) {
 	var (
@@ -177,7 +177,7 @@ func ofRefusal(r *host.Refusal) (*Problem, bool) {
 	return p.With("code", code), true
 }
 
-// retryAfter is what details.retryAfterMs says, or details.retryAfter in seconds.
+// retryAfter returns what details.retryAfterMs says, or details.retryAfter in seconds.
 func retryAfter(details map[string]any) time.Duration {
 	for name, unit := range map[string]time.Duration{"retryAfterMs": time.Millisecond, "retryAfter": time.Second} {
 		switch n := details[name].(type) {
@@ -196,7 +196,7 @@ func ofRate(r *access.RateError) *Problem {
 	return p.With("retryAfterMs", max(1, r.RetryAfter.Milliseconds())).With("scope", r.Scope).With("limit", r.Limit)
 }
 
-// ofFramework is what Fiber and fasthttp refuse by themselves.
+// ofFramework returns what Fiber and fasthttp refuse by themselves.
 func ofFramework(e *fiber.Error) *Problem {
 	switch e.Code {
 	case http.StatusNotFound:

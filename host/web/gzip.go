@@ -9,7 +9,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// Gzip is a body as it is sent to whoever takes gzip; nil when that is not shorter.
+// Gzip returns a body as it is sent to whoever takes gzip; nil when that is not shorter.
 func Gzip(body []byte, level int) []byte {
 	var out bytes.Buffer
 	w, err := gzip.NewWriterLevel(&out, level)

@@ -16,8 +16,8 @@ const (
 	headerReplay      = "openwop-Idempotent-Replay"
 )
 
-// IdempotencyKey is the one of a request whose route is not Keyed, because its
-// answer is kept elsewhere or nowhere; "" for none.
+// IdempotencyKey returns the one of a request whose route is not Keyed, because its
+// answer is kept elsewhere or nowhere, or "" if there is none.
 func IdempotencyKey(c *fiber.Ctx) (string, error) {
 	key := c.Request().Header.Peek(headerIdempotency)
 	if key != nil && !access.ValidKey(string(key)) {

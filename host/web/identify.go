@@ -179,7 +179,7 @@ func unauthenticated(err error) bool {
 	return errors.Is(err, access.ErrUnauthenticated) || errors.Is(err, access.ErrKeyExpired) || errors.Is(err, access.ErrKeyRevoked)
 }
 
-// cookieName is the name of the session's cookie. Cookies ignore ports, so
+// cookieName returns the name of the session's cookie. Cookies ignore ports, so
 // without TLS the port is in the name.
 func cookieName(c *fiber.Ctx, r *request) string {
 	if r.https {
@@ -206,6 +206,6 @@ func setCookie(c *fiber.Ctx, value string, expires time.Time) {
 		Secure: r.https, SameSite: fiber.CookieSameSiteStrictMode})
 }
 
-// sessionCookie is the value of the session's cookie as it was sent, "" for none.
+// sessionCookie returns the value of the session's cookie as it was sent, or "" if there is none.
 // It may be anything.
 func sessionCookie(c *fiber.Ctx) string { return strings.Clone(c.Cookies(cookieName(c, requestOf(c)))) }

@@ -140,7 +140,7 @@ func (l *limited) refuse(c net.Conn) {
 		strconv.Itoa(len(tooMany)) + "\r\n\r\n" + tooMany))
 }
 
-// addressOf is a peer's address, of IPv6 the /64; invalid for the local socket.
+// addressOf returns a peer's address, of IPv6 the /64; invalid for the local socket.
 func addressOf(c net.Conn) netip.Addr {
 	tcp, ok := c.RemoteAddr().(*net.TCPAddr)
 	if !ok {

@@ -63,7 +63,7 @@ func (a *App) hostAllowed(c *fiber.Ctx, r *request) error {
 	return NewProblem(0, "host_not_allowed", "This host name is not one that Sluice answers to. Use the address that it printed, or add the name to its configuration.")
 }
 
-// hostHeader is the Host header and the host of the request line, which is the same
+// hostHeader returns the Host header and the host of the request line, which is the same
 // unless that has one.
 func hostHeader(c *fiber.Ctx) (header, line string) {
 	return strings.ToLower(string(c.Request().Header.Host())), strings.ToLower(string(c.Request().Host()))

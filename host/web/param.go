@@ -12,7 +12,7 @@ import (
 // maxParam bounds a path parameter: a record key is at most 1 KiB.
 const maxParam = 4096
 
-// Param is a path parameter, decoded exactly once: a %2F stays part of it.
+// Param returns a path parameter, decoded exactly once: a %2F stays part of it.
 // "*" is what the star of a path stands for. An error is 404: what cannot be a
 // name names nothing.
 func Param(c *fiber.Ctx, name string) (string, error) {
@@ -25,7 +25,7 @@ func Param(c *fiber.Ctx, name string) (string, error) {
 
 var idForm = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
 
-// ID is a path parameter that is an id; whatever else is 404.
+// ID returns a path parameter that is an id; whatever else is 404.
 func ID(c *fiber.Ctx, name string) (string, error) {
 	v, err := Param(c, name)
 	if err != nil || !idForm.MatchString(v) {
@@ -34,7 +34,7 @@ func ID(c *fiber.Ctx, name string) (string, error) {
 	return v, nil
 }
 
-// IfMatch is the revision of If-Match, nil without one. The form is
+// IfMatch returns the revision of If-Match, nil without one. The form is
 // "<revision>" with its quotes; * is none.
 func IfMatch(c *fiber.Ctx) (*uint64, error) {
 	v := c.Get(fiber.HeaderIfMatch)

@@ -54,7 +54,7 @@ func Invalid(fields ...Field) *Problem {
 	return p
 }
 
-// Unprocessable is a refusal as 422, where a rule says so.
+// Unprocessable returns a refusal as 422, where a rule says so.
 func Unprocessable(p *Problem) *Problem {
 	p.Status = 422
 	return p

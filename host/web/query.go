@@ -66,7 +66,7 @@ const maxUnknown = 64
 // Has reports whether a parameter is there.
 func (q *Query) Has(name string) bool { return q.c.Context().QueryArgs().Has(name) }
 
-// Text is a parameter of at most maxBytes bytes.
+// Text returns a parameter of at most maxBytes bytes.
 func (q *Query) Text(name string, maxBytes int) string {
 	v := string(q.c.Context().QueryArgs().Peek(name))
 	if len(v) > maxBytes || !utf8.ValidString(v) || strings.ContainsRune(v, 0) {
@@ -76,7 +76,7 @@ func (q *Query) Text(name string, maxBytes int) string {
 	return v
 }
 
-// Int is a whole number from least to most.
+// Int returns a whole number from least to most.
 func (q *Query) Int(name string, missing, least, most int64) int64 {
 	if !q.Has(name) {
 		return missing
@@ -113,7 +113,7 @@ func (q *Query) Time(name string) time.Time {
 	return t
 }
 
-// OneOf is one of some words; missing when there is none.
+// OneOf returns one of some words; missing when there is none.
 func (q *Query) OneOf(name, missing string, words ...string) string {
 	if !q.Has(name) {
 		return missing
@@ -126,7 +126,7 @@ func (q *Query) OneOf(name, missing string, words ...string) string {
 	return v
 }
 
-// List is a parameter that holds several values with commas between, at most 100.
+// List returns a parameter that holds several values with commas between, at most 100.
 func (q *Query) List(name string) []string {
 	v := q.Text(name, 4096)
 	if v == "" {

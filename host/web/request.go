@@ -54,13 +54,13 @@ func (a *App) request(c *fiber.Ctx) *request {
 	return r
 }
 
-// RequestID is the id that the answer carries.
+// RequestID returns the id that the answer carries.
 func RequestID(c *fiber.Ctx) string { return requestOf(c).id }
 
-// Principal is who asks; nil on an open route.
+// Principal returns who asks; nil on an open route.
 func Principal(c *fiber.Ctx) *access.Principal { return requestOf(c).principal }
 
-// Who is the principal as services know them. A request's texts are parts of a
+// Who returns the principal as services know them. A request's texts are parts of a
 // buffer that is used again, so they are copied.
 func Who(c *fiber.Ctx) host.Principal {
 	r := requestOf(c)
@@ -72,11 +72,11 @@ func Who(c *fiber.Ctx) host.Principal {
 	return out
 }
 
-// Session is the owner session of a request that came with its cookie; the zero
+// Session returns the owner session of a request that came with its cookie; the zero
 // Session otherwise. Pages need its CSRF token.
 func Session(c *fiber.Ctx) access.Session { return requestOf(c).session }
 
-// SlotOf is the slot of a request with an Idempotency-Key, nil for one without;
+// SlotOf returns the slot of a request with an Idempotency-Key, nil for one without;
 // a nil Slot's methods do nothing. A handler passes its Writes to the commit of
 // the effect and then answers the same with JSON; for any other handler the
 // App keeps the answer itself.

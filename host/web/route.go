@@ -48,7 +48,7 @@ type Route struct {
 	Handle fiber.Handler
 }
 
-// Template is the path with its verb, as logs and descriptions show it.
+// Template returns the path with its verb, as logs and descriptions show it.
 func (r *Route) Template() string {
 	if r.Verb == "" {
 		return r.Path
@@ -98,7 +98,7 @@ func (a *App) check(r Route) {
 	}
 }
 
-// Routes is the table, in the order of adding.
+// Routes returns the table, in the order of adding.
 func (a *App) Routes() []Route { return slices.Clone(a.routes) }
 
 // build hands the table to Fiber: verbs first, since a parameter would take the

@@ -60,13 +60,13 @@ func OpenServer(ctx context.Context, o ServerOptions) (*Server, error) {
 	return s, nil
 }
 
-// App is what routes are on.
+// App returns what routes are on.
 func (s *Server) App() *App { return s.app }
 
-// Access is who may do what.
+// Access returns who may do what.
 func (s *Server) Access() *access.Access { return s.access }
 
-// Addresses are what is listened on, with the ports that were given.
+// Addresses returns what is listened on, with the ports that were given.
 func (s *Server) Addresses() []net.Addr {
 	list := make([]net.Addr, len(s.listeners))
 	for i, l := range s.listeners {

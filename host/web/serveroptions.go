@@ -53,10 +53,10 @@ type ServerOptions struct {
 	// Hosts are further names that are answered, with a port unless it is the
 	// scheme's own.
 	Hosts []string
-	// Socket is the path of the local socket, "" for none. Whoever can open it is the
+	// Socket is the path of the local socket, or "" if there is none. Whoever can open it is the
 	// owner, so it has mode 0600 and nobody else's proxy belongs in front of it.
 	Socket string
-	// Local is a listener inside this process, whose peers are the owner; nil for none.
+	// Local is a listener inside this process, whose peers are the owner, or nil if there is none.
 	// With it and without Listen there are no TCP addresses.
 	Local net.Listener
 
@@ -178,7 +178,7 @@ func prefix(s string) (netip.Prefix, error) {
 	return netip.PrefixFrom(at.Unmap(), at.Unmap().BitLen()), nil
 }
 
-// hosts are the values of Host that are answered, for the ports that are listened
+// hosts returns the values of Host that are answered, for the ports that are listened
 // on.
 func (o *ServerOptions) hosts(c checked, private string, at []net.Addr) []string {
 	var list []string

@@ -143,7 +143,7 @@ func (s *Server) audit(action, outcome, requestID, address string) {
 	}
 }
 
-// stamp is a time in UTC with milliseconds, "" for none.
+// stamp returns a time in UTC with milliseconds, or "" if there is none.
 func stamp(t time.Time) string {
 	if t.IsZero() {
 		return ""

@@ -23,7 +23,7 @@ const (
 	maxUnpacked = 64 << 20
 )
 
-// Viewable is the type as which a browser may show a content of size bytes: a picture of bounded
+// Viewable returns the type as which a browser may show a content of size bytes: a picture of bounded
 // dimensions, or a PDF in which nothing runs, by what it is and not by what it is called; ""
 // for all others, which are downloaded. It reads content from where it stands.
 func Viewable(content io.Reader, size int64) (string, error) {

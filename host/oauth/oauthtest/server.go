@@ -44,21 +44,21 @@ type Server struct {
 	calls   []string
 }
 
-// Issued are all values that nobody but the host may have: tokens and codes.
+// Issued returns all values that nobody but the host may have: tokens and codes.
 func (s *Server) Issued() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.issued)
 }
 
-// Asked are the forms that came to /token.
+// Asked returns the forms that came to /token.
 func (s *Server) Asked() []url.Values {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.asked)
 }
 
-// Calls are the bearer tokens that came to /api/.
+// Calls returns the bearer tokens that came to /api/.
 func (s *Server) Calls() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
