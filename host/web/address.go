@@ -8,9 +8,9 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// locate finds out where a request comes from. Forwarding headers count only on
-// connections of a listed proxy, and of a chain of addresses the last that is not
-// a proxy, since what stands before it was the client's to write.
+// locate determines where a request comes from. Forwarding headers count only on connections of a
+// listed proxy; of a chain of addresses the last one that is not a proxy counts, since the client
+// could write anything before it.
 func (r *request) locate(c *fiber.Ctx) {
 	ctx := c.Context()
 	r.https = ctx.IsTLS()
@@ -46,8 +46,8 @@ func (a *App) proxy(at netip.Addr) bool {
 	return false
 }
 
-// addressName returns the name of an address in buckets: of IPv6 the /64, which is
-// what one client has.
+// addressName returns the name of an address for rate limits: for IPv6 the /64, which is what one
+// client has.
 func addressName(at netip.Addr) string {
 	if at.Is6() {
 		if p, err := at.Prefix(64); err == nil {

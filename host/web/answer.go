@@ -12,8 +12,8 @@ import (
 
 const typeJSON = "application/json"
 
-// JSON answers with a value. What it writes is escaped so that it is harmless
-// inside HTML and script, also where v holds raw JSON.
+// JSON answers with a value. The output is escaped so that it is harmless inside HTML and scripts,
+// also where v contains raw JSON.
 func JSON(c *fiber.Ctx, status int, v any) error {
 	body, err := Encode(v)
 	if err != nil {
@@ -22,7 +22,7 @@ func JSON(c *fiber.Ctx, status int, v any) error {
 	return Bytes(c, status, body)
 }
 
-// Answer is JSON with 200, unless an error kept v from being made.
+// Answer answers with v and 200, unless err is set.
 func Answer(c *fiber.Ctx, v any, err error) error {
 	if err != nil {
 		return err
@@ -30,13 +30,13 @@ func Answer(c *fiber.Ctx, v any, err error) error {
 	return JSON(c, fiber.StatusOK, v)
 }
 
-// Bytes answers with JSON that Encode made, such as a Slot's Writes got.
+// Bytes answers with JSON made by Encode, such as what a Slot stores.
 func Bytes(c *fiber.Ctx, status int, body []byte) error {
 	c.Set(fiber.HeaderContentType, typeJSON)
 	return c.Status(status).Send(body)
 }
 
-// Created answers 201 with where the new thing is.
+// Created answers 201 with the location of the new resource.
 func Created(c *fiber.Ctx, location string, v any) error {
 	c.Set(fiber.HeaderLocation, location)
 	return JSON(c, fiber.StatusCreated, v)
@@ -49,7 +49,7 @@ func Nothing(c *fiber.Ctx) error {
 	return nil
 }
 
-// Done is Nothing, unless what was asked for failed.
+// Done answers 204, unless err is set.
 func Done(c *fiber.Ctx, err error) error {
 	if err != nil {
 		return err
@@ -57,8 +57,8 @@ func Done(c *fiber.Ctx, err error) error {
 	return Nothing(c)
 }
 
-// Encode returns how values become JSON here: <, >, &, U+2028 and U+2029 are escaped,
-// also in raw JSON, and times are in UTC with milliseconds.
+// Encode encodes a value as JSON: <, >, &, U+2028 and U+2029 are escaped, also in raw JSON, and
+// times are in UTC with milliseconds.
 func Encode(v any) ([]byte, error) {
 	body, err := json.Marshal(v, encoding)
 	if err != nil {
@@ -67,28 +67,27 @@ func Encode(v any) ([]byte, error) {
 	return body, nil
 }
 
-// encoding is that of the standard library, but for times.
+// encoding equals the standard library's, except for times.
 var encoding = json.JoinOptions(v1.DefaultOptionsV1(), json.WithMarshalers(json.MarshalToFunc(func(e *jsontext.Encoder, t time.Time) error {
 	return e.WriteToken(jsontext.String(t.UTC().Format("2006-01-02T15:04:05.000Z")))
 })))
 
-// Attachment makes the answer bytes of guests or persons: they are downloaded,
-// never shown. name is a file name of the host's making.
+// Attachment makes the answer a download, for bytes of guests or persons, so that it is never
+// shown. The host chooses name.
 func Attachment(c *fiber.Ctx, contentType, name string) {
 	c.Set(fiber.HeaderContentType, contentType)
 	c.Set(fiber.HeaderContentDisposition, fmt.Sprintf("attachment; filename=%q", name))
 	c.Set(fiber.HeaderContentSecurityPolicy, "sandbox")
 }
 
-// ContentSecurityPolicy of everything that is answered. The one policy of trusted
-// types has the name sluice; default is for the page library, which knows no
-// names.
+// ContentSecurityPolicy is part of every answer. The trusted-types policy named sluice is ours;
+// default is for the page library, which does not use names.
 const ContentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; " +
 	"font-src 'self'; connect-src 'self'; form-action 'self'; frame-src 'self'; frame-ancestors 'none'; base-uri 'none'; " +
 	"require-trusted-types-for 'script'; trusted-types sluice default"
 
-// headers sets what every answer carries. No CORS header is among them, and there
-// is none anywhere.
+// headers sets the headers of every answer. None of them is a CORS header, and none is sent
+// anywhere.
 func headers(c *fiber.Ctx, r *request) {
 	h := &c.Response().Header
 	h.Set(fiber.HeaderXRequestID, r.id)

@@ -33,59 +33,56 @@ const (
 	MaxBody   = 1 << 20
 	MaxUpload = 64 << 20
 	maxHeader = 16 << 10
-	// maxUploads are read at one time: each is held in memory whole.
+	// maxUploads bounds concurrent uploads, each of which is in memory as a whole.
 	maxUploads = 4
 )
 
-// Options are what an App needs.
+// Options configure an App.
 type Options struct {
 	Access *access.Access
 	Log    *slog.Logger // nil: discarded
-	// Hosts are the values of the Host header that are answered, in lower
-	// case, with the port unless it is the scheme's own. None are needed at the local
-	// socket.
+	// Hosts are the accepted values of the Host header, in lower case, with the port unless it is
+	// the scheme's default. The local socket needs none.
 	Hosts []string
-	// Proxies terminate TLS for us; X-Forwarded-For and -Proto of these alone are
-	// believed.
+	// Proxies terminate TLS for this server. X-Forwarded-For and -Proto are trusted only from them.
 	Proxies []netip.Prefix
-	// Assistants say who presents a token of theirs; nil: there are none.
+	// Assistants authenticates assistants; nil: there are none.
 	Assistants Assistants
-	// ErrorPage shows a refusal to a person, for routes with Page; nil: as JSON.
+	// ErrorPage shows a refusal to a person, for routes with Page; nil: answer with JSON.
 	ErrorPage func(c *fiber.Ctx, p *Problem) error
-	// Observe is told of every answer, for metrics; nil: nobody. The route is a
-	// template, or "" if there is none that exists.
+	// Observe receives every answer, for metrics; it may be nil. The route is a template, or "" if
+	// none matched.
 	Observe func(method, route string, status int, took time.Duration)
-	// Denied is told of every request whose key lacks the scope; nil: nobody.
+	// Denied receives every request whose key lacks the scope; it may be nil.
 	Denied func(who host.Principal, scope string)
 	Now    func() time.Time // nil: time.Now
 }
 
-// Assistants are those who may come in by routes for assistants. What they refuse is one of
-// the errors of host/access.
+// Assistants authenticates assistants at the routes for them. Its errors are those of host/access.
 type Assistants interface {
 	AuthenticateAssistant(token string) (name string, err error)
 	KnownAssistant(name string) error
 }
 
-// An App is the routes and what stands before them. Add routes, then use it; it
-// may then be used concurrently.
+// An App holds the routes and the checks in front of them. Once all routes are added it is safe for
+// concurrent use.
 type App struct {
 	o      Options
 	hosts  map[string]bool
 	fiber  *fiber.App
 	routes []Route
-	roots  map[string]bool // first segments below /v1
-	built  atomic.Bool     // the table is closed
-	ready  sync.Once       // of build: whoever serves waits until it is done
+	roots  map[string]bool // first path segments below /v1
+	built  atomic.Bool     // no more routes may be added
+	ready  sync.Once       // guards build
 
 	listeners listeners
 	streams   streams
-	uploads   chan struct{} // a token for each that is in memory
-	sockets   atomic.Int64  // that are open
-	draining  atomic.Bool   // nothing is changed any more
+	uploads   chan struct{} // one entry for each upload in memory
+	sockets   atomic.Int64  // open sockets
+	draining  atomic.Bool   // changes are refused
 }
 
-// New makes an App without routes.
+// New returns an App without routes.
 func New(o Options) *App {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -121,29 +118,28 @@ func New(o Options) *App {
 		case fasthttp.StateNew:
 			a.listeners.silent(c, true)
 		case fasthttp.StateIdle:
-			_ = c.SetWriteDeadline(time.Time{}) // that of leave was for one answer
+			_ = c.SetWriteDeadline(time.Time{}) // the deadline set by leave was for one answer
 		case fasthttp.StateClosed:
 			a.listeners.silent(c, false)
-			a.streams.start(c, nil) // it lost its connection before it had it, and learns so
+			a.streams.start(c, nil) // the connection was lost before the stream got it; tell the stream
 		}
 	}
-	a.fiber.Server().KeepHijackedConns = true // streams and sockets close theirs
+	a.fiber.Server().KeepHijackedConns = true // streams and sockets close their connections
 	a.fiber.Use(a.enter)
 	return a
 }
 
-// Access returns who may do what here, for those who mount routes.
+// Access returns the access control, for those who mount routes.
 func (a *App) Access() *access.Access { return a.o.Access }
 
-// Fiber returns the application underneath, for a test's Test and for its Server. The
-// table of routes is closed by it.
+// Fiber returns the underlying application, for Test and Server. No routes may be added afterwards.
 func (a *App) Fiber() *fiber.App {
 	a.ready.Do(a.build)
 	return a.fiber
 }
 
-// Serve answers on a listener until Shutdown, which closes it. Several may be
-// served at once; after Shutdown it returns at once.
+// Serve answers on a listener until Shutdown closes it. Several listeners may be served at once.
+// After Shutdown it returns at once.
 func (a *App) Serve(l net.Listener) error {
 	l = &closedOnce{Listener: l}
 	if !a.listeners.add(l) {
@@ -153,25 +149,25 @@ func (a *App) Serve(l net.Listener) error {
 	return a.Fiber().Server().Serve(l)
 }
 
-// Drain refuses with 503 every request that would change something, from now on.
-// Reads and streams go on.
+// Drain refuses, from now on, every request that would change something with 503. Reads and streams
+// continue.
 func (a *App) Drain() { a.draining.Store(true) }
 
-// EndStreams refuses new streams with 503, ends those that there are, and waits
-// for them, or until the time is over. Shutdown comes after it.
+// EndStreams refuses new streams with 503, ends the open ones and waits for them, at most for
+// timeout. Shutdown follows it.
 func (a *App) EndStreams(timeout time.Duration) { a.streams.end(timeout) }
 
-// Shutdown stops listening and waits until requests are answered, or the time is
-// over. Then Context ends.
+// Shutdown stops listening and waits until requests are answered, at most for timeout. Then Context
+// ends.
 func (a *App) Shutdown(timeout time.Duration) error {
 	defer a.streams.stop()
 	a.listeners.close()
-	a.listeners.served.Wait() // or the server underneath, which looks every 100 ms, sees them as open
+	a.listeners.served.Wait() // otherwise the server, which polls every 100 ms, counts them as open
 	return a.Fiber().ShutdownWithTimeout(timeout)
 }
 
-// quiet takes what fasthttp says of connections, which clients can make it say
-// as often as they like.
+// quiet logs fasthttp's messages about connections at debug level, since clients can cause any
+// number of them.
 type quiet struct{ log *slog.Logger }
 
 func (q quiet) Printf(format string, args ...any) {

@@ -16,21 +16,18 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// Body decodes the body into v, a pointer to a struct with json tags, as a closed
-// object: an unknown member is refused by name, and so are members twice,
-// invalid UTF-8, and more than 64 levels. An absent body is {}. What v gets is
-// its own.
+// Body decodes the body into v, a pointer to a struct with json tags. Unknown members are refused
+// by name; so are duplicate members, invalid UTF-8 and more than 64 levels. An absent body counts
+// as {}. v shares no memory with the request.
 func Body(c *fiber.Ctx, v any) error { return decode(c, v, true) }
 
-// OpenBody is Body for an object that may have members that v does not know, such
-// as openwop's cancel body.
+// OpenBody is Body for an object that may have unknown members, such as openwop's cancel body.
 func OpenBody(c *fiber.Ctx, v any) error { return decode(c, v, false) }
 
-// RawBody returns the body as it came, for uploads. It is valid until the handler
-// returns.
+// RawBody returns the body as sent, for uploads. It is valid until the handler returns.
 func RawBody(c *fiber.Ctx) ([]byte, error) { return requestOf(c).read(c) }
 
-// ContentType returns the media type of the body, in lower case, or "" if there is none.
+// ContentType returns the media type of the body in lower case, or "" if there is none.
 func ContentType(c *fiber.Ctx) string {
 	t, _, err := mime.ParseMediaType(string(c.Request().Header.ContentType()))
 	if err != nil {
@@ -39,8 +36,8 @@ func ContentType(c *fiber.Ctx) string {
 	return t
 }
 
-// Wipe overwrites a body that holds secrets. Handlers call it when they have what
-// they need. The connection's own buffer is overwritten by what comes next.
+// Wipe overwrites a body that contains secrets. Handlers call it when they no longer need it. The
+// connection's own buffer is overwritten by the next request.
 func Wipe(c *fiber.Ctx) { clear(requestOf(c).body) }
 
 func decode(c *fiber.Ctx, v any, closed bool) error {
@@ -72,16 +69,15 @@ func decodeObject(body []byte, v any, closed bool) error {
 			return err
 		}
 	}
-	// Unmarshal matches names in any case; in a closed object none gets here that is
-	// not spelled as declared.
+	// Unmarshal ignores case, but in a closed object only exactly spelled members get here.
 	if err := json.Unmarshal(body, v); err != nil {
 		return mistyped(err)
 	}
 	return nil
 }
 
-// jsonType refuses bodies that are not application/json in UTF-8. A media
-// type that a form can have would need no preflight.
+// jsonType refuses bodies that are not application/json in UTF-8. A form could send other media
+// types without a CORS preflight.
 func jsonType(c *fiber.Ctx) error {
 	t, params, err := mime.ParseMediaType(string(c.Request().Header.ContentType()))
 	if charset, ok := params["charset"]; err != nil || t != typeJSON || ok && !strings.EqualFold(charset, "utf-8") {
@@ -90,8 +86,8 @@ func jsonType(c *fiber.Ctx) error {
 	return nil
 }
 
-// readAll is io.ReadAll for who knows how much will come. Room for all of it is made once its
-// first mebibyte is there: a length is announced for nothing.
+// readAll is io.ReadAll for a known size. It allocates the whole size only after the first mebibyte
+// has arrived, since a length is easily announced.
 func readAll(in io.Reader, size int) ([]byte, error) {
 	var b bytes.Buffer
 	b.Grow(min(size, 1<<20) + bytes.MinRead)
@@ -106,8 +102,7 @@ func readAll(in io.Reader, size int) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// read reads the body once, up to the cap of the route, whether or not its length
-// was announced.
+// read reads the body once, up to the limit of the route, whether or not its length was announced.
 func (r *request) read(c *fiber.Ctx) ([]byte, error) {
 	if r.bodyRead {
 		return r.body, nil
@@ -142,16 +137,16 @@ func (r *request) read(c *fiber.Ctx) ([]byte, error) {
 	}
 	r.body, r.bodyRead = body, true
 	if c.Request().Header.ContentLength() > 0 {
-		pooled := c.Request().Body() // empty by now; its first bytes came in this buffer, which others get
+		pooled := c.Request().Body() // empty now, but it held the first bytes and will be reused
 		clear(pooled[:cap(pooled)])
 	}
-	// From here on Ctx.Body is our copy. Of a stream at its end it would go on to
-	// read a chunked body, which is the next request by then.
+	// From here on Ctx.Body is our copy. Otherwise it would try to read a chunked body again, which
+	// by then is the next request.
 	c.Request().SetBodyRaw(body)
 	return body, nil
 }
 
-// upload takes one of the places for large bodies, which leave gives back.
+// upload takes a place for a large body, which leave gives back.
 func (r *request) upload() error {
 	if r.uploading {
 		return nil
@@ -168,17 +163,16 @@ func (r *request) upload() error {
 	}
 }
 
-// drain takes some more of a body that is too large: a client that is still sending
-// when the connection closes would see a reset, and not why.
+// drain reads some more of a body that is too large. A client that is still sending when the
+// connection closes would see a reset instead of the answer.
 func drain(in io.Reader) {
 	if in != nil {
 		_, _ = io.CopyN(io.Discard, in, MaxBody)
 	}
 }
 
-// hasUnread reports whether something of the body may still be on its way. The
-// connection cannot be used again then: what is left would be read as the next
-// request.
+// hasUnread reports whether part of the body may still arrive. The connection cannot be reused
+// then, since the rest would be read as the next request.
 func (r *request) hasUnread(c *fiber.Ctx) bool {
 	return c.Request().IsBodyStream() && !r.bodyRead && c.Request().Header.ContentLength() != 0
 }
@@ -193,7 +187,7 @@ func malformed(err error) *Problem {
 	return p
 }
 
-// mistyped names the member that has the wrong type, never its value.
+// mistyped names the member with the wrong type, never its value.
 func mistyped(err error) *Problem {
 	var t *json.UnmarshalTypeError
 	if errors.As(err, &t) && t.Field != "" {
@@ -238,7 +232,7 @@ func known(members []strictjson.Member, v any) error {
 	return NewProblem(400, "validation_error", "The body has members that are not known here.").With("unknown", unknown)
 }
 
-// shorten bounds a name that is given back.
+// shorten bounds a name that is repeated in an answer.
 func shorten(name string) string {
 	if len(name) <= 64 {
 		return name
@@ -246,8 +240,7 @@ func shorten(name string) string {
 	return strings.ToValidUTF8(name[:64], "") + "…"
 }
 
-// declare collects the names of a struct's members, those of embedded structs
-// too.
+// declare collects the names of a struct's members, including those of embedded structs.
 func declare(names map[string]bool, t reflect.Type) {
 	for i := range t.NumField() {
 		f := t.Field(i)

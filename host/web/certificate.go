@@ -9,17 +9,16 @@ import (
 	"time"
 )
 
-// A certificate is a pair of PEM files that somebody renews from time to time. The
-// pair in use is replaced at the first handshake after the files changed; one that
-// does not fit, as in the moment between the two, leaves the old one in use. Its
-// methods may be called from several goroutines.
+// A certificate is a pair of PEM files that are renewed from time to time. It is reloaded at the
+// first handshake after the files changed; if the new pair does not match, as between the two
+// writes, the old one stays in use. It is safe for concurrent use.
 type certificate struct {
 	cert, key string
 	log       *slog.Logger
 
 	mu    sync.Mutex // guards all below
 	pair  *tls.Certificate
-	stamp [2]time.Time // of the files
+	stamp [2]time.Time // modification times of the files
 }
 
 func newCertificate(cert, key string, log *slog.Logger) (*certificate, error) {
@@ -27,7 +26,7 @@ func newCertificate(cert, key string, log *slog.Logger) (*certificate, error) {
 	return c, c.load()
 }
 
-// load reads the files if they changed. mu is held, or nobody else has c.
+// load reads the files if they changed. The caller holds mu or has exclusive access.
 func (c *certificate) load() error {
 	var stamp [2]time.Time
 	for i, path := range []string{c.cert, c.key} {
@@ -40,7 +39,7 @@ func (c *certificate) load() error {
 	if stamp == c.stamp {
 		return nil
 	}
-	c.stamp = stamp // one that does not fit is not read again and again
+	c.stamp = stamp // a pair that does not match is not read repeatedly
 	pair, err := tls.LoadX509KeyPair(c.cert, c.key)
 	if err != nil {
 		return fmt.Errorf("load certificate: %w", err)
@@ -49,7 +48,7 @@ func (c *certificate) load() error {
 	return nil
 }
 
-// get is for tls.Config.GetCertificate.
+// get implements tls.Config.GetCertificate.
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

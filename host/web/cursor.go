@@ -9,26 +9,25 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// The pages of lists.
+// Sizes of pages.
 const (
 	PageLimit = 50
 	PageMost  = 500
-	// macBytes of the code that authenticates a cursor are in it.
+	// bytes of the MAC in a cursor
 	macBytes  = 16
 	maxCursor = 4096
 )
 
-// A Page is the part of a list that is asked for.
+// A Page is the requested part of a list.
 type Page struct {
 	Limit int
-	// After is what NextCursor was given for the page before; "" is the beginning.
+	// After is the position passed to NextCursor for the previous page; "" is the beginning.
 	After string
 }
 
-// PageOf reads limit and cursor. A cursor is good for the same path and the same
-// other parameters, in any order, and nobody can make one: 400
-// invalid_cursor. missing and most are those of the list, 0 for PageLimit and
-// PageMost.
+// PageOf parses limit and cursor. A cursor is valid for the same path and the same other parameters
+// in any order, and cannot be forged: 400 invalid_cursor. missing and most are the default and
+// maximum limit, 0 for PageLimit and PageMost.
 func PageOf(c *fiber.Ctx, missing, most int) (Page, error) {
 	if missing == 0 {
 		missing = PageLimit
@@ -57,8 +56,8 @@ func PageOf(c *fiber.Ctx, missing, most int) (Page, error) {
 	return p, nil
 }
 
-// NextCursor returns the nextCursor of a page that ends with the thing after: null
-// when there is nothing more, which "" says.
+// NextCursor returns the cursor for what follows after, or nil if after is "" because nothing
+// follows.
 func NextCursor(c *fiber.Ctx, after string) *string {
 	if after == "" {
 		return nil
@@ -67,13 +66,13 @@ func NextCursor(c *fiber.Ctx, after string) *string {
 	return &s
 }
 
-// List is how lists are answered.
+// List is the answer of every list.
 type List[T any] struct {
 	Data       []T     `json:"data"`
 	NextCursor *string `json:"nextCursor"`
 }
 
-// Listed answers with a page. after is what continues behind it, "" at the end.
+// Listed answers with a page. after is the position to continue from, "" at the end.
 func Listed[T any](c *fiber.Ctx, data []T, after string) error {
 	if data == nil {
 		data = []T{}
@@ -81,8 +80,7 @@ func Listed[T any](c *fiber.Ctx, data []T, after string) error {
 	return JSON(c, fiber.StatusOK, List[T]{data, NextCursor(c, after)})
 }
 
-// cursorMAC binds a position to path, parameters, and to what the principal may
-// see.
+// cursorMAC binds a position to the path, the parameters, and what the principal may see.
 func cursorMAC(c *fiber.Ctx, after []byte) []byte {
 	r := requestOf(c)
 	var args []string

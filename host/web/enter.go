@@ -15,11 +15,10 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// errPanic is what a handler that panicked answers.
+// errPanic is the error of a handler that panicked.
 var errPanic = errors.New("handler panicked")
 
-// outer stands before Fiber, which answers methods that it does not know with
-// plain text.
+// outer runs before Fiber, which answers unknown methods with plain text.
 func (a *App) outer(ctx *fasthttp.RequestCtx, inner fasthttp.RequestHandler) {
 	if slices.Contains(fiber.DefaultMethods, string(ctx.Method())) {
 		inner(ctx)
@@ -30,8 +29,8 @@ func (a *App) outer(ctx *fasthttp.RequestCtx, inner fasthttp.RequestHandler) {
 	_ = a.frameworkError(c, fiber.ErrBadRequest)
 }
 
-// enter is what every request passes first, and every answer last. It returns
-// nil: refusals are written here.
+// enter is the first step of every request and the last of every answer. It returns nil, since it
+// writes refusals itself.
 func (a *App) enter(c *fiber.Ctx) error {
 	a.listeners.silent(c.Context().Conn(), false)
 	r := a.request(c)
@@ -65,10 +64,10 @@ func (a *App) enter(c *fiber.Ctx) error {
 	return nil
 }
 
-// checkFraming refuses what a proxy may read in another way, who would take a
-// part of it for another's request: a body whose length is said twice (RFC 9112
-// section 6.3), and a header that goes on in the next line (section 5.2). The
-// connection is closed behind it, as the body was not read.
+// checkFraming refuses requests that a proxy may frame differently, which would let part of one
+// pass for another's request: a body with two lengths (RFC 9112, section 6.3), and a header
+// continued on the next line (section 5.2). The connection is closed afterwards, since the body was
+// not read.
 func checkFraming(c *fiber.Ctx) error {
 	h := &c.Request().Header
 	raw := append([]byte("\n"), h.RawHeaders()...)
@@ -82,8 +81,8 @@ func checkFraming(c *fiber.Ctx) error {
 	return nil
 }
 
-// expectContinue answers Expect: 100-continue, so that nobody is asked for a body that no
-// route takes.
+// expectContinue answers Expect: 100-continue, so that no client sends a body larger than any route
+// accepts.
 func expectContinue(ctx *fasthttp.RequestCtx) int {
 	if ctx.Request.Header.ContentLength() > MaxUpload {
 		return fiber.StatusRequestEntityTooLarge
@@ -91,7 +90,7 @@ func expectContinue(ctx *fasthttp.RequestCtx) int {
 	return fiber.StatusContinue
 }
 
-// recovering turns a panic into an error, after its stack was logged.
+// recovering turns a panic into an error after logging its stack.
 func (a *App) recovering(c *fiber.Ctx, r *request, f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -103,7 +102,7 @@ func (a *App) recovering(c *fiber.Ctx, r *request, f func() error) (err error) {
 	return f()
 }
 
-// leave closes connections that cannot be used again, and writes the access log.
+// leave closes connections that cannot be reused, and writes the access log.
 func (a *App) leave(c *fiber.Ctx, r *request) {
 	if r.hasUnread(c) {
 		c.Context().SetConnectionClose()
@@ -112,18 +111,18 @@ func (a *App) leave(c *fiber.Ctx, r *request) {
 		<-a.uploads
 	}
 	if !r.streaming {
-		// WriteTimeout is 0 for the sake of streams, so a reader that stops would keep
-		// answer and connection for ever.
+		// WriteTimeout is 0 because of streams, so a reader that stops would keep the answer and
+		// the connection for ever.
 		n := len(c.Response().Body())
 		_ = c.Context().Conn().SetWriteDeadline(time.Now().Add(WriteDeadline + time.Duration(n/slowest)*time.Second))
 		a.logged(r, c.Response().StatusCode())
 	}
 }
 
-// slowest is how many bytes a second a reader takes at least.
+// slowest is the minimum read rate of a client, in bytes per second.
 const slowest = 16 << 10
 
-// logged writes the access log: a template, no path, no query, no header.
+// logged writes the access log: the route's template, but no path, query or headers.
 func (a *App) logged(r *request, status int) {
 	took := a.o.Now().Sub(r.began)
 	route, who := "", ""
@@ -140,13 +139,13 @@ func (a *App) logged(r *request, status int) {
 	}
 }
 
-// route returns what a request of one route passes, in order. See docs/spec/api.md,
-// "API keys and scopes".
+// route returns the handler of a route, with its checks in order. See docs/spec/api.md, "API keys
+// and scopes".
 func (a *App) route(route *Route) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		r := requestOf(c)
 		if colons(r.path) != colons(route.Template())-strings.Count(route.Path, "/:") {
-			return NotFound() // a colon that starts no verb of this route
+			return NotFound() // a colon that does not begin a verb of this route
 		}
 		r.route = route
 		if err := a.identify(c, r); err != nil {
@@ -162,8 +161,7 @@ func (a *App) route(route *Route) fiber.Handler {
 	}
 }
 
-// noHead answers HEAD of a stream: a body writer behind it would corrupt the
-// connection.
+// noHead answers HEAD for a stream, since a body writer would corrupt the connection.
 func (a *App) noHead(route *Route) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		r := requestOf(c)
@@ -196,7 +194,7 @@ func (a *App) allowed(c *fiber.Ctx, r *request) error {
 	return nil
 }
 
-// unmatched is a request that no route takes.
+// unmatched answers a request that no route matches.
 func (a *App) unmatched(c *fiber.Ctx, r *request, err error) error {
 	var frame *fiber.Error
 	if !errors.As(err, &frame) {
@@ -204,13 +202,13 @@ func (a *App) unmatched(c *fiber.Ctx, r *request, err error) error {
 	}
 	first, rest, _ := strings.Cut(strings.TrimPrefix(r.path, "/"), "/")
 	if first == "v1" && rest != "" {
-		// Without a credential nobody learns which routes there are.
+		// Without a credential nobody learns which routes exist.
 		if err := a.identify(c, r); err != nil {
 			return err
 		}
 	}
 	if first == "ui" && forPeople(c) {
-		// Whoever is not signed in is not told which pages there are.
+		// Without a session nobody learns which pages exist.
 		if err := a.identify(c, r); err != nil {
 			return err
 		}
@@ -224,7 +222,7 @@ func (a *App) unmatched(c *fiber.Ctx, r *request, err error) error {
 	return NotFound()
 }
 
-// notAllowed returns a 405 with the methods that a path has.
+// notAllowed returns a 405 with the methods of a path.
 func (a *App) notAllowed(path string) *Problem {
 	var allow []string
 	for i := range a.routes {
@@ -241,7 +239,7 @@ func (a *App) notAllowed(path string) *Problem {
 	return p
 }
 
-// covers reports whether a template stands for a path.
+// covers reports whether a template matches a path.
 func covers(template, path string) bool {
 	want, have := strings.Split(template, "/"), strings.Split(path, "/")
 	for i, w := range want {
@@ -265,7 +263,7 @@ func covers(template, path string) bool {
 
 func colons(path string) int { return strings.Count(path, ":") }
 
-// fail writes a refusal. What is unexpected is logged here, once.
+// fail writes a refusal. Unexpected errors are logged here, once.
 func (a *App) fail(c *fiber.Ctx, r *request, err error) {
 	p, known := ProblemOf(err)
 	if !known && !errors.Is(err, errPanic) {
@@ -306,14 +304,14 @@ func writeProblem(c *fiber.Ctx, p *Problem) {
 		Message string         `json:"message"`
 		Details map[string]any `json:"details,omitempty"`
 	}{p.Code, p.Message, p.Details})
-	if err != nil { // details that are no JSON: a program's fault
+	if err != nil { // details that cannot be encoded: a bug
 		body = fmt.Appendf(nil, `{"error":%q,"message":%q}`, p.Code, p.Message)
 	}
 	_ = Bytes(c, p.Status, body)
 }
 
-// frameworkError answers what never became a request: a bad request line, a
-// header that is too large.
+// frameworkError answers what never became a request: an invalid request line, or headers that are
+// too large.
 func (a *App) frameworkError(c *fiber.Ctx, err error) error {
 	r := a.request(c)
 	headers(c, r)

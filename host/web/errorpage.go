@@ -7,17 +7,16 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// loginPage is where a session begins, and maxBack bounds the address that it leads
-// back to.
+// loginPage is the page where a session begins; maxBack bounds the address to return to.
 const (
 	loginPage = "/ui/login"
 	maxBack   = 1024
 )
 
-// errorPage shows a refusal to a person, if it can.
+// errorPage shows a refusal to a person. It reports false if it cannot.
 func (a *App) errorPage(c *fiber.Ctx, p *Problem) bool {
 	if p.Status == fiber.StatusUnauthorized && safe(c) {
-		if c.Get("HX-Request") == "true" { // a fragment: the page around it says so
+		if c.Get("HX-Request") == "true" { // a fragment; the page around it shows the error
 			return false
 		}
 		return c.Redirect(loginFor(c), fiber.StatusSeeOther) == nil
@@ -34,8 +33,8 @@ func (a *App) errorPage(c *fiber.Ctx, p *Problem) bool {
 	return true
 }
 
-// loginFor returns the login page, with the page that was asked for. Its script goes
-// back there, and only to pages below /ui/ of this very origin.
+// loginFor returns the login page with the requested page to return to. Its script returns only to
+// pages below /ui/ of this origin.
 func loginFor(c *fiber.Ctx) string {
 	back := string(c.Request().URI().RequestURI())
 	if back == "/ui/" || len(back) > maxBack || !strings.HasPrefix(back, "/ui/") {
@@ -44,9 +43,8 @@ func loginFor(c *fiber.Ctx) string {
 	return loginPage + "?next=" + url.QueryEscape(back)
 }
 
-// pageWanted reports whether a person looks at the answer of a route that is no
-// page, or of none: everything below /ui/ that a script did not ask for, and what a
-// browser opens elsewhere outside of the API.
+// pageWanted reports whether a person sees the answer of a route that is no page, or of no route:
+// everything below /ui/ that no script requested, and, outside of the API, what a browser opened.
 func pageWanted(c *fiber.Ctx, r *request) bool {
 	if !forPeople(c) || r.route != nil && r.route.Stream {
 		return false
@@ -60,13 +58,13 @@ func pageWanted(c *fiber.Ctx, r *request) bool {
 	return opened(c)
 }
 
-// forPeople reports whether nothing says that a script reads the answer.
+// forPeople reports whether nothing indicates that a script reads the answer.
 func forPeople(c *fiber.Ctx) bool {
 	mode := c.Get("Sec-Fetch-Mode")
 	return safe(c) && c.Get("HX-Request") == "" && (mode == "" || mode == "navigate")
 }
 
-// opened reports whether a browser shows the answer.
+// opened reports whether a browser displays the answer.
 func opened(c *fiber.Ctx) bool {
 	return c.Get("Sec-Fetch-Mode") == "navigate" || strings.Contains(c.Get(fiber.HeaderAccept), "text/html")
 }

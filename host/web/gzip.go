@@ -9,7 +9,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// Gzip returns a body as it is sent to whoever takes gzip; nil when that is not shorter.
+// Gzip returns a compressed body, or nil if that is not shorter.
 func Gzip(body []byte, level int) []byte {
 	var out bytes.Buffer
 	w, err := gzip.NewWriterLevel(&out, level)
@@ -25,12 +25,12 @@ func Gzip(body []byte, level int) []byte {
 	return out.Bytes()
 }
 
-// SendGzip sends the packed form of a body to whoever takes it, and the plain one to
-// others. packed may be nil.
+// SendGzip sends the compressed body to clients that accept it, and the plain one to others. packed
+// may be nil.
 //
-// The length of a packed answer tells which parts of it are alike. An answer that
-// repeats something of the request beside what is nobody else's business must not be
-// packed: whoever makes requests and sees lengths would guess the rest (BREACH).
+// The length of a compressed answer reveals which parts of it are alike. An answer that repeats
+// part of the request beside confidential data must not be compressed, since an attacker who makes
+// requests and sees lengths could guess the data (BREACH).
 func SendGzip(c *fiber.Ctx, plain, packed []byte) error {
 	if packed == nil {
 		return c.Send(plain)
@@ -43,7 +43,7 @@ func SendGzip(c *fiber.Ctx, plain, packed []byte) error {
 	return c.Send(packed)
 }
 
-// takesGzip reads Accept-Encoding (RFC 9110 section 12.5.3).
+// takesGzip parses Accept-Encoding (RFC 9110, section 12.5.3).
 func takesGzip(header string) bool {
 	any := false
 	for item := range strings.SplitSeq(header, ",") {

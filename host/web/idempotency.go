@@ -16,8 +16,8 @@ const (
 	headerReplay      = "openwop-Idempotent-Replay"
 )
 
-// IdempotencyKey returns the one of a request whose route is not Keyed, because its
-// answer is kept elsewhere or nowhere, or "" if there is none.
+// IdempotencyKey returns the key of a request whose route is not Keyed because its answer is stored
+// elsewhere or not at all, or "" if there is none.
 func IdempotencyKey(c *fiber.Ctx) (string, error) {
 	key := c.Request().Header.Peek(headerIdempotency)
 	if key != nil && !access.ValidKey(string(key)) {
@@ -26,8 +26,7 @@ func IdempotencyKey(c *fiber.Ctx) (string, error) {
 	return string(key), nil
 }
 
-// idempotent carries a request with an Idempotency-Key out, or answers what it was
-// answered before.
+// idempotent carries out a request with an Idempotency-Key, or repeats its earlier answer.
 func (a *App) idempotent(c *fiber.Ctx, r *request, handle fiber.Handler) error {
 	key := c.Request().Header.Peek(headerIdempotency)
 	if key == nil {

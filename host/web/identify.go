@@ -12,15 +12,14 @@ import (
 	"github.com/sluicehost/sluice/host/access"
 )
 
-// identify finds out who asks, and takes from the bucket of a key. A key wins
-// over a cookie, which is then not looked at, and no key falls back to a cookie.
-// It is done once for a request.
+// identify authenticates a request, once, and takes from the rate limit of its key. A key takes
+// precedence over a cookie, which is then ignored; a wrong key never falls back to the cookie.
 func (a *App) identify(c *fiber.Ctx, r *request) error {
 	if r.route != nil && r.route.Open {
 		if err := a.openRate(c, r); err != nil {
 			return err
 		}
-		// Nobody is logged in yet, but a page elsewhere shall not log somebody in.
+		// nobody is logged in yet, but another site's page must not log somebody in
 		return sameOriginIfUI(c, r)
 	}
 	if r.principal != nil {
@@ -54,7 +53,7 @@ func (a *App) byKey(c *fiber.Ctx, r *request, header string) error {
 			return r.setPrincipal(p)
 		}
 	}
-	// A wrong key counts for its address; a right one never waits for others there.
+	// A wrong key counts against its address; a valid one is never delayed by others there.
 	if unauthenticated(err) && !r.socket {
 		if err := a.o.Access.PerAddress.Take(addressName(r.address)); err != nil {
 			return err
@@ -63,11 +62,11 @@ func (a *App) byKey(c *fiber.Ctx, r *request, header string) error {
 	return err
 }
 
-// HeaderAssistant names the assistant that the owner at the local socket stands in for.
+// HeaderAssistant names the assistant for which the owner acts at the local socket.
 const HeaderAssistant = "Sluice-Assistant"
 
-// byAssistant lets an assistant in. Its client is a program: what a browser sends on behalf
-// of a page of somebody else is refused whatever token comes with it.
+// byAssistant authenticates an assistant. Its client is a program, so requests that a browser sends
+// for another site's page are refused whatever token they carry.
 func (a *App) byAssistant(c *fiber.Ctx, r *request) error {
 	if err := sameOrigin(c, r, false); err != nil {
 		return err
@@ -90,7 +89,7 @@ func (a *App) byAssistant(c *fiber.Ctx, r *request) error {
 		}
 	}
 	if err != nil {
-		if header != "" && unauthenticated(err) && !r.socket { // without a header addressRate did
+		if header != "" && unauthenticated(err) && !r.socket { // without a header addressRate has counted it
 			if err := a.o.Access.PerAddress.Take(addressName(r.address)); err != nil {
 				return err
 			}
@@ -104,9 +103,9 @@ func (a *App) byAssistant(c *fiber.Ctx, r *request) error {
 	return r.setPrincipal(p)
 }
 
-// bySocket lets the owner in: nobody else can open the socket. A proxy that hands
-// others through would be the owner's mistake; its headers, and those that only
-// browsers send, give it away.
+// bySocket authenticates the owner, since nobody else can open the socket. A proxy that passes
+// others through is a mistake of the owner; its headers, and those that only browsers send, reveal
+// it.
 func (a *App) bySocket(c *fiber.Ctx, r *request) error {
 	for _, h := range []string{fiber.HeaderOrigin, headerSite, fiber.HeaderCookie, fiber.HeaderForwarded, fiber.HeaderXForwardedFor,
 		fiber.HeaderXForwardedHost, fiber.HeaderXForwardedProto, "X-Real-Ip", fiber.HeaderVia} {
@@ -140,10 +139,10 @@ func (r *request) setPrincipal(p *access.Principal) error {
 	return nil
 }
 
-// tenant is whose answers are kept. There is one.
+// tenant identifies whose answers are stored. There is one.
 const tenant = "default"
 
-// partition separates kept answers and cursors of those who see different things.
+// partition separates stored answers and cursors of principals that see different things.
 func (r *request) partition() string {
 	if p := r.principal; p != nil && p.Restricted() {
 		return tenant + "/" + p.ID
@@ -151,7 +150,7 @@ func (r *request) partition() string {
 	return tenant
 }
 
-// addressRate takes from the bucket of an address, for requests without a key.
+// addressRate takes from the rate limit of an address, for requests without a key.
 func (a *App) addressRate(c *fiber.Ctx, r *request) error {
 	if r.socket || c.Get(fiber.HeaderAuthorization) != "" {
 		return nil
@@ -159,11 +158,10 @@ func (a *App) addressRate(c *fiber.Ctx, r *request) error {
 	return a.o.Access.PerAddress.Take(addressName(r.address))
 }
 
-// openRate takes from it for an open route, where no key is looked at: a header
-// that nobody reads buys nothing.
+// openRate does so for open routes, where no key is checked, so sending a header gains nothing.
 func (a *App) openRate(c *fiber.Ctx, r *request) error {
 	if r.socket || c.Get(fiber.HeaderAuthorization) == "" {
-		return nil // addressRate did
+		return nil // addressRate has counted it
 	}
 	return a.o.Access.PerAddress.Take(addressName(r.address))
 }
@@ -179,8 +177,8 @@ func unauthenticated(err error) bool {
 	return errors.Is(err, access.ErrUnauthenticated) || errors.Is(err, access.ErrKeyExpired) || errors.Is(err, access.ErrKeyRevoked)
 }
 
-// cookieName returns the name of the session's cookie. Cookies ignore ports, so
-// without TLS the port is in the name.
+// cookieName returns the name of the session's cookie. Cookies are shared between ports, so without
+// TLS the port is part of the name.
 func cookieName(c *fiber.Ctx, r *request) string {
 	if r.https {
 		return "__Host-sluice"
@@ -192,12 +190,12 @@ func cookieName(c *fiber.Ctx, r *request) string {
 	return "sluice_" + strconv.Itoa(port)
 }
 
-// setSession gives the browser its session's cookie.
+// setSession sets the session's cookie.
 func setSession(c *fiber.Ctx, s access.Session) {
 	setCookie(c, s.Cookie, s.ExpiresAt)
 }
 
-// dropSession takes it away.
+// dropSession deletes the session's cookie.
 func dropSession(c *fiber.Ctx) { setCookie(c, "", time.Unix(1, 0)) }
 
 func setCookie(c *fiber.Ctx, value string, expires time.Time) {
@@ -206,6 +204,5 @@ func setCookie(c *fiber.Ctx, value string, expires time.Time) {
 		Secure: r.https, SameSite: fiber.CookieSameSiteStrictMode})
 }
 
-// sessionCookie returns the value of the session's cookie as it was sent, or "" if there is none.
-// It may be anything.
+// sessionCookie returns the session's cookie as sent, or "" if there is none. It is not validated.
 func sessionCookie(c *fiber.Ctx) string { return strings.Clone(c.Cookies(cookieName(c, requestOf(c)))) }

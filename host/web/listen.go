@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// listen opens what the options name. An error leaves nothing open.
+// listen opens the listeners of the options. On an error none stays open.
 func (s *Server) listen() (err error) {
 	defer func() {
 		if err != nil {
@@ -55,9 +55,8 @@ func (s *Server) listen() (err error) {
 	return nil
 }
 
-// listenSocket makes a socket that only its owner can open. It is made in a
-// directory of its own and then moved, so that at no time others can, and one
-// that a dead process left behind is replaced.
+// listenSocket makes a socket that only its owner can open. It is made in a new directory and then
+// moved, so at no time can others open it. A socket of a dead process is replaced.
 func listenSocket(path string) (net.Listener, error) {
 	if c, err := net.DialTimeout("unix", path, time.Second); err == nil {
 		_ = c.Close()
@@ -76,7 +75,7 @@ func listenSocket(path string) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.(*net.UnixListener).SetUnlinkOnClose(false) // it would be another's by then
+	l.(*net.UnixListener).SetUnlinkOnClose(false) // it could belong to another process by then
 	if err := errors.Join(os.Chmod(made, 0o600), os.Rename(made, path)); err != nil {
 		_ = l.Close()
 		return nil, err
@@ -90,21 +89,21 @@ func (s *Server) closeListeners() {
 	}
 }
 
-// connections counts what is open.
+// connections counts open connections.
 type connections struct {
 	mu  sync.Mutex // guards all below
 	all int
 	by  map[netip.Addr]int
 }
 
-// limited is a listener that turns away what is too much: with 429, or without a
-// word under TLS, where that would cost a handshake.
+// limited is a listener that rejects excess connections: with 429, or silently under TLS, where an
+// answer would require a handshake.
 type limited struct {
 	net.Listener
 	s   *Server
 	tls bool
-	// proxied: only listed proxies and this machine may connect, because nothing
-	// else here is encrypted.
+	// proxied means that only listed proxies and this machine may connect, because the connection
+	// is not encrypted.
 	proxied bool
 }
 
@@ -140,7 +139,7 @@ func (l *limited) refuse(c net.Conn) {
 		strconv.Itoa(len(tooMany)) + "\r\n\r\n" + tooMany))
 }
 
-// addressOf returns a peer's address, of IPv6 the /64; invalid for the local socket.
+// addressOf returns a peer's address, for IPv6 the /64, or an invalid address for the local socket.
 func addressOf(c net.Conn) netip.Addr {
 	tcp, ok := c.RemoteAddr().(*net.TCPAddr)
 	if !ok {
@@ -175,7 +174,7 @@ func (n *connections) leave(at netip.Addr) {
 	}
 }
 
-// counted tells when it is closed.
+// counted calls leave when it is closed.
 type counted struct {
 	net.Conn
 	leave func()

@@ -5,20 +5,19 @@ import (
 	"sync"
 )
 
-// listeners are those that are served. The server underneath knows one only once
-// it has begun to accept, so that a Shutdown before that would miss it. It also
-// takes a connection for busy that has asked nothing yet, and browsers open such in
-// advance.
+// listeners holds the listeners being served. The underlying server knows a listener only once it
+// accepts, so an earlier Shutdown would miss it. It also counts idle new connections as busy, which
+// browsers open in advance.
 type listeners struct {
 	mu   sync.Mutex // guards what is below
 	all  []net.Listener
-	mute map[net.Conn]bool // have asked nothing yet
+	mute map[net.Conn]bool // have sent nothing yet
 	over bool
 
-	served sync.WaitGroup // those that the server underneath has not let go
+	served sync.WaitGroup // listeners that the server still uses
 }
 
-// silent notes whether a connection has asked nothing yet.
+// silent records whether a connection has sent nothing yet.
 func (s *listeners) silent(c net.Conn, yes bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,7 +34,7 @@ func (s *listeners) silent(c net.Conn, yes bool) {
 	}
 }
 
-// add reports whether l may be served; served is done with it then.
+// add reports whether l may be served; if so, served has to be marked done afterwards.
 func (s *listeners) add(l net.Listener) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,14 +50,14 @@ func (s *listeners) close() {
 	defer s.mu.Unlock()
 	s.over = true
 	for _, l := range s.all {
-		_ = l.Close() // the server underneath says what its own Close of it said
+		_ = l.Close() // the server reports its own Close
 	}
 	for c := range s.mute {
-		_ = c.Close() // nothing was begun for it
+		_ = c.Close() // nothing was begun on it
 	}
 }
 
-// A closedOnce is closed by whoever comes first; the others learn how that went.
+// A closedOnce is closed once; later calls return the first result.
 type closedOnce struct {
 	net.Listener
 	once sync.Once

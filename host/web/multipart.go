@@ -15,8 +15,8 @@ import (
 // maxPart bounds every part of an upload that is not large.
 const maxPart = 256 << 10
 
-// Parts reads the parts of a multipart body, each at most once and none but names. A
-// part may have 256 KiB, those in large as much as the body.
+// Parts reads the parts of a multipart body, each at most once and only those in names. A part may
+// have 256 KiB, those in large as much as the body.
 func Parts(c *fiber.Ctx, names []string, large ...string) (map[string][]byte, error) {
 	body, err := RawBody(c)
 	if err != nil {

@@ -9,12 +9,11 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// maxParam bounds a path parameter: a record key is at most 1 KiB.
+// maxParam bounds a path parameter; a record key has at most 1 KiB.
 const maxParam = 4096
 
-// Param returns a path parameter, decoded exactly once: a %2F stays part of it.
-// "*" is what the star of a path stands for. An error is 404: what cannot be a
-// name names nothing.
+// Param returns a path parameter, decoded exactly once, so %2F stays part of it. "*" is the
+// wildcard. The error is 404, since what cannot be a name names nothing.
 func Param(c *fiber.Ctx, name string) (string, error) {
 	v, err := url.PathUnescape(c.Params(name))
 	if err != nil || v == "" || len(v) > maxParam || !utf8.ValidString(v) || strings.ContainsRune(v, 0) {
@@ -25,7 +24,7 @@ func Param(c *fiber.Ctx, name string) (string, error) {
 
 var idForm = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
 
-// ID returns a path parameter that is an id; whatever else is 404.
+// ID returns a path parameter that is an id; anything else is 404.
 func ID(c *fiber.Ctx, name string) (string, error) {
 	v, err := Param(c, name)
 	if err != nil || !idForm.MatchString(v) {
@@ -34,8 +33,8 @@ func ID(c *fiber.Ctx, name string) (string, error) {
 	return v, nil
 }
 
-// IfMatch returns the revision of If-Match, nil without one. The form is
-// "<revision>" with its quotes; * is none.
+// IfMatch returns the revision of an If-Match header, or nil without one. The form is "<revision>"
+// in quotes; * counts as none.
 func IfMatch(c *fiber.Ctx) (*uint64, error) {
 	v := c.Get(fiber.HeaderIfMatch)
 	if v == "" || v == "*" {

@@ -5,23 +5,23 @@ import (
 	"time"
 )
 
-// A Problem is a refusal as HTTP says it: the envelope of every error, with a status.
-// Message names fields and limits, never what was sent.
+// A Problem is a refusal as an HTTP answer: the envelope of every error, with a status. Message
+// names fields and limits, never values.
 type Problem struct {
 	Status  int
 	Code    string
 	Message string
 	Details map[string]any
 
-	// RetryAfter is sent with 429, 409 idempotency_in_flight and 503, if it is not 0.
+	// RetryAfter is sent with 429, 409 idempotency_in_flight and 503, unless it is 0.
 	RetryAfter time.Duration
-	// Allow are the methods of a 405.
+	// Allow lists the methods of a 405.
 	Allow string
 }
 
 func (p *Problem) Error() string { return fmt.Sprintf("%d %s: %s", p.Status, p.Code, p.Message) }
 
-// NewProblem makes one. A status of 0 is the one of its code.
+// NewProblem returns a Problem. A status of 0 uses that of the code.
 func NewProblem(status int, code, format string, args ...any) *Problem {
 	if status == 0 {
 		status = statusOf(code)
@@ -38,13 +38,13 @@ func (p *Problem) With(key string, value any) *Problem {
 	return p
 }
 
-// A Field is a place in a request and the rule that it breaks.
+// A Field is a place in a request and the rule that it violates.
 type Field struct {
 	Path string `json:"path"`
 	Rule string `json:"rule"`
 }
 
-// Invalid is 400 validation_error for some fields.
+// Invalid returns 400 validation_error for fields.
 func Invalid(fields ...Field) *Problem {
 	p := NewProblem(400, "validation_error", "The request is not valid.")
 	if len(fields) > 0 {
@@ -54,12 +54,11 @@ func Invalid(fields ...Field) *Problem {
 	return p
 }
 
-// Unprocessable returns a refusal as 422, where a rule says so.
+// Unprocessable turns a refusal into a 422, where a rule requires it.
 func Unprocessable(p *Problem) *Problem {
 	p.Status = 422
 	return p
 }
 
-// NotFound is 404, the same for what does not exist and for what the principal
-// may not know of.
+// NotFound returns 404, both for what does not exist and for what the principal may not know of.
 func NotFound() *Problem { return NewProblem(404, "not_found", "There is no such thing.") }

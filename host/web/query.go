@@ -13,18 +13,18 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// A Query reads the query of a URL, and collects what is wrong with it. What it
-// returns is copied; a missing parameter is the zero value or the default.
+// A Query parses the query of a URL and collects errors. Results are copies; a missing parameter
+// gives the zero value or the default.
 type Query struct {
 	c      *fiber.Ctx
 	fields []Field
 }
 
-// QueryOf starts to read. Err ends it.
+// QueryOf begins to parse. Call Err at the end.
 func QueryOf(c *fiber.Ctx) *Query { return &Query{c: c} }
 
-// Err is 400 validation_error with every parameter that was wrong, or nil. It
-// names parameters and rules, not values.
+// Err returns 400 validation_error with every invalid parameter, or nil. It names parameters and
+// rules, not values.
 func (q *Query) Err() error {
 	if q.fields == nil {
 		return nil
@@ -36,8 +36,8 @@ func (q *Query) wrong(name, rule string, args ...any) {
 	q.fields = append(q.fields, Field{"query." + name, fmt.Sprintf(rule, args...)})
 }
 
-// Only refuses parameters that are none of names. The message says which are
-// near; details.unknown lists what was given, as for members of a body.
+// Only refuses parameters that are not in names. The message suggests similar names;
+// details.unknown lists the unknown ones, as for members of a body.
 func (q *Query) Only(names []string) error {
 	var unknown []string
 	rule := ""
@@ -59,8 +59,8 @@ func (q *Query) Only(names []string) error {
 	return p.With("unknown", unknown)
 }
 
-// maxUnknown bounds what a refusal repeats of the parameters that were given: how
-// many, and how many bytes of each.
+// maxUnknown bounds what a refusal repeats of unknown parameters: their number, and the bytes of
+// each.
 const maxUnknown = 64
 
 // Has reports whether a parameter is there.
@@ -89,7 +89,7 @@ func (q *Query) Int(name string, missing, least, most int64) int64 {
 	return n
 }
 
-// Bool is true or false.
+// Bool returns true or false.
 func (q *Query) Bool(name string, missing bool) bool {
 	switch v := q.Text(name, 5); {
 	case !q.Has(name):
@@ -101,7 +101,7 @@ func (q *Query) Bool(name string, missing bool) bool {
 	return missing
 }
 
-// Time is RFC 3339; the zero time when it is missing.
+// Time returns a time in RFC 3339, or the zero time if it is missing.
 func (q *Query) Time(name string) time.Time {
 	if !q.Has(name) {
 		return time.Time{}
@@ -113,7 +113,7 @@ func (q *Query) Time(name string) time.Time {
 	return t
 }
 
-// OneOf returns one of some words; missing when there is none.
+// OneOf returns one of words, or missing if there is none.
 func (q *Query) OneOf(name, missing string, words ...string) string {
 	if !q.Has(name) {
 		return missing
@@ -126,7 +126,7 @@ func (q *Query) OneOf(name, missing string, words ...string) string {
 	return v
 }
 
-// List returns a parameter that holds several values with commas between, at most 100.
+// List returns the values of a comma-separated parameter, at most 100.
 func (q *Query) List(name string) []string {
 	v := q.Text(name, 4096)
 	if v == "" {

@@ -12,24 +12,24 @@ import (
 	"github.com/sluicehost/sluice/host/access"
 )
 
-// A request is what is known of one, beside its Ctx. All of it is copied.
+// A request is what is known of a request beside its Ctx. Everything in it is a copy.
 type request struct {
 	app       *App
 	id        string
 	began     time.Time
 	method    string
-	path      string     // as sent, undecoded, without query
+	path      string     // as sent, undecoded, without the query
 	address   netip.Addr // invalid for the local socket
 	socket    bool
 	https     bool
 	route     *Route
 	principal *access.Principal
-	session   access.Session // of the cookie that was used
+	session   access.Session // of the cookie, if one was used
 	slot      *access.Slot
 	body      []byte
 	bodyRead  bool
 	streaming bool
-	uploading bool // it has a place among App.uploads
+	uploading bool // holds a place in App.uploads
 }
 
 type requestKey struct{}
@@ -46,7 +46,7 @@ func (a *App) request(c *fiber.Ctx) *request {
 	}
 	r := &request{app: a, began: a.o.Now(), method: strings.Clone(c.Method()), path: strings.Clone(c.Path())}
 	if !slices.Contains(fiber.DefaultMethods, r.method) {
-		r.method = "?" // it goes to the log
+		r.method = "?" // it is logged
 	}
 	r.id = access.NewID("req_", r.began)
 	r.locate(c)
@@ -54,14 +54,14 @@ func (a *App) request(c *fiber.Ctx) *request {
 	return r
 }
 
-// RequestID returns the id that the answer carries.
+// RequestID returns the id in the answer's headers.
 func RequestID(c *fiber.Ctx) string { return requestOf(c).id }
 
-// Principal returns who asks; nil on an open route.
+// Principal returns the authenticated principal, or nil on an open route.
 func Principal(c *fiber.Ctx) *access.Principal { return requestOf(c).principal }
 
-// Who returns the principal as services know them. A request's texts are parts of a
-// buffer that is used again, so they are copied.
+// Who returns the principal in the form of services. Its texts are copied, since a request's buffer
+// is reused.
 func Who(c *fiber.Ctx) host.Principal {
 	r := requestOf(c)
 	out := host.Principal{ID: "token", Transport: access.REST, RequestID: r.id, Address: addressText(r.address)}
@@ -72,14 +72,13 @@ func Who(c *fiber.Ctx) host.Principal {
 	return out
 }
 
-// Session returns the owner session of a request that came with its cookie; the zero
-// Session otherwise. Pages need its CSRF token.
+// Session returns the owner session of a request with a cookie, otherwise the zero Session. Pages
+// need its CSRF token.
 func Session(c *fiber.Ctx) access.Session { return requestOf(c).session }
 
-// SlotOf returns the slot of a request with an Idempotency-Key, nil for one without;
-// a nil Slot's methods do nothing. A handler passes its Writes to the commit of
-// the effect and then answers the same with JSON; for any other handler the
-// App keeps the answer itself.
+// SlotOf returns the slot of a request with an Idempotency-Key, or nil; methods of a nil Slot do
+// nothing. A handler passes the slot's Writes to the commit of the effect and answers the same with
+// JSON. For other handlers the App stores the answer.
 func SlotOf(c *fiber.Ctx) *access.Slot { return requestOf(c).slot }
 
 // Secure reports whether the client speaks TLS, to us or to a listed proxy.

@@ -11,44 +11,42 @@ import (
 	"github.com/sluicehost/sluice/host/access"
 )
 
-// A Route is one method of one path, and what it takes to get there. The
-// descriptions of the API, and the tests of who may come in, are generated from the
-// table of all routes.
+// A Route is a method and a path with its access rules. The API's descriptions and the access tests
+// are generated from the table of routes.
 type Route struct {
 	Method string
-	// Path is a template such as /v1/runs/:runId. Parameters are whole segments.
-	// A path that ends in /* takes all below it.
+	// Path is a template such as /v1/runs/:runId. Parameters are whole segments. A path that ends
+	// in /* matches everything below it.
 	Path string
-	// Verb follows the last segment behind a colon: pause in /v1/runs/:runId:pause.
+	// Verb follows the last segment after a colon: pause in /v1/runs/:runId:pause.
 	Verb string
 
-	// Scope that the principal needs; "" is any principal.
+	// Scope is required of the principal; "" accepts any principal.
 	Scope access.Scope
-	// Open: answers without a credential. Principal is nil then, also when one
-	// was sent.
+	// Open routes need no credential. Principal is nil then, even if one was sent.
 	Open bool
-	// Owner: the owner only, by session or local socket; a key is 403.
+	// Owner routes are for the owner only, by session or local socket; a key is 403.
 	Owner bool
-	// Assistant: assistants only, each by its own token, which opens nothing else; or
-	// the owner at the local socket, who names one in HeaderAssistant.
+	// Assistant routes are for assistants only, each by its own token, which opens nothing else; or
+	// for the owner at the local socket, who names one in HeaderAssistant.
 	Assistant bool
-	// Whole: it is about every connection at once. Keys that are for some, and test
+	// Whole routes concern every connection at once. Keys limited to some connections, and test
 	// keys, are 403.
 	Whole bool
-	// Keyed: Idempotency-Key is accepted. See SlotOf.
+	// Keyed routes accept an Idempotency-Key. See SlotOf.
 	Keyed bool
-	// Upload: bodies that are no JSON may have 64 MiB; all others 1 MiB of JSON.
+	// Upload routes accept bodies of up to 64 MiB that are not JSON; all others 1 MiB of JSON.
 	Upload bool
-	// Stream: the answer is written by Stream; HEAD is 405.
+	// Stream routes answer with Stream; HEAD is 405.
 	Stream bool
-	// Page: for people. Who is not logged in is sent to /ui/login, and refusals go
+	// Page routes are for people. Without a session they redirect to /ui/login, and refusals go
 	// through Options.ErrorPage.
 	Page bool
 
 	Handle fiber.Handler
 }
 
-// Template returns the path with its verb, as logs and descriptions show it.
+// Template returns the path with its verb, as in logs and descriptions.
 func (r *Route) Template() string {
 	if r.Verb == "" {
 		return r.Path
@@ -56,10 +54,9 @@ func (r *Route) Template() string {
 	return r.Path + ":" + r.Verb
 }
 
-// Add registers routes. It is called before the App serves; a mistake in a route
-// is a panic. Routes with verbs are matched before those without, whatever the
-// order of adding, and a template that is all literal before one with parameters
-// when it was added first.
+// Add registers routes. It must be called before the App serves; an invalid route panics. Routes
+// with verbs are matched before those without, in whatever order they were added; a literal
+// template is matched before one with parameters if it was added first.
 func (a *App) Add(routes ...Route) {
 	for _, r := range routes {
 		a.check(r)
@@ -98,11 +95,11 @@ func (a *App) check(r Route) {
 	}
 }
 
-// Routes returns the table, in the order of adding.
+// Routes returns the routes in the order of adding.
 func (a *App) Routes() []Route { return slices.Clone(a.routes) }
 
-// build hands the table to Fiber: verbs first, since a parameter would take the
-// colon with it, and HEAD before GET.
+// build registers the routes with Fiber: verbs first, since a parameter would swallow the colon,
+// and HEAD before GET.
 func (a *App) build() {
 	a.built.Store(true)
 	for _, verbs := range []bool{true, false} {
@@ -126,7 +123,7 @@ func (a *App) build() {
 			a.fiber.Add(r.Method, path, handle)
 		}
 	}
-	a.fiber.Handler() // makes Fiber ready
+	a.fiber.Handler() // initialises Fiber
 	inner := a.fiber.Server().Handler
 	a.fiber.Server().Handler = func(ctx *fasthttp.RequestCtx) { a.outer(ctx, inner) }
 	for _, r := range a.routes {

@@ -15,25 +15,24 @@ import (
 	"github.com/sluicehost/sluice/host/access"
 )
 
-// sweepEvery is how often expired documents are deleted: sessions, login tokens,
-// kept answers.
+// sweepEvery is how often expired documents are deleted: sessions, login tokens, stored answers.
 const sweepEvery = 10 * time.Minute
 
-// A Server serves one store. Open it, Serve it, and it is over.
+// A Server serves one store. It is opened and served once.
 type Server struct {
 	o       ServerOptions
 	c       checked
 	access  *access.Access
 	app     *App
-	private string // host name that only this installation has
+	private string // host name of this installation only
 
 	listeners []net.Listener
 	open      connections
 	closing   sync.Once
 }
 
-// OpenServer checks the options, opens the sockets and adds the routes. Nothing is
-// answered before Serve. An error says which setting is missing.
+// OpenServer checks the options, opens the listeners and adds the routes. Nothing is answered
+// before Serve. An error says which setting is wrong.
 func OpenServer(ctx context.Context, o ServerOptions) (*Server, error) {
 	s := &Server{o: o, open: connections{by: map[netip.Addr]int{}}}
 	var err error
@@ -60,13 +59,13 @@ func OpenServer(ctx context.Context, o ServerOptions) (*Server, error) {
 	return s, nil
 }
 
-// App returns what routes are on.
+// App returns the App, for routes.
 func (s *Server) App() *App { return s.app }
 
-// Access returns who may do what.
+// Access returns the access control.
 func (s *Server) Access() *access.Access { return s.access }
 
-// Addresses returns what is listened on, with the ports that were given.
+// Addresses returns the listeners' addresses, with the actual ports.
 func (s *Server) Addresses() []net.Addr {
 	list := make([]net.Addr, len(s.listeners))
 	for i, l := range s.listeners {
@@ -75,11 +74,11 @@ func (s *Server) Addresses() []net.Addr {
 	return list
 }
 
-// Grace is how long the end may take: for streams, and again for requests.
+// Grace bounds the shutdown of streams, and then that of requests.
 const Grace = 5 * time.Second
 
-// Serve answers until ctx ends, then shuts down (streams, then requests), and
-// returns nil; or the error that ended it.
+// Serve answers until ctx ends, shuts down (streams, then requests) and returns nil, or returns the
+// error that ended it.
 func (s *Server) Serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -101,12 +100,11 @@ func (s *Server) Serve(ctx context.Context) error {
 	return err
 }
 
-// Drain refuses changes from now on; reads and streams go on until Shutdown.
+// Drain refuses changes from now on; reads and streams continue until Shutdown.
 func (s *Server) Drain() { s.app.Drain() }
 
-// Shutdown refuses new streams, ends those that there are, stops listening and
-// lets requests finish. Serve calls it; a Server that is never served needs
-// it.
+// Shutdown refuses new streams, ends the open ones, stops listening and lets requests finish. Serve
+// calls it; a Server that is never served needs it.
 func (s *Server) Shutdown() (err error) {
 	s.closing.Do(func() {
 		s.app.EndStreams(Grace)
@@ -134,12 +132,12 @@ func (s *Server) sweep(ctx context.Context) {
 	}
 }
 
-// A Login is one login token as links. Each works, once between them.
+// A Login is one login token as two links, of which only one can be used, once.
 type Login struct {
-	// URL has the public name, or the host name private to this installation.
+	// URL has the public name, or this installation's private host name.
 	URL string `json:"url"`
-	// PlainURL has the address, for systems that do not resolve *.localhost; "" with a
-	// public name.
+	// PlainURL has the address, for systems that do not resolve *.localhost; it is "" with a public
+	// name.
 	PlainURL  string    `json:"plainUrl,omitempty"`
 	ExpiresAt time.Time `json:"expiresAt"`
 }

@@ -20,73 +20,71 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// An OptionsError says which of ServerOptions cannot be meant so.
+// An OptionsError reports an invalid ServerOptions.
 type OptionsError struct{ Err error }
 
 func (e *OptionsError) Error() string { return e.Err.Error() }
 func (e *OptionsError) Unwrap() error { return e.Err }
 
-// Connections that may be open at once.
+// Default limits of open connections.
 const (
 	DefaultPerAddress  = 64
 	DefaultConnections = 4096
 )
 
-// DefaultListen is where the server is, unless told otherwise.
+// DefaultListen is the default listen address.
 const DefaultListen = "127.0.0.1:7373"
 
-// ServerOptions are what a Server needs.
+// ServerOptions configure a Server.
 type ServerOptions struct {
 	Store store.Documents
 	Log   *slog.Logger // nil: discarded
 
-	// Listen are TCP addresses; none is DefaultListen.
+	// Listen lists TCP addresses; empty means DefaultListen.
 	Listen []string
-	// Expose allows addresses that are not loopback.
+	// Expose allows addresses other than loopback.
 	Expose bool
-	// Cert and Key are PEM files; with them every address speaks TLS.
+	// Cert and Key are PEM files; with them every address uses TLS.
 	Cert, Key string
-	// Proxies are addresses or prefixes of proxies that terminate TLS.
+	// Proxies lists addresses or prefixes of proxies that terminate TLS.
 	Proxies []string
-	// PublicURL is how the outside names the server, such as https://sluice.example.
+	// PublicURL is the server's external address, such as https://sluice.example.
 	PublicURL string
-	// Hosts are further names that are answered, with a port unless it is the
-	// scheme's own.
+	// Hosts lists further accepted host names, with a port unless it is the scheme's default.
 	Hosts []string
-	// Socket is the path of the local socket, or "" if there is none. Whoever can open it is the
-	// owner, so it has mode 0600 and nobody else's proxy belongs in front of it.
+	// Socket is the path of the local socket, or "" for none. Whoever can open it counts as the
+	// owner, so it has mode 0600, and no proxy may be put in front of it.
 	Socket string
-	// Local is a listener inside this process, whose peers are the owner, or nil if there is none.
-	// With it and without Listen there are no TCP addresses.
+	// Local is a listener inside this process whose peers count as the owner; it may be nil. With
+	// it, and without Listen, there are no TCP addresses.
 	Local net.Listener
 
 	// Mount adds routes.
 	Mount []func(*App)
-	// Ready are the readiness checks by name; nil: only the store is looked at. It is
-	// given a second or two.
+	// Ready returns the readiness checks by name; if it is nil, only the store is checked. It may
+	// take a second or two.
 	Ready func(context.Context) map[string]error
 	// Metrics writes the Prometheus text; nil: there is no such route.
 	Metrics func(io.Writer) error
-	// MetricsOpen shows metrics without a credential while all addresses are
-	// loopback.
+	// MetricsOpen serves metrics without a credential if all addresses are loopback.
 	MetricsOpen bool
-	// Audit is told of logins; nil: nobody. outcome is done or refused.
+	// Audit receives logins; it may be nil. outcome is done or refused.
 	Audit func(action, outcome, requestID, address string)
-	// Assistants say who presents a token of theirs; nil: there are none.
+	// Assistants authenticates assistants; nil: there are none.
 	Assistants Assistants
-	// Denied is told of requests whose key lacks the scope; nil: nobody.
+	// Denied receives requests whose key lacks the scope; it may be nil.
 	Denied    func(who host.Principal, scope string)
 	ErrorPage func(*fiber.Ctx, *Problem) error
 	Observe   func(method, route string, status int, took time.Duration)
 
 	Rates access.Rates
-	// Connections at once, per address and in all; 0 is DefaultPerAddress and
-	// DefaultConnections. Proxies and the local socket count in all only.
+	// Limits of open connections, per address and in total; 0 is DefaultPerAddress and
+	// DefaultConnections. Proxies and the local socket count only towards the total.
 	PerAddress, Connections int
 	Now                     func() time.Time // nil: time.Now
 }
 
-// checked is what ServerOptions mean.
+// checked holds the parsed ServerOptions.
 type checked struct {
 	proxies []netip.Prefix
 	public  *url.URL
@@ -136,8 +134,7 @@ func (o *ServerOptions) check() (checked, error) {
 	return c, nil
 }
 
-// exposed refuses an address that others reach, unless that is wanted and
-// protected.
+// exposed refuses an address that others can reach, unless that is wanted and protected.
 func (o *ServerOptions) exposed(at string, c checked) error {
 	host, port, err := net.SplitHostPort(at)
 	if err == nil {
@@ -157,8 +154,8 @@ func (o *ServerOptions) exposed(at string, c checked) error {
 	return nil
 }
 
-// loopback reports whether a host can be nothing but this machine. A name other
-// than localhost can be anything.
+// loopback reports whether a host can only be this machine. A name other than localhost can be
+// anything.
 func loopback(host string) bool {
 	if host == "localhost" {
 		return true
@@ -178,8 +175,7 @@ func prefix(s string) (netip.Prefix, error) {
 	return netip.PrefixFrom(at.Unmap(), at.Unmap().BitLen()), nil
 }
 
-// hosts returns the values of Host that are answered, for the ports that are listened
-// on.
+// hosts returns the accepted values of Host for the ports of the listeners.
 func (o *ServerOptions) hosts(c checked, private string, at []net.Addr) []string {
 	var list []string
 	add := func(host string, port int) {
@@ -200,7 +196,7 @@ func (o *ServerOptions) hosts(c checked, private string, at []net.Addr) []string
 			add(host, tcp.Port)
 		}
 		if !tcp.IP.IsUnspecified() && !tcp.IP.IsLoopback() {
-			add(tcp.IP.String(), tcp.Port) // an address cannot be rebound
+			add(tcp.IP.String(), tcp.Port) // an IP address cannot be rebound
 		}
 	}
 	if c.public != nil {

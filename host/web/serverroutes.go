@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehost/sluice/host/access"
 )
 
-// routes are those of the server itself.
+// routes adds the routes of the server itself.
 func (s *Server) routes() {
 	s.app.Add(
 		Route{Method: "GET", Path: "/", Open: true, Handle: func(c *fiber.Ctx) error { return c.Redirect("/ui/") }},
@@ -45,8 +45,8 @@ func (s *Server) local() bool {
 	return len(s.c.proxies) == 0
 }
 
-// ready answers with the name of every check and ok or failed, without reasons: it
-// needs no credential.
+// ready answers with the name of every check and ok or failed, without reasons, since it needs no
+// credential.
 func (s *Server) ready(c *fiber.Ctx) error {
 	ctx, cancel := context.WithTimeout(Context(c), 2*time.Second)
 	defer cancel()
@@ -78,7 +78,7 @@ func (s *Server) metrics(c *fiber.Ctx) error {
 	return c.Send(text.Bytes())
 }
 
-// login is how a session begins.
+// login begins a session.
 func (s *Server) login(c *fiber.Ctx) error {
 	who := Who(c)
 	if err := s.access.Logins.Take(addressName(requestOf(c).address)); err != nil {
@@ -125,8 +125,8 @@ func (s *Server) logout(c *fiber.Ctx) error {
 	return Nothing(c)
 }
 
-// link makes another login link, for the command line at the local socket and for
-// the owner's other devices.
+// link makes another login link, for the command line at the local socket and for the owner's other
+// devices.
 func (s *Server) link(c *fiber.Ctx) error {
 	l, err := s.LoginLink(Context(c))
 	if err != nil {
@@ -143,7 +143,7 @@ func (s *Server) audit(action, outcome, requestID, address string) {
 	}
 }
 
-// stamp returns a time in UTC with milliseconds, or "" if there is none.
+// stamp formats a time in UTC with milliseconds, or "" for the zero time.
 func stamp(t time.Time) string {
 	if t.IsZero() {
 		return ""

@@ -18,21 +18,21 @@ import (
 	"github.com/sluicehost/sluice/host"
 )
 
-// WriteDeadline is how long one flush of a stream may take.
+// WriteDeadline bounds one flush of a stream.
 const WriteDeadline = 30 * time.Second
 
-// EventStream is the type of server-sent events.
+// EventStream is the media type of server-sent events.
 const EventStream = "text/event-stream; charset=utf-8"
 
-// Context is for what a handler calls, in the name of who asks. It holds copies
-// only, so that it may outlive the handler, and ends when the App was shut down.
+// Context returns the context for what a handler calls, with the principal. It holds copies only,
+// so it may outlive the handler, and ends after the App is shut down.
 func Context(c *fiber.Ctx) context.Context { return host.As(requestOf(c).app.streams.base, Who(c)) }
 
-// PollContext is for answers that wait for something: it ends when streams do.
+// PollContext is Context for answers that wait for something: it ends when streams do.
 func PollContext(c *fiber.Ctx) context.Context { return host.As(requestOf(c).app.streams.ctx, Who(c)) }
 
-// Recheck returns what a stream calls at every heartbeat: an error other than the
-// store's means that it must end. It holds copies only.
+// Recheck returns a function for a stream to call at every heartbeat: the stream must end on an
+// error that is not the store's. It holds copies only.
 func Recheck(c *fiber.Ctx) func(context.Context) error {
 	r := requestOf(c)
 	a, p, scope := r.app, r.principal, r.route.Scope
@@ -42,12 +42,11 @@ func Recheck(c *fiber.Ctx) func(context.Context) error {
 	return func(ctx context.Context) error { return a.o.Access.Check(ctx, p, scope) }
 }
 
-// Stream answers with what write writes, on a goroutine of its own, until write
-// returns. ctx ends when the client has gone, within a second, or when the App
-// ends its streams; write then returns. It flushes after every frame, with Flush,
-// and returns when that fails. write uses nothing of c.
+// Stream answers with what write writes, on its own goroutine, until write returns. ctx ends within
+// a second after the client disconnects, or when the App ends its streams; write then has to
+// return. write calls Flush after every frame and returns when that fails. It must not use c.
 //
-// One connection serves one stream: it is closed behind it.
+// A connection serves one stream and is closed afterwards.
 func Stream(c *fiber.Ctx, contentType string, write func(ctx context.Context, w *bufio.Writer, conn net.Conn)) error {
 	return answer(c, contentType, func(ctx context.Context, w *bufio.Writer, conn net.Conn) {
 		ctx, stop := watch(ctx, conn)
@@ -56,16 +55,15 @@ func Stream(c *fiber.Ctx, contentType string, write func(ctx context.Context, w 
 	})
 }
 
-// Follow is Stream for a writer that watches its connection itself and is ended by
-// whoever made it, as the streams of host/api/stream are: a second watch would
-// cost as much again.
+// Follow is Stream for a writer that watches its connection itself, as the streams of
+// host/api/stream do, since a second watch would double the cost.
 func Follow(c *fiber.Ctx, contentType string, write func(w *bufio.Writer, conn net.Conn)) error {
 	return answer(c, contentType, func(_ context.Context, w *bufio.Writer, conn net.Conn) { write(w, conn) })
 }
 
-// answer takes the connection over from fasthttp. Its own body writers hold what the
-// request was read with, and pass every flush to another goroutine, for as long as
-// the stream is open: 50 KiB for each client that waits.
+// answer takes the connection over from fasthttp, whose own body writers would keep the request's
+// buffers and pass every flush to another goroutine while the stream is open: 50 KiB for each
+// waiting client.
 func answer(c *fiber.Ctx, contentType string, write func(ctx context.Context, w *bufio.Writer, conn net.Conn)) error {
 	r := requestOf(c)
 	a := r.app
@@ -100,13 +98,13 @@ func answer(c *fiber.Ctx, contentType string, write func(ctx context.Context, w 
 	a.streams.starting.Store(conn, serve)
 	c.Context().HijackSetNoResponse(true)
 	c.Context().Hijack(func(net.Conn) {
-		// fasthttp has the request back when this returns, and the reader of it is free.
+		// When this returns, fasthttp has the request back and its reader is free.
 		a.streams.start(conn, res.Header.Header())
 	})
 	return nil
 }
 
-// recovered logs a panic: the recover of enter is on another goroutine.
+// recovered logs a panic, since the recover in enter is on another goroutine.
 func (a *App) recovered(r *request, write func()) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -116,20 +114,20 @@ func (a *App) recovered(r *request, write func()) {
 	write()
 }
 
-// A bodyWriter writes the header of a response, then its body. One Write is one
-// write to the connection, and one chunk.
+// A bodyWriter writes the header of a response, then its body. Each Write is one write to the
+// connection and one chunk.
 type bodyWriter struct {
 	conn    net.Conn
-	header  []byte // nil once it is written
+	header  []byte // nil once written
 	chunked bool
 }
 
-// buffers are what a bodyWriter puts together in.
+// buffers are used to assemble a bodyWriter's writes.
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 func (b *bodyWriter) Write(p []byte) (int, error) {
 	if len(p) == 0 {
-		return 0, nil // an empty chunk would be the last
+		return 0, nil // an empty chunk would end the body
 	}
 	if err := b.send(p); err != nil {
 		return 0, err
@@ -158,8 +156,8 @@ func (b *bodyWriter) send(p []byte) error {
 	return err
 }
 
-// Flush flushes with a write deadline, so that a client that stops reading costs
-// a goroutine for half a minute and no longer.
+// Flush flushes with a write deadline, so that a client that stops reading occupies a goroutine for
+// half a minute at most.
 func Flush(w *bufio.Writer, conn net.Conn) error {
 	if err := conn.SetWriteDeadline(time.Now().Add(WriteDeadline)); err != nil {
 		return err
@@ -167,13 +165,13 @@ func Flush(w *bufio.Writer, conn net.Conn) error {
 	return w.Flush()
 }
 
-// watch ends ctx when the client has gone. A client of a stream sends nothing, so
-// one goroutine reads one byte: it gets an error, or a byte that should not be
-// there. stop waits for it.
+// watch ends ctx when the client disconnects. The client of a stream sends nothing, so a goroutine
+// reads one byte and gets an error, or a byte that should not be there. stop waits for that
+// goroutine.
 func watch(ctx context.Context, conn net.Conn) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	_ = conn.SetReadDeadline(time.Time{}) // the request's own would end it
-	var stopping sync.Mutex               // held while stopping is set
+	_ = conn.SetReadDeadline(time.Time{}) // the request's own deadline would end it
+	var stopping sync.Mutex               // held while stopped is set
 	done, stopped := make(chan struct{}), false
 	go func() {
 		defer close(done)
@@ -201,10 +199,10 @@ func watch(ctx context.Context, conn net.Conn) (context.Context, func()) {
 	}
 }
 
-// streams are those that are open.
+// streams holds the open streams.
 type streams struct {
-	// starting are those whose connection is not taken over yet: net.Conn to a
-	// func(header []byte). It is called, with nil, when the connection ends before.
+	// starting maps connections that are not taken over yet to a func(header []byte), which is
+	// called with nil if the connection ends first.
 	starting sync.Map
 
 	base context.Context // ends last
@@ -223,7 +221,7 @@ func (s *streams) init() {
 	s.ctx, s.cancel = context.WithCancel(s.base)
 }
 
-// start serves the stream that a handler answered with, unless it was started.
+// start starts the stream of a connection, unless it was started already.
 func (s *streams) start(conn net.Conn, header []byte) {
 	if f, ok := s.starting.LoadAndDelete(conn); ok {
 		go f.(func([]byte))(header)
@@ -242,7 +240,7 @@ func (s *streams) end(timeout time.Duration) {
 	}()
 	select {
 	case <-ended:
-	case <-time.After(timeout): // a stalled client meets its write deadline
+	case <-time.After(timeout): // a stalled client runs into its write deadline
 	}
 }
 

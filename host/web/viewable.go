@@ -12,8 +12,8 @@ import (
 	"regexp"
 )
 
-// What a page shows of files, at most: bytes and pixels of a picture, and bytes of a PDF,
-// packed and unpacked.
+// Limits of files shown in pages: bytes and pixels of a picture, and bytes of a PDF, compressed and
+// uncompressed.
 const (
 	maxPicture  = 64 << 20
 	pictureHead = 256 << 10
@@ -23,9 +23,9 @@ const (
 	maxUnpacked = 64 << 20
 )
 
-// Viewable returns the type as which a browser may show a content of size bytes: a picture of bounded
-// dimensions, or a PDF in which nothing runs, by what it is and not by what it is called; ""
-// for all others, which are downloaded. It reads content from where it stands.
+// Viewable returns the media type as which a browser may show content of size bytes: a picture of
+// bounded dimensions or a PDF without active content, detected from the content and not from its
+// name. It returns "" for all others, which are downloaded. It reads from the current position.
 func Viewable(content io.Reader, size int64) (string, error) {
 	head, err := io.ReadAll(io.LimitReader(content, min(size, pictureHead)))
 	if err != nil || size > maxPicture {
@@ -49,16 +49,16 @@ func Viewable(content io.Reader, size int64) (string, error) {
 }
 
 var (
-	// active are names of what runs, opens other files or sends something.
+	// active matches names of what runs, opens other files or sends something.
 	active = regexp.MustCompile(`/(JS|JavaScript|XFA|AcroForm|Launch|SubmitForm|ImportData|GoToR|GoToE|RichMedia|Rendition|Movie|EmbeddedFiles?)[\x00\t\n\f\r ()<>\[\]/{}%]`)
-	// disguised are names with escapes in them, which nobody needs.
+	// disguised matches names with escapes, which are never needed.
 	disguised = regexp.MustCompile(`/[A-Za-z]*#[0-9A-Fa-f]{2}`)
 	objects   = regexp.MustCompile(`/ObjStm\b`)
 	deflated  = regexp.MustCompile(`/Filter\s*(/FlateDecode|\[\s*/FlateDecode\s*\])`)
 )
 
-// calm reports whether nothing in a PDF runs: no viewer has to be trusted with its scripts.
-// What cannot be looked into is not calm.
+// calm reports whether a PDF has no active content, so that no viewer has to be trusted with it.
+// Content that cannot be examined does not count as calm.
 func calm(pdf []byte) bool {
 	if active.Match(pdf) || disguised.Match(pdf) {
 		return false
@@ -73,8 +73,8 @@ func calm(pdf []byte) bool {
 	return true
 }
 
-// calmObjects looks into a stream of objects, in whose dictionary at is, and says how long it
-// is unpacked.
+// calmObjects examines an object stream whose dictionary contains at, and returns its uncompressed
+// size.
 func calmObjects(pdf []byte, at int, room int64) (n int64, ok bool) {
 	begin := bytes.LastIndex(pdf[:at], []byte("obj"))
 	end := bytes.Index(pdf[at:], []byte("stream"))

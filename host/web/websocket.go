@@ -16,31 +16,30 @@ import (
 
 // Bounds of sockets.
 const (
-	maxSockets  = 64               // that are open at one time
-	pingEvery   = 20 * time.Second // with a check that the principal still may
-	silentAfter = 60 * time.Second // without an answer to three pings
-	goodbye     = time.Second      // for the other side's close
+	maxSockets  = 64               // open at the same time
+	pingEvery   = 20 * time.Second // each with a check that the principal still may
+	silentAfter = 60 * time.Second // after three unanswered pings
+	goodbye     = time.Second      // wait for the other side's close frame
 )
 
-// CloseUnauthenticated is the code that ends a socket whose session is over.
+// CloseUnauthenticated is the close code when the session has ended.
 const CloseUnauthenticated = 4401
 
-// errClosed is what a Socket's methods return once it was closed here.
+// errClosed is returned by a Socket's methods after Close.
 var errClosed = errors.New("the socket is closed")
 
-// A Socket is a connection after its upgrade; it carries whole messages. Read is
-// called from one goroutine, Write from another; Close from any.
+// A Socket is an upgraded connection that carries whole messages. Read and Write are each called
+// from one goroutine, Close from any.
 type Socket struct {
 	conn   *websocket.Conn
 	closed atomic.Bool
 	once   sync.Once
 }
 
-// Upgrade answers with a WebSocket and has serve use it, on a goroutine of its own,
-// until serve returns. It is for routes with Stream that only an owner session may
-// take: the request must say that it was made by our own page, by Origin. ctx
-// ends when the App ends its streams; a session that ended closes the socket.
-// Messages are at most max bytes. serve uses nothing of c.
+// Upgrade answers with a WebSocket and runs serve on its own goroutine until it returns. It is for
+// Stream routes that require an owner session; the Origin header must name this server. ctx ends
+// when the App ends its streams; the end of the session closes the socket. Messages are at most
+// most bytes. serve must not use c.
 func Upgrade(c *fiber.Ctx, most int64, serve func(ctx context.Context, s *Socket)) error {
 	r := requestOf(c)
 	a := r.app
@@ -67,10 +66,10 @@ func Upgrade(c *fiber.Ctx, most int64, serve func(ctx context.Context, s *Socket
 		a.sockets.Add(-1)
 		leave()
 	}
-	a.streams.starting.Store(raw, func([]byte) { free() }) // it broke before it was taken over
+	a.streams.starting.Store(raw, func([]byte) { free() }) // the connection broke before it was taken over
 	upgrader := websocket.FastHTTPUpgrader{
 		ReadBufferSize: 4 << 10, WriteBufferSize: 16 << 10,
-		CheckOrigin: func(*fasthttp.RequestCtx) bool { return true }, // done above, with the scheme
+		CheckOrigin: func(*fasthttp.RequestCtx) bool { return true }, // checked above, including the scheme
 		Error:       func(*fasthttp.RequestCtx, int, error) {},
 	}
 	err := upgrader.Upgrade(c.Context(), func(conn *websocket.Conn) {
@@ -105,7 +104,7 @@ func Upgrade(c *fiber.Ctx, most int64, serve func(ctx context.Context, s *Socket
 	return nil
 }
 
-// watch asks the other side whether it is there, and the store whether it may be.
+// watch pings the other side, and checks that the session is still valid.
 func (s *Socket) watch(ctx context.Context, check func(context.Context) error) {
 	t := time.NewTicker(pingEvery)
 	defer t.Stop()
@@ -125,14 +124,14 @@ func (s *Socket) watch(ctx context.Context, check func(context.Context) error) {
 	}
 }
 
-// heard gives the other side time until it must be heard again.
+// heard extends the time until the other side must be heard again.
 func (s *Socket) heard() {
 	if !s.closed.Load() {
 		_ = s.conn.SetReadDeadline(time.Now().Add(silentAfter))
 	}
 }
 
-// Read returns the next message; it belongs to the caller.
+// Read returns the next message, which the caller owns.
 func (s *Socket) Read() (binary bool, message []byte, err error) {
 	if s.closed.Load() {
 		return false, nil, errClosed
@@ -161,7 +160,7 @@ func (s *Socket) Write(binary bool, message []byte) error {
 	return s.conn.WriteMessage(kind, message)
 }
 
-// Close says goodbye, once, and ends Read and Write within a second or so.
+// Close sends a close frame, once, and ends Read and Write within about a second.
 func (s *Socket) Close(code int, reason string) {
 	s.once.Do(func() {
 		s.closed.Store(true)
@@ -171,8 +170,8 @@ func (s *Socket) Close(code int, reason string) {
 	})
 }
 
-// drain reads what the other side had sent before it heard goodbye: unread bytes
-// would make the system take the goodbye back.
+// drain reads what the other side sent before it saw the close frame, since the system would drop
+// that frame if bytes were left unread.
 func (s *Socket) drain() {
 	_ = s.conn.SetReadDeadline(time.Now().Add(goodbye))
 	for range 1000 {
