@@ -11,11 +11,11 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// marks keeps which connections need their owner.
+// marks records which connections need their owner.
 type marks struct{ store Store }
 
-// A mark says that an automatic run asked its owner something. One that was
-// cleared stays, so that the same question does not set it again.
+// A mark says that an automatic run asked its owner something. A cleared mark is kept, so that the
+// same question does not set it again.
 type mark struct {
 	RunID    store.RunID `json:"run_id"`
 	Sequence uint64      `json:"sequence"` // of the question's event
@@ -23,7 +23,7 @@ type mark struct {
 	Cleared  bool        `json:"cleared,omitempty"`
 }
 
-// covers reports whether m is about an event of a run or a later one.
+// covers reports whether m is about this event of a run or a later one.
 func (m mark) covers(run store.RunID, sequence uint64) bool {
 	return m.RunID > run || m.RunID == run && m.Sequence >= sequence
 }
@@ -44,7 +44,7 @@ func (ms *marks) NeedsAttention(ctx context.Context, id store.ConnectionID) (boo
 	return true, nil
 }
 
-// DismissAttention clears the mark; that there is none is no error.
+// DismissAttention clears the mark. A missing mark is no error.
 func (ms *marks) DismissAttention(ctx context.Context, id store.ConnectionID) error {
 	return ms.change(ctx, id, func(m *mark) bool {
 		cleared := m.RunID != "" && !m.Cleared
@@ -53,7 +53,7 @@ func (ms *marks) DismissAttention(ctx context.Context, id store.ConnectionID) er
 	})
 }
 
-// read returns the mark of a connection with the revision of its document.
+// read returns the mark of a connection and the revision of its document.
 func (ms *marks) read(ctx context.Context, id store.ConnectionID) (m mark, revision uint64, err error) {
 	d, err := ms.store.Document(ctx, store.Attention, string(id))
 	if errors.Is(err, store.ErrNotFound) {
@@ -68,7 +68,7 @@ func (ms *marks) read(ctx context.Context, id store.ConnectionID) (m mark, revis
 	return m, d.Revision, err
 }
 
-// change writes a mark when edit says that it changed.
+// change writes a mark if edit reports that it changed it.
 func (ms *marks) change(ctx context.Context, id store.ConnectionID, edit func(*mark) bool) error {
 	for try := 1; ; try++ {
 		m, revision, err := ms.read(ctx, id)
@@ -94,8 +94,8 @@ func automatic(r store.Run) bool { return r.TriggerKind != "manual" }
 // eventPage is how many events of a run are read at once.
 const eventPage = 200
 
-// follow reads the new events of an automatic run and sets or clears the mark by the questions
-// in them. Reading an event again changes nothing.
+// follow reads the new events of an automatic run and sets or clears the mark by the questions in
+// them. Reading an event again changes nothing.
 func (ms *marks) follow(ctx context.Context, run store.Run, o *openTick) error {
 	for {
 		events, err := ms.store.Events(ctx, run.ID, o.Read, eventPage)

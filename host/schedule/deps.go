@@ -23,13 +23,12 @@ type Store interface {
 
 // A Starter starts automatic runs.
 type Starter interface {
-	// StartScheduled returns once the run is durable, without waiting for its guest;
-	// what With returns is in the same commit. *Refused when a pre-start
-	// check says no, which leaves no trace; *store.ConflictError when a document was
-	// not as With expected.
+	// StartScheduled returns once the run is durable, without waiting for its guest. What With
+	// returns is in the same commit. It returns *Refused if a pre-start check fails, which leaves
+	// no trace, and *store.ConflictError if a document was not as With expected.
 	StartScheduled(ctx context.Context, q Start) (store.Run, error)
-	// RecordRefused makes the run of a start that was refused: one that consists of
-	// run.failed with launch_failed. The run returned is over.
+	// RecordRefused records a refused start as a run that consists of run.failed with
+	// launch_failed. The returned run is over.
 	RecordRefused(ctx context.Context, q Start, r *Refused) (store.Run, error)
 }
 
@@ -41,12 +40,12 @@ type Start struct {
 	RetryOf        store.RunID
 	CatchUp        bool
 	AutomationMode string
-	// With is called with the run that is accepted, maybe more than once. It neither
-	// blocks nor uses the store.
+	// With is called with the accepted run, possibly more than once. It must not block or use the
+	// store.
 	With func(store.Run) []store.Write
 }
 
-// Refused is why a run was not started: by a code of run.Refusal.
+// Refused says why a run was not started, by a code of run.Refusal.
 type Refused struct {
 	Code    string
 	Message string
@@ -57,23 +56,23 @@ func (e *Refused) Error() string { return e.Code + ": " + e.Message }
 
 func (e *Refused) Unwrap() error { return e.Err }
 
-// A Source says what a connection is at this moment.
+// A Source returns the current state of a connection.
 type Source interface {
-	// ScheduledConnection returns store.ErrNotFound for one that is not there.
+	// ScheduledConnection returns store.ErrNotFound for a missing connection.
 	ScheduledConnection(ctx context.Context, id store.ConnectionID) (Connection, error)
 }
 
-// A Connection is what gates look at.
+// A Connection is what the gates check.
 type Connection struct {
 	ConnectorID store.ConnectorID
-	Grant       *store.Grant // nil is the owner's own
+	Grant       *store.Grant // nil is the owner's own grant
 	Policy      Policy
-	// NotReady is the first code of run.Refusal that refuses a start now, apart
-	// from those of grant and active run; "" when none does.
+	// NotReady is the first code of run.Refusal that refuses a start now, apart from those about
+	// grant and active run, or "" if there is none.
 	NotReady string
 }
 
-// Deps are what a Scheduler works with. Store, Starter and Source are needed.
+// Deps are the dependencies of a Scheduler. Store, Starter and Source are required.
 type Deps struct {
 	Store   Store
 	Starter Starter
@@ -82,30 +81,30 @@ type Deps struct {
 	Rand    func(n int64) int64 // 0 to n-1; nil is math/rand
 	Hosts   Hosts               // nil: no other host has the same schedules
 	Log     *slog.Logger        // nil: none
-	Done    func(host.Tick)     // after each history record is durable; nil for none
-	// Shortest is the least interval of a schedule that is saved, in whole seconds
-	// from 1 s; 0 is DefaultShortest. Stored schedules keep theirs.
+	Done    func(host.Tick)     // called after each history record is durable; may be nil
+	// Shortest is the least interval accepted for a schedule, in whole seconds from 1 s; 0 is
+	// DefaultShortest. Stored schedules keep theirs.
 	Shortest time.Duration
 }
 
-// Hosts are those that share a store and with it the schedules. Each of them runs a Scheduler:
-// whoever is the first to move a due time on has it, and follows its run; what a host leaves
-// open another one takes up.
+// Hosts are the hosts that share a store and its schedules. Each runs a Scheduler; the first to
+// advance a due time owns the tick and follows its run, and another host takes over what a host
+// leaves open.
 type Hosts interface {
-	// Self names this start of this host.
+	// Self identifies this start of this host.
 	Self() string
-	// Alive reports whether a start of a host still goes on.
+	// Alive reports whether a start of a host is still running.
 	Alive(ctx context.Context, self string) (bool, error)
-	// Fits reports whether this host may take up the tick of a host that is gone: it has what the
-	// connection needs, or no other one does.
+	// Fits reports whether this host may take over a tick of a host that is gone: it has what the
+	// connection needs, or no other host does.
 	Fits(ctx context.Context, id store.ConnectionID) (bool, error)
-	// Turn says how long this host leaves a due time to others; 0 when it is its turn.
+	// Turn returns how long this host leaves a due time to others, or 0 if it is its turn.
 	Turn(ctx context.Context, id store.ConnectionID, due time.Time) (time.Duration, error)
-	// Changed wakes after a schedule or a host changed; some wake-ups are lost.
+	// Changed wakes after a schedule or a host changed; some wake-ups may be lost.
 	Changed() (wake <-chan struct{}, stop func())
 }
 
-// alone is a host that shares nothing.
+// alone is a host that shares no store.
 type alone struct{}
 
 func (alone) Self() string                                { return "" }
@@ -116,6 +115,6 @@ func (alone) Turn(context.Context, store.ConnectionID, time.Time) (time.Duration
 func (alone) Fits(context.Context, store.ConnectionID) (bool, error) { return true, nil }
 func (alone) Changed() (<-chan struct{}, func())                     { return nil, func() {} }
 
-// DefaultShortest is the least interval unless the owner sets another: a run
-// starts a worker and may start a browser.
+// DefaultShortest is the least interval unless the owner sets another, since each run starts a
+// worker and possibly a browser.
 const DefaultShortest = 10 * time.Second

@@ -23,9 +23,8 @@ type dispatcher struct {
 	hosts     Hosts
 }
 
-// dispatch handles one due time: it ends with the schedule's next due time
-// durable, and with what it did in the same commit. The open tick it returns is
-// to be followed; nil when no run started.
+// dispatch handles one due time. What it did and the next due time are one commit. The returned
+// open tick has to be followed; it is nil if no run started.
 func (dp *dispatcher) dispatch(id store.ConnectionID) (*openTick, error) {
 	for try := 1; ; try++ {
 		o, err := dp.tryOnce(id)
@@ -35,8 +34,8 @@ func (dp *dispatcher) dispatch(id store.ConnectionID) (*openTick, error) {
 	}
 }
 
-// tryOnce returns one try of dispatch. It fails with *store.ConflictError when somebody changes the
-// schedule meanwhile.
+// tryOnce makes one attempt of dispatch. It fails with *store.ConflictError if the schedule is
+// changed meanwhile.
 func (dp *dispatcher) tryOnce(id store.ConnectionID) (*openTick, error) {
 	d, err := dp.documents.load(dp.ctx, id)
 	var gone *host.Refusal
@@ -67,7 +66,7 @@ func (dp *dispatcher) tryOnce(id store.ConnectionID) (*openTick, error) {
 	return dp.decide(id, d, now)
 }
 
-// movedOn moves the slot of an interval on when somebody else started a run meanwhile, and
+// movedOn advances the slot of an interval if a run was started in another way meanwhile, and
 // reports whether it did.
 func (dp *dispatcher) movedOn(d *document, now time.Time) (bool, error) {
 	t, err := timetableOf(d.Definition)
@@ -99,12 +98,12 @@ func (dp *dispatcher) decide(id store.ConnectionID, d document, now time.Time) (
 	return dp.start(id, d, v, now, missed)
 }
 
-// skip goes on to the next slot after a gate refused this one. It adds a history record unless
-// the last skip had the same cause.
+// skip advances the schedule after a gate refused the slot. It adds a history record unless the
+// previous skip had the same cause.
 func (dp *dispatcher) skip(id store.ConnectionID, d document, v verdict, now time.Time, missed bool) error {
 	silent := false
 	switch v.gate {
-	case gateConsumed: // every due tick says so
+	case gateConsumed: // recorded for every due tick
 		d.Silent = ""
 	case gateActive:
 		d.Overlaps++
@@ -124,7 +123,7 @@ func (dp *dispatcher) skip(id store.ConnectionID, d document, v verdict, now tim
 	return dp.saveWith(id, d, v.skip(id, now.UTC(), missed))
 }
 
-// recordWedged records a tick whose gates did not answer in time as failed.
+// recordWedged records as failed a tick whose gates did not answer in time.
 func (dp *dispatcher) recordWedged(id store.ConnectionID, d document) error {
 	now := dp.now()
 	t := dp.gates.failedTick(id, errWedged.Error(), now.UTC())
@@ -135,7 +134,7 @@ func (dp *dispatcher) recordWedged(id store.ConnectionID, d document) error {
 	return dp.saveWith(id, d, t)
 }
 
-// start starts the run of a tick; the schedule moves on in the same commit.
+// start starts the run of a tick and advances the schedule in the same commit.
 func (dp *dispatcher) start(id store.ConnectionID, d document, v verdict, now time.Time, missed bool) (*openTick, error) {
 	at := d.Slot
 	if missed {
@@ -172,8 +171,7 @@ func (dp *dispatcher) start(id store.ConnectionID, d document, v verdict, now ti
 	return &openTick{RunID: run.ID, Attempt: 1, At: at, CatchUp: missed, Host: dp.hosts.Self()}, nil
 }
 
-// startedAt moves an interval to the start of its run, with the jitter that
-// was drawn.
+// startedAt bases an interval on the start of its run, keeping the jitter that was drawn.
 func (d *document) startedAt(r store.Run) {
 	d.LastStarted = r.StartedAt.UTC()
 	if n := d.Definition.IntervalSeconds; n > 0 {
@@ -183,8 +181,8 @@ func (d *document) startedAt(r store.Run) {
 	}
 }
 
-// save writes a changed schedule. It fails with *store.ConflictError when somebody else changed
-// it since it was loaded.
+// save writes a changed schedule. It fails with *store.ConflictError if it was changed since it was
+// loaded.
 func (dp *dispatcher) save(id store.ConnectionID, d document) error {
 	if err := dp.store.Write(dp.ctx, d.write(id)); err != nil {
 		return fmt.Errorf("save schedule of %s: %w", id, err)
@@ -194,7 +192,7 @@ func (dp *dispatcher) save(id store.ConnectionID, d document) error {
 	return nil
 }
 
-// saveWith adds a history record in the same commit.
+// saveWith does the same and adds a history record in the same commit.
 func (dp *dispatcher) saveWith(id store.ConnectionID, d document, t host.Tick) error {
 	with, err := dp.history.record(dp.ctx, id, t)
 	if err != nil {

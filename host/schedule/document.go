@@ -11,15 +11,15 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// documents reads and changes stored schedules, and works out their due times.
+// documents reads and changes stored schedules and computes their due times.
 type documents struct {
 	store Store
 	plans *plans
 	rand  func(n int64) int64
 }
 
-// load reads a schedule. The error is a *host.Refusal with schedule_not_found, or errUnreadable
-// for a document that is no schedule.
+// load reads a schedule. The error is a *host.Refusal with schedule_not_found, or errUnreadable for
+// an invalid document.
 func (ds *documents) load(ctx context.Context, id store.ConnectionID) (document, error) {
 	d, err := ds.store.Document(ctx, store.Schedules, string(id))
 	if errors.Is(err, store.ErrNotFound) {
@@ -31,17 +31,16 @@ func (ds *documents) load(ctx context.Context, id store.ConnectionID) (document,
 	return decode(d)
 }
 
-// attempts bounds how often a change is tried again because of another one.
+// attempts bounds how often a change is retried after a conflict.
 const attempts = 16
 
-// change loads a schedule, edits and writes it, and does so again when somebody else changed it
-// in between. edit returns what to write in the same commit; with errUnchanged nothing is
-// written.
+// change loads, edits and writes a schedule, and retries after a conflict. edit returns what to
+// write in the same commit; if it returns errUnchanged, nothing is written.
 func (ds *documents) change(ctx context.Context, id store.ConnectionID, edit func(*document) ([]store.Write, error)) (document, error) {
 	return ds.edit(ctx, id, false, edit)
 }
 
-// edit is change that also makes a schedule, if create says so.
+// edit is change, but creates the schedule if create is set.
 func (ds *documents) edit(ctx context.Context, id store.ConnectionID, create bool, edit func(*document) ([]store.Write, error)) (document, error) {
 	for try := 1; ; try++ {
 		doc, err := ds.load(ctx, id)
@@ -69,7 +68,7 @@ func (ds *documents) edit(ctx context.Context, id store.ConnectionID, create boo
 
 var errUnchanged = errors.New("unchanged")
 
-// setDue sets the slot and draws its jitter. The schedule is never due again when err is ErrNever.
+// setDue sets the slot and draws its jitter. If err is ErrNever the schedule is never due again.
 func (ds *documents) setDue(d *document, slot time.Time, err error) error {
 	d.Slot, d.DueAt = time.Time{}, time.Time{}
 	if errors.Is(err, ErrNever) {
@@ -115,18 +114,17 @@ func (ds *documents) restart(d *document, now time.Time) error {
 	}
 	slot, err := t.first(now, last)
 	if err = ds.setDue(d, slot, err); t.interval > 0 && slot.Equal(now) {
-		d.DueAt = d.Slot // at once
+		d.DueAt = d.Slot // without jitter
 	}
 	return err
 }
 
-// lookBack is how many runs of a connection are looked through for what a
-// schedule has not seen: those that others started.
+// lookBack bounds the runs of a connection that are searched for runs which the schedule did not
+// start.
 const lookBack = 100
 
-// observe brings a document up to date with the runs of its connection, whoever
-// started them: an interval counts from the last start, a success ends a
-// streak. It writes nothing.
+// observe updates a document from the runs of its connection, whoever started them: an interval
+// counts from the last start, and a success ends a streak. It writes nothing.
 func (ds *documents) observe(ctx context.Context, id store.ConnectionID, d *document) error {
 	runs, err := ds.store.Runs(ctx, id, "", lookBack)
 	if err != nil {
@@ -150,7 +148,7 @@ func (ds *documents) observe(ctx context.Context, id store.ConnectionID, d *docu
 	return nil
 }
 
-// active returns the run that holds a connection, or "" if there is none.
+// active returns the active run of a connection, or "" if there is none.
 func (ds *documents) active(ctx context.Context, id store.ConnectionID) (store.RunID, error) {
 	leases, err := ds.store.Leases(ctx)
 	if err != nil {
@@ -164,7 +162,7 @@ func (ds *documents) active(ctx context.Context, id store.ConnectionID) (store.R
 	return "", nil
 }
 
-// each calls f with all stored schedules, in the order of their connections.
+// each calls f for all stored schedules, ordered by connection.
 func (ds *documents) each(ctx context.Context, f func(store.Document) error) error {
 	const page = 200
 	for after := ""; ; {

@@ -17,28 +17,26 @@ const (
 	maxEvery      = 366 * 24 * time.Hour
 )
 
-// descriptors are the names that stand for expressions, with whether they follow the wall clock.
+// descriptors maps names that stand for expressions to whether they follow the wall clock.
 var descriptors = map[string]bool{
 	"@yearly": true, "@annually": true, "@monthly": true, "@weekly": true, "@daily": true, "@midnight": true, "@hourly": false,
 }
 
 const everyPrefix = "@every "
 
-// An Expression is a cron expression that was checked. The zero value never
-// fires.
+// An Expression is a checked cron expression. The zero value never fires.
 type Expression struct {
 	text  string
 	every time.Duration // of @every, else 0
-	fixed bool          // it follows the wall clock
+	fixed bool          // follows the wall clock
 	spec  cron.Schedule
 }
 
-// ErrNever: an expression has no match within the five years that the library
-// looks ahead.
+// ErrNever means that an expression has no match within the five years that the library searches.
 var ErrNever = errors.New("never fires")
 
-// Parse checks and reads an expression of five fields, or a descriptor. Its errors are
-// sentences that name what to change, and never what was given.
+// Parse parses an expression of five fields, or a descriptor. Its errors are sentences that say
+// what to change without repeating the input.
 func Parse(text string) (Expression, error) {
 	if err := characters(text); err != nil {
 		return Expression{}, err
@@ -70,8 +68,8 @@ func Parse(text string) (Expression, error) {
 	return e, err
 }
 
-// characters refuses what no expression contains: above all "=", which the
-// library takes for a time zone, and panics on.
+// characters refuses characters that no expression contains, above all "=", which the library takes
+// for a time zone and panics on.
 func characters(text string) error {
 	if text == "" {
 		return errors.New("it is empty")
@@ -108,7 +106,7 @@ func parseEvery(text, duration string) (Expression, error) {
 
 var errUnread = errors.New("it cannot be read")
 
-// parse asks the library, which may panic.
+// parse calls the library, which may panic.
 func parse(text string) (spec cron.Schedule, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -116,16 +114,16 @@ func parse(text string) (spec cron.Schedule, err error) {
 		}
 	}()
 	if spec, err = cron.ParseStandard(text); err != nil {
-		return nil, errUnread // the library's words have the expression in them
+		return nil, errUnread // the library's message repeats the expression
 	}
 	return spec, nil
 }
 
-// String returns the expression, with single spaces.
+// String returns the expression with single spaces.
 func (e Expression) String() string { return e.text }
 
-// ask evaluates the library on a wall clock that is relabelled as UTC, the only
-// zone that it gets right. ErrNever, or what it panicked with.
+// ask evaluates the library on a wall clock relabelled as UTC, the only zone that it handles
+// correctly. It returns ErrNever, or an error for a panic.
 func (e Expression) ask(wall time.Time) (next time.Time, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -144,9 +142,9 @@ func (e Expression) ask(wall time.Time) (next time.Time, err error) {
 	return next, nil
 }
 
-// A field is one of the five of a cron expression. It is checked here before
-// the library sees it, since that takes steps of any size and empty items,
-// and since its errors name no field.
+// A field is one of the five fields of an expression. It is validated before the library sees it,
+// since the library accepts steps of any size and empty items, and its errors do not name the
+// field.
 type field struct {
 	name     string
 	min, max int
@@ -171,7 +169,7 @@ func (f field) check(text string) error {
 	return nil
 }
 
-// item is a number, a name, a range or a star, with or without a step.
+// item validates a number, a name, a range or a star, with or without a step.
 func (f field) item(text string) error {
 	values, step, stepped := strings.Cut(text, "/")
 	if stepped {
@@ -212,7 +210,7 @@ func (f field) value(text string) (int, error) {
 	return n, nil
 }
 
-// number reads one or two digits, so that no sum of them overflows.
+// number parses one or two digits, so that no sum overflows.
 func number(text string) (int, bool) {
 	if len(text) == 0 || len(text) > 2 || strings.Trim(text, "0123456789") != "" {
 		return 0, false
@@ -221,6 +219,6 @@ func number(text string) (int, bool) {
 	return n, err == nil
 }
 
-// fixed reports whether a minute or hour field names its values, so that its
-// schedule follows the wall clock. "?" is another star.
+// fixed reports whether a minute or hour field lists its values, so that the schedule follows the
+// wall clock. "?" equals a star.
 func fixed(text string) bool { return !strings.ContainsAny(text, "*?/") }

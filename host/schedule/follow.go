@@ -12,8 +12,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A follower waits for runs that were started, tries them again, and records how their
-// ticks ended.
+// A follower waits for started runs, retries them and records how their ticks ended.
 type follower struct {
 	*lifetime
 	store     Store
@@ -27,9 +26,8 @@ type follower struct {
 	history   *history
 }
 
-// follow waits for the run of an open tick, tries again what may be tried again,
-// and records the tick when its outcome is final. It returns
-// early, with the tick open, when the scheduler stops before the run ends.
+// follow waits for the run of an open tick, retries it if possible, and records the tick when its
+// outcome is final. If the scheduler stops first, it returns with the tick still open.
 func (fl *follower) follow(id store.ConnectionID, o openTick) {
 	for {
 		run, res, err := fl.awaitEnd(&o)
@@ -44,7 +42,7 @@ func (fl *follower) follow(id store.ConnectionID, o openTick) {
 		case errors.Is(err, errStopping):
 			return
 		case errors.Is(err, store.ErrNotFound):
-			err = fl.forget(id, o) // the connection was erased
+			err = fl.forget(id, o) // the connection was deleted
 		case err == nil:
 			err = fl.finish(id, o, run, res)
 		}
@@ -58,8 +56,7 @@ func (fl *follower) follow(id store.ConnectionID, o openTick) {
 	}
 }
 
-// awaitEnd waits until a run is over. Meanwhile it marks the connection when the run asks
-// something.
+// awaitEnd waits until a run is over. Meanwhile it marks the connection if the run asks something.
 func (fl *follower) awaitEnd(o *openTick) (store.Run, result, error) {
 	wake, stop := fl.store.Watch(o.RunID)
 	defer stop()
@@ -77,19 +74,18 @@ func (fl *follower) awaitEnd(o *openTick) (store.Run, result, error) {
 		}
 		select {
 		case <-wake:
-		case <-time.After(lookEvery): // of another host some wake-ups are lost
+		case <-time.After(lookEvery): // wake-ups of another host may be lost
 		case <-fl.ctx.Done():
 			return run, result{}, fl.ctx.Err()
 		}
 	}
 }
 
-// errStopping: the host is stopping, and the tick stays open for its next start.
+// errStopping means that the host is stopping, and the tick stays open for its next start.
 var errStopping = errors.New("the host is stopping")
 
-// tryAgain waits and then starts another attempt. It returns nil when there is to be none, so
-// that the last failure stands, and errStopping for a run that ended only because the host is
-// stopping.
+// tryAgain waits and starts another attempt. It returns nil if there is none, so that the failure
+// is final, and errStopping for a run that ended only because the host is stopping.
 func (fl *follower) tryAgain(id store.ConnectionID, o openTick, run store.Run, res result) (*openTick, error) {
 	d, err := fl.documents.load(fl.ctx, id)
 	if errors.As(err, new(*host.Refusal)) || errors.Is(err, errUnreadable) {
@@ -107,8 +103,8 @@ func (fl *follower) tryAgain(id store.ConnectionID, o openTick, run store.Run, r
 	return fl.retry(id, o, run)
 }
 
-// retry starts the next attempt as a run of its own. It returns nil when that may not start, so
-// that the last failure stands.
+// retry starts the next attempt as a new run. It returns nil if that may not start, so that the
+// failure is final.
 func (fl *follower) retry(id store.ConnectionID, o openTick, failed store.Run) (*openTick, error) {
 	conn, err := fl.source.ScheduledConnection(fl.ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
@@ -162,7 +158,7 @@ func (fl *follower) attempt(id store.ConnectionID, d document, o openTick, faile
 	return &o, nil
 }
 
-// disable notes that a grant refused a run; the next due time says so.
+// disable records that a grant refused a run, which the next due time reports.
 func (fl *follower) disable(id store.ConnectionID, reason string) error {
 	_, err := fl.documents.change(fl.ctx, id, func(d *document) ([]store.Write, error) {
 		d.Grant = &grantFault{Reason: reason}
@@ -171,8 +167,8 @@ func (fl *follower) disable(id store.ConnectionID, reason string) error {
 	return err
 }
 
-// finish records a tick whose outcome is final, once. Its schedule may be
-// gone by then, or another one be in its place; the record stays.
+// finish records a tick with a final outcome, once. The record is written even if the schedule is
+// deleted or replaced meanwhile.
 func (fl *follower) finish(id store.ConnectionID, o openTick, run store.Run, res result) error {
 	t, err := tickOf(run, res)
 	if err != nil {
@@ -192,11 +188,11 @@ func (fl *follower) finish(id store.ConnectionID, o openTick, run store.Run, res
 	}
 }
 
-// errRecorded: the record is there already; an earlier attempt to write it only seemed to fail.
+// errRecorded means that the record exists already, since an earlier write only seemed to fail.
 var errRecorded = errors.New("recorded already")
 
-// commit writes the history record and, if the schedule still has this tick open, closes it in
-// the same commit.
+// commit writes the history record and, if the schedule still has this tick open, closes it in the
+// same commit.
 func (fl *follower) commit(id store.ConnectionID, o openTick, run store.Run, res result, t host.Tick) error {
 	d, err := fl.documents.load(fl.ctx, id)
 	here := err == nil && d.Open != nil && d.Open.RunID == o.RunID
@@ -231,7 +227,7 @@ func (fl *follower) commit(id store.ConnectionID, o openTick, run store.Run, res
 	return nil
 }
 
-// forget closes an open tick whose run is not in the store any more.
+// forget closes an open tick whose run is no longer in the store.
 func (fl *follower) forget(id store.ConnectionID, o openTick) error {
 	_, err := fl.documents.change(fl.ctx, id, func(d *document) ([]store.Write, error) {
 		if d.Open == nil || d.Open.RunID != o.RunID {

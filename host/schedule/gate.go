@@ -10,19 +10,19 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// gates decide whether a due tick may start a run.
+// gates decides whether a due tick may start a run.
 type gates struct {
 	*lifetime
 	source    Source
 	documents *documents
 	marks     *marks
-	limit     time.Duration // that all of them may take together
+	limit     time.Duration // for all gates together
 }
 
-// A verdict is what the gates say of a due tick.
+// A verdict is the result of the gates for a due tick.
 type verdict struct {
-	gate    int    // that refuses, 0 for none
-	cause   string // what is not said twice in a row
+	gate    int    // the gate that refuses; 0 for none
+	cause   string // not recorded twice in a row
 	message string // error of the skip record
 	reason  string // terminal_reason of the skip record
 	conn    Connection
@@ -39,7 +39,7 @@ const (
 	gateBackoff
 )
 
-// judge asks the gates. It reads, and writes at most a mark that is over.
+// judge evaluates the gates. It only reads, except that it clears an outdated mark.
 func (gs *gates) judge(ctx context.Context, id store.ConnectionID, d document, now time.Time) (verdict, error) {
 	conn, err := gs.source.ScheduledConnection(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
@@ -78,8 +78,8 @@ func (gs *gates) judge(ctx context.Context, id store.ConnectionID, d document, n
 	return gs.backoff(v, d)
 }
 
-// backoff refuses a slot that lies within the back-off of a streak of failures. It compares
-// slots, so that neither jitter nor the time that a start takes counts.
+// backoff refuses a slot within the back-off of a streak of failures. It compares slots, so neither
+// jitter nor start delays count.
 func (gs *gates) backoff(v verdict, d document) (verdict, error) {
 	state := d.Streak.state()
 	if state == "" {
@@ -106,13 +106,13 @@ func (v verdict) refuse(gate int, cause, message string) verdict {
 	return v
 }
 
-// consumed reports whether a run has consumed a single-use grant.
+// consumed reports whether a single-use grant was consumed by a run.
 func consumed(g *store.Grant) bool {
 	return g != nil && g.AccessMode == "single_use" && g.Status == "consumed"
 }
 
-// unusable returns the code for which a schedule may not use its grant: the grant is not usable now,
-// or refused a run and was not approved anew since. It is "" for a usable one.
+// unusable returns why a schedule may not use its grant: it is not usable now, or it refused a run
+// and was not approved again. It returns "" if it is usable.
 func (d document) unusable(g *store.Grant, now time.Time) string {
 	fault := g.Fault(now)
 	if d.Grant == nil || fault == "" && d.Grant.Restarted {
@@ -129,11 +129,10 @@ func grantCode(code string) bool {
 	return false
 }
 
-// errWedged: the gates did not answer within gates.limit.
+// errWedged means that the gates did not answer within gates.limit.
 var errWedged = errors.New("scheduler_dispatch_wedged")
 
-// judgeWithin is judge, but gives up after gates.limit. A panic of judge is a panic of
-// judgeWithin.
+// judgeWithin is judge with a time limit of gates.limit. It propagates a panic of judge.
 func (gs *gates) judgeWithin(id store.ConnectionID, d document, now time.Time) (verdict, error) {
 	type answer struct {
 		v        verdict

@@ -13,7 +13,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// history keeps the records of ticks.
+// history stores the records of ticks.
 type history struct{ store Store }
 
 // countTick adds a record to the sums.
@@ -37,14 +37,14 @@ func countTick(t *host.Statistics, k host.Tick) {
 	}
 }
 
-// The statuses of a Tick beside those of a run.
+// Statuses of a Tick beside those of a run.
 const skipped = "skipped"
 
-// keptRecords is how many records of a connection are kept.
+// keptRecords bounds the records kept of a connection.
 const keptRecords = 500
 
-// A historyRecord is a document: connection/number, in hexadecimal. The newest has
-// the sums, so that they outlive old records and the schedule itself.
+// A historyRecord is a document with the id connection/number, in hexadecimal. The newest has the
+// sums, so they outlive old records and the schedule.
 type historyRecord struct {
 	Tick host.Tick       `json:"tick"`
 	Sums host.Statistics `json:"sums"` // without LastRun
@@ -60,7 +60,7 @@ func tickPrefix(id store.ConnectionID) string { return string(id) + "/" }
 
 func tickID(id store.ConnectionID, n uint64) string { return fmt.Sprintf("%s/%016x", id, n) }
 
-// newest reads the newest record and its number; 0 when there is none.
+// newest returns the newest record and its number, 0 if there is none.
 func (h *history) newest(ctx context.Context, id store.ConnectionID) (historyRecord, uint64, error) {
 	docs, err := h.store.Documents(ctx, store.DocumentQuery{Kind: store.Ticks, Prefix: tickPrefix(id), Descending: true, Limit: 1})
 	if err != nil || len(docs) == 0 {
@@ -75,7 +75,7 @@ func (h *history) newest(ctx context.Context, id store.ConnectionID) (historyRec
 }
 
 // record returns the writes that add a record and delete the oldest one beyond keptRecords. They
-// conflict with those of another record; documents.change then tries again.
+// conflict with those for another record, and the caller then retries.
 func (h *history) record(ctx context.Context, id store.ConnectionID, t host.Tick) ([]store.Write, error) {
 	last, n, err := h.newest(ctx, id)
 	if err != nil {
@@ -95,14 +95,14 @@ func (h *history) record(ctx context.Context, id store.ConnectionID, t host.Tick
 	return writes, nil
 }
 
-// recorded reports whether one of the newest records is of a run.
+// recorded reports whether one of the newest records is about a run.
 func (h *history) recorded(ctx context.Context, id store.ConnectionID, run store.RunID) (bool, error) {
 	page, _, err := h.History(ctx, id, "", 10)
 	return slices.ContainsFunc(page, func(t host.Tick) bool { return t.RunID == string(run) }), err
 }
 
-// History lists records newest first. before is a next of an earlier page, ""
-// for the newest; limit is 1 to 500. It outlives the schedule.
+// History returns records newest first. before is a next of an earlier page, "" for the newest;
+// limit is 1 to 500. The history outlives the schedule.
 func (h *history) History(ctx context.Context, id store.ConnectionID, before string, limit int) (page []host.Tick, next string, err error) {
 	limit = min(max(limit, 1), keptRecords)
 	q := store.DocumentQuery{Kind: store.Ticks, Prefix: tickPrefix(id), Descending: true, Limit: limit + 1}
@@ -132,7 +132,7 @@ func (h *history) History(ctx context.Context, id store.ConnectionID, before str
 	return page, next, nil
 }
 
-// Statistics returns the sums of all records, including those that are deleted by now.
+// Statistics returns the sums of all records, including deleted ones.
 func (h *history) Statistics(ctx context.Context, id store.ConnectionID) (host.Statistics, error) {
 	k, n, err := h.newest(ctx, id)
 	if err != nil {
@@ -144,8 +144,8 @@ func (h *history) Statistics(ctx context.Context, id store.ConnectionID) (host.S
 	return k.Sums, nil
 }
 
-// Forget erases schedule, history and mark of a connection that is erased. A run
-// that is active is the caller's to have ended.
+// Forget deletes schedule, history and mark of a connection that is being deleted. The caller has
+// ended its active run.
 func (s *Scheduler) Forget(ctx context.Context, id store.ConnectionID) error {
 	if err := s.Delete(ctx, id); err != nil && !errors.As(err, new(*host.Refusal)) {
 		return err

@@ -7,8 +7,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// adopt follows the open tick of a schedule whose host has ended, or that an earlier start of
-// this one left.
+// adopt follows the open tick of a schedule if its host has ended, or an earlier start of this host
+// left it.
 func (s *Scheduler) adopt(ctx context.Context, id store.ConnectionID, d document) error {
 	if d.Open == nil {
 		return nil
@@ -26,7 +26,7 @@ func (s *Scheduler) adopt(ctx context.Context, id store.ConnectionID, d document
 	var open *openTick
 	d, err := s.documents.change(ctx, id, func(now *document) ([]store.Write, error) {
 		if open = nil; now.Open == nil || now.Open.Host != d.Open.Host {
-			return nil, errUnchanged // another host was faster, or it was recorded
+			return nil, errUnchanged // another host was faster, or it is recorded already
 		}
 		open = now.Open
 		if now.Open.Host == s.hosts.Self() {
@@ -43,11 +43,11 @@ func (s *Scheduler) adopt(ctx context.Context, id store.ConnectionID, d document
 
 // Times of refresh.
 const (
-	refreshRest  = 2 * time.Second  // between two looks
+	refreshRest  = 2 * time.Second  // between two checks
 	refreshEvery = 15 * time.Second // without a wake-up
 )
 
-// refresh keeps up with what other hosts do to the schedules, and takes up the open ticks of
+// refresh follows changes that other hosts make to the schedules, and takes over open ticks of
 // hosts that ended.
 func (s *Scheduler) refresh() {
 	wake, stop := s.hosts.Changed()
@@ -82,7 +82,7 @@ func (s *Scheduler) lookAgain() error {
 		there[id] = true
 		doc, err := decode(d)
 		if err != nil {
-			return nil // it is never due
+			return nil // never due
 		}
 		s.plans.planDocument(id, doc)
 		if doc.Open != nil && doc.Open.Host == s.hosts.Self() {

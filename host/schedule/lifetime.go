@@ -6,26 +6,26 @@ import (
 	"time"
 )
 
-// A lifetime says whether a scheduler runs, and when it ends.
+// A lifetime is the running state of a scheduler.
 type lifetime struct {
-	ctx      context.Context // of everything that goes on
+	ctx      context.Context // for everything that is running
 	cancel   context.CancelFunc
-	stopping chan struct{} // closed: nothing starts any more
+	stopping chan struct{} // closed when nothing may start any more
 
 	mu      sync.Mutex // guards what follows
 	state   int        // fresh, running, stopped
 	started time.Time
 }
 
-// Running reports whether due runs start.
+// Running reports whether due runs are started.
 func (lt *lifetime) Running() bool {
 	lt.mu.Lock()
 	defer lt.mu.Unlock()
 	return lt.state == running
 }
 
-// Quiesce stops it from starting anything, also retries that wait.
-// What was started is still followed until Stop.
+// Quiesce stops the scheduler from starting anything, including pending retries. Started runs are
+// followed until Stop.
 func (lt *lifetime) Quiesce() {
 	lt.mu.Lock()
 	defer lt.mu.Unlock()
@@ -50,7 +50,7 @@ func (lt *lifetime) startedAt() time.Time {
 	return lt.started
 }
 
-// sleep reports whether the scheduler still starts runs after a while.
+// sleep waits and reports whether the scheduler still starts runs.
 func (lt *lifetime) sleep(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -9,9 +9,10 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Put creates the schedule of a connection or replaces it. revision, when
-// not nil, is the one that it must have, 0 for none: precondition_failed.
-// schedule_invalid, schedule_ineligible; store.ErrNotFound without a connection.
+// Put creates or replaces the schedule of a connection. If revision is not nil it must equal the
+// current revision, 0 if there is no schedule; otherwise Put fails with precondition_failed. Other
+// refusals are schedule_invalid and schedule_ineligible; store.ErrNotFound if there is no such
+// connection.
 func (s *Scheduler) Put(ctx context.Context, id store.ConnectionID, q host.ScheduleDefinition, revision *uint64) (out host.Schedule, created bool, err error) {
 	now := s.now()
 	def, err := define(q, now, s.shortest)
@@ -36,8 +37,8 @@ func (s *Scheduler) Put(ctx context.Context, id store.ConnectionID, q host.Sched
 	return out, d.Revision == 1, err
 }
 
-// singleUse reports whether a grant is for a single run, which no schedule should use up. A
-// schedule that was there before the grant goes on as its gates say.
+// singleUse reports whether a grant is for a single run, which no schedule should consume. An
+// existing schedule continues as its gates decide.
 func singleUse(g *store.Grant) bool { return g != nil && g.AccessMode == "single_use" }
 
 var errSingleUse = ineligible("single_use_grant", "Its grant is for a single run; approve a continuous one to schedule it.")
@@ -57,7 +58,7 @@ func (s *Scheduler) replace(ctx context.Context, id store.ConnectionID, def host
 	})
 }
 
-// restart clears what kept a schedule from running, when it is replaced or resumed.
+// restart clears what kept a schedule from running when it is replaced or resumed.
 func (d *document) restart() {
 	d.Silent, d.Poisoned = "", false
 	if d.Grant != nil {
@@ -67,7 +68,7 @@ func (d *document) restart() {
 	}
 }
 
-// Schedule returns the schedule of a connection; schedule_not_found.
+// Schedule returns the schedule of a connection, or schedule_not_found.
 func (s *Scheduler) Schedule(ctx context.Context, id store.ConnectionID) (host.Schedule, error) {
 	d, err := s.documents.load(ctx, id)
 	if err != nil && !errors.Is(err, errUnreadable) {
@@ -76,7 +77,7 @@ func (s *Scheduler) Schedule(ctx context.Context, id store.ConnectionID) (host.S
 	return s.project(ctx, id, d)
 }
 
-// Schedules lists all, in the order of their connections.
+// Schedules returns all schedules, ordered by connection.
 func (s *Scheduler) Schedules(ctx context.Context) ([]host.Schedule, error) {
 	out := []host.Schedule{}
 	err := s.documents.each(ctx, func(doc store.Document) error {
@@ -91,8 +92,8 @@ func (s *Scheduler) Schedules(ctx context.Context) ([]host.Schedule, error) {
 	return out, err
 }
 
-// Pause stops its ticks, and a retry that waits; a run is not touched.
-// changed is false when it was paused already.
+// Pause stops a schedule's ticks and a pending retry, but not a run. changed is false if it was
+// paused already.
 func (s *Scheduler) Pause(ctx context.Context, id store.ConnectionID) (out host.Schedule, changed bool, err error) {
 	d, err := s.documents.change(ctx, id, func(d *document) ([]store.Write, error) {
 		if changed = d.Definition.Enabled; !changed {
@@ -109,8 +110,8 @@ func (s *Scheduler) Pause(ctx context.Context, id store.ConnectionID) (out host.
 	return out, changed, err
 }
 
-// Resume lets it run again, from now on, and ends a back-off.
-// changed is false when there was nothing to resume. schedule_ineligible.
+// Resume lets a schedule run again from now on and ends a back-off. changed is false if there was
+// nothing to resume. It may fail with schedule_ineligible.
 func (s *Scheduler) Resume(ctx context.Context, id store.ConnectionID) (out host.Schedule, changed bool, err error) {
 	if conn, err := s.source.ScheduledConnection(ctx, id); err == nil && singleUse(conn.Grant) {
 		return out, false, errSingleUse
@@ -142,8 +143,8 @@ func (s *Scheduler) Resume(ctx context.Context, id store.ConnectionID) (out host
 	return out, changed, err
 }
 
-// Restarted notes that the owner approved a grant anew: a schedule that the old
-// one had disabled looks again. Without a schedule it does nothing.
+// Restarted records that the owner approved a grant again, so a schedule that the old one disabled
+// is evaluated again. Without a schedule it does nothing.
 func (s *Scheduler) Restarted(ctx context.Context, id store.ConnectionID) error {
 	_, err := s.documents.change(ctx, id, func(d *document) ([]store.Write, error) {
 		if d.Grant == nil || d.Grant.Restarted {
@@ -158,8 +159,8 @@ func (s *Scheduler) Restarted(ctx context.Context, id store.ConnectionID) error 
 	return err
 }
 
-// Delete removes a schedule; its history and an active run stay.
-// schedule_not_found.
+// Delete removes a schedule, but not its history or an active run. It fails with schedule_not_found
+// if there is none.
 func (s *Scheduler) Delete(ctx context.Context, id store.ConnectionID) error {
 	if _, err := s.documents.load(ctx, id); err != nil && !errors.Is(err, errUnreadable) {
 		return err

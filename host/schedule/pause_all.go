@@ -9,8 +9,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// PauseAll pauses every schedule of a store that no scheduler has open, and
-// returns how many were not paused before. It is for a store that was restored.
+// PauseAll pauses every schedule of a restored store, which no scheduler may have open, and returns
+// how many were not paused before.
 func PauseAll(ctx context.Context, s store.Documents) (paused int, err error) {
 	for after := ""; ; {
 		docs, err := s.Documents(ctx, store.DocumentQuery{Kind: store.Schedules, After: after, Limit: 200})

@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// plans are the due times that the loop waits for.
+// plans holds the due times that the loop waits for.
 type plans struct {
 	wake chan struct{} // capacity 1: something is due earlier
 
@@ -17,13 +17,13 @@ type plans struct {
 	planned map[store.ConnectionID]*planned
 }
 
-// A planned schedule is what the loop knows of it.
+// A planned schedule is what the loop knows of a schedule.
 type planned struct {
 	due    time.Time // zero: never
-	firing bool      // its gates are under way
+	firing bool      // its gates are running
 }
 
-// planDocument tells the loop when a schedule is due.
+// planDocument sets when a schedule is due.
 func (ps *plans) planDocument(id store.ConnectionID, d document) {
 	due := d.DueAt
 	if !d.Definition.Enabled || d.Poisoned {
@@ -60,7 +60,8 @@ func (ps *plans) awake() {
 	}
 }
 
-// take marks what is due as firing, and says how long nothing more is, at most longest.
+// take marks due schedules as firing and returns them, with the time until the next one is due, at
+// most longest.
 func (ps *plans) take(now time.Time, longest time.Duration) (due []store.ConnectionID, wait time.Duration) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -78,7 +79,7 @@ func (ps *plans) take(now time.Time, longest time.Duration) (due []store.Connect
 	return due, wait
 }
 
-// fired marks that a schedule was dispatched: it may be due again.
+// fired records that a schedule was dispatched, so it may be due again.
 func (ps *plans) fired(id store.ConnectionID) {
 	ps.mu.Lock()
 	if p := ps.planned[id]; p != nil {
@@ -88,7 +89,7 @@ func (ps *plans) fired(id store.ConnectionID) {
 	ps.awake()
 }
 
-// ids returns the schedules that are planned.
+// ids returns the planned schedules.
 func (ps *plans) ids() []store.ConnectionID {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()

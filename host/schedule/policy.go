@@ -14,12 +14,11 @@ const (
 	AskBeforeRun = "ask_before_run"
 )
 
-// ManualOnly is why a policy refuses automatic starts.
+// ManualOnly is the code of a policy that refuses automatic starts.
 const ManualOnly = "manual_only"
 
-// A Policy is capabilities.refresh_policy of a manifest: what its author says of
-// runs that nobody watches. Members of another type than they should have are as
-// absent.
+// A Policy is capabilities.refresh_policy of a manifest: its author's statement about unattended
+// runs. Members of the wrong type count as absent.
 type Policy struct {
 	Mode            string // recommended_mode: automatic, manual, paused or ""
 	Unsafe          bool   // background_safe is false
@@ -29,7 +28,7 @@ type Policy struct {
 	MinimumInterval time.Duration
 }
 
-// ReadPolicy reads the object of a manifest that was checked; nil is none.
+// ReadPolicy parses the object of a checked manifest; nil gives the zero Policy.
 func ReadPolicy(raw json.RawMessage) Policy {
 	var p Policy
 	v, err := strictjson.Parse(raw, strictjson.ParseOptions{MaxValues: 1 << 16})
@@ -61,7 +60,7 @@ func flag(v strictjson.Value, name string) (value, ok bool) {
 	return m.Bool()
 }
 
-// Refuses is why automatic starts are refused: manual_only or "".
+// Refuses returns why automatic starts are refused: manual_only, or "".
 func (p Policy) Refuses() string {
 	if p.Mode == "paused" || p.Unsafe || p.Mode == "manual" && !p.Safe {
 		return ManualOnly
@@ -69,7 +68,7 @@ func (p Policy) Refuses() string {
 	return ""
 }
 
-// Automation returns the mode of an automatic run of a connection that is ready.
+// Automation returns the mode of an automatic run of a ready connection.
 func (p Policy) Automation() string {
 	switch p.Posture {
 	case "credentials", "otp_likely", "manual_action_likely":

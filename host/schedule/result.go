@@ -13,7 +13,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A result is what a schedule looks at in the result value of a run.
+// A result is the part of a run's result that a schedule needs.
 type result struct {
 	Status                 string          `json:"status"`
 	Outcome                string          `json:"outcome"`
@@ -42,7 +42,7 @@ type gap struct {
 	} `json:"recovery_hint"`
 }
 
-// resultOf reads the result of a run that is over.
+// resultOf parses the result of a finished run.
 func resultOf(r store.Run) (result, error) {
 	var out result
 	if err := json.Unmarshal(r.Result, &out); err != nil {
@@ -112,14 +112,13 @@ func tickOf(run store.Run, r result) (host.Tick, error) {
 
 const maxError = 500 // characters
 
-// sourceOf returns where the records of a run come from, as its timeline says it.
+// sourceOf returns the origin of a run's records, in the form of its timeline.
 func sourceOf(id store.ConnectorID) json.RawMessage {
 	raw, _ := json.Marshal(map[string]string{"kind": "connector", "id": string(id)}) // strings always encode
 	return raw
 }
 
-// maxPart is how much of a result a record keeps of each member; more is kept as
-// its digest.
+// maxPart bounds each member of a result in a record; larger ones are replaced by a digest.
 const maxPart = 256 << 10
 
 func bounded(raw json.RawMessage) json.RawMessage {
@@ -136,7 +135,7 @@ func orNil(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// timeOrNil is t in the form that is stored, or nil if there is none.
+// timeOrNil returns t in UTC, or nil for the zero time.
 func timeOrNil(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil

@@ -26,15 +26,15 @@ import (
 
 // Times of the loop.
 const (
-	lookEvery    = 30 * time.Second // at least, for jumps of the clock
-	clockJump    = 60 * time.Second // of the clock: all schedules are looked at again
+	lookEvery    = 30 * time.Second // maximum interval between checks, for jumps of the clock
+	clockJump    = 60 * time.Second // a larger jump of the clock reviews all schedules
 	missedAfter  = 60 * time.Second // a due time that passed longer ago was missed
 	againAfter   = 30 * time.Second // after a fault of the host
-	defaultGates = 30 * time.Minute // that the gates of a due time may take
+	defaultGates = 30 * time.Minute // for the gates of a due time
 )
 
-// A Scheduler runs the schedules of one store. Start and Stop are called once
-// each in effect; everything else also works while it does not run.
+// A Scheduler runs the schedules of one store. Only the first Start and the first Stop have an
+// effect; everything else also works while it does not run.
 type Scheduler struct {
 	*lifetime
 	*history
@@ -52,11 +52,11 @@ type Scheduler struct {
 	log      *slog.Logger
 	done     func(host.Tick)
 	shortest time.Duration
-	look     time.Duration  // how often the loop looks at the clock at least
-	work     sync.WaitGroup // loop and ticks
+	look     time.Duration  // maximum interval between checks of the clock
+	work     sync.WaitGroup // the loop and the ticks
 }
 
-// New makes a scheduler that does not run yet.
+// New returns a scheduler that is not started.
 func New(d Deps) *Scheduler {
 	if d.Now == nil {
 		d.Now = time.Now
@@ -88,9 +88,8 @@ func New(d Deps) *Scheduler {
 	}
 }
 
-// Start reads all schedules, takes over the ticks that an earlier start left open
-// and begins to dispatch. Runs of earlier starts must have been reconciled.
-// Starting it again does nothing.
+// Start reads all schedules, takes over the ticks that an earlier start left open, and begins to
+// dispatch. Runs of earlier starts must have been reconciled. Further calls do nothing.
 func (s *Scheduler) Start(ctx context.Context) error {
 	s.mu.Lock()
 	if s.state != fresh {
@@ -110,8 +109,8 @@ func (s *Scheduler) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop waits until the ticks whose runs are over are recorded; those that ctx
-// does not wait for stay open for the next start.
+// Stop waits until the ticks of finished runs are recorded, at most until ctx ends. Others stay
+// open for the next start.
 func (s *Scheduler) Stop(ctx context.Context) {
 	s.Quiesce()
 	defer s.cancel()
@@ -125,8 +124,7 @@ func (s *Scheduler) Stop(ctx context.Context) {
 	}
 }
 
-// takeOver plans all schedules at a start: it reviews their due times and follows the ticks that
-// are open.
+// takeOver plans all schedules at a start: it reviews their due times and follows open ticks.
 func (s *Scheduler) takeOver(ctx context.Context) error {
 	return s.documents.each(ctx, func(d store.Document) error {
 		id := store.ConnectionID(d.ID)
@@ -135,7 +133,7 @@ func (s *Scheduler) takeOver(ctx context.Context) error {
 			s.poison(id, err)
 			return nil
 		}
-		if doc.Grant != nil { // a host start is a restart
+		if doc.Grant != nil { // starting the host restarts it
 			if doc, err = s.documents.change(ctx, id, func(d *document) ([]store.Write, error) {
 				if d.Grant == nil {
 					return nil, errUnchanged
@@ -155,7 +153,7 @@ func (s *Scheduler) takeOver(ctx context.Context) error {
 	})
 }
 
-// guarded runs f and keeps a panic of one schedule from stopping the others: the schedule is
+// guarded runs f and keeps a panic about one schedule from stopping the others: the schedule is
 // disabled, and its history says so.
 func (s *Scheduler) guarded(id store.ConnectionID, f func()) {
 	defer func() {
@@ -169,7 +167,7 @@ func (s *Scheduler) guarded(id store.ConnectionID, f func()) {
 // poison disables a schedule whose evaluation failed.
 func (s *Scheduler) poison(id store.ConnectionID, with any) {
 	defer func() {
-		if p := recover(); p != nil { // then it is not due again before the next start
+		if p := recover(); p != nil { // it is not due again before the next start
 			s.log.Error("schedule is not run", "connection", id, "panic", p)
 			s.plans.planAt(id, time.Time{})
 		}
@@ -190,8 +188,8 @@ func (s *Scheduler) poison(id store.ConnectionID, with any) {
 	s.done(said)
 }
 
-// loop is the one goroutine that waits. It sleeps until something is due, looks
-// at the clock at least every 30 s, and is woken by changes.
+// loop is the only goroutine that waits. It sleeps until something is due, checks the clock at
+// least every 30 s, and is woken by changes.
 func (s *Scheduler) loop() {
 	wall, began := s.now().Round(0), time.Now()
 	for {
@@ -213,7 +211,7 @@ func (s *Scheduler) loop() {
 	}
 }
 
-// fireDue starts what is due, and says how long nothing more is.
+// fireDue starts what is due and returns the time until more is due.
 func (s *Scheduler) fireDue(now time.Time) time.Duration {
 	due, wait := s.plans.take(now, s.look)
 	for _, id := range due {
@@ -222,7 +220,7 @@ func (s *Scheduler) fireDue(now time.Time) time.Duration {
 	return wait
 }
 
-// fire dispatches one due schedule, and follows its run.
+// fire dispatches a due schedule and follows its run.
 func (s *Scheduler) fire(id store.ConnectionID) {
 	var o *openTick
 	s.guarded(id, func() {
@@ -244,8 +242,8 @@ func (s *Scheduler) reviewAll() {
 	}
 }
 
-// review computes a due time again that was set by a clock that was ahead of the present one.
-// A schedule that is due already stays so.
+// review recomputes a due time that was set while the clock was ahead. A schedule that is due
+// already stays due.
 func (s *Scheduler) review(ctx context.Context, id store.ConnectionID) {
 	s.guarded(id, func() {
 		_, err := s.documents.change(ctx, id, func(d *document) ([]store.Write, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// project returns a schedule as its owner sees it, with the gate that would refuse it now.
+// project returns a schedule for its owner, with the gate that would refuse it now.
 func (s *Scheduler) project(ctx context.Context, id store.ConnectionID, d document) (host.Schedule, error) {
 	if err := s.documents.observe(ctx, id, &d); err != nil {
 		return host.Schedule{}, err
@@ -63,7 +63,7 @@ func (s *Scheduler) project(ctx context.Context, id store.ConnectionID, d docume
 	return out, nil
 }
 
-// reference returns a slot that others are measured from.
+// reference returns a slot to measure others from.
 func (s *Scheduler) reference(d document) time.Time {
 	if !d.Slot.IsZero() {
 		return d.Slot
@@ -105,7 +105,7 @@ func (d document) backoff(t timetable) (*host.Backoff, error) {
 	return b, nil
 }
 
-// failedTick returns the record of a tick that the scheduler itself failed.
+// failedTick returns the record of a tick that failed in the scheduler itself.
 func (gs *gates) failedTick(id store.ConnectionID, code string, now time.Time) host.Tick {
 	message := map[string]string{
 		"scheduler_dispatch_wedged": "the checks before the run took longer than " + gs.limit.String(),

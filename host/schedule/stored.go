@@ -11,60 +11,60 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A document is a schedule as it is stored, by connection id: the owner's terms, and all state
-// that has to outlive the host.
+// A document is a stored schedule, by connection id: the owner's terms, and all state that has to
+// outlive the host.
 type document struct {
 	Definition host.ScheduleTerms `json:"definition"`
-	// Revision counts what owners changed. The store's own counts ticks too.
+	// Revision counts changes by owners. The store's own revision counts ticks too.
 	Revision uint64 `json:"revision"`
 
-	// Slot is what comes next and DueAt the same with its jitter, drawn once. Both are zero
-	// while the schedule is paused.
+	// Slot is the next slot, and DueAt the same with its jitter, drawn once. Both are zero while
+	// the schedule is paused.
 	Slot  time.Time `json:"slot,omitzero"`
 	DueAt time.Time `json:"due_at,omitzero"`
-	// LastSlot was dispatched last.
+	// LastSlot is the slot dispatched last.
 	//
-	// Invariant: Slot is after LastSlot, so no slot is dispatched twice,
-	// unless the clock was wrong by more than bogus when LastSlot was noted.
+	// Invariant: Slot is after LastSlot, so no slot is dispatched twice, unless the clock was wrong
+	// by more than bogus when LastSlot was set.
 	LastSlot time.Time `json:"last_slot,omitzero"`
 
 	LastStarted    time.Time   `json:"last_started,omitzero"` // of any run of the connection
 	LastFinished   time.Time   `json:"last_finished,omitzero"`
 	LastSuccessful time.Time   `json:"last_successful,omitzero"`
-	LastError      string      `json:"last_error,omitempty"` // code
-	Seen           store.RunID `json:"seen,omitempty"`       // the newest run that the above is about, and that is over
+	LastError      string      `json:"last_error,omitempty"` // its code
+	Seen           store.RunID `json:"seen,omitempty"`       // newest finished run that is included above
 	Overlaps       int64       `json:"overlaps,omitempty"`
 
-	// Open is the tick whose run is not over, or waits to be tried again.
+	// Open is the tick whose run is not over or waits to be retried.
 	Open   *openTick `json:"open,omitempty"`
 	Streak streak    `json:"streak,omitzero"`
-	// Silent is why the last due time was skipped; it is not said again.
+	// Silent is the cause of the last skip, which is not recorded again.
 	Silent   string      `json:"silent,omitempty"`
 	Grant    *grantFault `json:"grant,omitempty"`
 	Poisoned bool        `json:"poisoned,omitempty"` // evaluating it failed; paused until its owner resumes it
 
-	stored uint64 // the store's revision, 0 when it is not there
+	stored uint64 // the store's revision; 0 if not stored
 }
 
 // An openTick is a tick whose run is not over.
 type openTick struct {
-	RunID   store.RunID `json:"run_id"` // of the attempt that started last
+	RunID   store.RunID `json:"run_id"` // of the latest attempt
 	Attempt int         `json:"attempt"`
-	At      time.Time   `json:"at"` // what the back-off counts from: its slot, or when it was made up for
+	At      time.Time   `json:"at"` // base of the back-off: its slot, or the time of catching up
 	CatchUp bool        `json:"catch_up,omitempty"`
-	Host    string      `json:"host,omitempty"` // that follows it; see Hosts.Self
+	Host    string      `json:"host,omitempty"` // the host that follows it; see Hosts.Self
 	Read    uint64      `json:"-"`              // sequence of the run's next unread event
 }
 
-// grantFault says that a grant ended a run or refused one.
+// A grantFault records that a grant ended a run or refused one.
 type grantFault struct {
 	Reason    string `json:"reason"`
 	Said      bool   `json:"said,omitempty"`      // the skip record is written
-	Restarted bool   `json:"restarted,omitempty"` // the owner or a host start asks to look again
+	Restarted bool   `json:"restarted,omitempty"` // the owner or a host start asks to check again
 }
 
-// errUnreadable: the stored document is no schedule. It can be shown, replaced and deleted like
-// any other, and is never due.
+// errUnreadable means that the stored document is not a valid schedule. It can be shown, replaced
+// and deleted like any other, and is never due.
 var errUnreadable = errors.New("the stored schedule cannot be read")
 
 func decode(d store.Document) (document, error) {
@@ -82,8 +82,8 @@ func decode(d store.Document) (document, error) {
 	return doc, nil
 }
 
-// readOld reads an object whose members an earlier version of this host named in snake
-// case; what has the names of today is left as it was read.
+// readOld reads an object whose members an earlier version named in snake case. Members with
+// today's names are unchanged.
 func readOld(raw json.RawMessage, into any) error {
 	var members map[string]json.RawMessage
 	if len(raw) == 0 {
@@ -111,8 +111,8 @@ func readOld(raw json.RawMessage, into any) error {
 	return json.Unmarshal(b, into)
 }
 
-// write returns the change that puts d in the place of what was loaded. It fails with
-// *store.ConflictError when that was changed meanwhile.
+// write returns the write that replaces the loaded document by d. It fails with
+// *store.ConflictError if the document was changed meanwhile.
 func (d document) write(id store.ConnectionID) store.Write {
 	data, err := json.Marshal(d)
 	if err != nil {
@@ -122,8 +122,8 @@ func (d document) write(id store.ConnectionID) store.Write {
 	return store.Write{Kind: store.Schedules, ID: string(id), Data: data, If: &at}
 }
 
-// last returns the instant that the next slot follows: the last slot or, for an interval, the last
-// start if that was later.
+// last returns the instant from which the next slot follows: the last slot or, for an interval, the
+// last start if that was later.
 func (d *document) last(t timetable) time.Time {
 	if t.interval > 0 && d.LastStarted.After(d.LastSlot) {
 		return d.LastStarted
@@ -131,7 +131,7 @@ func (d *document) last(t timetable) time.Time {
 	return d.LastSlot
 }
 
-// finished notes how a run of the connection ended.
+// finished records how a run of the connection ended.
 func (d *document) finished(r store.Run) {
 	at := *r.FinishedAt
 	if at.Before(d.LastFinished) {

@@ -7,11 +7,11 @@ import (
 	"github.com/sluicehost/sluice/host"
 )
 
-// A streak is how often in a row ticks failed for one reason.
+// A streak counts consecutive failures of ticks for the same reason.
 type streak struct {
 	Class string    `json:"class"`
 	Count int       `json:"count"`
-	At    time.Time `json:"at"` // of the last of them
+	At    time.Time `json:"at"` // of the latest failure
 }
 
 // after returns the streak after one more record.
@@ -29,7 +29,7 @@ func (k streak) after(t host.Tick, at time.Time) streak {
 	return k
 }
 
-// state is cooling_off, blocked, or "" while a streak is short.
+// state returns cooling_off, blocked, or "" for a short streak.
 func (k streak) state() string {
 	switch {
 	case k.Count >= blockedFrom:
@@ -40,7 +40,7 @@ func (k streak) state() string {
 	return ""
 }
 
-// until returns when the next automatic run may start; zero is at any time.
+// until returns when the next automatic run may start; the zero time means any time.
 func (k streak) until(t timetable) (time.Time, error) {
 	if k.Count < coolingFrom {
 		return time.Time{}, nil
@@ -53,7 +53,7 @@ func (k streak) until(t timetable) (time.Time, error) {
 	return k.At.Add(min(wait, longestDelay)), nil
 }
 
-// From how many failures on, and how long at most.
+// Numbers of failures at which the states begin, and the longest delay.
 const (
 	coolingFrom  = 3
 	blockedFrom  = 7

@@ -7,9 +7,8 @@ import (
 	"github.com/sluicehost/sluice/host"
 )
 
-// define checks a request. The error is a *host.Refusal with schedule_invalid and the
-// field; a cron that does not fire after now within five years is refused,
-// and an interval below shortest.
+// define checks a request. The error is a *host.Refusal with schedule_invalid and the field. A cron
+// expression that does not fire within five years is refused, and so is an interval below shortest.
 func define(q host.ScheduleDefinition, now time.Time, shortest time.Duration) (host.ScheduleTerms, error) {
 	d := host.ScheduleTerms{Cron: q.Cron, Timezone: q.Timezone, Enabled: true, CatchUp: true, MaxRetries: defaultRetries}
 	if q.Enabled != nil {

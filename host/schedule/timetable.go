@@ -8,11 +8,11 @@ import (
 	"github.com/sluicehost/sluice/host"
 )
 
-// A timetable is a definition that is ready to be evaluated.
+// A timetable is a definition prepared for evaluation.
 type timetable struct {
 	expression Expression
 	zone       *time.Location
-	interval   time.Duration // 0 for a cron
+	interval   time.Duration // 0 for a cron expression
 }
 
 func timetableOf(d host.ScheduleTerms) (timetable, error) {
@@ -27,9 +27,9 @@ func timetableOf(d host.ScheduleTerms) (timetable, error) {
 	return timetable{expression: e, zone: zone}, err
 }
 
-// bogus bounds how far in the future an instant that was noted may lie. Beyond it the clock was
-// wrong when the instant was noted, and it is ignored. A clock that is set back by less never
-// repeats a slot.
+// bogus bounds how far in the future a recorded instant may lie. Beyond it the clock was wrong when
+// the instant was recorded, and it is ignored. A clock that is set back by less never repeats a
+// slot.
 const bogus = 7 * 24 * time.Hour
 
 func believed(t, now time.Time) time.Time {
@@ -39,10 +39,9 @@ func believed(t, now time.Time) time.Time {
 	return t
 }
 
-// next returns the slot that follows the last one: strictly after now, and after what
-// was dispatched already. last is the last slot or start, zero when there was
-// none. An interval and @every stay on their grid, so that a tick that was
-// skipped does not move the following ones.
+// next returns the slot that follows the last one: strictly after now, and after what was
+// dispatched already. last is the last slot or start, zero if there was none. An interval and
+// @every stay on their grid, so a skipped tick does not shift later ones.
 func (t timetable) next(now, last time.Time) (time.Time, error) {
 	last = believed(last, now)
 	step := t.interval
@@ -63,8 +62,8 @@ func (t timetable) next(now, last time.Time) (time.Time, error) {
 	return t.expression.Next(now, t.zone)
 }
 
-// first returns the slot of a schedule that begins or begins again now: an
-// interval is due at once unless a run started less than an interval ago.
+// first returns the slot of a schedule that begins now, or again: an interval is due at once unless
+// a run started less than an interval ago.
 func (t timetable) first(now, last time.Time) (time.Time, error) {
 	if t.interval == 0 {
 		return t.next(now, last)
@@ -75,15 +74,15 @@ func (t timetable) first(now, last time.Time) (time.Time, error) {
 	return last.Add(t.interval), nil
 }
 
-// distance returns how far apart a slot and the following one are: the base of the
-// back-off, and what is compared with the manifest's least interval.
+// distance returns the time between a slot and the next one: the base of the back-off, and what is
+// compared with the manifest's least interval.
 func (t timetable) distance(from time.Time) (time.Duration, error) {
 	next, err := t.next(from, from)
 	return next.Sub(from), err
 }
 
-// Next returns the first instant after t at which the expression fires in a zone, in
-// UTC. ErrNever when there is none within five years.
+// Next returns the first instant after t at which the expression fires in a zone, in UTC, or
+// ErrNever if there is none within five years.
 func (e Expression) Next(t time.Time, zone *time.Location) (time.Time, error) {
 	switch {
 	case e.every > 0:
@@ -94,8 +93,8 @@ func (e Expression) Next(t time.Time, zone *time.Location) (time.Time, error) {
 	return e.nextElapsed(t, zone)
 }
 
-// nextFixed goes from match to match on the wall clock. A match that occurs twice
-// has passed at its first occurrence, so the next may lie before t.
+// nextFixed goes from match to match on the wall clock. A match that occurs twice has passed at its
+// first occurrence, so the next may lie before t.
 func (e Expression) nextFixed(t time.Time, zone *time.Location) (time.Time, error) {
 	wall := relabel(t, zone)
 	for {
