@@ -19,23 +19,24 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A request is how a host that is not admitted tells of its key. The database may hold another
-// one than it wrote, so the proof is made with the code that the owner carries over.
+// A request is how a host that is not admitted announces its key. The database may return another
+// key than was written, so the code that the owner carries over proves it.
 type request struct {
 	Key   string `json:"key"`
 	Proof []byte `json:"proof"`
 }
 
-// codeOf returns the code of a host's key: 120 bits that only the host knows, and who reads them there.
+// codeOf returns the admission code of a host's key: 120 bits known only to the host and to whoever
+// reads them there.
 func codeOf(id *age.X25519Identity) string {
 	b, err := hkdf.Key(sha256.New, []byte(id.String()), nil, "sluice admission code v1", 15)
 	if err != nil {
-		panic(err) // the length is right
+		panic(err) // the length is valid
 	}
 	return base32.StdEncoding.EncodeToString(b)
 }
 
-// plainCode returns a code as somebody types it.
+// plainCode normalises a typed code.
 func plainCode(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'A' && r <= 'Z' || r >= '2' && r <= '7' {
@@ -51,8 +52,8 @@ func proof(code, host, key string) []byte {
 	return m.Sum(nil)
 }
 
-// Join makes the vault where there is none, with this host as the first that is admitted. Where
-// there is one it asks to be admitted: the error wraps ErrNotAdmitted until it is.
+// Join creates the vault if there is none, with this host as the first admitted one. Otherwise it
+// requests admission: the error wraps ErrNotAdmitted until the host is admitted.
 func (s *Shared) Join(ctx context.Context) error {
 	_, err := s.read(ctx)
 	if errors.Is(err, errEmpty) {
@@ -61,7 +62,7 @@ func (s *Shared) Join(ctx context.Context) error {
 			return err
 		}
 		err = s.write(ctx, r)
-		if conflict := (*store.ConflictError)(nil); errors.As(err, &conflict) { // somebody was faster
+		if conflict := (*store.ConflictError)(nil); errors.As(err, &conflict) { // another host was faster
 			_, err = s.read(ctx)
 		}
 	}
@@ -71,7 +72,7 @@ func (s *Shared) Join(ctx context.Context) error {
 	return errors.Join(err, s.request(ctx))
 }
 
-// request tells whoever admits hosts of the key of this one.
+// request announces this host's key to whoever admits hosts.
 func (s *Shared) request(ctx context.Context) error {
 	s.mu.Lock()
 	id, _, err := s.ours()
@@ -91,7 +92,7 @@ func (s *Shared) request(ctx context.Context) error {
 	return s.docs.Write(ctx, store.Write{Kind: store.Vault, ID: requestPrefix + s.host, Data: data})
 }
 
-// Code returns what an owner takes from this host to one that is admitted, in groups of four.
+// Code returns the code that an owner carries from this host to an admitted one, in groups of four.
 func (s *Shared) Code() (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,8 +107,8 @@ func (s *Shared) Code() (string, error) {
 	return strings.Join(groups, "-"), nil
 }
 
-// Admitted returns the hosts that can open the vault, by id, and since when; nil for this one where it
-// cannot itself. Of a host that is not admitted the error wraps ErrNotAdmitted.
+// Admitted returns the hosts that can open the vault, by id, with the time of their admission. If
+// this host is not admitted, the error wraps ErrNotAdmitted.
 func (s *Shared) Admitted(ctx context.Context) (map[string]time.Time, error) {
 	r, err := s.read(ctx)
 	if err != nil && !errors.Is(err, errEmpty) {
@@ -122,8 +123,8 @@ func (s *Shared) Admitted(ctx context.Context) (map[string]time.Time, error) {
 	return out, nil
 }
 
-// Admit gives a host the keys of the vault, with the code that it shows. The error wraps
-// ErrCode when that is not the code of the key that the database has of it.
+// Admit gives a host the keys of the vault if code is the one that it shows. The error wraps
+// ErrCode if the code does not belong to the host's key in the database.
 func (s *Shared) Admit(ctx context.Context, host, code string) error {
 	code = plainCode(code)
 	return s.change(ctx, func(r *reading) ([]store.Write, error) {
@@ -146,7 +147,7 @@ func (s *Shared) Admit(ctx context.Context, host, code string) error {
 	})
 }
 
-// Sign returns a code of a message that only admitted hosts can make, and check with Signed.
+// Sign returns a MAC of a message that only admitted hosts can make, and check with Signed.
 func (s *Shared) Sign(ctx context.Context, purpose string, message []byte) ([]byte, error) {
 	r, err := s.read(ctx)
 	if err != nil {
@@ -161,14 +162,14 @@ func (s *Shared) Sign(ctx context.Context, purpose string, message []byte) ([]by
 	return m.Sum(nil), nil
 }
 
-// Signed reports whether a host that is admitted now made the code of a message.
+// Signed reports whether code was made by a host that is admitted now.
 func (s *Shared) Signed(ctx context.Context, purpose string, message, code []byte) (bool, error) {
 	right, err := s.Sign(ctx, purpose, message)
 	return err == nil && hmac.Equal(right, code), err
 }
 
-// Expel takes a host out, and encrypts everything anew for those that are left. What the host has
-// seen it may have kept. store.ErrNotFound for one that is not admitted.
+// Expel removes a host and encrypts everything anew for the others. The removed host may have kept
+// what it has seen. It returns store.ErrNotFound for a host that is not admitted.
 func (s *Shared) Expel(ctx context.Context, host string) error {
 	if host == s.host {
 		return fmt.Errorf("%w: a host does not remove itself; remove it at another one", ErrInvalid)
@@ -182,7 +183,7 @@ func (s *Shared) Expel(ctx context.Context, host string) error {
 	})
 }
 
-// Rotate encrypts every secret under a new key, for the same hosts. One that was cut off is
+// Rotate encrypts every secret under a new key for the same hosts. An interrupted rotation is
 // completed by the next.
 func (s *Shared) Rotate(ctx context.Context) error {
 	return s.rotate(ctx, func(*reading) error { return nil })
@@ -201,7 +202,7 @@ func (s *Shared) rotate(ctx context.Context, edit func(*reading) error) error {
 	return s.reseal(ctx)
 }
 
-// rekey makes a new key, and gives it to all hosts of the register.
+// rekey makes a new key and gives it to all hosts of the register.
 func (s *Shared) rekey(r *reading) error {
 	r.Generation++
 	k := keys{}
@@ -220,8 +221,8 @@ func (s *Shared) rekey(r *reading) error {
 	return s.admitSelf(r)
 }
 
-// Accept goes on with what the database holds although this host has seen newer: the owner
-// restored it. Where a host was removed since, this one alone is admitted.
+// Accept continues with the database's content although this host has seen a newer one, because the
+// owner restored it. If a host was removed since then, only this one is admitted.
 func (s *Shared) Accept(ctx context.Context) error {
 	d, err := s.docs.Document(ctx, store.Vault, registerID)
 	absent := errors.Is(err, store.ErrNotFound)
@@ -266,8 +267,8 @@ func (s *Shared) Accept(ctx context.Context) error {
 // acceptedAhead is how many changes other hosts may have seen that this one has not.
 const acceptedAhead = 1 << 20
 
-// TakeIn moves the secrets that this host keeps for itself into the vault, and returns those that
-// are set there to something else, which stay where they are.
+// TakeIn moves the secrets of this host's own vault into the shared one. It returns those that have
+// a different value there, which stay where they are.
 func (s *Shared) TakeIn() (left []Entry, err error) {
 	err = each(s.own, func(e Entry, value []byte) error {
 		if e.Connection == Host && (e.Name == hostKey || e.Name == hostVault) {
@@ -295,8 +296,8 @@ func (s *Shared) TakeIn() (left []Entry, err error) {
 	return left, err
 }
 
-// GiveBack moves all secrets into the vault of this host, which has its store to itself from now
-// on. It is nil where there are none.
+// GiveBack moves all secrets into this host's own vault, since the host has its store to itself
+// from now on. Without a shared vault it does nothing.
 func (s *Shared) GiveBack(ctx context.Context) error {
 	if _, err := s.docs.Document(ctx, store.Vault, registerID); errors.Is(err, store.ErrNotFound) {
 		return nil
@@ -318,7 +319,7 @@ func (s *Shared) GiveBack(ctx context.Context) error {
 	return errors.Join(s.own.Remove(Host, hostVault), s.own.Remove(Host, hostKey))
 }
 
-// each opens all secrets of a vault, one at a time.
+// each calls do with every secret of a vault, opened one at a time.
 func each(k Keeper, do func(Entry, []byte) error) error {
 	all, err := k.List()
 	if err != nil {

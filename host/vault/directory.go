@@ -14,8 +14,9 @@ import (
 	"github.com/sluicehost/sluice/host/private"
 )
 
-// A directory is an open one. Invariant: it was ours alone when it was opened,
-// and no link led to it; the data directory itself is where the owner put it.
+// A directory is an open directory. Invariant: when it was opened it was accessible to this user
+// alone and not reached by a link, except for the data directory itself, which is where the owner
+// put it.
 type directory struct {
 	root *os.Root
 	path string // for errors
@@ -35,7 +36,7 @@ func (d *directory) join(names ...string) string {
 	return filepath.Join(append([]string{d.path}, names...)...)
 }
 
-// open opens a directory in d.
+// open opens a subdirectory.
 func (d *directory) open(name string) (*directory, error) {
 	before, err := d.root.Lstat(name)
 	if err != nil {
@@ -58,7 +59,7 @@ func (d *directory) open(name string) (*directory, error) {
 	return &directory{sub, d.join(name)}, nil
 }
 
-// makeDir makes a directory in d unless it is there.
+// makeDir makes a subdirectory unless it exists.
 func (d *directory) makeDir(name string) error {
 	err := d.root.Mkdir(name, 0o700)
 	if errors.Is(err, fs.ErrExist) {
@@ -70,7 +71,7 @@ func (d *directory) makeDir(name string) error {
 	return d.sync()
 }
 
-// names lists what is in d, sorted.
+// names returns the sorted names in d.
 func (d *directory) names() ([]string, error) {
 	f, err := d.root.Open(".")
 	if err != nil {
@@ -82,7 +83,7 @@ func (d *directory) names() ([]string, error) {
 	return names, err
 }
 
-// file looks at a regular file in d without opening it.
+// file checks a regular file in d without opening it.
 func (d *directory) file(name string) (fs.FileInfo, error) {
 	fi, err := d.root.Lstat(name)
 	if err != nil {
@@ -111,12 +112,11 @@ func (d *directory) read(name string, most int) ([]byte, fs.FileInfo, error) {
 	return b[:n], now, nil
 }
 
-// temporary ends the names of files that are being written. Nothing else in a
-// vault ends so.
+// temporary is the suffix of files being written; nothing else in a vault has it.
 const temporary = ".tmp"
 
-// write replaces a file in d as one step that a power cut leaves done or undone. A time that
-// is not zero becomes the file's.
+// write replaces a file in d atomically and durably. If set is not zero it becomes the file's
+// modification time.
 func (d *directory) write(name string, data []byte, set time.Time, reach func(string)) error {
 	if _, err := d.file(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -151,7 +151,7 @@ func (d *directory) writeNew(name string, data []byte, set time.Time) error {
 	return errors.Join(err, f.Close())
 }
 
-// sweep removes what a write that was killed left.
+// sweep removes what an interrupted write left.
 func (d *directory) sweep() error {
 	names, err := d.names()
 	for _, n := range names {
@@ -162,7 +162,7 @@ func (d *directory) sweep() error {
 	return err
 }
 
-// discard removes a file in d, or the link that is in its place, if any.
+// discard removes a file in d, or a link in its place, if there is one.
 func (d *directory) discard(name string) error {
 	if err := d.root.Remove(name); !errors.Is(err, fs.ErrNotExist) {
 		return err

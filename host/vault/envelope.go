@@ -10,8 +10,8 @@ import (
 	"filippo.io/age"
 )
 
-// maxFile bounds what is read of a secret: the longest value and what age and
-// the envelope add to it, which is less than 1 KiB.
+// maxFile bounds the file of a secret: the longest value and what age and the envelope add, which
+// is less than 1 KiB.
 const maxFile = MaxValue + 4096
 
 // envelope returns what a value is preceded by, so that files cannot be swapped: connection and
@@ -33,7 +33,7 @@ func seal(to age.Recipient, connection, name string, value []byte) ([]byte, erro
 	return out, nil
 }
 
-// encrypt makes an age file of what is plain, which it clears.
+// encrypt returns an age file of plain, which it clears.
 func encrypt(to age.Recipient, plain []byte) ([]byte, error) {
 	defer clear(plain)
 	var out bytes.Buffer
@@ -47,7 +47,7 @@ func encrypt(to age.Recipient, plain []byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// unseal returns the value, in a slice of its own.
+// unseal returns the value in a new slice.
 func unseal(ids []*age.X25519Identity, connection, name string, file []byte) ([]byte, error) {
 	var keys []age.Identity
 	for _, id := range ids {
@@ -62,7 +62,7 @@ func unseal(ids []*age.X25519Identity, connection, name string, file []byte) ([]
 	if err != nil {
 		return nil, damaged(connection, name, err)
 	}
-	plain := make([]byte, len(file)) // longer than what is in it, so it never moves and leaves copies
+	plain := make([]byte, len(file)) // longer than the content, so it never grows and leaves copies
 	defer clear(plain)
 	n, err := io.ReadFull(r, plain)
 	if !errors.Is(err, io.ErrUnexpectedEOF) {

@@ -17,9 +17,8 @@ const (
 	maxIdentity  = 16 << 10
 )
 
-// identities reads the identities, the one that seals first. There is more than
-// one only after a rotation that did not come to its end. The error wraps
-// fs.ErrNotExist when there is none.
+// identities reads the identities, the one that seals first. There is more than one only after an
+// interrupted rotation. The error wraps fs.ErrNotExist if there is none.
 func (o *lockedVault) identities() ([]*age.X25519Identity, error) {
 	text, err := o.identityText()
 	if err == nil {
@@ -31,7 +30,7 @@ func (o *lockedVault) identities() ([]*age.X25519Identity, error) {
 	defer clear(text)
 	path := o.data.join(keysDir, identityFile)
 	parsed, err := age.ParseIdentities(bytes.NewReader(text))
-	if err != nil { // its text may quote the file
+	if err != nil { // the error's text may quote the file
 		return nil, fmt.Errorf("%w: %s is no age identity; bring back your copy of it", ErrKey, path)
 	}
 	var out []*age.X25519Identity
@@ -45,7 +44,7 @@ func (o *lockedVault) identities() ([]*age.X25519Identity, error) {
 	return out, nil
 }
 
-// identityText returns the identity file as it is.
+// identityText returns the content of the identity file.
 func (o *lockedVault) identityText() ([]byte, error) {
 	keys, err := o.data.open(keysDir)
 	if err != nil {
@@ -56,8 +55,8 @@ func (o *lockedVault) identityText() ([]byte, error) {
 	return text, err
 }
 
-// ensureIdentities makes the identity at first use. Where secrets are, a missing
-// identity is lost, and another would open none of them.
+// ensureIdentities creates the identity at first use. If there are secrets, a missing identity is
+// lost, and a new one would open none of them.
 func (o *lockedVault) ensureIdentities() ([]*age.X25519Identity, error) {
 	ids, err := o.identities()
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -81,14 +80,14 @@ func (o *lockedVault) ensureIdentities() ([]*age.X25519Identity, error) {
 	return ids, o.putIdentities(ids)
 }
 
-// lost is the error where secrets are but no identity.
+// lost returns the error for secrets without an identity.
 func (o *lockedVault) lost() error {
 	return fmt.Errorf("%w: %s is missing; bring back your copy of it, or remove all secrets and set them again",
 		ErrKey, o.data.join(keysDir, identityFile))
 }
 
-// putIdentities replaces the identity file as one step. Its form is that of
-// age-keygen, so that age can open a vault without this program.
+// putIdentities replaces the identity file atomically. It has the format of age-keygen, so that age
+// can open a vault without this program.
 func (o *lockedVault) putIdentities(ids []*age.X25519Identity) error {
 	var text bytes.Buffer
 	for _, id := range ids {

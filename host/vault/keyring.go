@@ -13,29 +13,27 @@ import (
 	"github.com/zalando/go-keyring"
 )
 
-// A Place is where the key of a vault is kept.
+// A Place says where the key of a vault is kept.
 type Place string
 
-// The places. Whoever has the whole data directory opens a vault InFile; of one
-// InKeyring the identity file is sealed by a key that the operating system keeps
-// for this user.
+// The places. Whoever has the whole data directory can open a vault InFile. With InKeyring the
+// identity file is sealed by a key in the operating system's keyring of this user.
 const (
 	InFile    Place = "file"
 	InKeyring Place = "keyring"
 )
 
-// ErrKeyring: the operating system's keyring did not give or take the key.
+// ErrKeyring means that the operating system's keyring did not return or store the key.
 var ErrKeyring = errors.New("the OS keyring cannot be used")
 
-// service names this program's items in the keyring; their accounts are the
-// public keys of what they hold.
+// service is the service name of this program's keyring items; their accounts are the public keys
+// of what they hold.
 const service = "sluice"
 
-// sealedBy begins an identity file that is sealed by the keyring.
+// sealedBy is the prefix of an identity file sealed by the keyring.
 const sealedBy = "# sealed by the OS keyring, item " + service + "/"
 
-// Place says where the key is. The error wraps fs.ErrNotExist when there is none
-// yet.
+// Place returns where the key is. The error wraps fs.ErrNotExist if there is none yet.
 func (v *Vault) Place() (p Place, err error) {
 	err = v.locked(shared, func(o *lockedVault) error {
 		text, err := o.identityText()
@@ -48,8 +46,8 @@ func (v *Vault) Place() (p Place, err error) {
 	return p, err
 }
 
-// unwrapped returns an identity file as it was before the keyring's key sealed it.
-// That key seals it again when it is replaced.
+// unwrapped returns an identity file without the keyring's seal. The keyring's key is kept to seal
+// the file again when it is replaced.
 func (o *lockedVault) unwrapped(text []byte) ([]byte, error) {
 	rest, sealed := bytes.CutPrefix(text, []byte(sealedBy))
 	if !sealed {
@@ -71,8 +69,7 @@ func (o *lockedVault) unwrapped(text []byte) ([]byte, error) {
 	return text, nil
 }
 
-// wrapped returns an identity file as it is written: sealed, if the vault's key is in
-// the keyring.
+// wrapped returns an identity file as it is written: sealed, if the vault's key is in the keyring.
 func (o *lockedVault) wrapped(text []byte) ([]byte, error) {
 	if o.sealer == nil {
 		return text, nil
@@ -93,8 +90,8 @@ func (o *lockedVault) wrapped(text []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// move settles where the next identity file is kept. The keyring has the key
-// before anything needs it, and left gives it up once nothing does.
+// move decides where the next identity file is kept. The keyring stores the key before anything
+// needs it, and left removes it once nothing does.
 func (o *lockedVault) move(to Place) (left func() error, err error) {
 	left = func() error { return nil }
 	switch old := o.sealer; {
@@ -115,7 +112,7 @@ func keyringNew() (*age.X25519Identity, error) {
 	if err := keyring.Set(service, account, id.String()); err != nil {
 		return nil, noKeyring(err)
 	}
-	if _, err := keyringGet(account); err != nil { // a keyring that forgets would lose everything
+	if _, err := keyringGet(account); err != nil { // a keyring that does not keep it would lose everything
 		return nil, err
 	}
 	return id, nil
@@ -140,7 +137,7 @@ func keyringDelete(account string) error {
 	return nil
 }
 
-// noKeyring says what to do. What the library says is one line at most.
+// noKeyring adds what to do. At most one line of the library's message is kept.
 func noKeyring(err error) error {
 	why, _, _ := strings.Cut(err.Error(), "\n")
 	if errors.Is(err, keyring.ErrNotFound) {

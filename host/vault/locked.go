@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehost/sluice/host/private"
 )
 
-// A lockKind is how much of a vault a lock keeps others from.
+// A lockKind is the kind of a lock on a vault.
 type lockKind int
 
 const (
@@ -19,18 +19,17 @@ const (
 	exclusive                 // others wait
 )
 
-// lockedVault is a vault under its lock.
+// A lockedVault is a vault while it is locked.
 type lockedVault struct {
 	vault *Vault
 	data  *directory // DIR
 	top   *directory // DIR/vault
-	// sealer is the keyring's key, which seals the identity file, or nil if there is none.
+	// sealer is the keyring's key, which seals the identity file; it may be nil.
 	sealer *age.X25519Identity
 }
 
-// locked does something with the vault while no other process, and nobody else
-// in this one, changes it. The lock is on the vault's directory and ends with
-// the process. The error wraps errNone when there is no vault yet.
+// locked calls do while no other process or goroutine changes the vault. The lock is on the vault's
+// directory and ends with the process. The error wraps errNone if there is no vault yet.
 func (v *Vault) locked(how lockKind, do func(*lockedVault) error) error {
 	data, err := openData(v.dir)
 	if err != nil {
@@ -55,7 +54,7 @@ func (v *Vault) locked(how lockKind, do func(*lockedVault) error) error {
 	return do(&lockedVault{vault: v, data: data, top: top})
 }
 
-// errNone: there is no vault yet.
+// errNone means that there is no vault yet.
 var errNone = fmt.Errorf("no vault: %w", fs.ErrNotExist)
 
 func orNone(err error) error {
@@ -65,8 +64,7 @@ func orNone(err error) error {
 	return err
 }
 
-// connectionFor opens the directory of a connection for a secret to be set in
-// it, and makes it if needed.
+// connectionFor opens the directory of a connection to set a secret, creating it if necessary.
 func (o *lockedVault) connectionFor(connection, name string) (*directory, error) {
 	if err := o.top.makeDir(connection); err != nil {
 		return nil, err
@@ -81,8 +79,8 @@ func (o *lockedVault) connectionFor(connection, name string) (*directory, error)
 	return d, nil
 }
 
-// accept refuses one secret too many, and a name that some file systems could
-// not tell from another.
+// accept refuses one secret too many, and a name that some file systems could not distinguish from
+// another.
 func (o *lockedVault) accept(d *directory, connection, name string) error {
 	if err := d.sweep(); err != nil {
 		return err
@@ -94,7 +92,7 @@ func (o *lockedVault) accept(d *directory, connection, name string) error {
 	return fits(all, connection, name)
 }
 
-// fits refuses a secret beside all those that a connection has.
+// fits refuses a name that cannot be added to a connection's secrets.
 func fits(all []Entry, connection, name string) error {
 	for _, e := range all {
 		if e.Name == name {
@@ -121,8 +119,7 @@ func (o *lockedVault) put(d *directory, to age.Recipient, e Entry, value []byte)
 	return d.write(e.Name+suffix, file, e.Set, o.vault.reach)
 }
 
-// get opens a secret with the identities that there are. The error wraps
-// fs.ErrNotExist when it is not set.
+// get opens a secret with the existing identities. The error wraps fs.ErrNotExist if it is not set.
 func (o *lockedVault) get(connection, name string) ([]byte, error) {
 	d, err := o.top.open(connection)
 	if err != nil {
@@ -150,8 +147,7 @@ func getFrom(d *directory, ids []*age.X25519Identity, connection, name string) (
 	return unseal(ids, connection, name, file)
 }
 
-// list returns all secrets. Names that cannot be a connection's or a secret's
-// are not the vault's.
+// list returns all secrets. Files whose names cannot be a connection or a secret are ignored.
 func (o *lockedVault) list() ([]Entry, error) {
 	names, err := o.top.names()
 	if err != nil {
@@ -196,8 +192,7 @@ func (o *lockedVault) entries(d *directory, connection string) ([]Entry, error) 
 	return out, nil
 }
 
-// remove deletes a file, or the link in its place, and the directory if it was
-// the last.
+// remove deletes a file, or a link in its place, and the directory if that was the last one.
 func (o *lockedVault) remove(connection, name string) error {
 	d, err := o.top.open(connection)
 	if err != nil {
@@ -211,6 +206,6 @@ func (o *lockedVault) remove(connection, name string) error {
 	if err := errors.Join(d.sync(), d.sweep()); err != nil {
 		return err
 	}
-	_ = o.top.root.Remove(connection) // refused while something is in it
+	_ = o.top.root.Remove(connection) // fails while something is in it
 	return o.top.sync()
 }

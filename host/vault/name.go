@@ -7,15 +7,14 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// suffix ends the file name of a secret.
+// suffix is the suffix of a secret's file.
 const suffix = ".age"
 
-// Host is in the place of a connection for secrets of the host's own. No
-// connection can be called that.
+// Host takes the place of a connection for the host's own secrets. No connection can have this id.
 const Host = "_host"
 
-// CheckNames refuses what could name anything but a file in the directory of a
-// connection, or of Host. The error wraps ErrInvalid.
+// CheckNames refuses names that could lead outside the directory of a connection or of Host. The
+// error wraps ErrInvalid.
 func CheckNames(connection, name string) error {
 	if !isOwner(connection) {
 		return fmt.Errorf("connection %q, want ^[a-z0-9][a-z0-9_-]{0,63}$: %w", abi.Cut(abi.Clean(connection), 80), ErrInvalid)
@@ -28,7 +27,7 @@ func CheckNames(connection, name string) error {
 
 func isOwner(connection string) bool { return connection == Host || abi.IsSlug(connection) }
 
-// isName is what a manifest may call a secret, less the names of dots alone.
+// isName reports whether a manifest may use s as a name of a secret, and it is not only dots.
 func isName(s string) bool {
 	for _, c := range []byte(s) {
 		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != '.' && c != '-' {
@@ -38,7 +37,7 @@ func isName(s string) bool {
 	return strings.Trim(s, ".") != "" && len(s) <= 64
 }
 
-// nameOf reads a secret's name from that of its file.
+// nameOf returns the name of a secret from that of its file.
 func nameOf(file string) (string, bool) {
 	name, ok := strings.CutSuffix(file, suffix)
 	return name, ok && isName(name)

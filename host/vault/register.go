@@ -22,14 +22,14 @@ import (
 const (
 	maxRegister    = 16 * abi.MiB
 	maxHosts       = 1000
-	maxGenerations = 64 // of keys that are remembered
+	maxGenerations = 64 // of keys that are kept
 	maxBox         = 64 * abi.KiB
 )
 
-// A register says what a shared vault holds and for whom. Whoever admits or removes a host or
-// sets a secret writes it anew, with the next revision and a code of the vault's key, so nobody
-// who can only write the database changes it, and no host takes one that is older than what it
-// has seen.
+// A register says what a shared vault contains and for whom. Whoever admits or removes a host or
+// sets a secret writes it with the next revision and a MAC by the vault's key. So nobody who can
+// only write the database can change it, and no host accepts one that is older than what it has
+// seen.
 type register struct {
 	Generation uint64            `json:"generation"` // of the vault's key, from 1
 	Revision   uint64            `json:"revision"`
@@ -37,33 +37,33 @@ type register struct {
 	Secrets    map[string]listed `json:"secrets"` // by connection and name
 }
 
-// admitted is a host that has the vault's keys.
+// An admitted host has the vault's keys.
 type admitted struct {
 	Host string    `json:"host"`
 	Key  string    `json:"key"` // an age recipient
 	At   time.Time `json:"at"`
-	Box  []byte    `json:"box"` // for that key
+	Box  []byte    `json:"box"` // sealed to that key
 }
 
-// listed is a secret that is set.
+// A listed secret is set.
 type listed struct {
 	Digest     []byte    `json:"digest"` // SHA-256 of its document
 	Set        time.Time `json:"set"`
-	Generation uint64    `json:"generation"` // of the key that it is sealed with
+	Generation uint64    `json:"generation"` // of the key that sealed it
 }
 
-// keys are age identities by their generation. Secrets are sealed with the newest; those before
-// it are for what is not sealed anew yet, and prove that a newer one is from somebody who had them.
+// keys are age identities by generation. Secrets are sealed with the newest. Earlier ones open what
+// is not sealed anew yet, and prove that a newer one comes from somebody who had them.
 type keys map[uint64]string
 
-// A box is what an admitted host gets.
+// A box is what an admitted host receives.
 type box struct {
-	// Code is the host's own where it is admitted: only its owner and it know that.
+	// Code is the host's own code, which only its owner and the host know.
 	Code string `json:"code,omitempty"`
 	Keys keys   `json:"keys"`
 }
 
-// signed is a register as it is stored.
+// A signed register is its stored form.
 type signed struct {
 	Register []byte `json:"register"`
 	MAC      []byte `json:"mac"`
@@ -79,7 +79,7 @@ func (k keys) mac(generation uint64, text []byte) ([]byte, error) {
 	return m.Sum(nil), nil
 }
 
-// identities returns those that may open a secret, the one that seals first.
+// identities returns the identities that may open a secret, the one that seals first.
 func (k keys) identities() (ids []*age.X25519Identity, err error) {
 	for _, g := range slices.Backward(slices.Sorted(maps.Keys(k))) {
 		id, err := age.ParseX25519Identity(k[g])
@@ -94,7 +94,7 @@ func (k keys) identities() (ids []*age.X25519Identity, err error) {
 	return ids, nil
 }
 
-// add makes the key of a generation.
+// add creates the key of a generation.
 func (k keys) add(generation uint64) error {
 	id, err := age.GenerateX25519Identity()
 	if err != nil {
@@ -107,7 +107,7 @@ func (k keys) add(generation uint64) error {
 	return nil
 }
 
-// errForeign: a register that no admitted host wrote.
+// errForeign means that a register was not written by an admitted host.
 var errForeign = fmt.Errorf("%w: what the database holds as the list of secrets was written by none of the admitted hosts; bring back a copy of the database", ErrDamaged)
 
 func parseRegister(data []byte) (*register, signed, error) {
@@ -119,7 +119,7 @@ func parseRegister(data []byte) (*register, signed, error) {
 	return &r, s, nil
 }
 
-// genuine checks that a host which had the keys wrote a register.
+// genuine checks that a register was written by a host that had the keys.
 func (s signed) genuine(generation uint64, k keys) error {
 	mac, err := k.mac(generation, s.Register)
 	if err != nil || k[generation] == "" || !hmac.Equal(mac, s.MAC) {
@@ -128,7 +128,7 @@ func (s signed) genuine(generation uint64, k keys) error {
 	return nil
 }
 
-// of finds a host by its key.
+// of returns the host with a key, or nil.
 func (r *register) of(key string) *admitted {
 	for i := range r.Hosts {
 		if r.Hosts[i].Key == key {
@@ -138,7 +138,7 @@ func (r *register) of(key string) *admitted {
 	return nil
 }
 
-// connection returns the secrets of one.
+// connection returns the secrets of a connection.
 func (r *register) connection(id string) (all []Entry) {
 	for _, e := range r.list() {
 		if e.Connection == id {
@@ -159,7 +159,7 @@ func (r *register) list() (all []Entry) {
 	return all
 }
 
-// put gives a host the keys, instead of what it had.
+// put gives a host the keys, replacing what it had.
 func (r *register) put(a admitted, b box) error {
 	to, err := age.ParseX25519Recipient(a.Key)
 	if err != nil {

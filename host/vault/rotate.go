@@ -8,13 +8,13 @@ import (
 	"filippo.io/age"
 )
 
-// Rotate seals every secret under a new identity and drops the old one, which makes what the
-// device keeps of removed secrets unreadable. A secret that cannot be opened refuses it before
+// Rotate seals every secret under a new identity and drops the old one, so that remains of removed
+// secrets on the device become unreadable. A secret that cannot be opened makes it fail before
 // anything is changed.
 //
-// Invariant: at every step the identity file opens every secret. It holds the new identity
-// beside the old one until the last secret is sealed anew; a rotation that was killed is
-// completed by the next one. The new identity is kept in the place named, "" for where it is.
+// Invariant: at every step the identity file opens every secret. It contains the new identity
+// beside the old one until the last secret is sealed anew; an interrupted rotation is completed by
+// the next. The new identity is kept at to, or where it is now for "".
 func (v *Vault) Rotate(to Place) error {
 	err := v.locked(exclusive, func(o *lockedVault) error {
 		old, err := o.identities()
@@ -73,8 +73,8 @@ func (o *lockedVault) rotate(old []*age.X25519Identity, all []Entry, to Place) e
 	return left()
 }
 
-// settle seals everything under the first identity and drops the others. All
-// of them are in the identity file.
+// settle seals everything under the first identity and drops the others. All of them are in the
+// identity file.
 func (o *lockedVault) settle(ids []*age.X25519Identity, all []Entry) error {
 	for _, e := range all {
 		err := o.with(ids, e, func(d *directory, value []byte) error { return o.put(d, ids[0].Recipient(), e, value) })
@@ -85,7 +85,7 @@ func (o *lockedVault) settle(ids []*age.X25519Identity, all []Entry) error {
 	return o.putIdentities(ids[:1])
 }
 
-// with opens a secret for do and clears it.
+// with opens a secret for do and clears it afterwards.
 func (o *lockedVault) with(ids []*age.X25519Identity, e Entry, do func(*directory, []byte) error) error {
 	d, err := o.top.open(e.Connection)
 	if err != nil {

@@ -7,20 +7,18 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// maxSealed bounds what Sealed returns: more than three thousand of the longest
-// secrets.
+// maxSealed bounds what Sealed returns: more than three thousand secrets of the maximum size.
 const maxSealed = 64 * abi.MiB
 
-// A File is a secret as it lies on the disk.
+// A File is a secret as stored on the disk.
 type File struct {
 	Entry
 	Sealed []byte
 }
 
-// Sealed returns all secrets as they are, for a backup: of one moment, so that no rotation is
-// half in it. It opens none and needs no identity, which is not among them. pin is called
-// while nothing of them changes, so that what it pins is of the same moment; it may be called
-// again, and the last call counts.
+// Sealed returns all secrets in their stored form at one moment, for a backup, so that no rotation
+// is half in it. It opens none and does not return the identity. pin is called while none of them
+// changes, to pin something of the same moment; it may be called again, and the last call counts.
 func (v *Vault) Sealed(pin func() error) ([]File, error) {
 	out, err := v.sealed(pin)
 	if !errors.Is(err, errNone) {
@@ -32,7 +30,7 @@ func (v *Vault) Sealed(pin func() error) ([]File, error) {
 	if out, err = v.sealed(pin); errors.Is(err, errNone) {
 		return nil, nil
 	}
-	return out, err // the vault was made meanwhile, which happens once
+	return out, err // the vault was created meanwhile, which happens only once
 }
 
 func (v *Vault) sealed(pin func() error) ([]File, error) {

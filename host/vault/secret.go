@@ -8,19 +8,18 @@ import (
 
 const redacted = "[redacted]"
 
-// A Secret holds a value so that no printer, encoder or logger shows it. Copies share the
-// value: Wipe on one clears all. Use and Wipe are not to be called at the same time. The zero
-// Secret holds nothing.
+// A Secret holds a value so that no printer, encoder or logger shows it. Copies share the value:
+// Wipe on one clears all. Use and Wipe must not be called concurrently. The zero Secret is empty.
 type Secret struct {
-	// A function, because printers follow the pointers and slices in unexported
-	// fields without asking any method, and stop at a function.
+	// A function, because printers follow pointers and slices in unexported fields without calling
+	// methods, and stop at functions.
 	value func() *[]byte
 }
 
-// newSecret owns the slice from here on.
+// newSecret takes ownership of value.
 func newSecret(value []byte) Secret { return Secret{func() *[]byte { return &value }} }
 
-// Use calls f with the value, which f must neither change nor keep.
+// Use calls f with the value, which f must not change or retain.
 func (s Secret) Use(f func([]byte)) {
 	if s.value == nil {
 		f(nil)
@@ -30,7 +29,7 @@ func (s Secret) Use(f func([]byte)) {
 	f(v[:len(v):len(v)])
 }
 
-// Wipe clears the value; Use gives nothing from then on.
+// Wipe clears the value. Afterwards Use passes an empty value.
 func (s Secret) Wipe() {
 	if s.value == nil {
 		return

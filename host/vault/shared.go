@@ -19,36 +19,36 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Documents are what a Shared vault needs of a store.
+// Documents is the part of a store that a Shared vault needs.
 type Documents interface {
 	Write(ctx context.Context, writes ...store.Write) error
 	Document(ctx context.Context, kind store.Kind, id string) (store.Document, error)
 }
 
-// What callers tell apart of a Shared vault.
+// Errors of a Shared vault that callers distinguish.
 var (
 	ErrNotAdmitted = errors.New("this host is not admitted to the vault of its database, so it runs nothing that needs a secret")
 	ErrRolledBack  = errors.New("the database holds an older vault than this host has seen")
 	ErrCode        = errors.New("the host is not admitted")
 )
 
-// A Shared vault keeps the secrets of hosts that share a store, in that store. Each is an age
-// file for the key of the vault, and that key is sealed to the key of every host that an owner
-// admitted. What a host has of its own is in its Vault: its key, and what it last saw.
+// A Shared vault keeps the secrets of hosts that share a store, in that store. Each secret is an
+// age file for the key of the vault, and that key is sealed to the key of every host that an owner
+// admitted. A host's own Vault contains its key and what it last saw.
 //
-// It trusts nothing that the store returns. Whoever can write the database can take secrets away,
-// and can neither read nor replace one, nor have a host take keys that are not of its vault.
+// It does not trust the store. Whoever can write the database can remove secrets, but can neither
+// read nor replace one, nor make a host accept keys that do not belong to its vault.
 type Shared struct {
 	own  *Vault
 	docs Documents
 	host string
 
-	mu  sync.Mutex // guards what follows, and is held while own is asked for it
+	mu  sync.Mutex // guards the fields below; held while own is accessed
 	id  *age.X25519Identity
 	saw *seen
 }
 
-// seen is what a host knows of the vault from before.
+// seen is what a host remembers of the vault.
 type seen struct {
 	Generation uint64 `json:"generation"` // 0: nothing
 	Revision   uint64 `json:"revision"`
@@ -56,7 +56,7 @@ type seen struct {
 	Keys       keys   `json:"keys"`
 }
 
-// The names of secrets that are a host's own.
+// Names of a host's own secrets.
 const (
 	hostKey   = "host_key"
 	hostVault = "shared_vault"
@@ -68,25 +68,26 @@ const (
 	requestPrefix = "request/"
 )
 
-// patience is how long the store is asked where the caller has no context.
+// patience bounds requests to the store if the caller has no context.
 const patience = 20 * time.Second
 
-// NewShared returns the vault in a store as a host sees it that has its own vault. It asks nobody.
+// NewShared returns the shared vault in a store for a host with its own vault. It does not access
+// either.
 func NewShared(own *Vault, docs Documents, host string) *Shared {
 	return &Shared{own: own, docs: docs, host: host}
 }
 
-// reading is a register that was found to be genuine.
+// A reading is a register that was found to be genuine.
 type reading struct {
 	*register
 	keys     keys
 	revision uint64 // of the document
 }
 
-// errEmpty: no host has made the vault yet.
+// errEmpty means that no host has created the vault yet.
 var errEmpty = errors.New("there is no vault in the database yet")
 
-// read returns the register, if this host is admitted.
+// read returns the register if this host is admitted.
 func (s *Shared) read(ctx context.Context) (*reading, error) {
 	d, err := s.docs.Document(ctx, store.Vault, registerID)
 	absent := errors.Is(err, store.ErrNotFound)
@@ -134,7 +135,7 @@ func (s *Shared) rolledBack(saw *seen, at uint64) error {
 }
 
 // keysFor returns the keys of a register for this host. They are those that it had, or come from
-// somebody who had them, or from the owner who has its code.
+// somebody who had them or who has this host's code.
 func (s *Shared) keysFor(r *register, id *age.X25519Identity, saw *seen) (keys, error) {
 	a := r.of(id.Recipient().String())
 	switch {
@@ -184,7 +185,7 @@ func (s *Shared) ours() (*age.X25519Identity, *seen, error) {
 	return s.id, s.saw, nil
 }
 
-// ownKey reads the key of this host, and makes it at first use.
+// ownKey returns the key of this host, creating it at first use.
 func (s *Shared) ownKey() (*age.X25519Identity, error) {
 	fresh, err := age.GenerateX25519Identity()
 	if err != nil {
@@ -204,12 +205,12 @@ func (s *Shared) ownKey() (*age.X25519Identity, error) {
 	v.Use(func(b []byte) { text = string(b) })
 	id, err := age.ParseX25519Identity(text)
 	if err != nil {
-		return nil, ErrDamaged // the text may quote it
+		return nil, ErrDamaged // the error's text may quote it
 	}
 	return id, nil
 }
 
-// see remembers what is newer than what was seen, also after a restart. The caller holds mu.
+// see durably stores newer state than was seen before. The caller holds mu.
 func (s *Shared) see(now *seen) error {
 	if s.saw.Generation == now.Generation && s.saw.Revision >= now.Revision {
 		return nil
@@ -226,8 +227,8 @@ func (s *Shared) see(now *seen) error {
 	return nil
 }
 
-// write stores the next revision of a register, with other documents. *store.ConflictError when
-// somebody was faster.
+// write stores the next revision of a register together with other documents. It returns
+// *store.ConflictError if another change was faster.
 func (s *Shared) write(ctx context.Context, r *reading, with ...store.Write) error {
 	r.Revision++
 	text, err := json.Marshal(r.register)
@@ -254,8 +255,8 @@ func (s *Shared) write(ctx context.Context, r *reading, with ...store.Write) err
 	return s.see(&seen{r.Generation, r.Revision, sum[:], r.keys})
 }
 
-// change writes what edit makes of the register, with the documents that it returns. Where there
-// is no vault yet this host makes it.
+// change writes the register as edited by edit, with the documents that edit returns. If there is
+// no vault yet, it is created.
 func (s *Shared) change(ctx context.Context, edit func(*reading) ([]store.Write, error)) error {
 	for try := 1; ; try++ {
 		r, err := s.read(ctx)
@@ -281,7 +282,7 @@ func (s *Shared) change(ctx context.Context, edit func(*reading) ([]store.Write,
 	}
 }
 
-// found returns the register of a vault that this host makes.
+// found returns the register of a new vault.
 func (s *Shared) found() (*reading, error) {
 	r := &reading{register: &register{Generation: 1, Secrets: map[string]listed{}}, keys: keys{}}
 	if err := r.keys.add(1); err != nil {
@@ -311,7 +312,7 @@ func entryOf(id string) (Entry, bool) {
 	return Entry{Connection: connection, Name: name}, ok && CheckNames(connection, name) == nil
 }
 
-// Set implements Keeper. It returns when the value is durable in the store.
+// Set implements Keeper. It returns once the value is durable in the store.
 func (s *Shared) Set(connection, name string, value []byte) error {
 	return s.set(connection, name, value, true)
 }
@@ -339,7 +340,7 @@ func (s *Shared) set(connection, name string, value []byte, over bool) error {
 	})
 }
 
-// seal seals a value with the newest key and lists it.
+// seal seals a value with the newest key and lists it in the register.
 func (r *reading) seal(e Entry, value []byte) (store.Write, error) {
 	ids, err := r.keys.identities()
 	if err != nil {
@@ -378,13 +379,13 @@ func (s *Shared) Get(connection, name string) (Secret, error) {
 			return newSecret(value), why
 		}
 		was := r.Revision
-		if r, err = s.read(ctx); err == nil && r.Revision == was { // else it was set in between
+		if r, err = s.read(ctx); err == nil && r.Revision == was { // otherwise it was set in between
 			return Secret{}, damaged(connection, name, errors.New("the database holds another text than was set"))
 		}
 	}
 }
 
-// errChanged: a document is not the one that the register lists.
+// errChanged means that a document is not the one that the register lists.
 var errChanged = errors.New("changed")
 
 func (s *Shared) get(ctx context.Context, r *reading, connection, name string) ([]byte, error) {
@@ -425,8 +426,8 @@ func (s *Shared) List() ([]Entry, error) {
 	return r.list(), nil
 }
 
-// Remove implements Keeper. What the database keeps of the secret for a while stays readable to
-// whoever has the key of the vault, until Rotate.
+// Remove implements Keeper. Remains of the secret in the database stay readable to whoever has the
+// key of the vault, until Rotate.
 func (s *Shared) Remove(connection, name string) error {
 	if err := CheckNames(connection, name); err != nil {
 		return err
@@ -446,8 +447,8 @@ func (s *Shared) Remove(connection, name string) error {
 // resealed is how many secrets are sealed anew in one transaction.
 const resealed = 50
 
-// reseal seals with the newest key what is sealed with an older one. One that cannot be opened
-// stays as it is, and is told of.
+// reseal seals secrets with the newest key that are sealed with an older one. Those that cannot be
+// opened stay unchanged and are reported.
 func (s *Shared) reseal(ctx context.Context) error {
 	failed := map[string]error{}
 	for more := true; more; {
@@ -486,5 +487,5 @@ func (s *Shared) reseal(ctx context.Context) error {
 	return errors.Join(all...)
 }
 
-// errSettled: there is nothing to change.
+// errSettled means that there is nothing to change.
 var errSettled = errors.New("nothing to change")

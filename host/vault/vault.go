@@ -19,21 +19,21 @@ const (
 	MaxPerConnection = 64
 )
 
-// What callers tell apart. Errors that wrap these name the secret or the path
-// and say what to do; none holds a value.
+// Errors that callers distinguish. Errors that wrap them name the secret or the path and say what
+// to do; none contains a value.
 var (
 	ErrNotFound = errors.New("no such secret")
-	ErrInvalid  = errors.New("secret not accepted") // a name, a size or a number of secrets
+	ErrInvalid  = errors.New("secret not accepted") // a name, a size or the number of secrets
 	ErrKey      = errors.New("the vault's identity does not open it")
 	ErrDamaged  = errors.New("the secret is damaged")
 	ErrUnsafe   = errors.New("the vault is not safe") // modes, owners, links
-	ErrExists   = errors.New("the secret is set")     // by Add
+	ErrExists   = errors.New("the secret is set")     // returned by Add
 )
 
 // A Keeper keeps secrets: a Vault those of one host, a Shared those of hosts that share a store.
 type Keeper interface {
 	Set(connection, name string, value []byte) error
-	// Add is Set of a secret that is not set; ErrExists.
+	// Add sets a secret that is not set yet, otherwise it returns ErrExists.
 	Add(connection, name string, value []byte) error
 	Get(connection, name string) (Secret, error)
 	List() ([]Entry, error)
@@ -45,12 +45,11 @@ var (
 	_ Keeper = (*Shared)(nil)
 )
 
-// A Vault is the secrets of one data directory. It holds nothing open and no
-// key in memory; it is safe for concurrent use, and two processes may use one
-// directory.
+// A Vault holds the secrets of one data directory. It keeps no files open and no key in memory. It
+// is safe for concurrent use, also by two processes.
 type Vault struct {
 	dir  string
-	step func(string) // told of every durable step; nil but in tests
+	step func(string) // called at every durable step, in tests only
 }
 
 // An Entry says that a secret is set, and since when.
@@ -60,8 +59,8 @@ type Entry struct {
 	Set        time.Time
 }
 
-// Open returns the vault in a data directory, which need not exist: nothing is made before the
-// first Set. The error wraps ErrUnsafe if others can reach what is there.
+// Open returns the vault in a data directory, which need not exist: nothing is created before the
+// first Set. The error wraps ErrUnsafe if others have access to what exists.
 func Open(dir string) (*Vault, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -71,7 +70,7 @@ func Open(dir string) (*Vault, error) {
 	err = v.locked(shared, func(o *lockedVault) error {
 		_, err := o.identities()
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrKey) {
-			return nil // told when a secret is asked for
+			return nil // reported when a secret is requested
 		}
 		return err
 	})
@@ -81,9 +80,8 @@ func Open(dir string) (*Vault, error) {
 	return v, nil
 }
 
-// Set keeps a value of 1 byte to MaxValue, instead of an earlier one. It
-// returns when the value is on the device; the slice stays the caller's. The
-// first Set makes the identity.
+// Set stores a value of 1 byte to MaxValue, replacing an earlier one. It returns once the value is
+// durable and does not retain the slice. The first Set creates the identity.
 func (v *Vault) Set(connection, name string, value []byte) error {
 	return v.set(connection, name, value, func(*directory) error { return nil })
 }
@@ -127,7 +125,7 @@ func (v *Vault) set(connection, name string, value []byte, may func(*directory) 
 	})
 }
 
-// check refuses what cannot be a secret.
+// check refuses an invalid secret.
 func check(connection, name string, value []byte) error {
 	if err := CheckNames(connection, name); err != nil {
 		return err
@@ -138,8 +136,8 @@ func check(connection, name string, value []byte) error {
 	return nil
 }
 
-// Get opens a secret. The error wraps ErrNotFound, ErrKey, ErrDamaged or
-// ErrUnsafe; the vault is untouched then.
+// Get opens a secret. The error wraps ErrNotFound, ErrKey, ErrDamaged or ErrUnsafe; the vault is
+// unchanged then.
 func (v *Vault) Get(connection, name string) (Secret, error) {
 	if err := CheckNames(connection, name); err != nil {
 		return Secret{}, err
@@ -158,8 +156,8 @@ func (v *Vault) Get(connection, name string) (Secret, error) {
 	return newSecret(value), nil
 }
 
-// List returns what is set, by connection and name. It opens no secret and
-// needs no identity.
+// List returns the secrets that are set, by connection and name. It opens none and needs no
+// identity.
 func (v *Vault) List() ([]Entry, error) {
 	var out []Entry
 	err := v.locked(shared, func(o *lockedVault) (err error) {
@@ -172,8 +170,8 @@ func (v *Vault) List() ([]Entry, error) {
 	return out, err
 }
 
-// Remove deletes a secret, readable or not. The error wraps ErrNotFound if there is none. What
-// the device keeps of the file stays readable to whoever has the identity, until Rotate.
+// Remove deletes a secret, readable or not. The error wraps ErrNotFound if there is none. Remains
+// of the file on the device stay readable to whoever has the identity, until Rotate.
 func (v *Vault) Remove(connection, name string) error {
 	if err := CheckNames(connection, name); err != nil {
 		return err
@@ -189,7 +187,7 @@ func missing(connection, name string) error {
 	return fmt.Errorf("secret %s of %s: %w", name, connection, ErrNotFound)
 }
 
-// create makes the data directory and the vault's, for the first Set.
+// create creates the data directory and the vault's, for the first Set.
 func (v *Vault) create() error {
 	if _, err := os.Stat(v.dir); errors.Is(err, fs.ErrNotExist) {
 		if err := os.MkdirAll(v.dir, 0o700); err != nil {
@@ -207,7 +205,7 @@ func (v *Vault) create() error {
 	return data.makeDir(vaultDir)
 }
 
-// reach tells tests of a durable step.
+// reach reports a durable step to tests.
 func (v *Vault) reach(step string) {
 	if v.step != nil {
 		v.step(step)
