@@ -13,17 +13,16 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Answer submits what an owner says to a question, and returns once the end of the
-// question is durable. The checks are made here and nowhere else, in the order of
-// docs/spec/protocol.md, "Answering". Data belongs to the desk, which wipes it whatever
-// becomes of it.
+// Answer submits an owner's answer to a question and returns once the end of the question is
+// durable. All checks are made here, in the order of docs/spec/protocol.md, "Answering". The desk
+// owns Data and wipes it in any case.
 //
-// A *run.Refusal says why it was not taken: invalid_request with details.field,
-// invalid_status, not_found, no_pending_interaction, conflict, unavailable once the desk is
-// closed or while the run does not get to ask, or interaction_id_mismatch with details.currentInteractionId. Then nothing was
-// delivered, and what is pending stays pending. Of any number of answers
-// to one question, one is taken. With ctx's error the answer may have
-// been.
+// A *run.Refusal says why the answer was not accepted: invalid_request with details.field,
+// invalid_status, not_found, no_pending_interaction, conflict, unavailable once the desk is closed
+// or while the run does not get to ask, or interaction_id_mismatch with
+// details.currentInteractionId. Nothing was delivered then, and the pending question stays pending.
+// Of any number of answers to a question, one is accepted. If ctx's error is returned, the answer
+// may have been accepted.
 func (d *Desk) Answer(ctx context.Context, a host.Answer) error {
 	defer wipe(a.Data)
 	id, interactionID := a.RunID, a.InteractionID
@@ -49,7 +48,7 @@ func (d *Desk) Answer(ctx context.Context, a host.Answer) error {
 		if first && d.won(asked) {
 			return nil
 		}
-	} // the question is closed, or asked again: by a run that is resumed
+	} // the question is closed, or asked again by a resumed run
 }
 
 func wipe(data map[string]json.RawMessage) {
@@ -59,9 +58,8 @@ func wipe(data map[string]json.RawMessage) {
 	clear(data)
 }
 
-// checkRun is checks 3 and 4: the run exists and is active. details.outcome of a
-// run that is over says how the question ended, for those whose codes tell it
-// apart.
+// checkRun makes checks 3 and 4: the run exists and is active. For a finished run details.outcome
+// says how the question ended, since some codes depend on it.
 func (d *Desk) checkRun(ctx context.Context, id store.RunID, interactionID string) error {
 	rec, err := d.store.Run(ctx, id)
 	switch {
@@ -79,7 +77,7 @@ func (d *Desk) checkRun(ctx context.Context, id store.RunID, interactionID strin
 	return &run.Refusal{Code: "no_pending_interaction", Message: "the run has ended", Details: map[string]any{"outcome": string(o)}}
 }
 
-// find is checks 5 to 7: the question that is pending and has this id.
+// find makes checks 5 to 7: the pending question has this id.
 func (d *Desk) find(ctx context.Context, id store.RunID, interactionID string) (*question, error) {
 	for {
 		asked, err := d.pending(id, interactionID)
@@ -92,7 +90,7 @@ func (d *Desk) find(ctx context.Context, id store.RunID, interactionID string) (
 	}
 }
 
-// pending looks at the desk alone; nil, nil when the question does not lie there.
+// pending looks only at the desk. Both results are nil if the question is not there.
 func (d *Desk) pending(id store.RunID, interactionID string) (*question, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -110,7 +108,7 @@ func (d *Desk) pending(id store.RunID, interactionID string) (*question, error) 
 	return nil, nil
 }
 
-// asks reports whether the question of that id lies on the desk.
+// asks reports whether the question with that id is on the desk.
 func (s *seat) asks(interactionID string) bool {
 	return s.asked != nil && s.asked.InteractionID == interactionID
 }
@@ -124,8 +122,8 @@ func conflict() error {
 	return &run.Refusal{Code: "conflict", Message: "this question was answered before"}
 }
 
-// nothingPending looks once more: the question may have been answered while the
-// caller waited for it. current is the question that is pending, or "" if there is none.
+// nothingPending checks once more, since the question may have been answered while the caller
+// waited for it. current is the pending question, or "".
 func (d *Desk) nothingPending(id store.RunID, interactionID, current string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -139,13 +137,12 @@ func (d *Desk) nothingPending(id store.RunID, interactionID, current string) err
 	return &run.Refusal{Code: "no_pending_interaction", Message: "no question is pending"}
 }
 
-// arrivalWait bounds how long an answer waits for a question that the store has
-// and the desk has not.
+// arrivalWait bounds how long an answer waits for a question that is in the store but not yet on
+// the desk.
 const arrivalWait = 10 * time.Second
 
-// await waits for a question that stands in the store already, where a watcher
-// saw it, and is on its way to the desk, where the one before it may lie yet. The
-// error is a refusal when the store has no such question.
+// await waits for a question that is in the store, where a watcher saw it, but not yet on the desk,
+// which may still have the previous one. The error is a refusal if the store has no such question.
 func (d *Desk) await(ctx context.Context, id store.RunID, interactionID string) error {
 	wake, stop := d.store.Watch(id)
 	defer stop()
@@ -184,8 +181,7 @@ func (d *Desk) await(ctx context.Context, id store.RunID, interactionID string) 
 	}
 }
 
-// expect returns a channel that is closed when the question lies on the desk, or
-// another one arrives there.
+// expect returns a channel that is closed when the question, or another one, arrives on the desk.
 func (d *Desk) expect(id store.RunID, interactionID string) (arrival <-chan struct{}, leave func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -201,20 +197,20 @@ func (d *Desk) expect(id store.RunID, interactionID string) (arrival <-chan stru
 	return s.arrival, func() { d.tidy(id) }
 }
 
-// tidy drops a seat that holds nothing: the run may be over and forgotten.
+// tidy removes an empty seat, whose run may be over and forgotten.
 func (d *Desk) tidy(id store.RunID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if s := d.runs[id]; s != nil && s.asked == nil && len(s.unsettled) == 0 && len(s.answered) == 0 && len(s.live) == 0 && !s.timeOuts {
 		if s.arrival != nil {
-			close(s.arrival) // others look again, and make a seat of their own
+			close(s.arrival) // waiters check again and make a seat of their own
 		}
 		delete(d.runs, id)
 	}
 }
 
-// enclose is check 8, and the box. Nothing of the answer is left outside of it
-// but data itself, which is the caller's to wipe.
+// enclose makes check 8 and seals the box. Outside the box nothing of the answer remains except
+// data, which the caller wipes.
 func enclose(asked *question, a host.Answer) (boxed, error) {
 	b := boxed{status: a.Status, by: a.By}
 	if a.Status != abi.AnswerSuccess {
@@ -228,8 +224,8 @@ func enclose(asked *question, a host.Answer) (boxed, error) {
 	return b, err
 }
 
-// hand returns the compare-and-swap: the first answer is on its way, any other gets
-// the channel that is closed when the fate of the first is known.
+// hand decides which answer is first. Any other gets the channel that is closed when the outcome of
+// the first is known.
 func (d *Desk) hand(asked *question, b boxed) (first bool, settled <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -243,7 +239,7 @@ func (d *Desk) hand(asked *question, b boxed) (first bool, settled <-chan struct
 		return false, asked.settled
 	}
 	asked.taken = true
-	asked.boxes <- b // has room: only the first gets here
+	asked.boxes <- b // has room, since only the first answer gets here
 	return true, asked.settled
 }
 
@@ -262,19 +258,18 @@ func (d *Desk) won(asked *question) bool {
 	return asked.won
 }
 
-// An Outcome is what became of a question, as the timeline tells it.
+// An Outcome says how a question ended, according to the timeline.
 type Outcome string
 
 const (
 	NeverAsked Outcome = "never_asked"
 	Answered   Outcome = "answered"   // by an owner, with a value or with cancelled
 	Closed     Outcome = "closed"     // by its time-out, or by the host
-	StillOpen  Outcome = "still_open" // of a run that is over: it ended with the run
+	StillOpen  Outcome = "still_open" // its run has ended and it was not closed before
 )
 
-// Lookup reads from the timeline what became of a question. It answers for runs
-// that are over, and for those of another start of the host; the desk itself
-// knows the active ones.
+// Lookup reads from the timeline how a question ended. It is for finished runs and runs of another
+// start of the host; the desk knows the active ones.
 func Lookup(ctx context.Context, st Store, id store.RunID, interactionID string) (Outcome, error) {
 	const page = 1000
 	outcome := NeverAsked
@@ -301,7 +296,7 @@ func Lookup(ctx context.Context, st Store, id store.RunID, interactionID string)
 	}
 }
 
-// closedBy tells an owner's answer from any other end.
+// closedBy distinguishes an owner's answer from any other end.
 func closedBy(e store.Event) (Outcome, error) {
 	var d struct {
 		Status string `json:"status"`

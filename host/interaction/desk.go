@@ -31,13 +31,12 @@ type Store interface {
 	Watch(id store.RunID) (wake <-chan struct{}, stop func())
 }
 
-// A Desk is the owner of every run of a process. All methods may be called
-// concurrently. It starts no goroutine, and an open question costs it well
-// under a kilobyte beside the question's own text.
+// A Desk is the owner of every run of a process. It is safe for concurrent use. It starts no
+// goroutines, and an open question takes well under a kilobyte beside its own text.
 type Desk struct {
 	store Store
 
-	mu     sync.Mutex // guards what follows and what hangs on it; never held across I/O
+	mu     sync.Mutex // guards the fields below and what they refer to; never held across I/O
 	runs   map[store.RunID]*seat
 	closed bool
 }
@@ -47,46 +46,45 @@ var (
 	_ run.Settler = (*Desk)(nil)
 )
 
-// New makes a desk.
+// New returns an empty desk.
 func New(st Store) *Desk { return &Desk{store: st, runs: map[store.RunID]*seat{}} }
 
-// A seat is what the desk knows of one run, from its first question or
-// assistance to Forget.
+// A seat is the desk's state of one run, from its first question or assistance until Forget.
 type seat struct {
-	asked *question // what it asks; nil for nothing
-	// unsettled are questions whose fate is not known, by id: the one that is asked, and
-	// any before it whose answer is on its way to the disk.
+	asked *question // the open question; may be nil
+	// unsettled holds the questions whose outcome is unknown, by id: the open one, and any before
+	// it whose answer is not durable yet.
 	unsettled map[string]*question
-	// answered are the ids of questions that an owner answered.
+	// answered holds the ids of questions that an owner answered.
 	//
 	// Invariant: no more than a run may ask (limits.interactions_per_run).
 	answered map[string]struct{}
 	live     map[string]run.LiveAssistance
 	timeOuts bool          // an owner may answer with timeout
-	arrival  chan struct{} // closed when a question arrives; nil when nobody waits for one
+	arrival  chan struct{} // closed when a question arrives; nil if nobody waits
 }
 
 // A question is one call of Ask.
 type question struct {
 	run.Question
-	public []byte     // seals answers
-	boxes  chan boxed // takes the one that is first
-	taken  bool       // an answer was put into boxes
-	// settled is closed once the fate of that answer is known; then won says
-	// whether it was the end of the question. Nil until taken.
+	public []byte     // public key that seals answers
+	boxes  chan boxed // receives the first answer
+	taken  bool       // an answer was sent to boxes
+	// settled is closed once the outcome of that answer is known; won then says whether it ended
+	// the question. It is nil until taken.
 	settled chan struct{}
 	done    bool
 	won     bool
 }
 
-// boxed is an answer on its way to the run.
+// A boxed answer is on its way to the run.
 type boxed struct {
 	status string
 	by     string
 	box    []byte
 }
 
-// at returns the seat of a run. The caller holds mu.
+// at returns the seat of a run, creating it if necessary. The caller holds mu.
 func (d *Desk) at(id store.RunID) *seat {
 	s := d.runs[id]
 	if s == nil {
@@ -96,8 +94,8 @@ func (d *Desk) at(id store.RunID) *seat {
 	return s
 }
 
-// AllowTimeOuts lets the owner of a run answer with timeout, to try what its connector
-// makes of it.
+// AllowTimeOuts lets the owner of a run answer with timeout, to test how its connector handles
+// that.
 func (d *Desk) AllowTimeOuts(id store.RunID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -111,8 +109,8 @@ func (d *Desk) timeOuts(id store.RunID) bool {
 	return s != nil && s.timeOuts
 }
 
-// Ask implements run.Owner. The key that opens the answer is made here and does
-// not outlive the call.
+// Ask implements run.Owner. It creates the key that opens the answer, which does not outlive the
+// call.
 func (d *Desk) Ask(ctx context.Context, q run.Question) (host.Answer, error) {
 	k, err := newKey()
 	if err != nil {
@@ -129,8 +127,7 @@ func (d *Desk) Ask(ctx context.Context, q run.Question) (host.Answer, error) {
 	}
 }
 
-// open lays a question on the desk. The one before it is closed, or the run
-// would not ask.
+// open puts a question on the desk. The previous one is closed, or the run would not ask.
 func (d *Desk) open(q run.Question, public []byte) *question {
 	asked := &question{Question: q, public: public, boxes: make(chan boxed, 1)}
 	d.mu.Lock()
@@ -157,7 +154,7 @@ func (d *Desk) Settled(id store.RunID, interactionID string, err error) {
 	}
 }
 
-// deliver opens the box. What becomes of the answer is told through Settled.
+// deliver opens the box. The outcome of the answer is reported through Settled.
 func (d *Desk) deliver(asked *question, k *key, b boxed) (host.Answer, error) {
 	a := host.Answer{RunID: store.RunID(asked.RunID), InteractionID: asked.InteractionID, Status: b.status, By: b.by}
 	if b.box != nil {
@@ -173,8 +170,8 @@ func (d *Desk) deliver(asked *question, k *key, b boxed) (host.Answer, error) {
 	return a, nil
 }
 
-// withdraw takes a question back that something else closed, and tells an answer
-// that came in the same moment.
+// withdraw removes a question that something else closed, and rejects an answer that arrived at the
+// same moment.
 func (d *Desk) withdraw(asked *question) { d.settle(asked, run.ErrTooLate) }
 
 // settle ends a question for those who answer it. Only the first call counts.
@@ -185,7 +182,7 @@ func (d *Desk) settle(asked *question, err error) {
 	d.close(s, asked, err == nil)
 }
 
-// close is settle for who holds mu; s may be nil.
+// close is settle with mu held. s may be nil.
 func (d *Desk) close(s *seat, asked *question, won bool) {
 	if asked.done {
 		return
@@ -211,15 +208,14 @@ func (d *Desk) close(s *seat, asked *question, won bool) {
 	}
 }
 
-// Forget erases what is known of a run. Whoever runs it calls this once it is
-// over.
+// Forget removes the state of a run. The run's owner calls it once the run is over.
 func (d *Desk) Forget(id store.RunID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.forget(id)
 }
 
-// forget is Forget for who holds mu.
+// forget is Forget with mu held.
 func (d *Desk) forget(id store.RunID) {
 	s := d.runs[id]
 	if s == nil {
@@ -234,7 +230,7 @@ func (d *Desk) forget(id store.RunID) {
 	delete(d.runs, id)
 }
 
-// Close refuses answers from now on, also those that wait for a question that is asked again.
+// Close refuses answers from now on, including those that wait for a question to be asked again.
 func (d *Desk) Close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -244,7 +240,7 @@ func (d *Desk) Close() {
 	}
 }
 
-// Waiting returns how many questions are open.
+// Waiting returns the number of open questions.
 func (d *Desk) Waiting() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -269,7 +265,7 @@ func (d *Desk) AssistanceOpened(id store.RunID, a run.LiveAssistance) {
 	s.live[a.ID] = a
 }
 
-// AssistanceClosed implements run.Desk. What was live of it is gone.
+// AssistanceClosed implements run.Desk. It removes the live data of the assistance.
 func (d *Desk) AssistanceClosed(id store.RunID, assistance string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -278,13 +274,13 @@ func (d *Desk) AssistanceClosed(id store.RunID, assistance string) {
 	}
 }
 
-// Raw returns the words of an open question or assistance; store.ErrNotFound
-// when there is none of that id.
+// Raw returns the connector's words of an open question or assistance, or store.ErrNotFound if
+// there is none with that id.
 func (d *Desk) Raw(ctx context.Context, id store.RunID, item string) (host.RawAssistance, error) {
 	if r, ok := d.held(id, item); ok {
 		return r, nil
 	}
-	open, err := d.store.Pending(ctx, id) // it may be on its way here
+	open, err := d.store.Pending(ctx, id) // it may not have arrived here yet
 	if err != nil {
 		return host.RawAssistance{}, fmt.Errorf("list open questions of %s: %w", id, err)
 	}
@@ -296,7 +292,7 @@ func (d *Desk) Raw(ctx context.Context, id store.RunID, item string) (host.RawAs
 	return host.RawAssistance{}, store.ErrNotFound
 }
 
-// held returns what lies on the desk.
+// held returns the words of an item on the desk.
 func (d *Desk) held(id store.RunID, item string) (host.RawAssistance, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -324,7 +320,7 @@ func pageOf(p run.Page) *host.OpenPage {
 	return &host.OpenPage{Title: p.Title, URLHost: p.Host}
 }
 
-// attachments returns those of an item, with their targets.
+// attachments returns an item's attachments with their targets.
 func attachments(in []abi.Attachment) []host.LiveAttachment {
 	out := make([]host.LiveAttachment, 0, len(in))
 	for _, a := range in {

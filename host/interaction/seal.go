@@ -14,24 +14,24 @@ import (
 	"github.com/sluicehost/sluice/host/run"
 )
 
-// The suite of HPKE. A box is 48 bytes longer than what is in it.
+// The HPKE suite. A box is 48 bytes longer than its content.
 var (
 	kem  = hpke.DHKEM(ecdh.X25519())
 	kdf  = hpke.HKDFSHA256()
 	aead = hpke.ChaCha20Poly1305()
 )
 
-// purpose keeps these boxes apart from all others that HPKE is ever used for.
+// purpose separates these boxes from all other uses of HPKE.
 const purpose = "sluice interaction answer v1"
 
-// A key opens the answer of one question. Only the asking call has it.
+// A key opens the answer to one question. Only the asking call has it.
 type key struct {
 	private [32]byte
 	public  []byte
 }
 
-// newKey makes a key. Any 32 bytes are a private key of X25519, so the bytes are
-// kept instead of a key object, which could not be erased.
+// newKey creates a key. Any 32 bytes are a private X25519 key, so the bytes are kept instead of a
+// key object, which could not be erased.
 func newKey() (*key, error) {
 	k := &key{}
 	rand.Read(k.private[:])
@@ -45,7 +45,7 @@ func newKey() (*key, error) {
 
 func (k *key) erase() { clear(k.private[:]) }
 
-// open returns what is in a box that was sealed for q.
+// open returns the content of a box that was sealed for q.
 func (k *key) open(box []byte, q run.Question) ([]byte, error) {
 	p, err := kem.NewPrivateKey(k.private[:])
 	if err != nil {
@@ -58,7 +58,7 @@ func (k *key) open(box []byte, q run.Question) ([]byte, error) {
 	return plain, nil
 }
 
-// seal makes a box of an answer to q, and zeroes plain.
+// seal seals an answer to q, and zeroes plain.
 func seal(public, plain []byte, q run.Question) ([]byte, error) {
 	defer clear(plain)
 	p, err := kem.NewPublicKey(public)
@@ -72,8 +72,8 @@ func seal(public, plain []byte, q run.Question) ([]byte, error) {
 	return box, nil
 }
 
-// info binds a box to what it answers: purpose, run, connection and interaction,
-// each with its length, so that no two questions share one.
+// info binds a box to its question: purpose, run, connection and interaction, each with its length,
+// so that no two questions have the same info.
 func info(q run.Question) []byte {
 	var b []byte
 	for _, part := range []string{purpose, q.RunID, q.ConnectionID, q.InteractionID} {
@@ -103,8 +103,7 @@ func pack(data map[string]json.RawMessage) []byte {
 
 var errPacked = errors.New("answer is cut short")
 
-// unpack reads what pack wrote. The values are parts of b, which then belongs
-// to the run.
+// unpack parses the output of pack. The values are parts of b, which the run then owns.
 func unpack(b []byte) (map[string]json.RawMessage, error) {
 	if len(b) == 0 {
 		return nil, nil
