@@ -21,14 +21,14 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Access is all of it, for one installation. It may be used concurrently.
+// An Access is the access control of one installation. It is safe for concurrent use.
 type Access struct {
 	Keys     *Keys
 	Sessions *Sessions
 	Tokens   *Tokens
 	Replies  *Replies
 
-	// The rates. A name is a key id, an address, or a digest of a token.
+	// The rate limits. A name is a key id, an address, or a digest of a token.
 	PerKey     *Limiter
 	PerAddress *Limiter
 	Logins     *Limiter // POST /ui/session, by address
@@ -38,17 +38,17 @@ type Access struct {
 	rates  Rates
 }
 
-// Rates returns what the buckets hold.
+// Rates returns the rates in force.
 func (a *Access) Rates() Rates { return a.rates }
 
-// Options are what Open needs.
+// Options configure Open.
 type Options struct {
 	Store store.Documents
 	Now   func() time.Time // nil: time.Now
-	Rates Rates            // zero members have their defaults
+	Rates Rates            // zero members use the defaults
 }
 
-// Rates are how much is let through, with the defaults beside them.
+// Rates are rate limits, with the defaults beside them.
 type Rates struct {
 	KeyPerSecond, KeyBurst         int // 50, 200
 	AddressPerSecond, AddressBurst int // 50, 200
@@ -56,7 +56,7 @@ type Rates struct {
 	TokenPostsPerMinute            int // 10, by token
 }
 
-// Open reads the secrets of the installation, and makes them the first time.
+// Open reads the secrets of the installation, creating them the first time.
 func Open(ctx context.Context, o Options) (*Access, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -93,8 +93,8 @@ func Open(ctx context.Context, o Options) (*Access, error) {
 	return a, nil
 }
 
-// MAC authenticates parts for one purpose with the secret of the installation.
-// No two lists of parts have the same bytes under it.
+// MAC authenticates parts for one purpose with the secret of the installation. Different lists of
+// parts never have the same input.
 func (a *Access) MAC(purpose string, parts ...[]byte) []byte {
 	h := hmac.New(sha256.New, a.secret)
 	write := func(b []byte) {
@@ -108,8 +108,7 @@ func (a *Access) MAC(purpose string, parts ...[]byte) []byte {
 	return h.Sum(nil)
 }
 
-// TokenName returns the name of a token in the bucket TokenPosts: a digest, so that no
-// token is kept.
+// TokenName returns a token's name in the limiter TokenPosts: a digest, so that no token is kept.
 func TokenName(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return string(sum[:])

@@ -6,39 +6,39 @@ import (
 	"time"
 )
 
-// Why a credential is not taken. Only the last is for a valid one.
+// Errors of credentials. Only the last is for a valid one.
 var (
-	// ErrUnauthenticated: missing, malformed or unknown.
+	// ErrUnauthenticated means missing, malformed or unknown.
 	ErrUnauthenticated = errors.New("no valid credential")
-	// ErrKeyExpired: known, but past its date.
+	// ErrKeyExpired means known but expired.
 	ErrKeyExpired = errors.New("key has expired")
-	// ErrKeyRevoked: known, but revoked.
+	// ErrKeyRevoked means known but revoked.
 	ErrKeyRevoked = errors.New("key was revoked")
-	// ErrForbidden: valid, without the scope.
+	// ErrForbidden means valid but without the scope.
 	ErrForbidden = errors.New("scope is missing")
 )
 
-// Why a signed interrupt token is not taken.
+// Errors of signed interrupt tokens.
 var (
 	ErrTokenUnknown = errors.New("interrupt token is unknown")
 	ErrTokenExpired = errors.New("interrupt token has expired")
 )
 
-// Why an idempotent request does not run.
+// Errors of idempotent requests.
 var (
-	// ErrMismatch: the key was used with another body.
+	// ErrMismatch means that the key was used with another body.
 	ErrMismatch = errors.New("idempotency key was used for another request")
-	// ErrInFlight: the first request with the key still runs.
+	// ErrInFlight means that the first request with the key is still running.
 	ErrInFlight = errors.New("the first request with this idempotency key still runs")
-	// ErrKeySyntax: not 1 to 255 printable ASCII characters.
+	// ErrKeySyntax means that the key is not 1 to 255 printable ASCII characters.
 	ErrKeySyntax = errors.New("idempotency key is not 1 to 255 printable ASCII characters")
 )
 
-// A ScopeError says which scopes a key may not give, because its creator has
-// not all of them, or because there are no such scopes.
+// A ScopeError lists scopes that a key cannot be given, because its creator lacks them or they do
+// not exist.
 type ScopeError struct {
 	Scopes []Scope
-	// Unknown: there is no such scope, as opposed to one that the creator lacks.
+	// Unknown means that the scopes do not exist.
 	Unknown bool
 }
 
@@ -49,7 +49,7 @@ func (e *ScopeError) Error() string {
 	return fmt.Sprintf("%d scopes that the creator does not have", len(e.Scopes))
 }
 
-// A FieldError is a member that a request has wrong. It holds no value.
+// A FieldError reports an invalid member of a request, without its value.
 type FieldError struct {
 	Path string
 	Rule string

@@ -7,7 +7,7 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// NewID returns a prefix and a ULID, so that ids sort by age.
+// NewID returns a prefix and a ULID, so that ids sort by time.
 func NewID(prefix string, at time.Time) string {
 	return prefix + ulid.MustNew(ulid.Timestamp(at), rand.Reader).String()
 }

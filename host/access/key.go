@@ -21,7 +21,7 @@ const (
 	Test = "test"
 )
 
-// How a key stands.
+// States of a key.
 const (
 	Active  = "active"
 	Expired = "expired"
@@ -31,41 +31,41 @@ const (
 const (
 	keyPrefix      = "key_"
 	maxKeyName     = 100 // characters
-	maxConnections = 100 // that one key is restricted to
-	// usedEvery bounds how often use of a key or a session is written down.
+	maxConnections = 100 // for one key
+	// usedEvery bounds how often the use of a key or a session is recorded.
 	usedEvery = time.Minute
 )
 
-// Keys are the API keys of this installation.
+// Keys manages the API keys of this installation.
 type Keys struct {
 	store store.Documents
 	now   func() time.Time
 }
 
-// A Key is what may be known of an API key. The secret is not in it.
+// A Key describes an API key, without its secret.
 type Key struct {
 	KeyID         string               `json:"keyId"`
 	Name          string               `json:"name"`
-	Prefix        string               `json:"prefix"` // how the key begins, up to its id
+	Prefix        string               `json:"prefix"` // the key up to its id
 	Scopes        []Scope              `json:"scopes"`
 	Mode          string               `json:"mode"`
-	ConnectionIDs []store.ConnectionID `json:"connectionIds,omitempty"` // none: all
+	ConnectionIDs []store.ConnectionID `json:"connectionIds,omitempty"` // empty: all
 	CreatedAt     time.Time            `json:"createdAt"`
 	CreatedBy     string               `json:"createdBy"`
 	ExpiresAt     *time.Time           `json:"expiresAt,omitempty"`
-	LastUsedAt    *time.Time           `json:"lastUsedAt,omitempty"` // within a minute
+	LastUsedAt    *time.Time           `json:"lastUsedAt,omitempty"` // accurate to a minute
 	Status        string               `json:"status"`
 }
 
-// MadeKey is a key that was just made. When the same answer is given again after
-// secrets of answers were erased, Secret is left out and SecretOmitted true.
+// A MadeKey is a new key. If the answer is repeated after its secret was erased, Secret is missing
+// and SecretOmitted is true.
 type MadeKey struct {
 	Key
 	Secret        string `json:"key,omitempty"`
 	SecretOmitted bool   `json:"secretOmitted,omitempty"`
 }
 
-// NewKey is a key to be made, and the body of the request for it.
+// A NewKey describes a key to create. It is also the body of the request.
 type NewKey struct {
 	Name          string               `json:"name"`
 	Scopes        []Scope              `json:"scopes"`
@@ -74,7 +74,7 @@ type NewKey struct {
 	ConnectionIDs []store.ConnectionID `json:"connectionIds,omitempty"`
 }
 
-// storedKey is a key's document.
+// A storedKey is a key's document.
 type storedKey struct {
 	Key
 	Digest    []byte     `json:"digest"` // SHA-256 of the secret
@@ -103,17 +103,16 @@ func (k *storedKey) shown(now time.Time) Key {
 	return k.Key
 }
 
-// Create makes a key, and returns it and what its holder presents, which is
-// nowhere else. A key gets only what by has: scopes, connections, mode and life.
-// *FieldError, or *ScopeError when a scope is not by's to give. with is
-// called with the key before it is stored, and what it returns is stored with it;
-// nil for nothing.
+// Create creates a key and returns it with its secret, which is not stored. The key gets only what
+// by has: scopes, connections, mode and lifetime. It returns a *FieldError, or a *ScopeError if by
+// may not give a scope. with is called with the key before it is stored, and its writes are in the
+// same commit; it may be nil.
 func (k *Keys) Create(ctx context.Context, by *Principal, n NewKey, with func(Key, string) []store.Write) (Key, string, error) {
 	now := k.now().UTC().Truncate(time.Millisecond)
 	if err := n.check(by, now); err != nil {
 		return Key{}, "", err
 	}
-	set, _ := ScopesOf(n.Scopes) // checked
+	set, _ := ScopesOf(n.Scopes) // checked before
 	id := NewID("", now)
 	secret := base64.RawURLEncoding.EncodeToString(random(secretBytes))
 	prefix := "slk_" + n.Mode + "_" + id
@@ -175,7 +174,7 @@ func (n *NewKey) check(by *Principal, now time.Time) error {
 	return nil
 }
 
-// List returns keys in the order of their making, those behind the id after.
+// List returns keys in the order of creation, from the one after the given id.
 func (k *Keys) List(ctx context.Context, after string, limit int) ([]Key, error) {
 	docs, err := k.store.Documents(ctx, store.DocumentQuery{Kind: store.Keys, After: after, Limit: limit})
 	if err != nil {
@@ -193,14 +192,14 @@ func (k *Keys) List(ctx context.Context, after string, limit int) ([]Key, error)
 	return keys, nil
 }
 
-// Key returns one; store.ErrNotFound.
+// Key returns a key, or store.ErrNotFound.
 func (k *Keys) Key(ctx context.Context, id string) (Key, error) {
 	s, _, err := k.load(ctx, id)
 	return s.shown(k.now()), err
 }
 
-// Revoke ends a key at once, also for streams that it holds. That it was
-// revoked before is no error; store.ErrNotFound.
+// Revoke revokes a key at once, which also ends its streams. Revoking it again is no error. It
+// returns store.ErrNotFound if there is no such key.
 func (k *Keys) Revoke(ctx context.Context, id string, with ...store.Write) error {
 	for {
 		s, revision, err := k.load(ctx, id)
@@ -223,8 +222,8 @@ func (k *Keys) Revoke(ctx context.Context, id string, with ...store.Write) error
 	}
 }
 
-// Authenticate returns who presents a key. ErrUnauthenticated, ErrKeyExpired,
-// ErrKeyRevoked; any other error is the store's.
+// Authenticate returns the principal of a presented key. It returns ErrUnauthenticated,
+// ErrKeyExpired or ErrKeyRevoked; any other error is the store's.
 func (k *Keys) Authenticate(ctx context.Context, presented string) (*Principal, error) {
 	if len(presented) > 200 {
 		return nil, ErrUnauthenticated
@@ -233,15 +232,15 @@ func (k *Keys) Authenticate(ctx context.Context, presented string) (*Principal, 
 	if len(parts) != 4 || parts[0] != "slk" || parts[1] != Live && parts[1] != Test || !isULID(parts[2]) {
 		return nil, ErrUnauthenticated
 	}
-	// Who does not have the secret learns nothing of the key: mode and secret are
-	// compared before its state is looked at.
+	// Whoever does not have the secret learns nothing about the key, since mode and secret are
+	// compared before its state is checked.
 	return k.principal(ctx, keyPrefix+parts[2], func(s *storedKey) bool {
 		return subtle.ConstantTimeCompare(digest(parts[3]), s.Digest) == 1 && s.Mode == parts[1]
 	})
 }
 
-// principal loads a key and returns who it is, if proof accepts it. A nil proof is for
-// a principal that was let in before.
+// principal loads a key and returns its principal if proof accepts it. proof is nil for a principal
+// that was authenticated before.
 func (k *Keys) principal(ctx context.Context, id string, proof func(*storedKey) bool) (*Principal, error) {
 	s, revision, err := k.load(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
@@ -270,9 +269,8 @@ func (k *Keys) principal(ctx context.Context, id string, proof func(*storedKey) 
 	return p, nil
 }
 
-// used writes down that a key was used, at most once a minute. Whoever changed
-// the key meanwhile wins, and a store that takes no writes is no reason to turn
-// the key away.
+// used records the use of a key, at most once a minute. Concurrent changes of the key take
+// precedence, and a store that accepts no writes is no reason to reject the key.
 func (k *Keys) used(ctx context.Context, s *storedKey, revision uint64, now time.Time) {
 	if s.LastUsedAt != nil && now.Sub(*s.LastUsedAt) < usedEvery {
 		return

@@ -5,12 +5,11 @@ import (
 	"time"
 )
 
-// A Limiter is a set of token buckets, one for each name. Its memory is bounded:
-// once it holds maxBuckets that are in use, further names share one. It may be
-// used concurrently.
+// A Limiter is a set of token buckets, one for each name. Its memory is bounded: once maxBuckets
+// are in use, further names share one. It is safe for concurrent use.
 type Limiter struct {
-	limit int           // tokens per per
-	per   time.Duration // and how fast one comes back: per/limit
+	limit int           // tokens per interval
+	per   time.Duration // interval; a token comes back every per/limit
 	burst float64
 	scope string
 	now   func() time.Time
@@ -23,22 +22,22 @@ type Limiter struct {
 
 type bucket struct {
 	tokens float64
-	at     time.Time // when tokens was right
+	at     time.Time // time to which tokens applies
 }
 
-// maxBuckets bounds one limiter: 16,384 names are about 2 MB.
+// maxBuckets bounds one limiter; 16,384 names take about 2 MB.
 const maxBuckets = 16 << 10
 
-// NewLimiter lets each name have limit requests per time, and burst at once.
-// scope is what a refusal says the rate is of: key, route or global.
+// NewLimiter allows each name limit requests per interval, and burst at once. scope is named in
+// refusals: key, route or global.
 func NewLimiter(scope string, limit int, per time.Duration, burst int, now func() time.Time) *Limiter {
 	l := &Limiter{limit: limit, per: per, burst: float64(burst), scope: scope, now: now, buckets: map[string]*bucket{}}
 	l.shared = bucket{tokens: l.burst, at: now()}
 	return l
 }
 
-// Take takes one token of name, or returns a *RateError that says when there is
-// one. The name is kept, so it is a copy of whatever a request holds.
+// Take takes one token of name, or returns a *RateError with the time until there is one. The name
+// is retained, so it must not share memory with a request.
 func (l *Limiter) Take(name string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,7 +64,7 @@ func (l *Limiter) bucket(name string, now time.Time) *bucket {
 		return b
 	}
 	if len(l.buckets) >= maxBuckets && now.Sub(l.swept) >= time.Second {
-		l.forget(now) // looks at all, so a flood of names must not make it run often
+		l.forget(now) // it visits all buckets, so a flood of names must not run it often
 		l.swept = now
 	}
 	if len(l.buckets) >= maxBuckets {
@@ -76,7 +75,7 @@ func (l *Limiter) bucket(name string, now time.Time) *bucket {
 	return b
 }
 
-// forget drops buckets that are full again, which are like new ones.
+// forget drops buckets that are full again, since they equal new ones.
 func (l *Limiter) forget(now time.Time) {
 	for name, b := range l.buckets {
 		if l.refill(b, now); b.tokens >= l.burst {

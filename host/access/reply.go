@@ -15,17 +15,17 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// How long an answer is kept, and how long a duplicate waits for it.
+// How long an answer is stored, and how long a duplicate request waits for it.
 const (
 	ReplyLife   = 24 * time.Hour
 	ReplyFailed = time.Minute
 	ReplyWait   = 30 * time.Second
-	// maxReply bounds the body of an answer that is kept. Answers of mutating routes
-	// are single resources; what is larger is not kept.
+	// maxReply bounds the body of a stored answer. Answers of changing routes are single resources;
+	// larger answers are not stored.
 	maxReply = 512 << 10
 )
 
-// Replies are the answers to idempotent requests.
+// Replies stores the answers to idempotent requests.
 type Replies struct {
 	store store.Documents
 	now   func() time.Time
@@ -36,39 +36,38 @@ type Replies struct {
 	flights map[string]*flight
 }
 
-// A flight is a request that runs.
+// A flight is a request being carried out.
 type flight struct {
 	print []byte
 	by    string
-	done  chan struct{} // closed when it ended
-	reply *Reply        // read after done; nil when it ended without an answer
-	bare  *Reply        // and for others than by: without one-time secrets
+	done  chan struct{} // closed when it ends
+	reply *Reply        // valid after done; nil without an answer
+	bare  *Reply        // the reply for others than by, without one-time secrets
 }
 
-// A Reply is an answer as it was given.
+// A Reply is an answer as it was sent.
 type Reply struct {
 	Status   int
 	Body     []byte
 	Location string
 }
 
-// A Request is what makes two requests the same.
+// A Request identifies an idempotent request.
 type Request struct {
-	// Space separates those who must not get each other's answers: the tenant, and
-	// the key when it is restricted.
+	// Space separates principals that must not get each other's answers: the tenant, and the key if
+	// it is restricted.
 	Space  string
 	Method string
 	Path   string // concrete
 	Key    string
-	// By is who asks. One-time secrets are repeated to the same principal only: others
+	// By is the principal. One-time secrets are repeated only to the same principal, since others
 	// of the space may lack the scopes that a secret carries.
 	By string
-	// Query and Content are what must be equal too: the query and the body. They are
-	// not kept.
+	// Query and Content must be equal too. They are not stored.
 	Query, Content []byte
 }
 
-// storedReply is a document. Body lacks the members that Sealed adds.
+// A storedReply is a reply's document. Body lacks the members that Sealed adds.
 type storedReply struct {
 	Print    []byte `json:"print"`
 	Status   int    `json:"status"`
@@ -81,10 +80,10 @@ func newReplies(st store.Documents, now func() time.Time, mac func(string, ...[]
 	return &Replies{store: st, now: now, mac: mac, seal: newSealer(now), flights: map[string]*flight{}}
 }
 
-// Begin returns either the answer that an equal request got, or a slot, whose
-// holder carries the request out and ends it with Finish or Abandon. While an
-// equal request runs it waits up to ReplyWait for that one's answer. ErrKeySyntax,
-// ErrMismatch, ErrInFlight; any other error is ctx's or the store's.
+// Begin returns the answer of an equal earlier request, or a slot whose holder carries the request
+// out and ends it with Finish or Abandon. While an equal request is running, it waits up to
+// ReplyWait for its answer. It returns ErrKeySyntax, ErrMismatch or ErrInFlight; any other error is
+// ctx's or the store's.
 func (r *Replies) Begin(ctx context.Context, q Request) (*Reply, *Slot, error) {
 	if !ValidKey(q.Key) {
 		return nil, nil, ErrKeySyntax
@@ -136,7 +135,7 @@ func (r *Replies) leave(id string, f *flight, reply, bare *Reply) {
 	close(f.done)
 }
 
-// begin returns a kept answer, or else a slot. Only the holder of the flight calls it.
+// begin returns a stored answer or a slot. Only the holder of the flight calls it.
 func (r *Replies) begin(ctx context.Context, id string, f *flight) (*Reply, *Slot, error) {
 	kept, bare, err := r.kept(ctx, id, f)
 	if err != nil || kept != nil {
@@ -146,8 +145,8 @@ func (r *Replies) begin(ctx context.Context, id string, f *flight) (*Reply, *Slo
 	return nil, &Slot{r: r, id: id, flight: f}, nil
 }
 
-// kept returns the stored answer: reply in full, for whoever it was given to, and bare
-// without one-time secrets, for others.
+// kept returns the stored answer: reply in full for the principal that received it, and bare
+// without one-time secrets for others.
 func (r *Replies) kept(ctx context.Context, id string, f *flight) (reply, bare *Reply, err error) {
 	d, err := r.store.Document(ctx, store.Replies, id)
 	if errors.Is(err, store.ErrNotFound) {
@@ -170,31 +169,30 @@ func (r *Replies) kept(ctx context.Context, id string, f *flight) (reply, bare *
 	return bare, bare, nil
 }
 
-// sealedFor returns what a sealed answer is good for.
+// sealedFor returns the id to which a sealed answer is bound.
 func sealedFor(id, by string) string { return id + " " + by }
 
-// A Slot is the right to carry out one idempotent request. A nil Slot is for a
-// request without a key: all its methods do nothing. For one goroutine.
+// A Slot is the right to carry out one idempotent request. It is for one goroutine. All methods of
+// a nil Slot, for a request without a key, do nothing.
 type Slot struct {
 	r       *Replies
 	id      string
 	flight  *flight
 	omit    []string
-	carried *Reply // of the last Writes
+	carried *Reply // of the latest Writes
 }
 
-// Omit names members of the answer's body that are shown once. Answers that
-// are given again lack them from SealLife on, or after a restart, and have
-// secretOmitted. Before Writes and Finish.
+// Omit names members of the answer's body that are shown once. Answers repeated after SealLife, or
+// after a restart, lack them and have secretOmitted. It must precede Writes and Finish.
 func (s *Slot) Omit(members ...string) {
 	if s != nil {
 		s.omit = append(s.omit, members...)
 	}
 }
 
-// Writes returns the record of an answer, to be stored in the same commit as the
-// effect that it reports. It may be called again when the commit is tried
-// again; Finish must then be called with the same answer.
+// Writes returns the record of an answer, to be stored in the same commit as the effect that it
+// reports. It may be called again if the commit is retried; Finish must then be called with the
+// same answer.
 func (s *Slot) Writes(status int, body []byte, location string) []store.Write {
 	if s == nil {
 		return nil
@@ -207,8 +205,8 @@ func (s *Slot) Writes(status int, body []byte, location string) []store.Write {
 	return []store.Write{*w}
 }
 
-// Kept returns the answer that is kept by now, or nil if there is none: of another host that carried out an equal
-// request, or of a commit that only seemed to fail.
+// Kept returns the answer stored by now, or nil if there is none: of another host that carried out
+// an equal request, or of a commit that only seemed to fail.
 func (s *Slot) Kept(ctx context.Context) (*Reply, error) {
 	if s == nil || s.flight == nil {
 		return nil, nil
@@ -217,9 +215,9 @@ func (s *Slot) Kept(ctx context.Context) (*Reply, error) {
 	return reply, err
 }
 
-// Finish ends the request with its answer. Unless its Writes were part of a
-// commit, it keeps the answer now: for a day, or of a 429 for retryAfter.
-// Duplicates that wait get the answer whether or not it could be kept.
+// Finish ends the request with its answer. Unless its Writes were part of a commit, it stores the
+// answer: for a day, or a 429 for retryAfter. Waiting duplicates get the answer whether or not it
+// could be stored.
 func (s *Slot) Finish(ctx context.Context, status int, body []byte, location string, retryAfter time.Duration) error {
 	if s == nil || s.flight == nil {
 		return nil
@@ -251,13 +249,13 @@ func (s *Slot) Finish(ctx context.Context, status int, body []byte, location str
 	err = s.r.store.Write(ctx, *w)
 	var conflict *store.ConflictError
 	if errors.As(err, &conflict) {
-		return nil // a commit that reported failure was durable after all: what it says stays
+		return nil // a commit that reported failure was durable after all; its answer stays
 	}
 	return err
 }
 
-// Abandon ends the request without an answer; the next equal one runs. It does
-// nothing after Finish.
+// Abandon ends the request without an answer, so the next equal one is carried out. It does nothing
+// after Finish.
 func (s *Slot) Abandon() {
 	if s == nil || s.flight == nil {
 		return
@@ -266,7 +264,7 @@ func (s *Slot) Abandon() {
 	s.flight = nil
 }
 
-// write returns the record of an answer, nil for one that is not kept.
+// write returns the record of an answer, or nil if it is not stored.
 func (s *Slot) write(status int, body []byte, location string) (*store.Write, error) {
 	life := ReplyLife
 	switch {
@@ -291,7 +289,7 @@ func (s *Slot) write(status int, body []byte, location string) (*store.Write, er
 		ExpiresAt: s.r.now().Add(life)}, nil
 }
 
-// ValidKey reports whether an idempotency key is one.
+// ValidKey reports whether an idempotency key is valid.
 func ValidKey(key string) bool {
 	if len(key) < 1 || len(key) > 255 {
 		return false

@@ -9,15 +9,15 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// RevokeAll revokes every key of a store and ends every session and login, and
-// returns how many keys were not revoked before. It is for a store that was
-// restored: what was taken back since the backup would be valid again otherwise.
+// RevokeAll revokes every key of a restored store, ends every session and login, and returns how
+// many keys were not revoked before. Otherwise credentials revoked since the backup would be valid
+// again.
 func RevokeAll(ctx context.Context, s store.Documents, now time.Time) (revoked int, err error) {
 	now = now.UTC().Truncate(time.Millisecond)
 	err = rewrite(ctx, s, store.Keys, func(d store.Document) (*store.Write, error) {
 		var k storedKey
 		if err := json.Unmarshal(d.Data, &k); err != nil {
-			return &store.Write{Kind: store.Keys, ID: d.ID}, nil // of no use to anybody
+			return &store.Write{Kind: store.Keys, ID: d.ID}, nil // unreadable, so of no use to anybody
 		}
 		if k.RevokedAt != nil {
 			return nil, nil
@@ -35,7 +35,7 @@ func RevokeAll(ctx context.Context, s store.Documents, now time.Time) (revoked i
 	return revoked, err
 }
 
-// rewrite writes what f makes of every document of a kind, a page at a time.
+// rewrite writes what f returns for every document of a kind, page by page.
 func rewrite(ctx context.Context, s store.Documents, kind store.Kind, f func(store.Document) (*store.Write, error)) error {
 	for after := ""; ; {
 		docs, err := s.Documents(ctx, store.DocumentQuery{Kind: kind, After: after, Limit: 100})

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// A Scope is one thing that a principal may do. None implies another.
+// A Scope is one permission of a principal. No scope implies another.
 type Scope string
 
 // The scopes of openwop, then the native ones. Lists are in this order.
@@ -39,16 +39,16 @@ var scopes = [...]Scope{
 	RecordsRead, StateRead, StateManage, SurfacesView, SurfacesControl, KeysManage, AuditRead, MetricsRead,
 }
 
-// All returns all scopes, in their order.
+// All returns all scopes in their order.
 func All() []Scope { return slices.Clone(scopes[:]) }
 
-// Scopes is a set of them.
+// Scopes is a set of scopes.
 type Scopes uint32
 
-// Everything is what the owner may.
+// Everything is the set of all scopes, which the owner has.
 const Everything Scopes = 1<<len(scopes) - 1
 
-// ScopesOf returns the set of some scopes. *ScopeError names those that are none.
+// ScopesOf returns the set of some scopes. It returns a *ScopeError for unknown ones.
 func ScopesOf(list []Scope) (Scopes, error) {
 	var set Scopes
 	var unknown []Scope
@@ -66,7 +66,7 @@ func ScopesOf(list []Scope) (Scopes, error) {
 	return set, nil
 }
 
-// Has reports whether s is in the set. Nothing has a scope that does not exist.
+// Has reports whether a scope is in the set. It is false for unknown scopes.
 func (s Scopes) Has(scope Scope) bool {
 	i := slices.Index(scopes[:], scope)
 	return i >= 0 && s&(1<<i) != 0

@@ -10,13 +10,12 @@ import (
 	"time"
 )
 
-// SealLife is how long an answer with a one-time secret can be given again in
-// full.
+// SealLife is how long an answer with a one-time secret can be repeated in full.
 const SealLife = 10 * time.Minute
 
-// A sealer keeps answers with one-time secrets. Its keys are in memory only, and
-// each is forgotten, so that neither the store nor this process can open what is
-// older. Two keys are alive: the one that seals now, and the one before.
+// A sealer seals answers with one-time secrets. Its keys are only in memory and are forgotten, so
+// that neither the store nor this process can open older answers. At most two keys exist: the
+// current one and the previous one.
 type sealer struct {
 	now func() time.Time
 
@@ -30,7 +29,7 @@ func newSealer(now func() time.Time) *sealer {
 
 func (s *sealer) epoch() uint64 { return uint64(s.now().UnixNano() / int64(SealLife)) } // #nosec G115 -- after 1970
 
-// key returns the key of an epoch, which it makes for the current one.
+// key returns the key of an epoch, creating it for the current one.
 func (s *sealer) key(epoch uint64) cipher.AEAD {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,7 +40,7 @@ func (s *sealer) key(epoch uint64) cipher.AEAD {
 		}
 	}
 	if s.keys[epoch] == nil && epoch == now {
-		block, _ := aes.NewCipher(random(32)) // the size is right
+		block, _ := aes.NewCipher(random(32)) // the size is valid
 		s.keys[epoch], _ = cipher.NewGCM(block)
 	}
 	return s.keys[epoch]
@@ -53,13 +52,13 @@ func (s *sealer) seal(body []byte, id string) []byte {
 	head = binary.BigEndian.AppendUint64(head, uint64(s.now().UnixNano())) // #nosec G115 -- after 1970
 	key := s.key(binary.BigEndian.Uint64(head))
 	if key == nil {
-		return head // the clock moved an epoch on just now: the secret is not kept
+		return head // a new epoch has just begun; the secret is not kept
 	}
 	nonce := random(key.NonceSize())
 	return key.Seal(append(head, nonce...), nonce, body, append(head[:16:16], id...))
 }
 
-// open returns what was sealed for an id, if that is not too old.
+// open returns what was sealed for an id, unless it is too old.
 func (s *sealer) open(sealed []byte, id string) ([]byte, bool) {
 	if len(sealed) < 16+12 {
 		return nil, false
@@ -74,7 +73,7 @@ func (s *sealer) open(sealed []byte, id string) ([]byte, bool) {
 	return body, err == nil
 }
 
-// without returns a JSON object less some members, with secretOmitted.
+// without returns a JSON object without some members, with secretOmitted.
 func without(body []byte, members []string) ([]byte, error) {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(body, &all); err != nil {

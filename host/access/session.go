@@ -17,7 +17,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// How long things last, and how many sessions there are at most.
+// Lifetimes, and the limit of sessions.
 const (
 	SessionIdle = 12 * time.Hour
 	SessionLife = 7 * 24 * time.Hour
@@ -25,24 +25,23 @@ const (
 	MaxSessions = 32
 )
 
-// Sessions are those of the owner's browsers, and the login tokens that they
-// begin with. Both are stored under digests, so that the store holds nothing that
-// opens one.
+// Sessions manages the owner's browser sessions and the login tokens that open them. Both are
+// stored under digests, so the store contains no credentials.
 type Sessions struct {
 	store store.Documents
 	now   func() time.Time
 }
 
-// A Session is what its browser gets. Cookie is its credential.
+// A Session is an owner session as its browser gets it. Cookie is the credential.
 type Session struct {
 	Cookie    string // 256 random bits
-	CSRFToken string // made of the cookie, and stored nowhere; every change must repeat it
+	CSRFToken string // derived from the cookie and not stored; every change must repeat it
 	ExpiresAt time.Time
 }
 
 type storedSession struct {
 	CreatedAt time.Time `json:"createdAt"`
-	SeenAt    time.Time `json:"seenAt"` // within a minute
+	SeenAt    time.Time `json:"seenAt"` // accurate to a minute
 }
 
 func (s storedSession) ends() time.Time {
@@ -53,7 +52,7 @@ func (s storedSession) ends() time.Time {
 	return life
 }
 
-// NewLogin makes a token that opens one session within LoginLife.
+// NewLogin creates a token that opens one session within LoginLife.
 func (s *Sessions) NewLogin(ctx context.Context) (string, error) {
 	token := base64.RawURLEncoding.EncodeToString(random(32))
 	err := s.store.Write(ctx, store.Write{
@@ -66,10 +65,10 @@ func (s *Sessions) NewLogin(ctx context.Context) (string, error) {
 	return token, nil
 }
 
-// Login uses a token up and opens a session, in one commit: of several that
-// present the same token one gets in. old is the cookie that the browser had, ""
-// for none; its session ends, so that nobody else knows the value of the new one.
-// When there are MaxSessions, the oldest ends. ErrUnauthenticated.
+// Login consumes a token and opens a session in one commit, so a token opens only one session. old
+// is the browser's previous cookie, or ""; its session ends, so that nobody else knows the value of
+// the new one. At MaxSessions the oldest session ends. It returns ErrUnauthenticated for an invalid
+// token.
 func (s *Sessions) Login(ctx context.Context, token, old string) (Session, error) {
 	if !wellFormed(token) {
 		return Session{}, ErrUnauthenticated
@@ -113,7 +112,7 @@ func (s *Sessions) Login(ctx context.Context, token, old string) (Session, error
 	return Session{Cookie: cookie, CSRFToken: csrf(cookie), ExpiresAt: fresh.ends()}, nil
 }
 
-// tooMany returns the oldest sessions, if one more would be over the limit.
+// tooMany returns the oldest sessions if one more would exceed the limit.
 func (s *Sessions) tooMany(ctx context.Context) ([]string, error) {
 	docs, err := s.store.Documents(ctx, store.DocumentQuery{Kind: store.Sessions, Limit: 1000})
 	if err != nil {
@@ -126,7 +125,7 @@ func (s *Sessions) tooMany(ctx context.Context) ([]string, error) {
 	all := make([]aged, 0, len(docs))
 	for _, d := range docs {
 		var one storedSession
-		_ = json.Unmarshal(d.Data, &one) // what cannot be read is the oldest
+		_ = json.Unmarshal(d.Data, &one) // unreadable ones count as oldest
 		all = append(all, aged{d.ID, one.CreatedAt})
 	}
 	slices.SortFunc(all, func(a, b aged) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.id, b.id)) })
@@ -137,8 +136,8 @@ func (s *Sessions) tooMany(ctx context.Context) ([]string, error) {
 	return over, nil
 }
 
-// Authenticate returns whose cookie it is, and the session as its pages know it.
-// ErrUnauthenticated; any other error is the store's.
+// Authenticate returns the principal of a cookie, and its session. It returns ErrUnauthenticated;
+// any other error is the store's.
 func (s *Sessions) Authenticate(ctx context.Context, cookie string) (*Principal, Session, error) {
 	if !wellFormed(cookie) {
 		return nil, Session{}, ErrUnauthenticated
@@ -153,7 +152,7 @@ func (s *Sessions) Authenticate(ctx context.Context, cookie string) (*Principal,
 	return p, Session{Cookie: cookie, CSRFToken: csrf(cookie), ExpiresAt: one.ends()}, nil
 }
 
-// Close ends a session at once. That there is none is no error.
+// Close ends a session at once. A missing session is no error.
 func (s *Sessions) Close(ctx context.Context, cookie string) error {
 	if !wellFormed(cookie) {
 		return nil
@@ -161,13 +160,12 @@ func (s *Sessions) Close(ctx context.Context, cookie string) error {
 	return s.store.Write(ctx, store.Write{Kind: store.Sessions, ID: name(cookie)})
 }
 
-// CSRF reports whether a token is the one of a session, in constant time.
+// CSRF compares a token with the session's, in constant time.
 func (s Session) CSRF(token string) bool {
 	return s.CSRFToken != "" && subtle.ConstantTimeCompare([]byte(token), []byte(s.CSRFToken)) == 1
 }
 
-// load returns a session that has not ended. With used its idle end moves; a page
-// that is only open does not move it.
+// load returns an active session. used extends it; a page that is merely open does not.
 func (s *Sessions) load(ctx context.Context, id string, used bool) (storedSession, error) {
 	var one storedSession
 	d, err := s.store.Document(ctx, store.Sessions, id)
@@ -187,7 +185,7 @@ func (s *Sessions) load(ctx context.Context, id string, used bool) (storedSessio
 	if used && now.Sub(one.SeenAt) >= usedEvery {
 		one.SeenAt = now
 		if data, err := json.Marshal(one); err == nil {
-			// A session that was closed meanwhile stays closed.
+			// a session that was closed meanwhile stays closed
 			_ = s.store.Write(ctx, store.Write{Kind: store.Sessions, ID: id, Data: data, If: &d.Revision,
 				ExpiresAt: one.ends()})
 		}
@@ -195,17 +193,17 @@ func (s *Sessions) load(ctx context.Context, id string, used bool) (storedSessio
 	return one, nil
 }
 
-// csrf returns the page token of a session. It says nothing of the cookie.
+// csrf returns the page token of a session. It reveals nothing of the cookie.
 func csrf(cookie string) string {
 	h := hmac.New(sha256.New, []byte(cookie))
 	h.Write([]byte("sluice page token"))
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
 }
 
-// name returns what a credential is stored under.
+// name returns the name under which a credential is stored.
 func name(credential string) string { return hex.EncodeToString(digest(credential)) }
 
-// wellFormed reports whether a cookie or login token is one of ours by its form.
+// wellFormed reports whether a cookie or login token has the right form.
 func wellFormed(credential string) bool {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(credential)
 	return len(credential) == 43 && err == nil && len(b) == 32

@@ -12,9 +12,8 @@ import (
 // secretBytes is the size of a secret of the installation.
 const secretBytes = 32
 
-// setting reads what a document of the installation holds, and makes it when
-// there is none. Of several that make it at the same time one wins, and all read
-// that.
+// setting reads a document of the installation, creating it if necessary. If several create it at
+// the same time, one wins and all read that one.
 func setting[T any](ctx context.Context, st store.Documents, name string, fresh func() T) (T, error) {
 	for {
 		var v T
@@ -41,9 +40,8 @@ func setting[T any](ctx context.Context, st store.Documents, name string, fresh 
 	}
 }
 
-// PrivateHost returns the host name of this installation, sluice-<8 random
-// characters>.localhost. Browsers resolve it to loopback, and another server on
-// the same machine never gets its cookie.
+// PrivateHost returns this installation's own host name, sluice-<8 random characters>.localhost.
+// Browsers resolve it to loopback, and no other server on the same machine gets its cookie.
 func PrivateHost(ctx context.Context, st store.Documents) (string, error) {
 	return setting(ctx, st, "private-host", func() string {
 		const letters = "abcdefghijklmnopqrstuvwxyz234567"

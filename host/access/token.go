@@ -12,10 +12,10 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// TokenLife is how long an interrupt token is good for at most.
+// TokenLife bounds the validity of an interrupt token.
 const TokenLife = 30 * time.Minute
 
-// maxToken bounds what is looked at; a token of the longest ids has about 600.
+// maxToken bounds a token; with the longest ids it has about 600 bytes.
 const maxToken = 2048
 
 // An Interrupt is what a signed token stands for.
@@ -24,11 +24,11 @@ type Interrupt struct {
 	NodeID      string      `json:"nodeId"`
 	InterruptID string      `json:"interruptId"`
 	ExpiresAt   time.Time   `json:"expiresAt"`
-	Intent      string      `json:"intent"` // resolve
+	Intent      string      `json:"intent"` // always resolve
 }
 
-// Tokens signs and checks interrupt tokens. They are stored nowhere: a token is
-// as good as the secret of the installation.
+// Tokens signs and verifies interrupt tokens. They are not stored; their security is that of the
+// installation's secret.
 type Tokens struct {
 	now    func() time.Time
 	secret []byte
@@ -39,23 +39,22 @@ func openTokens(ctx context.Context, st store.Documents, now func() time.Time) (
 	return &Tokens{now: now, secret: secret}, err
 }
 
-// Sign makes a token for one interrupt. It ends after TokenLife, or with the
-// interrupt if that is sooner; ends is zero if it has no end.
+// Sign signs a token for one interrupt. It expires after TokenLife, or with the interrupt if that
+// is sooner; ends is zero if the interrupt has no end.
 func (t *Tokens) Sign(run store.RunID, node, interrupt string, ends time.Time) (token string, expires time.Time) {
 	expires = t.now().UTC().Add(TokenLife)
 	if !ends.IsZero() && ends.Before(expires) {
 		expires = ends.UTC()
 	}
 	expires = expires.Truncate(time.Millisecond)
-	// Marshalling strings and a time of this century does not fail.
+	// marshalling strings and a time of this century does not fail
 	payload, _ := json.Marshal(Interrupt{run, node, interrupt, expires, "resolve"})
 	return base64.RawURLEncoding.EncodeToString(payload) + "." + base64.RawURLEncoding.EncodeToString(t.mac(payload)), expires
 }
 
-// Verify returns what a token stands for. ErrTokenUnknown when it is malformed or
-// was not signed with the current secret, ErrTokenExpired together with the
-// interrupt when it was. The signature is compared, in constant time, before
-// anything is parsed.
+// Verify returns what a token stands for. It returns ErrTokenUnknown if the token is malformed or
+// not signed with the current secret, and ErrTokenExpired together with the interrupt if it has
+// expired. The signature is compared, in constant time, before anything is parsed.
 func (t *Tokens) Verify(token string) (Interrupt, error) {
 	if len(token) > maxToken {
 		return Interrupt{}, ErrTokenUnknown
