@@ -19,11 +19,11 @@ const (
 	ItemCancelled = "cancelled"
 	ItemTimedOut  = "timed_out"
 	ItemEscalated = "escalated"
-	ItemAbandoned = "abandoned" // the run ended first
+	ItemAbandoned = "abandoned" // the run ended before
 )
 
-// An Item is a request for assistance. The three axes stay apart;
-// no attachment has a URL or a payload.
+// An Item is a request for assistance. Its three axes are independent; no attachment has a URL or a
+// payload.
 type Item struct {
 	AssistanceID  string             `json:"assistanceId"`
 	InteractionID string             `json:"interactionId,omitempty"`
@@ -31,8 +31,7 @@ type Item struct {
 	RunID         store.RunID        `json:"runId"`
 	NodeID        string             `json:"nodeId"`
 	ConnectionID  store.ConnectionID `json:"connectionId,omitempty"`
-	// Kind is that of the interaction, or assistance for a request that does not
-	// block.
+	// Kind is the kind of the interaction, or assistance for a request that does not block.
 	Kind               string           `json:"kind"`
 	ProgressPosture    string           `json:"progressPosture"`
 	OwnerAction        string           `json:"ownerAction"`
@@ -46,27 +45,25 @@ type Item struct {
 	CreatedAt          string           `json:"createdAt"`
 	ExpiresAt          *time.Time       `json:"-"`
 	Expires            string           `json:"expiresAt,omitempty"`
-	// OutlivesHost says of a question that it stays open when the host is stopped; HostBound is
-	// why it does not.
+	// OutlivesHost says whether a question stays open when the host stops; HostBound says why it
+	// does not.
 	OutlivesHost bool   `json:"outlivesHost,omitempty"`
 	HostBound    string `json:"hostBound,omitempty"`
-	// RequestID is the assistance_request_id, which is what the desk knows it by.
+	// RequestID is the assistance_request_id, by which the desk identifies it.
 	RequestID string `json:"-"`
 }
 
-// crockford is Crockford's base 32, as ULIDs are written.
+// crockford is Crockford's base 32, the alphabet of ULIDs.
 var crockford = base32.NewEncoding("0123456789ABCDEFGHJKMNPQRSTVWXYZ").WithPadding(base32.NoPadding)
 
-// AssistanceID returns the id under which the API shows a request of a run. The same
-// two ids always give the same one.
+// AssistanceID returns the id of a run's request in the API. It is derived from both ids.
 func AssistanceID(run store.RunID, requestID string) string {
 	h := sha256.New()
 	h.Write([]byte("sluice assistance\x00" + string(run) + "\x00" + requestID))
 	return "ast_" + crockford.EncodeToString(h.Sum(nil))[:26]
 }
 
-// Assistance lists the requests of the run, oldest first; only the open ones
-// when asked.
+// Assistance returns the requests of the run, oldest first, or only the open ones.
 func (f *Fold) Assistance(openOnly bool) []Item {
 	out := []Item{}
 	for _, i := range f.items {
@@ -77,8 +74,8 @@ func (f *Fold) Assistance(openOnly bool) []Item {
 	return out
 }
 
-// AssistanceByID returns one item, open or closed. When a connector used one
-// request id twice it is the newer.
+// AssistanceByID returns an item, open or closed. If a connector used a request id twice, it is the
+// newer one.
 func (f *Fold) AssistanceByID(id string) (Item, bool) {
 	for _, i := range slices.Backward(f.items) {
 		if i.AssistanceID == id {
@@ -151,8 +148,8 @@ func (f *Fold) ask(id string, e store.Event, m members) {
 // maxAttachments is more than a request may have.
 const maxAttachments = 16
 
-// attachmentsOf keeps what an attachment may show: live extras are dropped even if a
-// log should have them.
+// attachmentsOf returns the attachments without live details, which are dropped even if a log
+// contains them.
 func attachmentsOf(m members) []abi.Attachment {
 	var raw []json.RawMessage
 	if json.Unmarshal(m["attachments"], &raw) != nil {

@@ -8,35 +8,35 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// A Browser is what a log says of the browser that a run was lent.
+// A Browser is the state of a run's browser according to the log.
 type Browser struct {
 	SurfaceID string
 	Profile   string
-	// State is the last step of the surface's life: requested, queued, starting, ready,
-	// probe_failed, failed, released or lost.
+	// State is the latest step of the surface: requested, queued, starting, ready, probe_failed,
+	// failed, released or lost.
 	State    string
-	Code     string // why, where it failed
-	Verified int64  // actions that were proved
+	Code     string // the reason of a failure
+	Verified int64  // verified actions
 	Failed   int64
-	Denied   []DeniedHost // in the order of their first refusal
-	// DeniedMore is how many refusals there were of hosts beyond those of Denied.
+	Denied   []DeniedHost // in the order of first refusal
+	// DeniedMore counts refusals of hosts that are not in Denied.
 	DeniedMore int64
 }
 
-// A DeniedHost is a place that the browser was kept from.
+// A DeniedHost is a host that the browser was denied.
 type DeniedHost struct {
 	Host  string
 	Count int64
 }
 
-// Bounds of what is kept of a browser: its hosts are a page's choice.
+// Bounds of what is kept of a browser, since pages choose its hosts.
 const (
 	maxDenied = 50
 	maxHost   = 253
 	maxWord   = 128
 )
 
-// Browser is nil for a run without one.
+// Browser returns nil for a run without a browser.
 func (f *Fold) Browser() *Browser {
 	if f.browser == nil {
 		return nil
@@ -63,8 +63,7 @@ func (f *Fold) browserEvent(t Type, m members) {
 	}
 }
 
-// surface notes a step. A loss names the interaction that it ended and the probe,
-// and no surface.
+// surface records a step. A loss has the interaction that it ended and the probe, but no surface.
 func (b *Browser) surface(state string, m members) {
 	b.State, b.Code = state, abi.Cut(m.text("code"), maxWord)
 	b.Code = cmp.Or(b.Code, abi.Cut(m.object("browser_surface_probe").text("code"), maxWord))
@@ -76,8 +75,8 @@ func (b *Browser) surface(state string, m members) {
 	}
 }
 
-// action counts one. A long run tells of failures only, and of all now and then:
-// that count is the truth about the others.
+// action counts an action. A long run reports only failures, and from time to time a total, which
+// is authoritative for the others.
 func (b *Browser) action(m members) {
 	all, summary := m.number("actions")
 	switch {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// A Vocabulary says whose word a type is.
+// A Vocabulary says which specification defines a type.
 type Vocabulary byte
 
 const (
@@ -13,33 +13,32 @@ const (
 	RunProtocol Vocabulary = 'R'
 )
 
-// An Effect is what a type does to a values stream.
+// An Effect is the effect of a type on a values stream.
 type Effect uint8
 
 const (
 	NoSnapshot Effect = 0
-	AtOnce     Effect = 1 // a snapshot after every such event: all that are frames of updates
-	Coalesced  Effect = 2 // one at most every second
+	AtOnce     Effect = 1 // a snapshot after every such event; all frames of updates
+	Coalesced  Effect = 2 // at most one snapshot a second
 )
 
 // An Entry is one row of the catalogue.
 type Entry struct {
 	Type       Type
 	Vocabulary Vocabulary
-	// Required are the members that the payload always has; for a closed payload
-	// Optional are all others that it may have.
+	// Required lists the members that the payload always has; for a closed payload Optional lists
+	// all others.
 	Required, Optional []string
 	Closed             bool
-	Modes              Modes  // updates, messages and debug, where it is a frame
+	Modes              Modes  // updates, messages and debug, if it is a frame there
 	Snapshot           Effect // in values
 }
 
-// Catalogue returns every event type, in the order of docs/spec/api.md.
+// Catalogue returns every event type in the order of docs/spec/api.md.
 func Catalogue() []Entry { return slices.Clone(catalogue) }
 
-// Lookup returns the row of a type. A type that is not in the catalogue, which
-// readers must bear, is shown like one of the run protocol, in debug only;
-// known is false.
+// Lookup returns the row of a type. known is false for a type that is not in the catalogue, which
+// readers have to tolerate; it is treated like one of the run protocol, in debug only.
 func Lookup(t Type) (e Entry, known bool) {
 	if i, ok := rows[t]; ok {
 		return catalogue[i], true
@@ -131,7 +130,8 @@ func closed(t Type, required, optional string, modes Modes, s Effect) Entry {
 	return e
 }
 
-// protocol returns a type of the run protocol: never a frame of updates or messages.
+// protocol returns the entry of a type of the run protocol, which is never a frame of updates or
+// messages.
 func protocol(t Type, required string, s Effect) Entry {
 	return Entry{Type: t, Vocabulary: RunProtocol, Required: strings.Fields(required), Modes: Debug, Snapshot: s}
 }
@@ -210,7 +210,7 @@ const (
 	RunCancelRequested         Type = "run.cancel_requested"
 )
 
-// Names of frames that stand in no log.
+// Frames that are not in the log.
 const (
 	StateSnapshot  Type = "state.snapshot"
 	AIMessageChunk Type = "ai.message.chunk"

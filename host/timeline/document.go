@@ -16,11 +16,10 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// SchemaVersion is that of documents and snapshots.
+// SchemaVersion is the version of documents and snapshots.
 const SchemaVersion = 1
 
-// A Doc is a RunEventDoc: an event as the API renders it, with exactly these
-// members.
+// A Doc is a RunEventDoc: an event as the API renders it, with exactly these members.
 type Doc struct {
 	EventID       store.EventID   `json:"eventId"`
 	RunID         store.RunID     `json:"runId"`
@@ -34,9 +33,8 @@ type Doc struct {
 	CausationID   store.EventID   `json:"causationId,omitempty"`
 }
 
-// Document renders an event. Nothing in the payload is written as <, >, &
-// or a line separator, so that it may stand in a page or on one line as it is.
-// Data that is no object gives an empty payload.
+// Document renders an event. The payload contains no <, >, & or line separators, so it can be
+// embedded in a page or a line. Data that is not an object gives an empty payload.
 func Document(e store.Event) Doc {
 	return Doc{
 		EventID: e.ID, RunID: e.RunID, NodeID: e.NodeID, Type: Type(e.Type), Payload: payload(e),
@@ -44,9 +42,9 @@ func Document(e store.Event) Doc {
 	}
 }
 
-// payload is data with what the envelope adds to events of the run protocol.
-// Where both have a member it is data's, which says more: the status of a
-// detail gap is not that of its event.
+// payload returns the data with the envelope's members added to events of the run protocol. Where
+// both have a member, the data's is kept, since it is more specific: the status of a detail gap is
+// not that of its event.
 func payload(e store.Event) json.RawMessage {
 	m := membersOf(e.Data)
 	row, _ := Lookup(Type(e.Type))
@@ -77,7 +75,7 @@ type Chunk struct {
 	Meta   json.RawMessage `json:"meta,omitempty"` // closed by the host
 }
 
-// ChunkOf renders an output.chunk as what a messages stream shows.
+// ChunkOf renders an output.chunk for a messages stream.
 func ChunkOf(e store.Event) Chunk {
 	m := membersOf(e.Data)
 	c := Chunk{NodeID: m.text("nodeId"), RunID: e.RunID, Chunk: m.text("chunk"), IsLast: m.yes("isLast")}

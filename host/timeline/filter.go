@@ -8,7 +8,7 @@ import (
 
 // A Filter selects event types. The zero Filter selects all of them.
 type Filter struct {
-	// OpenwopOnly leaves out what openwop does not know.
+	// OpenwopOnly leaves out types that openwop does not define.
 	OpenwopOnly bool
 	exact       map[Type]bool
 	prefixes    []string
@@ -20,8 +20,7 @@ const (
 	maxFilterName  = 64
 )
 
-// ParseVocabulary reads a vocabulary parameter; "" is full. The error is a
-// *ParameterError.
+// ParseVocabulary parses a vocabulary parameter; "" is full. The error is a *ParameterError.
 func ParseVocabulary(text string) (openwopOnly bool, err error) {
 	switch text {
 	case "", "full":
@@ -32,8 +31,8 @@ func ParseVocabulary(text string) (openwopOnly bool, err error) {
 	return false, &ParameterError{"vocabulary", "full or openwop"}
 }
 
-// ParseTypes reads a list of types: names with commas between them, a
-// trailing * matches a prefix; "" is all. The error is a *ParameterError.
+// ParseTypes parses a comma-separated list of types, in which a trailing * matches a prefix; ""
+// means all. The error is a *ParameterError.
 func ParseTypes(text string) (Filter, error) {
 	var f Filter
 	if text == "" {
@@ -96,17 +95,16 @@ func ModeNames() []string { return append([]string(nil), modeNames...) }
 // Has reports whether all of m2 is in the set.
 func (m Modes) Has(m2 Modes) bool { return m&m2 == m2 }
 
-// A ModeError says that a stream mode is not supported: the answer is
-// unsupported_stream_mode with Supported in its details. It quotes nothing.
+// A ModeError means that a stream mode is not supported: unsupported_stream_mode with Supported in
+// its details. It does not quote the input.
 type ModeError struct{ Supported []string }
 
 func (e *ModeError) Error() string {
 	return "stream modes are " + strings.Join(e.Supported, ", ") + ", and values stands alone"
 }
 
-// ParseModes reads a streamMode parameter that is present; a request without
-// one means Updates. An empty text is an empty name, which is an error like any
-// unknown one: *ModeError.
+// ParseModes parses a streamMode parameter that is present; without one a request means Updates. An
+// empty text is an unknown name. The error is a *ModeError.
 func ParseModes(text string) (Modes, error) {
 	var m Modes
 	for name := range strings.SplitSeq(text, ",") {
@@ -131,8 +129,8 @@ func modeNamed(name string) Modes {
 	return 0
 }
 
-// A ParameterError says that a query parameter is malformed: validation_error.
-// Rule is for people and quotes nothing that was sent.
+// A ParameterError reports a malformed query parameter: validation_error. Rule is for people and
+// does not quote the input.
 type ParameterError struct{ Name, Rule string }
 
 func (e *ParameterError) Error() string { return fmt.Sprintf("%s must be %s", e.Name, e.Rule) }

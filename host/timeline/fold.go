@@ -8,8 +8,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Bounds of what a fold keeps. A guest cannot reach them within its limits;
-// a damaged log cannot make a fold grow without end.
+// Bounds of a fold. A guest cannot reach them within its limits, and a damaged log cannot make a
+// fold grow without end.
 const (
 	maxNodes      = 64
 	maxStreams    = 512
@@ -17,11 +17,10 @@ const (
 	maxItems      = 1024
 )
 
-// A Fold is a run's log read so far. Keep one and add what follows: adding
-// events one by one or all at once gives the same. The zero Fold is ready. Not
-// for concurrent use.
+// A Fold is the state of a run after part of its log. Events may be added one by one or together,
+// with the same result. The zero Fold is ready to use. It is not safe for concurrent use.
 type Fold struct {
-	next    uint64 // sequence expected next
+	next    uint64 // expected next sequence
 	started bool
 	paused  bool
 	cancel  bool // run.cancel_requested was seen
@@ -31,17 +30,17 @@ type Fold struct {
 
 	start    members // data of run.started
 	pausedAt time.Time
-	node     string // the node that runs, or ran last
+	node     string // the node that runs or ran last
 	nodes    map[string]*node
 	counts   counts
 	persist  bool
 
-	asked      map[string]request // interrupt.requested without its identity yet, by node
+	asked      map[string]request // interrupt.requested events without an identity yet, by node
 	interrupts []*Interrupt
-	items      []*Item // in the order of their requests
+	items      []*Item // in the order of the requests
 	artifacts  []Artifact
 	browser    *Browser // nil: the run has none
-	lost       string   // interaction whose surface was lost in the commit being read
+	lost       string   // interaction whose surface was lost in the current commit
 }
 
 // Next returns the sequence that the next event must have.
@@ -50,7 +49,7 @@ func (f *Fold) Next() uint64 { return f.next }
 // Ended reports whether the terminal event was read.
 func (f *Fold) Ended() bool { return f.ended != nil }
 
-// Status returns where the run stands after what was read.
+// Status returns the status of the run after the events read.
 func (f *Fold) Status() Status {
 	switch {
 	case f.ended != nil:
@@ -65,9 +64,9 @@ func (f *Fold) Status() Status {
 	return Pending
 }
 
-// Add reads on. Events come in order of their sequence; those that were read
-// before, and any behind the terminal one, change nothing. Stop at the end of a
-// commit: in its middle a fold is a state that the run never had.
+// Add reads events, which come in order of their sequence. Events read before, and any after the
+// terminal one, have no effect. Stop only at the end of a commit: in its middle the fold is in a
+// state that the run never had.
 func (f *Fold) Add(events ...store.Event) {
 	for _, e := range events {
 		if e.Sequence < f.next || f.ended != nil {
@@ -119,7 +118,7 @@ func (f *Fold) begin(e store.Event, m members) {
 	f.persist = string(m["persist_state"]) != "false"
 }
 
-// resume moves the end of open questions by the time that was paused.
+// resume extends the deadline of open questions by the paused time.
 func (f *Fold) resume(e store.Event) {
 	if f.paused {
 		d := e.OccurredAt.Sub(f.pausedAt)
@@ -135,7 +134,7 @@ func (f *Fold) resume(e store.Event) {
 	f.paused = false
 }
 
-// end is the terminal event: what is still open was overtaken by it.
+// end records the terminal event and closes what is still open.
 func (f *Fold) end(e store.Event, m members) {
 	f.ended, f.final = &e, m
 	f.counts.final(m)
@@ -150,15 +149,14 @@ func (f *Fold) end(e store.Event, m members) {
 		}
 	}
 	status := map[Type]string{RunCompleted: NodeIsCompleted, RunFailed: NodeIsFailed, RunCancelled: NodeIsCancelled}[Type(e.Type)]
-	for _, n := range f.nodes { // a log that names no end of a node, as after a host's crash
+	for _, n := range f.nodes { // a log without the end of a node, as after a crash of the host
 		if n.CompletedAt == "" && (n.Status == NodeIsRunning || n.Status == NodeIsSuspended) {
 			n.Status, n.CompletedAt = status, store.Time(e.OccurredAt)
 		}
 	}
 }
 
-// An Artifact is a file that a run left, as its log announces it. Whether the
-// file is still there is not the log's to say.
+// An Artifact is a file that a run left, as its log announces it. The file itself may be gone.
 type Artifact struct {
 	ArtifactID   string      `json:"artifactId"`
 	ArtifactType string      `json:"artifactType"`
@@ -179,7 +177,7 @@ const (
 	maxTypeName  = 128
 )
 
-// Artifacts returns those that the run left so far, oldest first.
+// Artifacts returns the artifacts announced so far, oldest first.
 func (f *Fold) Artifacts() []Artifact { return slices.Clone(f.artifacts) }
 
 func (f *Fold) artifact(e store.Event, m members) {
@@ -193,7 +191,7 @@ func (f *Fold) artifact(e store.Event, m members) {
 	})
 }
 
-// A Status is where a run stands.
+// A Status is the status of a run.
 type Status string
 
 const (
@@ -208,7 +206,7 @@ const (
 	Cancelled       Status = "cancelled"
 )
 
-// Statuses returns all of them, in the order of a run's life.
+// Statuses returns all statuses in the order of a run's life.
 func Statuses() []Status {
 	return []Status{Pending, Running, Paused, WaitingApproval, WaitingInput, WaitingExternal, Completed, Failed, Cancelled}
 }
@@ -216,7 +214,7 @@ func Statuses() []Status {
 // Terminal reports whether a run with this status is over.
 func (s Status) Terminal() bool { return s == Completed || s == Failed || s == Cancelled }
 
-// waitingFor returns the status of a run whose node holds an interrupt.
+// waitingFor returns the status of a run with an open interrupt.
 func waitingFor(kind string) Status {
 	switch kind {
 	case "approval":
@@ -227,8 +225,8 @@ func waitingFor(kind string) Status {
 	return WaitingInput
 }
 
-// terminalStatus returns what a terminal event makes of a run. A connector that
-// reported cancellation failed.
+// terminalStatus returns the status after a terminal event. A connector that reported cancellation
+// counts as failed.
 func terminalStatus(t Type) Status {
 	switch t {
 	case RunCompleted:
@@ -239,7 +237,7 @@ func terminalStatus(t Type) Status {
 	return Failed
 }
 
-// TerminalStatus returns the status of a run after e, "" if e does not end one.
+// TerminalStatus returns the status of a run after e, or "" if e does not end a run.
 func TerminalStatus(e store.Event) Status {
 	if t := Type(e.Type); t.Terminal() {
 		return terminalStatus(t)

@@ -8,21 +8,20 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A Closing says what closed an interrupt.
+// A Closing says how an interrupt was closed.
 type Closing uint8
 
 const (
 	Open         Closing = 0
-	Answered     Closing = 1 // somebody answered it, or cancelled it on purpose
+	Answered     Closing = 1 // somebody answered or deliberately cancelled it
 	TimedOut     Closing = 2
 	SurfaceLost  Closing = 3
-	ClosedByHost Closing = 4 // the host gave up on it, and the run went on
-	ClosedByEnd  Closing = 5 // the run was cancelled or ended while it was pending
+	ClosedByHost Closing = 4 // the host gave it up and the run continued
+	ClosedByEnd  Closing = 5 // the run was cancelled or ended meanwhile
 )
 
-// Code returns how an attempt to resolve the interrupt is refused: "" while
-// it is open, interrupt_already_resolved, no_pending_interaction or
-// interrupt_cancelled.
+// Code returns the code that refuses an attempt to resolve the interrupt: "" while it is open,
+// otherwise interrupt_already_resolved, no_pending_interaction or interrupt_cancelled.
 func (c Closing) Code() string {
 	switch c {
 	case Open:
@@ -35,26 +34,26 @@ func (c Closing) Code() string {
 	return "no_pending_interaction"
 }
 
-// An Interrupt is a question as openwop sees it.
+// An Interrupt is a question in openwop's form.
 type Interrupt struct {
 	ID            string // "" only in a log without node.suspended
 	NodeID        string
 	InteractionID string
-	// InteractionKind is what the connector asked for: otp, credentials,
-	// manual_action, approval, clarification.
+	// InteractionKind is what the connector asked for: otp, credentials, manual_action, approval or
+	// clarification.
 	InteractionKind string
 	Kind, Key       string
 	Payload         InterruptPayload
-	ExpiresAt       *time.Time // by its own time-out; paused time is not in it
+	ExpiresAt       *time.Time // by its own timeout, without paused time
 
 	Closed Closing
-	// Outcome is success, cancelled or timeout; "" when no answer was recorded.
+	// Outcome is success, cancelled or timeout, or "" if no answer was recorded.
 	Outcome    string
 	ResolvedBy string
 	resumed    bool // node.resumed followed
 }
 
-// An InterruptPayload is what GET of an interrupt answers.
+// An InterruptPayload is the answer to GET of an interrupt.
 type InterruptPayload struct {
 	Kind         string          `json:"kind"`
 	Key          string          `json:"key"`
@@ -63,14 +62,14 @@ type InterruptPayload struct {
 	TimeoutMs    *int64          `json:"timeoutMs,omitempty"`
 }
 
-// request is an interrupt.requested, until node.suspended gives its identity.
+// A request is an interrupt.requested event until node.suspended gives its identity.
 type request struct {
 	payload InterruptPayload
 	kind    string // of the interaction
 }
 
-// InterruptOfNode returns the newest interrupt of a node, open or closed; false
-// when none was ever pending there.
+// InterruptOfNode returns the newest interrupt of a node, open or closed. It reports false if there
+// was none.
 func (f *Fold) InterruptOfNode(id string) (Interrupt, bool) {
 	return f.lookup(func(q *Interrupt) bool { return q.NodeID == id })
 }
@@ -89,7 +88,7 @@ func (f *Fold) lookup(is func(*Interrupt) bool) (Interrupt, bool) {
 	return Interrupt{}, false
 }
 
-// open returns the newest interrupt if it is open: a node holds one at a time.
+// open returns the newest interrupt if it is open; a node has at most one open interrupt.
 func (f *Fold) open() *Interrupt {
 	for _, q := range slices.Backward(f.interrupts) {
 		if q.Closed == Open {
@@ -170,7 +169,7 @@ func (f *Fold) suspend(node string, e store.Event, m members) {
 	}
 }
 
-// maxTimeout is more than anybody waits; what is longer has no end to show.
+// maxTimeout bounds a timeout; longer ones are shown without an end.
 const maxTimeout = 10 * 365 * 24 * time.Hour
 
 func (f *Fold) resolve(m members) {
@@ -188,8 +187,8 @@ func (f *Fold) resolve(m members) {
 	}
 }
 
-// closing tells from the events what ended a question. What the host cancels
-// while the run is being cancelled ends with the run.
+// closing derives from the events how a question was closed. A question that the host cancels while
+// the run is being cancelled ends with the run.
 func (f *Fold) closing(q *Interrupt) Closing {
 	switch {
 	case q.Outcome == "timeout":

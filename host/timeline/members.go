@@ -10,11 +10,11 @@ import (
 	"github.com/sluicehost/sluice/host/run/redact"
 )
 
-// members are those of a JSON object, as spelled. A getter for a member that is
-// missing or of another type returns the zero value.
+// members are the members of a JSON object as spelled. Getters return the zero value for a member
+// that is missing or of another type.
 type members map[string]json.RawMessage
 
-// membersOf reads one object; anything else has no members.
+// membersOf parses an object; anything else has no members.
 func membersOf(raw []byte) members {
 	var m members
 	if json.Unmarshal(raw, &m) != nil || m == nil {
@@ -36,7 +36,7 @@ func (m members) integer(name string) int64 {
 	return n
 }
 
-// number returns an integer of 64 bits; ok is false for anything else.
+// number returns a 64-bit integer. ok is false for anything else.
 func (m members) number(name string) (n int64, ok bool) {
 	n, err := strconv.ParseInt(string(bytes.TrimSpace(m[name])), 10, 64)
 	return n, err == nil
@@ -44,7 +44,7 @@ func (m members) number(name string) (n int64, ok bool) {
 
 func (m members) yes(name string) bool { return string(bytes.TrimSpace(m[name])) == "true" }
 
-// object is nil unless the member is an object.
+// object returns a member that is an object, otherwise nil.
 func (m members) object(name string) members {
 	raw := bytes.TrimSpace(m[name])
 	if len(raw) == 0 || raw[0] != '{' {
@@ -53,7 +53,7 @@ func (m members) object(name string) members {
 	return membersOf(raw)
 }
 
-// raw returns a member that is there and not null.
+// raw returns a member that is present and not null.
 func (m members) raw(name string) json.RawMessage {
 	raw := m[name]
 	if len(raw) == 0 || string(bytes.TrimSpace(raw)) == "null" {
@@ -77,7 +77,7 @@ func (m members) fill(name, value string) {
 	}
 }
 
-// only keeps what a closed payload may hold.
+// only returns the members that a closed payload may have.
 func (m members) only(e Entry) members {
 	out := make(members, len(e.Required)+len(e.Optional))
 	for _, names := range [][]string{e.Required, e.Optional} {
@@ -92,27 +92,26 @@ func (m members) only(e Entry) members {
 
 func quoted(s string) json.RawMessage {
 	raw, err := json.Marshal(s)
-	if err != nil { // a string always has an encoding
+	if err != nil { // a string can always be encoded
 		return json.RawMessage(`""`)
 	}
 	return raw
 }
 
-// Redacted stands for a value that is not shown.
+// Redacted replaces a value that is not shown.
 const Redacted = "[REDACTED]"
 
-// SecretLooking reports whether a name is that of a secret.
+// SecretLooking reports whether a name looks like that of a secret.
 func SecretLooking(name string) bool { return redact.SecretName(name) }
 
-// RedactConfigurable returns a configurable object with every value under a
-// secret-looking key, and every credentialRef, replaced. Text that is no
-// JSON gives nil.
+// RedactConfigurable returns a configurable object with every value under a secret-looking key, and
+// every credentialRef, replaced. It returns nil for invalid JSON.
 func RedactConfigurable(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 {
 		return nil
 	}
 	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber() // numbers stay as they were sent
+	d.UseNumber() // keeps numbers as they were sent
 	var v any
 	if d.Decode(&v) != nil {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// The states of a node.
+// States of a node.
 const (
 	NodeIsPending   = "pending"
 	NodeIsRunning   = "running"
@@ -18,7 +18,7 @@ const (
 	NodeIsSkipped   = "skipped"
 )
 
-// The states of a stream's checkpoint.
+// States of a stream's checkpoint.
 const (
 	CheckpointNone      = "none"
 	CheckpointStaged    = "staged"
@@ -33,7 +33,7 @@ type NodeState struct {
 	StartedAt   string `json:"startedAt,omitempty"`
 	CompletedAt string `json:"completedAt,omitempty"`
 	InterruptID string `json:"interruptId,omitempty"`
-	// Progress is the newest of each stream, or "" without one one.
+	// Progress is the newest measurement of each stream, "" for measurements without one.
 	Progress map[string]Progress    `json:"progress,omitempty"`
 	Streams  map[string]StreamState `json:"streams,omitempty"`
 }
@@ -46,7 +46,7 @@ type Progress struct {
 	At      string `json:"at"`
 }
 
-// StreamState is what became of a stream so far.
+// StreamState is the state of a stream so far.
 type StreamState struct {
 	Records    int64  `json:"records"` // stored
 	Batches    int64  `json:"batches"`
@@ -55,14 +55,14 @@ type StreamState struct {
 
 type node struct{ NodeState }
 
-// state returns a copy that shares nothing.
+// state returns a deep copy.
 func (n *node) state() NodeState {
 	s := n.NodeState
 	s.Progress, s.Streams = maps.Clone(s.Progress), maps.Clone(s.Streams)
 	return s
 }
 
-// at returns the named node, and makes it if there is room.
+// at returns a node, creating it if there is room.
 func (f *Fold) at(id string) *node {
 	if n := f.nodes[id]; n != nil {
 		return n
@@ -78,7 +78,7 @@ func (f *Fold) at(id string) *node {
 	return n
 }
 
-// nodeOf names the node of an event.
+// nodeOf returns the node id of an event.
 func nodeOf(e store.Event, m members) string {
 	return cmp.Or(e.NodeID, m.text("nodeId"))
 }
@@ -111,7 +111,7 @@ func (f *Fold) nodeEvent(t Type, e store.Event, m members) {
 	}
 }
 
-// stream returns what is known of one stream; ok is false when there is no room.
+// stream returns the state of a stream. ok is false if there is no room.
 func (f *Fold) stream(n *node, name string) (s StreamState, ok bool) {
 	s, ok = n.Streams[name]
 	if ok || len(n.Streams) == maxStreams {
@@ -174,8 +174,8 @@ func (f *Fold) progress(n *node, stream string, e store.Event, m members) {
 	n.Progress[stream] = p
 }
 
-// Metrics are the record counts of a run, as far as they are known. Emitted and
-// DurationMs are known once the run is over.
+// Metrics are the record counts of a run as far as they are known. Emitted and DurationMs are known
+// once the run is over.
 type Metrics struct {
 	RecordsEmitted             *int64 `json:"recordsEmitted,omitempty"`
 	RecordsAttempted           int64  `json:"recordsAttempted"`
@@ -203,7 +203,7 @@ func (c *counts) add(t Type, m members) {
 	c.RecordsUnresolvedRetryable = c.RecordsAttempted - c.RecordsAccepted - c.RecordsPermanentlyRejected
 }
 
-// final takes the counts of a terminal block, or of a result value.
+// final reads the counts of a terminal event or of a result.
 func (c *counts) final(m members) {
 	set := func(to *int64, name string) {
 		if n, ok := m.number(name); ok {
@@ -223,7 +223,7 @@ func (c *counts) final(m members) {
 	}
 }
 
-// metrics is nil while nothing is known.
+// metrics returns nil while nothing is known.
 func (c *counts) metrics() *Metrics {
 	if !c.known && c.DurationMs == nil {
 		return nil

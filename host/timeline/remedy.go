@@ -8,28 +8,27 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Outcomes of a run, beside its status: a run that is completed and partial left
-// data out.
+// Outcomes of a run beside its status: a completed run with outcome partial left data out.
 const (
 	Complete = "complete"
 	Partial  = "partial"
 )
 
-// A Trouble is a run's end, or one of its known gaps, that something may help.
+// A Trouble is a failed run, or one of its known gaps, for which something may help.
 type Trouble struct {
 	Connection store.ConnectionID
 	Connector  string
 	Run        store.RunID
-	Kind       string // of a known gap; "" for the run's end
-	Reason     string // of the gap, or terminal
-	Action     string // of its recovery hint, "" for none
-	Said       bool   // a text of the connector stands above
-	Again      string // the command that does such a run again, "" for that of the connection
-	Unkept     bool   // nothing of the run is kept, so no other command shows or changes it
+	Kind       string // of a known gap; "" for the end of the run
+	Reason     string // of the gap, or terminal reason
+	Action     string // of its recovery hint; "" if there is none
+	Said       bool   // a text of the connector is shown above
+	Again      string // command that repeats the run; "" for that of the connection
+	Unkept     bool   // nothing of the run is stored, so no other command can show or change it
 }
 
-// A Remedy is what helps: a sentence, the one command and the one page that do
-// it. Every trouble has all of them.
+// A Remedy is what helps: a sentence, and the command and the page to do it with. It always has all
+// of them.
 type Remedy struct {
 	Text    string
 	Command string
@@ -37,8 +36,7 @@ type Remedy struct {
 	Label   string // of the link to it
 }
 
-// Remedy returns what helps. What the connector said itself is final; else the
-// host knows its own reasons.
+// Remedy returns what helps. The host's own reasons take precedence over the connector's hint.
 func (t Trouble) Remedy() Remedy {
 	if r, ok := t.ofHost(); ok {
 		return r
@@ -46,7 +44,7 @@ func (t Trouble) Remedy() Remedy {
 	return t.ofAction()
 }
 
-// ofHost returns what helps where the host knows the cause.
+// ofHost returns what helps if the host knows the cause.
 func (t Trouble) ofHost() (Remedy, bool) {
 	switch {
 	case t.Kind == "interaction_required", t.Reason == "assistance_timed_out":
@@ -83,7 +81,7 @@ func (t Trouble) ofHost() (Remedy, bool) {
 	return Remedy{}, false
 }
 
-// ofAction returns the advice of a recovery hint.
+// ofAction returns the advice for a recovery hint.
 func (t Trouble) ofAction() Remedy {
 	switch t.Action {
 	case abi.RetryByRuntime:
@@ -118,13 +116,13 @@ func (t Trouble) again(text string) Remedy {
 	return Remedy{text, t.command(), t.page(""), "Run it again"}
 }
 
-// command does the run again.
+// command returns the command that repeats the run.
 func (t Trouble) command() string {
 	return cmp.Or(t.Again, "sluice run "+t.name())
 }
 
-// kept returns a command that needs what is kept of the run or its connection; where
-// nothing is, another run is all there is.
+// kept returns a command that needs stored data of the run or its connection, or the command that
+// repeats the run if nothing is stored.
 func (t Trouble) kept(command string) string {
 	if t.Unkept {
 		return t.command()
@@ -132,7 +130,7 @@ func (t Trouble) kept(command string) string {
 	return command
 }
 
-// answer returns what helps a question that was declined, or that nobody answered in time.
+// answer returns what helps if a question was declined or not answered in time.
 func (t Trouble) answer() string {
 	if t.Reason == "interaction_cancelled" {
 		return "Run it again and answer what it asks."
@@ -140,7 +138,7 @@ func (t Trouble) answer() string {
 	return "Run it again and answer in time."
 }
 
-// fault returns what helps where the connector is broken: its author needs the timeline.
+// fault returns what helps if the connector is broken: its author needs the timeline.
 func (t Trouble) fault() Remedy {
 	if t.Unkept {
 		return t.connector("This is a fault of the connector: once its author has mended it, try it again.", t.command())

@@ -7,29 +7,27 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// About is what a snapshot shows of a run and neither its log nor its row has.
-// Everything is optional.
+// About is what a snapshot shows of a run that neither its log nor its row contains. Everything is
+// optional.
 type About struct {
 	ConnectorName    string
 	ConnectorVersion string
 	EngineVersion    string
-	// RetentionFloor is one more than the terminal sequence once the log is
-	// deleted, 0 before.
+	// RetentionFloor is the sequence after the terminal event once the log is deleted, 0 before.
 	RetentionFloor uint64
 	// Live is nil for a run that is not active in this process.
 	Live *Live
 }
 
-// Live is what only the process of a run knows.
+// Live is the state that only the process of a run knows.
 type Live struct {
 	Phase           string // preparing, running, waiting, finishing, committing
 	PauseRequested  bool
 	CancelRequested bool
-	HeldUp          string // what keeps it from going on; "" for nothing
+	HeldUp          string // what holds it up; "" if nothing does
 }
 
-// A Snapshot is a RunSnapshot, without tokens: who may answer gets them
-// from the API.
+// A Snapshot is a RunSnapshot without tokens, which the API adds for those who may answer.
 type Snapshot struct {
 	RunID                 store.RunID          `json:"runId"`
 	WorkflowID            string               `json:"workflowId"`
@@ -51,15 +49,15 @@ type Snapshot struct {
 	Sluice                Sluice               `json:"sluice"`
 }
 
-// Error is why a run failed; closed.
+// Error is why a run failed.
 type Error struct {
 	Code    string          `json:"code"`
 	Message string          `json:"message"`
 	Details json.RawMessage `json:"details,omitempty"`
 }
 
-// Author returns the code that the connector's author gave a failure, else the
-// host's own below Code; "" for neither.
+// Author returns the failure code of the connector's author, otherwise the host's specific code
+// below Code, or "".
 func (e *Error) Author() string {
 	d := membersOf(e.Details)
 	for _, code := range []string{d.text("connector_error_code"), d.object("violation").text("subtype"), d.text("failure_code")} {
@@ -70,9 +68,8 @@ func (e *Error) Author() string {
 	return ""
 }
 
-// OpenInterrupt is the interrupt a run is suspended by. The API adds
-// InterruptToken and CallbackURL for who may answer; they are never set
-// here, nor in a stream.
+// OpenInterrupt is the interrupt by which a run is suspended. The API adds InterruptToken and
+// CallbackURL for those who may answer; they are not set here or in streams.
 type OpenInterrupt struct {
 	InterruptID    string `json:"interruptId"`
 	Kind           string `json:"kind"`
@@ -82,7 +79,7 @@ type OpenInterrupt struct {
 	CallbackURL    string `json:"callbackUrl,omitempty"`
 }
 
-// Sluice is the part of a snapshot that openwop does not know.
+// Sluice is the part of a snapshot that openwop does not define.
 type Sluice struct {
 	ConnectorID      store.ConnectorID  `json:"connectorId"`
 	ConnectorName    string             `json:"connectorName"`
@@ -94,12 +91,12 @@ type Sluice struct {
 	RetryOf          store.RunID        `json:"retryOf,omitempty"`
 	TraceID          store.TraceID      `json:"traceId"`
 	Phase            *string            `json:"phase"`          // null once the run is over
-	LastSequence     *uint64            `json:"lastSequence"`   // null while the log is empty, and once it is deleted
+	LastSequence     *uint64            `json:"lastSequence"`   // null while the log is empty and once it is deleted
 	RetentionFloor   uint64             `json:"retentionFloor"` // 0 while the log is kept
 	PauseRequested   bool               `json:"pauseRequested,omitempty"`
 	CancelRequested  bool               `json:"cancelRequested,omitempty"`
-	HeldUp           string             `json:"heldUp,omitempty"`    // what keeps it from going on, as a sentence
-	HostBound        string             `json:"hostBound,omitempty"` // why it ends with its host, of one that asked or is resumable
+	HeldUp           string             `json:"heldUp,omitempty"`    // what holds it up, as a sentence
+	HostBound        string             `json:"hostBound,omitempty"` // why a run that asked something, or is resumable, ends with its host
 	Assistance       []Item             `json:"assistance"`          // open ones
 	Result           string             `json:"result,omitempty"`
 	Outcome          string             `json:"outcome,omitempty"` // complete, partial, failed, cancelled
@@ -109,16 +106,15 @@ type Sluice struct {
 	ForkedFrom       *Fork              `json:"forkedFrom,omitempty"`
 }
 
-// Fork is the run that another branched off.
+// Fork identifies the run from which this one was branched.
 type Fork struct {
 	RunID   store.RunID `json:"runId"`
 	FromSeq uint64      `json:"fromSeq"`
 	Mode    string      `json:"mode"`
 }
 
-// Snapshot shows what was read so far of the run. row is its record; a
-// fold that read nothing of a run that is over, because its log was deleted,
-// shows what the row still has.
+// Snapshot returns the run's state after the events read. row is its record. If the fold is empty
+// because the log of a finished run was deleted, it shows what the row has.
 func (f *Fold) Snapshot(row store.Run, a About) Snapshot {
 	if row.Pruned && f.next == 0 {
 		return SnapshotOfRow(row, a, 0)
@@ -151,13 +147,13 @@ func (f *Fold) Snapshot(row store.Run, a About) Snapshot {
 	return s
 }
 
-// WithoutStates returns the snapshot as a list has it.
+// WithoutStates returns the snapshot as a list shows it.
 func (s Snapshot) WithoutStates() Snapshot {
 	s.NodeStates, s.Variables, s.Channels = nil, nil, nil
 	return s
 }
 
-// base returns what the row has.
+// base returns the part of a snapshot that the row has.
 func base(row store.Run, a About) Snapshot {
 	q := row.Request
 	s := Snapshot{
@@ -183,7 +179,7 @@ func base(row store.Run, a About) Snapshot {
 	return s
 }
 
-// phase returns where an active run is; from the log alone it is as exact as that is.
+// phase returns the phase of an active run. From the log alone it is only approximate.
 func (f *Fold) phase(s Status, live *Live) *string {
 	switch {
 	case f.ended != nil:
@@ -217,8 +213,8 @@ func (f *Fold) over(s *Snapshot) {
 	s.Error.Message = cmp.Or(s.Error.Message, m.text("failure_message"))
 }
 
-// checkpointsOf returns the checkpoint_summary of a result, which a terminal block
-// holds member by member.
+// checkpointsOf returns the checkpoint_summary of a result, whose members a terminal event has
+// individually.
 func checkpointsOf(m members) json.RawMessage {
 	out := members{}
 	for name, from := range map[string]string{
@@ -245,9 +241,8 @@ func checkpointsOf(m members) json.RawMessage {
 	return raw
 }
 
-// SnapshotOfRow shows a run that is over without its log: from the row, which
-// outlives it. next is the sequence after the last event that is kept, 0
-// for none. It has no states of nodes.
+// SnapshotOfRow returns the snapshot of a finished run from its row, which outlives the log. next
+// is the sequence after the last stored event, or 0. It has no states of nodes.
 func SnapshotOfRow(row store.Run, a About, next uint64) Snapshot {
 	s, r := base(row, a), membersOf(row.Result)
 	var c counts
@@ -272,7 +267,7 @@ func SnapshotOfRow(row store.Run, a About, next uint64) Snapshot {
 	return s
 }
 
-// detailsOf is error.details as far as a result value has it.
+// detailsOf returns error.details as far as a result has it.
 func detailsOf(r members) json.RawMessage {
 	failure, out := r.object("failure"), members{}
 	for name, v := range map[string]string{"failure_origin": failure.text("origin"), "deadline": r.text("deadline"), "connector_error_code": r.object("connector_error").text("code")} {
@@ -291,8 +286,8 @@ func detailsOf(r members) json.RawMessage {
 	return raw
 }
 
-// RowStatus returns the status of a run as far as its row tells: exact once it is
-// over, pending or running before.
+// RowStatus returns the status of a run according to its row: exact once it is over, pending or
+// running before.
 func RowStatus(row store.Run) Status {
 	switch row.Status {
 	case "succeeded":
@@ -301,7 +296,7 @@ func RowStatus(row store.Run) Status {
 		return Failed
 	case "cancelled":
 		r := membersOf(row.Result)
-		// An older host wrote no cancel_cause.
+		// older hosts wrote no cancel_cause
 		if r.text("terminal_reason") == "connector_reported_cancelled" && r.text("cancel_cause") == "" {
 			return Failed
 		}

@@ -8,28 +8,28 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// A State is what an owner is shown of a request. It follows from the
-// three axes, the reduced schema, the attachments and the item's status, and
-// from nothing else: no message, no kind, no name of a connector.
+// A State is the kind of view that an owner gets of a request. It depends only on the three axes,
+// the reduced schema, the attachments and the item's status, and not on messages, kinds or names of
+// connectors.
 type State uint8
 
 const (
 	StateNone       State = 0  // nothing is open
-	StateA          State = 1  // an approval made elsewhere
+	StateA          State = 1  // an approval given elsewhere
 	StateB          State = 2  // a value is needed
-	StateBDecision  State = 3  // accept, reject, or what else is offered
-	StateC          State = 4  // a step in the browser, which can be shown
-	StateCNoSurface State = 5  // a step in a browser that cannot be shown
-	StateD          State = 6  // retries on its own
+	StateBDecision  State = 3  // accept, reject, or other offered decisions
+	StateC          State = 4  // a step in the browser, which can be viewed
+	StateCNoSurface State = 5  // a step in a browser that cannot be viewed
+	StateD          State = 6  // retries by itself
 	StateE          State = 7  // a step in the browser that the connector notices
-	StateAbandoned  State = 8  // the run ended meanwhile
+	StateAbandoned  State = 8  // the run ended before
 	StateOther      State = 9  // a passive message
-	StateEnded      State = 10 // it has an end event
+	StateEnded      State = 10 // it was closed
 )
 
 var stateNames = [...]string{"none", "A", "B", "B-decision", "C", "C-unavailable", "D", "E", "abandoned", "other", "ended"}
 
-// String returns the name that docs/spec/runs.md uses.
+// String returns the name used in docs/spec/runs.md.
 func (s State) String() string {
 	if int(s) < len(stateNames) {
 		return stateNames[s]
@@ -37,15 +37,14 @@ func (s State) String() string {
 	return stateNames[StateOther]
 }
 
-// Controls are what an owner can do about a request. What is false is not on
-// the page at all.
+// Controls say what an owner can do about a request. Controls that are false are not on the page.
 type Controls struct {
-	Form         bool // fields of Fields, and submit
+	Form         bool // fields of View.Fields, and submit
 	Accept       bool // View.Choices, with an optional comment
 	Cancel       bool
-	OpenView     bool // the live view, with Surface
-	Done         bool // "I am done", in the browser that is shown
-	DoneOutside  bool // "I did this outside Sluice", apart from everything else
+	OpenView     bool // the live view of View.Surface
+	Done         bool // "I am done", in the viewed browser
+	DoneOutside  bool // "I did this outside Sluice"
 	Links        bool // targets of url and qr attachments
 	SecretNotice bool // values are used for this run only
 }
@@ -57,10 +56,10 @@ type View struct {
 	Controls Controls
 	Fields   []FormField // for Controls.Form, by name
 	Decision string      // for Controls.Accept: the field that takes the decision
-	Choices  []string    // of Decision: accept, reject, and which of abi.Decisions are offered beside
-	Comment  bool        // a field comment goes with the decision
-	Edited   bool        // a field edited takes the owner's version of the text
-	Surface  string      // ref of the surface that is available
+	Choices  []string    // accept, reject, and the offered ones of abi.Decisions
+	Comment  bool        // the field comment goes with the decision
+	Edited   bool        // the field edited takes the owner's version of the text
+	Surface  string      // ref of the available surface
 	Reason   string      // why there is none
 }
 
@@ -71,17 +70,17 @@ func (v View) Offers(decision string) bool { return slices.Contains(v.Choices, d
 type FormField struct {
 	Name     string
 	Label    string
-	Type     string // string, number, integer, boolean
+	Type     string // string, number, integer or boolean
 	Format   string
 	Enum     []string
-	Secret   bool // masked, no autocompletion
-	Sealed   bool // the connector gets a handle
+	Secret   bool // masked, without autocompletion
+	Sealed   bool // the connector receives a handle
 	Required bool
 	File     bool   // the value is an abi.AnswerFile
 	Accept   string // of a file
 }
 
-// ViewOf derives what an owner is shown of one item.
+// ViewOf derives the view of an item.
 func ViewOf(i Item) View {
 	v := View{Item: i}
 	switch i.Status {
@@ -117,7 +116,7 @@ func ViewOf(i Item) View {
 	return v
 }
 
-// surface finds the browser surface of an item, or why there is none.
+// surface sets the browser surface of an item, or why there is none.
 func (v *View) surface() {
 	for _, a := range v.Item.Attachments {
 		if a.Kind != "browser_surface" {
@@ -131,8 +130,8 @@ func (v *View) surface() {
 	}
 }
 
-// form is state B: one form, or a decision where its only required field is a
-// choice of accept and reject.
+// form handles state B: a form, or a decision if its only required field is a choice of accept and
+// reject.
 func (v *View) form() {
 	v.Controls.Cancel = true
 	schema := membersOf(v.Item.InputSchema)
@@ -159,7 +158,7 @@ func isDecision(f FormField) bool {
 		!slices.ContainsFunc(f.Enum, func(d string) bool { return !slices.Contains(abi.Decisions, d) })
 }
 
-// maxFields is how many fields a reduced schema may have.
+// maxFields bounds the fields of a reduced schema.
 const maxFields = 32
 
 func fieldsOf(schema members, required []string) []FormField {
