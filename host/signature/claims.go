@@ -9,17 +9,17 @@ import (
 	"unicode/utf8"
 )
 
-// Claims are what a publisher says of a module in the trusted comment, which
-// the signature covers.
+// Claims are a publisher's statements about a module in the trusted comment, which the signature
+// covers.
 type Claims struct {
 	Connector string // connector_id of the manifest
 	Version   string
 	Digest    string // sha256:… of the module
 }
 
-// comment writes the claims, and the key that makes them, as minisign writes its
-// own: name:value, separated by tabs. The key is there because a signature has
-// only its id, and whoever sees it first needs all of it.
+// comment writes the claims and the signing key in minisign's form: name:value, separated by tabs.
+// The key is included because a signature has only its id, and a first-time user needs the whole
+// key.
 func (c Claims) comment(key PublicKey, at time.Time) (string, error) {
 	for name, text := range map[string]string{"id": c.Connector, "version": c.Version, "digest": c.Digest} {
 		if text == "" || !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
@@ -32,8 +32,8 @@ func (c Claims) comment(key PublicKey, at time.Time) (string, error) {
 	}, "\t"), nil
 }
 
-// readComment reads claims and a key. A comment by another tool has none of
-// them; one that has some must have all, once each.
+// readComment parses claims and a key. A comment by another tool has none of them; one that has
+// some must have each exactly once.
 func readComment(text string) (*Claims, PublicKey, error) {
 	found := map[string]string{}
 	for field := range strings.SplitSeq(text, "\t") {

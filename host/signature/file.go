@@ -7,22 +7,22 @@ import (
 	"os"
 )
 
-// Suffix is what a signature's file adds to the name of the module's.
+// Suffix is appended to a module's file name for its signature.
 const Suffix = ".minisig"
 
-// PublicSuffix is what a public key's file adds to the name of the private one's.
+// PublicSuffix is appended to a private key's file name for its public key.
 const PublicSuffix = ".pub"
 
 // ReadFile reads a small regular file of at most most bytes.
 func ReadFile(path string, most int) ([]byte, error) {
 	if fi, err := os.Stat(path); err == nil && !fi.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is no regular file", path) // a pipe would be waited for
+		return nil, fmt.Errorf("%s is no regular file", path) // reading a pipe would block
 	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() // only read
+	defer f.Close() // read only
 	b, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
 	switch {
 	case err != nil:
@@ -33,8 +33,8 @@ func ReadFile(path string, most int) ([]byte, error) {
 	return b, nil
 }
 
-// WriteKey writes a private key's file and, beside it, its public key. Neither
-// replaces a file: a lost key cannot be had again (fs.ErrExist).
+// WriteKey writes a private key's file and, beside it, its public key. It does not replace files
+// (fs.ErrExist), since a lost key cannot be recovered.
 func WriteKey(path string, private []byte, public PublicKey) error {
 	if err := create(path+PublicSuffix, public.Marshal()); err != nil {
 		return err

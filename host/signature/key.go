@@ -10,14 +10,14 @@ import (
 	"aead.dev/minisign"
 )
 
-// MaxKey is the most bytes that a key file has.
+// MaxKey bounds a key file, in bytes.
 const MaxKey = 4 << 10
 
-// A PublicKey verifies what its private key signed. The zero value verifies
-// nothing. Two are the same key exactly if they are ==.
+// A PublicKey verifies signatures of its private key. The zero value verifies nothing. Keys are
+// comparable with ==.
 type PublicKey struct{ text string } // minisign's base64, canonical
 
-// ReadPublicKey reads a .pub file: a comment line and the key, or the key alone.
+// ReadPublicKey parses a .pub file: a comment line and the key, or the key alone.
 func ReadPublicKey(text []byte) (PublicKey, error) {
 	line := text
 	if head, rest, ok := bytes.Cut(text, []byte{'\n'}); ok && bytes.HasPrefix(head, []byte(untrusted)) {
@@ -26,7 +26,7 @@ func ReadPublicKey(text []byte) (PublicKey, error) {
 	return ParseKey(string(bytes.TrimRight(line, "\r\n")))
 }
 
-// ParseKey reads what String returns, in no other spelling.
+// ParseKey parses the result of String and accepts no other spelling.
 func ParseKey(text string) (PublicKey, error) {
 	var k minisign.PublicKey
 	if len(text) > MaxKey || k.UnmarshalText([]byte(text)) != nil || k.String() != text {
@@ -35,11 +35,11 @@ func ParseKey(text string) (PublicKey, error) {
 	return PublicKey{text}, nil
 }
 
-// String returns the key as minisign prints it, one line of base64.
+// String returns the key in minisign's form, one line of base64.
 func (k PublicKey) String() string { return k.text }
 
-// ID returns the name that minisign gives the key. Anyone can make a key with the
-// same id: it tells keys apart for people, and proves nothing.
+// ID returns minisign's id of the key. Anyone can make a key with the same id, so it only helps
+// people to tell keys apart.
 func (k PublicKey) ID() string { return keyID(k.minisign().ID()) }
 
 func keyID(id uint64) string { return fmt.Sprintf("%016X", id) }
@@ -50,7 +50,7 @@ func (k PublicKey) Marshal() []byte {
 }
 
 func (k PublicKey) minisign() (m minisign.PublicKey) {
-	_ = m.UnmarshalText([]byte(k.text)) // it was parsed; the zero key is refused by every check
+	_ = m.UnmarshalText([]byte(k.text)) // it was parsed; the zero key fails every check
 	return m
 }
 
@@ -66,7 +66,7 @@ func (k PublicKey) ed25519() ed25519.PublicKey {
 // A PrivateKey signs.
 type PrivateKey struct{ key minisign.PrivateKey }
 
-// NewKey makes a key.
+// NewKey generates a key.
 func NewKey() (PrivateKey, error) {
 	_, k, err := minisign.GenerateKey(nil)
 	if err != nil {
@@ -80,8 +80,8 @@ func (k PrivateKey) Public() PublicKey {
 	return PublicKey{k.key.Public().(minisign.PublicKey).String()}
 }
 
-// Sealed returns the key's file, encrypted with a password. That takes seconds and 1
-// GiB of memory, and so does every guess.
+// Sealed returns the key's file encrypted with a password, which takes seconds and 1 GiB of memory,
+// as does every guess.
 func (k PrivateKey) Sealed(password []byte) ([]byte, error) {
 	if len(password) == 0 {
 		return nil, errors.New("an empty password seals nothing")
@@ -98,8 +98,7 @@ func (k PrivateKey) Plain() ([]byte, error) {
 
 func ended(text []byte) []byte { return append(bytes.TrimRight(text, "\n"), '\n') }
 
-// OpenKey reads a private key's file. It asks for the password only if there is
-// one.
+// OpenKey parses a private key's file. It calls password only if the file is encrypted.
 func OpenKey(text []byte, password func() ([]byte, error)) (PrivateKey, error) {
 	var k PrivateKey
 	damaged := fmt.Errorf("the private key %w; sluice sign --new-key FILE makes one", ErrDamaged)
@@ -125,8 +124,8 @@ func OpenKey(text []byte, password func() ([]byte, error)) (PrivateKey, error) {
 	return k, nil
 }
 
-// consistent: what the key signs, its public half verifies. A file without a
-// password has no checksum, and signing with a changed half gives the key away.
+// consistent reports whether the public half verifies what the key signs. A file without a password
+// has no checksum, and signing with an altered half would reveal the key.
 func (k PrivateKey) consistent() bool {
 	var probe = []byte("sluice")
 	text := minisign.SignWithComments(k.key, probe, "", "")

@@ -13,28 +13,28 @@ import (
 	"aead.dev/minisign"
 )
 
-// What can be wrong. The wrapping error says which key, file or connector.
+// Errors of signatures. The wrapping error names the key, file or connector.
 var (
-	// ErrDamaged: the text is no signature or no key.
+	// ErrDamaged means that the text is not a signature or key.
 	ErrDamaged = errors.New("is damaged, or is none")
-	// ErrOtherKey: the signature was made with another key than was asked for.
+	// ErrOtherKey means that the signature was made with another key.
 	ErrOtherKey = errors.New("is by another key")
-	// ErrOtherModule: the signature is genuine and belongs to another module.
+	// ErrOtherModule means that the signature is genuine but belongs to another module.
 	ErrOtherModule = errors.New("is of another module")
-	// ErrInvalid: neither; the module, the signature or its comment was changed.
+	// ErrInvalid means that the module, the signature or its comment was changed.
 	ErrInvalid = errors.New("does not match")
-	// ErrPassword: the private key is sealed with another password.
+	// ErrPassword means that the private key is sealed with another password.
 	ErrPassword = errors.New("wrong password")
-	// ErrNotSignable: a connector's id or version cannot stand in a comment.
+	// ErrNotSignable means that a connector's id or version cannot be part of a comment.
 	ErrNotSignable = errors.New("cannot be signed")
 )
 
-// MaxSignature is the most bytes that a signature has.
+// MaxSignature bounds a signature, in bytes.
 const MaxSignature = 16 << 10
 
 const untrusted = "untrusted comment: "
 
-// A Signature is one that was read. Nothing in it is true before Verify said so.
+// A Signature is a parsed signature. None of it is trustworthy before Verify.
 type Signature struct {
 	s      minisign.Signature
 	text   []byte
@@ -42,7 +42,7 @@ type Signature struct {
 	key    PublicKey
 }
 
-// Sign signs a module and what is claimed of it.
+// Sign signs a module and its claims.
 func Sign(k PrivateKey, module []byte, c Claims, at time.Time) ([]byte, error) {
 	comment, err := c.comment(k.Public(), at)
 	if err != nil {
@@ -53,19 +53,18 @@ func Sign(k PrivateKey, module []byte, c Claims, at time.Time) ([]byte, error) {
 
 func hashed(module []byte) *minisign.Reader {
 	r := minisign.NewReader(bytes.NewReader(module))
-	_, _ = io.Copy(io.Discard, r) // from memory into a hash: nothing can fail
+	_, _ = io.Copy(io.Discard, r) // from memory into a hash, so it cannot fail
 	return r
 }
 
-// Parse reads a .minisig file.
+// Parse parses a .minisig file.
 func Parse(text []byte) (*Signature, error) {
 	s := &Signature{text: bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))}
 	damaged := fmt.Errorf("the signature %w; it has four lines, as sluice sign and minisign write them", ErrDamaged)
 	if len(text) > MaxSignature || s.s.UnmarshalText(s.text) != nil {
 		return nil, damaged
 	}
-	// One spelling only: base64 has bits that no byte needs, and lines after the
-	// last are nobody's.
+	// Only one spelling is accepted: base64 has unused bits, and there may be no further lines.
 	if again, err := s.s.MarshalText(); err != nil || !bytes.Equal(ended(s.text), again) {
 		return nil, damaged
 	}
@@ -82,16 +81,15 @@ func Parse(text []byte) (*Signature, error) {
 
 func otherControl(c rune) bool { return c != '\t' && unicode.IsControl(c) }
 
-// KeyID names the key that the signature says it is by.
+// KeyID returns the id of the key that the signature names.
 func (s *Signature) KeyID() string { return keyID(s.s.KeyID) }
 
-// Key returns the key that the signature carries, if it does. It proves nothing about
-// who made it: it is what trust on first use begins with.
+// Key returns the key that the signature contains, if it does. It proves nothing about its owner;
+// trust on first use begins with it.
 func (s *Signature) Key() (PublicKey, bool) { return s.key, s.key != PublicKey{} }
 
-// Verify says whether key signed exactly this module, and this comment. want is
-// what the module is; where the comment makes claims, they must say the same.
-// Errors are ErrOtherKey, ErrOtherModule and ErrInvalid.
+// Verify verifies that key signed exactly this module and this comment. want describes the module;
+// claims in the comment must equal it. Its errors are ErrOtherKey, ErrOtherModule and ErrInvalid.
 func (s *Signature) Verify(key PublicKey, module []byte, want Claims) error {
 	switch {
 	case key == PublicKey{} || s.KeyID() != key.ID():
