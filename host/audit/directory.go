@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehost/sluice/host/private"
 )
 
-// ErrUnsafe: others can reach the log, or it is not what belongs there.
+// ErrUnsafe means that others have access to the log, or that something else is in its place.
 var ErrUnsafe = errors.New("the audit log is not safe")
 
 // A directory is an open directory of the log.
@@ -25,8 +25,7 @@ type directory struct {
 
 func (d *directory) Close() error { return d.root.Close() }
 
-// makeDirectory opens a directory in the data directory, and makes it and that
-// if they are missing.
+// makeDirectory opens a directory in the data directory, creating both if they are missing.
 func makeDirectory(data string, names ...string) (*directory, error) {
 	if _, err := os.Stat(data); errors.Is(err, fs.ErrNotExist) {
 		if err := os.MkdirAll(data, 0o700); err != nil {
@@ -52,8 +51,7 @@ func makeDirectory(data string, names ...string) (*directory, error) {
 	return openDirectory(data, names...)
 }
 
-// openDirectory opens one that is there; the error wraps fs.ErrNotExist if it is
-// not.
+// openDirectory opens an existing directory. The error wraps fs.ErrNotExist if it is missing.
 func openDirectory(data string, names ...string) (*directory, error) {
 	path := filepath.Join(append([]string{data}, names...)...)
 	before, err := os.Lstat(path)
@@ -92,7 +90,7 @@ func (d *directory) locked(do func() error) error {
 	return do()
 }
 
-// open opens a regular file of ours.
+// open opens a regular file of this user.
 func (d *directory) open(name string, flags int) (*os.File, int64, error) {
 	f, fi, err := private.OpenFile(d.root, name, filepath.Join(d.path, name), flags, ErrUnsafe)
 	if err != nil {
@@ -101,7 +99,7 @@ func (d *directory) open(name string, flags int) (*os.File, int64, error) {
 	return f, fi.Size(), nil
 }
 
-// create makes a new file.
+// create creates a file.
 func (d *directory) create(name string) (*os.File, error) {
 	f, err := d.root.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -115,12 +113,12 @@ func (d *directory) create(name string) (*os.File, error) {
 
 func (d *directory) sync() error { return private.Sync(d.root) }
 
-// fileName is that of the file with a number; they sort.
+// fileName returns the name of the file with a number. The names sort by number.
 func fileName(number int) string { return fmt.Sprintf("%08d.jsonl", number) }
 
 var numbered = regexp.MustCompile(`^[0-9]{8}\.jsonl$`)
 
-// files lists the numbered files of the directory in order.
+// files returns the numbered files of the directory in order.
 func (d *directory) files() ([]string, error) {
 	f, err := d.root.Open(".")
 	if err != nil {

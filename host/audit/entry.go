@@ -32,11 +32,10 @@ type Entry struct {
 	Hash      Hash              `json:"hash,omitzero"`
 }
 
-// maxLine bounds a line, its line end included. No entry within the bounds of
-// its texts is as long.
+// maxLine bounds a line with its line end. Entries within the bounds of their texts are shorter.
 const maxLine = 16 << 10
 
-// A Hash is a SHA-256, in JSON as hexadecimal.
+// A Hash is a SHA-256, encoded in JSON as hexadecimal.
 type Hash [sha256.Size]byte
 
 // String returns the hash as hexadecimal.
@@ -54,7 +53,7 @@ func (h *Hash) UnmarshalText(text []byte) error {
 	return err
 }
 
-// A Time is a moment in UTC, to the millisecond.
+// A Time is a time in UTC with millisecond precision.
 type Time struct{ time.Time }
 
 const timeFormat = "2006-01-02T15:04:05.000Z"
@@ -72,7 +71,7 @@ func (t *Time) UnmarshalJSON(b []byte) (err error) {
 
 var ids = base32.NewEncoding("0123456789ABCDEFGHJKMNPQRSTVWXYZ").WithPadding(base32.NoPadding)
 
-// newID makes an id that sorts by time.
+// newID returns an id that sorts by time.
 func newID(at time.Time) string {
 	b := make([]byte, 16)
 	binary.BigEndian.PutUint64(b, uint64(at.UnixMilli())<<16)
@@ -80,7 +79,7 @@ func newID(at time.Time) string {
 	return "aud_" + ids.EncodeToString(b)
 }
 
-// entryOf makes the entry of an event that follows another.
+// entryOf returns the entry for an event, given its predecessor's hash.
 func entryOf(e Event, at time.Time, sequence uint64, prev Hash) (Entry, error) {
 	if !slices.Contains(Actions, e.Action) || e.Outcome != Done && e.Outcome != Refused && e.Outcome != Failed {
 		return Entry{}, fmt.Errorf("audit: %q, %q is no action and outcome of the log", e.Action, e.Outcome)
@@ -102,7 +101,7 @@ func entryOf(e Event, at time.Time, sequence uint64, prev Hash) (Entry, error) {
 	return out, out.seal()
 }
 
-// cleaned returns the entry with every text within its bounds and fit for a screen.
+// cleaned returns the entry with its texts bounded and safe to display.
 func (e Entry) cleaned() Entry {
 	e.ID, e.RequestID, e.Address = short(e.ID, maxShort), short(e.RequestID, maxShort), short(e.Address, maxShort)
 	e.Actor, e.Target = short(e.Actor, maxActor), short(e.Target, maxTarget)
@@ -139,11 +138,11 @@ func (e *Entry) text() ([]byte, error) {
 
 var dotted = regexp.MustCompile(`^[a-z_]{1,40}\.[a-z_]{1,40}$`)
 
-// errNotWritten: this package did not write the line.
+// errNotWritten means that a line was not written by this package.
 var errNotWritten = errors.New("it is not as it was written")
 
-// parseEntry reads a line, with its line end. An entry that comes of it is
-// byte for byte the line, hash included; it may be of a later version's action.
+// parseEntry parses a line with its line end. The entry encodes to exactly the same bytes, hash
+// included. Its action may be unknown, from a later version.
 func parseEntry(line []byte) (Entry, error) {
 	var e Entry
 	if len(line) > maxLine || json.Unmarshal(line, &e) != nil || len(e.Details) > maxDetails ||

@@ -9,10 +9,10 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// An Action is what was done. The list is append-only: entries are forever.
+// An Action is what was done. The list is append-only, since entries are permanent.
 type Action string
 
-// What is written down.
+// The actions that are recorded.
 const (
 	ConnectionCreated    Action = "connection.created"
 	ConnectorInstalled   Action = "connector.installed"
@@ -32,7 +32,7 @@ const (
 	PolicyRefused        Action = "policy.refused"
 	ModuleQuarantined    Action = "module.quarantined"
 
-	// Of a host that is left running.
+	// Actions of a host that keeps running.
 	LoginCreated        Action = "login.created"
 	LoginFailed         Action = "login.failed"
 	SessionCreated      Action = "session.created"
@@ -56,28 +56,28 @@ const (
 	DestinationRemoved  Action = "destination.removed"
 	AssistantAdded      Action = "assistant.added"
 	AssistantRevoked    Action = "assistant.revoked"
-	AssistantApproved   Action = "assistant.approved" // one call of it, by its owner
+	AssistantApproved   Action = "assistant.approved" // one call, by the owner
 	AssistantDenied     Action = "assistant.denied"
 	AssistantCalled     Action = "assistant.called"
 	ConnectionChanged   Action = "connection.changed"
 	ConnectionDeleted   Action = "connection.deleted"
 	StateReset          Action = "state.reset"
 	InteractionAnswered Action = "interaction.answered"
-	HostDrained         Action = "host.drained" // Code says whether on or off
+	HostDrained         Action = "host.drained" // Code is on or off
 	HostAdmitted        Action = "host.admitted"
 	HostRemoved         Action = "host.removed"
-	VaultAccepted       Action = "vault.accepted" // of a database that was restored
-	RunSteered          Action = "run.steered"    // paused, resumed or cancelled; Code says which
-	ViewOpened          Action = "view.opened"    // a token for a live view was given out
+	VaultAccepted       Action = "vault.accepted" // for a restored database
+	RunSteered          Action = "run.steered"    // paused, resumed or cancelled, given by Code
+	ViewOpened          Action = "view.opened"    // a token for a live view was issued
 	ArtifactRead        Action = "artifact.read"
 
-	// TailCut and Damaged are the log's own: an unfinished line was removed; the
-	// log was not as its witness says.
+	// TailCut and Damaged are about the log itself: an unfinished line was removed, or the log did
+	// not match its witness.
 	TailCut Action = "audit.tail_cut"
 	Damaged Action = "audit.damaged"
 )
 
-// Actions are all of them.
+// Actions lists all actions.
 var Actions = []Action{
 	ConnectionCreated, ConnectorInstalled, ConnectorUninstalled, GrantApproved, GrantRevoked, SecretSet, SecretRemoved, VaultRotated,
 	RecordsExported, RecordsDeleted, BackupMade, BackupRestored, StoreCopied, LossAccepted, SettingsChanged, PolicyRefused, ModuleQuarantined,
@@ -89,7 +89,7 @@ var Actions = []Action{
 	ArtifactRead, WebhookRotated, WebhookTested, WebhookRedelivered,
 }
 
-// An Outcome is how it ended.
+// An Outcome is the result of an action.
 type Outcome string
 
 // The outcomes.
@@ -99,39 +99,39 @@ const (
 	Failed  Outcome = "failed"
 )
 
-// An Event is what is to be written down. Texts are cleaned and cut.
+// An Event is to be recorded. Texts are cleaned and truncated.
 type Event struct {
 	Action    Action
 	Target    string // name of what was touched: a connection, connection/secret, a connector
 	Outcome   Outcome
 	Actor     string // "" is the owner at the command line
 	RequestID string // of the API request, if any
-	Address   string // where it came from, if it came over a network
+	Address   string // the caller's address, if it came over a network
 	Details   []Detail
 }
 
-// A Detail is a bounded fact about an event. Only the functions below make one.
+// A Detail is a bounded fact about an event. Only the functions below create one.
 type Detail struct{ key, value string }
 
 // Count returns a number of things.
 func Count(n int64) Detail { return Detail{"count", strconv.FormatInt(n, 10)} }
 
-// Digest returns the SHA-256 of something, as sha256:HEX.
+// Digest returns a SHA-256, as sha256:HEX.
 func Digest(d string) Detail { return Detail{"digest", d} }
 
-// Version is that of a connector.
+// Version returns the version of a connector.
 func Version(v string) Detail { return Detail{"version", v} }
 
-// Stream returns the stream that an action was limited to.
+// Stream returns the stream to which an action was limited.
 func Stream(name string) Detail { return Detail{"stream", name} }
 
-// Run returns the run that it happened in.
+// Run returns the run in which it happened.
 func Run(id string) Detail { return Detail{"run", id} }
 
-// Code is why something was refused.
+// Code returns why something was refused.
 func Code(code string) Detail { return Detail{"code", code} }
 
-// maxFact bounds what a fact says, in bytes.
+// maxFact bounds the value of a fact, in bytes.
 const maxFact = 256
 
 var (
@@ -139,8 +139,8 @@ var (
 	factValue = regexp.MustCompile(`^[A-Za-z0-9._:,/@-]+$`)
 )
 
-// Fact returns a code, an id or a number under a key. ok is false for what could be a
-// sentence: free text has no place in the log.
+// Fact returns a code, an id or a number under a key. ok is false for anything that could be a
+// sentence, since the log contains no free text.
 func Fact(key, value string) (d Detail, ok bool) {
 	return Detail{key, value}, factKey.MatchString(key) && len(value) <= maxFact && factValue.MatchString(value)
 }
@@ -156,7 +156,7 @@ const (
 
 func short(s string, most int) string { return abi.Cut(abi.Clean(s), most) }
 
-// owner is who works at the command line.
+// owner returns the actor at the command line.
 var owner = sync.OnceValue(func() string {
 	u, err := user.Current()
 	if err != nil {

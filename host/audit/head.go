@@ -9,8 +9,8 @@ import (
 	"os"
 )
 
-// A Head says where a log ends: how many entries it has and the hash of the
-// last. It is kept apart from the log, in the witness directory.
+// A Head is the end of a log: its number of entries and the hash of the last. It is stored apart
+// from the log, in the witness directory.
 type Head struct {
 	Entries uint64 `json:"entries"`
 	Hash    Hash   `json:"hash"`
@@ -21,7 +21,7 @@ const (
 	maxHead  = 256
 )
 
-// readHead returns nil when there is none, or none that can be read.
+// readHead returns nil if there is no readable head.
 func readHead(w *directory) (*Head, error) {
 	if w == nil {
 		return nil, nil
@@ -45,8 +45,8 @@ func readHead(w *directory) (*Head, error) {
 	return &h, nil
 }
 
-// writeHead replaces the head. It is on the device when writeHead returns, for
-// the next entry tells an interruption from a loss by it.
+// writeHead durably replaces the head, by which the next append distinguishes an interruption from
+// a loss.
 func writeHead(w *directory, h Head) error {
 	text, err := json.Marshal(h)
 	if err != nil {

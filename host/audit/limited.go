@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// How much of one kind a Limited writes down, and how many kinds it tells apart.
+// How many refusals of a kind a Limited records, and how many kinds it distinguishes.
 const (
 	limitLines  = 10
 	limitWindow = time.Hour
 	limitKinds  = 1000
 )
 
-// A Limited writes refusals to the log without letting whoever causes them fill the disk: ten an
-// hour of one target and code, and one line with the count of the others at the end of the hour
-// or at Close. The request log has them all.
+// A Limited records refusals without letting whoever causes them fill the disk: ten an hour for
+// each target and code, and one line with the count of the others at the end of the hour or at
+// Close. The request log has all of them.
 type Limited struct {
 	log *Log
 	now func() time.Time
 
-	mu    sync.Mutex // guards what follows; not held while a line is written
+	mu    sync.Mutex // guards the fields below; not held while a line is written
 	kinds map[kind]*window
 }
 
@@ -36,7 +36,7 @@ func NewLimited(l *Log) *Limited {
 	return &Limited{log: l, now: time.Now, kinds: map[kind]*window{}}
 }
 
-// Refused counts a refusal, and writes it down while there is room.
+// Refused counts a refusal and records it if the limit permits.
 func (l *Limited) Refused(target, code, run string) error {
 	target, code = short(target, maxTarget), short(code, maxValue)
 	tell, late := l.count(kind{target, code})
@@ -49,8 +49,7 @@ func (l *Limited) Refused(target, code, run string) error {
 	return l.log.Append(late...)
 }
 
-// count reports whether a refusal is to be written down, and what windows that
-// are over have left to tell.
+// count reports whether to record a refusal, and returns the counts of windows that have ended.
 func (l *Limited) count(k kind) (tell bool, late []Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,7 +71,7 @@ func (l *Limited) count(k kind) (tell bool, late []Event) {
 	return false, late
 }
 
-// over ends the windows that began an hour before a time.
+// over ends the windows that began an hour before now.
 func (l *Limited) over(now time.Time) (late []Event) {
 	for k, w := range l.kinds {
 		if now.Sub(w.began) < limitWindow {
@@ -85,7 +84,7 @@ func (l *Limited) over(now time.Time) (late []Event) {
 	return late
 }
 
-// Close writes the counts that are not written yet.
+// Close records the remaining counts.
 func (l *Limited) Close() error {
 	l.mu.Lock()
 	late := l.over(l.now().Add(limitWindow))

@@ -15,15 +15,15 @@ const (
 	rollBytes  = 16 << 20
 )
 
-// A Log is the audit log of one data directory. It holds nothing open; it is
-// safe for concurrent use, and so are the logs of several processes.
+// A Log is the audit log of one data directory. It keeps no files open. It is safe for concurrent
+// use, also by several processes.
 type Log struct {
 	data string
 	roll int64
 }
 
-// Open returns the log of a data directory, which need not exist: nothing is
-// made before the first Append.
+// Open returns the log of a data directory, which need not exist: nothing is created before the
+// first Append.
 func Open(dataDir string) (*Log, error) {
 	abs, err := filepath.Abs(dataDir)
 	if err != nil {
@@ -32,8 +32,8 @@ func Open(dataDir string) (*Log, error) {
 	return &Log{data: abs, roll: rollBytes}, nil
 }
 
-// Ready reports whether the log can be written. Callers ask before an effect that must not
-// happen without an entry.
+// Ready reports whether the log can be written. Callers check before an effect that must not happen
+// without an entry.
 func (l *Log) Ready() error {
 	return l.existing(func(d, w *directory) error {
 		if _, err := readHead(w); err != nil {
@@ -47,8 +47,7 @@ func (l *Log) Ready() error {
 	})
 }
 
-// Append writes events in order after the newest entry, whichever process wrote that. It returns
-// when they are on the device.
+// Append durably writes events in order after the newest entry, whichever process wrote that.
 func (l *Log) Append(events ...Event) error {
 	d, err := makeDirectory(l.data, logDir)
 	if err != nil {
@@ -70,7 +69,7 @@ func (l *Log) Append(events ...Event) error {
 	})
 }
 
-// add appends one event, after notes about damage to the log, if there are any.
+// add appends one event, after notes about damage to the log.
 func (l *Log) add(d, w *directory, event Event) error {
 	for {
 		told, err := l.step(d, w, event)
@@ -80,9 +79,9 @@ func (l *Log) add(d, w *directory, event Event) error {
 	}
 }
 
-// step appends one line: a note, or the event if there is none (false, true).
-// The witness counts it before there is another, so that at most one line is
-// ahead of it, whenever a process is killed.
+// step appends one line: a note, or the event if there is none (false, true). The witness counts
+// each line before the next is written, so at most one line is ahead of it whenever a process is
+// killed.
 func (l *Log) step(d, w *directory, event Event) (told bool, err error) {
 	h, err := readHead(w)
 	if err != nil {
@@ -116,7 +115,7 @@ func (l *Log) step(d, w *directory, event Event) (told bool, err error) {
 	return told, writeHead(w, Head{e.Sequence, e.Hash})
 }
 
-// write adds a line to the newest file, or to a new one if that is full.
+// write appends a line to the newest file, or to a new one if that is full.
 func (l *Log) write(d *directory, t *tail, s state, line []byte) error {
 	f, at := t.f, s.cut
 	switch {
@@ -130,7 +129,7 @@ func (l *Log) write(d *directory, t *tail, s state, line []byte) error {
 		}
 		defer f.Close()
 		at = 0
-	case s.cut > t.whole: // a torn line that is evidence
+	case s.cut > t.whole: // an incomplete line is kept as evidence
 		line = append([]byte{'\n'}, line...)
 	}
 	if f == t.f || s.cut < t.size {
@@ -142,7 +141,7 @@ func (l *Log) write(d *directory, t *tail, s state, line []byte) error {
 	if err == nil {
 		err = f.Sync()
 	}
-	if err != nil { // not acknowledged: the next append finds no trace, or cuts it
+	if err != nil { // not acknowledged: the next append finds no trace, or removes it
 		return errors.Join(err, f.Truncate(at))
 	}
 	return nil
@@ -155,8 +154,8 @@ func cut(f *os.File, to, size int64) error {
 	return f.Truncate(to)
 }
 
-// existing calls a function with the directories of a log that exists, while nobody changes it.
-// w is nil if there is no witness directory.
+// existing calls do with the directories of an existing log while nobody changes it. w is nil if
+// there is no witness directory.
 func (l *Log) existing(do func(d, w *directory) error) error {
 	d, err := openDirectory(l.data, logDir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -11,18 +11,16 @@ import (
 	"strconv"
 )
 
-// The bounds of one Newest: entries that are read and compared, and bytes that
-// are passed over to get there.
+// Bounds of one Newest: entries read and compared, and bytes read at a time.
 const (
 	newestEntries = 10_000
 	newestBlock   = 64 << 10
 )
 
-// Newest lists entries newest first: those with a sequence below before, or from
-// the newest on if before is 0. next is where to go on, 0 at the beginning of the
-// log. It looks at a bounded number of entries, so that a page may be short, and
-// even empty, although there are more. Lines that are none are passed over:
-// Verify finds them.
+// Newest returns entries newest first, from below the sequence before, or from the newest for 0.
+// next is where to continue, 0 at the beginning of the log. It reads a bounded number of entries,
+// so a page may be short, or even empty, although there are more. Invalid lines are skipped; Verify
+// finds them.
 func (l *Log) Newest(ctx context.Context, f Filter, before uint64, limit int) (page []Entry, next uint64, err error) {
 	d, err := openDirectory(l.data, logDir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -48,20 +46,19 @@ func (l *Log) Newest(ctx context.Context, f Filter, before uint64, limit int) (p
 	return s.page, next, nil
 }
 
-// A search goes through a log backwards.
+// A search reads a log backwards.
 type search struct {
 	filter Filter
-	before uint64 // 0 is the newest
+	before uint64 // 0: from the newest
 	limit  int
 
 	page   []Entry
 	looked int
-	last   uint64 // sequence of the last entry that was looked at
+	last   uint64 // sequence of the last entry read
 	full   bool   // there may be more
 }
 
-// file goes through one file. One whose first entry is not below before is
-// passed over.
+// file searches one file. A file whose first entry is not below before is skipped.
 func (s *search) file(ctx context.Context, d *directory, name string) error {
 	f, size, err := d.open(name, os.O_RDONLY)
 	if err != nil {
@@ -102,7 +99,7 @@ func (s *search) line(line []byte) {
 	}
 }
 
-// sequenceOf reads the number that every entry begins with.
+// sequenceOf parses the sequence at the start of an entry.
 func sequenceOf(line []byte) (uint64, bool) {
 	digits, ok := bytes.CutPrefix(line, []byte(`{"sequence":`))
 	end := bytes.IndexByte(digits[:min(len(digits), 21)], ',')
@@ -113,10 +110,10 @@ func sequenceOf(line []byte) (uint64, bool) {
 	return n, err == nil
 }
 
-// backwards passes the complete lines of a file to more, last first and with their ends, until
+// backwards passes the complete lines of a file to more, last first, with their line ends, until
 // more returns false. A line is valid until the next call. Overlong lines are skipped.
 func backwards(f io.ReaderAt, size int64, more func(line []byte) (bool, error)) error {
-	var tail []byte // what stands before the lines handed over, from at on
+	var tail []byte // the bytes from at to the lines already passed
 	block := make([]byte, newestBlock)
 	for at := size; at > 0 || len(tail) > 0; {
 		i := bytes.LastIndexByte(tail[:max(len(tail)-1, 0)], '\n')
@@ -127,7 +124,7 @@ func backwards(f io.ReaderAt, size int64, more func(line []byte) (bool, error)) 
 			}
 			at -= n
 			if len(tail) > maxLine {
-				tail = tail[:0] // no line; what is left of it is none either
+				tail = tail[:0] // too long for a line, and so is the rest of it
 			}
 			tail = append(bytes.Clone(block[:n]), tail...)
 			continue

@@ -13,12 +13,11 @@ import (
 	"time"
 )
 
-// A Filter selects entries; zero fields select all. Action, Actor and Target
-// also match what is below them: secret is every secret.…, a connection every
-// secret of it, owner every user.
+// A Filter selects entries; zero fields select all. Action, Actor and Target are prefixes: secret
+// matches every secret.…, a connection all of its secrets, owner every user.
 type Filter struct {
 	Action, Actor, Target string
-	Since, Until          time.Time // Until itself is left out
+	Since, Until          time.Time // Until is exclusive
 }
 
 func (f *Filter) match(e *Entry) bool {
@@ -30,7 +29,7 @@ func under(s, want, separator string) bool {
 	return want == "" || s == want || strings.HasPrefix(s, want+separator)
 }
 
-// A BrokenError is a line of the log that is not as it was written.
+// A BrokenError is a line of the log that was altered.
 type BrokenError struct {
 	File string
 	Line int // from 1
@@ -41,9 +40,8 @@ func (e *BrokenError) Error() string {
 	return fmt.Sprintf("line %d of %s: %s", e.Line, e.File, e.Why)
 }
 
-// Entries yields the entries from a sequence on, oldest first. Lines that are
-// none are yielded as a *BrokenError and do not end it; any other error does.
-// It does not look at the chain: Verify does.
+// Entries yields the entries from a sequence on, oldest first. Invalid lines yield a *BrokenError
+// and do not end it; other errors do. It does not check the chain; Verify does.
 func (l *Log) Entries(ctx context.Context, f Filter, from uint64) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		d, err := openDirectory(l.data, logDir)
@@ -61,7 +59,7 @@ func (l *Log) Entries(ctx context.Context, f Filter, from uint64) iter.Seq2[Entr
 			}
 			e, err := parseEntry(n.text)
 			switch {
-			case n.torn: // somebody may just be writing it
+			case n.torn: // it may be being written
 			case err != nil && !yield(Entry{}, &BrokenError{n.file, n.number, err.Error()}):
 				return errEnough
 			case err == nil && e.Sequence >= from && f.match(&e) && !yield(e, nil):
@@ -77,17 +75,17 @@ func (l *Log) Entries(ctx context.Context, f Filter, from uint64) iter.Seq2[Entr
 
 var errEnough = errors.New("enough")
 
-// A line is one of a file. text is valid until the next, and cut if it is
-// longer than a line can be; torn says that it has no end and nothing follows.
+// A line is a line of a file. text is valid until the next line, and truncated if it is too long.
+// torn means that it is the last and has no line end.
 type line struct {
 	file   string
 	number int
 	text   []byte
 	torn   bool
-	newest bool // of the newest file
+	newest bool // in the newest file
 }
 
-// scan hands over every line of the directory's files.
+// scan passes every line of the directory's files to do.
 func (d *directory) scan(do func(line) error) error {
 	names, err := d.files()
 	if err != nil {
@@ -105,7 +103,7 @@ func (d *directory) scan(do func(line) error) error {
 func (d *directory) scanFile(name string, b *bufio.Reader, last bool, do func(line) error) error {
 	f, _, err := d.open(name, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // it was the oldest of the request log; the chain of the audit log misses its own
+		return nil // deleted from the request log; in the audit log the chain shows it
 	}
 	if err != nil {
 		return fmt.Errorf("read audit log: %w", err)

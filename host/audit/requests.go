@@ -23,7 +23,7 @@ const (
 	requestsBuffered = 64 << 10
 )
 
-// A Request is a hop of a request that a connector made or was refused.
+// A Request is a hop of a connector's request, whether it was made or refused.
 type Request struct {
 	At         Time   `json:"at"`
 	Run        string `json:"run_id"`
@@ -31,12 +31,12 @@ type Request struct {
 	Method     string `json:"method"`
 	Origin     string `json:"origin"`
 	Path       string `json:"path"`
-	Status     int    `json:"status"`            // 0 when there was no answer
+	Status     int    `json:"status"`            // 0 without an answer
 	Refused    string `json:"refused,omitempty"` // code of the error
 	Sent       int64  `json:"sent"`              // bytes
 	Received   int64  `json:"received"`
 	Millis     int64  `json:"duration_ms"`      // until the answer began
-	Family     string `json:"family,omitempty"` // ipv4 or ipv6; "" when nothing was connected
+	Family     string `json:"family,omitempty"` // ipv4 or ipv6; "" without a connection
 }
 
 func (r Request) cleaned() Request {
@@ -46,10 +46,9 @@ func (r Request) cleaned() Request {
 	return r
 }
 
-// Requests is the request log of a data directory: eight files of 16 MiB, of
-// which the oldest goes. It is for one process, the one that has the store, and
-// safe for concurrent use there. A line is buffered: Flush puts it where readers
-// find it, and a process that is killed loses up to a second of lines.
+// Requests is the request log of a data directory: eight files of 16 MiB, of which the oldest is
+// deleted. It is for the process that has the store, and safe for concurrent use there. Lines are
+// buffered until Flush; a process that is killed loses up to a second of lines.
 type Requests struct {
 	data string
 	roll int64
@@ -62,8 +61,8 @@ type Requests struct {
 	flushed time.Time
 }
 
-// OpenRequests returns the request log of a data directory. Nothing is made
-// before the first line.
+// OpenRequests returns the request log of a data directory. Nothing is created before the first
+// line.
 func OpenRequests(dataDir string) *Requests { return &Requests{data: dataDir, roll: requestsRoll} }
 
 // Add writes a line.
@@ -91,7 +90,7 @@ func (q *Requests) Add(r Request) error {
 	return nil
 }
 
-// ready opens the newest file, or the next if that is full.
+// ready opens the newest file, or the next one if that is full.
 func (q *Requests) ready() (err error) {
 	if q.w != nil && q.size < q.roll {
 		return nil
@@ -145,7 +144,7 @@ func (q *Requests) openNewest(names []string) error {
 	return nil
 }
 
-// endLine ends a line that a killed process left without.
+// endLine completes a line that a killed process left unfinished.
 func (q *Requests) endLine() error {
 	var b [1]byte
 	if q.size == 0 {
@@ -159,7 +158,7 @@ func (q *Requests) endLine() error {
 	return err
 }
 
-// drop closes the file; the next line opens one.
+// drop closes the file. The next line opens it again.
 func (q *Requests) drop() error {
 	if q.f == nil {
 		return nil
@@ -173,7 +172,7 @@ func (q *Requests) drop() error {
 	return err
 }
 
-// Flush hands all lines to the operating system.
+// Flush passes all lines to the operating system.
 func (q *Requests) Flush() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -183,7 +182,7 @@ func (q *Requests) Flush() error {
 	return q.w.Flush()
 }
 
-// Close flushes and closes; a later Add opens again.
+// Close flushes and closes the log. A later Add opens it again.
 func (q *Requests) Close() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -195,8 +194,8 @@ func (q *Requests) Close() error {
 	return err
 }
 
-// All yields the lines that are left, oldest first: those of one run, or of all
-// for "". Lines that are none are passed over.
+// All yields the remaining lines, oldest first, of one run, or of all for "". Invalid lines are
+// skipped.
 func (q *Requests) All(ctx context.Context, run string) iter.Seq2[Request, error] {
 	return func(yield func(Request, error) bool) {
 		d, err := openDirectory(q.data, logDir, requestsDir)

@@ -9,22 +9,22 @@ import (
 
 // A tail is the end of a log as an append finds it. The caller closes f.
 type tail struct {
-	f     *os.File // the newest file, nil for none
+	f     *os.File // the newest file; may be nil
 	name  string
 	names []string
 	size  int64
-	whole int64   // where its last whole line ends
-	lines []place // the last whole lines, at most two, oldest first
+	whole int64   // end of its last complete line
+	lines []place // the last complete lines, at most two, oldest first
 }
 
-// A place is a line and where it begins in the newest file, -1 in another.
+// A place is a line and its offset in the newest file, or -1 if it is in another file.
 type place struct {
 	at    int64
 	entry Entry
-	ok    bool // it is an entry
+	ok    bool // it is a valid entry
 }
 
-// readTail finds the end of the log in a directory that is locked.
+// readTail reads the end of the log in a locked directory.
 func readTail(d *directory) (t tail, err error) {
 	if t.names, err = d.files(); err != nil {
 		return t, err
@@ -58,17 +58,17 @@ func (t *tail) Close() error {
 	return t.f.Close()
 }
 
-// lastLines reads the last whole lines of a file. What is longer than a line
-// can be is one line that is no entry.
+// lastLines reads the last complete lines of a file. Anything longer than a line counts as one
+// invalid line.
 func lastLines(f *os.File, size int64, most int) (lines []place, whole int64, err error) {
-	from := max(0, size-3*maxLine) // two lines, and one that is torn
+	from := max(0, size-3*maxLine) // two lines and an incomplete one
 	b := make([]byte, size-from)
 	if _, err := f.ReadAt(b, from); err != nil && !errors.Is(err, io.EOF) {
 		return nil, 0, err
 	}
 	end := bytes.LastIndexByte(b, '\n') + 1
 	if end == 0 && from > 0 {
-		return []place{{at: -1}}, from, nil // so long, and no line
+		return []place{{at: -1}}, from, nil // too long for a line
 	}
 	if end == 0 {
 		return nil, 0, nil
@@ -86,15 +86,14 @@ func lastLines(f *os.File, size int64, most int) (lines []place, whole int64, er
 // A state is where an append continues.
 type state struct {
 	head  Head
-	cut   int64  // where the newest file is to end; its size if nothing is torn
-	note  *Event // what is to be told first
-	stale bool   // the witness has to catch up first
+	cut   int64  // where the newest file is truncated; its size if nothing is incomplete
+	note  *Event // to be recorded first
+	stale bool   // the witness has to be updated first
 }
 
-// settle compares the end of a log with its witness. Entries are acknowledged
-// once the witness counts them: an unreadable end that it does not count was
-// torn by a crash and goes; everything else that does not fit stays, and the
-// log goes on after it from what the witness says.
+// settle compares the end of a log with its witness. Entries are acknowledged once the witness
+// counts them. So an unreadable end that it does not count was left by a crash and is removed;
+// anything else that does not match stays, and the log continues after it from the witness.
 func (t *tail) settle(h *Head) state {
 	s := state{cut: t.size}
 	if h == nil && t.size == 0 && len(t.lines) == 0 {
@@ -137,8 +136,8 @@ func (t *tail) last(end int64) *place {
 	return nil
 }
 
-// fits goes on from a last line that is the one the witness counts, or the one
-// after it, whose append was interrupted.
+// fits reports whether the last line is the one that the witness counts, or the one after it, whose
+// append was interrupted.
 func (s *state) fits(last *place, h Head) bool {
 	now := Head{}
 	if last != nil {

@@ -7,20 +7,18 @@ import (
 	"io/fs"
 )
 
-// A Report is what Verify found.
+// A Report is the result of Verify.
 type Report struct {
 	OK      bool
 	Entries uint64
-	Head    Hash // of the last entry; worth keeping elsewhere
-	// Breaks are the first places that do not fit, at most maxBreaks; Broken is
-	// how many there are.
+	Head    Hash // of the last entry; worth storing elsewhere
+	// Breaks are the first places that do not match, at most maxBreaks; Broken counts all.
 	Breaks []Break
 	Broken int
-	Torn   bool // a line was being written when its process died; no break
+	Torn   bool // a line was unfinished when its process died, which is no break
 }
 
-// A Break is a place where the log is not as it was written. ID is empty if the
-// place is no entry, or the end.
+// A Break is a place where the log was altered. ID is empty if it is no valid entry, or the end.
 type Break struct {
 	ID   string
 	File string
@@ -30,9 +28,8 @@ type Break struct {
 
 const maxBreaks = 20
 
-// Verify reads the whole log and finds entries that were changed, removed,
-// moved or added by other hands, and entries that are missing at the end. The
-// error is one of reading; a log that is not as it was written is none.
+// Verify reads the whole log and finds entries that were changed, removed, moved or added, and
+// entries missing at the end. The error is that of reading; an altered log is no error.
 func (l *Log) Verify(ctx context.Context) (Report, error) {
 	var r Report
 	err := l.existing(func(d, w *directory) error {
@@ -57,15 +54,15 @@ func (l *Log) Verify(ctx context.Context) (Report, error) {
 	return r, err
 }
 
-// A chain is a log as it is read.
+// A chain is the state of reading a log.
 type chain struct {
 	r       *Report
 	last    Entry
-	pending *Break // an unreadable line: torn if it is the last and the witness does not count it
+	pending *Break // an unreadable line: incomplete if it is the last and the witness does not count it
 	newest  bool   // it is in the newest file
 }
 
-// line is one step of the chain. After a break the chain goes on from the line that broke it.
+// line checks one line. After a break the chain continues from the line that broke it.
 func (c *chain) line(n line) {
 	if n.torn {
 		c.r.Torn = true
