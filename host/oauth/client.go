@@ -15,25 +15,23 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// A Client is what asks an authorization server for tokens. It is safe for
-// concurrent use.
+// A Client requests tokens from an authorization server. It is safe for concurrent use.
 type Client struct {
 	Declared *abi.OAuth
 	ID       string
 	Secret   string // "" for a public client
-	// Via makes all requests. It is required: nothing falls back to net/http's
-	// own client.
+	// Via makes all requests. It is required; nothing falls back to net/http's default client.
 	Via http.RoundTripper
 }
 
-// What a server may answer.
+// Bounds of answers.
 const (
-	leastToken = 8 // shorter values could not be told from other text
+	leastToken = 8 // shorter values could not be distinguished from other text
 	mostToken  = 8 * abi.KiB
 	mostAnswer = 64 * abi.KiB
 )
 
-// Host returns the server that gives out tokens.
+// Host returns the host of the token server.
 func (c *Client) Host() string { return hostOf(c.Declared.TokenURL) }
 
 func hostOf(text string) string {
@@ -44,7 +42,8 @@ func hostOf(text string) string {
 	return u.Host
 }
 
-// style is fixed: trying out another would send a refresh token twice.
+// style returns the fixed style of client authentication, since trying another would send a refresh
+// token twice.
 func (c *Client) style() oauth2.AuthStyle {
 	if c.Secret == "" || c.Declared.ClientAuth == abi.ClientAuthPost {
 		return oauth2.AuthStyleInParams
@@ -61,7 +60,7 @@ func (c *Client) config() *oauth2.Config {
 	}
 }
 
-// params returns those that the manifest adds.
+// params returns the parameters that the manifest adds.
 func (c *Client) params() url.Values {
 	v := url.Values{}
 	for name, value := range c.Declared.Params {
@@ -81,8 +80,8 @@ func (c *Client) options() []oauth2.AuthCodeOption {
 	return out
 }
 
-// through is ctx, in which all requests go through Via, end with ctx, and are
-// not redirected: what they carry is for one server.
+// through returns a context in which all requests go through Via, end with ctx and are not
+// redirected, since what they carry is for one server.
 func (c *Client) through(ctx context.Context) context.Context {
 	return context.WithValue(ctx, oauth2.HTTPClient, &http.Client{
 		Transport:     within{ctx, c.Via},
@@ -90,7 +89,7 @@ func (c *Client) through(ctx context.Context) context.Context {
 	})
 }
 
-// within makes requests end with a context, those too that were made without.
+// within makes requests end with a context, even if they were made without it.
 type within struct {
 	ctx context.Context
 	via http.RoundTripper
@@ -101,7 +100,7 @@ func (w within) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, errorf(CodeUnavailable, "there is no way to %s", r.URL.Host)
 	}
 	r = r.Clone(w.ctx)
-	r.Header.Set("Accept", "application/json") // some answer with forms otherwise
+	r.Header.Set("Accept", "application/json") // some servers otherwise answer with forms
 	answer, err := w.via.RoundTrip(r)
 	if err != nil {
 		return nil, err
@@ -111,20 +110,20 @@ func (w within) RoundTrip(r *http.Request) (*http.Response, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case len(body) > mostAnswer, string(bytes.TrimSpace(body)) == "null": // for which x/oauth2 has no answer
+	case len(body) > mostAnswer, string(bytes.TrimSpace(body)) == "null": // x/oauth2 does not handle null
 		return nil, errorf(CodeUnavailable, "%s answered with what is no token", r.URL.Host)
 	}
 	answer.Body = io.NopCloser(bytes.NewReader(body))
 	return answer, nil
 }
 
-// refresh makes an access token of a refresh token.
+// refresh exchanges a refresh token for an access token.
 func (c *Client) refresh(ctx context.Context, refreshToken string) (*oauth2.Token, error) {
 	t, err := c.config().TokenSource(c.through(ctx), &oauth2.Token{RefreshToken: refreshToken}).Token()
 	return c.checked(ctx, t, err)
 }
 
-// own makes an access token of the client's own credentials.
+// own obtains an access token by client credentials.
 func (c *Client) own(ctx context.Context) (*oauth2.Token, error) {
 	conf := clientcredentials.Config{
 		ClientID: c.ID, ClientSecret: c.Secret, TokenURL: c.Declared.TokenURL, Scopes: c.Declared.Scopes, EndpointParams: c.params(), AuthStyle: c.style(),
@@ -133,7 +132,7 @@ func (c *Client) own(ctx context.Context) (*oauth2.Token, error) {
 	return c.checked(ctx, t, err)
 }
 
-// checked refuses what could not be sent, kept or found again.
+// checked refuses tokens that could not be sent, stored or found in texts.
 func (c *Client) checked(ctx context.Context, t *oauth2.Token, err error) (*oauth2.Token, error) {
 	if err != nil {
 		return nil, explain(ctx, c.Host(), err)
@@ -149,12 +148,12 @@ func (c *Client) checked(ctx context.Context, t *oauth2.Token, err error) (*oaut
 	return t, nil
 }
 
-// sendable: visible ASCII (RFC 6749, appendix A), of a length that fits.
+// sendable reports whether a token is visible ASCII (RFC 6749, appendix A) within the length limit.
 func sendable(token string) bool {
 	return token != "" && len(token) <= mostToken && !strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c > '~' })
 }
 
-// authorization returns what a flow ends with.
+// authorization returns the authorization at the end of a flow.
 func (c *Client) authorization(t *oauth2.Token) (Stored, error) {
 	if t.RefreshToken == "" {
 		return Stored{}, errorf(CodeRefused, "%s gave no refresh token; its manual says which scope or parameter asks for one", c.Host())

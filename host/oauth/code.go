@@ -16,12 +16,12 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// browserTime is how long the owner has for the page of a server.
+// browserTime bounds how long the owner may take on the server's page.
 const browserTime = 10 * time.Minute
 
-// Browser authorizes in the owner's browser, whose answer comes to a loopback
-// address (RFC 8252), with PKCE (RFC 7636). show is called once, with the URL to
-// open. ctx ends it. The error is an *Error or ctx's.
+// Browser authorizes in the owner's browser, which is redirected to a loopback address (RFC 8252),
+// with PKCE (RFC 7636). show is called once with the URL to open. ctx ends it. The error is an
+// *Error or ctx's.
 func (c *Client) Browser(ctx context.Context, show func(url string)) (Stored, error) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -56,9 +56,8 @@ func newState() string {
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// A callback takes the one answer that has the state. Any process of this
-// machine can send others: they change nothing, and a code that is not for this
-// challenge is worth nothing.
+// A callback accepts the one answer with the right state. Any process of this machine can send
+// others, which have no effect; a code for another challenge is useless.
 type callback struct {
 	host, path, state string
 	answers           chan url.Values
@@ -74,13 +73,13 @@ func (cb *callback) serve(l net.Listener) (shut func()) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = s.Serve(l) // says only that it was shut
+		_ = s.Serve(l) // reports only the shutdown
 	}()
 	return func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		if s.Shutdown(ctx) != nil {
-			_ = s.Close() // somebody holds a connection open
+			_ = s.Close() // a connection is still open
 		}
 		<-ended
 	}
@@ -99,7 +98,7 @@ func (cb *callback) wait(ctx context.Context) (url.Values, error) {
 	}
 }
 
-// ServeHTTP takes GET of the exact path, from a page that means this address.
+// ServeHTTP accepts GET of the exact path, with this address as host.
 func (cb *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for name, value := range map[string]string{
 		"Content-Type": "text/plain; charset=utf-8", "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store",
@@ -109,7 +108,7 @@ func (cb *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	status, text := cb.take(r)
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, text+"\n") // to a browser that may be gone
+	_, _ = io.WriteString(w, text+"\n") // the browser may be gone
 }
 
 func (cb *callback) take(r *http.Request) (status int, text string) {
@@ -130,7 +129,7 @@ func (cb *callback) take(r *http.Request) (status int, text string) {
 
 var errAnswer = errors.New("no answer to what was asked")
 
-// answer reads one state, and one code or one error.
+// answer parses one state, and one code or one error.
 func (cb *callback) answer(query string) (url.Values, error) {
 	v, err := url.ParseQuery(query)
 	if err != nil || len(v["state"]) != 1 || len(v["code"])+len(v["error"]) != 1 {

@@ -9,8 +9,8 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// A DeviceCode is what the owner enters, and where. Invariant: URL is http or
-// https, visible ASCII, and names no user; Code has no control characters.
+// A DeviceCode is the code that the owner enters, and where. Invariant: URL is http or https in
+// visible ASCII without a user name, and Code has no control characters.
 type DeviceCode struct {
 	URL     string
 	Host    string // of URL, for the owner to compare
@@ -26,9 +26,8 @@ const (
 	mostDevice    = 30 * time.Minute
 )
 
-// Device authorizes by a code that the owner enters elsewhere (RFC 8628). show
-// is called once. It waits as long as the code is valid; ctx ends it. The error
-// is an *Error or ctx's.
+// Device authorizes by a code that the owner enters elsewhere (RFC 8628). show is called once. It
+// waits while the code is valid; ctx ends it. The error is an *Error or ctx's.
 func (c *Client) Device(ctx context.Context, show func(DeviceCode)) (Stored, error) {
 	through := c.through(ctx)
 	da, err := c.config().DeviceAuth(through, c.options()...)
@@ -61,7 +60,7 @@ func (c *Client) Device(ctx context.Context, show func(DeviceCode)) (Stored, err
 	return c.authorization(t)
 }
 
-// flowError is the context's end where it ended the flow.
+// flowError returns ctx's error if ctx ended the flow, otherwise err.
 func flowError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -69,7 +68,7 @@ func flowError(ctx context.Context, err error) error {
 	return err
 }
 
-// shownCode refuses what could not be shown as it is.
+// shownCode refuses what could not be displayed verbatim.
 func shownCode(text, code string, expires time.Time) (DeviceCode, bool) {
 	u, err := url.Parse(text)
 	visible := len(text) <= 1024 && !strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' || c == '\\' })

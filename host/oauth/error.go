@@ -11,16 +11,15 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// The codes of an Error.
+// Codes of an Error.
 const (
 	CodeExpired     = "authorization_expired"     // the owner has to authorize again
-	CodeRefused     = "authorization_refused"     // the server does not want this client, or this request
-	CodeUnavailable = "authorization_unavailable" // another time it may work
+	CodeRefused     = "authorization_refused"     // the server rejects this client or request
+	CodeUnavailable = "authorization_unavailable" // it may work at another time
 	CodeLimit       = "authorization_limit"       // too many tokens in one run
 )
 
-// An Error is why there is no token. Err is of the transport, nil when the
-// server answered.
+// An Error says why there is no token. Err is the transport's, or nil if the server answered.
 type Error struct {
 	Code    string
 	Message string
@@ -34,12 +33,12 @@ func errorf(code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// named are the errors of RFC 6749 and RFC 8628 that may be repeated. Others are
-// whatever a server likes to say.
+// named lists the errors of RFC 6749 and RFC 8628, which may be repeated. Other errors are
+// arbitrary text of a server.
 var named = []string{"invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "unsupported_grant_type", "invalid_scope", "invalid_target",
 	"access_denied", "unsupported_response_type", "server_error", "temporarily_unavailable", "authorization_pending", "slow_down", "expired_token"}
 
-// explain says what became of a request to host.
+// explain translates the error of a request to host.
 func explain(ctx context.Context, host string, err error) error {
 	var own *Error
 	var answered *oauth2.RetrieveError

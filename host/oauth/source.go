@@ -10,16 +10,16 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// A Keeper keeps the authorization of one secret.
+// A Keeper stores the authorization of one secret.
 type Keeper interface {
-	// Load returns it; ErrMissing when there is none.
+	// Load returns the authorization, or ErrMissing if there is none.
 	Load() (Stored, error)
-	// Save replaces was by now, and returns when that is durable. It leaves alone
-	// what is not was any more.
+	// Save durably replaces was by now. It changes nothing if the stored authorization is no longer
+	// was.
 	Save(was, now Stored) error
 }
 
-// A Source has the access token of the moment. It is safe for concurrent use.
+// A Source provides the current access token. It is safe for concurrent use.
 type Source struct {
 	client *Client
 	keeper Keeper // nil: client credentials
@@ -27,26 +27,26 @@ type Source struct {
 	end    context.CancelFunc
 	flying sync.WaitGroup
 
-	mu      sync.Mutex // guards what follows; held across no I/O
+	mu      sync.Mutex // guards the fields below; never held across I/O
 	tell    func(string)
 	told    []string
 	token   string
 	got     time.Time // when token was obtained
-	due     time.Time // when a new one is asked for; zero: never
+	due     time.Time // when to request a new one; zero: never
 	expiry  time.Time // zero: unknown
 	answer  bool      // token was obtained because a server refused another
-	flight  *flight   // the one request in progress; nil for none
-	count   int       // of tokens
+	flight  *flight   // the request in progress; may be nil
+	count   int       // number of tokens
 	over    *Error    // no request helps any more
 	failed  *Error    // of the last request
-	holdOff time.Time // until then no other is made
+	holdOff time.Time // no request is made until then
 	hold    time.Duration
 	closed  bool
 
-	unsaved *replacement // of the flight's goroutine, there is one at a time, and of Close after it
+	unsaved *replacement // used only by the flight's goroutine, of which there is one at a time, and then by Close
 }
 
-// A replacement is of a refresh token that the server has forgotten.
+// A replacement is for a refresh token that the server has forgotten.
 type replacement struct{ was, now Stored }
 
 // A flight is a request for a token.
@@ -57,9 +57,9 @@ type flight struct {
 
 // Bounds of a source.
 const (
-	early       = time.Minute            // before its expiry a token is replaced
-	soonest     = time.Second            // that a token is kept at least
-	refusedAge  = time.Minute            // that a token has before a second refusal counts
+	early       = time.Minute            // how long before its expiry a token is replaced
+	soonest     = time.Second            // a token is kept at least this long
+	refusedAge  = time.Minute            // age of a token from which a second refusal counts
 	mostTokens  = 256                    // in one run
 	requestTime = 45 * time.Second       // for one token, storing included
 	closingTime = 5 * time.Second        // for a request in progress when a run ends
@@ -67,17 +67,17 @@ const (
 	longestHold = time.Minute
 )
 
-// NewSource returns a source that has asked for nothing yet. Without a keeper it
-// uses the client's own credentials.
+// NewSource returns a source that has requested nothing yet. Without a keeper it uses client
+// credentials.
 func NewSource(c *Client, k Keeper) *Source {
 	s := &Source{client: c, keeper: k}
 	s.life, s.end = context.WithCancel(context.Background())
 	return s
 }
 
-// Tell has f told of every secret before anybody can have it from this source:
-// access tokens, refresh tokens and the client's secret. f is called from any
-// goroutine, for what is known already before Tell returns.
+// Tell calls f with every secret before the source gives it to anybody: access tokens, refresh
+// tokens and the client's secret. f is called from any goroutine, and for known secrets before Tell
+// returns.
 func (s *Source) Tell(f func(secret string)) {
 	s.mu.Lock()
 	known := s.told
@@ -91,7 +91,7 @@ func (s *Source) Tell(f func(secret string)) {
 	}
 }
 
-// Protect has f of Tell told of a secret that the keeper holds already.
+// Protect passes a stored secret to the f of Tell.
 func (s *Source) Protect(secret string) { s.learn(secret) }
 
 func (s *Source) learn(secret string) {
@@ -107,10 +107,9 @@ func (s *Source) learn(secret string) {
 	}
 }
 
-// Current returns the access token, another than the one that a server refused
-// where there can be one; refused is "" for none. What ctx ends is the wait: a
-// request for a token goes on, since its answer may replace the refresh token.
-// The error is an *Error or ctx's.
+// Current returns the access token, if possible a different one than the refused token, which is ""
+// if none was refused. ctx ends only the wait: a request for a token continues, since its answer
+// may replace the refresh token. The error is an *Error or ctx's.
 func (s *Source) Current(ctx context.Context, refused string) (string, error) {
 	s.mu.Lock()
 	now := time.Now()
@@ -143,8 +142,8 @@ func (s *Source) Current(ctx context.Context, refused string) (string, error) {
 	return s.token, nil
 }
 
-// usable: the token is as good as a new one would be. One that a server refuses
-// just after it answered another refusal is refused for something else.
+// usable reports whether the token is as good as a new one. A token that is refused shortly after
+// it was obtained because of another refusal was refused for a different reason.
 func (s *Source) usable(now time.Time, refused string) bool {
 	if s.token == "" || s.over != nil {
 		return false
@@ -155,7 +154,7 @@ func (s *Source) usable(now time.Time, refused string) bool {
 	return s.due.IsZero() || now.Before(s.due)
 }
 
-// held is why no request is made now.
+// held returns why no request is made now, or nil.
 func (s *Source) held(now time.Time) error {
 	switch {
 	case s.over != nil:
@@ -172,7 +171,7 @@ func (s *Source) held(now time.Time) error {
 	return nil
 }
 
-// fallback returns a token that still has some time left, when there is no newer one.
+// fallback returns a token that is still valid if there is no newer one.
 func (s *Source) fallback(now time.Time, refused string, err error) (string, error) {
 	if s.token != "" && s.token != refused && s.over == nil && (s.expiry.IsZero() || now.Before(s.expiry)) {
 		return s.token, nil
@@ -180,7 +179,7 @@ func (s *Source) fallback(now time.Time, refused string, err error) (string, err
 	return "", err
 }
 
-// fly obtains a token and settles what came of it.
+// fly obtains a token and stores the result.
 func (s *Source) fly(f *flight, answer bool) {
 	ctx, cancel := context.WithTimeout(s.life, requestTime)
 	defer cancel()
@@ -209,8 +208,8 @@ func (s *Source) fly(f *flight, answer bool) {
 	s.failed, s.holdOff = e, now.Add(s.hold)
 }
 
-// dueAt returns when a token is to be replaced: a minute before it expires, or after
-// half of its time when that is short.
+// dueAt returns when to replace a token: a minute before it expires, or after half of a short
+// lifetime.
 func dueAt(now, expiry time.Time) time.Time {
 	if expiry.IsZero() {
 		return time.Time{}
@@ -219,9 +218,8 @@ func dueAt(now, expiry time.Time) time.Time {
 	return now.Add(max(lasts-min(early, lasts/2), soonest))
 }
 
-// obtain asks for a token. One that replaces the refresh token is not used
-// before that is durable: whoever stops in between has lost the access token
-// and not the authorization.
+// obtain requests a token. If it replaces the refresh token, that is stored durably before the
+// token is used, so a crash in between loses only the access token.
 func (s *Source) obtain(ctx context.Context) (*oauth2.Token, error) {
 	if s.keeper == nil {
 		t, err := s.client.own(ctx)
@@ -250,7 +248,7 @@ func (s *Source) obtain(ctx context.Context) (*oauth2.Token, error) {
 		return t, nil
 	}
 	s.learn(t.RefreshToken)
-	now, err := s.client.authorization(t) // one that the owner brought is bound now, too
+	now, err := s.client.authorization(t) // an authorization that the owner entered becomes bound as well
 	if err != nil {
 		return nil, err
 	}
@@ -281,8 +279,8 @@ func (s *Source) load() (Stored, error) {
 	return was, nil
 }
 
-// save remembers what it could not store, for the next request to try again: the
-// server has forgotten the refresh token that is stored.
+// save remembers what it could not store and retries at the next request, since the server has
+// forgotten the stored refresh token.
 func (s *Source) save(was, now Stored) error {
 	err := s.keeper.Save(was, now)
 	if err == nil {
@@ -296,8 +294,8 @@ func notStored(err error) *Error {
 	return &Error{CodeUnavailable, "the new authorization cannot be stored", err}
 }
 
-// Close waits a little for a request in progress, whose answer may have to be
-// stored, and ends it. Nothing is asked for after it.
+// Close waits briefly for a request in progress, whose answer may have to be stored, and ends it.
+// Nothing is requested afterwards.
 func (s *Source) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -307,6 +305,6 @@ func (s *Source) Close() {
 	s.flying.Wait()
 	s.end()
 	if u := s.unsaved; u != nil {
-		_ = s.keeper.Save(u.was, u.now) // for the last time; that it failed was told
+		_ = s.keeper.Save(u.was, u.now) // last attempt; its failure was reported before
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// A Stored authorization is what a vault keeps. It goes to the server and for
-// the client that it was made for only, whatever a manifest says later.
+// A Stored is an authorization as a vault keeps it. It is only sent to the server, and for the
+// client, for which it was made, whatever a manifest says later.
 type Stored struct {
 	Version      int       `json:"version"`
 	RefreshToken string    `json:"refresh_token"`
@@ -34,13 +34,13 @@ func (Client) LogValue() slog.Value       { return slog.StringValue(redacted) }
 
 const redacted = "[redacted]"
 
-// What a vault may hold instead.
+// Errors of what a vault holds instead.
 var (
 	ErrMissing = errors.New("not authorized")
 	ErrOther   = errors.New("the authorization is for another server or client")
 )
 
-// Encode returns the form in which it is kept.
+// Encode returns the stored form.
 func (s Stored) Encode() ([]byte, error) {
 	b, err := json.Marshal(s) // #nosec G117 -- what goes into the vault
 	if err != nil {
@@ -49,8 +49,8 @@ func (s Stored) Encode() ([]byte, error) {
 	return b, nil
 }
 
-// ReadStored reads what Encode wrote, or a refresh token as an owner has it from
-// elsewhere: then only the token is known. The error holds nothing of the value.
+// ReadStored parses the result of Encode, or a plain refresh token that an owner has from
+// elsewhere, of which only the token is known. The error does not contain the value.
 func ReadStored(value []byte) (Stored, error) {
 	if !bytes.HasPrefix(value, []byte("{")) {
 		s := Stored{RefreshToken: string(value)}
@@ -66,11 +66,10 @@ func ReadStored(value []byte) (Stored, error) {
 	return s, nil
 }
 
-// For refuses an authorization that was made for another server, client or
-// scope than is asked for now.
+// For refuses an authorization that was made for another server, client or scope.
 func (s Stored) For(o *abi.OAuth, client string) error {
 	if s.Version == 0 {
-		return nil // the owner said what it is for, when storing it
+		return nil // the owner said what it is for when storing it
 	}
 	if s.TokenURL != o.TokenURL || s.ClientID != client {
 		return fmt.Errorf("%w: it is of %s", ErrOther, abi.Cut(abi.Clean(hostOf(s.TokenURL)), 100))

@@ -17,20 +17,20 @@ import (
 	"time"
 )
 
-// A Server gives out tokens at /token, device codes at /device, authorization
-// codes at /authorize, where everybody consents, and answers with what it was
-// sent at /api/; /api/revoke ends all access tokens. The zero Server has no clients.
+// A Server issues tokens at /token, device codes at /device and authorization codes at /authorize,
+// where everybody consents. /api/ requires a token and echoes the request; /api/revoke revokes all
+// access tokens. The zero Server has no clients.
 type Server struct {
 	ClientID     string
 	ClientSecret string        // "": the client is public
-	Lifetime     time.Duration // of access tokens, in whole seconds; 0: they do not say
-	Rotate       bool          // each refresh gives a new refresh token, and the old one ends
+	Lifetime     time.Duration // of access tokens, in whole seconds; 0: not stated
+	Rotate       bool          // each refresh returns a new refresh token and revokes the old one
 	Pending      int           // polls before a device code is approved
-	Entered      bool          // a device code is approved only once somebody opened the page /enter
-	Refusal      string        // of the page of /authorize and of the polls, instead of consent
-	// Token is asked first at /token; true: it has answered.
+	Entered      bool          // a device code is approved only after /enter was opened
+	Refusal      string        // answer of /authorize and of polls, instead of consent
+	// Token handles /token first; true means that it has answered.
 	Token func(w http.ResponseWriter, r *http.Request) bool
-	// Device is the same at /device.
+	// Device does the same for /device.
 	Device func(w http.ResponseWriter, r *http.Request) bool
 
 	mu      sync.Mutex // guards what follows
@@ -44,42 +44,42 @@ type Server struct {
 	calls   []string
 }
 
-// Issued returns all values that nobody but the host may have: tokens and codes.
+// Issued returns all tokens and codes, which only the host may have.
 func (s *Server) Issued() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.issued)
 }
 
-// Asked returns the forms that came to /token.
+// Asked returns the forms received at /token.
 func (s *Server) Asked() []url.Values {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.asked)
 }
 
-// Calls returns the bearer tokens that came to /api/.
+// Calls returns the bearer tokens received at /api/.
 func (s *Server) Calls() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.calls)
 }
 
-// Authorization makes a refresh token, as if somebody had consented.
+// Authorization returns a new refresh token, as if somebody had consented.
 func (s *Server) Authorization() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.newRefresh()
 }
 
-// Refuse sets Refusal, also while the server answers.
+// Refuse sets Refusal, also while the server is running.
 func (s *Server) Refuse(code string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.Refusal = code
 }
 
-// Revoke ends all access tokens, and with everything the refresh tokens too.
+// Revoke revokes all access tokens, and with everything the refresh tokens too.
 func (s *Server) Revoke(everything bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,10 +145,10 @@ func refuse(w http.ResponseWriter, code string) {
 	answer(w, http.StatusBadRequest, map[string]any{"error": code, "error_description": "no"})
 }
 
-// client checks who asks. The id of a public client is in the form.
+// client authenticates the client. The id of a public client is in the form.
 func (s *Server) client(r *http.Request) bool {
 	id, secret, basic := r.BasicAuth()
-	if basic { // RFC 6749 section 2.3.1: they are encoded like a form first
+	if basic { // form-encoded first, by RFC 6749, section 2.3.1
 		id, _ = url.QueryUnescape(id)
 		secret, _ = url.QueryUnescape(secret)
 	} else {
@@ -211,7 +211,7 @@ func (s *Server) refreshed(old string) (next, code string) {
 	return "", ""
 }
 
-// redeemed is RFC 7636 section 4.6.
+// redeemed implements RFC 7636, section 4.6.
 func (s *Server) redeemed(f url.Values) (refresh, code string) {
 	asked, ok := s.codes[f.Get("code")]
 	delete(s.codes, f.Get("code"))
