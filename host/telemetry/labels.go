@@ -9,11 +9,10 @@ import (
 
 const other = "other"
 
-// The values that labels may have.
+// The allowed values of labels.
 var (
 	outcomes = []string{"succeeded", "partial", "failed", "cancelled"}
-	// reasons are the terminal reasons of runs, "none" for
-	// success.
+	// reasons lists the terminal reasons of runs, with "none" for success.
 	reasons = []string{
 		"none", "connector_reported_failed", "connector_reported_cancelled", "connector_protocol_violation",
 		"connector_exit_without_done", "connector_trapped", "connector_stdin_closed", "owner_cancelled", "owner_cancel_forced",
@@ -44,11 +43,11 @@ func of(list []string, value string) string {
 	return other
 }
 
-// maxRoutes bounds the routes; there are fewer than that.
+// maxRoutes bounds the routes; there are fewer.
 const maxRoutes = 256
 
-// route returns a template of the router, or "other" when there is none: never the
-// path that was asked for.
+// route returns a template of the router, or "other" if there is none. It is never the requested
+// path.
 func (m *Metrics) route(template string) string {
 	if !strings.HasPrefix(template, "/") || len(template) > 200 {
 		return other
@@ -59,7 +58,7 @@ func (m *Metrics) route(template string) string {
 		if len(m.routes) >= maxRoutes {
 			return other
 		}
-		template = strings.Clone(template) // it may be a view of a request
+		template = strings.Clone(template) // it may share memory with a request
 		m.routes[template] = true
 	}
 	return template

@@ -10,31 +10,30 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A Measured store counts what runs commit to it: records, batches, questions,
-// ends, and how long a commit takes. It is what runs are given as their store;
-// everything else of a host may use the one below.
+// A Measured store counts what runs commit: records, batches, questions, ends, and the duration of
+// commits. Runs use it as their store; everything else may use the underlying one.
 type Measured struct {
 	store.Store
 	m  *Metrics
-	wg sync.WaitGroup // of commits that are under way
+	wg sync.WaitGroup // commits under way
 }
 
-// Measure puts m around st.
+// Measure wraps st so that m counts its commits.
 func Measure(st store.Store, m *Metrics) *Measured { return &Measured{Store: st, m: m} }
 
-// PerStream reports what the store below says.
+// PerStream reports what the underlying store reports.
 func (s *Measured) PerStream() bool {
 	p, ok := s.Store.(interface{ PerStream() bool })
 	return ok && p.PerStream()
 }
 
-// FilesBeneath returns those of the store below.
+// FilesBeneath returns the files of the underlying store.
 func (s *Measured) FilesBeneath() (store.Files, error) { return store.FilesOf(s.Store) }
 
-// Stalled reports what the store below says.
+// Stalled returns what the underlying store returns.
 func (s *Measured) Stalled() error { return store.Stalled(s.Store) }
 
-// Now returns the clock of the store below.
+// Now returns the time of the underlying store.
 func (s *Measured) Now() time.Time { return store.Now(s.Store) }
 
 // Acquire implements store.Store.
@@ -46,8 +45,8 @@ func (s *Measured) Acquire(ctx context.Context, r store.Run, hostID, bootEpoch s
 	return l, err
 }
 
-// Submit implements store.Store. The commit belongs to the store below from then
-// on, so what is counted is noted before.
+// Submit implements store.Store. The commit then belongs to the underlying store, so its counts are
+// taken before.
 func (s *Measured) Submit(ctx context.Context, c *store.Commit) (*store.Receipt, error) {
 	n, begun := note(c), time.Now()
 	receipt, err := s.Store.Submit(ctx, c)
@@ -61,15 +60,14 @@ func (s *Measured) Submit(ctx context.Context, c *store.Commit) (*store.Receipt,
 	return receipt, nil
 }
 
-// Close closes the store below and returns when all that was submitted is
-// counted.
+// Close closes the underlying store and returns once all commits are counted.
 func (s *Measured) Close() error {
 	err := s.Store.Close()
 	s.wg.Wait()
 	return err
 }
 
-// A noted commit is what counts of it.
+// A noted commit holds the counts of a commit.
 type noted struct {
 	batches         []int // records of each
 	bytes           int
@@ -107,7 +105,7 @@ func note(c *store.Commit) noted {
 	return n
 }
 
-// member returns a string member of an event's data, or "" without one.
+// member returns a string member of an event's data, or "" if there is none.
 func member(data json.RawMessage, name string) string {
 	var members map[string]json.RawMessage
 	var value string

@@ -19,7 +19,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 )
 
-// Metrics are the metrics of one host. All methods may be called concurrently.
+// Metrics are the metrics of one host. They are safe for concurrent use.
 type Metrics struct {
 	registry *prometheus.Registry
 
@@ -39,18 +39,18 @@ type Metrics struct {
 	deliveries    *prometheus.CounterVec
 	ticks         *prometheus.CounterVec
 	skips         *prometheus.CounterVec
-	browser       map[string]browserCounter // by name; not written once made
+	browser       map[string]browserCounter // by name; immutable
 
 	live live
 
 	mu     sync.Mutex      // guards routes
-	routes map[string]bool // that have a label of their own
+	routes map[string]bool // routes with a label of their own
 }
 
-// latency has a bucket for a commit in memory and for one on a slow disk.
+// latency has buckets from a commit in memory to one on a slow disk.
 var latency = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
 
-// NewMetrics makes the metrics of a host of this version and commit.
+// NewMetrics returns the metrics of a host with this version and commit.
 func NewMetrics(version, commit string) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry(), routes: map[string]bool{}}
 	m.runsStarted = m.counters("runs_started_total", "Runs that were accepted, by what triggered them.", "trigger")
@@ -110,8 +110,8 @@ func (m *Metrics) histograms(name, help string, buckets []float64, labels ...str
 	return h
 }
 
-// Write writes all metrics in Prometheus' text format. A metric that cannot be
-// read is left out, and reported once the rest was written.
+// Write writes all metrics in Prometheus' text format. A metric that cannot be read is left out,
+// and its error is returned after the others were written.
 func (m *Metrics) Write(w io.Writer) error {
 	families, gathering := m.registry.Gather()
 	for _, f := range families {
@@ -122,33 +122,33 @@ func (m *Metrics) Write(w io.Writer) error {
 	return gathering
 }
 
-// Runs counts the runs of this process that are not over.
+// Runs counts the active runs of this process.
 type Runs struct{ Active, Queued, Waiting, Paused int }
 
-// Workers counts the worker processes that live.
+// Workers counts the running worker processes.
 type Workers struct{ Blank, Busy int }
 
-// Space is what the store takes and what is left for it, in bytes.
+// Space is the size of the store and the free space, in bytes.
 type Space struct{ Used, Free uint64 }
 
-// Sources are asked whenever metrics are read. They are quick and may be called
-// concurrently; what a nil one would say is left out.
+// Sources are called whenever metrics are read. They must be quick and safe for concurrent use;
+// metrics of a nil source are left out.
 type Sources struct {
 	Runs        func() Runs
 	Workers     func() Workers
-	Space       func() (Space, bool) // of the store; false leaves it out
+	Space       func() (Space, bool) // of the store; false if unknown
 	Subscribers func() int           // open event streams and long polls
-	Open        func() int           // questions
-	Polling     func() bool          // the store is not woken by other hosts
+	Open        func() int           // open questions
+	Polling     func() bool          // the store is polled, since other hosts do not wake it
 }
 
-// live is a collector of what Sources say.
+// live collects the metrics of Sources.
 type live struct{ sources atomic.Pointer[Sources] }
 
-// Ask has s asked from now on.
+// Ask sets the sources.
 func (m *Metrics) Ask(s Sources) { m.live.sources.Store(&s) }
 
-// gauges registers what is read from live.
+// gauges registers live.
 func (m *Metrics) gauges() { m.registry.MustRegister(&m.live) }
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -172,7 +172,7 @@ func (l *live) Describe(c chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. What nobody answers for is left out.
+// Collect implements prometheus.Collector. Metrics without a source are left out.
 func (l *live) Collect(c chan<- prometheus.Metric) {
 	set := func(d *prometheus.Desc, v float64, labels ...string) {
 		c <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)

@@ -7,13 +7,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// RunStarted counts a run: manual, scheduled or retry.
+// RunStarted counts a run by its trigger: manual, scheduled or retry.
 func (m *Metrics) RunStarted(trigger string) {
 	m.runsStarted.WithLabelValues(of(triggers, trigger)).Inc()
 }
 
-// RunEnded counts a run that is over; reason is the terminal one, "" for
-// success.
+// RunEnded counts a finished run. reason is the terminal reason, "" for success.
 func (m *Metrics) RunEnded(outcome, reason string, took time.Duration) {
 	if reason == "" {
 		reason = "none"
@@ -28,32 +27,33 @@ func (m *Metrics) InteractionOpened(kind string) {
 	m.opened.WithLabelValues(of(kinds, kind)).Inc()
 }
 
-// InteractionClosed counts success, cancelled, timeout, or lost: its run ended.
+// InteractionClosed counts a closed question by its status: success, cancelled, timeout, or lost if
+// its run ended.
 func (m *Metrics) InteractionClosed(status string) {
 	m.answered.WithLabelValues(of(closings, status)).Inc()
 }
 
-// Request counts an answered HTTP request. route is the router's template, ""
-// when no route took it.
+// Request counts an answered HTTP request. route is the router's template, or "" if none matched.
 func (m *Metrics) Request(method, route string, code int, took time.Duration) {
 	method, route = of(methods, method), m.route(route)
 	m.requests.WithLabelValues(strings.Clone(method), route, status(code)).Inc()
 	m.requestTime.WithLabelValues(strings.Clone(method), route).Observe(took.Seconds())
 }
 
-// Delivery counts an attempt of a webhook: delivered, failed or dropped; and
-// disabled, for a webhook.
+// Delivery counts an attempt of a webhook: delivered, failed or dropped. It also counts a webhook
+// that was disabled.
 func (m *Metrics) Delivery(outcome string) {
 	m.deliveries.WithLabelValues(of(delivered, outcome)).Inc()
 }
 
-// Tick counts a due time of a schedule: succeeded, failed or cancelled; Skip counts the others.
+// Tick counts a due time of a schedule that ran: succeeded, failed or cancelled. Skip counts the
+// others.
 func (m *Metrics) Tick(outcome string) {
 	m.ticks.WithLabelValues(of(tickEnds, outcome)).Inc()
 }
 
-// Skip counts a due time that a gate refused. reason is the
-// error of the skip record; only its class, before a colon, is kept.
+// Skip counts a due time that a gate refused. reason is the error of the skip record, of which only
+// the class before a colon is used.
 func (m *Metrics) Skip(reason string) {
 	class, _, _ := strings.Cut(reason, ":")
 	switch {
@@ -66,8 +66,7 @@ func (m *Metrics) Skip(reason string) {
 	m.skips.WithLabelValues(of(skipReason, class)).Inc()
 }
 
-// What an action of a browser may be in a label. A verb is one of the table of
-// verbs, a strategy one of recovery's.
+// Allowed labels of browser actions: the table of verbs, the strategies of recovery, and so on.
 var (
 	verbs = []string{
 		"open", "navigate", "click", "type", "fill", "clear", "press", "select", "check", "adjust", "scroll", "hover", "upload",
@@ -83,13 +82,13 @@ var (
 	stepEnds   = []string{"success", "failure"}
 )
 
-// A browserCounter is a counter of browsers with what its labels may say.
+// A browserCounter is a counter about browsers with the allowed values of its labels.
 type browserCounter struct {
 	*prometheus.CounterVec
 	labels map[string][]string
 }
 
-// browserCounters makes them, by the names that the browser has for them.
+// browserCounters creates the counters under the browser's names for them.
 func (m *Metrics) browserCounters() {
 	m.browser = map[string]browserCounter{}
 	add := func(name, help string, labels map[string][]string, order ...string) {
@@ -113,8 +112,8 @@ func (m *Metrics) browserCounters() {
 	m.browser["network_inspections_total"].WithLabelValues("local_state") // shown as 0
 }
 
-// Browser raises a counter of browsers; labels are pairs of name and value. A name that
-// is none of them counts nothing.
+// Browser increments a counter about browsers; labels are pairs of name and value. An unknown name
+// counts nothing.
 func (m *Metrics) Browser(name string, labels ...string) {
 	c, ok := m.browser[name]
 	if !ok {

@@ -20,32 +20,30 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
-// TraceOptions say where spans go.
+// TraceOptions configure Spans.
 type TraceOptions struct {
 	Version string
 	HostID  string
-	// Exporter gets the spans; nil is OTLP over HTTP where the environment names an
-	// endpoint, and none where it does not.
+	// Exporter receives the spans. If it is nil, they are exported by OTLP over HTTP if the
+	// environment names an endpoint.
 	Exporter sdk.SpanExporter
-	// Log is told of exports that fail, as OpenTelemetry reports them for the whole
-	// process; nil leaves that as it is.
+	// Log receives failed exports, which OpenTelemetry reports for the whole process; nil leaves
+	// that unchanged.
 	Log *slog.Logger
 }
 
-// endpoints are the variables that turn tracing on. OpenTelemetry's others say
-// how; without one of these none of them is read.
+// endpoints are the variables that turn tracing on. Without one of them, OpenTelemetry's other
+// variables are not read.
 var endpoints = []string{"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"}
 
-// Spans are the spans of one host. All methods may be called concurrently. The
-// zero Spans records none.
+// Spans records the spans of one host. It is safe for concurrent use. The zero Spans records none.
 type Spans struct {
 	tracer   trace.Tracer
 	provider *sdk.TracerProvider // nil: nothing is recorded
 }
 
-// OpenSpans begins to record spans, if there is somebody to take them. Whether
-// that server can be reached is not looked at: spans that it does not take are
-// dropped, and nothing waits for it.
+// OpenSpans begins to record spans if there is an exporter. It does not check whether the server is
+// reachable: spans that it does not accept are dropped, and nothing waits for it.
 func OpenSpans(ctx context.Context, o TraceOptions) (*Spans, error) {
 	exporter := o.Exporter
 	if exporter == nil && wanted() {
@@ -81,10 +79,10 @@ func wanted() bool {
 	return false
 }
 
-// Recording reports whether spans go anywhere.
+// Recording reports whether spans are recorded.
 func (s *Spans) Recording() bool { return s.provider != nil }
 
-// Close hands over what is recorded, as long as ctx lasts.
+// Close exports what is recorded, until ctx ends.
 func (s *Spans) Close(ctx context.Context) error {
 	if s.provider == nil {
 		return nil
@@ -93,11 +91,10 @@ func (s *Spans) Close(ctx context.Context) error {
 }
 
 // Start begins a span below that of ctx. The name is one of openwop's; what follows
-// openwop.activity. or openwop.node. is a name that the host chose or checked. The
-// attribute openwop.link is the W3C traceparent of a trace that the span is linked to:
-// it may be over long before the span is, so the span does not belong to it. Other
-// attributes that are not in spanAttributes are left out. The returned function ends
-// the span; what it says of err is its kind, never its text.
+// openwop.activity. or openwop.node. is chosen or checked by the host. The attribute openwop.link
+// is the W3C traceparent of a linked trace, which may end long before the span and so is not its
+// parent. Attributes not in spanAttributes are dropped. The returned function ends the span and
+// records the kind of err, never its text.
 func (s *Spans) Start(ctx context.Context, name string, attrs map[string]any) (context.Context, func(err error)) {
 	tracer := s.tracer
 	if tracer == nil {
@@ -112,7 +109,7 @@ func (s *Spans) Start(ctx context.Context, name string, attrs map[string]any) (c
 	}
 }
 
-// kindOf returns an error without its text, which may hold what a guest or a server
+// kindOf returns the kind of an error without its text, which may contain what a guest or a server
 // said.
 func kindOf(err error) string {
 	switch {
@@ -124,17 +121,16 @@ func kindOf(err error) string {
 	return "error"
 }
 
-// parentLength is that of a traceparent of version 00.
+// parentLength is the length of a traceparent of version 00.
 const parentLength = 55
 
-// linkAttribute holds the traceparent that a span is linked to. It is no
-// attribute of the span.
+// linkAttribute holds the traceparent of a linked trace. It is not an attribute of the span.
 const linkAttribute = prefix + "link"
 
-// linked returns the trace of a W3C traceparent, if it is one.
+// linked returns a link to the trace of a W3C traceparent, if it is valid.
 func linked(traceparent any) []trace.Link {
 	text, _ := traceparent.(string)
-	// Later versions may be longer; what is read of them is the same.
+	// later versions may be longer, with the same beginning
 	if len(text) < parentLength || len(text) > maxText || strings.ToLower(text) != text {
 		return nil
 	}
@@ -149,7 +145,7 @@ func linked(traceparent any) []trace.Link {
 // maxText bounds names and attribute values, in bytes.
 const maxText = 256
 
-// spanAttributes are those that spans may have, with and without their prefix the same.
+// spanAttributes lists the allowed attributes, without their prefix.
 var spanAttributes = map[string]bool{
 	"run_id": true, "workflow_id": true, "node_id": true, "node_type": true, "node_attempt": true,
 	"event_type": true, "event_seq": true, "interrupt_kind": true, "interrupt_id": true,
@@ -158,7 +154,7 @@ var spanAttributes = map[string]bool{
 
 const prefix = "openwop."
 
-// attributes keeps what spanAttributes lists, if it is a string, a bool or a whole number.
+// attributes returns those attributes in spanAttributes that are strings, bools or whole numbers.
 func attributes(attrs map[string]any) []attribute.KeyValue {
 	var out []attribute.KeyValue
 	for name, value := range attrs {
