@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A pipe is a listener that only this process can dial. Its connections look like
-// those of the local socket, whose peers are the owner.
+// A pipe is a listener that only this process can dial. Its connections count as those of the local
+// socket, whose peers are the owner.
 type pipe struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -16,7 +16,7 @@ type pipe struct {
 
 	mu      sync.Mutex // guards dialled
 	dialled []net.Conn
-	served  sync.WaitGroup // connections that the server has not closed
+	served  sync.WaitGroup // connections not yet closed by the server
 }
 
 func newPipe() *pipe { return &pipe{conns: make(chan net.Conn), closed: make(chan struct{})} }
@@ -30,11 +30,11 @@ func (p *pipe) Accept() (net.Conn, error) {
 	}
 }
 
-// hangUpWithin bounds the wait for a server to see that its connections are closed.
+// hangUpWithin bounds the wait for the server to notice that its connections are closed.
 const hangUpWithin = time.Second
 
-// Close hangs up, and gives the server a moment to see it: one that is shut down
-// looks only every 100 ms whether connections are left.
+// Close closes all connections and waits briefly for the server to notice, since a server that is
+// shutting down checks only every 100 ms.
 func (p *pipe) Close() error {
 	p.once.Do(func() {
 		p.mu.Lock()
