@@ -16,16 +16,16 @@ import (
 )
 
 const (
-	// most is how many times its length a budget can have.
+	// most bounds the factor by which a budget grows.
 	most = 8
-	// longest is what no budget grows beyond; one that is longer does not grow.
+	// longest bounds a grown budget; a budget that is longer does not grow.
 	longest = 5 * time.Minute
 )
 
-// A load is how many tasks want a processor, and how many processors there are.
+// A load is the number of runnable tasks and of processors.
 type load struct{ tasks, processors float64 }
 
-// now returns the machine's load: 0 where no kernel says it.
+// now returns the machine's load, or 0 if the kernel does not report it.
 func now() load {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -34,8 +34,8 @@ func now() load {
 	return parse(string(text), runtime.GOMAXPROCS(0))
 }
 
-// parse reads /proc/loadavg. What runs at this moment counts as well as the average of
-// a minute: a machine that has just become busy is busy.
+// parse parses /proc/loadavg. The currently runnable tasks count as well as the average of a
+// minute, since a machine that has just become busy is busy.
 func parse(text string, processors int) load {
 	l := load{0, float64(max(processors, 1))}
 	fields := strings.Fields(text)
@@ -49,19 +49,19 @@ func parse(text string, processors int) load {
 	return l
 }
 
-// factor returns how many times as long everything takes as on an idle machine.
+// factor returns how much longer everything takes than on an idle machine.
 func (l load) factor() float64 { return min(max(l.tasks/l.processors, 1), most) }
 
-// grown is d under the load.
+// grown scales d by the load.
 func (l load) grown(d time.Duration) time.Duration {
 	return max(d, min(time.Duration(float64(d)*l.factor()), longest))
 }
 
-// For returns how long to wait for what takes at most d on an idle machine, by the load of
-// now.
+// For returns how long to wait for something that takes at most d on an idle machine, given the
+// current load.
 func For(d time.Duration) time.Duration { return now().grown(d) }
 
-// Busy says that the machine is busy, and how; "" for one that is not.
+// Busy describes how busy the machine is, or returns "" if it is not.
 func Busy() string { return now().busy() }
 
 func (l load) busy() string {
@@ -71,11 +71,11 @@ func (l load) busy() string {
 	return fmt.Sprintf("the machine is busy: %.0f tasks want its %.0f processors", l.tasks, l.processors)
 }
 
-// A Late error is the cause of a context whose budget is used up. It is a
+// A Late error is the cause of a context whose budget is used up. It matches
 // context.DeadlineExceeded.
 type Late struct {
 	After time.Duration
-	Busy  string // what Busy said then
+	Busy  string // result of Busy at that time
 }
 
 func (e *Late) Error() string {
@@ -85,11 +85,11 @@ func (e *Late) Error() string {
 	return fmt.Sprintf("no answer in %s", e.After.Round(time.Second))
 }
 
-// Is makes a Late one a deadline that has passed.
+// Is reports whether target is context.DeadlineExceeded.
 func (e *Late) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// Within returns a context that ends after d, or later as long as the machine is so busy
-// that d may not have been enough. Its cause is then a *[Late].
+// Within returns a context that ends after d, or later while the machine is so busy that d may not
+// suffice. Its cause is then a *[Late].
 func Within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	return within(ctx, d, now)
 }
@@ -98,7 +98,7 @@ func within(ctx context.Context, d time.Duration, now func() load) (context.Cont
 	inner, end := context.WithCancelCause(ctx)
 	w := &waiting{Context: inner}
 	began := time.Now()
-	var mu sync.Mutex // guards timer against its own first firing
+	var mu sync.Mutex // guards timer against its first firing
 	var timer *time.Timer
 	mu.Lock()
 	defer mu.Unlock()
@@ -120,8 +120,7 @@ func within(ctx context.Context, d time.Duration, now func() load) (context.Cont
 	}
 }
 
-// A waiting context has passed its deadline, rather than being canceled, when its
-// budget is used up.
+// A waiting context reports DeadlineExceeded rather than Canceled when its budget is used up.
 type waiting struct{ context.Context }
 
 func (w *waiting) Err() error {
