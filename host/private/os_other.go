@@ -8,18 +8,18 @@ import (
 	"sync"
 )
 
-// Files carry access lists here, which this build does not read.
+// Files have access lists on this system, which are not checked.
 func foreign(fs.FileInfo) bool { return false }
 func exposed(fs.FileInfo) bool { return false }
 
 // syncDir does nothing where directories cannot be synced.
 func syncDir(*os.File) error { return nil }
 
-// locks keep those of this process apart, by the path of what they lock, where
-// directories have no locks.
+// locks holds the locks within this process by path, for systems where directories cannot be
+// locked.
 var locks sync.Map
 
-// Lock waits until nobody else in this process has it.
+// Lock waits until nobody else in this process holds the lock.
 func Lock(f *os.File, _ bool) (release func(), err error) {
 	lock, _ := locks.LoadOrStore(f.Name(), &sync.Mutex{})
 	lock.(*sync.Mutex).Lock()

@@ -15,14 +15,13 @@ func foreign(fi fs.FileInfo) bool {
 	return !ok || int(s.Uid) != os.Geteuid()
 }
 
-// exposed reports whether others than the owner can reach a file.
+// exposed reports whether others than the owner have access to a file.
 func exposed(fi fs.FileInfo) bool { return fi.Mode().Perm()&0o077 != 0 }
 
 func syncDir(f *os.File) error { return f.Sync() }
 
-// Lock waits for a lock on an open directory, which keeps out everybody, or those who
-// change something when it is shared. Every opening has its own, so it keeps goroutines
-// apart as it does processes.
+// Lock locks an open directory, against everybody or, if shared, against those who change
+// something. Each open file has its own lock, so it works between goroutines as between processes.
 func Lock(f *os.File, shared bool) (release func(), err error) {
 	op := syscall.LOCK_EX
 	if shared {
@@ -31,7 +30,7 @@ func Lock(f *os.File, shared bool) (release func(), err error) {
 	for {
 		err := syscall.Flock(int(f.Fd()), op)
 		if !errors.Is(err, syscall.EINTR) {
-			return func() {}, err // closing f gives it back
+			return func() {}, err // closing f releases it
 		}
 	}
 }

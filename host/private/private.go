@@ -14,8 +14,8 @@ import (
 	"syscall"
 )
 
-// Check refuses what is not of the type, not ours, or not ours alone, with the command that
-// repairs it.
+// Check refuses a file that is not of the type, or not accessible to this user alone. The error
+// contains the command that repairs it.
 func Check(fi fs.FileInfo, path string, typ fs.FileMode, unsafe error) error {
 	switch {
 	case fi.Mode().Type() != typ && typ == fs.ModeDir:
@@ -31,7 +31,7 @@ func Check(fi fs.FileInfo, path string, typ fs.FileMode, unsafe error) error {
 	return nil
 }
 
-// Same refuses what was opened when it is not what was looked at before.
+// Same refuses an opened file that is not the one that was checked before.
 func Same(before, now fs.FileInfo, path string, unsafe error) error {
 	if !os.SameFile(before, now) {
 		return fmt.Errorf("%w: %s was replaced while it was opened", unsafe, path)
@@ -39,7 +39,7 @@ func Same(before, now fs.FileInfo, path string, unsafe error) error {
 	return nil
 }
 
-// OpenFile opens a regular file of ours in a directory; path is for errors.
+// OpenFile opens a regular file of this user in a directory. path is for errors.
 func OpenFile(root *os.Root, name, path string, flags int, unsafe error) (*os.File, fs.FileInfo, error) {
 	before, err := root.Lstat(name)
 	if err == nil {
@@ -48,7 +48,7 @@ func OpenFile(root *os.Root, name, path string, flags int, unsafe error) (*os.Fi
 	if err != nil {
 		return nil, nil, err
 	}
-	f, err := root.OpenFile(name, flags|syscall.O_NONBLOCK, 0) // whatever it is by now, opening it must not wait
+	f, err := root.OpenFile(name, flags|syscall.O_NONBLOCK, 0) // it may have been replaced, and opening must not block
 	if err != nil {
 		return nil, nil, err
 	}
@@ -62,7 +62,7 @@ func OpenFile(root *os.Root, name, path string, flags int, unsafe error) (*os.Fi
 	return f, now, nil
 }
 
-// Sync puts what was done to the names in a directory on the device.
+// Sync makes changes of a directory's entries durable.
 func Sync(root *os.Root) error {
 	f, err := root.Open(".")
 	if err != nil {
@@ -71,7 +71,7 @@ func Sync(root *os.Root) error {
 	return errors.Join(syncDir(f), f.Close())
 }
 
-// SyncPath is Sync of the directory at a path.
+// SyncPath does the same for the directory at a path.
 func SyncPath(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
