@@ -15,16 +15,16 @@ import (
 // A Want is one thing that a manifest asks for.
 type Want = binding.Want
 
-// The kinds of wants that are of no binding.
+// Kinds of wants that belong to no binding.
 const (
-	Stream = "stream" // to collect it
-	Secret = "secret" // to use it
-	Send   = "send"   // to have a secret or an answer sent somewhere: origin, path and placement
-	See    = "see"    // to be handed a secret or an answer as it is
-	Obtain = "obtain" // to have a secret obtained from a server, and what is asked of it
+	Stream = "stream" // collect it
+	Secret = "secret" // use it
+	Send   = "send"   // have a secret or an answer sent somewhere: origin, path and placement
+	See    = "see"    // receive a secret or an answer in plain text
+	Obtain = "obtain" // have a secret obtained from a server, and with what parameters
 )
 
-// Of makes a want of one of these kinds. to says where, from where or how.
+// Of returns a want of one of these kinds. to says where, from where or how.
 func Of(kind, name, to string) Want {
 	w := Want{Kind: kind, Name: name, To: to}
 	switch kind {
@@ -45,7 +45,7 @@ func Of(kind, name, to string) Want {
 	return w
 }
 
-// Wants lists what a manifest asks for, without repeats.
+// Wants returns what a manifest asks for, without duplicates.
 func Wants(ks binding.Kinds, m *abi.Manifest) []Want {
 	var l list
 	for _, s := range m.Streams {
@@ -58,7 +58,7 @@ func Wants(ks binding.Kinds, m *abi.Manifest) []Want {
 		for _, f := range m.CaptureFields {
 			if f.Secret {
 				l.add(Secret, f.Name, "")
-				l.add(See, f.Name, "") // it knows no handles
+				l.add(See, f.Name, "") // it does not use handles
 			}
 		}
 		l.add(See, "every answer of yours", "")
@@ -80,8 +80,8 @@ func Wants(ks binding.Kinds, m *abi.Manifest) []Want {
 	return l.wants
 }
 
-// Added lists what asked asks for and approved did not. Asking for less, or
-// requiring what was optional, adds nothing.
+// Added returns what asked asks for and approved did not. Asking for less, or requiring what was
+// optional, adds nothing.
 func Added(ks binding.Kinds, approved, asked *abi.Manifest) []Want {
 	known := map[Want]bool{}
 	for _, w := range Wants(ks, approved) {
@@ -95,9 +95,9 @@ func Added(ks binding.Kinds, approved, asked *abi.Manifest) []Want {
 	return slices.DeleteFunc(append(Wants(ks, asked), unsaid(approved, asked)...), func(w Want) bool { return known[w] })
 }
 
-// unsaid returns what asked gains by saying less: answers that approved has sealed,
-// which is then up to how the connector asks, and secrets themselves where
-// approved has others obtained with them.
+// unsaid returns what asked gains by declaring less: answers that approved has sealed and that now
+// depend on how the connector asks, and the secrets themselves where approved only obtains others
+// with them.
 func unsaid(approved, asked *abi.Manifest) []Want {
 	var l list
 	if approved.Sluice == nil {
@@ -127,7 +127,7 @@ func unsaid(approved, asked *abi.Manifest) []Want {
 	return l.wants
 }
 
-// A list collects wants without repeats.
+// A list collects wants without duplicates.
 type list struct {
 	wants []Want
 	seen  map[Want]bool
@@ -148,7 +148,7 @@ func (l *list) append(wants ...Want) {
 	}
 }
 
-// binding adds what a manifest asks of a binding. Of questions the owner decides each.
+// binding adds what a manifest asks of a binding. The owner decides about each question separately.
 func (l *list) binding(ks binding.Kinds, m *abi.Manifest, name string) {
 	k, known := ks.Of(name)
 	switch {
@@ -172,8 +172,8 @@ func (l *list) delivery(name string, d abi.FieldDelivery) {
 	}
 }
 
-// obtain lists what is sent where for an access token. Another server, client,
-// scope or parameter is something else.
+// obtain adds what is sent where for an access token. Another server, client, scope or parameter is
+// a different want.
 func (l *list) obtain(name string, o *abi.OAuth) {
 	from := "from " + o.TokenURL
 	l.add(Obtain, name, from)
