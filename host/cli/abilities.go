@@ -53,7 +53,7 @@ func able(l *app.Loaded) []string {
 	return out
 }
 
-// A request is one thing the manifest asks for, and what comes of it.
+// A request is one thing that the manifest asks for, and whether it is granted.
 type request struct {
 	Binding  string `json:"binding"`
 	Wants    string `json:"wants"`
@@ -64,7 +64,7 @@ type request struct {
 	Flag string `json:"flag,omitempty"`
 }
 
-// goesTo says what becomes of a secret.
+// goesTo says where a secret is sent.
 func goesTo(d abi.FieldDelivery) string {
 	var places []string
 	for _, p := range d.Destinations {
@@ -113,7 +113,7 @@ func requests(m *abi.Manifest, a store.Approved) []request {
 	return out
 }
 
-// sessionRequest says what becomes of what a login gives back.
+// sessionRequest describes the session token that a login returns.
 func sessionRequest(t abi.SessionToken) request {
 	origin := t.Origin
 	if origin == abi.OwnerOrigin {
@@ -125,7 +125,7 @@ func sessionRequest(t abi.SessionToken) request {
 	}
 }
 
-// searched says what the host does about a server that gives a sealed secret back.
+// searched says how the host handles an answer that contains a sealed secret.
 const searched = "answers are searched for it, but for what is packed in them (zip, PDF)"
 
 func secretRequest(m *abi.Manifest, s abi.SecretField, a store.Approved) request {
@@ -156,7 +156,7 @@ func tokenRequests(m *abi.Manifest, s abi.SecretField, a store.Approved) []reque
 	return out
 }
 
-// obtained says how a secret comes to be (RFC 6749).
+// obtained says how the host obtains an OAuth secret (RFC 6749).
 func obtained(m *abi.Manifest, s abi.SecretField) string {
 	from := " from " + abi.Clean(s.OAuth.TokenURL)
 	if len(s.OAuth.Scopes) > 0 {

@@ -117,7 +117,7 @@ func question(ctx context.Context, k *client.Client, id store.RunID, interaction
 	}
 	a, err := k.Assistance(ctx, items[i].AssistanceID)
 	if errors.Is(err, store.ErrNotFound) || err == nil && a.Status != timeline.ItemOpen {
-		return nil, nil // it was closed meanwhile
+		return nil, nil // closed meanwhile
 	}
 	if err != nil {
 		return nil, err
@@ -157,7 +157,7 @@ func questionFrom(a client.Assistance) *run.Question {
 	return q
 }
 
-// give asks the owner and hands the answer over.
+// give asks the owner and sends the answer to the host.
 func (c *command) give(ctx context.Context, k *client.Client, owner run.Owner, q run.Question) (host.Answer, error) {
 	if q.Timeout > 0 {
 		var cancel context.CancelFunc

@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// apart has a command get no interrupt from the terminal, and end with this process.
+// apart keeps a command from the terminal's interrupts and ends it with this process.
 func apart(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 }

@@ -89,8 +89,8 @@ func (c approval) approveKind(k binding.Kind, known host.Connection, q *app.RunR
 	return nil
 }
 
-// approveNamed asks for what a connector cannot start without. The owner who names
-// nothing sees the start refused.
+// approveNamed asks for a binding that a connector cannot start without. If the owner
+// names nothing, the start is refused.
 func (t terminal) approveNamed(c binding.Choice, connector, dataDir string) store.Approved {
 	t.say("── %s wants to %s", connector, c.Words)
 	if c.Purpose != "" {
@@ -122,12 +122,12 @@ func shownName(m *abi.Manifest) string {
 	return m.Name()
 }
 
-// accept asks about a version that wants more than the one that was approved, or
-// that the publisher did not sign.
+// accept asks about a version that wants more than the approved one, or whose signature
+// raises doubts.
 func (c approval) accept(known host.Connection, l *app.Loaded, doubts []string, f *runFlags) bool {
 	added := app.Added(known.Manifest, scopeOf(known), l.Manifest)
 	if known.ModuleDigest == string(l.Connector.Digest) {
-		doubts = nil // it ran before
+		doubts = nil // the same module was accepted before
 	}
 	t, ok := c.terminal()
 	if len(added)+len(doubts) == 0 || f.yes || !ok || f.noInteractive {
@@ -146,9 +146,8 @@ func (c approval) accept(known host.Connection, l *app.Loaded, doubts []string, 
 	return !f.declined
 }
 
-// narrows asks about a scope that was refused because stored records would lose
-// fields to it, and reports whether the owner means that. Without a terminal the
-// error says so, and --narrow is the answer.
+// narrows asks whether to go on with a scope that was refused because stored records
+// would lose fields, and reports the answer. Without a terminal the answer is --narrow.
 func (c approval) narrows(err error) bool {
 	code, message := "", ""
 	var refused *run.Refusal

@@ -15,9 +15,8 @@ var (
 	_ run.Desk = (*scripted)(nil)
 )
 
-// AssistanceOpened shows what a connector wants its owner to open, which is in no
-// event: whoever has only a terminal sees it nowhere else. Where there is nothing to
-// open, the message is among the events already.
+// AssistanceOpened shows the addresses and codes that a connector wants its owner to
+// open, which no event has. Without any it does nothing: the events show the message.
 func (t terminal) AssistanceOpened(_ store.RunID, a run.LiveAssistance) {
 	lines := opened(a.Attachments)
 	if lines == nil {
@@ -30,28 +29,28 @@ func (t terminal) AssistanceOpened(_ store.RunID, a run.LiveAssistance) {
 	t.screen.line(strings.Join(append(all, lines...), "\n"))
 }
 
-// AssistanceClosed has nothing to take back: lines stay.
+// AssistanceClosed does nothing: printed lines stay.
 func (terminal) AssistanceClosed(store.RunID, string) {}
 
-// AssistanceOpened passes it on to whoever is at the keyboard.
+// AssistanceOpened passes the request on to the next owner.
 func (s *scripted) AssistanceOpened(id store.RunID, a run.LiveAssistance) {
 	if d, ok := s.next.(run.Desk); ok {
 		d.AssistanceOpened(id, a)
 	}
 }
 
-// AssistanceClosed passes it on too.
+// AssistanceClosed passes the end of a request on to the next owner.
 func (s *scripted) AssistanceClosed(id store.RunID, assistance string) {
 	if d, ok := s.next.(run.Desk); ok {
 		d.AssistanceClosed(id, assistance)
 	}
 }
 
-// maxTarget bounds what is shown of an address or a code.
+// maxTarget limits the bytes of a shown address or code.
 const maxTarget = 2048
 
 // opened returns the lines for the addresses and codes among attachments, or nil if there is none.
-// They are a stranger's, and clean.
+// The connector chose their text, which is cleaned.
 func opened(attachments []abi.Attachment) (lines []string) {
 	for _, a := range attachments {
 		text, what := "", ""
@@ -95,7 +94,7 @@ func drawn(text string) (lines []string) {
 	if err != nil {
 		return nil
 	}
-	light := func(x, y int) bool { return !code.Black(x, y) } // beyond the edge too
+	light := func(x, y int) bool { return !code.Black(x, y) } // also outside the code
 	for y := -quiet; y < code.Size+quiet; y += 2 {
 		var line strings.Builder
 		line.WriteString("   ")

@@ -106,9 +106,8 @@ func moment(flag, text string, now time.Time) (time.Time, error) {
 	return now.Add(-d), nil
 }
 
-// listAudit reads the log of this machine where it lies: it is a file that any process may
-// read while a host writes it, and only there are its lines as they are stored, with what
-// was done to them by other hands.
+// listAudit reads the log of this machine from its file, which any process may read
+// while a host writes it. Only the file has the lines as stored, and shows tampering.
 func (c auditCommands) listAudit(ctx context.Context, f audit.Filter) error {
 	if c.url != "" {
 		return c.listAuditThere(ctx, f)
@@ -186,7 +185,7 @@ elsewhere, it shows that, too.`,
 	}
 }
 
-// doVerifyAudit is about the files of this machine, and needs no host to tell of them.
+// doVerifyAudit verifies the files of this machine, without a host.
 func (c auditCommands) doVerifyAudit(ctx context.Context) error {
 	if c.url != "" {
 		return usagef("the audit log is verified where the host runs, not over --url")

@@ -53,7 +53,7 @@ says, by a code, also on another machine; with --browser in the browser of this 
 func (c secretCommands) doAuthorize(ctx context.Context, connector, name string, f *authorizeFlags) error {
 	if c.url == "" {
 		if _, err := c.vault(ctx); err != nil {
-			return err // before anything is asked
+			return err // before asking anything
 		}
 	}
 	q := app.RunRequest{Connection: store.ConnectionID(f.connection)}
@@ -72,7 +72,7 @@ func (c secretCommands) doAuthorize(ctx context.Context, connector, name string,
 	})
 }
 
-// authorizeThrough asks for what is missing, and has a host do it.
+// authorizeThrough asks for what is missing and has a host authorize the secret.
 func (c secretCommands) authorizeThrough(ctx context.Context, to *client.Client, connector, name string, q app.RunRequest, f *authorizeFlags) (err error) {
 	of := &runFlags{manifest: f.manifest}
 	if q.Connector, err = c.toRun(ctx, to, connector, of); err != nil {
@@ -80,7 +80,7 @@ func (c secretCommands) authorizeThrough(ctx context.Context, to *client.Client,
 	}
 	if q.Connector.Wasm == nil {
 		if _, err := connectorNamed(ctx, to, connector); err != nil {
-			return err // the name of a connection would do for its connector, and not be meant
+			return err // a connection's name would load its connector, too
 		}
 	}
 	o, err := app.Authorizable(q.Connector.Manifest, name)
@@ -107,10 +107,9 @@ func (c secretCommands) authorizeThrough(ctx context.Context, to *client.Client,
 	return c.authorize(ctx, to, a)
 }
 
-// flow returns the one that the flags or the manifest choose; the browser's goes
-// first where both are possible, since nothing is typed that could be asked for
-// by somebody else. It comes back to the machine of the host: here says that this
-// is it.
+// flow returns the flow that the flags or the manifest choose. It prefers the browser's,
+// in which there is no code to type that somebody else could ask for. That one redirects
+// to the host's machine; here reports whether that is this one.
 func (f *authorizeFlags) flow(o *abi.OAuth, here bool) (string, error) {
 	want := ""
 	switch {
@@ -172,7 +171,7 @@ func (c secretCommands) tokenHosts(ctx context.Context, to *client.Client, q app
 	return slices.Concat(f.hosts, wanted), nil
 }
 
-// authorize shows what the owner has to do, and waits for it.
+// authorize shows the owner what to do and waits until it is done.
 func (c secretCommands) authorize(ctx context.Context, to *client.Client, a host.Authorization) (err error) {
 	c.warnf("  as the client %s", abi.Clean(a.ClientID))
 	for shown := false; ; {
@@ -207,7 +206,7 @@ func (c secretCommands) showPage(a host.Authorization) {
 	}
 }
 
-// giveUp ends an authorization. One that it does not reach ends by itself, a while later.
+// giveUp cancels an authorization. If that fails, the authorization expires by itself.
 func giveUp(ctx context.Context, to *client.Client, a host.Authorization) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()

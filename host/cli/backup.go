@@ -102,7 +102,7 @@ func (c backupCommands) madeBackup(o host.NewBackup, r host.Backup, dir string, 
 	return nil
 }
 
-// tellBackup says what was made and what it lacks.
+// tellBackup prints what the backup has and what it lacks.
 func (c backupCommands) tellBackup(r host.Backup, data string) {
 	s := c.screenOut()
 	s.line(abi.Clean(r.File))

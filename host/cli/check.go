@@ -93,8 +93,7 @@ func (r *checkReport) finish() error {
 	return printJSON(r.out.out, map[string]any{"checks": r.lines, "runs": r.runs})
 }
 
-// static reports what loading has proved: a module or manifest that fails does
-// not come this far.
+// static reports what loading the connector has proved.
 func (r *checkReport) static(l *app.Loaded) {
 	r.add("module", "ok", "%s, %s, %s", bytesText(l.Module.Size), transportText[string(l.Module.Transport)], l.Module.Digest)
 	r.add("imports", "ok", "%d, all of them known: it can %s", len(l.Module.Imports), strings.Join(able(l), "; "))
@@ -107,8 +106,8 @@ func (r *checkReport) static(l *app.Loaded) {
 	}
 }
 
-// try runs the connector twice, on a host of its own with a store in memory: a running
-// host would keep what comes of it.
+// try runs the connector twice on its own host with a store in memory, because a
+// running host would keep the records.
 func (c checkCommands) try(ctx context.Context, report *checkReport, q app.RunRequest, f *runFlags) error {
 	c.store, c.url, c.keyFile, c.found = "memory:", "", "", nil
 	return c.alone(ctx, app.Options{Require: f.require}, func(h *app.Host, k *client.Client) error {
@@ -148,8 +147,8 @@ func (c checkCommands) tryTwice(ctx context.Context, h *app.Host, to *client.Cli
 // A trial is one run of a check.
 type trial struct {
 	name    string
-	record  bool          // it, if its recording is not too large
-	answers *givenAnswers // that it got; nil keeps none
+	record  bool          // record the run, unless the recording is too large
+	answers *givenAnswers // receives the run's answers; nil for none
 }
 
 // tryOnce does one run, all of whose records are checked against the manifest, and
@@ -221,7 +220,7 @@ func rejectedOf(g run.KnownGap) []string {
 	return out
 }
 
-// oddities watches a run for what is allowed but odd.
+// oddities collects what is allowed but odd in a run.
 type oddities struct {
 	odd  []string
 	logs []string // the end of the connector's log

@@ -44,8 +44,7 @@ func (c *command) addCommands(root *cobra.Command) {
 	root.SetCompletionCommandGroupID("upkeep")
 }
 
-// habits are the words by which other programs have taught people to look for a
-// command.
+// habits maps commands to the words that other programs use for them.
 var habits = map[string][]string{
 	"run":         {"start", "exec", "sync", "collect"},
 	"records":     {"list", "ls", "data", "cat"},
@@ -89,7 +88,7 @@ func args(least, most int, want string) cobra.PositionalArgs {
 	}
 }
 
-// notSubcommand refuses a command that only its subcommands do something for.
+// notSubcommand returns the error of a command that has only subcommands.
 func notSubcommand(args []string, want string) error {
 	if len(args) > 0 {
 		return usagef("there is no command %.40q there; say %s", args[0], want)

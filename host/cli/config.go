@@ -67,7 +67,7 @@ type runsConfig struct {
 	} `yaml:"journal"`
 }
 
-// limitsConfig are the limits that clients meet.
+// limitsConfig has the limits for clients.
 type limitsConfig struct {
 	RequestsPerSecond   int             `yaml:"requests_per_second"`
 	RequestBurst        int             `yaml:"request_burst"`
@@ -245,7 +245,7 @@ func readConfig(path string) (*configFile, error) {
 	return c, nil
 }
 
-// plainYAML leaves out Go's types.
+// plainYAML removes Go type names from an error.
 func plainYAML(err error) string {
 	var wrong *yaml.TypeError
 	if !errors.As(err, &wrong) {
@@ -264,7 +264,7 @@ func plainYAML(err error) string {
 	return strings.Join(out, "; ")
 }
 
-// check refuses numbers that cannot be meant.
+// check returns an error for values out of range.
 func (c *configFile) check() error {
 	for _, n := range []struct {
 		name        string

@@ -70,7 +70,7 @@ func (c connectCommands) makeConnection(ctx context.Context, k *client.Client, c
 	if err := declared(q.Connector.Manifest, q.Secrets); err != nil {
 		return err
 	}
-	// What can be wrong with it is looked at before there is a connection.
+	// Check everything before there is a connection.
 	wanted, err := c.approval().bindings(k, host.Connection{}, &q, &f.runFlags)
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func (c connectCommands) makeConnection(ctx context.Context, k *client.Client, c
 	return nil
 }
 
-// showConnection prints what a connection has, and whether it could run.
+// showConnection prints what a connection was granted and whether it can run.
 func (c approval) showConnection(conn host.Connection, m *abi.Manifest) error {
 	if c.json {
 		return printJSON(c.out, conn)
@@ -123,7 +123,7 @@ func (c approval) bindings(k *client.Client, known host.Connection, q *app.RunRe
 	return merged(have, q.Approved), nil
 }
 
-// withFiles opens a host that has nothing but the files of this machine.
+// withFiles calls do with a host that has only the files of this machine.
 func (c *command) withFiles(do func(*app.Host) error) error {
 	h, err := app.Open(context.Background(), app.Options{Store: "memory:", NoSandbox: true})
 	if err != nil {
@@ -156,8 +156,8 @@ func merged(b host.Bindings, more store.Approved) host.Bindings {
 	return b
 }
 
-// giveTo approves bindings and the grant. Without terms the grant that there is
-// stays, and one that cannot be used is replaced by one without bounds.
+// giveTo approves bindings and the grant. Without terms it keeps a usable grant and
+// replaces another by one without limits.
 func (c approval) giveTo(ctx context.Context, k *client.Client, id store.ConnectionID, b host.Bindings, terms *host.GrantTerms) error {
 	if _, err := k.ApproveBindings(ctx, id, b); err != nil {
 		return err

@@ -65,7 +65,7 @@ a run, and shows another one take over.`,
 	return cmd
 }
 
-// demoGrace is how long the runs of a demo may go on after Ctrl-C.
+// demoGrace is how long the runs of a demo may continue after Ctrl-C.
 const demoGrace = time.Second
 
 func (c exampleCommands) doDemo(ctx context.Context, conformance bool) (err error) {
@@ -131,7 +131,7 @@ func (c exampleCommands) openDemo(ctx context.Context) (*daemon.Daemon, error) {
 	return d, nil
 }
 
-// furnish installs the connectors and lets two of them run.
+// furnish installs the connectors and starts runs of two of them.
 func (c exampleCommands) furnish(ctx context.Context, k *client.Client, root, dir string, conformance bool) error {
 	var sources []string
 	for _, name := range demoConnectors {
@@ -237,7 +237,7 @@ func (c exampleCommands) demoQuery(ctx context.Context, k *client.Client, id sto
 	return nil
 }
 
-// runFailed is the end of a demo whose run failed: it was printed.
+// runFailed is the error of a demo whose run failed, which was already printed.
 type runFailed struct{ code int }
 
 func (e *runFailed) Error() string { return "the run of the demo did not succeed" }
@@ -283,7 +283,7 @@ var demoQuestion = json.RawMessage(`{"ask": [
 	{"kind": "otp", "message": "A demo: type any six digits. A real connector would wait for the code that a site sent you.", "timeout_seconds": 86400},
 	{"kind": "approval", "message": "And a decision: may it go on?", "timeout_seconds": 86400}]}`)
 
-// demoAsks starts examples/ask and waits until its question stands.
+// demoAsks starts examples/ask and waits for its question.
 func (c exampleCommands) demoAsks(ctx context.Context, k *client.Client) error {
 	id, err := c.demoConnection(ctx, k, host.NewConnection{ConnectorName: "ask", Settings: demoQuestion}, host.Bindings{})
 	if err != nil {
@@ -323,7 +323,7 @@ func (c exampleCommands) demoConnection(ctx context.Context, k *client.Client, q
 	return id, nil
 }
 
-// inviteTo says where everything is; the link stands last.
+// inviteTo prints where everything is, the login link last.
 func (c exampleCommands) inviteTo(login web.Login, dir string) error {
 	c.warnf("")
 	c.warnf("Everything is in %s until you press Ctrl-C; then it is deleted.", dir)

@@ -31,16 +31,16 @@ import (
 // demoHosts are the flags of a demo with several hosts.
 type demoHosts struct {
 	count int
-	own   bool // the database is of a server that the demo starts
+	own   bool // the demo starts its own database server
 }
 
 // Bounds of a demo with several hosts.
 const (
 	fewestHosts = 2
 	mostHosts   = 9
-	demoLease   = 5 * time.Second        // that a host may be silent
-	demoStop    = 10 * time.Second       // that a host has to end
-	demoLook    = 200 * time.Millisecond // between two looks at what has no events
+	demoLease   = 5 * time.Second        // after which a silent host is lost
+	demoStop    = 10 * time.Second       // for a host to stop
+	demoLook    = 200 * time.Millisecond // between polls
 )
 
 // A demoHost is one of the hosts: a process of its own.
@@ -49,7 +49,7 @@ type demoHost struct {
 	name  string
 	login web.Login
 	cmd   *exec.Cmd
-	said  bytes.Buffer // on its standard error
+	said  bytes.Buffer // its standard error
 }
 
 // A demoCluster are the hosts of a demo that live.
@@ -135,7 +135,7 @@ func (d *demoCluster) openDatabase(own bool) (release func() error, err error) {
 	return func() error { return drivers.Drop(d.database.String()) }, nil
 }
 
-// start starts the hosts, which is when the tables are made.
+// start starts n hosts; the first makes the tables.
 func (d *demoCluster) start(ctx context.Context, n int) error {
 	config := filepath.Join(d.dir, "config.yaml")
 	if err := os.WriteFile(config, []byte("shortest_interval: 1s\nruns: {grace: 1s}\n"), 0o600); err != nil {
@@ -202,7 +202,7 @@ func (d *demoCluster) open(ctx context.Context, name, config string) (*demoHost,
 	return h, nil
 }
 
-// stop ends a host that may be over.
+// stop ends a host, which may have ended already.
 func (h *demoHost) stop() {
 	h.Close()
 	late := time.AfterFunc(demoStop, func() { _ = h.cmd.Process.Kill() })
@@ -210,10 +210,10 @@ func (h *demoHost) stop() {
 	if h.cmd.Process.Signal(os.Interrupt) != nil {
 		_ = h.cmd.Process.Kill()
 	}
-	_ = h.cmd.Wait() // it was killed, or ends as it likes
+	_ = h.cmd.Wait() // its exit status does not matter
 }
 
-// show collects, kills the host that does, and looks at what the others do.
+// show collects by schedule, kills the host of a run, and shows how another takes over.
 func (d *demoCluster) show(ctx context.Context, root string) error {
 	a := d.hosts[0]
 	var sources []string
@@ -312,8 +312,8 @@ func (d *demoCluster) holder(ctx context.Context, id store.RunID) *demoHost {
 	return nil
 }
 
-// takeOver kills the host that has a run as soon as something of it is stored, and shows how
-// another one ends the run.
+// takeOver kills the host of a run once some of its records are stored, and shows how
+// another host ends the run.
 func (d *demoCluster) takeOver(ctx context.Context, connection store.ConnectionID, id store.RunID) error {
 	has := d.holder(ctx, id)
 	if has == nil {
@@ -352,7 +352,7 @@ func (d *demoCluster) takeOver(ctx context.Context, connection store.ConnectionI
 	return nil
 }
 
-// invite says where everything is; the link stands last.
+// invite prints where everything is, the login link last.
 func (d *demoCluster) invite(ctx context.Context) error {
 	all, err := d.hosts[0].Hosts(ctx)
 	if err != nil {

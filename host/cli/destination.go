@@ -91,7 +91,7 @@ With --json: one object.`,
 				if err == nil && secret != "" {
 					c.warnf("What is sent is signed with %s; keep it, it is not shown again.", secret)
 				}
-				if err == nil && c.own { // no host runs that would feed it
+				if err == nil && c.own { // there is no running host to feed it
 					d, err = k.SyncDestination(cmd.Context(), q.Name)
 				}
 				return c.said(d, err)
@@ -190,7 +190,7 @@ func (c destinationCommands) one(verb, short, long string, do func(context.Conte
 	}
 }
 
-// missing names a destination that there is not.
+// missing turns store.ErrNotFound into an error that names the destination.
 func missing(err error, name string) error {
 	if errors.Is(err, store.ErrNotFound) {
 		return missingf("not_found", "there is no destination %q; sluice destination list lists them", abi.Clean(name))
@@ -282,7 +282,7 @@ func (c destinationCommands) remove() *cobra.Command {
 	}
 }
 
-// said shows a destination after it was to be fed; what failed there ends with code 1.
+// said prints a destination after a sync; a failed one makes the exit code 1.
 func (c destinationCommands) said(d host.Destination, err error) error {
 	if err != nil {
 		return err

@@ -78,7 +78,8 @@ func (c doctorCommands) doDoctor(ctx context.Context, o app.Options, deep bool) 
 	return nil
 }
 
-// attended says of a store that a running host has how that is.
+// attended replaces the finding about a store that a running host uses by what the
+// host says.
 func attended(ctx context.Context, k *client.Client, findings []app.Finding) []app.Finding {
 	for i, f := range findings {
 		if f.Check != "store" || f.State != app.StateBad {

@@ -17,8 +17,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// through gives a command its host: the one that serves the data directory or that
-// --url names, or else one of its own, for as long as do takes.
+// through calls do with a client of the command's host: the one that --url names, the
+// one that serves the data directory, or else one of this process until do returns.
 func (c *command) through(ctx context.Context, o app.Options, do func(*client.Client) error) error {
 	k, err := c.running(ctx)
 	if err != nil {
@@ -31,7 +31,7 @@ func (c *command) through(ctx context.Context, o app.Options, do func(*client.Cl
 	return c.alone(ctx, o, func(_ *app.Host, k *client.Client) error { return do(k) })
 }
 
-// alone opens a host in this process, which nobody else can reach.
+// alone calls do with a host in this process that no other process can reach.
 func (c *command) alone(ctx context.Context, o app.Options, do func(*app.Host, *client.Client) error) (err error) {
 	if err := c.unheld(ctx, stopFirst); err != nil {
 		return err
@@ -54,7 +54,7 @@ func (c *command) alone(ctx context.Context, o app.Options, do func(*app.Host, *
 	return do(d.Host, c.found)
 }
 
-// reading gives a command what is stored. It makes no data directory.
+// reading is through for commands that need stored data. It makes no data directory.
 func (c *command) reading(ctx context.Context, do func(*client.Client) error) error {
 	k, err := c.running(ctx)
 	if err != nil {
@@ -68,7 +68,7 @@ func (c *command) reading(ctx context.Context, do func(*client.Client) error) er
 	return c.through(ctx, app.Options{NoSandbox: true}, do)
 }
 
-// storing gives a command a store to change. It makes the data directory.
+// storing is through for commands that change the store. It makes the data directory.
 func (c *command) storing(ctx context.Context, do func(*client.Client) error) error {
 	if c.url == "" {
 		if _, err := c.lasting(); err != nil {
@@ -78,7 +78,7 @@ func (c *command) storing(ctx context.Context, do func(*client.Client) error) er
 	return c.through(ctx, app.Options{NoSandbox: true}, do)
 }
 
-// lasting returns the data directory; a store in memory has none.
+// lasting returns the data directory. The error is usage for a store in memory.
 func (c *command) lasting() (string, error) {
 	dir, err := app.DataDir(c.store)
 	if err == nil && dir == "" {
@@ -87,7 +87,7 @@ func (c *command) lasting() (string, error) {
 	return dir, err
 }
 
-// hasData refuses a data directory in which nothing was stored.
+// hasData returns an error if nothing is stored in the data directory.
 func (c *command) hasData() error {
 	dir, err := c.lasting()
 	if err != nil {
@@ -132,15 +132,14 @@ func (c *command) running(ctx context.Context) (*client.Client, error) {
 	if alive {
 		c.found = k
 	}
-	return c.found, nil // a socket that nobody answers is what a host left that was killed
+	return c.found, nil // a killed host leaves its socket behind
 }
 
-// starting is how long a host that has the store and does not listen yet is waited for.
+// starting is how long to wait for a host that has the store but does not listen yet.
 const starting = 10 * time.Second
 
-// started reports whether a command was refused because a host has the store that only
-// just began, and which serves it by now. Nothing was done yet, so it can be given to
-// that host.
+// started reports whether a command failed because a host that was just starting had the
+// store, and that host now serves it. The command did nothing yet and can run again.
 func (c *command) started(ctx context.Context, err error) bool {
 	var busy *store.BusyError
 	if !errors.As(err, &busy) || c.found != nil || c.ran || !serves(busy.PID) {
@@ -159,7 +158,7 @@ func (c *command) started(ctx context.Context, err error) bool {
 	return false
 }
 
-// serves reports whether a process was started to serve, as far as its system tells.
+// serves reports whether /proc shows that a process runs sluice serve or sluice demo.
 func serves(pid int) bool {
 	line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
 	args := strings.Split(string(line), "\x00")
@@ -190,7 +189,7 @@ func (c *command) remote() (*client.Client, error) {
 	return k, err
 }
 
-// needHost is running for commands that nothing but a host can do.
+// needHost is like running, but returns an error if no host runs.
 func (c *command) needHost(ctx context.Context) (*client.Client, error) {
 	k, err := c.running(ctx)
 	if err == nil && k == nil {
@@ -210,15 +209,16 @@ func orWord(text, otherwise string) string {
 	return text
 }
 
-// heldError: a running host has the data directory that a command needs for
-// itself.
+// A heldError reports that a running host uses a data directory that a command needs
+// for itself.
 type heldError struct{ dir, instead string }
 
 func (e *heldError) Error() string {
 	return fmt.Sprintf("a running host has %s; %s", e.dir, e.instead)
 }
 
-// unheld refuses what needs the data directory itself while a host has it.
+// unheld returns a *heldError while a running host uses the data directory; instead
+// says what to do.
 func (c *command) unheld(ctx context.Context, instead string) error {
 	if c.url != "" {
 		return usagef("this works on a data directory, not over --url; %s", instead)

@@ -29,11 +29,10 @@ const (
 	exitLimit     = 4
 	exitCancelled = 5
 	exitHost      = 6
-	exitPartial   = 7 // it succeeded and left data out
+	exitPartial   = 7 // the run succeeded but left data out
 )
 
-// exit reports an error and maps it to an exit code: the one table of this
-// boundary.
+// exit prints an error and returns its exit code.
 func (c *command) exit(err error) int {
 	if err == nil {
 		return c.code
@@ -76,7 +75,7 @@ func (c *command) exit(err error) int {
 	case errors.As(err, &answered):
 		code, name = answeredCode(answered), answered.Detail()
 		details = maps.Clone(answered.Details)
-		delete(details, "code") // it is the name
+		delete(details, "code") // name has it
 	case errors.As(err, &gone):
 		name = "host_unreachable"
 	case errors.As(err, &address):
@@ -96,8 +95,7 @@ func (c *command) exit(err error) int {
 	return code
 }
 
-// unread reports whether all that went wrong is that nobody reads standard output
-// any more, as head does not: they have what they wanted.
+// unread reports whether the only error is a closed standard output, as with head.
 func unread(err error) bool {
 	var write *fs.PathError
 	return errors.As(err, &write) && write.Op == "write" && write.Path == os.Stdout.Name() && errors.Is(write.Err, syscall.EPIPE)
@@ -111,15 +109,15 @@ func answeredCode(e *client.Error) int {
 	return refusalCode(e.Detail())
 }
 
-// isUsage reports errors of the command line. What cobra itself refuses has no
-// type: there is only its text.
+// isUsage reports whether err is an error of the command line. Cobra's own errors have
+// no type and are known by their text.
 func isUsage(err error) bool {
 	var bad usage
 	return errors.As(err, &bad) || err != nil && strings.HasPrefix(err.Error(), "unknown command")
 }
 
-// oneLine joins cobra's suggestions, one a line, to a sentence. Where it has none
-// it says where the commands are.
+// oneLine joins cobra's suggestions, one a line, into a sentence. Without any it says
+// how to list the commands.
 func oneLine(message string) string {
 	head, guesses, ok := strings.Cut(message, "\n\nDid you mean this?\n")
 	switch {
@@ -145,7 +143,7 @@ func (c *command) report(code, message string, details map[string]any) {
 	}
 	e := json.NewEncoder(c.out)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(out) // nothing is left to say when stdout is gone
+	_ = e.Encode(out) // nothing can be reported without stdout
 }
 
 // refusalCode maps the code of a refused start.

@@ -26,7 +26,7 @@ type exportedFiles struct {
 	gone atomic.Int64
 }
 
-// besides opens the directory in which a file of records is.
+// besides opens the directory of a file of records, to put files beside it.
 func besides(src *client.Client, path string) (*exportedFiles, error) {
 	root, err := os.OpenRoot(filepath.Dir(app.Home(path)))
 	if err != nil {
@@ -42,7 +42,7 @@ func (x *exportedFiles) close() error {
 	return x.root.Close()
 }
 
-// said says what came of it.
+// said prints how many files were new, and how many went meanwhile.
 func (x *exportedFiles) said(c *command) {
 	if x == nil {
 		return
@@ -55,7 +55,8 @@ func (x *exportedFiles) said(c *command) {
 	}
 }
 
-// opener opens contents of a connection.
+// opener returns a function that opens file contents of a connection and counts those
+// that are gone.
 func (x *exportedFiles) opener(id store.ConnectionID) func(context.Context, store.Digest) (destination.Content, error) {
 	return func(ctx context.Context, d store.Digest) (destination.Content, error) {
 		content, _, err := x.src.OpenFile(ctx, id, d)
@@ -80,7 +81,7 @@ func (x *exportedFiles) from(src export.Source, s export.Selection) export.Sourc
 	return out
 }
 
-// A filedSource keeps the files of what it reads.
+// A filedSource saves the files of the records that it reads.
 type filedSource struct {
 	export.Source
 	x      *exportedFiles

@@ -57,7 +57,7 @@ func (m *exportMark) after(c *command, st store.StreamStats) uint64 {
 	if m == nil {
 		return 0
 	}
-	if m.Streams[st.Stream] > st.LastVersion { // of a backup that was restored
+	if m.Streams[st.Stream] > st.LastVersion { // a backup was restored since
 		c.warnf("Stream %s is older than its mark; all of it is exported.", st.Stream)
 		m.Streams[st.Stream] = 0
 	}

@@ -127,7 +127,7 @@ func eachFile(ctx context.Context, src host.Files, q store.FileQuery, do func(st
 	}
 }
 
-// save writes one file, unless it is there, and reports whether it did.
+// save writes a file unless it exists, and reports whether it did.
 func (c fileCommands) save(ctx context.Context, src *client.Client, id store.ConnectionID, f store.File, path string) (bool, error) {
 	if fi, err := os.Lstat(path); err == nil && fi.Mode().IsRegular() && fi.Size() == f.Size {
 		return false, nil

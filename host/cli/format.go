@@ -87,8 +87,7 @@ func (c *command) when(t time.Time) string {
 }
 
 // table prints aligned columns with headings on a terminal, tab-separated lines
-// without headings elsewhere. Cells are cleaned. Of nothing there is no
-// table.
+// without headings elsewhere. It cleans cells and prints nothing for no rows.
 func (c *command) table(heads []string, rows [][]string) error {
 	if !c.screenOut().live {
 		for _, r := range rows {

@@ -81,7 +81,7 @@ func (c grantCommands) grantThrough(ctx context.Context, to *client.Client, conn
 	if err := c.approval().approve(ctx, to, known, &q, &f.runFlags); err != nil {
 		return err
 	}
-	if f.declined { // to grant is to accept
+	if f.declined { // granting includes accepting the version
 		return &run.Refusal{Code: "binding_not_approved", Message: "you did not let this version run; nothing was granted"}
 	}
 	give := host.GivenGrant{Connector: connector, Terms: terms}

@@ -37,7 +37,7 @@ func historyFile() string {
 	return filepath.Join(dir, "sluice", "query_history")
 }
 
-// openHistory reads what was typed before. A file that has become long is cut to what counts.
+// openHistory reads the typed lines of earlier sessions. It shortens a long file.
 func openHistory(path string) *history {
 	h := &history{path: path}
 	if path == "" {
@@ -49,7 +49,7 @@ func openHistory(path string) *history {
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		h.path = "" // not ours to write to
+		h.path = "" // do not write to it
 		return h
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxHistoryFile))
@@ -72,7 +72,7 @@ func keptLine(line string) bool {
 	return strings.TrimSpace(line) != "" && len(line) <= maxHistoryLine && !strings.ContainsAny(line, "\r\n\x00")
 }
 
-// rewrite puts a new file in the place of the old one.
+// rewrite replaces the file by one with the kept lines.
 func (h *history) rewrite() {
 	f, err := os.CreateTemp(filepath.Dir(h.path), "query_history-*") // mode 0600
 	if err != nil {
@@ -100,7 +100,7 @@ func (h *history) Add(line string) {
 		return
 	}
 	defer f.Close()
-	_ = f.Chmod(0o600)                // also one that somebody made readable
+	_ = f.Chmod(0o600)                // in case it was made readable to others
 	_, _ = f.WriteString(line + "\n") // see history
 }
 

@@ -37,7 +37,7 @@ the secrets of all. docs/scaling.md has the rest.`,
 	return cmd
 }
 
-// vaultThrough does something to the vault by a host.
+// vaultThrough calls do with a host that can change the vault.
 func (c hostCommands) vaultThrough(ctx context.Context, do func(*client.Client) error) error {
 	return c.through(ctx, app.Options{NoSandbox: true}, do)
 }
@@ -94,7 +94,7 @@ The first host of a database is admitted by itself.`,
 	return cmd
 }
 
-// askCode reads the code of a host where the owner said.
+// askCode reads the code of a host from the file from, or asks for it on the terminal.
 func (c hostCommands) askCode(ctx context.Context, id, from string) ([]byte, error) {
 	if from != "" {
 		return valueFrom(c.in, from)
@@ -153,7 +153,7 @@ func (c hostCommands) list(ctx context.Context, k *client.Client) error {
 	}
 	lost, err := k.LostHosts(ctx)
 	var old *client.Error
-	if errors.As(err, &old) && old.Status == http.StatusNotFound { // a host of a version before
+	if errors.As(err, &old) && old.Status == http.StatusNotFound { // a host of an older version
 		err = nil
 	}
 	if err != nil {
@@ -184,7 +184,7 @@ func (c hostCommands) list(ctx context.Context, k *client.Client) error {
 	return nil
 }
 
-// doing says in words what a host does beside runs.
+// doing describes a host's state other than its runs.
 func doing(m host.Member) string {
 	var words []string
 	if !m.Admitted {

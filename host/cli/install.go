@@ -136,7 +136,7 @@ func (c installCommands) submission(ctx context.Context, path string, f installF
 	return q, l, err
 }
 
-// doubtsOf returns what an attacker who swaps modules would do, too.
+// doubtsOf returns the findings that a swapped module would cause, too.
 func doubtsOf(found host.Inspection) (doubts []string) {
 	for _, w := range found.Findings {
 		if w.Code == "untrusted" || w.Code == "suspicious" {
@@ -146,8 +146,7 @@ func doubtsOf(found host.Inspection) (doubts []string) {
 	return doubts
 }
 
-// doubted says of a refused install what the doubts are, and how to install it all
-// the same.
+// doubted adds to a refused install's error the doubts and how to install anyway.
 func doubted(err error, doubts string, f installFlags) error {
 	var e *client.Error
 	if doubts == "" || !errors.As(err, &e) || e.Code != "connector_invalid" && e.Code != "connector_version_conflict" {
@@ -160,7 +159,7 @@ func doubted(err error, doubts string, f installFlags) error {
 	return refused("connector_invalid", doubts+": needs confirmation; "+next)
 }
 
-// sayTrust says in words what a signature is worth. pinned is the key that was pinned
+// sayTrust prints how far a signature can be trusted. pinned is the key that was pinned
 // for the connector before, or "" if there is none.
 func (c installCommands) sayTrust(connector string, signer *store.Signer, pinned string, named bool) {
 	was, err := signature.ParseKey(pinned)
@@ -181,7 +180,7 @@ func (c installCommands) sayTrust(connector string, signer *store.Signer, pinned
 	}
 }
 
-// confirm asks on the terminal; without one the answer is no.
+// confirm asks a yes-or-no question on the terminal; without one the answer is no.
 func (c *command) confirm(question string) bool {
 	t, ok := c.terminal()
 	return ok && t.choose(abi.Clean(question))

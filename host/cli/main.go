@@ -32,7 +32,7 @@ func Main(args []string) int {
 		fmt.Fprintln(os.Stderr, "sluice:", err)
 		return exitHost
 	}
-	log.SetOutput(io.Discard)          // net/http prints there what servers send
+	log.SetOutput(io.Discard)          // net/http logs what servers send
 	cobra.EnableCommandSorting = false // the help has the order of commands
 	return Execute(args, os.Stdin, os.Stdout, os.Stderr)
 }
@@ -45,7 +45,7 @@ func Execute(args []string, in io.Reader, out, errs io.Writer) int {
 	if c.started(ctx, err) {
 		c, err = execute(ctx, args, in, out, errs)
 	}
-	c.json = c.json || isUsage(err) && slices.Contains(args, "--json") // flags behind a wrong one are not read
+	c.json = c.json || isUsage(err) && slices.Contains(args, "--json") // flags after a wrong one are not parsed
 	if err != nil && ctx.Err() != nil && !c.ran {
 		err = interrupted{err}
 	}
@@ -62,14 +62,14 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errs io.Writ
 	return c, root.ExecuteContext(ctx)
 }
 
-// interrupted marks what came of an interrupt, unless a run has taken it.
+// interrupted marks an error after an interrupt, unless a run has a result.
 type interrupted struct{ error }
 
-// interruptible returns a context that the first interrupt ends, and the end of a
-// terminal as well; the second kills the process. A reader of standard output that
-// is gone is an error of the next write, and no signal.
+// interruptible returns a context that the first interrupt, or a hangup of the terminal,
+// cancels; the second interrupt kills the process. A closed standard output is an error
+// of the next write rather than a signal.
 func interruptible() (context.Context, context.CancelFunc) {
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // ignoring it would pass on to workers
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // workers would inherit an ignored signal
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	context.AfterFunc(ctx, stop)
 	return ctx, stop
@@ -83,7 +83,7 @@ type command struct {
 	stdout    *screen // see screenOut
 	json      bool
 	store     string
-	url       string // of a host elsewhere
+	url       string // of a remote host
 	keyFile   string
 	found     *client.Client // the host that serves the data directory; see running
 	own       bool           // found is a host of this command's own
@@ -124,7 +124,7 @@ Exit codes: 0 success; 1 the connector failed; 2 wrong usage or a refused start;
 	return root
 }
 
-// plainFlagError says what a value must be instead of which function refused it.
+// plainFlagError replaces the strconv function in a flag's error by what the value must be.
 func plainFlagError(err error) error {
 	head, function, ok := strings.Cut(err.Error(), ": strconv.")
 	switch {
@@ -143,8 +143,7 @@ func (u usage) Unwrap() error { return u.error }
 
 func usagef(format string, args ...any) error { return usage{fmt.Errorf(format, args...)} }
 
-// missingf is of a name that nothing has, or a mode that there is not, with the code
-// that the API has for it.
+// missingf returns an error for an unknown name or mode, with the API's code.
 func missingf(code, format string, args ...any) error {
 	return &run.Refusal{Code: code, Message: fmt.Sprintf(format, args...)}
 }

@@ -82,7 +82,7 @@ func assistantToken(file string) (string, error) {
 	return text, nil
 }
 
-// door is through, with the assistant's token in place of a key.
+// door is through with the assistant's token instead of an API key.
 func (c mcpCommand) door(ctx context.Context, token string, do func(*client.Client) error) error {
 	if c.url == "" {
 		if err := c.hasData(); err != nil {
@@ -98,7 +98,7 @@ func (c mcpCommand) door(ctx context.Context, token string, do func(*client.Clie
 	return do(k)
 }
 
-// A bridge carries messages of a client, a line each, to the host, and answers back.
+// A bridge forwards a client's messages, one a line, to the host, and the answers back.
 type bridge struct {
 	client *client.Client
 	header http.Header
@@ -112,7 +112,7 @@ type bridge struct {
 	failed  error
 }
 
-// message is what a bridge looks at of one.
+// A message has the members of an MCP message that a bridge reads.
 type message struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -147,7 +147,7 @@ func (b *bridge) run(ctx context.Context) error {
 			b.stop(m.Params.RequestID)
 			continue
 		}
-		if m.Method == "initialize" { // what follows depends on it
+		if m.Method == "initialize" { // later messages depend on it
 			b.carry(ctx, m, line)
 			continue
 		}
@@ -161,14 +161,14 @@ func (b *bridge) run(ctx context.Context) error {
 	}
 	if errors.Is(lines.Err(), bufio.ErrTooLong) {
 		cancel()
-		b.working.Wait() // the host that they ask may be one of this process
+		b.working.Wait() // the host may be one in this process
 		return usagef("a message is longer than %d bytes", maxMessage)
 	}
 	b.working.Wait()
 	return errors.Join(lines.Err(), b.failed)
 }
 
-// begin gives a request a context that its cancellation ends.
+// begin returns a context that a cancellation of the request ends.
 func (b *bridge) begin(ctx context.Context, id json.RawMessage) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
 	if len(id) == 0 {
@@ -190,11 +190,11 @@ func (b *bridge) stop(id json.RawMessage) {
 	}
 }
 
-// carry brings one message to the host, and its answer back.
+// carry sends one message to the host and writes its answer.
 func (b *bridge) carry(ctx context.Context, m message, line []byte) {
 	status, got, err := b.client.MCP(ctx, b.headers(m), line)
 	switch {
-	case ctx.Err() != nil: // nobody waits for it
+	case ctx.Err() != nil: // the client cancelled it
 		return
 	case err != nil:
 		got = failed(m.ID, err.Error())

@@ -26,8 +26,8 @@ type progress struct {
 	mode     string
 	message  string
 	notice   string // what the owner is asked to do
-	stalled  string // what keeps it from going on, as its snapshot says
-	told     string // what was said of that last, here or by an event: it is not repeated
+	stalled  string // what holds the run up, from its snapshot
+	told     string // the last printed reason for a stall, which is not repeated
 	rejected int64
 	logs     []string // the latest lines of the connector's log
 }
@@ -40,7 +40,7 @@ type streamProgress struct {
 	total  *float64
 }
 
-// redrawEvery is the pace of the block.
+// redrawEvery is the interval at which the block is redrawn.
 const redrawEvery = 100 * time.Millisecond
 
 func newProgress(on *screen, m *abi.Manifest) *progress {
@@ -77,7 +77,7 @@ func (p *progress) close() {
 	p.screen.clear()
 }
 
-// cancelling says that the first interrupt was heard.
+// cancelling shows that the first interrupt cancels the run.
 func (p *progress) cancelling() {
 	p.mu.Lock()
 	p.phase = "cancelling"
@@ -85,8 +85,7 @@ func (p *progress) cancelling() {
 	p.screen.line("Cancelling. Press Ctrl-C again to stop at once.")
 }
 
-// stalls says what keeps the run from going on, and, with "", that nothing does any
-// longer.
+// stalls shows what holds the run up; "" means that it goes on.
 func (p *progress) stalls(message string) {
 	message = abi.Clean(message)
 	p.mu.Lock()
@@ -126,7 +125,7 @@ type eventData struct {
 func (p *progress) event(e store.Event) {
 	var d eventData
 	if json.Unmarshal(e.Data, &d) != nil {
-		return // an event of a shape unknown here is not worth a word
+		return // an unknown shape is not worth a line
 	}
 	p.mu.Lock()
 	told := e.Type == "run.assistance_requested" && abi.Clean(d.Message) == p.told
@@ -173,7 +172,7 @@ func (p *progress) take(e store.Event, d eventData) {
 		if e.InteractionID == "" {
 			p.notice = abi.Clean(d.Message)
 		}
-		if d.Action == abi.ActionNone { // the host's own: the snapshot says it as well
+		if d.Action == abi.ActionNone { // the host's own, which the snapshot repeats
 			p.told = p.notice
 		}
 	case "run.assistance_resolved", "run.assistance_cancelled", "run.assistance_timed_out":
@@ -243,7 +242,7 @@ func (s streamProgress) line(width int) string {
 	return line
 }
 
-// lasting are the events that leave a line on a terminal too.
+// lasting has the events that leave a line on a terminal too.
 var lasting = map[string]bool{"run.stream_skipped": true, "run.assistance_requested": true}
 
 // notable renders an event that is worth a line, or nothing.

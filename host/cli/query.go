@@ -109,14 +109,13 @@ func (c queryCommands) listTables(ctx context.Context, k *client.Client) (all []
 	return all, err
 }
 
-// How often it is looked how far copies are, and how wide the bar of one is.
+// The interval at which the progress of copies is read, and the width of a bar.
 const (
 	lookEvery = 250 * time.Millisecond
 	barWidth  = 30
 )
 
-// showing does something that may have to wait for copies, and shows how far they are, on a
-// terminal.
+// showing calls do, which may wait for copies, and shows their progress on a terminal.
 func (c queryCommands) showing(ctx context.Context, k *client.Client, do func() error) error {
 	s := c.screenOut()
 	if !s.live {
@@ -297,8 +296,8 @@ func (c queryCommands) interactive() bool {
 	return ok && term.IsTerminal(int(in.Fd())) && c.screenOut().live // #nosec G115 -- a descriptor
 }
 
-// converse asks for statements until the end of input. Tab completes tables and columns, the
-// arrow keys go through what was asked before.
+// converse reads and runs statements until the end of input. Tab completes tables and
+// columns, the arrow keys recall earlier statements.
 func (c queryCommands) converse(ctx context.Context, k *client.Client, f *queryFlags) error {
 	tables, err := c.listTables(ctx, k)
 	if err != nil {
@@ -366,7 +365,8 @@ func completions(tables []host.Table) []string {
 	return slices.Compact(words)
 }
 
-// complete finishes the word before the cursor as far as all words agree that begin with it.
+// complete extends the word before the cursor to the longest common prefix of the words
+// that begin with it.
 func complete(line string, pos int, words []string) (string, int, bool) {
 	at := strings.LastIndexAny(line[:pos], " ,(=<>\n") + 1
 	typed, found := line[at:pos], ""

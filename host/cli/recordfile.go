@@ -32,7 +32,7 @@ type recordFile struct {
 	files    *exportedFiles // that go beside it; nil for none
 }
 
-// recordFormat refuses what cannot be written, before anything is done.
+// recordFormat returns an error if the format of a path cannot be written.
 func recordFormat(flag, path string) error {
 	switch ext := filepath.Ext(path); ext {
 	case ".jsonl", ".csv", ".parquet", ".sqlite":
@@ -42,7 +42,7 @@ func recordFormat(flag, path string) error {
 	}
 }
 
-// createRecords opens the file; whoever calls it ends with commit or abandon.
+// createRecords opens the file. The caller must call commit or abandon.
 func createRecords(flag, path string) (*recordFile, error) {
 	if err := recordFormat(flag, path); err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func createFile(flag, path string) (*recordFile, error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	var not *fs.PathError
 	if errors.As(err, &not) {
-		return nil, usagef("%s %s: %w", flag, path, not.Err) // its path is one nobody gave
+		return nil, usagef("%s %s: %w", flag, path, not.Err) // the error's path is the temporary file's
 	}
 	if err != nil {
 		return nil, usagef("%s %s: %w", flag, path, err)
@@ -68,8 +68,8 @@ func createFile(flag, path string) (*recordFile, error) {
 	return &recordFile{path: path, format: filepath.Ext(path), file: f, sum: sum, buffer: bufio.NewWriterSize(io.MultiWriter(f, sum), 256*abi.KiB)}, nil
 }
 
-// writeRecords is createRecords for the standard output, which has what was
-// written also after an error.
+// writeRecords is createRecords for the standard output, which keeps what was written
+// before an error.
 func writeRecords(w io.Writer, format string) *recordFile {
 	sum := sha256.New()
 	return &recordFile{path: "-", format: format, sum: sum, buffer: bufio.NewWriterSize(io.MultiWriter(w, sum), 256*abi.KiB)}
@@ -134,7 +134,7 @@ func (f *recordFile) write(ctx context.Context, s export.Selection) (err error) 
 	return err
 }
 
-// writeLines writes whole streams as the host sends them, which is how they are written.
+// writeLines copies the lines of whole streams as the host sends them.
 func (f *recordFile) writeLines(ctx context.Context, from *client.Exporter, s export.Selection) error {
 	for _, st := range s.Streams {
 		if err := from.Lines(ctx, s.Query(st), func(line []byte) error {

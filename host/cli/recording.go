@@ -14,7 +14,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A tape is the recording that a run becomes, or comes from.
+// A tape is the recording that a run writes or replays.
 type tape struct {
 	file   *recordFile    // of --record
 	replay *app.Recording // of --replay
@@ -22,7 +22,7 @@ type tape struct {
 	kept   bool
 }
 
-// openTape opens what --record or --replay name, before anything is started.
+// openTape opens the file of --record or --replay.
 func (f *runFlags) openTape() (*tape, error) {
 	switch {
 	case f.record != "" && f.replay != "":
@@ -46,14 +46,14 @@ func (f *runFlags) openTape() (*tape, error) {
 	return &tape{}, nil
 }
 
-// warnOther says that the module is not the one that was recorded.
+// warnOther warns that the module differs from the recorded one.
 func (c runCommands) warnOther(t *tape, l *app.Loaded) {
 	if t.replay != nil && t.replay.Module() != string(l.Connector.Digest) {
 		c.warnf("warning: this is another build of the connector than the one that was recorded")
 	}
 }
 
-// keep writes the recording of a run and says what to look at in it.
+// keep writes the recording of a run and says what to check in it.
 func (c runCommands) keep(ctx context.Context, to *client.Client, t *tape, result *run.Result) error {
 	if t.file == nil {
 		return nil
@@ -86,7 +86,7 @@ func (c runCommands) keep(ctx context.Context, to *client.Client, t *tape, resul
 	return nil
 }
 
-// abandon removes the file of a run that was not kept.
+// abandon removes the file of an unfinished recording.
 func (t *tape) abandon() {
 	if t.file != nil && !t.kept {
 		t.file.abandon()

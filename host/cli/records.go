@@ -258,7 +258,7 @@ func (c recordCommands) doExport(ctx context.Context, src *client.Client, connec
 		return err
 	}
 	if s.Manifest, err = abi.ReadManifest(conn.Manifest); err != nil {
-		s.Manifest = nil // without one, columns stand in name order
+		s.Manifest = nil // columns in the order of names
 	}
 	mark, err := c.readMark(f.sinceMark, conn)
 	if err != nil {
@@ -306,7 +306,8 @@ func (c recordCommands) exportFiles(ctx context.Context, src *client.Client, exp
 	return nil
 }
 
-// increment refuses to replace a file by what changed since: what is in it is exported once.
+// increment refuses to overwrite a file with an incremental export, because the file's
+// records are exported only once.
 func (f *exportFlags) increment(path string) error {
 	if f.sinceMark == "" || path == "-" {
 		return nil
@@ -317,8 +318,8 @@ func (f *exportFlags) increment(path string) error {
 	return nil
 }
 
-// fileOf returns a name for the file of a stream, whose own a connector chose; names
-// are those that are taken, in any case.
+// fileOf returns a safe file name for a stream, whose name the connector chose; names
+// has those taken, compared without regard to case.
 func fileOf(stream string, names map[string]bool) string {
 	safe := cmp.Or(strings.TrimLeft(export.FileName(abi.Cut(stream, 128)), ".-"), "stream")
 	name := safe

@@ -41,8 +41,8 @@ type runFlags struct {
 	require                    string
 	out, timeline              string
 	record, replay             string
-	keeps                      bool // --store says where a replay is kept
-	declined                   bool // the owner was asked about this version, and said no
+	keeps                      bool // keep a replay in the store of --store
+	declined                   bool // the owner declined this version
 }
 
 // runCommands is sluice run.
@@ -134,7 +134,7 @@ func (c runCommands) doRun(ctx context.Context, connector string, f *runFlags) e
 	if request.Connector, _, err = c.load(ctx, connector, f.manifest, ""); err != nil {
 		return err
 	}
-	c.store, c.found = "memory:", nil // what is stored is not to be mixed with it
+	c.store, c.found = "memory:", nil // keep replayed records apart from the stored ones
 	return c.alone(ctx, o, func(_ *app.Host, k *client.Client) error { return do(k) })
 }
 
@@ -193,10 +193,10 @@ func (c runCommands) runThrough(ctx context.Context, to *client.Client, connecto
 	return errors.Join(c.printResult(result), c.keep(ctx, to, t, result.result))
 }
 
-// isolated refuses a host whose jail is weaker than what is required.
+// isolated returns an error if the host's isolation is weaker than required.
 func (c runCommands) isolated(ctx context.Context, to *client.Client, require string) error {
 	if require == "" || c.own {
-		return nil // a host of its own was opened with it
+		return nil // the host was opened with the requirement
 	}
 	info, err := to.System(ctx)
 	if err != nil {
@@ -277,7 +277,7 @@ func (c *command) start(connector string, q app.RunRequest, t *tape, f *runFlags
 		n.WorkflowID = q.Connector.Manifest.Name()
 	}
 	if c.url != "" && n.Given.Empty() {
-		n.Given = nil // a key that may only start runs
+		n.Given = nil // the key may only start runs
 		if q.Connection != "" {
 			n.WorkflowID = string(q.Connection)
 		}
@@ -326,14 +326,14 @@ func shellWord(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// tellTrace says where the archive of a run is. A run that used no browser has none.
+// tellTrace prints where the browser trace of a run is, if it has one.
 func (c runCommands) tellTrace(file string) {
 	if _, err := os.Stat(file); err == nil {
 		c.warnf("trace: %s; unpack it and open index.html", abi.Clean(file))
 	}
 }
 
-// A finished run is what there is to tell of one.
+// A finished is a run that ended, with what its summary needs.
 type finished struct {
 	result  *run.Result
 	changed changes
@@ -367,7 +367,7 @@ func (c runCommands) follow(ctx context.Context, to *client.Client, id store.Con
 	if s, ok := q.Owner.(*scripted); ok {
 		s.unused()
 	}
-	ctx = context.WithoutCancel(ctx) // what the run left is still written
+	ctx = context.WithoutCancel(ctx) // still write the results
 	after, err := streamStats(ctx, to, id)
 	if err != nil {
 		return nil, err
@@ -397,7 +397,7 @@ func withNarrow(inputs json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(all)
 }
 
-// warn prints what the module's checks found odd.
+// warn prints the warnings of the module's checks.
 func (c *command) warn(l *app.Loaded) {
 	for _, w := range l.Warnings {
 		c.warnf("warning: %s (%s)", abi.Clean(w.Detail), w.Code)

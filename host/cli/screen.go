@@ -13,9 +13,9 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// A screen is where a run shows itself: one block that is redrawn in place on a
-// terminal, plain lines anywhere else. Lines and questions stand above the
-// block and stay. It may be used from several goroutines.
+// A screen shows a run: as one block that is redrawn in place on a terminal, as plain
+// lines elsewhere. Lines and questions stay above the block. It is safe for concurrent
+// use.
 type screen struct {
 	out   io.Writer
 	live  bool // a terminal that can be redrawn
@@ -23,8 +23,8 @@ type screen struct {
 	width func() int
 
 	mu    sync.Mutex // guards the terminal and what follows
-	drawn int        // lines of the block that stand on the terminal
-	held  bool       // somebody else has the terminal
+	drawn int        // lines of the block on the terminal
+	held  bool       // a question has the terminal
 }
 
 func newScreen(out io.Writer) *screen {
@@ -68,7 +68,7 @@ func (s *screen) draw(lines []string) {
 		b.WriteByte('\n')
 	}
 	s.drawn = len(lines)
-	io.WriteString(s.out, b.String()) // a terminal that is gone has nobody to tell
+	io.WriteString(s.out, b.String()) // nobody sees an error of the terminal
 }
 
 // hold takes the block away until release is called, for a question.
@@ -91,7 +91,7 @@ func (s *screen) clear() {
 	s.erase()
 }
 
-// during says what is going on, on a terminal, until done is called.
+// during shows what on a terminal until done is called.
 func (s *screen) during(what string) (done func()) {
 	s.draw([]string{what})
 	return s.clear

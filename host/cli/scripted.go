@@ -19,8 +19,8 @@ import (
 	"github.com/sluicehost/sluice/host/run"
 )
 
-// scripted answers questions from --answer, in order; what it has no answer for
-// goes to next, or is cancelled.
+// scripted answers questions from --answer, in order. Others go to next, or are
+// cancelled if that is nil.
 type scripted struct {
 	mu      sync.Mutex
 	answers []scriptedAnswer
@@ -54,7 +54,7 @@ func parseAnswers(args []string) ([]scriptedAnswer, error) {
 	return out, nil
 }
 
-// check refuses a value that could never be an answer.
+// check returns an error for a value that can never be an answer.
 func (s scriptedAnswer) check() error {
 	switch {
 	case s.value == abi.AnswerCancelled, s.value == abi.AnswerTimeout:
@@ -125,8 +125,8 @@ func (s *scripted) take(q run.Question) (host.Answer, bool) {
 	return a, s.withFiles(q, a)
 }
 
-// unused tells of the answers that no question came for: the first of them kept
-// the others back.
+// unused warns of unused answers. No question of the first one's kind came, and it
+// blocked the others.
 func (s *scripted) unused() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,7 +160,7 @@ func fileAnswer(path string) (json.RawMessage, error) {
 	return quoted(abi.AnswerFile{Name: filepath.Base(path), Media: media, Data: data}.String()), nil
 }
 
-// withFiles reads the files that are meant by @PATH.
+// withFiles replaces @PATH in an answer by the content of the file.
 func (s *scripted) withFiles(q run.Question, a host.Answer) bool {
 	for _, f := range q.Fields {
 		path, named := strings.CutPrefix(strictjson.String(a.Data[f.Name]), "@")

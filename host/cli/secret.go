@@ -59,7 +59,7 @@ func (c secretCommands) doSetSecret(ctx context.Context, connection, name, from 
 		return err
 	}
 	if err := vault.CheckNames(connection, name); err != nil {
-		return err // before anything is typed
+		return err // before asking for the value
 	}
 	value, err := c.secretValue(ctx, connection, name, from)
 	if err != nil {
@@ -76,7 +76,7 @@ func (c secretCommands) doSetSecret(ctx context.Context, connection, name, from 
 	return nil
 }
 
-// secretValue reads a value where the owner said.
+// secretValue reads a value from the file from, or asks for it on the terminal.
 func (c secretCommands) secretValue(ctx context.Context, connection, name, from string) ([]byte, error) {
 	if from != "" {
 		return valueFrom(c.in, from)
@@ -122,7 +122,7 @@ type secretLine struct {
 	Connection store.ConnectionID `json:"connection_id"`
 	Name       string             `json:"name"`
 	SetAt      string             `json:"set_at"`
-	Authorized bool               `json:"authorized,omitempty"` // came of sluice secret authorize
+	Authorized bool               `json:"authorized,omitempty"` // by sluice secret authorize
 	at         time.Time
 }
 

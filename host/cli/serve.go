@@ -129,7 +129,7 @@ func (c serveCommands) serveOptions(cmd *cobra.Command, f *serveFlags) (daemon.O
 }
 
 func (c serveCommands) doServe(ctx context.Context, o daemon.Options) (err error) {
-	c.url = "" // it is this one that is meant
+	c.url = "" // serve is always local
 	if err := c.unheld(ctx, "sluice login prints a link to its dashboard"); err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func (c serveCommands) doServe(ctx context.Context, o daemon.Options) (err error
 	return d.Serve(ctx)
 }
 
-// addressError: an address cannot be listened on.
+// An addressError reports that the host cannot listen on an address.
 type addressError struct{ error }
 
 func (e *addressError) Unwrap() error { return e.error }
@@ -152,7 +152,7 @@ func (e *addressError) Unwrap() error { return e.error }
 // maxSocket is the longest path that a socket can have everywhere.
 const maxSocket = 100
 
-// unserved says what to do about what keeps a host from starting.
+// unserved adds to the error of a host that cannot start what to do about it.
 func (c *command) unserved(err error) error {
 	var options *web.OptionsError
 	dir, _ := app.DataDir(c.store)
@@ -171,7 +171,7 @@ func (c *command) unserved(err error) error {
 	return err
 }
 
-// greet says where the dashboard is.
+// greet prints the address of the dashboard.
 func (c serveCommands) greet(ctx context.Context, d *daemon.Daemon) error {
 	login, err := d.Server.LoginLink(ctx)
 	if err != nil {

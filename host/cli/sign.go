@@ -170,13 +170,13 @@ func (c signCommands) doSign(ctx context.Context, path string, f signFlags) erro
 	return nil
 }
 
-// writePublic replaces a file that everybody may read, all of it or nothing.
+// writePublic atomically replaces a file that everybody may read.
 func writePublic(path string, content []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".sign-")
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // after a rename there is none
+	defer os.Remove(f.Name()) // fails after the rename
 	_, err = f.Write(content)
 	if err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)

@@ -86,7 +86,7 @@ func readPublicKey(path string) (signature.PublicKey, error) {
 	return key, nil
 }
 
-// moduleFile refuses what has no file to sign.
+// moduleFile returns an error for an argument that is no file.
 func moduleFile(arg string) error {
 	if fi, err := os.Stat(arg); err != nil || !fi.Mode().IsRegular() {
 		return usagef("%.200q is no module's file; sluice build makes one of a source directory", arg)

@@ -14,15 +14,15 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// sinks are the files that a run's events and records go to besides the store.
+// sinks are the files to which a run's events and records are also written.
 type sinks struct {
 	timeline *os.File
 	records  *recordFile
-	err      error // the first one of writing the timeline
+	err      error // the first of writing the timeline
 	finished bool
 }
 
-// openSinks opens the files before anything is started.
+// openSinks opens the files; finish or abandon closes them.
 func openSinks(f *runFlags) (*sinks, error) {
 	s := &sinks{}
 	var err error

@@ -76,7 +76,7 @@ type steered struct {
 	Status string      `json:"status"`
 }
 
-// steer does something to a run of the running host.
+// steer calls do with a run of the running host and prints its status.
 func (c steerCommands) steer(ctx context.Context, arg string, do func(context.Context, *client.Client, store.RunID) (string, error)) error {
 	k, err := c.needHost(ctx)
 	if err != nil {

@@ -125,7 +125,7 @@ func (p *copyScreen) tell(c store.CopyProgress) {
 	}
 }
 
-// copied says how much of what there is was seen.
+// copied describes the progress of a copy.
 func copied(c store.CopyProgress) string {
 	return fmt.Sprintf("%s of %s, %s of %s, %s; %s", count(int64(c.Done.Records)), counted(c.Of.Records, "record"), // #nosec G115 -- counted
 		count(int64(c.Done.Events)), counted(c.Of.Events, "event"), bytesText(c.Done.Bytes), c.Kind) // #nosec G115 -- counted

@@ -121,7 +121,7 @@ func ownGaps(r *run.Result) []run.KnownGap {
 	})
 }
 
-// gapLines say what is missing and, once for all that it helps, what helps.
+// gapLines returns what is missing, and each remedy once.
 func gapLines(r *run.Result, about timeline.Trouble, gaps []run.KnownGap) []string {
 	var out []string
 	last := ""

@@ -38,8 +38,8 @@ func (t terminal) Ask(ctx context.Context, q run.Question) (host.Answer, error) 
 	return awaited(ctx, t, func() (host.Answer, error) { return t.ask(q), nil })
 }
 
-// awaited reads from the terminal until ctx ends. A read of a terminal cannot
-// be called off: it ends with the process.
+// awaited calls read, which reads from the terminal, and returns early when ctx ends.
+// The read cannot be cancelled and goes on until the process ends.
 func awaited[T any](ctx context.Context, t terminal, read func() (T, error)) (T, error) {
 	state, _ := term.GetState(int(t.in.Fd())) // nil when it is no terminal any more
 	type answer struct {
@@ -64,7 +64,7 @@ func awaited[T any](ctx context.Context, t terminal, read func() (T, error)) (T,
 	}
 }
 
-// askSecret asks for one value without echo. Nothing is cut off it.
+// askSecret asks for one value without echo. It trims nothing.
 func (t terminal) askSecret(ctx context.Context, prompt string) ([]byte, error) {
 	return awaited(ctx, t, func() ([]byte, error) {
 		t.prompt(prompt)
@@ -260,8 +260,7 @@ const (
 	ctrlU = 'U' & 0x1f
 )
 
-// readLine reads one line byte by byte, so that nothing of the next answer is
-// taken ahead.
+// readLine reads one line byte by byte, so that it takes nothing of the next answer.
 func readLine(r io.Reader) (string, error) {
 	var line []byte
 	b := make([]byte, 1)

@@ -14,7 +14,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A watched run is shown, and asked about, until it is over.
+// A watched is a run whose progress is shown, and whose questions are put to the owner,
+// until it ends.
 type watched struct {
 	c        *command
 	k        *client.Client
@@ -22,12 +23,12 @@ type watched struct {
 	owner    run.Owner // nil: nobody
 	progress *progress
 	out      *sinks
-	also     func(store.Event) // sees every event; nil for nobody
-	given    *givenAnswers     // keeps the answers; nil for nobody
-	next     uint64            // of the timeline, that is not in its file
+	also     func(store.Event) // called with every event, or nil
+	given    *givenAnswers     // keeps the answers, or nil
+	next     uint64            // first sequence that is not in the timeline file
 
 	asking sync.WaitGroup
-	stop   map[string]context.CancelFunc // of questions that stand
+	stop   map[string]context.CancelFunc // of open questions
 }
 
 // toTheEnd follows the run. The first interrupt cancels it.
@@ -73,11 +74,11 @@ func (w *watched) toTheEnd(ctx context.Context) (*run.Result, error) {
 	return &result, nil
 }
 
-// heldUpEvery is how often a host is asked what keeps a run from going on, which is in
-// no event.
+// heldUpEvery is the interval at which the host is asked what holds a run up, which no
+// event says.
 const heldUpEvery = time.Second
 
-// heldUp shows what keeps the run from going on, until ctx ends.
+// heldUp shows what holds the run up until ctx ends.
 func (w *watched) heldUp(ctx context.Context) {
 	t := time.NewTicker(heldUpEvery)
 	defer t.Stop()
@@ -89,7 +90,7 @@ func (w *watched) heldUp(ctx context.Context) {
 		}
 		shot, err := w.k.Run(ctx, w.run)
 		if err != nil || shot.Status.Terminal() {
-			continue // whoever follows the run says so
+			continue // toTheEnd reports it
 		}
 		w.progress.stalls(shot.Sluice.HeldUp)
 	}
@@ -138,7 +139,7 @@ func (w *watched) frame(ctx context.Context, f client.Frame) error {
 	return nil
 }
 
-// ask puts a question to the owner, while the run is followed on.
+// ask puts a question to the owner while the run is still followed.
 func (w *watched) ask(ctx context.Context, interaction string) {
 	if w.owner == nil {
 		w.c.warnf("It waits for an answer: sluice answer %s", w.run)
@@ -158,8 +159,8 @@ func (w *watched) ask(ctx context.Context, interaction string) {
 	})
 }
 
-// show has the owner at the keyboard see what a connector wants opened, which no event
-// has: it is asked for while the request is open.
+// show shows the owner at the keyboard what a connector wants opened. No event has it,
+// so it fetches the open request.
 func (w *watched) show(ctx context.Context, payload json.RawMessage) {
 	desk, ok := w.owner.(run.Desk)
 	if !ok {
@@ -174,7 +175,7 @@ func (w *watched) show(ctx context.Context, payload json.RawMessage) {
 	w.asking.Go(func() {
 		a, err := w.k.Assistance(ctx, timeline.AssistanceID(w.run, x.ID))
 		if err != nil || a.Raw == nil {
-			return // it is closed, or not for this key to see
+			return // closed, or hidden from this key
 		}
 		live := run.LiveAssistance{ID: x.ID, Message: a.Raw.Message}
 		for _, l := range a.Raw.Attachments {

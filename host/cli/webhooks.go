@@ -118,7 +118,7 @@ func (c webhookCommands) redeliver(ctx context.Context, k *client.Client, a []st
 	return c.delivered(d, err)
 }
 
-// delivered says what came of an attempt.
+// delivered prints the outcome of an attempt.
 func (c webhookCommands) delivered(d webhook.Attempt, err error) error {
 	if err != nil {
 		return err
