@@ -7,13 +7,13 @@ import (
 	"github.com/sluicehost/sluice/host/timeline"
 )
 
-// The bounds of a batch.
+// Bounds of a batch.
 const (
 	batchEvents = 1000
 	batchBytes  = 256 << 10
 )
 
-// A batch is what waits for the end of a window.
+// A batch collects events until its window ends.
 type batch struct {
 	docs  [][]byte
 	bytes int
@@ -21,7 +21,7 @@ type batch struct {
 	end   time.Time // of the window
 }
 
-// add opens the window with the first event.
+// add adds a line. The first one opens the window.
 func (b *batch) add(l line, window time.Duration) {
 	if len(b.docs) == 0 {
 		b.end = time.Now().Add(window)
@@ -33,7 +33,7 @@ func (b *batch) full() bool { return len(b.docs) >= batchEvents || b.bytes >= ba
 
 func (b *batch) due() bool { return len(b.docs) > 0 && !time.Now().Before(b.end) }
 
-// wait returns the time to the end of the window, 0 when there is none.
+// wait returns the time until the window ends, or 0 without one.
 func (b *batch) wait() time.Duration {
 	if len(b.docs) == 0 {
 		return 0
@@ -41,7 +41,7 @@ func (b *batch) wait() time.Duration {
 	return max(time.Until(b.end), Soon)
 }
 
-// flush sends one batch frame, if there is anything to send.
+// flush sends one batch frame unless it would be empty.
 func (b *batch) flush(out *Out) error {
 	if len(b.docs) == 0 {
 		return nil

@@ -6,11 +6,10 @@ import (
 	"time"
 )
 
-// watch reads one byte of a connection whose client is not expected to send
-// any: an end, an error or a byte means that it has gone, or speaks another
-// protocol. stop ends the read and waits for it.
+// watch reads from a connection whose client should not send anything: an end, an error or a byte
+// means that it is gone or speaks another protocol. stop ends the read and waits for it.
 func watch(conn net.Conn, gone func()) (stop func()) {
-	conn.SetReadDeadline(time.Time{}) // the server's own, for the request, is over
+	conn.SetReadDeadline(time.Time{}) // the server's own deadline for the request has expired
 	done := make(chan struct{})
 	var stopped atomic.Bool
 	go func() {
@@ -29,7 +28,7 @@ func watch(conn net.Conn, gone func()) (stop func()) {
 	}
 }
 
-// extend moves the write deadline of the connection.
+// extend extends the connection's write deadline.
 func (s *Stream) extend() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -38,9 +37,8 @@ func (s *Stream) extend() {
 	}
 }
 
-// hurry gives the stream a last write deadline, so that a client that does not
-// read holds nobody up. It reports whether the stream is being served; one that
-// is not will end as soon as it is.
+// hurry sets the stream's final write deadline, so that a client that does not read delays nobody.
+// It reports whether the stream is being served; otherwise it ends as soon as it is.
 func (s *Stream) hurry(in time.Duration) (serving bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

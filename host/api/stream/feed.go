@@ -9,9 +9,9 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A feed is what all followers of one run share: one watch of the store, one
-// fallback look a second, and the newest lines. It lives as long as it is
-// followed. The feed of run "" passes on wake-ups and has no lines.
+// A feed is shared by all followers of one run: one watch of the store, one poll a second as a
+// fallback, and the newest lines. It exists while it is followed. The feed of run "" only passes on
+// wake-ups.
 type feed struct {
 	log  Log
 	run  store.RunID
@@ -20,14 +20,14 @@ type feed struct {
 
 	mu        sync.Mutex // guards what is below
 	followers map[chan struct{}]bool
-	ready     bool   // next is the end of the log; nobody gets lines before
-	next      uint64 // sequence that the feed has not seen
-	ended     bool   // the one before is terminal
-	lines     []line // the newest, without a gap up to next; never changed in place
+	ready     bool   // next is the end of the log; no lines are passed on before
+	next      uint64 // first sequence that the feed has not read
+	ended     bool   // the event before next is terminal
+	lines     []line // the newest ones, contiguous up to next; never changed in place
 	bytes     int
 }
 
-// follow adds a wake-up channel to the feed of a run.
+// follow adds a wake-up channel to the feed of a run, creating the feed if necessary.
 func (h *Hub) follow(run store.RunID, wake chan struct{}) *feed {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -44,7 +44,7 @@ func (h *Hub) follow(run store.RunID, wake chan struct{}) *feed {
 	return f
 }
 
-// unfollow takes it away; the last one ends the feed.
+// unfollow removes a wake-up channel. The last one ends the feed.
 func (h *Hub) unfollow(f *feed, wake chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -57,14 +57,14 @@ func (h *Hub) unfollow(f *feed, wake chan struct{}) {
 	}
 }
 
-// work keeps up with the log until the run has ended or nobody follows.
+// work reads the log until the run has ended or nobody follows.
 func (f *feed) work(ctx context.Context) {
 	wake, stop := f.log.Watch(f.run)
 	defer stop()
 	tick := time.NewTicker(f.look)
 	defer tick.Stop()
 	if f.run == "" {
-		tick.Stop() // whoever shows all runs looks again when it likes
+		tick.Stop() // followers of all runs poll by themselves
 	}
 	var p pager
 	failed := false
@@ -92,18 +92,19 @@ func (f *feed) over() bool {
 	return f.ready && f.ended
 }
 
-// advance reads what is new and wakes everybody if there is anything.
+// advance reads new events and wakes all followers if there are any.
 func (f *feed) advance(ctx context.Context, p *pager) error {
 	if f.run == "" {
 		f.wakeAll()
 		return nil
 	}
-	if !f.ready { // only this goroutine writes it
+	if !f.ready { // written by this goroutine only
 		head, err := f.log.RunHead(ctx, f.run)
 		if err != nil {
 			return err
 		}
-		// Whoever resumes is a few events behind, as all are when a host comes back: these are read once.
+		// Resuming clients are a few events behind, as all are when a host comes back, so these are
+		// read once for all.
 		events, err := f.log.Events(ctx, f.run, head.Next-min(head.Next, firstPage), p.plan())
 		if err != nil {
 			return err
@@ -136,7 +137,7 @@ func (f *feed) advance(ctx context.Context, p *pager) error {
 	return nil
 }
 
-// take renders events and makes them the newest lines.
+// take renders events and adds them to the newest lines.
 func (f *feed) take(events []store.Event, p *pager) error {
 	added, bytes := make([]line, 0, len(events)), 0
 	for _, e := range events {
@@ -176,16 +177,15 @@ func (f *feed) wakeAll() {
 	}
 }
 
-// progress returns how far the feed has read. ended is false as long as it has not.
+// progress returns how far the feed has read, and whether the log has ended there.
 func (f *feed) progress() (next uint64, ended, ready bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.next, f.ended, f.ready
 }
 
-// page returns lines from a cursor on, at most a page; ended says that the log
-// ends before the cursor. Who is behind the shared lines reads the store for
-// itself.
+// page returns at most one page of lines from a cursor. ended means that the log ends before the
+// cursor. A follower that is behind the shared lines reads the store by itself.
 func (f *feed) page(ctx context.Context, from uint64, p *pager) (lines []line, ended bool, err error) {
 	f.mu.Lock()
 	shared, next, ready, over := f.lines, f.next, f.ready, f.ended

@@ -9,29 +9,28 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// maxFolds is how many logs are kept folded, so that looking at a run again
-// reads only what is new.
+// maxFolds bounds the folded logs that are kept, so that reading a run again reads only what is
+// new.
 const maxFolds = 256
 
-// folds keeps the newest used.
+// folds keeps the most recently used folds.
 type folds struct {
 	mu   sync.Mutex // guards runs and used
 	runs map[store.RunID]*folded
 	used uint64
 }
 
-// folded is a log read so far.
+// A folded log is read up to some event.
 type folded struct {
 	used uint64 // guarded by folds.mu
 
-	// token is a lock that a context can give up waiting for: whoever holds its one token
-	// reads on, and the others get what was read. It is held across reads of the store,
-	// so that a log is read once.
+	// token is a mutex that supports giving up with a context. It is held across reads of the
+	// store, so that a log is read once and the others get the result.
 	token chan struct{}
 	fold  timeline.Fold
 }
 
-// of returns the fold of a run, and forgets the one that was not used longest.
+// of returns the fold of a run, evicting the least recently used one.
 func (c *folds) of(id store.RunID) *folded {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,8 +71,8 @@ func (f *folded) lock(ctx context.Context) error {
 
 func (f *folded) unlock() { <-f.token }
 
-// catchUp reads to the end of the log, which is the end of a commit: pages may
-// split one, a short page does not.
+// catchUp reads to the end of the log, which is the end of a commit: pages may split a commit, but
+// a short page does not.
 func (f *folded) catchUp(ctx context.Context, log Log, id store.RunID) error {
 	p := pager{}
 	for !f.fold.Ended() {
@@ -95,9 +94,9 @@ func (f *folded) catchUp(ctx context.Context, log Log, id store.RunID) error {
 	return nil
 }
 
-// Fold calls use with a run's record and its log up to now, folded. The fold is
-// shared: use only reads it, keeps nothing of it and does not block.
-// store.ErrNotFound. A run whose log was deleted has an empty fold.
+// Fold calls use with a run's record and its log folded up to now. The fold is shared: use must
+// only read it, not retain it and not block. It returns store.ErrNotFound if there is no such run.
+// A run whose log was deleted has an empty fold.
 func (h *Hub) Fold(ctx context.Context, id store.RunID, use func(store.Run, *timeline.Fold)) error {
 	row, err := h.log.Run(ctx, id)
 	if err != nil {
@@ -119,7 +118,7 @@ func (h *Hub) Fold(ctx context.Context, id store.RunID, use func(store.Run, *tim
 	return nil
 }
 
-// Snapshot returns the RunSnapshot of a run, without tokens. store.ErrNotFound.
+// Snapshot returns the RunSnapshot of a run without tokens, or store.ErrNotFound.
 func (h *Hub) Snapshot(ctx context.Context, id store.RunID) (timeline.Snapshot, error) {
 	var s timeline.Snapshot
 	row, err := h.log.Run(ctx, id)
@@ -134,8 +133,7 @@ func (h *Hub) Snapshot(ctx context.Context, id store.RunID) (timeline.Snapshot, 
 	return s, err
 }
 
-// Brief returns the snapshot of a run as a list has it. Of a run that is over it costs
-// no reading of the log.
+// Brief returns the snapshot of a run for a list. For a finished run it does not read the log.
 func (h *Hub) Brief(ctx context.Context, row store.Run) (timeline.Snapshot, error) {
 	if !timeline.RowStatus(row).Terminal() {
 		s, err := h.Snapshot(ctx, row.ID)
@@ -152,7 +150,7 @@ func (h *Hub) Brief(ctx context.Context, row store.Run) (timeline.Snapshot, erro
 	return timeline.SnapshotOfRow(row, a, head.Next).WithoutStates(), nil
 }
 
-// about returns what the host adds, and the floor of a log that was deleted.
+// about returns what the host adds to a snapshot, including the floor of a deleted log.
 func (h *Hub) about(ctx context.Context, row store.Run) (timeline.About, error) {
 	a := h.opts.About(ctx, row)
 	if row.Pruned {

@@ -33,25 +33,24 @@ type Log interface {
 
 var _ Log = store.Store(nil)
 
-// Options are limits; zero means the default that stands behind.
+// Options are limits; zero means the default given beside it.
 type Options struct {
-	Heartbeat     time.Duration // 15 s without a frame, and between two checks of the principal
+	Heartbeat     time.Duration // without a frame, and between two checks of the principal: 15 s
 	WriteDeadline time.Duration // 30 s
-	Look          time.Duration // 1 s: for commits that woke nobody
-	Coalesce      time.Duration // 1 s between snapshots that measurements cause
+	Look          time.Duration // for commits that woke nobody: 1 s
+	Coalesce      time.Duration // between snapshots caused by measurements: 1 s
 
 	PerRun, PerKey, Total int // 32, 128, 1024 clients
 
-	// About adds to snapshots what is in no event; it is called when one is
-	// rendered. Nil for nothing.
+	// About adds to snapshots what is in no event. It is called when one is rendered; it may be
+	// nil.
 	About func(ctx context.Context, row store.Run) timeline.About
 }
 
-// ErrClosed: the host is shutting down and takes no more subscribers.
+// ErrClosed means that the host is shutting down and accepts no more subscribers.
 var ErrClosed = errors.New("streams are closed")
 
-// A Hub hands out streams and polls, and knows all that are open. All methods
-// may be called concurrently.
+// A Hub creates streams and polls, and tracks the open ones. It is safe for concurrent use.
 type Hub struct {
 	log   Log
 	opts  Options
@@ -66,7 +65,7 @@ type Hub struct {
 	places places
 }
 
-// New makes a hub over a log.
+// New returns a hub over a log.
 func New(log Log, o Options) *Hub {
 	for d, usual := range map[*time.Duration]time.Duration{
 		&o.Heartbeat: 15 * time.Second, &o.WriteDeadline: 30 * time.Second, &o.Look: time.Second, &o.Coalesce: time.Second,
@@ -89,15 +88,14 @@ func New(log Log, o Options) *Hub {
 	}
 }
 
-// Limits returns how many clients may follow one run, hold one key, and be there in all.
+// Limits returns how many clients may follow one run, use one key, and exist in total.
 func (h *Hub) Limits() (perRun, perKey, all int) { return h.opts.PerRun, h.opts.PerKey, h.opts.Total }
 
-// closeGrace is how long a writer has to send its last frame.
+// closeGrace is how long a writer may take to send its last frame.
 const closeGrace = time.Second
 
-// Close refuses new subscribers, ends every stream after a forced flush and
-// without a terminal event, and waits for them. A client that does not read holds
-// it up no longer than a second.
+// Close refuses new subscribers, ends every stream after a final flush and without a terminal
+// event, and waits for them. A client that does not read delays it by at most a second.
 func (h *Hub) Close() {
 	h.mu.Lock()
 	if !h.closed {
@@ -111,14 +109,14 @@ func (h *Hub) Close() {
 		}
 	}
 	h.mu.Unlock()
-	for _, s := range idle { // they will not be served any more
+	for _, s := range idle { // they will not be served
 		s.Close()
 	}
 	h.work.Wait()
 }
 
-// Settle waits, once no run goes on, until whoever follows one has seen its end, or ctx
-// is over. Close comes after it.
+// Settle waits, once no run is active, until every follower has seen the end of its run or ctx
+// ends. Close follows it.
 func (h *Hub) Settle(ctx context.Context) {
 	look := time.NewTicker(settleLook)
 	defer look.Stop()
@@ -131,10 +129,10 @@ func (h *Hub) Settle(ctx context.Context) {
 	}
 }
 
-// settleLook is how often Settle looks.
+// settleLook is the polling interval of Settle.
 const settleLook = 5 * time.Millisecond
 
-// following reports whether anybody follows one run.
+// following reports whether anybody follows a run.
 func (h *Hub) following() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -146,7 +144,7 @@ func (h *Hub) following() bool {
 	return false
 }
 
-// Clients returns how many streams and polls are open.
+// Clients returns the number of open streams and polls.
 func (h *Hub) Clients() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -7,18 +7,17 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A Client is who reads.
+// A Client is a reader.
 type Client struct {
-	// Key is whose limit it counts against: an API key, or a session.
+	// Key is the API key or session whose limit it counts against.
 	Key string
-	// Check is asked at every heartbeat whether the client may still read; an error
-	// ends the stream. Nil for no check.
+	// Check is called at every heartbeat; an error ends the stream. It may be nil.
 	Check func(ctx context.Context) error
 }
 
-// A LimitError says that there are too many subscribers: rate_limited.
+// A LimitError means that there are too many subscribers: rate_limited.
 type LimitError struct {
-	Scope string // route (of one run), key or global
+	Scope string // route (for one run), key or global
 	Limit int
 }
 
@@ -33,7 +32,7 @@ type places struct {
 	keys  map[string]int
 }
 
-// take finds a place for a client; run "" is no run's.
+// take reserves a place for a client. Run "" counts for no run.
 func (h *Hub) take(run store.RunID, c Client) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -55,7 +54,7 @@ func (h *Hub) take(run store.RunID, c Client) error {
 	return nil
 }
 
-// leave gives the place back.
+// leave releases the place.
 func (h *Hub) leave(run store.RunID, c Client) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -13,17 +13,16 @@ const (
 	pageBytes  = 256 << 10
 )
 
-// A line is an event as frames show it, rendered once for all who follow. It is
-// never changed.
+// A line is an event as frames show it, rendered once for all followers. It is immutable.
 type line struct {
 	seq        uint64
 	typ        timeline.Type
 	vocabulary timeline.Vocabulary
 	modes      timeline.Modes
 	effect     timeline.Effect
-	event      store.Event // what it was made of, for who folds
+	event      store.Event // the original, for folds
 	doc        []byte      // RunEventDoc
-	chunk      []byte      // ai.message.chunk, of an output.chunk alone
+	chunk      []byte      // ai.message.chunk; only for an output.chunk
 }
 
 func render(e store.Event) (line, error) {
@@ -42,14 +41,14 @@ func render(e store.Event) (line, error) {
 
 func (l line) size() int { return len(l.doc) + len(l.chunk) + len(l.event.Data) }
 
-// A pager reads a log in pages. It learns from each how large events are, so
-// that the next takes no more memory than a page may have.
+// A pager reads a log in pages. It learns the size of events from each page, so that the next one
+// stays within its memory bound.
 type pager struct{ limit int }
 
-// firstPage is small, for nothing is known yet.
+// firstPage is small, since nothing is known yet.
 const firstPage = 16
 
-// plan returns how many events to ask for.
+// plan returns how many events to request.
 func (p *pager) plan() int {
 	if p.limit == 0 {
 		p.limit = firstPage
@@ -57,7 +56,7 @@ func (p *pager) plan() int {
 	return p.limit
 }
 
-// learn takes the number and size of the events of a page.
+// learn takes the number and size of a page's events.
 func (p *pager) learn(n, bytes int) {
 	if n > 0 {
 		p.limit = max(1, min(pageEvents, 2*p.limit, pageBytes*n/max(bytes, 1)))

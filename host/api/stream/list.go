@@ -12,12 +12,12 @@ import (
 // A ListQuery selects events of a run.
 type ListQuery struct {
 	Run           store.RunID
-	After, Before *uint64 // exclusive; nil is open
-	Limit         int     // 1 to MaxPageEvents; 0 is as many as a page holds
+	After, Before *uint64 // exclusive; nil: unbounded
+	Limit         int     // 1 to MaxPageEvents; 0: as many as a page holds
 	Types         timeline.Filter
 }
 
-// ParseLimit reads a limit; "" is 0. The error is a *timeline.ParameterError.
+// ParseLimit parses a limit; "" is 0. The error is a *timeline.ParameterError.
 func ParseLimit(text string) (int, error) {
 	if text == "" {
 		return 0, nil
@@ -29,9 +29,8 @@ func ParseLimit(text string) (int, error) {
 	return n, nil
 }
 
-// List returns a page of events at once. From After on it is the oldest of
-// them; with Before or Limit alone the newest. Both ways they ascend.
-// store.ErrNotFound, *ExpiredError.
+// List returns a page of events at once: the oldest from After on, or, with Before or Limit alone,
+// the newest. Both are in ascending order. It returns store.ErrNotFound or *ExpiredError.
 func (h *Hub) List(ctx context.Context, q ListQuery) (Page, error) {
 	if err := h.kept(ctx, q.Run, q.After); err != nil {
 		return Page{}, err
@@ -51,8 +50,8 @@ func (h *Hub) List(ctx context.Context, q ListQuery) (Page, error) {
 	return r.page(), err
 }
 
-// newest collects the newest events before the end of the page. The page is
-// complete when it reaches the end of a log that is over.
+// newest collects the newest events before the end of the page. The page is complete if it reaches
+// the end of a finished log.
 func (r *reader) newest(ctx context.Context) error {
 	head, err := r.log.RunHead(ctx, r.run)
 	if err != nil || head.Next == 0 {

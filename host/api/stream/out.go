@@ -8,24 +8,23 @@ import (
 	"time"
 )
 
-// An Out takes the frames of a stream. Its methods return an error once the
-// client has gone, which the Source returns in turn.
+// An Out accepts the frames of a stream. Its methods return an error once the client is gone; the
+// Source has to return it.
 type Out struct {
 	s       *Stream
 	ctx     context.Context
 	w       *bufio.Writer
-	armed   time.Time // when the write deadline was last moved
-	last    time.Time // of the newest frame
+	armed   time.Time // when the write deadline was last extended
+	last    time.Time // time of the newest frame
 	dirty   bool
 	closing bool
 }
 
-// Closing reports that this is the last call of the Source: what it still holds
-// goes out now.
+// Closing reports whether this is the last call of the Source, which must send what it still holds.
 func (o *Out) Closing() bool { return o.closing }
 
-// Event writes one frame: id and event unless they are "", one data line for
-// every line of data. Line breaks in id and event are dropped.
+// Event writes one frame: id and event unless they are "", and a data line for each line of data.
+// Line breaks in id and event are dropped.
 func (o *Out) Event(id, event string, data []byte) error {
 	if err := o.begin(); err != nil {
 		return err
@@ -42,7 +41,7 @@ func (o *Out) Event(id, event string, data []byte) error {
 	return o.end()
 }
 
-// Comment writes a comment line, which clients skip.
+// Comment writes a comment line, which clients ignore.
 func (o *Out) Comment(text string) error {
 	if err := o.begin(); err != nil {
 		return err
@@ -52,8 +51,8 @@ func (o *Out) Comment(text string) error {
 	return o.end()
 }
 
-// Flush sends what was written. A Source that writes more than a page at once
-// calls it now and then; the rest is flushed when it returns.
+// Flush sends what was written. A Source that writes more than a page at once has to call it from
+// time to time; the rest is flushed when it returns.
 func (o *Out) Flush() error {
 	if !o.dirty {
 		return nil
@@ -63,8 +62,8 @@ func (o *Out) Flush() error {
 	return o.w.Flush()
 }
 
-// begin is before every frame. The deadline is moved before the first byte,
-// since a full buffer is written on the way.
+// begin precedes every frame. It extends the deadline before the first byte, since a full buffer is
+// written in between.
 func (o *Out) begin() error {
 	if err := o.ctx.Err(); err != nil {
 		return io.ErrClosedPipe
@@ -99,7 +98,7 @@ func writeField(w *bufio.Writer, value string) {
 	w.WriteByte('\n')
 }
 
-// cutLine splits at the first line break of any sort that clients know.
+// cutLine splits data at the first line break of any kind that clients recognise.
 func cutLine(data []byte) (line, rest []byte, more bool) {
 	i := bytes.IndexAny(data, "\r\n")
 	if i < 0 {

@@ -11,13 +11,13 @@ import (
 // A Page is the body of a poll or a list.
 type Page struct {
 	Events []timeline.Doc `json:"events"`
-	// IsComplete: no event can ever follow this page.
+	// IsComplete means that no event can follow this page.
 	IsComplete     bool             `json:"isComplete"`
 	TerminalStatus *timeline.Status `json:"terminalStatus"` // null while the run is active
 }
 
-// The bounds of a page of events. Its size is that of the payloads, with a part
-// for what stands around each.
+// Bounds of a page of events. Its size is that of the payloads plus an estimate for each event's
+// other members.
 const (
 	MaxPageEvents = 10_000
 	maxPageBytes  = 8 << 20
@@ -25,15 +25,15 @@ const (
 	readAtOnce    = 250
 )
 
-// A PollQuery asks for what follows an event.
+// A PollQuery asks for the events that follow one.
 type PollQuery struct {
 	Run         store.RunID
-	After       *uint64       // lastSequence, exclusive; nil is from the start
+	After       *uint64       // lastSequence, exclusive; nil: from the start
 	Timeout     time.Duration // 1 s to 60 s; 0 is 30 s
 	OpenwopOnly bool
 }
 
-// ParseTimeout reads a poll's timeout in seconds; "" is 30. The error is a
+// ParseTimeout parses a poll's timeout in seconds; "" is 30. The error is a
 // *timeline.ParameterError.
 func ParseTimeout(text string) (time.Duration, error) {
 	if text == "" {
@@ -48,10 +48,9 @@ func ParseTimeout(text string) (time.Duration, error) {
 
 const defaultTimeout = 30 * time.Second
 
-// Poll answers at once if there are events or the run is over, otherwise on the
-// first commit with one, or after the time-out with an empty page; so it does
-// when the hub is closed meanwhile. Errors are those of Subscribe, and that of
-// c.Check.
+// Poll answers at once if there are events or the run is over, otherwise at the first commit with
+// an event, or with an empty page after the timeout or when the hub is closed. Its errors are those
+// of Subscribe and c.Check.
 func (h *Hub) Poll(ctx context.Context, c Client, q PollQuery) (Page, error) {
 	if err := h.kept(ctx, q.Run, q.After); err != nil {
 		return Page{}, err
@@ -99,7 +98,7 @@ func (h *Hub) Poll(ctx context.Context, c Client, q PollQuery) (Page, error) {
 	}
 }
 
-// reader collects the events of a page, oldest first.
+// A reader collects the events of a page, oldest first.
 type reader struct {
 	log    Log
 	run    store.RunID
@@ -110,11 +109,11 @@ type reader struct {
 	from   uint64 // the next sequence to read
 	docs   []timeline.Doc
 	bytes  int
-	ended  bool // the log is over, and the page reaches its end
+	ended  bool // the log is over and the page reaches its end
 	status timeline.Status
 }
 
-// read goes on from where it stands to the end of the log or of the page.
+// read continues to the end of the log or of the page.
 func (r *reader) read(ctx context.Context) error {
 	head, err := r.log.RunHead(ctx, r.run)
 	if err != nil {
@@ -148,7 +147,7 @@ func (r *reader) read(ctx context.Context) error {
 	return nil
 }
 
-// add takes an event; false when the page is full.
+// add adds an event. It reports false if the page is full.
 func (r *reader) add(e store.Event) bool {
 	d := timeline.Document(e)
 	n := len(d.Payload) + aroundPayload

@@ -11,22 +11,22 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A Query is what a subscriber wants of a run.
+// A Query is a subscription to a run.
 type Query struct {
 	Run   store.RunID
 	Modes timeline.Modes // 0 is Updates
-	// Buffer is bufferMs: frames are sent together; in values the least time between
-	// two snapshots.
+	// Buffer is bufferMs: frames are sent in batches; for values it is the least time between
+	// snapshots.
 	Buffer      time.Duration
 	OpenwopOnly bool    // vocabulary=openwop
-	After       *uint64 // Last-Event-ID; nil is the beginning
+	After       *uint64 // Last-Event-ID; nil: from the beginning
 }
 
-// MaxBuffer is the largest bufferMs.
+// MaxBuffer bounds bufferMs.
 const MaxBuffer = 5 * time.Second
 
-// ParseBuffer reads a bufferMs parameter; "" is 0. The error is a
-// *timeline.ParameterError: nothing is clamped.
+// ParseBuffer parses a bufferMs parameter; "" is 0. The error is a *timeline.ParameterError; values
+// are not clamped.
 func ParseBuffer(text string) (time.Duration, error) {
 	if text == "" {
 		return 0, nil
@@ -38,10 +38,10 @@ func ParseBuffer(text string) (time.Duration, error) {
 	return time.Duration(n) * time.Millisecond, nil
 }
 
-// MaxSequence is the largest sequence that JSON readers can tell apart.
+// MaxSequence is the largest sequence that JSON readers represent exactly.
 const MaxSequence = 1<<53 - 1
 
-// ParseLastEventID reads a Last-Event-ID; what is none is as if it were absent.
+// ParseLastEventID parses a Last-Event-ID; an invalid one counts as absent.
 func ParseLastEventID(text string) *uint64 {
 	if n, ok := decimal(text); ok && n <= MaxSequence {
 		return &n
@@ -49,8 +49,8 @@ func ParseLastEventID(text string) *uint64 {
 	return nil
 }
 
-// ParseSequence reads a parameter that must be a sequence if it is there; "" is
-// absent. The error is a *timeline.ParameterError.
+// ParseSequence parses an optional sequence parameter; "" is absent. The error is a
+// *timeline.ParameterError.
 func ParseSequence(name, text string) (*uint64, error) {
 	if text == "" {
 		return nil, nil
@@ -61,7 +61,7 @@ func ParseSequence(name, text string) (*uint64, error) {
 	return nil, &timeline.ParameterError{Name: name, Rule: "an integer of at least 0"}
 }
 
-// decimal is digits and nothing else.
+// decimal parses a text of digits only.
 func decimal(text string) (uint64, bool) {
 	if text == "" || text[0] == '+' {
 		return 0, false
@@ -70,17 +70,16 @@ func decimal(text string) (uint64, bool) {
 	return n, err == nil
 }
 
-// An ExpiredError says that the log was deleted: events_expired.
+// An ExpiredError means that the log was deleted: events_expired.
 type ExpiredError struct {
-	LastEventID    *uint64 // nil when none was given
+	LastEventID    *uint64 // nil if none was given
 	RetentionFloor uint64
 }
 
 func (e *ExpiredError) Error() string { return "the events of this run are no longer kept" }
 
-// Subscribe makes an event stream of a run. Everything that an answer with a
-// status of its own must say is said here: store.ErrNotFound, *ExpiredError,
-// *LimitError, ErrClosed, and whatever the store says.
+// Subscribe opens an event stream of a run. It returns every error that needs an answer with its
+// own status: store.ErrNotFound, *ExpiredError, *LimitError, ErrClosed, or an error of the store.
 func (h *Hub) Subscribe(ctx context.Context, c Client, q Query) (*Stream, error) {
 	if err := h.kept(ctx, q.Run, q.After); err != nil {
 		return nil, err
@@ -104,7 +103,7 @@ func (h *Hub) Subscribe(ctx context.Context, c Client, q Query) (*Stream, error)
 	return s, nil
 }
 
-// kept reports whether the log of a run can be read.
+// kept returns an error if the log of a run cannot be read.
 func (h *Hub) kept(ctx context.Context, id store.RunID, after *uint64) error {
 	row, err := h.log.Run(ctx, id)
 	if err != nil {
@@ -120,11 +119,11 @@ func (h *Hub) kept(ctx context.Context, id store.RunID, after *uint64) error {
 	return &ExpiredError{after, head.Next}
 }
 
-// follower is the Source of updates, messages, debug and their unions.
+// A follower is the Source of updates, messages, debug and their unions.
 type follower struct {
 	feed   *feed
 	query  Query
-	cursor uint64 // the next sequence to read
+	cursor uint64 // next sequence to read
 	pager  pager
 	batch  batch
 }
@@ -139,7 +138,7 @@ func (f *follower) next(ctx context.Context, out *Out) (time.Duration, error) {
 		if err := f.take(out, l); err != nil {
 			return 0, err
 		}
-		if l.typ.Terminal() { // Decided by having read it
+		if l.typ.Terminal() { // decided by having read it
 			return 0, io.EOF
 		}
 	}
@@ -157,12 +156,12 @@ func (f *follower) next(ctx context.Context, out *Out) (time.Duration, error) {
 	return f.batch.wait(), nil
 }
 
-// admits says whether a line is a frame of this stream.
+// admits reports whether a line is a frame of this stream.
 func (f *follower) admits(l line) bool {
 	return l.modes&f.query.Modes != 0 && !(f.query.OpenwopOnly && l.vocabulary != timeline.Openwop)
 }
 
-// take sends a line or keeps it for the batch.
+// take sends a line or adds it to the batch.
 func (f *follower) take(out *Out, l line) error {
 	if f.query.Buffer == 0 {
 		if !f.admits(l) {

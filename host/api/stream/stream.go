@@ -14,24 +14,23 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// The headers of an event stream.
+// Headers of an event stream.
 const (
 	ContentType  = "text/event-stream; charset=utf-8"
 	CacheControl = "no-cache, no-store, no-transform"
 )
 
-// A Source writes what is new to out, a page at most, and returns. It is called
-// at once, then after each wake-up, and when the returned time has passed: 0
-// waits for a wake-up alone, Soon means that there is more already. io.EOF ends
-// the stream in order; any other error ends it and is logged, unless the client
-// has gone. Calls of one Source never overlap.
+// A Source writes at most a page of news to out and returns. It is called at once, after each
+// wake-up, and when the returned duration has passed: 0 waits for a wake-up only, Soon means that
+// there is more. io.EOF ends the stream in order; any other error ends it and is logged, unless the
+// client is gone. Calls of a Source never overlap.
 type Source func(ctx context.Context, out *Out) (again time.Duration, err error)
 
-// Soon asks to be called again at once.
+// Soon requests another call at once.
 const Soon time.Duration = 1
 
-// A Stream is a response that stays open until its Source ends it, its client
-// has gone or may no longer read, or the host shuts down.
+// A Stream is a response that stays open until its Source ends it, its client is gone or loses its
+// rights, or the host shuts down.
 type Stream struct {
 	hub    *Hub
 	client Client
@@ -44,12 +43,12 @@ type Stream struct {
 	mu      sync.Mutex // guards what is below
 	conn    net.Conn
 	serving bool
-	hurried bool // its write deadline is the last one
+	hurried bool // the final write deadline is set
 }
 
-// Open makes a stream of anything: a page that shows itself anew, say. It wakes
-// with the commits of one run, or with run "" those of all runs. The error is
-// ErrClosed or a *LimitError; run "" counts against key and host only.
+// Open opens a stream of any kind, such as the live parts of a page. It is woken by the commits of
+// one run, or of all runs for run "". The error is ErrClosed or a *LimitError; run "" counts only
+// against the key and the host.
 func (h *Hub) Open(c Client, run store.RunID, src Source) (*Stream, error) {
 	if err := h.take(run, c); err != nil {
 		return nil, err
@@ -60,15 +59,15 @@ func (h *Hub) Open(c Client, run store.RunID, src Source) (*Stream, error) {
 	closed := h.closed
 	h.open[s] = !closed
 	h.mu.Unlock()
-	if closed { // in between
+	if closed { // closed in between
 		s.Close()
 		return nil, ErrClosed
 	}
 	return s, nil
 }
 
-// Close gives the stream's place back. Serve does so itself; it is for a stream
-// that is not served after all.
+// Close releases the stream's place. Serve does so itself; Close is for a stream that is not
+// served.
 func (s *Stream) Close() {
 	s.leave.Do(func() {
 		s.hub.unfollow(s.feed, s.wake)
@@ -79,12 +78,10 @@ func (s *Stream) Close() {
 	})
 }
 
-// Serve writes the stream to w until it ends; it is the body of a fasthttp
-// stream writer. conn is the connection under w, captured in the handler: it
-// gets a write deadline before each flush, and one goroutine reads from it to
-// learn that the client has gone. The response must close the connection
-// afterwards, since that read would take a request's first byte. Panics are
-// logged. conn nil is for a writer without one.
+// Serve writes the stream to w until it ends; it is the body of a fasthttp stream writer. conn is
+// the connection under w, or nil: it gets a write deadline before each flush, and a goroutine reads
+// from it to notice that the client is gone. The response must close the connection afterwards,
+// since that read could consume a request's first byte. Panics are logged.
 func (s *Stream) Serve(w *bufio.Writer, conn net.Conn) {
 	defer s.Close()
 	defer func() {
@@ -109,7 +106,7 @@ func (s *Stream) Serve(w *bufio.Writer, conn net.Conn) {
 	}
 }
 
-// bind takes the connection; false when the hub was closed before.
+// bind sets the connection. It reports false if the hub was closed before.
 func (s *Stream) bind(conn net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,8 +114,8 @@ func (s *Stream) bind(conn net.Conn) bool {
 	return s.serving
 }
 
-// errGone: a write failed, or the client may read no more. The answer was begun
-// and cannot be changed, so there is nothing to report.
+// errGone means that a write failed or the client lost its rights. The answer has begun, so nothing
+// can be reported.
 var errGone = errors.New("client has gone")
 
 // write is the loop of every stream.
@@ -169,7 +166,7 @@ func (s *Stream) write(ctx context.Context, out *Out) error {
 	}
 }
 
-// stopping reports whether there is a reason to end, without waiting for one.
+// stopping reports whether the stream has to end, without waiting.
 func (s *Stream) stopping(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
@@ -181,8 +178,7 @@ func (s *Stream) stopping(ctx context.Context) bool {
 	}
 }
 
-// hello is what every stream begins with, so that the client sees the headers
-// before the first event.
+// hello begins every stream, so that the client sees the headers before the first event.
 func (s *Stream) hello(out *Out) error {
 	if err := out.begin(); err != nil {
 		return err

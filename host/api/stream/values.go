@@ -11,10 +11,9 @@ import (
 	"github.com/sluicehost/sluice/host/timeline"
 )
 
-// values is the Source of snapshots: one after every event that updates would
-// show, each the run as it was then, and one at most every second for what
-// only measures. Whoever resumes, or asks for a distance between snapshots,
-// begins with the present state instead of the first.
+// values is the Source of snapshots: one after every event that updates would show, each of the run
+// at that time, and at most one a second for measurements. A client that resumes, or sets a
+// distance between snapshots, begins with the present state instead of the first.
 type values struct {
 	hub    *Hub
 	feed   *feed
@@ -22,10 +21,10 @@ type values struct {
 	pager  pager
 	fold   timeline.Fold
 	opened bool      // base is known
-	base   uint64    // events before it are in the first snapshot together; 0 when there is none
-	sent   uint64    // sequence after the newest that was sent; 0 is none
-	at     time.Time // when that was
-	due    time.Time // of the next one; zero is none
+	base   uint64    // events before it share the first snapshot; 0: none
+	sent   uint64    // sequence after the newest one sent; 0: none
+	at     time.Time // time of that
+	due    time.Time // when the next is due; zero: none
 }
 
 func (v *values) next(ctx context.Context, out *Out) (time.Duration, error) {
@@ -60,7 +59,7 @@ func (v *values) next(ctx context.Context, out *Out) (time.Duration, error) {
 	return v.settle(ctx, out)
 }
 
-// open decides what the first snapshot holds.
+// open determines what the first snapshot contains.
 func (v *values) open(ctx context.Context) error {
 	if v.opened || v.query.After == nil && v.query.Buffer == 0 {
 		return nil
@@ -73,7 +72,7 @@ func (v *values) open(ctx context.Context) error {
 	return nil
 }
 
-// catchUp reads a page of what the first snapshot holds, and sends it at its end.
+// catchUp reads a page of the first snapshot's events, and sends the snapshot after the last.
 func (v *values) catchUp(ctx context.Context, out *Out) error {
 	events, err := v.hub.log.Events(ctx, v.query.Run, v.fold.Next(), v.pager.plan())
 	if err != nil {
@@ -87,7 +86,7 @@ func (v *values) catchUp(ctx context.Context, out *Out) error {
 		}
 	}
 	v.pager.learn(len(events), bytes)
-	if len(events) == 0 { // it was deleted meanwhile
+	if len(events) == 0 { // deleted meanwhile
 		v.base = v.fold.Next()
 	}
 	if v.fold.Next() < v.base {
@@ -99,12 +98,12 @@ func (v *values) catchUp(ctx context.Context, out *Out) error {
 	return io.EOF
 }
 
-// take reads one event and sends what it asks for.
+// take reads one event and sends a snapshot if the event calls for one.
 func (v *values) take(ctx context.Context, out *Out, l line) error {
 	v.fold.Add(l.event)
 	now := time.Now()
 	switch {
-	case l.typ.Terminal(): // never skipped, and it waits for nothing
+	case l.typ.Terminal(): // never skipped or delayed
 		if err := v.send(ctx, out); err != nil {
 			return err
 		}
@@ -133,20 +132,20 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// settle sends what is owed, unless there is more to read first: a page may have
-// cut a commit, and between its measurements a run has no state.
+// settle sends a snapshot that is due, unless there is more to read first: a page may have split a
+// commit, in whose middle a run has no state.
 func (v *values) settle(ctx context.Context, out *Out) (time.Duration, error) {
 	more, err := v.hub.log.Events(ctx, v.query.Run, v.fold.Next(), 1)
 	if err != nil {
 		return 0, fmt.Errorf("read events: %w", err)
 	}
 	if len(more) > 0 && !out.Closing() {
-		return 0, nil // the feed has them in a moment
+		return 0, nil // the feed has them shortly
 	}
 	return 0, v.send(ctx, out)
 }
 
-// send writes the snapshot of what was read, which settles whatever was owed.
+// send writes the snapshot of what was read, so no other is due.
 func (v *values) send(ctx context.Context, out *Out) error {
 	v.due = time.Time{}
 	if v.fold.Next() <= v.sent {
@@ -170,7 +169,7 @@ func (v *values) frame(ctx context.Context) ([]byte, error) {
 		return nil, err
 	}
 	if next, _, _ := v.feed.progress(); v.fold.Next() < next {
-		a.Live = nil // it knows of now, and this is history
+		a.Live = nil // it describes the present, and this is the past
 	}
 	raw, err := json.Marshal(v.fold.Snapshot(row, a))
 	if err != nil {
