@@ -19,8 +19,8 @@ func (c artifactClient) Artifacts(ctx context.Context, run store.RunID) ([]timel
 	return out.Data, err
 }
 
-// Artifact writes the content of one, which is checked against its digest. The host
-// writes down that it was read. After an error what was written is to be thrown away.
+// Artifact writes the content of an artifact and checks it against its digest. The host
+// records the read. After an error, discard what was written.
 func (c artifactClient) Artifact(ctx context.Context, a timeline.Artifact, to io.Writer) error {
 	res, err := c.send(ctx, http.MethodGet, at("runs", string(a.RunID), "artifacts", a.ArtifactID, "content"), nil, http.Header{}, nil)
 	if err != nil {

@@ -11,14 +11,14 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// An Assistance is a request for its owner, with the connector's own words while
-// it is open.
+// An Assistance is a request for the owner's help, with the connector's own text
+// while it is open.
 type Assistance struct {
 	timeline.Item
 	Raw *host.RawAssistance `json:"raw"`
 }
 
-// Waiting lists what waits for the owner, of one run or of all with "".
+// Waiting lists the open requests for the owner of one run, or of all runs if run is "".
 func (c assistanceClient) Waiting(ctx context.Context, run store.RunID) ([]timeline.Item, error) {
 	q := url.Values{}
 	if run != "" {
@@ -32,8 +32,8 @@ func (c assistanceClient) Assistance(ctx context.Context, id string) (out Assist
 	return out, c.get(ctx, at("assistance", id), nil, &out)
 }
 
-// Answer ends a question: status is success or cancelled. It returns once the end
-// of the question is durable.
+// Answer ends a question; status is success or cancelled. It returns once the answer
+// is durable.
 func (c assistanceClient) Answer(ctx context.Context, run store.RunID, interaction, status string, data map[string]json.RawMessage) error {
 	body := map[string]any{"interactionId": interaction, "status": status}
 	if data != nil {

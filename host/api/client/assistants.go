@@ -63,9 +63,9 @@ func (c assistantClient) DecideCall(ctx context.Context, name, call string, yes 
 	return c.call(ctx, http.MethodPost, at("assistants", name, "calls", call)+":decide", nil, map[string]bool{"approve": yes}, nil)
 }
 
-// MCP carries one message to the door for assistants, and returns what is answered, whatever
-// that is. On the local socket the owner may name the assistant that it is of; elsewhere
-// the key of the client is the assistant's token.
+// MCP sends one message to the MCP endpoint and returns the answer, whatever its status.
+// On the local socket, header may name the assistant that the message comes from; elsewhere
+// the client's key is the assistant's token.
 func (c assistantClient) MCP(ctx context.Context, header http.Header, body []byte) (status int, answer []byte, err error) {
 	res, err := c.send(ctx, http.MethodPost, "/mcp", nil, header, bytes.NewReader(body))
 	if err != nil {

@@ -14,7 +14,7 @@ type authorizationClient struct{ *transport }
 
 var _ host.Authorizations = (*Client)(nil)
 
-// Authorize has a server give out tokens for a secret.
+// Authorize starts an OAuth authorization that obtains the tokens of a secret.
 func (c authorizationClient) Authorize(ctx context.Context, q host.NewAuthorization) (out host.Authorization, err error) {
 	authorization, err := json.Marshal(q) // #nosec G117 -- the name of a secret
 	if err != nil {
@@ -28,7 +28,8 @@ func (c authorizationClient) Authorize(ctx context.Context, q host.NewAuthorizat
 	return out, err
 }
 
-// Authorization waits, for a while, until it stands otherwise than after.
+// Authorization returns an authorization; it waits a while for its state to differ from
+// after, unless that is "".
 func (c authorizationClient) Authorization(ctx context.Context, id, after string) (out host.Authorization, err error) {
 	q := url.Values{}
 	if after != "" {
@@ -37,7 +38,7 @@ func (c authorizationClient) Authorization(ctx context.Context, id, after string
 	return out, c.get(ctx, at("authorizations", id), q, &out)
 }
 
-// CancelAuthorization ends an authorization.
+// CancelAuthorization cancels an authorization.
 func (c authorizationClient) CancelAuthorization(ctx context.Context, id string) error {
 	return c.call(ctx, http.MethodDelete, at("authorizations", id), nil, nil, nil)
 }

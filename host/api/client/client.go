@@ -1,10 +1,10 @@
-// Package client is the run API as Go calls, for programs beside a running host:
-// over the local socket in its data directory, where file permissions say who the
-// owner is, or over its address with an API key.
+// Package client calls the API of a running host: over the local socket in its data
+// directory, where file permissions identify the owner, or over its address with an
+// API key.
 //
-// What a host answers is bounded before it is kept, and is as trustworthy as the
-// host: texts in it that came from connectors are escaped by whoever shows them.
-// A Client may be used from several goroutines.
+// Answers are limited in size and as trustworthy as the host. Text in them that comes
+// from connectors must be escaped by whoever shows it. A Client is safe for concurrent
+// use.
 package client
 
 import (
@@ -95,11 +95,11 @@ type transport struct {
 	key   string // "" on the local socket
 	where string // for people
 	local bool
-	wait  time.Duration // between attempts to follow on
-	hello time.Duration // for a host on an idle machine to say that it is there
+	wait  time.Duration // between attempts to reconnect to an event stream
+	hello time.Duration // how long Alive waits for an answer
 }
 
-// The services that it implements as the application does.
+// Client implements the services of the application.
 var (
 	_ host.Connectors  = (*Client)(nil)
 	_ host.Connections = (*Client)(nil)
@@ -111,27 +111,27 @@ var (
 	_ host.Assistants  = (*Client)(nil)
 )
 
-// Bounds of answers, in bytes.
+// Limits on the size of answers, in bytes.
 const (
 	maxAnswer = 128 << 20 // a page of large records
 	maxError  = 1 << 20
 )
 
-// answerWithin bounds a request that is no stream: a run's start may compile a
-// module first, and an install does.
+// answerWithin bounds a request other than a stream. Installing a connector and
+// starting a run may compile a module first.
 const answerWithin = 3 * time.Minute
 
-// dialAgain is how long to wait where too many dial at once.
+// dialAgain is the pause before dialing again when the socket's backlog is full.
 const dialAgain = 50 * time.Millisecond
 
-// Socket returns a client of the host that listens on a socket file. Nothing is opened
-// yet: Alive says whether a host is there.
+// Socket returns a client of the host that listens on a socket file. It does not
+// connect; Alive reports whether a host is there.
 func Socket(path string) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		for {
 			var d net.Dialer
 			conn, err := d.DialContext(ctx, "unix", path)
-			if !errors.Is(err, syscall.EAGAIN) { // more wait to be let in than may
+			if !errors.Is(err, syscall.EAGAIN) { // the backlog is full
 				return conn, err
 			}
 			select {
@@ -154,11 +154,11 @@ func owner(dial func(ctx context.Context, network, address string) (net.Conn, er
 	return newClient(&transport{http: httpClient(&http.Transport{DialContext: dial}), base: "http://localhost", where: where, local: true, wait: retryWait, hello: aliveWithin})
 }
 
-// ErrAddress: the address of a host is not one, or a key must not be sent there.
+// ErrAddress reports that an address is invalid, or that a key must not be sent to it.
 var ErrAddress = errors.New("want https://HOST, or http:// and an address of this machine")
 
-// URL returns a client of the host at an address. The key is sent with every request,
-// so that plain HTTP is for this machine alone: ErrAddress.
+// URL returns a client of the host at an address. Every request carries the key,
+// so plain HTTP to another machine is refused with ErrAddress.
 func URL(address, key string) (*Client, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
@@ -178,7 +178,7 @@ func loopback(host string) bool {
 	return err == nil && at.Unmap().IsLoopback()
 }
 
-// httpClient follows no redirect: it would take the key along.
+// httpClient returns a client that follows no redirect, which could leak the key.
 func httpClient(t *http.Transport) *http.Client {
 	t.MaxResponseHeaderBytes, t.TLSHandshakeTimeout = 64<<10, 10*time.Second
 	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -188,18 +188,18 @@ func httpClient(t *http.Transport) *http.Client {
 // the same machine.
 func (c *transport) Local() bool { return c.local }
 
-// Where names the host for people.
+// Where returns the host's name to show to people.
 func (c *transport) Where() string { return c.where }
 
 // Close drops idle connections.
 func (c *transport) Close() { c.http.CloseIdleConnections() }
 
-// aliveWithin is how long a host on an idle machine may take to say that it is there.
+// aliveWithin is how long Alive waits for an answer on an idle machine.
 const aliveWithin = 2 * time.Second
 
-// Alive reports whether a host answers there, whatever it answers. The error is an
-// *[UnreachableError] for one that listens and says nothing in time: that is a busy
-// host, and not none.
+// Alive reports whether a host answers, whatever the answer. The error is an
+// *[UnreachableError] for a host that accepts the connection but does not answer in
+// time: it is busy rather than absent.
 func (c *transport) Alive(ctx context.Context) (bool, error) {
 	within, cancel := patience.Within(ctx, c.hello)
 	defer cancel()
@@ -218,7 +218,7 @@ func (c *transport) Alive(ctx context.Context) (bool, error) {
 	return res.StatusCode == http.StatusOK, nil
 }
 
-// An UnreachableError says that no host answered.
+// An UnreachableError reports that no host answered.
 type UnreachableError struct {
 	Where string
 	Err   error
@@ -230,7 +230,7 @@ func (e *UnreachableError) Error() string {
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
 // send makes a request. The caller closes the body. The error is store.ErrNotFound for
-// what at found to be no path.
+// the empty path that at returns for an impossible name.
 func (c *transport) send(ctx context.Context, method, path string, query url.Values, header http.Header, body io.Reader) (*http.Response, error) {
 	if !strings.HasPrefix(path, "/") {
 		return nil, store.ErrNotFound
@@ -293,13 +293,14 @@ func (c *transport) exchange(ctx context.Context, method, path string, query url
 	return c.await(ctx, method, path, query, header, body, out)
 }
 
-// await is exchange for as long as it takes.
+// await is exchange without a time limit other than that of ctx.
 func (c *transport) await(ctx context.Context, method, path string, query url.Values, header http.Header, body io.Reader, out any) error {
 	_, err := c.receive(ctx, method, path, query, header, body, out)
 	return err
 }
 
-// put changes what must have a revision, nil for any, and reports whether it was made.
+// put changes a resource if it has the given revision, nil for any, and reports whether
+// it was created.
 func (c *transport) put(ctx context.Context, method, path string, revision *uint64, in, out any) (created bool, err error) {
 	header, body, err := encode(in)
 	if err != nil {
@@ -346,8 +347,8 @@ func (c *transport) get(ctx context.Context, path string, query url.Values, out 
 	return c.call(ctx, http.MethodGet, path, query, nil, out)
 }
 
-// at builds a path of segments, each escaped. Where one cannot name anything, such as an
-// id that was typed as "..", it is no path, and send finds nothing there.
+// at joins escaped segments to a path below /v1. It returns "" if one cannot name
+// anything, such as an id typed as "..".
 func at(segments ...string) string {
 	var b strings.Builder
 	b.WriteString("/v1")

@@ -29,13 +29,13 @@ func (c connectionClient) CreateConnection(ctx context.Context, q host.NewConnec
 	return out, c.call(ctx, http.MethodPost, at("connections"), nil, q, &out)
 }
 
-// ChangeConnection applies to the next run.
+// ChangeConnection changes a connection from its next run on.
 func (c connectionClient) ChangeConnection(ctx context.Context, id store.ConnectionID, q host.ChangeConnection, revision *uint64) (out host.Connection, err error) {
 	_, err = c.put(ctx, http.MethodPatch, at("connections", string(id)), revision, q, &out)
 	return out, err
 }
 
-// DeleteConnection keeps what was collected, or erases it.
+// DeleteConnection deletes a connection, and with erase its collected data.
 func (c connectionClient) DeleteConnection(ctx context.Context, id store.ConnectionID, erase bool) error {
 	q := url.Values{}
 	if erase {
@@ -58,7 +58,7 @@ func (c grantClient) GrantConnection(ctx context.Context, id store.ConnectionID,
 	return out, c.call(ctx, http.MethodPost, at("connections", string(id), "grants"), nil, q, &out)
 }
 
-// GrantGiven gives a connection of a connector that need not be installed what q says.
+// GrantGiven grants what q says to a connection whose connector may be uninstalled.
 func (c grantClient) GrantGiven(ctx context.Context, q host.GivenGrant) (out host.Connection, err error) {
 	grant, err := json.Marshal(q)
 	if err != nil {
@@ -68,10 +68,10 @@ func (c grantClient) GrantGiven(ctx context.Context, q host.GivenGrant) (out hos
 	return out, err
 }
 
-// ownGrant is how the API names the grant of a connection without bounds.
+// ownGrant is the API's name for a connection's grant without limits.
 const ownGrant = "gra_own"
 
-// RevokeGrant takes a grant back and ends the run under it.
+// RevokeGrant revokes a grant, the current one if grant is "", and ends the run under it.
 func (c grantClient) RevokeGrant(ctx context.Context, id store.ConnectionID, grant string) error {
 	if grant == "" {
 		conn, err := connectionClient(c).Connection(ctx, id)

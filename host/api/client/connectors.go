@@ -21,19 +21,19 @@ func (c connectorClient) Connector(ctx context.Context, name string) (out host.C
 	return out, c.get(ctx, at("connectors", name), nil, &out)
 }
 
-// InspectConnector looks at a module and stores nothing.
+// InspectConnector checks a module without storing it.
 func (c connectorClient) InspectConnector(ctx context.Context, q host.InstallConnector) (out host.Inspection, err error) {
 	_, err = c.submit(ctx, at("connectors")+":inspect", q, &out)
 	return out, err
 }
 
-// InstallConnector reports created false when the module is installed already.
+// InstallConnector installs a module; created is false if it was already installed.
 func (c connectorClient) InstallConnector(ctx context.Context, q host.InstallConnector) (out host.Connector, created bool, err error) {
 	created, err = c.submit(ctx, at("connectors"), q, &out)
 	return out, created, err
 }
 
-// submit names a module that the host has, or uploads one.
+// submit sends the digest of a module that the host has, or uploads a module.
 func (c connectorClient) submit(ctx context.Context, path string, q host.InstallConnector, out any) (created bool, err error) {
 	if q.Digest != "" {
 		body := map[string]any{"source": map[string]string{"type": "digest", "digest": q.Digest}}
@@ -81,7 +81,7 @@ func yes(b bool) []byte {
 	return nil
 }
 
-// UninstallConnector takes a connector off the list, or one version of it.
+// UninstallConnector uninstalls a connector, or one version of it if version is not "".
 func (c connectorClient) UninstallConnector(ctx context.Context, name, version string) error {
 	q := url.Values{}
 	if version != "" {

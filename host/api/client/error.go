@@ -9,10 +9,10 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// An Error is what a host refused, or failed at.
+// An Error is an error that a host answered.
 type Error struct {
 	Status  int
-	Code    string // http_error when the answer was not one of the API
+	Code    string // http_error for an answer that is not the API's
 	Message string
 	Details map[string]any
 }
@@ -28,12 +28,12 @@ func (e *Error) Detail() string {
 	return e.Code
 }
 
-// Is makes what the host does not know store.ErrNotFound, as the application has it.
+// Is reports whether target is store.ErrNotFound and the status is 404.
 func (e *Error) Is(target error) bool {
 	return target == store.ErrNotFound && e.Status == http.StatusNotFound
 }
 
-// As makes what the host refused a *host.Refusal, as the application has it.
+// As converts the error to a *host.Refusal, which the application returns.
 func (e *Error) As(target any) bool {
 	r, ok := target.(**host.Refusal)
 	if ok {
@@ -42,7 +42,7 @@ func (e *Error) As(target any) bool {
 	return ok
 }
 
-// errorOf reads an answer that is no success.
+// errorOf reads the error from an unsuccessful answer.
 func errorOf(res *http.Response) *Error {
 	e := &Error{Status: res.StatusCode}
 	b, err := io.ReadAll(io.LimitReader(res.Body, maxError))

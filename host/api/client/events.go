@@ -9,8 +9,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Events calls do with the stored events of a run from a sequence on, in order.
-// It waits for none.
+// Events calls do with the stored events of a run from a sequence on, in order. It
+// does not wait for new ones.
 func (c eventClient) Events(ctx context.Context, id store.RunID, from uint64, do func(timeline.Doc) error) error {
 	for {
 		q := url.Values{}
@@ -36,8 +36,8 @@ func (c eventClient) Events(ctx context.Context, id store.RunID, from uint64, do
 	}
 }
 
-// Timeline calls do with the events of a run from a sequence on, as they are stored.
-// The owner alone may.
+// Timeline calls do with the events of a run from a sequence on, in their stored form.
+// Only the owner may call it.
 func (c eventClient) Timeline(ctx context.Context, id store.RunID, from uint64, do func(store.Event) error) error {
 	for {
 		var got struct {

@@ -44,8 +44,8 @@ func (c fileClient) Files(ctx context.Context, q store.FileQuery) (store.FilePag
 	return p, nil
 }
 
-// OpenFile implements host.Files. A content that is read from its beginning to its end is
-// checked against its digest: after an error what was read is to be thrown away.
+// OpenFile implements host.Files. Reading a content from beginning to end
+// checks it against its digest; after an error, discard what was read.
 func (c fileClient) OpenFile(ctx context.Context, id store.ConnectionID, d store.Digest) (store.FileContent, store.File, error) {
 	digits := strings.TrimPrefix(string(d), "sha256:")
 	f := &content{ctx: ctx, transport: c.transport, path: at("connections", string(id), "files", digits), digest: d}
@@ -60,7 +60,7 @@ func (c fileClient) OpenFile(ctx context.Context, id store.ConnectionID, d store
 	return f, info, nil
 }
 
-// A content is one that comes over HTTP, from where it is read on.
+// A content is a file content that is fetched over HTTP from the current offset.
 type content struct {
 	*transport
 	ctx    context.Context
@@ -68,11 +68,11 @@ type content struct {
 	digest store.Digest
 	size   int64
 	offset int64
-	body   io.ReadCloser // from offset on; nil: nothing was asked for
-	sum    hash.Hash     // of what was read since the beginning; nil after a Seek elsewhere
+	body   io.ReadCloser // from offset on; nil before a request
+	sum    hash.Hash     // of all read so far; nil after a Seek elsewhere
 }
 
-// ask has the rest of the content come. One that is empty has no range.
+// ask requests the rest of the content. An empty content has no range.
 func (f *content) ask() (http.Header, error) {
 	res, err := f.send(f.ctx, http.MethodGet, f.path, nil, http.Header{"Range": {fmt.Sprintf("bytes=%d-", f.offset)}}, nil)
 	if err != nil {
@@ -139,7 +139,7 @@ func (f *content) Seek(offset int64, whence int) (int64, error) {
 		return 0, fmt.Errorf("seek to %d", offset)
 	}
 	if offset != f.offset {
-		_ = f.Close() // of no use any more
+		_ = f.Close() // its offset is wrong now
 		f.offset, f.body, f.sum = offset, nil, nil
 	}
 	return offset, nil

@@ -26,17 +26,16 @@ type Frame struct {
 // maxFrame bounds a frame: a snapshot is the largest.
 const maxFrame = 16 << 20
 
-// Times of a stream. The host says something every 15 s.
+// Times of a stream. The host sends at least a comment every 15 s.
 const (
 	silence   = 45 * time.Second
 	retryWait = time.Second
-	retries   = 30 // that long is waited for a host that is gone
+	retries   = 30 // before giving up on a host that is gone
 )
 
-// Follow calls do with each frame of a run's event stream until the run is over,
-// and goes on where it was when the connection breaks. mode is a streamMode, ""
-// for updates; after is the sequence behind which it starts, nil for all. The
-// error of do ends it and is returned.
+// Follow calls do with each frame of a run's event stream until the run is over, and
+// resumes after a broken connection. mode is a streamMode, "" for updates; after is the
+// sequence to start after, nil for all. An error of do ends it and is returned.
 func (c eventClient) Follow(ctx context.Context, id store.RunID, mode string, after *uint64, do func(Frame) error) error {
 	f := follower{c: c.transport, run: id, mode: mode, do: do}
 	if after != nil {
@@ -72,20 +71,20 @@ func (c eventClient) Follow(ctx context.Context, id store.RunID, mode string, af
 	}
 }
 
-// A follower is one Follow.
+// A follower is the state of one call of Follow.
 type follower struct {
 	c      *transport
 	run    store.RunID
 	mode   string
 	do     func(Frame) error
 	last   string // id of the newest frame
-	took   bool   // this connection brought a frame
+	took   bool   // a frame came over this connection
 	ended  bool   // the terminal frame came
-	failed error  // of do
+	failed error  // from do
 }
 
-// over reports, before connecting again, whether the run is: a stream that then
-// ends has brought everything.
+// over reports, before reconnecting, whether the run is over; the next stream then
+// brings everything that is left.
 func (f *follower) over(ctx context.Context, again bool) (bool, error) {
 	if !again {
 		return false, nil
@@ -94,7 +93,7 @@ func (f *follower) over(ctx context.Context, again bool) (bool, error) {
 	return err == nil && s.Status.Terminal(), err
 }
 
-// connect reads one connection to its end. A stream that the host ended gives nil.
+// connect reads one connection to its end. The error is nil if the host ended it.
 func (f *follower) connect(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -118,7 +117,7 @@ func (f *follower) connect(ctx context.Context) error {
 	return f.read(bufio.NewReaderSize(res.Body, 64<<10), func() { quiet.Reset(silence) })
 }
 
-// read hands on the frames of a stream; heard is called for every line.
+// read calls do with the frames of a stream, and heard for every line.
 func (f *follower) read(r *bufio.Reader, heard func()) error {
 	var frame Frame
 	for {
@@ -163,7 +162,7 @@ func (f *follower) read(r *bufio.Reader, heard func()) error {
 	}
 }
 
-// terminal reports whether nothing follows a frame.
+// terminal reports whether a frame is the last of its stream.
 func terminal(f Frame) bool {
 	switch f.Event {
 	case string(timeline.RunCompleted), string(timeline.RunFailed), string(timeline.RunCancelled):

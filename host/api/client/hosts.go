@@ -14,7 +14,7 @@ func (c hostClient) Hosts(ctx context.Context) ([]host.Member, error) {
 	return out.Data, err
 }
 
-// LostHosts lists those that were not heard of and have not been there since.
+// LostHosts lists the hosts whose lease expired and that have not come back.
 func (c hostClient) LostHosts(ctx context.Context) ([]host.Member, error) {
 	var out list[host.Member]
 	err := c.get(ctx, at("hosts", "lost"), nil, &out)
@@ -45,7 +45,7 @@ func (c hostClient) AdmitHost(ctx context.Context, id, code string) error {
 	return c.call(ctx, http.MethodPost, at("hosts", id, "admit"), nil, admission{code}, nil)
 }
 
-// RemoveHost takes a host out of the vault.
+// RemoveHost removes a host from those that can open the vault.
 func (c hostClient) RemoveHost(ctx context.Context, id string) error {
 	return c.call(ctx, http.MethodDelete, at("hosts", id, "admit"), nil, nil, nil)
 }
@@ -55,7 +55,7 @@ func (c hostClient) RotateVault(ctx context.Context) error {
 	return c.call(ctx, http.MethodPost, at("hosts", "vault", "rotate"), nil, nil, nil)
 }
 
-// AcceptVault goes on with the vault of a database that was restored.
+// AcceptVault accepts the vault of a restored database.
 func (c hostClient) AcceptVault(ctx context.Context) error {
 	return c.call(ctx, http.MethodPost, at("hosts", "vault", "accept"), nil, nil, nil)
 }

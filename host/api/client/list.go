@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// page is how many entries are asked for at once.
+// page is the number of entries of one request.
 const page = 100
 
 // list is a page of a list.

@@ -73,13 +73,13 @@ func (r record) stored() (store.Record, error) {
 type recordPage struct {
 	Data       []record `json:"data"`
 	NextCursor *string  `json:"nextCursor"`
-	// NextChangesSince is where to go on from, for changesSince.
+	// NextChangesSince is the changesSince of the next request.
 	NextChangesSince string `json:"nextChangesSince"`
 }
 
 func (p recordPage) more() bool { return p.NextCursor != nil && *p.NextCursor != "" }
 
-// into adds the records that a query does not drop to a page.
+// into appends the records that q selects to page.
 func (p recordPage) into(page *store.RecordPage, q store.RecordQuery) error {
 	for _, r := range p.Data {
 		out, err := r.stored()
@@ -114,7 +114,7 @@ func (c recordClient) Records(ctx context.Context, q store.RecordQuery) (page st
 	}
 }
 
-// ordered pages in any order. The place where a page ends is the host's cursor.
+// ordered returns a page in any order, whose AfterKey is the host's cursor.
 func (c recordClient) ordered(ctx context.Context, q store.RecordQuery) (page store.RecordPage, err error) {
 	chosen := chosenBy(q)
 	if q.AfterKey != "" {
@@ -130,8 +130,7 @@ func (c recordClient) ordered(ctx context.Context, q store.RecordQuery) (page st
 	return page, err
 }
 
-// chosenBy returns the order of a query, and whether tombstones are in it, as the API
-// takes them.
+// chosenBy returns the parameters of the API for a query's order and tombstones.
 func chosenBy(q store.RecordQuery) url.Values {
 	order := string(cmp.Or(q.Order, store.ByVersion))
 	if q.Order == store.ByEmitted {
@@ -152,7 +151,7 @@ func (c recordClient) page(ctx context.Context, id store.ConnectionID, stream st
 	return out, c.get(ctx, at("connections", string(id), "streams", string(stream), "records"), q, &out)
 }
 
-// changes returns a page of the records that changed behind a version, deletions included, in
+// changes returns a page of the records that changed after a version, deletions included, in
 // version order.
 func (c recordClient) changes(ctx context.Context, id store.ConnectionID, stream store.Stream, after uint64, limit int) (recordPage, error) {
 	point, err := c.point(ctx, id, stream, after)
@@ -162,8 +161,8 @@ func (c recordClient) changes(ctx context.Context, id store.ConnectionID, stream
 	return c.page(ctx, id, stream, url.Values{"changesSince": {point}}, limit)
 }
 
-// point returns a version as changesSince takes it. What it has beside the version is learned from
-// the host first.
+// point returns a version as changesSince takes it. It first asks the
+// host for the part after the version.
 func (c recordClient) point(ctx context.Context, id store.ConnectionID, stream store.Stream, after uint64) (string, error) {
 	if after == 0 {
 		return "", nil
@@ -179,11 +178,11 @@ func (c recordClient) point(ctx context.Context, id store.ConnectionID, stream s
 // maxLine bounds a record of an export.
 const maxLine = 64 << 20
 
-// exportEnd begins the last line of an export.
+// exportEnd is the beginning of the last line of an export.
 var exportEnd = []byte(`{"end":`)
 
-// export begins an export of the records of a stream that a query chooses, as they stood
-// at one version. Whoever gets it closes it. Of the query Match and Limit do not count.
+// export begins an export of the records of a stream that a query chooses, as of
+// one version. The caller closes the body. It ignores the query's Match and Limit.
 func (x *Exporter) export(ctx context.Context, of store.RecordQuery, format string) (*http.Response, error) {
 	q := chosenBy(of)
 	q.Set("format", format)
@@ -213,9 +212,9 @@ func (x *Exporter) export(ctx context.Context, of store.RecordQuery, format stri
 	return res, nil
 }
 
-// Lines calls do with the records of a stream that a query chooses, as they stood at one
-// version: the lines as they come, each a JSON object, with its end, and valid until do
-// returns. The host writes the export down. Of the query Match does not count.
+// Lines calls do with the records of a stream that a query chooses, as of one version.
+// Each line is a JSON object with its newline and valid until do returns. The host records
+// the export in its audit log. It ignores the query's Match.
 func (x *Exporter) Lines(ctx context.Context, of store.RecordQuery, do func(line []byte) error) error {
 	res, err := x.export(ctx, of, "ndjson")
 	if err != nil {
@@ -250,7 +249,7 @@ func (x *Exporter) Lines(ctx context.Context, of store.RecordQuery, do func(line
 	}
 }
 
-// longLine reads the rest of a line that fills the buffer.
+// longLine reads the rest of a line that is longer than the buffer.
 func longLine(r *bufio.Reader, begun []byte) ([]byte, error) {
 	line := bytes.Clone(begun)
 	for {
@@ -265,9 +264,8 @@ func longLine(r *bufio.Reader, begun []byte) ([]byte, error) {
 	}
 }
 
-// CSV writes the records of a stream that a query chooses as CSV, as they stood at one
-// version, and returns how many there are. The host makes the rows. Of the query Match does
-// not count.
+// CSV writes the records of a stream that a query chooses as CSV, as of one version, and
+// returns their number. The host makes the rows. It ignores the query's Match.
 func (x *Exporter) CSV(ctx context.Context, of store.RecordQuery, w io.Writer) (int64, error) {
 	res, err := x.export(ctx, of, "csv")
 	if err != nil {
@@ -284,23 +282,23 @@ func (x *Exporter) CSV(ctx context.Context, of store.RecordQuery, w io.Writer) (
 	return n, nil
 }
 
-// onlyWriter keeps io.Copy from the buffer of w, which is read into in smaller pieces.
+// onlyWriter hides the ReadFrom of w from io.Copy, which would read smaller pieces.
 type onlyWriter struct{ io.Writer }
 
-// An Exporter reads streams by their exports: each as it stood at one version, from a place
-// to its end. One goroutine may use it, and closes it.
+// An Exporter reads streams through exports, each as of one version. It is for one
+// goroutine, which closes it.
 type Exporter struct {
 	recordClient
 	find   string
 	newest map[store.Stream]uint64
 	next   func() (store.Record, error, bool)
 	ended  func()
-	of     store.Stream // whose export it is
-	at     uint64       // the version of the last record of it; its place in another order
+	of     store.Stream // the one being exported
+	at     uint64       // version of the last record, or its position in another order
 }
 
-// Exporter makes one of records whose key or data contains find, which the host looks for in
-// whole streams only. newest gets the versions at which streams stood, unless it is nil.
+// Exporter makes one for records whose key or data contains find, which the host searches in
+// whole streams only. Unless nil, newest receives the version of each exported stream.
 func (c recordClient) Exporter(find string, newest map[store.Stream]uint64) *Exporter {
 	return &Exporter{recordClient: c, find: find, newest: newest, ended: func() {}}
 }
@@ -308,8 +306,8 @@ func (c recordClient) Exporter(find string, newest map[store.Stream]uint64) *Exp
 // Close ends the export that is being read.
 func (x *Exporter) Close() { x.ended() }
 
-// Records goes on with the export of a stream from where its last page ended. From any
-// other place on, and from the beginning, it is a new one.
+// Records continues the export of a stream if q starts where the last page ended, and
+// begins a new export otherwise.
 func (x *Exporter) Records(ctx context.Context, q store.RecordQuery) (page store.RecordPage, err error) {
 	byVersion := cmp.Or(q.Order, store.ByVersion) == store.ByVersion && !q.Descending
 	if x.next == nil || q.After == 0 || q.After != x.at || q.Stream != x.of {
@@ -354,7 +352,7 @@ func (x *Exporter) records(ctx context.Context, q store.RecordQuery) iter.Seq2[s
 	}
 }
 
-// recordOf reads a line of an export in one go. The record shares its memory.
+// recordOf parses a line of an export. The record shares the memory of line.
 func recordOf(line []byte) (r store.Record, err error) {
 	line = bytes.TrimSpace(line)
 	v := strictjson.ValueOf(line)

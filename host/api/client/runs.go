@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A NewRun is a start, as far as a client here needs it.
+// A NewRun is the request that starts a run.
 type NewRun struct {
 	WorkflowID string          `json:"workflowId"` // a connection, or a connector name
 	Inputs     json.RawMessage `json:"inputs,omitempty"`
@@ -27,7 +27,7 @@ type Created struct {
 	TraceID store.TraceID   `json:"traceId"`
 }
 
-// StartRun answers once the run is durable.
+// StartRun starts a run and returns once it is durable.
 func (c runClient) StartRun(ctx context.Context, q NewRun) (out Created, err error) {
 	if q.Given == nil {
 		return out, c.call(ctx, http.MethodPost, at("runs"), nil, q, &out)
@@ -51,8 +51,8 @@ func (c runClient) Run(ctx context.Context, id store.RunID) (out timeline.Snapsh
 	return out, c.get(ctx, at("runs", string(id)), nil, &out)
 }
 
-// Result returns the result value of a run that is over; an *Error with the code
-// conflict before.
+// Result returns the result of a finished run. Before the end, the error is an *Error
+// with the code conflict.
 func (c runClient) Result(ctx context.Context, id store.RunID) (out json.RawMessage, err error) {
 	return out, c.get(ctx, at("runs", string(id), "result"), nil, &out)
 }
@@ -67,7 +67,7 @@ func (c runClient) Runs(ctx context.Context, of store.ConnectionID, do func(time
 	return each(ctx, c.transport, at("runs"), q, do)
 }
 
-// CancelRun returns the status that came of it.
+// CancelRun cancels a run and returns its status.
 func (c runClient) CancelRun(ctx context.Context, id store.RunID, reason string) (string, error) {
 	var out struct {
 		Status string `json:"status"`
@@ -85,12 +85,12 @@ func (c runClient) PauseRun(ctx context.Context, id store.RunID, policy, reason 
 	return c.call(ctx, http.MethodPost, at("runs", string(id))+":pause", nil, body, nil)
 }
 
-// ResumeRun lets a paused run go on.
+// ResumeRun resumes a paused run.
 func (c runClient) ResumeRun(ctx context.Context, id store.RunID, reason string) error {
 	return c.call(ctx, http.MethodPost, at("runs", string(id))+":resume", nil, because(reason), nil)
 }
 
-// Requests calls do with what a run asked of servers or was refused, oldest first,
+// Requests calls do with the requests that a run made or was refused, oldest first,
 // until do returns false.
 func (c runClient) Requests(ctx context.Context, id store.RunID, do func(host.Request) (more bool, err error)) error {
 	return each(ctx, c.transport, at("runs", string(id), "requests"), nil, do)

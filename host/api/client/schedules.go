@@ -15,18 +15,18 @@ func (c scheduleClient) Schedules(ctx context.Context) ([]host.Schedule, error) 
 	return all[host.Schedule](ctx, c.transport, at("schedules"), nil)
 }
 
-// Schedule is that of a connection.
+// Schedule returns the schedule of a connection.
 func (c scheduleClient) Schedule(ctx context.Context, id store.ConnectionID) (out host.Schedule, err error) {
 	return out, c.get(ctx, scheduleOf(id), nil, &out)
 }
 
-// PutSchedule says when a connection runs by itself.
+// PutSchedule sets when a connection runs by itself.
 func (c scheduleClient) PutSchedule(ctx context.Context, id store.ConnectionID, d host.ScheduleDefinition, revision *uint64) (out host.Schedule, created bool, err error) {
 	created, err = c.put(ctx, http.MethodPut, scheduleOf(id), revision, d, &out)
 	return out, created, err
 }
 
-// PauseSchedule stops its ticks, ResumeSchedule lets them go on.
+// PauseSchedule stops the ticks of a schedule until ResumeSchedule.
 func (c scheduleClient) PauseSchedule(ctx context.Context, id store.ConnectionID) (out host.Schedule, err error) {
 	return out, c.call(ctx, http.MethodPost, scheduleOf(id)+"/pause", nil, nil, &out)
 }
@@ -36,12 +36,12 @@ func (c scheduleClient) ResumeSchedule(ctx context.Context, id store.ConnectionI
 	return out, c.call(ctx, http.MethodPost, scheduleOf(id)+"/resume", nil, nil, &out)
 }
 
-// DeleteSchedule removes it; history stays.
+// DeleteSchedule deletes a schedule and keeps its history.
 func (c scheduleClient) DeleteSchedule(ctx context.Context, id store.ConnectionID) error {
 	return c.call(ctx, http.MethodDelete, scheduleOf(id), nil, nil, nil)
 }
 
-// ScheduleHistory lists newest first; a page has at most 500.
+// ScheduleHistory lists ticks, newest first, at most 500 a page.
 func (c scheduleClient) ScheduleHistory(ctx context.Context, id store.ConnectionID, before string, limit int) (page []host.Tick, next string, err error) {
 	q := url.Values{"limit": {strconv.Itoa(limit)}}
 	if before != "" {

@@ -14,8 +14,8 @@ func (c systemClient) System(ctx context.Context) (out host.Info, err error) {
 	return out, c.get(ctx, at("system"), nil, &out)
 }
 
-// Backup has the host copy everything into a file, and waits until it is there,
-// however long that takes. The local socket alone may.
+// Backup has the host copy everything into a file and waits for it, however long that
+// takes. Only the local socket may.
 func (c systemClient) Backup(ctx context.Context, q host.NewBackup) (out host.Backup, err error) {
 	header, body, err := encode(q)
 	if err != nil {

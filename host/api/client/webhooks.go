@@ -22,7 +22,7 @@ func (c webhookClient) TestWebhook(ctx context.Context, id string) (out webhook.
 	return out, c.call(ctx, http.MethodPost, at("webhooks", id)+":test", nil, nil, &out)
 }
 
-// Redeliver makes one attempt more for what an attempt was for.
+// Redeliver attempts the delivery of an earlier attempt once more.
 func (c webhookClient) Redeliver(ctx context.Context, id, delivery string) (out webhook.Attempt, err error) {
 	return out, c.call(ctx, http.MethodPost, at("webhooks", id, "deliveries", delivery)+":redeliver", nil, nil, &out)
 }
