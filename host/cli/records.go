@@ -267,7 +267,7 @@ func (c recordCommands) doExport(ctx context.Context, src *client.Client, connec
 	for _, st := range streams {
 		s.Streams = append(s.Streams, export.From{Stream: st.Stream, After: mark.after(c.command, st)})
 	}
-	s.Match = nil // the host looks for it
+	s.Match = nil // the host searches
 	exporter := func() *client.Exporter { return src.Exporter(f.find, nil) }
 	if mark != nil {
 		s.Deleted, exporter = true, func() *client.Exporter { return src.Exporter(f.find, mark.Streams) }

@@ -297,8 +297,8 @@ type Exporter struct {
 	at     uint64       // version of the last record, or its position in another order
 }
 
-// Exporter makes one for records whose key or data contains find, which the host searches in
-// whole streams only. Unless nil, newest receives the version of each exported stream.
+// Exporter returns an Exporter of the records whose key or data contains find, for which the
+// host searches. Unless nil, newest receives the version of each exported stream.
 func (c recordClient) Exporter(find string, newest map[store.Stream]uint64) *Exporter {
 	return &Exporter{recordClient: c, find: find, newest: newest, ended: func() {}}
 }
