@@ -37,7 +37,7 @@ type Host struct {
 func newHost(d *directory) *Host {
 	h := &Host{directory: d, active: &activeRuns{}, checks: &checks{}}
 	h.guests = &guests{directory: d}
-	h.modules = &modules{d}
+	h.modules = &modules{directory: d, checked: checkedModules{by: map[store.Digest]*checkedFile{}}}
 	h.publishers = &publishers{d, h.modules}
 	h.installer = &installer{directory: d, modules: h.modules, publishers: h.publishers, guests: h.guests}
 	h.connections = &connectionStore{directory: d}

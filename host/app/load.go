@@ -18,8 +18,7 @@ import (
 
 // A Loaded connector is a module that passed its checks and its manifest.
 type Loaded struct {
-	Wasm      []byte
-	Module    sandbox.Module
+	*CheckedModule
 	Manifest  *abi.Manifest
 	Connector store.Connector
 	Warnings  []sandbox.Warning
@@ -161,11 +160,24 @@ func readSidecar(path string) ([]byte, error) {
 // module's own. Nothing of the module is run, and nothing is stored. The Loaded owns wasm from
 // then on. The error is a *run.Refusal.
 func (ms *modules) LoadBytes(wasm, manifest []byte) (*Loaded, error) {
-	l := &Loaded{Wasm: wasm}
-	var err error
-	if l.Module, err = sandbox.CheckModule(wasm, ms.Options.Module); err != nil {
+	m, err := ms.checkModule(wasm)
+	if err != nil {
+		return nil, err
+	}
+	return loaded(m, manifest)
+}
+
+func (ms *modules) checkModule(wasm []byte) (*CheckedModule, error) {
+	m, err := sandbox.CheckModule(wasm, ms.Options.Module)
+	if err != nil {
 		return nil, moduleRefusal(err)
 	}
+	return &CheckedModule{wasm, m}, nil
+}
+
+// loaded reads the manifest of a module, or the one that replaces it.
+func loaded(m *CheckedModule, manifest []byte) (l *Loaded, err error) {
+	l = &Loaded{CheckedModule: m}
 	raw := l.Module.Manifest
 	if len(manifest) > 0 {
 		raw = manifest

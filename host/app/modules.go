@@ -16,7 +16,10 @@ import (
 
 // modules keeps the modules of connectors by their digest, and loads them: from a file,
 // a source directory, bytes, or the list of what is installed.
-type modules struct{ *directory }
+type modules struct {
+	*directory
+	checked checkedModules
+}
 
 func (ms *modules) modulePath(d store.Digest) string {
 	return filepath.Join(ms.DataDir, "modules", strings.TrimPrefix(string(d), "sha256:")+".wasm")
@@ -163,14 +166,20 @@ func (ms *modules) LoadFor(ctx context.Context, c store.Connection) (*Loaded, er
 // loadListed loads a module that the store lists, with a manifest instead of the
 // one that it was installed with, nil for none.
 func (ms *modules) loadListed(ctx context.Context, c store.Connector, manifest []byte) (*Loaded, error) {
-	wasm, err := ms.openModule(ctx, c)
+	m, err := ms.checked.get(c.Digest, ms.modulePath(c.Digest), func() (*CheckedModule, error) {
+		wasm, err := ms.openModule(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		return ms.checkModule(wasm)
+	})
 	if err != nil {
 		return nil, err
 	}
 	if manifest == nil {
 		manifest = c.Manifest
 	}
-	l, err := ms.LoadBytes(wasm, manifest)
+	l, err := loaded(m, manifest)
 	if err != nil {
 		return nil, err
 	}

@@ -119,9 +119,11 @@ func loadedOf(k host.Connector) (*app.Loaded, error) {
 		return nil, fmt.Errorf("read manifest of %s: %w", k.Name, err)
 	}
 	l := &app.Loaded{
+		CheckedModule: &app.CheckedModule{
+			Module: sandbox.Module{Digest: k.ModuleDigest, Size: k.Size, Transport: sandbox.Transport(transportOf(k))},
+		},
 		Manifest:  m,
 		Connector: store.Connector{ID: store.ConnectorID(k.ConnectorID), Name: k.Name, Version: k.Version, Digest: store.Digest(k.ModuleDigest), Signer: signerOf(k)},
-		Module:    sandbox.Module{Digest: k.ModuleDigest, Size: k.Size, Transport: sandbox.Transport(transportOf(k))},
 	}
 	for _, w := range k.Warnings {
 		l.Warnings = append(l.Warnings, sandbox.Warning{Code: w.Code, Detail: w.Message})

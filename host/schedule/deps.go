@@ -32,6 +32,26 @@ type Starter interface {
 	RecordRefused(ctx context.Context, q Start, r *Refused) (store.Run, error)
 }
 
+// maxStarts bounds the starts that are being made at once: each loads a module and asks the store
+// many things, and a thousand that are due in one second would all be late, and take its memory.
+const maxStarts = 16
+
+// A boundedStarter makes at most maxStarts starts at once.
+type boundedStarter struct {
+	Starter
+	places chan struct{}
+}
+
+func (s boundedStarter) StartScheduled(ctx context.Context, q Start) (store.Run, error) {
+	select {
+	case s.places <- struct{}{}:
+		defer func() { <-s.places }()
+	case <-ctx.Done():
+		return store.Run{}, ctx.Err()
+	}
+	return s.Starter.StartScheduled(ctx, q)
+}
+
 // A Start is an automatic start.
 type Start struct {
 	Connection     store.ConnectionID

@@ -73,6 +73,7 @@ func New(d Deps) *Scheduler {
 	if d.Hosts == nil {
 		d.Hosts = alone{}
 	}
+	d.Starter = boundedStarter{d.Starter, make(chan struct{}, maxStarts)}
 	d.Shortest = cmp.Or(d.Shortest, DefaultShortest)
 	lt := &lifetime{stopping: make(chan struct{})}
 	lt.ctx, lt.cancel = context.WithCancel(context.Background())

@@ -1,6 +1,7 @@
 package schedule_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -438,5 +439,40 @@ func TestPut(t *testing.T) {
 		list, err := s.Schedules(t.Context())
 		w.must(err)
 		equal(t, "schedules", len(list), 1)
+	})
+}
+
+// slowStarter takes a second for each start, and notes how many it makes at once.
+type slowStarter struct {
+	*world
+	now, most int
+}
+
+func (s *slowStarter) StartScheduled(ctx context.Context, q schedule.Start) (store.Run, error) {
+	s.set(func() { s.now++; s.most = max(s.most, s.now) })
+	defer s.set(func() { s.now-- })
+	time.Sleep(time.Second)
+	return s.world.StartScheduled(ctx, q)
+}
+
+// TestDueAtOnce: of schedules that are due together few are started at a time, and all are.
+func TestDueAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const schedules = 100
+		w := newWorld(t)
+		slow := &slowStarter{world: w}
+		s := schedule.New(schedule.Deps{Store: w, Starter: slow, Source: w, Now: w.now})
+		w.must(s.Start(t.Context()))
+		defer w.stop(s)
+		for n := range schedules {
+			id := store.ConnectionID(fmt.Sprintf("c%d", n))
+			w.set(func() { w.conns[id] = w.conns[conn] })
+			_, _, err := s.Put(t.Context(), id, host.ScheduleDefinition{IntervalSeconds: int64p(600)}, nil)
+			w.must(err)
+		}
+		pass(schedules * time.Second / 16)
+		pass(2 * time.Second)
+		equal(t, "runs", len(w.begun()), schedules)
+		equal(t, "starts at once", slow.most, 16)
 	})
 }
