@@ -55,7 +55,18 @@ func (s *Store) Unanswered(ctx context.Context) (number uint64, durable func() e
 	}
 	number, err = strconv.ParseUint(t.id, 10, 64)
 	return number, func() error {
-		s.pool.put(c)
+		s.pool.put(ctx, c)
 		return s.resolve(ctx, t)
 	}, err
 }
+
+// Sleep reads for so many seconds.
+func (s *Store) Sleep(ctx context.Context, seconds float64) error {
+	return s.read(ctx, func(ctx context.Context, c *conn) error {
+		_, err := c.Exec(ctx, "select pg_sleep($1)", seconds)
+		return err
+	})
+}
+
+// Idle is how many connections are kept that nobody uses.
+func (s *Store) Idle() int { return len(s.pool.idle) }

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -428,4 +429,32 @@ func TestNumberGivenAgain(t *testing.T) {
 		}
 	}
 	t.Fatal("no transaction was lost without a trace")
+}
+
+// TestHangUp: whoever gives up on a read costs the store that connection, and no other.
+func TestHangUp(t *testing.T) {
+	s := opened(t, databaseOf(t, t.TempDir()), postgres.Options{}).(*postgres.Store)
+	together := func(n int, read func()) {
+		var reading sync.WaitGroup
+		for range n {
+			reading.Go(read)
+		}
+		reading.Wait()
+	}
+	together(4, func() {
+		if err := s.Sleep(t.Context(), 0.5); err != nil {
+			t.Error(err)
+		}
+	})
+	for range 3 {
+		before := s.Idle()
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(200*time.Millisecond, cancel)
+		if err := s.Sleep(ctx, 60); !errors.Is(err, context.Canceled) {
+			t.Errorf("%v", err)
+		}
+		if now := s.Idle(); now < before-1 {
+			t.Errorf("%d connections of %d are left", now, before)
+		}
+	}
 }

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"sync"
 	"time"
 
@@ -67,13 +68,16 @@ func (p *pool) cut() {
 	}
 }
 
-// put takes a connection back. One that is in a transaction, or has ended, is thrown away.
-func (p *pool) put(c *conn) {
+// put takes a connection back from who used it with ctx. One that is in a transaction, or has
+// ended, is thrown away.
+func (p *pool) put(ctx context.Context, c *conn) {
 	p.mu.Lock()
 	delete(p.lent, c)
 	p.mu.Unlock()
 	if c.IsClosed() {
-		p.drain() // the others are most likely of the same fate
+		if !errors.Is(ctx.Err(), context.Canceled) { // which ends that connection alone
+			p.drain() // the others are most likely of the same fate
+		}
 	} else if c.PgConn().TxStatus() != 'I' {
 		end(c.Conn)
 	} else {

@@ -84,7 +84,7 @@ func (s *db) once(ctx context.Context, lead func(*pgx.Batch), fn func(context.Co
 	if err != nil {
 		return err
 	}
-	defer s.pool.put(c)
+	defer s.pool.put(ctx, c)
 	t := &tx{conn: c}
 	if err = t.begin(ctx, s, lead); err == nil {
 		err = fn(ctx, t)
@@ -165,7 +165,7 @@ func (s *db) resolve(ctx context.Context, t *tx) error {
 		if err != nil {
 			return err
 		}
-		defer s.pool.put(c)
+		defer s.pool.put(ctx, c)
 		var status *string
 		err = c.QueryRow(ctx, "select pg_xact_status($1::text::xid8)", t.id).Scan(&status)
 		switch {
@@ -206,7 +206,7 @@ func (s *db) read(ctx context.Context, fn func(context.Context, *conn) error) er
 		c, err := s.pool.get(ctx)
 		if err == nil {
 			err = fn(ctx, c)
-			s.pool.put(c)
+			s.pool.put(ctx, c)
 		}
 		err = s.told(ctx, err)
 		again := passes(err) && code(err) != tookLong || code(err) == noTable // it was dropped meanwhile
