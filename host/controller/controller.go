@@ -1,6 +1,6 @@
-// Package controller holds the active runs of a process. It admits them up to a limit, performs
-// each in a goroutine of its own, cancels, pauses and resumes them by id, stops them when the
-// host stops, and closes runs in the store that nobody performs any more.
+// Package controller holds the active runs of a process. It admits them up to a limit, performs each in its own
+// goroutine, cancels, pauses and resumes them by id, stops them on shutdown, and closes runs in the store that
+// nobody performs any more.
 //
 // It knows neither modules nor connections: its caller passes a function that prepares a run.
 package controller
@@ -23,42 +23,41 @@ import (
 // The limits of a host (docs/spec/security.md, "Limits").
 const (
 	DefaultRuns     = 8  // host.runs
-	MaxRuns         = 64 // more than this is not set
+	MaxRuns         = 64 // the upper bound of Options.Runs
 	DefaultAccepted = 64
 
-	reserved = 8 // one place of so many is for runs that the host starts by itself
+	reserved = 8 // one place in eight is reserved for runs that the host starts by itself
 	shares   = 4 // one key may have a quarter of the accepted runs
 )
 
 // Options configure a Controller.
 type Options struct {
-	// Runs is how many runs execute at once; 0 is DefaultRuns. A run that waits for
-	// its owner, or is paused, does not count.
+	// Runs is how many runs execute at once; 0 means DefaultRuns. A run that waits for its owner or is paused
+	// does not count.
 	Runs int
-	// Accepted is how many may be active; 0 is DefaultAccepted. Those that wait for
-	// their owner or are paused do not count, but there are no more than twice as many
-	// in all, for each keeps a process: beyond that the one that has waited for longest,
-	// and can, sleeps for the next. One of eight is for runs that the host starts by itself.
+	// Accepted is how many runs may be active; 0 means DefaultAccepted. Runs that wait for their owner or are
+	// paused do not count, but since each keeps a process, there are at most twice as many in all. Beyond that,
+	// the run that has waited longest and can sleep makes room for the next. One place in eight is reserved for
+	// runs that the host starts by itself.
 	Accepted int
-	// Share is how many runs of one key may be active, whatever they do; 0 is a
-	// quarter of Accepted.
+	// Share is how many runs of one key may be active, including those that wait; 0 means a quarter of Accepted.
 	Share int
-	// Grace is how long a shutdown waits for active runs; 0 is 30 s.
+	// Grace is how long a shutdown waits for active runs; 0 means 30 s.
 	Grace time.Duration
-	// Reconcile closes runs that are active in the store and that nobody performs; live
-	// reports whether a run is performed here. It is called every Every, 15 s for 0, and
-	// when a run ended without a result. Nil for never.
+	// Reconcile closes runs that are active in the store but that nobody performs; live reports whether this
+	// process performs a run. It is called at the interval Every (0 means 15 s) and when a run ended without a
+	// result. Nil disables it.
 	Reconcile func(ctx context.Context, live func(store.RunID) bool) error
 	Every     time.Duration
-	// MemoryShort reports whether runs that wait for their owner are to sleep for want of memory. It is
-	// asked every second; nil for never.
+	// MemoryShort reports whether runs that wait for their owner should sleep to free memory. It is called every
+	// second while such a run exists; nil means never.
 	MemoryShort func() bool
-	// Count is told what happened, for metrics; nil for nobody. It does not block.
+	// Count receives events for metrics and must not block; nil discards them.
 	Count func(Event)
 	Log   *slog.Logger // nil discards
 }
 
-// An Event is something that Count is told.
+// An Event is what Options.Count receives.
 type Event string
 
 const (
@@ -67,10 +66,10 @@ const (
 	Succeeded Event = "succeeded"
 	Failed    Event = "failed"
 	Cancelled Event = "cancelled"
-	Panicked  Event = "panicked" // a fault of the host; the run is closed by Reconcile
+	Panicked  Event = "panicked" // by a bug in the host; Reconcile closes the run
 )
 
-// Store is what the controller reads.
+// Store is the part of the store that the controller reads.
 type Store interface {
 	Run(ctx context.Context, id store.RunID) (store.Run, error)
 }
@@ -83,7 +82,7 @@ type Controller struct {
 
 	running sync.WaitGroup // goroutines of runs
 	stop    context.CancelFunc
-	watches sync.WaitGroup // of the controller itself
+	watches sync.WaitGroup // the controller's own goroutines
 	lost    chan struct{}  // capacity 1: a run ended without a result
 
 	mu      sync.Mutex // guards what follows; never held across I/O
@@ -92,10 +91,10 @@ type Controller struct {
 	// Invariant: admitted counts starts in progress and the entries of active.
 	admitted int
 	active   map[store.RunID]*entry
-	by       map[string]int // of admitted, by who asked for them; "" is the host
+	by       map[string]int // admitted by requester; "" is the host
 }
 
-// New starts a controller without runs.
+// New returns a running controller that holds no runs.
 func New(st Store, o Options) *Controller {
 	o.Runs = min(cmp.Or(o.Runs, DefaultRuns), MaxRuns)
 	o.Accepted = cmp.Or(o.Accepted, DefaultAccepted)
@@ -119,12 +118,12 @@ func New(st Store, o Options) *Controller {
 // A Job is a run that passed its checks, and what belongs to it.
 type Job struct {
 	Run *run.Run
-	// With is run.Accept's.
+	// With is passed to run.Accept.
 	With func(store.Run) []store.Write
-	// Ended is called once: with the result when the run is over, with nil when it was not
-	// accepted or ended without a result. It may be nil.
+	// Ended is called once: with the result when the run is over, with nil when it was not accepted or ended
+	// without a result. It may be nil.
 	Ended func(*run.Result)
-	// Abandon stops the guest of a run whose own goroutine is gone. Nil for none.
+	// Abandon stops the guest of a run whose goroutine panicked. It may be nil.
 	Abandon func()
 }
 
@@ -137,15 +136,15 @@ type entry struct {
 	result   *run.Result   // nil for a run that ended without one
 }
 
-// Start is StartFor of a run that the host starts by itself, for a schedule.
+// Start is StartFor for a run that the host starts by itself.
 func (c *Controller) Start(ctx context.Context, prepare func(context.Context, run.Slots) (Job, error)) (store.Run, error) {
 	return c.StartFor(ctx, "", prepare)
 }
 
-// StartFor admits a run for the key by, prepares and accepts it. It returns once the run is
-// durable, without waiting for the guest. prepare gets the place of the run among those that
-// execute. The error is prepare's, Accept's, or a *run.Refusal: unavailable while the host
-// stops, rate_limited above the limit of accepted runs or of those of one key.
+// StartFor admits a run for the key by, then prepares and accepts it. It returns once the run is durable,
+// without waiting for the guest. prepare gets the slot in which the run executes. The error is prepare's,
+// Accept's, or a *run.Refusal: unavailable while the host stops, rate_limited above the limit of accepted runs
+// or above the share of one key.
 func (c *Controller) StartFor(ctx context.Context, by string, prepare func(context.Context, run.Slots) (Job, error)) (rec store.Run, err error) {
 	if err := c.admit(ctx, by); err != nil {
 		c.options.Count(Refused)
@@ -174,8 +173,8 @@ func (c *Controller) StartFor(ctx context.Context, by string, prepare func(conte
 	return rec, nil
 }
 
-// accept makes the run durable. It counts as active before that, so that a reconciler that sees
-// its lease does not close it.
+// accept makes the run durable. The run counts as active before that, so that a reconciler that sees its lease
+// does not close it.
 func (c *Controller) accept(ctx context.Context, e *entry) (store.Run, error) {
 	if err := c.enter(e); err != nil {
 		return store.Run{}, err
@@ -197,7 +196,7 @@ func (e *entry) ended(r *run.Result) {
 
 var errStopping = &run.Refusal{Code: "unavailable", Message: "the host is stopping"}
 
-// admit takes a place among the accepted runs, if need be that of one that only waits for its owner.
+// admit reserves a place among the accepted runs. If all are taken, it tries to put a waiting run to sleep.
 func (c *Controller) admit(ctx context.Context, by string) error {
 	for until := time.Now().Add(sleepsWithin); ; {
 		longest, err := c.take(by)
@@ -208,7 +207,7 @@ func (c *Controller) admit(ctx context.Context, by string) error {
 	}
 }
 
-// take takes a place. Where one of the runs that have them can sleep, it returns that with the error.
+// take reserves a place. If none is free but a run could sleep to make room, it returns that run with the error.
 func (c *Controller) take(by string) (longest *entry, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -223,8 +222,8 @@ func (c *Controller) take(by string) (longest *entry, err error) {
 	return nil, nil
 }
 
-// full is why there is no place for a run, and which of those that are active can make one. The
-// caller holds mu.
+// full returns why no further run can be admitted, and the run that could sleep to make room, if any. The caller
+// holds mu.
 func (c *Controller) full(by string) (longest *entry, err error) {
 	limit, most := c.options.Accepted, 2*c.options.Accepted
 	if by != "" {
@@ -247,8 +246,7 @@ func crowded(scope string, limit int, format string, n int) error {
 		Details: map[string]any{"scope": scope, "limit": limit, "retryAfterMs": 5000}}
 }
 
-// Full is why the host could start no run of its own now, as a *run.Refusal; nil
-// when it could.
+// Full returns a *run.Refusal that says why the host could start no run of its own now, or nil if it could.
 func (c *Controller) Full() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -270,11 +268,11 @@ func (c *Controller) enter(e *entry) error {
 	return nil
 }
 
-// discharge gives an accepted place back; e is nil for a start that failed.
+// discharge gives an accepted place back. e is nil for a start that failed.
 func (c *Controller) discharge(by string, e *entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e != nil && c.active[e.Run.ID] == e { // one that was put down may be performed again
+	if e != nil && c.active[e.Run.ID] == e { // a suspended run may be active again already
 		delete(c.active, e.Run.ID)
 	}
 	if c.by[by]--; c.by[by] == 0 {
@@ -285,12 +283,12 @@ func (c *Controller) discharge(by string, e *entry) {
 	}
 }
 
-// perform is the goroutine of a run.
+// perform runs e to its end. It is the goroutine of a run.
 func (c *Controller) perform(e *entry) {
 	result, err := c.do(e)
-	e.place.Release() // by itself only when it came to its end
+	e.place.Release() // a run gives its slot back by itself only at a regular end
 	if errors.Is(err, run.ErrSuspended) {
-		err = nil // it goes on elsewhere, or later
+		err = nil // it continues on another host, or later
 	} else if err != nil {
 		c.options.Log.Error("run_came_to_no_end", "run", e.Run.ID, "error", err)
 	} else {
@@ -300,7 +298,7 @@ func (c *Controller) perform(e *entry) {
 	e.ended(e.result)
 	c.discharge(e.place.by, e)
 	close(e.over)
-	if err != nil { // its lease is nobody's now
+	if err != nil { // nobody holds its lease any more
 		select {
 		case c.lost <- struct{}{}:
 		default:
@@ -336,17 +334,17 @@ func countOf(r *run.Result) Event {
 	return Failed
 }
 
-// Stats are numbers of this moment.
+// Stats are the figures of a controller at one moment.
 type Stats struct {
 	Accepted int // active runs, and starts in progress
-	Running  int // that execute
-	Queued   int // that wait for a place to execute
-	Standing int // that wait for their owner, or are paused
-	Runs     int // the limits
-	Limit    int
+	Running  int // runs that execute
+	Queued   int // runs that wait for a slot
+	Standing int // runs that wait for their owner or are paused
+	Runs     int // limit of Running
+	Limit    int // limit of Accepted
 }
 
-// Stats counts.
+// Stats returns the current figures.
 func (c *Controller) Stats() Stats {
 	running, queued, away := c.slots.count()
 	c.mu.Lock()

@@ -10,11 +10,9 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Shutdown ends the controller: it refuses new starts, waits for active
-// runs for the grace or until ctx ends, then stops the rest, which fail with
-// controller_restarted, and returns when all are over. Runs that stand still are
-// not waited for: nobody can answer or resume them any more. Only the first call
-// does anything.
+// Shutdown ends the controller. It refuses new starts, waits for active runs for the grace period or until ctx
+// ends, then stops the rest, which fail with controller_restarted, and returns when all are over. It does not
+// wait for idle runs, since nobody can answer or resume them any more. Only the first call has an effect.
 func (c *Controller) Shutdown(ctx context.Context) {
 	if !c.refuse() {
 		return
@@ -42,14 +40,14 @@ func (c *Controller) Shutdown(ctx context.Context) {
 	c.watches.Wait()
 }
 
-// lookForIdle is how often Shutdown looks for runs that stand still.
+// lookForIdle is the interval at which Shutdown looks for idle runs.
 const lookForIdle = 200 * time.Millisecond
 
-// idle reports whether a run waits for its owner, or for a place to begin, or goes on under the
-// next host.
+// idle reports whether a shutdown need not wait for a run: it waits for its owner or for a slot, is paused, or
+// continues under the next host.
 func idle(l run.Live) bool { return l.Phase == "waiting" || l.Paused || l.Queued || l.Resumable }
 
-// end stops the runs that are chosen; repeating it changes nothing.
+// end cancels the chosen runs. It may be repeated.
 func (c *Controller) end(chosen func(run.Live) bool) {
 	for _, e := range c.entries() {
 		if chosen(e.Run.Live()) {
@@ -58,15 +56,15 @@ func (c *Controller) end(chosen func(run.Live) bool) {
 	}
 }
 
-// PutDown says whether the runs that wait for their owner are to be put down, also those that
-// come to wait later, but no run that is accepted later.
+// PutDown sets whether active runs are suspended while they wait for their owner. It also applies when they come
+// to wait later, but not to runs that are accepted later.
 func (c *Controller) PutDown(on bool) {
 	for _, e := range c.entries() {
 		e.Run.PutDown(on)
 	}
 }
 
-// refuse begins the shutdown; it reports whether it was the first to.
+// refuse begins the shutdown and reports whether it is the first call.
 func (c *Controller) refuse() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,14 +83,14 @@ func (c *Controller) entries() []*entry {
 	return slices.Collect(maps.Values(c.active))
 }
 
-// live reports whether a run is performed here, or about to be.
+// live reports whether this process performs a run, or is about to.
 func (c *Controller) live(id store.RunID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.active[id] != nil
 }
 
-// reconcile closes runs that nobody performs.
+// reconcile calls Options.Reconcile until ctx ends.
 func (c *Controller) reconcile(ctx context.Context) {
 	if c.options.Reconcile == nil {
 		return

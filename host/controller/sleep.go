@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// How long a start waits for another run to sleep, how often it looks for one, and how often the
-// controller looks for memory.
+// How long a start waits for other runs to sleep, how long it waits for one of them, and how often the
+// controller checks for memory.
 const (
 	sleepsWithin  = 5 * time.Second
 	lookForPlace  = 200 * time.Millisecond
 	lookForMemory = time.Second
 )
 
-// longest is the run that has waited for its owner for longest of those that can sleep meanwhile, nil
-// for none. The caller holds mu.
+// longest returns the run that has waited longest for its owner among those that can sleep, nil for none. The
+// caller holds mu.
 func (c *Controller) longest() (longest *entry) {
 	var since time.Time
 	for _, e := range c.active {
@@ -25,7 +25,7 @@ func (c *Controller) longest() (longest *entry) {
 	return longest
 }
 
-// sleep has a run put to sleep, and waits a little for that: it may be answered first.
+// sleep asks a run to sleep and waits briefly for that. The run may be answered first and stay.
 func (c *Controller) sleep(ctx context.Context, e *entry) {
 	e.Run.Sleep()
 	late := time.NewTimer(lookForPlace)
@@ -37,7 +37,7 @@ func (c *Controller) sleep(ctx context.Context, e *entry) {
 	}
 }
 
-// freeMemory puts runs to sleep that wait for their owner, one after the other, while memory is short.
+// freeMemory puts runs that wait for their owner to sleep, one after the other, while memory is short.
 func (c *Controller) freeMemory(ctx context.Context) {
 	if c.options.MemoryShort == nil {
 		return

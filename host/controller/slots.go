@@ -8,13 +8,13 @@ import (
 	"github.com/sluicehost/sluice/host/run"
 )
 
-// slots are the places of runs that execute (host.runs). The next free one goes to the waiting
-// run whose key has the fewest, and among those to the one that asked first. Some are reserved
-// for runs that the host starts by itself. More runs than the limit may execute for a while,
-// because a run that waited for its owner goes on at once.
+// slots are the places in which runs execute (host.runs). A free slot goes to the queued run whose requester
+// holds the fewest, and among those to the first in the queue. Some slots are reserved for runs that the host
+// starts by itself. The limit may be exceeded for a while, because a run that waited for its owner continues at
+// once.
 type slots struct {
 	limit   int
-	reserve int // of these, for runs that the host starts by itself
+	reserve int // part of limit that is reserved for runs that the host starts by itself
 
 	mu    sync.Mutex // guards what follows, and held and away of every place
 	used  int
@@ -23,15 +23,15 @@ type slots struct {
 	queue []*place
 }
 
-// A place is one run's.
+// A place is the slot of one run, held or not.
 //
-// Invariant: held counts once in used.
+// Invariant: a held place counts once in used.
 type place struct {
 	slots *slots
 	by    string // who started the run
 	held  bool
 	away  bool
-	given chan struct{} // closed when it was given; nil when it does not wait
+	given chan struct{} // closed when a slot is given; nil if it was not queued
 }
 
 var _ run.Slots = (*place)(nil)
@@ -42,8 +42,7 @@ func newSlots(limit int) *slots {
 
 func (s *slots) place(by string) *place { return &place{slots: s, by: by} }
 
-// open reports whether there is a place for a run. The caller holds mu, as of
-// take and free.
+// open reports whether there is a slot for a run. The caller holds mu, also for take, next and free.
 func (s *slots) open(p *place) bool {
 	return s.used < s.limit && (p.by == "" || s.used-s.by[""] < s.limit-s.reserve)
 }
@@ -54,7 +53,7 @@ func (s *slots) take(p *place) {
 	s.by[p.by]++
 }
 
-// next is who gets a place that is free, -1 for nobody.
+// next returns the index in the queue of the run that gets a free slot, -1 for none.
 func (s *slots) next() int {
 	next := -1
 	for i, p := range s.queue {
@@ -80,12 +79,12 @@ func (p *place) Acquire(ctx context.Context) error {
 	}
 }
 
-// ask takes a place, or a turn in the queue.
+// ask takes a slot and returns nil, or queues p and returns the channel to wait on.
 func (p *place) ask() <-chan struct{} {
 	s := p.slots
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.open(p) { // then nobody waits who could have it
+	if s.open(p) { // then no queued run could have it
 		s.take(p)
 		return nil
 	}
@@ -94,7 +93,7 @@ func (p *place) ask() <-chan struct{} {
 	return p.given
 }
 
-// giveUp leaves the queue, or gives a place back that was given at the same moment.
+// giveUp leaves the queue, or gives back a slot that was given at the same moment.
 func (p *place) giveUp() {
 	s := p.slots
 	s.mu.Lock()
@@ -105,7 +104,7 @@ func (p *place) giveUp() {
 	s.free(p)
 }
 
-// free takes a place back and gives it to who waits.
+// free gives a slot back and passes it on to queued runs.
 func (s *slots) free(p *place) {
 	if !p.held {
 		return
@@ -123,7 +122,7 @@ func (s *slots) free(p *place) {
 	}
 }
 
-// stand notes whether the run waits for its owner or is paused.
+// stand records whether the run waits for its owner or is paused. The caller holds mu.
 func (p *place) stand(still bool) {
 	if p.away == still {
 		return

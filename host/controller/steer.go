@@ -11,12 +11,12 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// ErrNotActive: the run is over, or not performed by this process. Its row in the store says
-// what became of it.
+// ErrNotActive is returned for a run that is over or not performed by this process. Its row in the store tells
+// its status.
 var ErrNotActive = errors.New("the run is not active")
 
-// moment is how long a cancel waits for the end of a run, so that a run that stops at once is
-// reported as cancelled, not as cancelling.
+// moment is how long a cancel waits for the end of a run, so that a run that stops at once is reported as
+// cancelled and not as cancelling.
 const moment = 200 * time.Millisecond
 
 func (c *Controller) entry(id store.RunID) *entry {
@@ -28,10 +28,9 @@ func (c *Controller) entry(id store.RunID) *entry {
 	return nil
 }
 
-// Cancel asks a run to end. It returns cancelling while the guest is being
-// stopped, cancelled, or the status of a run that had ended otherwise. Repeating
-// it changes nothing. The error is a *run.Refusal: not_found, or
-// unavailable for a run that nobody performs and that is about to be closed.
+// Cancel asks a run to end. It returns cancelling while the guest is being stopped, cancelled, or the status of
+// a run that had ended otherwise. It may be repeated. The error is a *run.Refusal: not_found, or unavailable for
+// a run that nobody performs and that is about to be closed.
 func (c *Controller) Cancel(ctx context.Context, id store.RunID, q run.CancelRequest) (status string, err error) {
 	e := c.entry(id)
 	if e == nil {
@@ -48,13 +47,13 @@ func (c *Controller) Cancel(ctx context.Context, id store.RunID, q run.CancelReq
 	case <-wait.C:
 	case <-ctx.Done():
 	}
-	if rec, err := c.store.Run(ctx, id); err == nil && rec.Status != "active" { // it has ended, and is only being put away
+	if rec, err := c.store.Run(ctx, id); err == nil && rec.Status != "active" { // it has ended but is not cleaned up yet
 		return Status(rec), nil
 	}
 	return "cancelling", nil
 }
 
-// ended is the row of a run that is not active here.
+// ended returns the row of a run that is not active here. The errors are those of Cancel.
 func (c *Controller) ended(ctx context.Context, id store.RunID) (store.Run, error) {
 	rec, err := c.store.Run(ctx, id)
 	switch {
@@ -68,8 +67,8 @@ func (c *Controller) ended(ctx context.Context, id store.RunID) (store.Run, erro
 	return rec, nil
 }
 
-// Pause asks a run to stand still. The error is a *run.Refusal: not_found,
-// or conflict with details.runStatus.
+// Pause asks a run to pause. The error is a *run.Refusal: not_found, unavailable, or conflict with
+// details.runStatus.
 func (c *Controller) Pause(ctx context.Context, id store.RunID, q run.PauseRequest) (time.Time, error) {
 	e := c.entry(id)
 	if e == nil {
@@ -78,7 +77,7 @@ func (c *Controller) Pause(ctx context.Context, id store.RunID, q run.PauseReque
 	return e.Run.Pause(q)
 }
 
-// Resume lets a paused run go on. The errors are those of Pause.
+// Resume continues a paused run. The errors are those of Pause.
 func (c *Controller) Resume(ctx context.Context, id store.RunID, q run.ResumeRequest) (time.Time, error) {
 	e := c.entry(id)
 	if e == nil {
@@ -95,7 +94,7 @@ func (c *Controller) notSteered(ctx context.Context, id store.RunID) error {
 	return &run.Refusal{Code: "conflict", Message: "the run has ended", Details: map[string]any{"runStatus": Status(rec)}}
 }
 
-// Live tells where a run is; false for one that is not active here.
+// Live returns what a run is doing now. It reports false for a run that is not active here.
 func (c *Controller) Live(id store.RunID) (run.Live, bool) {
 	e := c.entry(id)
 	if e == nil {
@@ -104,8 +103,8 @@ func (c *Controller) Live(id store.RunID) (run.Live, bool) {
 	return e.Run.Live(), true
 }
 
-// Wait waits for the end of a run and returns its result. It is ErrNotActive for
-// a run that is over already or came to no end: the store has what became of it.
+// Wait waits for the end of a run and returns its result. The error is ErrNotActive for a run that is over
+// already or ended without a result; the store has its status.
 func (c *Controller) Wait(ctx context.Context, id store.RunID) (*run.Result, error) {
 	e := c.entry(id)
 	if e == nil {
@@ -122,7 +121,7 @@ func (c *Controller) Wait(ctx context.Context, id store.RunID) (*run.Result, err
 	return e.result, nil
 }
 
-// Status is how the API calls the end of a run, "" for one that is active.
+// Status returns the API's name for the status of an ended run, "" for an active one.
 func Status(r store.Run) string {
 	if s := timeline.RowStatus(r); s.Terminal() {
 		return string(s)

@@ -12,27 +12,26 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// A Canary finds protected values in what a guest emits.
-// Without protected values it costs one comparison.
+// A Canary finds protected values in what a guest emits. Without protected values it costs one comparison.
 type Canary struct {
-	Off     bool     // leak_canary: off; redaction goes on
-	within  [][]byte // forms of values of 8 bytes or more, found anywhere
-	search  *search  // for them; nil for none
-	whole   []string // values of 4 to 7 bytes, found as a whole string only
-	words   []string // those of them that texts are searched for as a word: answers and sealed values
-	Longest int      // form, in bytes; text is held back for that long
+	Off     bool     // leak_canary is off; texts are redacted all the same
+	within  [][]byte // encodings of values of 8 bytes or more, found anywhere
+	search  *search  // finds within; nil for none
+	whole   []string // values of 4 to 7 bytes, found only as a whole string
+	words   []string // answers and sealed values of 4 to 7 bytes, also found as a word within texts
+	Longest int      // longest encoding in bytes; text is held back up to this length
 	Hits    int64    // redactions so far
 }
 
-// ProtectWord has texts searched for a short value that is protected: a code that
-// the owner typed is told nowhere, while a number that is a stored secret by chance stays.
+// ProtectWord makes Text redact a value of 4 to 7 bytes also as a word within a text. It is for codes that the
+// owner typed; a stored secret that happens to be a common number is not treated this way.
 func (c *Canary) ProtectWord(value string) {
 	if len(value) >= 4 && len(value) < 8 && !slices.Contains(c.words, value) {
 		c.words = append(c.words, value)
 	}
 }
 
-// Protect remembers a value until the run ends.
+// Protect remembers a value until the run ends. Values shorter than 4 bytes are ignored.
 func (c *Canary) Protect(value string) {
 	switch {
 	case len(value) >= 8:
@@ -53,7 +52,7 @@ func (c *Canary) Protect(value string) {
 // Armed reports whether there is anything to look for.
 func (c *Canary) Armed() bool { return len(c.within) > 0 || len(c.whole) > 0 }
 
-// Leaks reports whether JSON text contains a protected value.
+// Leaks reports whether JSON text contains a protected value. It is false while the canary is off.
 func (c *Canary) Leaks(raw []byte) bool {
 	if c.Off || !c.Armed() {
 		return false
@@ -61,13 +60,13 @@ func (c *Canary) Leaks(raw []byte) bool {
 	return c.Find(raw)
 }
 
-// LeaksText is Leaks for a text.
+// LeaksText is Leaks for plain text.
 func (c *Canary) LeaksText(text []byte) bool {
 	return !c.Off && c.Armed() && c.Find(strictjson.AppendQuote(nil, text))
 }
 
-// Find looks at raw, which is JSON, as it is spelled, and at its strings as
-// they are meant, since an escape hides a value from the first look.
+// Find reports whether raw, which is JSON, contains a protected value, either as spelled or in a string once its
+// escapes are decoded.
 func (c *Canary) Find(raw []byte) bool {
 	if c.spelled(raw) {
 		return true
@@ -99,8 +98,8 @@ func (c *Canary) meant(text string) bool {
 	return c.search != nil && c.search.in([]byte(text)) || slices.Contains(c.whole, text)
 }
 
-// Locate returns the JSON pointer of the first member that leaks, "" when only
-// the whole does. It stops above a name that is a protected value itself.
+// Locate returns the JSON pointer of the first member that leaks, "" if only the whole value does. It stops
+// above a member whose name is a protected value.
 func (c *Canary) Locate(v strictjson.Value) string {
 	i := 0
 	for item := range v.Items() {
@@ -144,8 +143,7 @@ func (c *Canary) Text(s string) string {
 	return s
 }
 
-// redactWord replaces a short value where it is a word of its own: a code of six
-// digits within a longer number is something else.
+// redactWord replaces a short value where it is a word by itself, and not as part of a longer number or word.
 func (c *Canary) redactWord(s, word string) string {
 	var out strings.Builder
 	for from := 0; ; {
@@ -165,8 +163,8 @@ func (c *Canary) redactWord(s, word string) string {
 	}
 }
 
-// JSON redacts every string of a JSON value, names included. A value that
-// hides elsewhere, such as in a number, takes the whole with it.
+// JSON redacts every string of a JSON value, member names included. If a protected value remains elsewhere, such
+// as in a number, the whole value is replaced.
 func (c *Canary) JSON(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 || !c.Armed() || !c.Find(raw) {
 		return raw
@@ -187,7 +185,7 @@ func (c *Canary) JSON(raw json.RawMessage) json.RawMessage {
 	return out
 }
 
-// texts yields the strings of a JSON text, as spelled, and where they begin.
+// texts yields the strings of a JSON text, as spelled with quotes, and their offsets.
 func texts(raw []byte) iter.Seq2[[]byte, int] {
 	return func(yield func([]byte, int) bool) {
 		for i := 0; i < len(raw); i++ {
@@ -207,5 +205,5 @@ func texts(raw []byte) iter.Seq2[[]byte, int] {
 	}
 }
 
-// Assistance is the profile Assistance of a text without protected values.
+// Assistance applies the profile Assistance to a text after protected values are replaced.
 func (c *Canary) Assistance(s string, max int) string { return Assistance(c.Text(s), max) }

@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// Bounds of a diagnostics object.
+// Limits of a diagnostics object.
 const (
 	maxText             = 200
 	maxDiagnosticsDepth = 6
@@ -16,7 +16,7 @@ const (
 	maxDiagnosticsBytes = 8 * abi.KiB
 )
 
-// Diagnostics keeps a diagnostics object small and free of secrets.
+// Diagnostics returns a diagnostics object bounded in size and redacted, nil for invalid JSON.
 func Diagnostics(raw json.RawMessage) json.RawMessage {
 	v, err := strictjson.Parse(raw, strictjson.ParseOptions{})
 	if err != nil {
@@ -40,7 +40,7 @@ func overflow(reason string, omitted int) map[string]any {
 	return m
 }
 
-// Value bounds one value of a diagnostics object that stands at that level, from 1.
+// Value bounds and redacts one value of a diagnostics object. The level of the object's own is 1.
 func Value(v strictjson.Value, level int) any {
 	switch v.Kind {
 	case strictjson.KindString:
@@ -93,7 +93,7 @@ func boundObject(v strictjson.Value, level int) any {
 	return out
 }
 
-// Marshal is json.Marshal without HTML escapes, so that texts read as written.
+// Marshal is json.Marshal without HTML escapes.
 func Marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

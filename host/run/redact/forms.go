@@ -18,14 +18,13 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// spellings are how servers write a value that escape more than they must, or
-// in another way than this host does: JSON as Go, Python and PHP have
-// it, percent as JavaScript and Python do, HTML, UTF-16.
+// spellings returns the ways in which servers may write a value that escape more than necessary or differ from
+// this host: JSON as in Go, Python and PHP, percent encoding as in JavaScript and Python, HTML, UTF-16.
 func spellings(value string) [][]byte {
 	quoted := strictjson.AppendQuote(nil, value)
 	plain := string(quoted[1 : len(quoted)-1])
 	out := []string{slashed(plain), ascii(plain), slashed(ascii(plain))}
-	if b, err := json.Marshal(value); err == nil { // <, > and & are escaped
+	if b, err := json.Marshal(value); err == nil { // this escapes <, > and &
 		out = append(out, string(b[1:len(b)-1]), ascii(string(b[1:len(b)-1])))
 	}
 	strict := strings.ReplaceAll(url.QueryEscape(value), "+", "%20")
@@ -43,8 +42,7 @@ func spellings(value string) [][]byte {
 	return all
 }
 
-// wide is a value in UTF-16, both ways round: a body may be in any charset, and a
-// file of another system often is.
+// wide returns a value in UTF-16, little and big endian, since a body or file may be in that charset.
 func wide(value string) [][]byte {
 	if len(value) < shortest {
 		return nil
@@ -61,7 +59,7 @@ var percents = regexp.MustCompile(`%[0-9A-F]{2}`)
 
 func slashed(text string) string { return strings.ReplaceAll(text, "/", `\/`) }
 
-// ascii escapes what is not ASCII as JSON does.
+// ascii escapes all characters outside ASCII as JSON does.
 func ascii(text string) string {
 	var out strings.Builder
 	for _, c := range text {
@@ -76,12 +74,10 @@ func ascii(text string) string {
 	return out.String()
 }
 
-// shortest is the least that is looked for: shorter values would be found in
-// everything.
+// shortest is the shortest encoding that is searched for, in bytes; shorter ones would match by chance.
 const shortest = 4
 
-// Forms are the encodings in which a value is looked for outside of records,
-// once each.
+// Forms returns the encodings in which a value is searched for outside of records, without duplicates.
 func Forms(value string) (out [][]byte) {
 	for _, f := range append(forms(value), spellings(value)...) {
 		if len(f) >= shortest && !slices.ContainsFunc(out, func(o []byte) bool { return bytes.Equal(o, f) }) {
@@ -91,8 +87,8 @@ func Forms(value string) (out [][]byte) {
 	return out
 }
 
-// forms lists the encodings that are searched for: raw, JSON, percent, hex and
-// base64 in its three alignments.
+// forms returns the encodings that are searched for everywhere: raw, JSON, percent, hex, and base64 in its three
+// alignments.
 func forms(value string) [][]byte {
 	raw := []byte(value)
 	quoted := strictjson.AppendQuote(nil, value)
@@ -105,7 +101,7 @@ func forms(value string) [][]byte {
 		padded := append(make([]byte, shift), raw...)
 		for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 			e := enc.EncodeToString(padded)
-			// Characters that also hold bits of the neighbours do not count.
+			// Skip characters that also hold bits of neighbouring bytes.
 			from, to := []int{0, 2, 3}[shift], len(e)
 			if len(padded)%3 != 0 {
 				to--

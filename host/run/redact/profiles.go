@@ -1,11 +1,10 @@
-// Package redact keeps secrets out of what a run tells: its timeline, its log, its
-// result and its errors. A [Canary] knows the protected values of one run and finds
-// them in any encoding that a guest may have chosen; the profiles (Log, Gap,
-// Assistance, Progress) take out what looks like a secret although nobody protected
-// it. Profiles run behind the canary.
+// Package redact keeps secrets out of the timeline, log, result and errors of a run. A [Canary] knows the
+// protected values of one run and finds them in any encoding that a guest may have chosen. The profiles (Log,
+// Gap, Assistance, Progress) remove what looks like a secret although nobody protected it; they are applied
+// after the canary.
 //
-// The package is pure. Its input is hostile, and it never grows a text by more than
-// the markers that stand for what was taken out.
+// The package does no I/O. Its input is hostile, and a text grows by no more than the markers that replace what
+// was removed.
 package redact
 
 import (
@@ -18,7 +17,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// keyWords name what a secret follows: "token: …".
+// keyWords are the names that a secret follows, as in "token: …".
 const keyWords = `authorization|bearer|token|password|passwd|cookie|secret|otp|api_key|api-key|apikey`
 
 var (
@@ -33,11 +32,11 @@ var (
 	driverName  = regexp.MustCompile(`(?i)\b((?:cdp|playwright|webrtc|neko)[_-]?(?:url|uri|endpoint|token|secret))\b[ \t]*[:=][ \t]*["']?[^"',\s}]+`)
 )
 
-// Keyed replaces what follows a word for secrets and a colon or equals sign.
+// Keyed replaces what follows a word in keyWords and a colon or equals sign.
 func Keyed(s string) string { return keyedSecret.ReplaceAllString(s, "$1=[REDACTED]") }
 
-// codeWords are what messages call a one-time code, joinedWords what languages do that
-// write without blanks; otherCodes before one make it something else.
+// codeWords are the words for one-time codes, joinedWords those of languages that write without spaces. A word
+// of otherCodes in front makes it another kind of code.
 const (
 	codeWords = `codes?|passcodes?|otp|totp|hotp|m?tan|pin|2fa|mfa|one[- ]time password|kode|kod|koodi|einmalcode|einmalpasswort|sicherheitscode|` +
 		`bestätigungscode|código|codigo|clave|codice|codul|wachtwoord|код|кода|кодом`
@@ -45,12 +44,11 @@ const (
 	otherCodes  = `error|exit|status|return|response|result|zip|postal|area|country|source`
 )
 
-// nearCode is how far from a word for codes a code stands, in bytes.
+// nearCode is the largest distance between a code and a word for codes, in bytes.
 const nearCode = 40
 
-// otp replaces codes: digits beside a word for codes, in the same line and sentence.
-// A number is none by itself: "123456 events" says how many. Answers of the owner are
-// found by the canary wherever they are.
+// otp replaces one-time codes: digits near a word for codes, on the same line and in the same sentence. A number
+// alone, as in "123456 events", stays. Answers of the owner are found by the canary wherever they are.
 func otp(s string) string {
 	words := wordsForCodes(s)
 	if len(words) == 0 {
@@ -68,7 +66,7 @@ func otp(s string) string {
 	return out.String() + s[from:]
 }
 
-// wordsForCodes are where a text has one; an error code is none.
+// wordsForCodes returns the positions of words for codes in a text, leaving out error codes and the like.
 func wordsForCodes(s string) (words [][]int) {
 	for _, m := range codeWord.FindAllStringSubmatchIndex(s, -1) {
 		word := m[2:4]
@@ -82,8 +80,7 @@ func wordsForCodes(s string) (words [][]int) {
 	return words
 }
 
-// beside reports whether digits stand near a word for codes, with no end of a
-// sentence or line between them.
+// beside reports whether digits are near a word for codes, with no end of a sentence or line between.
 func beside(s string, word, d []int) bool {
 	between := ""
 	switch {
@@ -95,7 +92,7 @@ func beside(s string, word, d []int) bool {
 	return len(between) <= nearCode && !strings.ContainsAny(between, "\n\r;") && !strings.Contains(between, ". ") && !strings.Contains(between, "! ")
 }
 
-// isInWord: letters or digits go on beside it.
+// isInWord reports whether a letter, digit or underscore adjoins s[from:to].
 func isInWord(s string, from, to int) bool {
 	before, _ := utf8.DecodeLastRuneInString(s[:from])
 	after, _ := utf8.DecodeRuneInString(s[to:])
@@ -109,7 +106,7 @@ func isWord(c rune) bool {
 	return c == '_' || c < utf8.RuneSelf && (unicode.IsLetter(c) || unicode.IsDigit(c))
 }
 
-// Log is the profile of log lines and error messages. It keeps line breaks and length.
+// Log redacts log lines and error messages. It keeps line breaks and does not shorten the text.
 func Log(s string) string {
 	s = userInfo.ReplaceAllString(s, "$1")
 	s = pemBlock.ReplaceAllString(s, "[REDACTED_PEM]")
@@ -122,10 +119,11 @@ func Log(s string) string {
 	})
 }
 
-// Gap is the profile of short texts in events and results: cleaned for display, cut to max bytes.
+// Gap redacts short texts in events and results: cleaned for display and cut to max bytes.
 func Gap(s string, max int) string { return abi.Cut(otp(Keyed(abi.Clean(s))), max) }
 
-// Assistance is the profile of texts that an owner is asked with: no address, no name of a driver.
+// Assistance redacts texts that are shown to an owner in a question, including URLs and the addresses of browser
+// drivers, and cuts them to max bytes.
 func Assistance(s string, max int) string {
 	s = otp(Keyed(abi.Clean(s)))
 	s = URLs(s)
@@ -133,18 +131,18 @@ func Assistance(s string, max int) string {
 	return abi.Cut(s, max)
 }
 
-// Progress is the profile of progress messages.
+// Progress redacts progress messages and cuts them to 500 bytes.
 func Progress(s string) string {
 	return abi.Cut(URLs(Keyed(abi.Clean(s))), 500)
 }
 
-// secretNames are the parts of a field's name that make it secret.
+// secretNames are the parts of a field's name that mark it as secret.
 var secretNames = []string{
 	"password", "passwd", "passphrase", "secret", "token", "bearer", "cookie", "credential",
 	"otp", "api_key", "apikey", "private_key", "qr",
 }
 
-// SecretName reports whether a field of that name holds a secret.
+// SecretName reports whether the name of a field suggests a secret.
 func SecretName(name string) bool {
 	name = strings.ToLower(name)
 	return slices.ContainsFunc(secretNames, func(s string) bool { return strings.Contains(name, s) })

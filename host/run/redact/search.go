@@ -2,14 +2,13 @@ package redact
 
 import "bytes"
 
-// A search finds any of many texts in one pass, most of it in leaps: Wu and
-// Manber's algorithm over blocks of three bytes. Its cost hardly depends on how
-// many texts there are.
+// A search finds any of many texts in one pass that skips most bytes: the Wu-Manber algorithm over blocks of
+// three bytes. Its cost hardly depends on the number of texts.
 type search struct {
 	texts [][]byte
-	least int // the shortest of them
-	// leap says how far a window may move whose last block has that hash; where it
-	// is 0, ends has the texts whose first least bytes end in it.
+	least int // length of the shortest text, at most 255
+	// leap says how far the window may move when its last block has that hash. Where it is 0, ends has the
+	// indexes of the texts whose first least bytes end in such a block.
 	leap [searchHashes]uint8
 	ends map[uint16][]int
 }
@@ -23,7 +22,7 @@ func searchHash(b []byte) uint16 {
 	return (uint16(b[0])<<10 ^ uint16(b[1])<<5 ^ uint16(b[2])) % searchHashes
 }
 
-// newSearch looks for texts of at least searchBlock bytes.
+// newSearch returns a search for texts of at least searchBlock bytes. There must be at least one.
 func newSearch(texts [][]byte) *search {
 	s := &search{texts: texts, least: len(texts[0]), ends: map[uint16][]int{}}
 	for _, t := range texts {

@@ -1,14 +1,14 @@
 package redact
 
-// A Watch finds protected values in content that comes in pieces, as they were protected when
-// it was made. It may be used in any goroutine.
+// A Watch finds, in content that arrives in pieces, the values that were protected when it was made. It is safe
+// for concurrent use.
 type Watch struct {
 	search  *search
 	longest int
 }
 
-// Watch is what looks for the values that are protected now. Short ones are not looked for:
-// in a file of any type they turn up by chance.
+// Watch returns a Watch for the values of 8 bytes or more that are protected now. Shorter ones turn up in files
+// by chance.
 func (c *Canary) Watch() *Watch {
 	if c.Off || len(c.within) == 0 {
 		return &Watch{}
@@ -16,8 +16,8 @@ func (c *Canary) Watch() *Watch {
 	return &Watch{c.search, c.Longest}
 }
 
-// Leaks reports whether a piece behind tail has a protected value in it, and returns what has
-// to come before the next.
+// Leaks reports whether a piece that follows tail contains a protected value, also across the border, and
+// returns the tail for the next call.
 func (w *Watch) Leaks(tail, piece []byte) (next []byte, leaks bool) {
 	if w.search == nil {
 		return nil, false
@@ -33,5 +33,5 @@ func (w *Watch) Leaks(tail, piece []byte) (next []byte, leaks bool) {
 	return all[max(0, len(all)-w.longest+1):], false
 }
 
-// Text reports whether a text has a protected value in it.
+// Text reports whether a text contains a protected value.
 func (w *Watch) Text(s string) bool { return w.search != nil && w.search.in([]byte(s)) }
