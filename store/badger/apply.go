@@ -10,8 +10,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// apply lays a run's commit into g. When it returns an error the caller takes
-// back whatever it did.
+// apply applies a run's commit to g. If it returns an error, the caller rolls g back.
 func (c *committer) apply(g *group, it *item) error {
 	cm := it.commit
 	now := c.s.opts.Now().UTC()
@@ -66,8 +65,8 @@ func (c *committer) apply(g *group, it *item) error {
 	return nil
 }
 
-// admit checks what may refuse a commit: the run has not ended, its lease is
-// the current one, its grant is usable, the test hook agrees.
+// admit checks all that may refuse a commit: the run has not ended, its lease is the current one, its grant is usable
+// and the test hook agrees.
 func (c *committer) admit(g *group, cm *store.Commit, now time.Time) (store.RunHead, error) {
 	head, ok, err := getHead(g.get, cm.Lease.RunID)
 	if err != nil {
@@ -89,7 +88,7 @@ func (c *committer) admit(g *group, cm *store.Commit, now time.Time) (store.RunH
 	return head, cm.Permits(grant, now, c.s.opts.FailState)
 }
 
-// grantOf is the grant of a connection, nil for none.
+// grantOf returns the grant of a connection, or nil if it has none.
 func (c *committer) grantOf(g *group, id store.ConnectionID) (*store.Grant, error) {
 	if grant, cached := c.grants[id]; cached {
 		return grant, nil
@@ -119,7 +118,7 @@ func (c *committer) forgetGrant(g *group, id store.ConnectionID) {
 	g.undo = append(g.undo, func() { delete(c.grants, id) })
 }
 
-// applyState stages cursors, advances the connection's, and keeps gaps.
+// applyState stages cursors, advances those of the connection and stores gaps.
 func (c *committer) applyState(g *group, cm *store.Commit) error {
 	lease := cm.Lease
 	for _, st := range cm.Staged {
@@ -140,7 +139,7 @@ func (c *committer) applyState(g *group, cm *store.Commit) error {
 	return nil
 }
 
-// applyQuestions stores the question asked and erases the one answered.
+// applyQuestions removes the question that was answered and stores the one that is asked.
 func (c *committer) applyQuestions(g *group, cm *store.Commit) error {
 	run := string(cm.Lease.RunID)
 	if cm.Answered != "" {
@@ -158,8 +157,8 @@ func (c *committer) applyQuestions(g *group, cm *store.Commit) error {
 	return nil
 }
 
-// end gives up the lease and everything pending of the run. The commit is a
-// barrier, so all of it stands in the engine, or in this very group.
+// end releases the lease and removes everything pending of the run. The commit is a barrier, so all of it is in the
+// engine or in this group.
 func (c *committer) end(g *group, cm *store.Commit) error {
 	g.terminal = true
 	g.set(key(kindLease, string(cm.Lease.ConnectionID)), nil)
@@ -181,7 +180,7 @@ func (c *committer) end(g *group, cm *store.Commit) error {
 	return nil
 }
 
-// putEvents appends the commit's events.
+// putEvents appends the commit's events to the timeline.
 func putEvents(g *group, cm *store.Commit, head *store.RunHead, now time.Time) error {
 	for i := range cm.Events {
 		text, err := cm.EncodeEvent(i, head.Next, now)
@@ -197,7 +196,7 @@ func putEvents(g *group, cm *store.Commit, head *store.RunHead, now time.Time) e
 	return nil
 }
 
-// getHead reads where a run's timeline stands, for a group or a reader.
+// getHead reads the head of a run's timeline for a group or a reader.
 func getHead(get func([]byte) ([]byte, bool, error), id store.RunID) (store.RunHead, bool, error) {
 	b, ok, err := get(key(kindRunHead, string(id)))
 	if err != nil || !ok {

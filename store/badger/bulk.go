@@ -9,14 +9,13 @@ import (
 	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
-// The size at which a bulk file is followed by the next.
+// Size in bytes at which the next bulk file is started.
 const (
 	bulkRoll       = 128 << 20
 	bulkRollMemory = 4 << 20
 )
 
-// putExtent writes a value of about n bytes, which fill appends, to the bulk
-// file, and its place under k.
+// putExtent writes a value of about n bytes, which fill appends, to the bulk file and stores its place under k.
 func (g *group) putExtent(k []byte, n int, fill func([]byte) []byte) {
 	at := g.extentBuffer(bulk.ExtentHeader + len(k) + n)
 	was := len(at.Bytes)
@@ -35,18 +34,17 @@ func (g *group) putExtent(k []byte, n int, fill func([]byte) []byte) {
 	g.setFile(p.File, f)
 }
 
-// putBulk is putExtent for a value made with newValue, which it leaves as it is.
+// putBulk is like putExtent for a value made with newValue, which it does not change.
 func (g *group) putBulk(k, value []byte) {
 	g.putPayload(k, value[1:])
 }
 
-// putPayload is putExtent for a payload that is there already.
+// putPayload is like putExtent for a payload that exists already.
 func (g *group) putPayload(k, payload []byte) {
 	g.putExtent(k, len(payload), func(b []byte) []byte { return append(b, payload...) })
 }
 
-// extentInFlight reads a value that this group or one on its way to disk wrote
-// to a bulk file.
+// extentInFlight reads a value that this group or one on its way to disk wrote to a bulk file.
 func (g *group) extentInFlight(k, payload []byte) ([]byte, bool, error) {
 	p, ok := bulk.DecodePlace(payload)
 	if !ok {
@@ -62,7 +60,7 @@ func (g *group) extentInFlight(k, payload []byte) ([]byte, bool, error) {
 	return nil, false, store.Corrupt("key %.40q in flight: not in any group", k)
 }
 
-// extentBuffer returns the chunk at the end of the current bulk file, with room.
+// extentBuffer returns the chunk at the end of the current bulk file. A new one has room for n bytes.
 func (g *group) extentBuffer(n int) *bulk.Chunk {
 	t := &g.c.tail
 	if t.Files[t.File].End >= g.c.s.opts.bulkRoll {
@@ -102,7 +100,7 @@ func (g *group) setFile(n uint32, f bulk.File) {
 	g.put(k, f.Append(newValue(bulk.FileBytes)))
 }
 
-// Buffers of bulk are used again; groups are about as large as each other.
+// bufferBytes is the capacity up to which buffers of bulk are reused. It is also the size at which a group is full.
 const bufferBytes = 4 << 20
 
 func (c *committer) buffer(n int) []byte {
@@ -123,9 +121,8 @@ func (c *committer) recycle(g *group) {
 	g.bulk = nil
 }
 
-// loadBulk reads how the bulk files stand and compares that with the directory.
-// A file that is missing or too short is damage; one that nothing refers to was
-// made by a commit that never was, and goes.
+// loadBulk reads the accounting of the bulk files and compares it with the directory. A file that is missing or too
+// short is damage.
 func (s *disk) loadBulk(r reader) (bulk.Tail, error) {
 	t := bulk.Tail{File: 1, Files: make(map[uint32]bulk.File)}
 	if s.dir == "" {
@@ -156,7 +153,7 @@ func (s *disk) loadBulk(r reader) (bulk.Tail, error) {
 	return t, nil
 }
 
-// dropOrphans removes bulk files that no transaction knows.
+// dropOrphans removes bulk files that no transaction refers to, which are left by commits that failed.
 func (s *disk) dropOrphans(t bulk.Tail) error {
 	if s.dir == "" {
 		return nil
@@ -175,10 +172,10 @@ func (s *disk) dropOrphans(t bulk.Tail) error {
 	return nil
 }
 
-// Bulk files shrink in two ways: one that nothing refers to is deleted, and
-// one that is mostly garbage has what is left of it written again.
+// Bulk files shrink in two ways: a file without references is deleted, and one that is mostly garbage has its live
+// extents rewritten elsewhere.
 
-// A compactJob moves the live extents of one file to the end of the newest.
+// A compactJob moves the live extents of one file to the end of the newest file.
 type compactJob struct {
 	c    *committer
 	file uint32
@@ -189,7 +186,7 @@ type compactJob struct {
 }
 
 type move struct {
-	key, raw, payload []byte // raw is the sealed place it was read from
+	key, raw, payload []byte // raw is the sealed place from which payload was read
 }
 
 func (j *compactJob) run(ctx context.Context) error {
@@ -251,14 +248,13 @@ func (j *compactJob) write(ctx context.Context) error {
 	})
 }
 
-// reap deletes files that became empty, once no reader can want them: first
-// what the engine knows of them, then the files.
+// reap deletes empty files once no reader can need them: first the engine's entry, then the file.
 func (c *committer) reap() {
 	for n, f := range c.tail.Files {
 		if n == c.tail.File || f.Live != 0 || c.reaping[n] != 0 {
 			continue
 		}
-		c.reaping[n] = c.next // nothing from this group on refers to it
+		c.reaping[n] = c.next // groups from this one on do not refer to it
 	}
 	oldest := c.s.visible.oldest()
 	for n, seq := range c.reaping {
@@ -269,7 +265,7 @@ func (c *committer) reap() {
 		c.chores = append(c.chores, &item{
 			op: func(g *group) error {
 				if c.tail.Files[n].Live != 0 {
-					return errStale // a failed group gave it something back
+					return errStale // the undo of a failed group made an extent live again
 				}
 				g.setFile(n, bulk.File{})
 				g.set(numbered(kindFile, uint64(n)), nil)

@@ -8,43 +8,43 @@ import (
 	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
-// Bounds of one group: one transaction, one sync of the engine, one of the witness.
+// Bounds of a group, which takes one transaction, one sync of the engine and one of the witness.
 const (
 	groupRecords  = 5000
 	groupInflight = 2 // prepared groups waiting for the disk
 )
 
-// A committer is the one writer of a store. It prepares groups in its own
-// goroutine while the one before is on its way to disk in the writer's.
+// A committer is the only writer of a store. It prepares a group in its own goroutine while the writer's goroutines
+// bring the one before to disk.
 //
 //	queue ──► prepare ──► writer: engine, witness ──► publish, answer
 //	             ▲                                        │
 //	             └──────────── undo, requeue ◄── failed ──┘
 //
-// Its fields are touched by its goroutine only.
+// Only its goroutine accesses its fields.
 type committer struct {
 	s         *disk
-	base      reader   // what the engine holds, as of the newest published group
+	base      reader   // the engine as of the newest published group
 	cur       *group   // being prepared
 	inflight  []*group // handed to the writer, oldest first
 	next      uint64   // sequence of the next group
 	maxBytes  int64    // of one group: half the engine's transaction limit
 	grants    map[store.ConnectionID]*store.Grant
-	loose     map[store.ConnectionID]int // files that a run let go, at most: some are held again
+	loose     map[store.ConnectionID]int // upper bound of files that runs let go; some may be held again
 	streams   map[streamKey]*stream
 	tail      bulk.Tail         // of the bulk files
-	buffers   [][]byte          // of bulk, to use again
-	reaping   map[uint32]uint64 // empty bulk files, and the group after which they may go
-	chores    []*item           // the store's own work, done before what is queued
+	buffers   [][]byte          // for bulk, to be reused
+	reaping   map[uint32]uint64 // empty bulk files, and the group after which each may be removed
+	chores    []*item           // the store's own work, done before queued items
 	job       bool              // a job is running
 	hash      *bulk.Hasher
 	pages     *pageCache
-	cands     []candidate // scratch of ingest
+	cands     []candidate // scratch space of ingest
 	probes    []bulk.Probe
 	filterSum uint64
 	keep      []int
 	packed    []byte
-	broken    error // set when a step failed whose outcome is unknown; nothing is written afterwards
+	broken    error // set when the outcome of a step is unknown; nothing is written afterwards
 }
 
 func newCommitter(s *disk, seq uint64, t bulk.Tail) *committer {
@@ -86,8 +86,8 @@ func (c *committer) run() {
 	}
 }
 
-// sendable: a full group goes as soon as there is a slot, any other when the
-// disk is idle and nothing more is ready.
+// sendable reports whether to send the current group: a full one once there is a slot, any other one when the disk is
+// idle and nothing more is ready.
 func (c *committer) sendable(more bool) bool {
 	switch {
 	case c.cur == nil:
@@ -110,10 +110,10 @@ func (c *committer) send() {
 	g := c.cur
 	c.cur, c.next = nil, g.seq+1
 	c.inflight = append(c.inflight, g)
-	c.s.writer.prepared <- g // has room for all that may be in flight
+	c.s.writer.prepared <- g // does not block: its capacity is groupInflight
 }
 
-// collect takes in what has landed, without waiting.
+// collect handles one group that the writer has finished, if any, without waiting.
 func (c *committer) collect() {
 	select {
 	case g := <-c.s.writer.written:
@@ -122,7 +122,7 @@ func (c *committer) collect() {
 	}
 }
 
-// prepareOne moves one item from the queue into the current group.
+// prepareOne moves one item from the queue into the current group. It reports whether there was one.
 func (c *committer) prepareOne() bool {
 	if c.full() {
 		return false
@@ -153,9 +153,8 @@ func (c *committer) prepareOne() bool {
 	return true
 }
 
-// refuse answers an item that cannot be done. A conflict with what is not durable
-// yet is answered once that is: the caller goes on to read what it conflicts with,
-// and it may still be taken back.
+// refuse answers an item that cannot be carried out. If it conflicts with something not durable yet, the answer waits
+// until that is, because the caller will read what it conflicts with, and that may still be undone.
 func (c *committer) refuse(it *item, err error) {
 	var conflict *store.ConflictError
 	last := c.cur
@@ -169,8 +168,8 @@ func (c *committer) refuse(it *item, err error) {
 	last.refused = append(last.refused, refusal{it, err})
 }
 
-// nextItem takes a chore or else the first queued item, if the current group
-// may hold it; if not, the group is closed.
+// nextItem takes a chore or else the first queued item. If the current group cannot take it, it closes the group and
+// returns nil.
 func (c *committer) nextItem() *item {
 	if len(c.chores) == 0 {
 		return c.s.queue.pop(c.accepts)
@@ -190,8 +189,8 @@ func (c *committer) prepare(g *group, it *item) error {
 	return c.apply(g, it)
 }
 
-// accepts says whether the current group may take it. A barrier goes first in
-// a group of its own beginning, a large item travels alone.
+// accepts reports whether the current group may take it. A barrier begins a group, and only when none is in flight. An
+// item too large for the current group waits for the next.
 func (c *committer) accepts(it *item) bool {
 	if c.cur == nil {
 		return !it.barrier || len(c.inflight) == 0
@@ -200,8 +199,7 @@ func (c *committer) accepts(it *item) bool {
 	return !c.cur.closed
 }
 
-// opBytes bounds what an op of the store itself adds to a transaction where its
-// values are bulk.
+// opBytes bounds what an operation of the store itself, whose long values are bulk, adds to a transaction.
 const opBytes = 64 << 10
 
 // inEngine estimates how much of an item goes into the transaction.
@@ -225,7 +223,7 @@ func (c *committer) inflightNewestFirst() []*group {
 	return newest
 }
 
-// landed handles a group that the writer is done with.
+// landed handles a group with which the writer has finished.
 func (c *committer) landed(g *group) {
 	if g.err != nil {
 		c.failed(g)
@@ -251,11 +249,11 @@ func (c *committer) rebase(seq uint64) {
 	c.s.discardBefore(seq)
 }
 
-// failed takes back a group that did not become durable and everything that
-// was prepared on top of it; what other runs put there is prepared again.
+// failed undoes a group that did not become durable and everything prepared on top of it. Items of the later groups are
+// prepared again.
 func (c *committer) failed(g *group) {
 	for range len(c.inflight) - 1 {
-		<-c.s.writer.written // refused by the writer behind the failed one
+		<-c.s.writer.written // refused by the writer because of the failed one
 	}
 	later := c.inflight[1:]
 	if c.cur != nil {

@@ -20,7 +20,7 @@ func (s *connectors) PutConnector(ctx context.Context, c store.Connector) error 
 // Connectors implements store.Store.
 func (s *connectors) Connectors(ctx context.Context) ([]store.Connector, error) {
 	all, err := listJSON[store.Connector](ctx, s.disk, []byte{kindConnector})
-	// By key all installed ones come first, and so precede their bundled twins.
+	// In key order all installed ones come first, so the stable sort puts them before their bundled twins.
 	slices.SortStableFunc(all, func(a, b store.Connector) int { return cmp.Compare(a.ID, b.ID) })
 	return all, err
 }
@@ -48,8 +48,7 @@ func (s *connectors) Pins(ctx context.Context) ([]store.Pin, error) {
 	return listJSON[store.Pin](ctx, s.disk, []byte{kindPin})
 }
 
-// PutConnection implements store.Store. One of the same name that is being
-// erased is erased to the end first.
+// PutConnection implements store.Store. If a connection with the same id is being erased, it first completes that.
 func (s *connections) PutConnection(ctx context.Context, c store.Connection) error {
 	for {
 		erased := false
@@ -104,7 +103,7 @@ func (s *connections) Connections(ctx context.Context) ([]store.Connection, erro
 	return listJSON[store.Connection](ctx, s.disk, key(kindConnection, ""))
 }
 
-// missing is err, or ErrNotFound about the thing named.
+// missing returns err or, if that is nil, ErrNotFound for the thing named.
 func missing(err error, format string, args ...any) error {
 	if err != nil {
 		return err
@@ -112,7 +111,7 @@ func missing(err error, format string, args ...any) error {
 	return fmt.Errorf(format+": %w", append(args, store.ErrNotFound)...)
 }
 
-// oneJSON reads one value; ErrNotFound about the thing named.
+// oneJSON reads the value of one key. It returns ErrNotFound for the thing named if there is none.
 func oneJSON[T any](ctx context.Context, s *disk, k []byte, format string, args ...any) (T, error) {
 	var v T
 	r, err := s.snapshot(ctx, nil)
@@ -130,8 +129,8 @@ func oneJSON[T any](ctx context.Context, s *disk, k []byte, format string, args 
 	return v, nil
 }
 
-// listJSON reads all values whose keys have prefix, in the order of the keys;
-// none when one of the notes is there, which say that they are being erased.
+// listJSON reads all values whose keys have prefix, in key order. It returns none if one of the notes exists, which
+// mark data being erased.
 func listJSON[T any](ctx context.Context, s *disk, prefix []byte, notes ...[]byte) ([]T, error) {
 	r, err := s.snapshot(ctx, nil)
 	if err != nil {

@@ -8,24 +8,22 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Superseded versions are bits in chunks of 4096 versions, kept per stream. A
-// commit writes the versions it supersedes as one list; every so often the
-// chunks are written and the lists dropped.
+// Superseded versions are bits in chunks of 4096 versions for each stream. A commit writes the versions that it
+// supersedes as a list. From time to time the chunks are written and the lists deleted.
 //
 //	list   uvarint steps between ascending versions, the first from 0
 //	chunk  purged u16  bits [64]u64, or nothing when all are purged
 //
-// A purged version is one whose record was dropped from its segment. Its bit
-// stays, which is how a reader knows that a hole between two segments is no
-// loss.
+// A purged version is one whose record was removed from its segment. Its bit stays, so that a reader knows that the
+// hole between two segments is no loss.
 const (
 	chunkShift    = 12
 	chunkVersions = 1 << chunkShift
 	deadChunkLen  = 2 + chunkVersions/8
 
-	listsMax     = 16   // lists before the chunks are written
-	listsMaxDead = 8192 // versions in them
-	dirtyMax     = 512  // chunks that differ from disk
+	listsMax     = 16   // lists that cause the chunks to be written
+	listsMaxDead = 8192 // versions in the lists that do
+	dirtyMax     = 512  // chunks differing from disk that do
 )
 
 type deadChunk struct {
@@ -35,7 +33,7 @@ type deadChunk struct {
 	dirty  bool
 }
 
-// gone stands for chunks all of whose versions are purged. It is never written to.
+// gone is the chunk whose versions are all purged. It is shared and must not be modified.
 var gone = func() *deadChunk {
 	c := &deadChunk{dead: chunkVersions, purged: chunkVersions}
 	for i := range c.bits {
@@ -74,14 +72,13 @@ func decodeDeadChunk(b []byte) (*deadChunk, error) {
 	return c, nil
 }
 
-// heavy says that rewriting the chunk's segments pays: half of what they hold
-// is superseded.
+// heavy reports whether rewriting the chunk's segments is worthwhile because half of their content is superseded.
 func (c *deadChunk) heavy() bool {
 	dead, held := c.dead-c.purged, chunkVersions-c.purged
 	return dead > 0 && 2*dead >= held
 }
 
-// deadSet is the committer's view of a stream's superseded versions.
+// A deadSet holds the superseded versions of a stream for the committer, by chunk.
 type deadSet map[uint64]*deadChunk
 
 func (d deadSet) has(v uint64) bool {
@@ -135,15 +132,15 @@ func decodeDeadList(b []byte, fn func(v uint64)) error {
 	return nil
 }
 
-// A deadView answers from one snapshot which versions are superseded.
+// A deadView answers which versions are superseded as of one snapshot.
 type deadView struct {
 	r      reader
 	number uint64
 	listed []uint64 // sorted, from the lists
-	chunk  uint64   // the one in bits
+	chunk  uint64   // number of the chunk in bits
 	bits   *deadChunk
 	loaded bool
-	chunks map[uint64]*deadChunk // all that were read, for versions in no order; nil keeps none
+	chunks map[uint64]*deadChunk // cache for versions in random order; nil for none
 }
 
 func newDeadView(r reader, number uint64) (*deadView, error) {
@@ -188,7 +185,7 @@ func (d *deadView) load(chunk uint64) error {
 	return err
 }
 
-// span says whether all versions from a to b are superseded.
+// span reports whether all versions from a to b, inclusive, are superseded.
 func (d *deadView) span(a, b uint64) (bool, error) {
 	for v := a; v <= b; v++ {
 		ok, err := d.has(v)

@@ -13,7 +13,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// storedDocument is the value under a document's key.
+// A storedDocument is the value under a document's key.
 type storedDocument struct {
 	Revision  uint64          `json:"r"`
 	ExpiresAt *time.Time      `json:"x,omitempty"`
@@ -34,7 +34,7 @@ func (d storedDocument) document(kind store.Kind, id string) store.Document {
 
 func documentKey(kind store.Kind, id string) []byte { return key(kindDocument, string(kind), id) }
 
-// errDocumentID: a program's fault.
+// errDocumentID reports a mistake in the calling program.
 var errDocumentID = errors.New("a document wants a kind, and an id of 1 to 512 bytes")
 
 // Write implements store.Store.
@@ -42,7 +42,7 @@ func (s *documents) Write(ctx context.Context, writes ...store.Write) error {
 	return s.queue.do(ctx, false, func(g *group) error { return writeDocuments(g, s.opts.Now().UTC(), writes) })
 }
 
-// writeDocuments checks all before it changes one.
+// writeDocuments checks all writes before it makes the first.
 func writeDocuments(g *group, now time.Time, writes []store.Write) error {
 	before := make([]storedDocument, len(writes))
 	for i, w := range writes {
@@ -131,8 +131,7 @@ func (s *documents) Documents(ctx context.Context, q store.DocumentQuery) ([]sto
 	return out, err
 }
 
-// dueKey sorts documents by when they expire, so that a sweep reads those only
-// whose time has come.
+// dueKey returns a key that sorts documents by expiry, so that a sweep only reads those that are due.
 func dueKey(at time.Time, kind store.Kind, id string) []byte {
 	return key(kindDue, string(dueTime(at)), string(kind), id)
 }
@@ -141,9 +140,9 @@ func dueTime(at time.Time) []byte {
 	return binary.BigEndian.AppendUint64(nil, uint64(at.UnixMicro())^1<<63)
 }
 
-// dueOf reads a dueKey back.
+// dueOf decodes a dueKey.
 func dueOf(k []byte) (kind store.Kind, id string, ok bool) {
-	const name = 1 + 2 + 8 // of the kind, behind its length
+	const name = 1 + 2 + 8 // where the kind begins, with its length
 	if len(k) < name+2 {
 		return "", "", false
 	}
@@ -157,7 +156,7 @@ func dueOf(k []byte) (kind store.Kind, id string, ok bool) {
 // Sweep implements store.Store.
 func (s *documents) Sweep(ctx context.Context) error {
 	now := s.opts.Now()
-	end := append(key(kindDue, string(dueTime(now)), ""), 0xFF) // behind all of this microsecond
+	end := append(key(kindDue, string(dueTime(now)), ""), 0xFF) // behind all keys of this microsecond
 	return s.eraser.inSteps(ctx, func(r reader, after []byte, most int) [][]byte {
 		due := r.some([]byte{kindDue}, after, false, most)
 		n, _ := slices.BinarySearchFunc(due, end, bytes.Compare)
@@ -165,7 +164,7 @@ func (s *documents) Sweep(ctx context.Context) error {
 	}, func(g *group, k []byte) error { return sweep(g, k, now) })
 }
 
-// sweep deletes what is due under k, unless it was written again.
+// sweep deletes the document that is due under k, unless it was written again.
 func sweep(g *group, k []byte, now time.Time) error {
 	kind, id, ok := dueOf(k)
 	if !ok {

@@ -19,8 +19,8 @@ import (
 	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
-// engineOptions sync every transaction, keep values out of the value log, and have
-// small tables, for bulk never enters them.
+// engineOptions returns options that sync every transaction, keep values out of the value log, and use small tables,
+// which suffice because bulk is stored elsewhere.
 func engineOptions(dir string, opts Options) engine.Options {
 	p := opts.profile()
 	o := engine.DefaultOptions(dir).
@@ -45,12 +45,11 @@ func engineOptions(dir string, opts Options) engine.Options {
 	return o
 }
 
-// MemoryLimit is how much memory the Go runtime of a process with this store
-// should use before it collects harder: the engine fills and drops large
-// buffers, and a collector that waits for the heap to double keeps twice of each.
+// MemoryLimit returns the soft memory limit in bytes to set for the Go runtime. The engine fills and drops large
+// buffers; a collector that waits for the heap to double would keep each of them twice.
 func (s *disk) MemoryLimit() int64 { return s.opts.profile().process }
 
-// engineDir is "" in memory.
+// engineDir returns the engine's directory, "" for a store in memory.
 func engineDir(dir string) string {
 	if dir == "" {
 		return ""
@@ -58,8 +57,8 @@ func engineDir(dir string) string {
 	return filepath.Join(dir, "db")
 }
 
-// openEngine turns every way the engine has of refusing a damaged directory,
-// panics included, into a *store.DamageError.
+// openEngine opens the engine. Every way in which it rejects a damaged directory, including a panic, becomes a
+// *store.DamageError.
 func openEngine(dir string, opts Options, readOnly bool) (db *engine.DB, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -82,11 +81,9 @@ func openEngine(dir string, opts Options, readOnly bool) (db *engine.DB, err err
 	return db, nil
 }
 
-// verifyTables checks every block of every table. The engine takes a block that
-// fails its checksum for one without the key that was asked for, so damage must
-// be found before anybody asks. Without the bulk the tables are small: some
-// megabytes for a million records. The check is done here and not by the
-// engine's own option, under which damage ends the process.
+// verifyTables checks every block of every table. The engine treats a block with a bad checksum as one that lacks the
+// requested key, so damage must be found before the first read. Without the bulk the tables are small: a few megabytes
+// for a million records. The engine's own option for this check would end the process on damage.
 func verifyTables(db *engine.DB) (damage *store.DamageError) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -99,9 +96,8 @@ func verifyTables(db *engine.DB) (damage *store.DamageError) {
 	return nil
 }
 
-// dropEmptyLogs removes the logs that the engine was killed over between
-// creating them and giving them their size: they hold nothing, and it refuses
-// to open with them. One that was emptied by other hands is told by the witness.
+// dropEmptyLogs removes log files that are empty because the engine was killed between creating and sizing them. The
+// engine refuses to open with them. If something else emptied a log, the witness reveals it.
 func dropEmptyLogs(dir string) error {
 	files, err := os.ReadDir(dir)
 	if err != nil {
@@ -122,8 +118,7 @@ func dropEmptyLogs(dir string) error {
 	return nil
 }
 
-// A reader is a view of the engine as of one commit. It is not safe for
-// concurrent use.
+// A reader reads the engine as of one commit. It is not safe for concurrent use.
 type reader struct {
 	txn  *engine.Txn
 	bulk *bulk.Dir
@@ -147,7 +142,7 @@ func (r reader) get(k []byte) (payload []byte, ok bool, err error) {
 	return payload, err == nil, err
 }
 
-// value copies, checks and reassembles the value of an item.
+// value copies the value of an item, verifies it and reads what it refers to.
 func (r reader) value(item *engine.Item, k []byte) ([]byte, error) {
 	raw, err := item.ValueCopy(nil)
 	if err != nil {
@@ -192,7 +187,7 @@ func (r reader) chunks(ref []byte) ([]byte, error) {
 	return value, nil
 }
 
-// parseChunkRef reads the payload of a formChunks value.
+// parseChunkRef decodes the payload of a formChunks value.
 func parseChunkRef(ref []byte) (total int, id uint64, parts int, ok bool) {
 	if len(ref) != 12 {
 		return 0, 0, 0, false
@@ -201,9 +196,8 @@ func parseChunkRef(ref []byte) (total int, id uint64, parts int, ok bool) {
 	return total, binary.LittleEndian.Uint64(ref[4:]), (total + chunkBytes - 1) / chunkBytes, total <= math.MaxInt32
 }
 
-// iterate opens an iterator over the keys with prefix that stands at seek or, when
-// that is nil, at their beginning: with reverse at the greatest key that is not
-// above seek, or at their end.
+// iterate opens an iterator over the keys with prefix, positioned at seek or, if that is nil, at the first key. In
+// reverse it is positioned at the greatest key not above seek, or at the last key.
 func (r reader) iterate(prefix, seek []byte, reverse bool) *engine.Iterator {
 	it := r.txn.NewIterator(engine.IteratorOptions{Prefix: prefix, Reverse: reverse})
 	if seek == nil {
@@ -216,8 +210,7 @@ func (r reader) iterate(prefix, seek []byte, reverse bool) *engine.Iterator {
 	return it
 }
 
-// scan calls fn for what iterate finds until fn returns false. key and payload
-// belong to fn.
+// scan calls fn for each item that iterate finds until fn returns false. fn may keep key and payload.
 func (r reader) scan(prefix, seek []byte, reverse bool, fn func(k, payload []byte) (bool, error)) error {
 	it := r.iterate(prefix, seek, reverse)
 	defer it.Close()
@@ -234,7 +227,7 @@ func (r reader) scan(prefix, seek []byte, reverse bool, fn func(k, payload []byt
 	return nil
 }
 
-// keys are those that iterate finds, without their values.
+// keys iterates over the keys that iterate finds, without reading values.
 func (r reader) keys(prefix, seek []byte, reverse bool) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		it := r.iterate(prefix, seek, reverse)
@@ -247,8 +240,7 @@ func (r reader) keys(prefix, seek []byte, reverse bool) iter.Seq[[]byte] {
 	}
 }
 
-// some lists up to most keys with prefix: behind after or, with reverse, below it,
-// where it is given.
+// some lists up to most keys with prefix, starting behind after if it is given or, in reverse, below it.
 func (r reader) some(prefix, after []byte, reverse bool, most int) (keys [][]byte) {
 	for k := range r.keys(prefix, after, reverse) {
 		if bytes.Equal(k, after) {
@@ -261,8 +253,7 @@ func (r reader) some(prefix, after []byte, reverse bool, most int) (keys [][]byt
 	return keys
 }
 
-// lastKey returns the greatest key with prefix that is not above at, nil when
-// there is none.
+// lastKey returns the greatest key with prefix that is not above at, or nil if there is none.
 func (r reader) lastKey(prefix, at []byte) []byte {
 	for k := range r.keys(prefix, at, true) {
 		return k
@@ -270,7 +261,7 @@ func (r reader) lastKey(prefix, at []byte) []byte {
 	return nil
 }
 
-// engineLog hands the engine's messages to slog.
+// An engineLog passes the engine's messages to slog.
 type engineLog struct{ l *slog.Logger }
 
 func (e engineLog) Errorf(f string, a ...any)   { e.l.Error("engine: " + fmt.Sprintf(f, a...)) }
@@ -278,7 +269,7 @@ func (e engineLog) Warningf(f string, a ...any) { e.l.Warn("engine: " + fmt.Spri
 func (e engineLog) Infof(f string, a ...any)    { e.l.Debug("engine: " + fmt.Sprintf(f, a...)) }
 func (e engineLog) Debugf(f string, a ...any)   { e.l.Debug("engine: " + fmt.Sprintf(f, a...)) }
 
-// raw returns a copy of the sealed value of k, nil when there is none.
+// raw returns a copy of the sealed value of k, or nil if there is none.
 func (r reader) raw(k []byte) ([]byte, error) {
 	item, err := r.txn.Get(k)
 	if errors.Is(err, engine.ErrKeyNotFound) {

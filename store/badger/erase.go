@@ -10,35 +10,33 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// What is erased may be more than a transaction takes. The first commit decides:
-// it leaves a note under kindErase, and from then on readers see nothing of the
-// thing. The rest goes in steps, the note with the last of them. A store that
-// finds a note when it is opened goes on where it ended.
+// Erasing may take more than one transaction. The first commit decides: it writes a note under kindErase, which hides
+// the data from readers. The data is then deleted in steps, and the last step removes the note. When a store is opened,
+// it completes the erasures for which it finds notes.
 //
-// Invariant: a stream loses its counters before anything else of it goes, and a
-// timeline its last event before the one in front, so that Verify and images
-// are right between any two steps.
+// Invariant: a stream's counters are deleted before its other data, and a timeline's events from the last to the first,
+// so that Verify and images are correct between any two steps.
 const (
 	erasedConnection = "connection" // by id: states, gaps, streams
-	erasedStream     = "stream"     // by number: what is kept under it
+	erasedStream     = "stream"     // by number: all keys under it
 	erasedRun        = "run"        // by id: its events
 )
 
-// An eraser does what the notes say.
+// An eraser carries out what the notes say.
 type eraser struct {
 	s              *disk
-	connectionLock chan struct{} // capacity 1: held while a connection is erased
-	partial        sync.RWMutex  // held for reading while something is half erased; an image is opened when nothing is
+	connectionLock chan struct{} // capacity 1: held while a connection is being erased
+	partial        sync.RWMutex  // read-locked while data is partly erased; locked to open an image
 }
 
-// eraseNote is the key of the note that the thing is being erased.
+// eraseNote returns the key of the note that something is being erased.
 func eraseNote(what, id string) []byte { return key(kindErase, what, id) }
 
 func streamNote(number uint64) []byte {
 	return eraseNote(erasedStream, string(binary.BigEndian.AppendUint64(nil, number)))
 }
 
-// eraseAtOnce is how many keys go in one transaction, within opBytes.
+// eraseAtOnce is how many keys are deleted in one transaction, which fit into opBytes.
 const eraseAtOnce = 200
 
 // DeleteConnection implements store.Store.
@@ -71,7 +69,7 @@ func (s *connections) DeleteConnection(ctx context.Context, id store.ConnectionI
 	return s.eraser.connection(ctx, string(id))
 }
 
-// remains says that something of a connection is left beside its runs.
+// remains reports whether a connection has data other than runs.
 func (r reader) remains(id string) bool {
 	for _, kind := range []byte{kindCounters, kindState, kindGap, kindHeld, kindFileOf} {
 		if prefix := key(kind, id, ""); len(r.some(prefix, nil, false, 1)) > 0 {
@@ -81,8 +79,8 @@ func (r reader) remains(id string) bool {
 	return false
 }
 
-// eraseConnection finishes what a note says. One goroutine does so at a time:
-// for another one the connection may be there again.
+// connection completes the erasure of a connection if there is a note of it. Only one goroutine does so at a time,
+// because afterwards the connection may be created again.
 func (e *eraser) connection(ctx context.Context, id string) error {
 	select {
 	case e.connectionLock <- struct{}{}:
@@ -127,7 +125,7 @@ func (e *eraser) connection(ctx context.Context, id string) error {
 	}
 }
 
-// places erases the files of long contents of a connection.
+// places deletes the files of a connection's long contents.
 func (e *eraser) places(ctx context.Context, id string) error {
 	prefix := key(kindPlace, id, "")
 	return e.inSteps(ctx, func(r reader, after []byte, most int) [][]byte {
@@ -146,8 +144,8 @@ func (e *eraser) places(ctx context.Context, id string) error {
 	})
 }
 
-// disownStream takes the counters of a connection's first stream and notes that
-// what is under its number goes; 0 when there is none.
+// disownStream deletes the counters of a connection's first stream and notes that the stream is to be erased. It
+// returns the stream's number, or 0 if there is none.
 func (e *eraser) disownStream(ctx context.Context, id string) (number uint64, err error) {
 	err = e.s.queue.do(ctx, true, func(g *group) error {
 		number = 0
@@ -175,7 +173,7 @@ func (e *eraser) disownStream(ctx context.Context, id string) (number uint64, er
 	return number, err
 }
 
-// eraseStream deletes what is kept under the number of a stream that is no more.
+// stream deletes all keys under the number of a stream that no longer exists.
 func (e *eraser) stream(ctx context.Context, number uint64) error {
 	e.s.windows.forget(number)
 	for _, kind := range []byte{kindSegment, kindPage, kindFilter, kindDeadList, kindDeadChunk, kindLayout} {
@@ -186,8 +184,8 @@ func (e *eraser) stream(ctx context.Context, number uint64) error {
 	return e.unnote(ctx, streamNote(number))
 }
 
-// freeBulk leaves the newest bulk file when most of it is garbage, so that it is
-// deleted or compacted as the others are, and erased records leave the disk.
+// freeBulk starts another bulk file if most of the newest is garbage, so that it, too, is deleted or compacted and
+// erased records leave the disk.
 func (g *group) freeBulk() {
 	c := g.c
 	if f := c.tail.Files[c.tail.File]; f.MostlyGarbage() {
@@ -223,7 +221,7 @@ func (s *timelines) Prune(ctx context.Context, id store.RunID) error {
 	return s.eraser.timeline(ctx, string(id))
 }
 
-// pruneRun deletes the events of a run whose timeline goes, the last one first.
+// timeline deletes the events of a run, last one first.
 func (e *eraser) timeline(ctx context.Context, id string) error {
 	prefix := key(kindEvent, id, "")
 	err := e.inSteps(ctx, func(r reader, after []byte, most int) [][]byte {
@@ -242,13 +240,13 @@ func (e *eraser) drop(ctx context.Context, prefix []byte) error {
 	}, (*group).remove)
 }
 
-// inSteps hands the keys that list finds to each, so many in one commit.
+// inSteps calls each for the keys that list finds, eraseAtOnce of them in one commit.
 func (e *eraser) inSteps(ctx context.Context, list func(r reader, after []byte, most int) [][]byte, each func(*group, []byte) error) error {
 	r, err := e.s.snapshot(ctx, nil)
 	if err != nil {
 		return err
 	}
-	none := len(list(r.reader, nil, 1)) == 0 // as it mostly is: that takes no commit
+	none := len(list(r.reader, nil, 1)) == 0 // the usual case, which takes no commit
 	r.close()
 	if none {
 		return nil
@@ -276,10 +274,9 @@ func (e *eraser) unnote(ctx context.Context, note []byte) error {
 	return e.s.queue.do(ctx, false, func(g *group) error { return g.remove(note) })
 }
 
-// tidy finishes what was being erased when the process before this one ended,
-// and deletes what expired meanwhile.
+// tidy completes the erasures that an earlier process left, removes its orphaned files, and deletes expired documents.
 func (e *eraser) tidy() {
-	ctx := context.Background() // what is queued ends when the store closes
+	ctx := context.Background() // queued work ends when the store closes
 	e.partial.RLock()
 	err := e.finish(ctx)
 	e.partial.RUnlock()

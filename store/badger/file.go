@@ -16,13 +16,13 @@ import (
 
 var _ store.Files = (*Store)(nil)
 
-// smallFile is the size up to which a content is part of the commit that names it. A longer
-// one is a file of its own, written before.
+// smallFile is the size up to which a content is part of the commit that names it. A longer one is written to a file of
+// its own beforehand.
 const smallFile = 64 << 10
 
-// fileOf is what is kept of a content.
+// A fileOf is the stored metadata of a content.
 type fileOf struct {
-	Refs int64 `json:"refs"` // records that hold it, of each once
+	Refs int64 `json:"refs"` // number of records that hold it
 	store.File
 }
 
@@ -39,7 +39,7 @@ func heldKey(c store.ConnectionID, s store.Stream, k string) []byte {
 	return key(kindHeld, string(c), string(s), k)
 }
 
-// fileUsage reads or writes the usage of a connection.
+// fileUsage decodes the usage of a connection.
 func fileUsage(payload []byte) (u store.FileUsage, err error) {
 	if len(payload) != 16 {
 		return u, store.Corrupt("usage of files has %d bytes", len(payload))
@@ -57,7 +57,7 @@ func (r reader) erased(c store.ConnectionID) (bool, error) {
 	return erased, err
 }
 
-// fileOf reads what is kept of a content; store.ErrNotFound.
+// fileOf reads the metadata of a content. It returns store.ErrNotFound if there is none.
 func (r reader) fileOf(c store.ConnectionID, d store.Digest) (fileOf, error) {
 	var f fileOf
 	b, ok, err := r.get(fileKey(kindFileOf, c, d))
@@ -145,7 +145,7 @@ func (s *files) HeldFiles(ctx context.Context, q store.FileQuery) (store.FilePag
 	return p, ctx.Err()
 }
 
-// heldBy reads the files of one record; none is no error.
+// heldBy reads the files of one record, of which there may be none.
 func (r reader) heldBy(k []byte) ([]store.HeldFile, error) {
 	b, ok, err := r.get(k)
 	if err != nil || !ok {
@@ -167,7 +167,7 @@ func (r reader) heldBy(k []byte) ([]store.HeldFile, error) {
 	return out, nil
 }
 
-// cutPart splits the first length-prefixed part off the parts of a key.
+// cutPart splits the first length-prefixed part off b.
 func cutPart(b []byte) (part, rest []byte, ok bool) {
 	if len(b) < 2 {
 		return nil, nil, false
@@ -200,7 +200,7 @@ func (s *files) OpenFile(ctx context.Context, c store.ConnectionID, d store.Dige
 	return s.content(r.reader, c, f)
 }
 
-// content opens what is kept of a content that r has.
+// content opens a content whose metadata was read from r.
 func (s *disk) content(r reader, c store.ConnectionID, f fileOf) (store.FileContent, error) {
 	if b, ok, err := r.get(fileKey(kindContent, c, f.Digest)); err != nil || ok {
 		if err == nil && (int64(len(b)) != f.Size || sumOf(b) != f.Digest) {
@@ -231,12 +231,12 @@ type shortContent struct{ *bytes.Reader }
 func (shortContent) Close() error  { return nil }
 func (c shortContent) Size() int64 { return c.Reader.Size() }
 
-// A longContent reads a file block by block, each against its checksum.
+// A longContent reads a file block by block and verifies the checksum of each block.
 type longContent struct {
 	at     placed
 	place  place
 	digest store.Digest
-	block  int64 // that data holds; -1 is none
+	block  int64 // number of the block in data; -1 for none
 	data   []byte
 	offset int64
 }
@@ -288,8 +288,8 @@ func (c *longContent) load(n int64) error {
 	return nil
 }
 
-// checkContent reads a content to its end and compares its digest. each, when it is given,
-// gets its pieces, of blockBytes but the last.
+// checkContent reads a content to its end and compares the digest. It passes the blocks of blockBytes, the last of
+// which may be shorter, to each unless that is nil.
 func checkContent(ctx context.Context, c store.FileContent, d store.Digest, each func([]byte) error) error {
 	var h hash.Hash = sha256.New()
 	buf := make([]byte, blockBytes)

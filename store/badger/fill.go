@@ -16,18 +16,18 @@ var (
 	_ store.Filler = (*filler)(nil)
 )
 
-// A filler hands items to the committer, some at a time. Each op says which place the store is
-// filled up to before it and after it, so none takes effect without the one before.
+// A filler passes items to the committer in batches. Each batch names the place up to which the store is filled before
+// and after it, so none takes effect without its predecessor.
 type filler struct {
 	s        *Store
 	source   string
-	at       store.Place // up to which items were handed over
+	at       store.Place // up to which items were submitted
 	items    []store.Item
-	end      store.Place // of items, whatever of them is left to be written
+	end      store.Place // place of the last item taken, whether it is in items or not
 	bytes    int64
-	bulk     int64 // bytes of records among them
+	bulk     int64 // bytes of records and other bulk
 	inflight []*store.Receipt
-	content  *staged // being put together
+	content  *staged // the file being put together
 	of       []byte  // its key: connection and digest
 	pieces   uint64  // of it so far
 }
@@ -72,12 +72,12 @@ func (f *filler) Put(ctx context.Context, i store.Item) error {
 	return f.add(ctx, i)
 }
 
-// add takes an item that is to be written.
+// add queues an item and submits the batch once it is large enough.
 func (f *filler) add(ctx context.Context, i store.Item) error {
 	f.items = append(f.items, i)
 	if n := int64(len(i.Key) + len(i.Value)); i.Kind == store.RecordItem {
 		f.bulk += n
-		f.bytes += 16 // of its part of a segment's place
+		f.bytes += 16 // its share of the place of a segment
 	} else if f.bytes += n + 2*writeOverhead; n >= bulkValue {
 		f.bytes, f.bulk = f.bytes-n, f.bulk+n
 	}
@@ -87,7 +87,7 @@ func (f *filler) add(ctx context.Context, i store.Item) error {
 	return f.send(ctx)
 }
 
-// send hands over what was taken.
+// send submits the queued items.
 func (f *filler) send(ctx context.Context) error {
 	if len(f.items) == 0 {
 		return nil
@@ -120,7 +120,7 @@ func (f *filler) send(ctx context.Context) error {
 	return nil
 }
 
-// moveOn notes that the store is filled up to a place, if it was up to the one before.
+// moveOn records that the store is filled up to after, provided that it was filled up to before.
 func (f *filler) moveOn(g *group, before, after store.Place) error {
 	k := documentKey(store.Copying, store.CopyNote)
 	var d storedDocument
@@ -150,7 +150,7 @@ func (f *filler) Flush(ctx context.Context) error {
 	if err == nil {
 		err = f.send(ctx)
 	}
-	for _, receipt := range f.inflight { // what was begun is waited for, whatever happened
+	for _, receipt := range f.inflight { // wait for all that was submitted, even after an error
 		_, failed := receipt.Result()
 		err = errors.Join(err, failed)
 	}
@@ -172,12 +172,12 @@ func (f *filler) Close() {
 		f.content.Discard()
 	}
 	for _, receipt := range f.inflight {
-		_, _ = receipt.Result() // whoever closes has given up
+		_, _ = receipt.Result() // the caller has given up
 	}
 	f.inflight = nil
 }
 
-// piece takes the next piece of a file. What it claims to be is proved at its end.
+// piece takes the next piece of a file. endContent verifies the whole.
 func (f *filler) piece(ctx context.Context, i store.Item) error {
 	names, n, err := i.Numbered(3)
 	if err != nil {
@@ -206,7 +206,7 @@ func (f *filler) piece(ctx context.Context, i store.Item) error {
 	return err
 }
 
-// endContent makes the file whose pieces came one of the store.
+// endContent verifies the file whose pieces have arrived and adds it to the store.
 func (f *filler) endContent(ctx context.Context) error {
 	c := f.content
 	if c == nil {
@@ -236,7 +236,7 @@ func (f *filler) endContent(ctx context.Context) error {
 	return f.add(ctx, last)
 }
 
-// fill writes items into a group.
+// fill writes items to a group.
 func (c *committer) fill(g *group, items []store.Item) error {
 	for len(items) > 0 {
 		if items[0].Kind == store.RecordItem {
@@ -255,8 +255,7 @@ func (c *committer) fill(g *group, items []store.Item) error {
 	return nil
 }
 
-// fillOne writes an item that is no record. Of the piece of a file the key is the one that it
-// is kept under.
+// fillOne writes an item other than a record. The key of a PieceItem is already the one under which it is stored.
 func (c *committer) fillOne(g *group, i store.Item) error {
 	value := func() []byte { return append(newValue(len(i.Value)), i.Value...) }
 	if kind, ok := plain[i.Kind]; ok {
@@ -349,7 +348,7 @@ func fillFile(g *group, i store.Item) error {
 	return g.putJSON(fileKey(kindFileOf, c, v.Digest), fileOf{Refs: v.Refs, File: v.File})
 }
 
-// fillStream begins a stream. Its counters move on with its records.
+// fillStream creates a stream. fillRecords advances its counters.
 func (c *committer) fillStream(g *group, i store.Item) error {
 	var v store.StreamValue
 	names, err := i.Parts(2)
@@ -368,10 +367,10 @@ func (c *committer) fillStream(g *group, i store.Item) error {
 	return nil
 }
 
-// mostHoles bounds how many versions between two current records an image may leave out.
+// mostHoles bounds how many versions an image may leave out between two current records.
 const mostHoles = 1 << 34
 
-// fillRecords writes the records of one stream that items begin with, and returns the rest.
+// fillRecords writes the records of one stream at the beginning of items and returns the rest.
 func (c *committer) fillRecords(g *group, items []store.Item) (rest []store.Item, err error) {
 	names, _, err := items[0].Numbered(3)
 	if err != nil {
@@ -381,9 +380,9 @@ func (c *committer) fillRecords(g *group, items []store.Item) (rest []store.Item
 	if err != nil {
 		return nil, err
 	}
-	g.undo = append(g.undo, func() { c.forget(streamKey{st.connection, st.name}) }) // it is read again
+	g.undo = append(g.undo, func() { c.forget(streamKey{st.connection, st.name}) }) // so that it is loaded again
 	var pack bulk.Packer
-	holes := map[uint64]bool{} // chunks
+	holes := map[uint64]bool{} // chunks with versions left out
 	for rest = items; len(rest) > 0 && rest[0].Kind == store.RecordItem; rest = rest[1:] {
 		of, version, err := rest[0].Numbered(3)
 		if err != nil {
@@ -430,8 +429,7 @@ func (c *committer) fillRow(st *stream, e bulk.Entry) {
 	}
 }
 
-// leaveOut notes that the versions from a up to, not including, b were superseded where they
-// come from and never were on this disk.
+// leaveOut marks the versions from a up to but not including b as superseded at their origin and never stored here.
 func (st *stream) leaveOut(g *group, a, b uint64, holes map[uint64]bool) {
 	for v := a; v < b; {
 		chunk := v >> chunkShift

@@ -10,32 +10,30 @@ import (
 	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
-// A group is what becomes one engine transaction: the writes of one or more
-// items, and what to do once it is durable.
+// A group becomes one engine transaction: the writes of one or more items, and what to do once they are durable.
 type group struct {
 	seq      uint64
 	items    []*item
 	writes   []write
-	index    map[string]int // key to its write
+	index    map[string]int // from a key to its write
 	journal  []overwritten  // since the last savepoint
-	bulk     []bulk.Chunk   // goes to the bulk files before the transaction
+	bulk     []bulk.Chunk   // written to the bulk files before the transaction
 	bytes    int64          // in the transaction
-	inBulk   int64          // bytes in the bulk files
+	inBulk   int64          // in the bulk files
 	records  int
-	terminal bool // holds a terminal commit
-	closed   bool // takes no further item
+	terminal bool // contains a terminal commit
+	closed   bool // accepts no more items
 	wake     map[store.RunID]bool
-	undo     []func()  // to take back its effects on memory, in order of effect
-	publish  []func()  // to show its effects to readers
-	refused  []refusal // answered once it is durable
+	undo     []func()  // revert its effects on memory; in order of effect
+	publish  []func()  // make its effects visible to readers
+	refused  []refusal // answered once the group is durable
 
 	c     *committer
 	spill bool // the commit being applied is a large one
 	err   error
 }
 
-// A refusal is an item that conflicts with what this group, or one before it,
-// makes durable.
+// A refusal is an item that conflicts with what this group or an earlier one writes.
 type refusal struct {
 	item *item
 	err  error
@@ -46,8 +44,7 @@ type write struct {
 	value []byte // sealed; nil deletes
 }
 
-// get sees the group's own writes, those of groups on their way to disk, and
-// the engine, in this order.
+// get looks k up in the group's own writes, then in the groups on their way to disk, then in the engine.
 func (g *group) get(k []byte) ([]byte, bool, error) {
 	raw, ok := g.pending(k)
 	if !ok {
@@ -66,7 +63,7 @@ func (g *group) get(k []byte) ([]byte, bool, error) {
 	return g.extentInFlight(k, payload)
 }
 
-// pending is the sealed value that a group not yet durable gives k.
+// pending returns the sealed value that a group not yet durable gives k; nil means that it deletes k.
 func (g *group) pending(k []byte) (raw []byte, ok bool) {
 	if i, ok := g.index[string(k)]; ok {
 		return g.writes[i].value, true
@@ -79,14 +76,14 @@ func (g *group) pending(k []byte) (raw []byte, ok bool) {
 	return nil, false
 }
 
-// Values from this size on are bulk; in a commit that would fill much of a
-// transaction, smaller ones are too.
+// Values of at least bulkValue bytes are bulk. In a commit that would fill much of a transaction, so are those of at
+// least spillValue bytes.
 const (
 	bulkValue  = 16 << 10
 	spillValue = 512
 )
 
-// store writes a value made with newValue where values of its size go.
+// store writes a value made with newValue to the bulk files or the engine, depending on its size.
 func (g *group) store(k, value []byte) {
 	if len(value) >= bulkValue || g.spill && len(value) >= spillValue {
 		g.putBulk(k, value)
@@ -95,10 +92,10 @@ func (g *group) store(k, value []byte) {
 	g.put(k, value)
 }
 
-// put writes a value made with newValue, which is a small one, to the engine.
+// put writes a small value made with newValue to the engine.
 func (g *group) put(k, value []byte) { g.set(k, seal(k, value)) }
 
-// replace is store for a key that may hold bulk already, which becomes garbage.
+// replace is like store for a key that may already hold bulk, which becomes garbage.
 func (g *group) replace(k, value []byte) error {
 	if err := g.dropBulk(k); err != nil {
 		return err
@@ -107,7 +104,7 @@ func (g *group) replace(k, value []byte) error {
 	return nil
 }
 
-// remove deletes k; bulk that it holds becomes garbage.
+// remove deletes k. Bulk that it holds becomes garbage.
 func (g *group) remove(k []byte) error {
 	if err := g.dropBulk(k); err != nil {
 		return err
@@ -158,13 +155,13 @@ func (g *group) set(k, sealed []byte) {
 	g.writes = append(g.writes, write{key: k, value: sealed})
 }
 
-// An overwritten write is what a savepoint needs to take a later one back.
+// An overwritten is the earlier value of a write, for rollback to restore.
 type overwritten struct {
 	index int
 	value []byte
 }
 
-// A savepoint is a state a group can go back to.
+// A savepoint is a state of a group to which rollback can return.
 type savepoint struct {
 	writes, records, undo, publish int
 	bytes, inBulk                  int64
@@ -175,7 +172,7 @@ func (g *group) save() savepoint {
 	return savepoint{len(g.writes), g.records, len(g.undo), len(g.publish), g.bytes, g.inBulk}
 }
 
-// rollback takes back everything since the last save, memory included.
+// rollback undoes everything since save returned p, including effects on memory.
 func (g *group) rollback(p savepoint) {
 	for _, o := range slices.Backward(g.journal) {
 		g.writes[o.index].value = o.value
@@ -190,7 +187,7 @@ func (g *group) rollback(p savepoint) {
 	g.bytes, g.inBulk, g.records, g.journal = p.bytes, p.inBulk, p.records, g.journal[:0]
 }
 
-// writeOverhead is what one write costs in the engine beside its bytes.
+// writeOverhead is the cost of a write in the engine beyond its bytes.
 const writeOverhead = 128
 
 func (g *group) putJSON(k []byte, v any) error {
@@ -213,12 +210,11 @@ func (g *group) getJSON(k []byte, v any) (ok bool, err error) {
 	return true, nil
 }
 
-// digestWhole is the size up to which a value enters the chain byte by byte.
+// digestWhole is the size up to which a value is digested in full.
 const digestWhole = 4096
 
-// digest is the digest of the transaction in the chain. A longer value
-// enters as its length and checksum; the records in it enter through the sums
-// in the counters.
+// digest returns the digest of the transaction for the chain. Longer values enter with their length and checksum; the
+// records in them are covered by the sums in the counters.
 func (g *group) digest() [sha256.Size]byte {
 	h := sha256.New()
 	var b [12]byte

@@ -9,19 +9,19 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A holding keeps count of the contents that one commit touches. Those that no record holds
-// at its end go with it.
+// A holding counts the references of one commit to contents. Contents without a reference at its end are removed, at
+// the latest with the end of the run.
 type holding struct {
 	c          *committer
 	g          *group
 	connection store.ConnectionID
-	ends       bool // the run
+	ends       bool // the commit ends the run
 	files      []store.StagedFile
 	staged     map[store.Digest]*staged
 	taken      map[*staged]bool
-	loose      map[store.Digest]bool // no record held it at some time of the commit
+	loose      map[store.Digest]bool // no record held it at some point of the commit
 	usage      store.FileUsage
-	counted    bool // usage was read
+	counted    bool // usage has been read
 }
 
 func (c *committer) holding(g *group, cm *store.Commit) *holding {
@@ -38,8 +38,8 @@ func (c *committer) holding(g *group, cm *store.Commit) *holding {
 	return h
 }
 
-// batch takes what the changes of a batch that are kept hold, and lets go what those before
-// them held.
+// batch adds the references of those changes of a batch that are kept, and drops the references of the versions that
+// they replace.
 func (h *holding) batch(st *stream, b *store.Batch, kept []int) error {
 	if _, holds := b.Holds(); !holds && !st.holds {
 		return nil
@@ -100,7 +100,7 @@ func (h *holding) change(s store.Stream, k string, files []store.Held) error {
 	return nil
 }
 
-// digests are files without those that come twice.
+// digests returns files without repeated digests.
 func digests(files []store.Held) []store.Held {
 	var out []store.Held
 	for _, f := range files {
@@ -159,7 +159,7 @@ func (h *holding) add(f store.File) error {
 	return h.g.putJSON(k, kept)
 }
 
-// keep puts a content where it stays.
+// keep stores a staged content.
 func (h *holding) keep(x *staged) error {
 	h.taken[x] = true
 	if x.long == nil {
@@ -181,12 +181,12 @@ func (h *holding) drop(d store.Digest) error {
 	return h.g.putJSON(k, kept)
 }
 
-// maxLoose bounds what the last commit of a run has to erase. Of a run that lets more go, the
-// rest is erased at once.
+// maxLoose bounds the contents that the last commit of a run must erase. What a run drops beyond that is erased at
+// once.
 const maxLoose = 1000
 
-// end keeps what no record holds any more for as long as the run goes on, for a later record
-// of it may name it again; its last commit erases that. Files that were not needed go.
+// end keeps contents that are no longer held until the run ends, because a later record of the run may name them again.
+// The run's last commit erases them. Staged files that were not needed are removed.
 func (h *holding) end() error {
 	var doomed []string
 	for d := range h.loose {
@@ -214,7 +214,7 @@ func (h *holding) end() error {
 	return nil
 }
 
-// eraseLoose erases what earlier commits of the run let go, or those of one that was killed.
+// eraseLoose erases what earlier commits of this run, or of a run that was killed, dropped.
 func (h *holding) eraseLoose(doomed *[]string) error {
 	prefix := key(kindLoose, string(h.connection), "")
 	keys := slices.Collect(h.c.base.keys(prefix, nil, false))
@@ -240,7 +240,7 @@ func (h *holding) eraseLoose(doomed *[]string) error {
 	return nil
 }
 
-// erase deletes a content that no record holds.
+// erase deletes a content if no record holds it.
 func (h *holding) erase(d store.Digest, doomed *[]string) error {
 	k := fileKey(kindFileOf, h.connection, d)
 	var kept fileOf
@@ -260,8 +260,7 @@ func (h *holding) erase(d store.Digest, doomed *[]string) error {
 	return h.count(-1, -kept.Size)
 }
 
-// removeFile deletes a content. A file that it is in is named: it goes once the group is
-// durable and nobody looks at an older one.
+// removeFile deletes a content. If it is in a file of its own, it returns the name, which the caller passes to doom.
 func (g *group) removeFile(c store.ConnectionID, d store.Digest) (name string, err error) {
 	k := fileKey(kindPlace, c, d)
 	b, ok, err := g.get(k)
@@ -278,7 +277,7 @@ func (g *group) removeFile(c store.ConnectionID, d store.Digest) (name string, e
 	return p.Name, g.remove(k)
 }
 
-// doom has files removed once the group is shown.
+// doom schedules the removal of files for when the group is durable and no reader sees an older one.
 func (g *group) doom(names ...string) {
 	if len(names) > 0 {
 		g.publish = append(g.publish, func() { g.c.s.places.doom(g.seq, names...) })

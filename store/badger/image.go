@@ -14,30 +14,29 @@ import (
 	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
-// An image is everything a store holds, as of one commit:
+// An image is the whole content of a store as of one commit:
 //
 //	"sluice store image\n"  format u32
-//	frame  key_len u16  value_len u32  key  value        key by key, ascending
-//	piece  of a file: its key and u64 number of the piece, as above
+//	frame  key_len u16  value_len u32  key  value        in ascending order of keys
+//	piece  of a file: a frame whose key ends with the u64 number of the piece
 //	end    0 u16        0 u32          frames u64        little-endian
 //
-// Values are whole, wherever the engine has them. What only this directory
-// means is left out: the chain, the bulk files, the parts of long values. It is
-// our own form and not the engine's backup, which loads a flipped bit without
-// complaint.
+// Values are complete, wherever the engine stores them. Keys that only have a meaning in this directory are left out:
+// the chain, the bulk files, the parts of long values and the journals. The engine's own backup format is not used
+// because it loads data with a flipped bit without an error.
 const (
 	imageMagic = "sluice store image\n"
 	frameHead  = 2 + 4
 	maxKey     = 65000    // the engine's own limit
-	maxValue   = 64 << 20 // no commit has a value as long
+	maxValue   = 64 << 20 // no commit has a longer value
 )
 
-// local says that a key means nothing in another directory.
+// local reports whether a key is meaningless in another directory.
 func local(kind byte) bool {
 	return kind == kindChain || kind == kindFile || kind == kindChunk || kind == kindJournal
 }
 
-// moved kinds are those that an image may have.
+// moved reports whether an image may contain keys of a kind.
 func moved(kind byte) bool {
 	return (kind >= kindChain && kind <= kindErase || kind >= kindDue && kind <= kindLoose) && !local(kind)
 }
@@ -47,19 +46,18 @@ var (
 	_ store.Image  = (*image)(nil)
 )
 
-// An image pins one commit, as a view does, and holds no snapshot between two calls.
+// An image pins one commit. Between two calls it holds no snapshot.
 type image struct {
 	s    *disk
 	ts   uint64
 	once sync.Once
 }
 
-// Image implements store.Imager. A store that is damaged has none: what is
-// wrong with it would be lost with the backup. Bulk files that the image
-// needs stay until it is closed; the engine's value log is never collected.
+// Image implements store.Imager. It returns the damage of a damaged store, because a backup would hide it. Bulk files
+// that the image needs are kept until it is closed. The engine's value log is never collected.
 //
-// What is being erased goes first, also what an eraser left that gave up: a store
-// that is loaded with the note would erase it when it is opened, and be another one.
+// Erasures in progress, including interrupted ones, are completed first: a store loaded with their notes would erase
+// the data when it is opened and so differ from the image.
 func (s *disk) Image(ctx context.Context) (store.Image, error) {
 	if s.damage != nil {
 		return nil, s.damage
@@ -112,7 +110,7 @@ func (i *image) Counters(ctx context.Context) ([]store.Counters, error) {
 	return out, err
 }
 
-// firstPart is the first of the two parts of a key.
+// firstPart returns the first part of a key of two parts.
 func firstPart(k []byte) (string, bool) {
 	if len(k) < 3 {
 		return "", false
@@ -153,7 +151,7 @@ func (i *image) Copy(ctx context.Context, w io.Writer) error {
 			return true, ctx.Err()
 		}
 		if l, _ := i.s.space.state(); l == halted {
-			return false, store.ErrNoSpace // the engine closes when this ends
+			return false, store.ErrNoSpace // the engine closes once this ends
 		}
 		if k[0] == kindPlace {
 			return true, i.s.copyPieces(ctx, k, payload, frame)
@@ -173,8 +171,8 @@ func (i *image) Copy(ctx context.Context, w io.Writer) error {
 	return b.Flush()
 }
 
-// Bounds of what Load hands to the committer at once. What goes into the
-// transaction is opBytes, as for every op of the store.
+// Bounds of what Load submits at once: bytes in bulk files, and operations in flight. What enters the transaction is
+// bounded by opBytes.
 const (
 	loadBulk     = 1 << 20
 	loadInflight = 16
@@ -187,7 +185,7 @@ func (s *disk) Load(ctx context.Context, r io.Reader) error {
 	}
 	l := &loader{s: s, ctx: ctx, in: &frameReader{r: bufio.NewReaderSize(r, 256<<10)}}
 	err := l.load()
-	for _, receipt := range l.inflight { // what was begun is waited for, whatever happened
+	for _, receipt := range l.inflight { // wait for all that was submitted, even after an error
 		_, failed := receipt.Result()
 		err = errors.Join(err, failed)
 	}
@@ -199,10 +197,10 @@ type loader struct {
 	ctx      context.Context
 	in       *frameReader
 	writes   []write // values made with newValue
-	engine   int64   // bytes of them that go into the transaction
+	engine   int64   // how many of their bytes go into the transaction
 	bulk     int64
 	inflight []*store.Receipt
-	piece    *pieces // of the file that is being read; nil for none
+	piece    *pieces // of the file being read, or nil
 }
 
 func (l *loader) load() error {
@@ -245,8 +243,7 @@ func (l *loader) load() error {
 	}
 }
 
-// flush queues what was read as one op, and waits for the oldest when many are
-// on their way.
+// flush submits what was read as one operation. If many are in flight, it waits for the oldest.
 func (l *loader) flush() error {
 	if len(l.writes) == 0 {
 		return nil
@@ -277,10 +274,10 @@ func (l *loader) flush() error {
 	return nil
 }
 
-// isBulk says that values of the kind are in bulk files, whatever their size.
+// isBulk reports whether values of a kind are in bulk files regardless of their size.
 func isBulk(kind byte) bool { return kind == kindSegment || kind == kindPage || kind == kindFilter }
 
-// load writes a value where the kind's own writer would.
+// load writes a value in the same way as the regular writer of its kind.
 func (g *group) load(k, value []byte) {
 	switch k[0] {
 	case kindSegment, kindPage, kindFilter:
@@ -292,7 +289,7 @@ func (g *group) load(k, value []byte) {
 	}
 }
 
-// A frameReader reads an image that anybody may have made.
+// A frameReader reads an image, which is untrusted.
 type frameReader struct {
 	r      *bufio.Reader
 	last   []byte
@@ -313,8 +310,7 @@ func (f *frameReader) begin() error {
 	return nil
 }
 
-// next returns the next key and its value, which is made with newValue; no key
-// at the end.
+// next returns the next key and its value, which is made with newValue. At the end the key is nil.
 func (f *frameReader) next() (k, v []byte, err error) {
 	var head [frameHead]byte
 	if err := f.fill(head[:]); err != nil {
@@ -345,7 +341,7 @@ func (f *frameReader) next() (k, v []byte, err error) {
 	return k, v, nil
 }
 
-// value grows with what is there, not with what the frame claims.
+// value reads a value. It allocates memory as bytes arrive, not by the size that the frame claims.
 func (f *frameReader) value(size int64) ([]byte, error) {
 	if size <= 64<<10 {
 		v := newValue(int(size))[:1+size]

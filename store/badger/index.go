@@ -9,8 +9,7 @@ import (
 	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
-// Pages and filters of index runs lie under the number of their stream, the id of
-// the run, and their own number.
+// Pages and filters of index runs are stored under the number of the stream, the id of the run and their own number.
 
 func pageKey(number, run, page uint64) []byte { return numbered(kindPage, number, run, page) }
 
@@ -48,18 +47,18 @@ func (r reader) loadRun(number uint64, info bulk.RunInfo) (*bulk.IndexRun, error
 	})
 }
 
-// rows opens a reading of the rows of a run.
+// rows returns a cursor over the rows of a run.
 func (r reader) rows(number uint64, info bulk.RunInfo) (*bulk.RowCursor, error) {
 	return bulk.NewRowCursor(info, func(n uint64) ([]byte, error) { return r.page(number, info, n) })
 }
 
-// A pageCache keeps the pages of index runs that were read last, up to a number
-// of bytes. Pages never change, and run ids are never used again.
+// A pageCache keeps the most recently read pages of index runs, up to limit bytes. Pages never change, and run ids are
+// never reused.
 type pageCache struct {
 	limit int
 	bytes int
 	pages map[pageID]*list.Element
-	order *list.List // of *cachedPage, last used first
+	order *list.List // of *cachedPage, most recently used first
 }
 
 type pageID struct{ number, run, page uint64 }
@@ -91,11 +90,11 @@ func (c *pageCache) put(id pageID, b []byte) {
 	}
 }
 
-// mergeFan is how many index runs of one level become one of the next.
+// mergeFan is how many index runs of one level are merged into one of the next.
 const mergeFan = 8
 
-// mergeLevel is how often the rows of a run have been merged, judged by its size;
-// base is the size of a run that was not.
+// mergeLevel estimates from its size how often the rows of a run have been merged. base is the size in rows of an
+// unmerged run.
 func mergeLevel(i bulk.RunInfo, base int) int {
 	l := 0
 	for rows := i.Rows / uint64(base); rows >= mergeFan/2; rows /= mergeFan {
@@ -104,12 +103,11 @@ func mergeLevel(i bulk.RunInfo, base int) int {
 	return l
 }
 
-// mergeable returns the runs to merge next, none when all is in order: all of
-// them when most rows are superseded, else the newest ones up to some level as
-// soon as there are mergeFan.
+// mergeable returns the runs to merge next, or none: all of them if most rows are superseded, otherwise the newest ones
+// up to some level once there are mergeFan of them.
 //
-// Invariant: only neighbours in age are merged, so of two runs one is newer
-// throughout, and the first of them to know a key, newest first, is right.
+// Invariant: only runs adjacent in age are merged, so of two runs one is newer throughout, and the newest run that has
+// a key has its current row.
 func mergeable(st *stream, base int) []bulk.RunInfo {
 	var all []bulk.RunInfo
 	rows, top := uint64(0), 0
@@ -133,8 +131,8 @@ func mergeable(st *stream, base int) []bulk.RunInfo {
 	return nil
 }
 
-// A mergeJob turns several runs into one. It reads from a snapshot and writes
-// through the committer, a few pages at a time; the last step swaps the runs.
+// A mergeJob merges several runs into one. It reads from a snapshot and writes a few pages at a time through the
+// committer. The last step swaps the runs.
 type mergeJob struct {
 	c      *committer
 	st     *stream
@@ -142,11 +140,11 @@ type mergeJob struct {
 	inputs []bulk.RunInfo
 
 	out   bulk.RunInfo
-	batch []write // payloads that are finished and not yet written
+	batch []write // payloads ready to be written
 	bytes int64
 }
 
-// mergeStep is how many bytes of pages go into one transaction.
+// mergeStep is the number of bytes of pages written in one transaction.
 const mergeStep = 384 << 10
 
 func (j *mergeJob) run(ctx context.Context) error {
@@ -167,8 +165,7 @@ func (j *mergeJob) run(ctx context.Context) error {
 	return err
 }
 
-// begin notes the run that will be written, so that its pages are found and
-// deleted should the process end before swap.
+// begin records the run to be written, so that its pages are found and deleted if the process ends before swap.
 func (j *mergeJob) begin(ctx context.Context, rows uint64) error {
 	return j.c.s.queue.do(ctx, false, func(g *group) error {
 		if !j.c.current(j.st) {

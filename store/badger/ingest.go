@@ -8,18 +8,17 @@ import (
 	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
-// A candidate is one change of a batch while it is being placed.
+// A candidate is one change of a batch that is being ingested.
 type candidate struct {
 	change store.Change
 	raw    []byte // its packed form
 	h1, h2 uint64
-	old    bulk.Row // what the index runs hold of the key
+	old    bulk.Row // the row of the key in the index
 	had    bool
-	same   bool // it is what is stored already; old is not set then
+	same   bool // equal to what is stored; old is then not set
 }
 
-// ingest lays one batch into g. It reads first, and only then changes
-// the stream's memory, in a way that g.undo takes back.
+// ingest applies one batch to g. It completes all reads before it changes the stream's memory, which g.undo restores.
 func (c *committer) ingest(g *group, lease store.Lease, b *store.Batch, held *holding, now time.Time) (changed, unchanged int, err error) {
 	st, err := c.stream(g, lease.ConnectionID, b.Stream)
 	if err != nil {
@@ -37,7 +36,7 @@ func (c *committer) ingest(g *group, lease store.Lease, b *store.Batch, held *ho
 	return changed, b.Len() - changed, c.maintain(g, st)
 }
 
-// candidates hashes the keys and looks them up in memory.
+// candidates returns the changes of a batch with their keys hashed.
 func (c *committer) candidates(st *stream, b *store.Batch) []candidate {
 	cands, packed := c.cands[:0], b.Packed()
 	for off, change := range b.Changes() {
@@ -50,7 +49,7 @@ func (c *committer) candidates(st *stream, b *store.Batch) []candidate {
 	return cands
 }
 
-// resolve looks up in the runs what memory does not know.
+// resolve finds the old rows of keys that are not in mem.
 func (c *committer) resolve(st *stream, cands []candidate) error {
 	probes := c.probes[:0]
 	for i := range cands {
@@ -80,7 +79,7 @@ func (c *committer) resolve(st *stream, cands []candidate) error {
 	return nil
 }
 
-// frozenRow looks a key up in the tables that are becoming runs.
+// frozenRow looks a key up in the tables being made into runs.
 func (st *stream) frozenRow(h1, h2 uint64) (bulk.Row, bool) {
 	for i := len(st.frozen) - 1; i >= 0; i-- {
 		if r, ok := st.frozen[i].Get(h1, h2); ok {
@@ -90,8 +89,8 @@ func (st *stream) frozenRow(h1, h2 uint64) (bulk.Row, bool) {
 	return bulk.Row{}, false
 }
 
-// lookup reads the pages that may hold the key, newest run first, unless a key
-// before it in the batch found where the sequence goes on.
+// lookup reads the pages that may hold the key, newest run first, unless an earlier key of the batch has meanwhile
+// found where the sequence continues.
 func (c *committer) lookup(st *stream, k *candidate, runs uint64) error {
 	if runs == 0 && len(st.runs) <= 64 {
 		return nil
@@ -114,7 +113,7 @@ func (c *committer) lookup(st *stream, k *candidate, runs uint64) error {
 	return nil
 }
 
-// page returns the page of a run for a hash.
+// page returns the page of a run that covers a hash.
 func (c *committer) page(number uint64, i bulk.RunInfo, h1 uint64) ([]byte, error) {
 	id := pageID{number, i.ID, i.PageOf(h1)}
 	if b, ok := c.pages.get(id); ok {
@@ -127,14 +126,14 @@ func (c *committer) page(number uint64, i bulk.RunInfo, h1 uint64) ([]byte, erro
 	return b, err
 }
 
-// A replacement is a row that was put into memory, and what it replaced there.
+// A replacement is a row put into memory and the row that it replaced there.
 type replacement struct {
 	row, old bulk.Row
 	had      bool
 }
 
-// place gives versions to the changes that are real, writes their segment, and
-// updates counters, memory and the set of superseded versions.
+// place assigns versions to the changes that are real, writes their segment, and updates the counters, the memory and
+// the set of superseded versions.
 func (c *committer) place(g *group, st *stream, run store.RunID, b *store.Batch, cands []candidate, now time.Time) int {
 	before, fresh := st.counters, st.fresh
 	p := bulk.Part{Run: string(run), Ingested: now.UnixMicro(), First: st.counters.last + 1}
@@ -199,7 +198,7 @@ func (c *committer) place(g *group, st *stream, run store.RunID, b *store.Batch,
 	return len(keep)
 }
 
-// supersede notes that a version is no longer current.
+// supersede records that a version is no longer current.
 func (st *stream) supersede(v uint64) {
 	i := v >> chunkShift
 	if ch := st.dead[i]; ch == nil || !ch.dirty {
@@ -216,7 +215,7 @@ func (c *committer) writeSegment(g *group, st *stream, p bulk.Part) {
 	st.tiny[p.First>>chunkShift]++
 }
 
-// real says whether a change changes anything.
+// real reports whether a change differs from what is stored.
 func (c *committer) real(ch store.Change, old bulk.Row, had bool) bool {
 	if ch.Op == store.Delete {
 		return had && !old.Deleted()
@@ -228,7 +227,7 @@ func (c *committer) real(ch store.Change, old bulk.Row, had bool) bool {
 	return e1 != old.E1 || e2 != old.E2
 }
 
-// count gives the change the next version and moves the counters.
+// count gives the change the next version and updates the counters.
 func (st *stream) count(e *bulk.Hasher, k *candidate, old bulk.Row, had bool) bulk.Row {
 	n := &st.counters
 	n.last++

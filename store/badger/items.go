@@ -10,13 +10,13 @@ import (
 	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
-// plain are the kinds of items whose keys and values are those of a kind here.
+// plain maps item kinds to key kinds with the same keys and values.
 var plain = map[store.ItemKind]byte{
 	store.ConnectorItem: kindConnector, store.PinItem: kindPin, store.ConnectionItem: kindConnection, store.EventItem: kindEvent,
 	store.StagedItem: kindStaged, store.QuestionItem: kindPending, store.StateItem: kindState, store.GapItem: kindGap, store.HeldItem: kindHeld,
 }
 
-// keyed are those whose keys are.
+// keyed maps item kinds to key kinds with the same keys, whose values itemValue converts.
 var keyed = map[store.ItemKind]byte{
 	store.DocumentItem: kindDocument, store.FenceItem: kindFence, store.RunItem: kindRun, store.LeaseItem: kindLease,
 	store.StreamItem: kindCounters, store.FileItem: kindFileOf,
@@ -55,7 +55,7 @@ func (i *image) Items(ctx context.Context, kind store.ItemKind, after []byte, fn
 	})
 }
 
-// itemsOf scans what is behind the rest of a key.
+// itemsOf calls fn for all keys of a kind behind after, which is a key without its kind.
 func (r *snapshot) itemsOf(ctx context.Context, kind byte, after []byte, fn func(k, payload []byte) error) error {
 	return r.scan([]byte{kind}, append([]byte{kind}, after...), false, func(k, payload []byte) (bool, error) {
 		if len(after) > 0 && string(k[1:]) == string(after) {
@@ -68,7 +68,7 @@ func (r *snapshot) itemsOf(ctx context.Context, kind byte, after []byte, fn func
 	})
 }
 
-// itemValue is what is drawn as JSON of a value.
+// itemValue returns what the item's JSON value is made from.
 func (r *snapshot) itemValue(kind store.ItemKind, k, payload []byte) (any, error) {
 	read := func(v any) error { return store.Item{Kind: kind, Key: k, Value: payload}.Decode(v) }
 	switch kind {
@@ -105,7 +105,7 @@ func (r *snapshot) itemValue(kind store.ItemKind, k, payload []byte) (any, error
 	return json.RawMessage(payload), nil
 }
 
-// recordItems are the current records and tombstones of all streams, by version.
+// recordItems calls fn for the current records and tombstones of all streams, by version.
 func (r *snapshot) recordItems(ctx context.Context, after []byte, fn func(store.Item) error) error {
 	from, version := []byte(nil), uint64(0)
 	if after != nil {
@@ -141,7 +141,7 @@ func (r *snapshot) recordItems(ctx context.Context, after []byte, fn func(store.
 	})
 }
 
-// pieceItems are the contents of all files, each proved at its end.
+// pieceItems calls fn for the contents of all files in pieces. The digest of a content is checked at its end.
 func (r *snapshot) pieceItems(ctx context.Context, after []byte, fn func(store.Item) error) error {
 	from, next := []byte(nil), uint64(0)
 	if after != nil {
@@ -167,22 +167,22 @@ func (r *snapshot) pieceItems(ctx context.Context, after []byte, fn func(store.I
 			p.skip = next
 		}
 		err = checkContent(ctx, content, d, p.add)
-		if err == nil && (p.n == 0 || len(p.piece) > 0) { // an empty one is a piece too
+		if err == nil && (p.n == 0 || len(p.piece) > 0) { // an empty content is one piece, too
 			err = p.end()
 		}
 		return true, err
 	})
 }
 
-// A piecing makes items of a content.
+// A piecing splits a content into items.
 type piecing struct {
 	key     []byte // connection and digest
 	fn      func(store.Item) error
 	piece   []byte
-	n, skip uint64 // pieces, and how many of them nobody wants
+	n, skip uint64 // pieces made, and how many to skip
 }
 
-// add takes blocks, of which several are a piece.
+// add adds a block and passes a piece on once there are enough.
 func (p *piecing) add(b []byte) error {
 	if p.piece = append(p.piece, b...); len(p.piece) < store.PieceBytes {
 		return nil

@@ -8,11 +8,10 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Key kinds: the first byte of every key. Append only; changing the meaning of
-// one is a new format.
+// Key kinds: the first byte of every key. Only append; changing the meaning of a kind makes a new format.
 const (
 	kindChain      = 'A' // the chain's head and the format
-	kindNumber     = 'B' // next stream number
+	kindNumber     = 'B' // head of the commit chain, and the format
 	kindConnector  = 'C' // bundled, id
 	kindConnection = 'D' // id
 	kindLease      = 'E' // connection
@@ -35,20 +34,20 @@ const (
 	kindFile       = 'V' // bulk file
 	kindPin        = 'W' // connector id
 	kindDocument   = 'X' // kind, id
-	kindErase      = 'Y' // what is being erased: connection, stream or run, its id
+	kindErase      = 'Y' // kind and id of what is being erased: connection, stream or run
 	kindChunk      = 'Z' // commit sequence, part of a long value
-	kindDue        = 'a' // when a document expires, its kind, its id
-	kindHeld       = 'b' // connection, stream, record key: files of a record
-	kindFileOf     = 'c' // connection, digest: how many records hold a content
+	kindDue        = 'a' // expiry of a document, its kind, its id
+	kindHeld       = 'b' // connection, stream, record key: the files of a record
+	kindFileOf     = 'c' // connection, digest: how many records refer to a content
 	kindContent    = 'd' // connection, digest: a short content
-	kindPlace      = 'e' // connection, digest: where a long content is; in an image its pieces
-	kindUsage      = 'f' // connection: contents and their bytes
-	kindLoose      = 'g' // connection, digest: no record holds it, and the run that saw to it goes on
-	kindJournal    = 'h' // run id, number: a piece of its journal; in no image
+	kindPlace      = 'e' // connection, digest: where a long content is; in an image, its pieces
+	kindUsage      = 'f' // connection: number of contents and their bytes
+	kindLoose      = 'g' // connection, digest: content of a run in progress that no record refers to
+	kindJournal    = 'h' // run id, number: part of the run's journal; not in images
 )
 
-// key joins a kind and parts. Every part but the last is length-prefixed, so
-// no name can pose as two; the last is bare, so it sorts.
+// key joins a kind and parts. Every part but the last is length-prefixed, so one name cannot pass for two. The last
+// part is bare, so that keys sort by it.
 func key(kind byte, parts ...string) []byte {
 	n := 1
 	for _, p := range parts {
@@ -64,7 +63,7 @@ func key(kind byte, parts ...string) []byte {
 	return k
 }
 
-// numbered is a key of big-endian numbers, which sort.
+// numbered returns a key of big-endian numbers, by which keys sort.
 func numbered(kind byte, numbers ...uint64) []byte {
 	k := append(make([]byte, 0, 1+8*len(numbers)), kind)
 	for _, n := range numbers {
@@ -73,7 +72,7 @@ func numbered(kind byte, numbers ...uint64) []byte {
 	return k
 }
 
-// lastNumber is the number a key of numbered ends with.
+// lastNumber returns the number at the end of k, which is a key from numbered.
 func lastNumber(k []byte) uint64 {
 	if len(k) < 8 {
 		return 0
@@ -81,7 +80,7 @@ func lastNumber(k []byte) uint64 {
 	return binary.BigEndian.Uint64(k[len(k)-8:])
 }
 
-// lastPart is the bare last part of a key of two parts.
+// lastPart returns the last part of a key of two parts.
 func lastPart(k []byte) string {
 	if len(k) < 3 {
 		return ""
@@ -109,38 +108,37 @@ func stateKey(c store.ConnectionID, g store.GrantID, s store.Stream) []byte {
 	return key(kindState, string(c), string(g), string(s))
 }
 
-// A stored value is drawn as
+// A stored value consists of
 //
 //	form u8  payload  CRC-32 over key, form and payload
 //
-// The engine checks its blocks with another polynomial, so what slips through
-// one check does not slip through the other. Binding the key to the sum
-// uncovers a value that turns up under a key it was not written for.
+// The engine checksums its blocks with another polynomial, so damage that one check misses is unlikely to escape both.
+// Because the sum covers the key, a value stored under a wrong key is detected.
 const (
 	formPlain  = 0 // the payload is the value
-	formChunks = 1 // the payload is u32 length, u64 commit and first part: chunk keys hold the value
+	formChunks = 1 // the payload is u32 length, u64 id of the first chunk key: chunks hold the value
 	formExtent = 2 // the payload is a place: a bulk file holds the value
 )
 
-// chunkBytes is the size of the parts of a long value. Earlier versions split what
-// is bulk now; such values are still read and removed.
+// chunkBytes is the size of the parts of a long value. Earlier versions split values that are bulk now; such values are
+// still read and removed.
 const chunkBytes = 512 << 10
 
 const sealBytes = 5
 
 var errBadValue = errors.New("value does not match its checksum")
 
-// open a value for writing: the payload is appended to what it returns.
+// newValue starts a value, to which the caller appends size bytes of payload.
 func newValue(size int) []byte {
 	return append(make([]byte, 0, size+sealBytes), formPlain)
 }
 
-// seal closes a value made with newValue.
+// seal completes a value started with newValue.
 func seal(key, value []byte) []byte {
 	return binary.LittleEndian.AppendUint32(value, checksum(key, value))
 }
 
-// unseal checks a stored value and returns its form and payload.
+// unseal verifies a stored value and returns its form and payload.
 func unseal(key, value []byte) (form byte, payload []byte, err error) {
 	if len(value) < sealBytes {
 		return 0, nil, errBadValue

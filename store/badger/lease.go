@@ -62,7 +62,7 @@ func acquire(g *group, r store.Run, hostID, bootEpoch string, now time.Time, ttl
 	return lease, g.putJSON(key(kindLease, conn), lease)
 }
 
-// idle is *ActiveError while a run of the connection is active.
+// idle returns *store.ActiveError while a run of the connection is active.
 func idle(g *group, id store.ConnectionID) error {
 	var held store.Lease
 	active, err := g.getJSON(key(kindLease, string(id)), &held)
@@ -72,7 +72,7 @@ func idle(g *group, id store.ConnectionID) error {
 	return err
 }
 
-// nextNumber counts up the number kept under k and returns it; the first is 1.
+// nextNumber increments the number stored under k and returns it. The first is 1.
 func nextNumber(g *group, k []byte) (uint64, error) {
 	b, ok, err := g.get(k)
 	if err != nil {
@@ -89,7 +89,7 @@ func nextNumber(g *group, k []byte) (uint64, error) {
 	return n, nil
 }
 
-// currentLease returns the stored form of l; ErrFenced when l is not current.
+// currentLease returns the stored form of l, or store.ErrFenced if l is not current.
 func currentLease(g *group, l store.Lease) (store.Lease, error) {
 	var held store.Lease
 	ok, err := g.getJSON(key(kindLease, string(l.ConnectionID)), &held)

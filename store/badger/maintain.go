@@ -9,8 +9,8 @@ import (
 	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
-// maintain is called after every batch. It queues short work as a chore of the
-// committer, and starts long work as a job in a goroutine of its own.
+// maintain runs after every batch. It queues short work as a chore of the committer and starts long work as a job in a
+// goroutine of its own.
 func (c *committer) maintain(g *group, st *stream) error {
 	if !st.flushing && (st.mem.Used >= c.s.opts.memRows || st.fresh >= memBytes) {
 		st.flushing = true
@@ -33,7 +33,7 @@ func (c *committer) maintain(g *group, st *stream) error {
 	return nil
 }
 
-// flush turns the rows in memory into an index run.
+// flush makes an index run of the rows in memory.
 func (c *committer) flush(g *group, st *stream) error {
 	if c.streams[streamKey{st.connection, st.name}] != st || st.mem.Used == 0 {
 		return nil
@@ -91,7 +91,7 @@ func (c *committer) setLayout(g *group, st *stream, lay layout) error {
 	return nil
 }
 
-// checkpointDead writes the chunks that changed and drops the lists.
+// checkpointDead writes the changed chunks and deletes the lists.
 func (c *committer) checkpointDead(g *group, st *stream) error {
 	for _, n := range st.lists {
 		if err := g.remove(numbered(kindDeadList, st.counters.number, n)); err != nil {
@@ -118,8 +118,7 @@ func (c *committer) checkpointDead(g *group, st *stream) error {
 	return nil
 }
 
-// startJob starts the job a stream needs most, or with nil what the files need,
-// unless one is running.
+// startJob starts the most urgent job of a stream or, if st is nil, of the bulk files, unless a job is running.
 func (c *committer) startJob(st *stream) {
 	if c.job || c.broken != nil {
 		return
@@ -173,14 +172,14 @@ func (c *committer) pick(st *stream) func(context.Context) error {
 	return nil
 }
 
-// current says that st is still the memory of its stream.
+// current reports whether st is still the state of its stream.
 func (c *committer) current(st *stream) bool {
 	return c.streams[streamKey{st.connection, st.name}] == st
 }
 
 var errStale = errors.New("stream left memory")
 
-// dropRun deletes the pages of a run that is no longer used, some at a time.
+// dropRun deletes the pages of a run no longer in use, some at a time, and then its filter.
 func (c *committer) dropRun(ctx context.Context, st *stream, run bulk.RunInfo) error {
 	const some = 1000
 	for removed := run.Removed; ; {

@@ -11,12 +11,10 @@ import (
 	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
-// Open opens the store in the data directory dir, making both when there is
-// none. It returns *store.BusyError when another process has it,
-// store.ErrNoSpace below store.free_stop, and *store.DamageError when
-// the engine cannot be opened at all. A store that opens but proves to have
-// lost or changed commits is returned read-only: Damage says why, and every
-// write returns store.ErrReadOnly.
+// Open opens the store in the data directory dir and creates what is missing. It returns *store.BusyError when another
+// process has it open, store.ErrNoSpace when less than store.free_stop is free, and *store.DamageError when the engine
+// cannot be opened. A store that opens but provably lost or changed commits is returned read-only: Damage gives the
+// reason, and writes return store.ErrReadOnly.
 func Open(dir string, opts Options) (*Store, error) {
 	opts = opts.withDefaults()
 	for _, d := range []string{dir, filepath.Join(dir, "db"), bulkPath(dir), filepath.Join(dir, "witness")} {
@@ -24,7 +22,7 @@ func Open(dir string, opts Options) (*Store, error) {
 			return nil, fmt.Errorf("make data directory: %w", err)
 		}
 	}
-	for _, d := range []string{filepath.Join(dir, "db"), dir} { // the new names, too, outlast a power cut
+	for _, d := range []string{filepath.Join(dir, "db"), dir} { // so that new directories, too, survive a power cut
 		if err := bulk.SyncDir(d); err != nil {
 			return nil, fmt.Errorf("sync data directory: %w", err)
 		}
@@ -47,7 +45,7 @@ func Open(dir string, opts Options) (*Store, error) {
 	return s, nil
 }
 
-// OpenMemory opens a store that keeps nothing.
+// OpenMemory opens a store that exists only in memory.
 func OpenMemory(opts Options) (*Store, error) {
 	opts.bulkRoll = cmp.Or(opts.bulkRoll, bulkRollMemory)
 	return openLocked("", opts.withDefaults())
@@ -87,10 +85,10 @@ func openLocked(dir string, opts Options) (*Store, error) {
 	return s, nil
 }
 
-// bulkPath is beside the engine's files and no concern of the engine.
+// bulkPath returns the directory of the bulk files, which lies among the engine's files but is not used by the engine.
 func bulkPath(dir string) string { return filepath.Join(dir, "db", "bulk") }
 
-// examine proves that the store is complete, or makes it read-only.
+// examine verifies that the store is complete. If it is not, it records the damage, which makes the store read-only.
 func (s *disk) examine() (bulk.Tail, error) {
 	if s.dir != "" {
 		s.damage = verifyTables(s.db)
@@ -116,7 +114,7 @@ func (s *disk) examine() (bulk.Tail, error) {
 	return t, s.dropOrphans(t)
 }
 
-// markUnclean leaves the marker that Close removes, and says whether it was there.
+// markUnclean creates the marker that Close removes and reports whether it existed already.
 func markUnclean(dir string) (unclean bool, err error) {
 	f, err := os.OpenFile(filepath.Join(dir, "unclean"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, os.ErrExist) {
@@ -128,7 +126,7 @@ func markUnclean(dir string) (unclean bool, err error) {
 	return false, f.Close()
 }
 
-// prove compares the engine with the witness.
+// prove compares the engine with the witness and takes the chain and the newest commit from the engine.
 func (s *disk) prove() error {
 	r := s.reader(s.db.MaxVersion())
 	d, err := r.chain()
@@ -163,12 +161,11 @@ func (s *disk) prove() error {
 	return s.writer.witness.resume(d, t, verdict)
 }
 
-// A witnessVerdict is what engine and witness, put side by side, mean: see
-// docs/spec/security.md, "Embedded store".
+// A witnessVerdict is the result of comparing the engine with the witness: see docs/spec/security.md, "Embedded store".
 type witnessVerdict struct {
 	damage  *store.DamageError
-	rebuild bool // start the witness over from the engine
-	append  bool // add the entry that is missing
+	rebuild bool // rebuild the witness from the engine
+	append  bool // append the one missing entry
 }
 
 func compareWitness(d chain, t witnessContent, err error) witnessVerdict {
@@ -193,7 +190,7 @@ func compareWitness(d chain, t witnessContent, err error) witnessVerdict {
 	return witnessVerdict{}
 }
 
-// chain is the head of the chain, which is of the newest commit.
+// chain returns the head of the commit chain and checks that it belongs to the newest commit.
 func (r reader) chain() (chain, error) {
 	b, ok, err := r.get(key(kindChain))
 	if err != nil || !ok {

@@ -20,43 +20,42 @@ const (
 	defaultFreeStop   = 64 << 20
 )
 
-// Options tune a Store. The zero value is the documented default.
+// Options configure a Store. The zero value selects the documented defaults.
 type Options struct {
-	// Logger gets the engine's messages and the store's own; nil discards them.
+	// Logger receives the messages of the engine and of the store; nil discards them.
 	Logger *slog.Logger
 	// Small selects the small memory profile.
 	Small bool
 	// AllowNetworkFS permits a data directory on a network file system.
 	AllowNetworkFS bool
-	// AcceptLoss opens a store that proved to have lost acknowledged commits for
-	// writing again, from what is left. Cursors are those of the last
-	// commit that survived, so they are never ahead of the records.
+	// AcceptLoss opens a store for writing although it has provably lost acknowledged commits. Cursors are those of the
+	// last surviving commit, so they are never ahead of the records.
 	AcceptLoss bool
-	// QueueBytes bounds the commits that wait in Submit; 0 means 8 MiB.
+	// QueueBytes bounds the commits waiting in Submit; 0 means 8 MiB.
 	QueueBytes int64
-	// Ballast is the size of the file released when space runs out; 0 is none.
+	// Ballast is the size in bytes of a file that is released when space runs out; 0 means none.
 	Ballast int64
-	// FreeStart, FreeIngest and FreeStop are how many bytes must be free: to start a run, to take
-	// records, and to go on at all.
+	// FreeStart, FreeIngest and FreeStop are the free bytes required to start a run, to accept records, and to keep
+	// working at all.
 	FreeStart, FreeIngest, FreeStop uint64
 
 	// PerStream makes the store ask for one commit per stream.
 	PerStream bool
-	// FailState names a stream whose cursor refuses to be committed.
+	// FailState names a stream for which committing a cursor fails.
 	FailState store.Stream
-	// Fault is called at every named fault point; an error it returns is
-	// treated as a failure of the step just named. It may end the process.
+	// Fault is called at every named fault point. An error from it counts as a failure of that step. It may end the
+	// process.
 	Fault func(point string) error
 	// FreeSpace replaces the measurement of free bytes in the data directory.
 	FreeSpace func(dir string) (uint64, error)
 	// Now replaces the clock.
 	Now func() time.Time
 
-	memRows     int    // rows in memory that become an index run
-	bulkRoll    uint64 // size at which a bulk file is followed by the next
-	memory      int64  // of streams
-	windowBytes int    // of sort keys in a window
-	noSync      bool   // let the engine leave its log to the operating system; for comparison
+	memRows     int    // at this many rows in memory an index run is made of them
+	bulkRoll    uint64 // size at which the next bulk file is started
+	memory      int64  // bytes for the indexes of all streams
+	windowBytes int    // sort keys held by one window
+	noSync      bool   // the engine does not sync its log; for comparison
 }
 
 // Points at which Fault is called.
@@ -69,12 +68,12 @@ const (
 	FaultTerminalAfter  = "terminal.after"
 )
 
-// A profile is how much memory a store takes.
+// A profile says how much memory a store may use, in bytes unless noted.
 type profile struct {
 	memTable, blockCache, table int64 // of the engine
 	process                     int64 // see MemoryLimit
-	streams                     int64 // indexes of all streams; five million keys of one take 25 MB
-	pages                       int   // of indexes, to use again
+	streams                     int64 // indexes of all streams; five million keys in one stream take 25 MB
+	pages                       int   // cache of index pages
 	windowBytes                 int
 	memRows                     int // rows, not bytes
 }
@@ -127,7 +126,7 @@ func (o Options) withDefaults() Options {
 //	memory=small       the small memory profile
 //	allow_network_fs=BOOL
 //
-// What the query sets wins over opts. Unknown parameters are an error.
+// Parameters in the query override opts. Unknown parameters are an error.
 func OpenURL(raw string, opts Options) (*Store, error) {
 	scheme, rest, ok := strings.Cut(raw, ":")
 	if !ok || (scheme != "badger" && scheme != "memory") {

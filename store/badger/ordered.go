@@ -12,18 +12,15 @@ import (
 	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
-// Records lie in the order of their versions. Pages in another order come from
-// windows: one walk over the stream keeps the sort keys that are nearest to the
-// place asked for, as many as fit into windowBytes (some fifty thousand). The
-// pages around it are served from there, and what is written meanwhile is taken
-// in, until a listing leaves the window and the next walk makes another. One walk
-// is under way at a time, so whoever asks for pages here and there takes one core
-// and no more.
+// Records are stored in the order of their versions. Pages in another order come from windows: a walk over the stream
+// keeps the sort keys nearest to the requested place, as many as fit into windowBytes (some fifty thousand). Later
+// pages are served from the window, which is brought up to date with new writes, until a listing leaves it and another
+// walk is needed. Only one walk runs at a time, so requests for pages in many places occupy at most one core.
 const (
-	windowsMost    = 8    // kept in memory; a View keeps one
+	windowsMost    = 8    // windows in memory; a View keeps one
 	orderedAtOnce  = 128  // records read at a time
-	orderedScan    = 1000 // records that Match is asked about for one page: each may be in another segment
-	windowRowBytes = 48   // of a row, beside its key
+	orderedScan    = 1000 // calls of Match for one page: each record may be in another segment
+	windowRowBytes = 48   // of a row, without its key
 )
 
 // A windowRow is one version of one key.
@@ -34,21 +31,21 @@ type windowRow struct {
 	deleted bool
 }
 
-// A window holds the rows of a stream with low <= key < high, as of the version
-// through. Rows that were superseded since are still in it. It never changes.
+// A window holds the rows of a stream with low <= key < high as of version through. It may still contain superseded
+// rows. It is immutable.
 type window struct {
 	streamKey
 	by        store.Order
 	number    uint64 // of the stream
 	low, high string
-	end       bool   // there is no bound above, and high is ""
-	first     uint64 // version that it had after its first walk
+	end       bool   // no upper bound; high is ""
+	first     uint64 // newest version of the stream at the first walk
 	through   uint64
-	rows      []windowRow // by key
+	rows      []windowRow // sorted by key
 }
 
-// has says whether the window has the rows where a listing goes on: from at on,
-// or below at when it is descending; "" is the beginning, or the end.
+// has reports whether the window covers the rows where a listing continues: from at on or, if descending, below it. An
+// empty at stands for the beginning or, if descending, the end.
 func (w *window) has(at string, descending bool) bool {
 	if descending {
 		return w.end && (at == "" || at > w.low) || !w.end && at != "" && at <= w.high && at > w.low
@@ -56,15 +53,14 @@ func (w *window) has(at string, descending bool) bool {
 	return at >= w.low && (w.end || at < w.high)
 }
 
-// stale says that so much was written since the first walk that another one
-// costs little beside it.
+// stale reports whether so much was written since the first walk that another walk is hardly more expensive.
 func (w *window) stale(n counters) bool { return n.last-w.first > n.live/4+1<<14 }
 
-// windows are those used last.
+// windows holds the most recently used windows.
 type windows struct {
 	most int
 	mu   sync.Mutex // guards kept
-	kept []*window  // the one used last at the end
+	kept []*window  // most recently used last
 }
 
 func (ws *windows) find(id streamKey, by store.Order, at string, descending bool) *window {
@@ -78,7 +74,7 @@ func (ws *windows) find(id streamKey, by store.Order, at string, descending bool
 	return nil
 }
 
-// keep puts a window in the place of another, which may be nil.
+// keep adds w in place of old, which may be nil.
 func (ws *windows) keep(w, old *window) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -95,8 +91,7 @@ func (ws *windows) forget(number uint64) {
 	ws.kept = slices.DeleteFunc(ws.kept, func(k *window) bool { return k.number == number })
 }
 
-// page reads one page. The snapshot is opened after a window was found, so it is
-// never older than the window.
+// page reads one page. It opens the snapshot after choosing a window, so the snapshot is never older than the window.
 func (ws *windows) page(ctx context.Context, q store.RecordQuery, open opener) (store.RecordPage, error) {
 	at := q.AfterKey
 	if at != "" && !q.Descending {
@@ -135,7 +130,7 @@ func (ws *windows) page(ctx context.Context, q store.RecordQuery, open opener) (
 			at = w.low
 		}
 		if w = ws.find(id, q.Order, at, q.Descending); w != nil && w.through > n.last {
-			w = nil // of a newer snapshot
+			w = nil // from a newer snapshot
 		}
 	}
 }
@@ -148,8 +143,8 @@ type lister struct {
 	dead *deadView
 }
 
-// window returns one that has the rows at a place as of the snapshot: the one that
-// was found, which may be nil, as long as it can be brought up to date, or another.
+// window returns a window that covers at as of the snapshot. This is found, unless that is nil or cannot be brought up
+// to date.
 func (l *lister) window(ctx context.Context, found *window, at string) (*window, error) {
 	if found != nil && found.number == l.n.number && !found.stale(l.n) {
 		w, err := l.takeIn(ctx, found)
@@ -176,8 +171,8 @@ func (l *lister) window(ctx context.Context, found *window, at string) (*window,
 	return l.takeIn(ctx, w)
 }
 
-// takeIn returns the window as of the snapshot: with what was written behind
-// w.through, and without what is farthest when that is too much.
+// takeIn returns w as of the snapshot: with what was written after w.through and, if that is too much, without the rows
+// farthest away.
 func (l *lister) takeIn(ctx context.Context, w *window) (*window, error) {
 	if w.through == l.n.last {
 		return w, nil
@@ -211,8 +206,8 @@ func (l *lister) takeIn(ctx context.Context, w *window) (*window, error) {
 	return &next, nil
 }
 
-// add merges rows in and cuts the window to so many bytes, at its end or, when
-// it is filled for a descending listing, at its beginning.
+// add merges rows in and trims the window to about most bytes, at its end or, for a descending listing, at its
+// beginning.
 func (w *window) add(fresh []windowRow, most int, descending bool) {
 	slices.SortStableFunc(fresh, func(a, b windowRow) int { return strings.Compare(a.key, b.key) })
 	rows := mergeRowsByKey(w.rows, fresh)
@@ -249,7 +244,7 @@ func mergeRowsByKey(a, b []windowRow) []windowRow {
 	return append(append(out, a...), b...)
 }
 
-// list goes through a window from a place on. True says that the page is full.
+// list adds the records of a window from at on to the page. It reports whether the page is full.
 func (l *lister) list(ctx context.Context, w *window, at string) (bool, error) {
 	rows := w.rows
 	from := sort.Search(len(rows), func(i int) bool { return rows[i].key >= at })
@@ -289,7 +284,7 @@ func (l *lister) list(ctx context.Context, w *window, at string) (bool, error) {
 	return false, nil
 }
 
-// next takes the rows that are read next, fewer when their data is large.
+// next returns the rows to read next, fewer if their data is large, and the remaining rows.
 func (l *lister) next(rows []windowRow) (some, rest []windowRow, err error) {
 	most := min(orderedAtOnce, l.limit+1-len(l.page.Records))
 	for bytes := 0; len(rows) > 0 && len(some) < most && bytes < pageBytes; {
@@ -313,7 +308,7 @@ func (l *lister) next(rows []windowRow) (some, rest []windowRow, err error) {
 	return some, rows, nil
 }
 
-// interrupted says why a long read should end: the engine closes when snapshots do.
+// interrupted returns the reason why a long read should end, which includes that the engine is about to be closed.
 func (r *snapshot) interrupted(ctx context.Context) error {
 	if l, _ := r.s.space.state(); l == halted {
 		return store.ErrNoSpace
@@ -326,7 +321,7 @@ func (r *snapshot) interrupted(ctx context.Context) error {
 	}
 }
 
-// sortKey appends what a record is ordered by; it sorts as bytes.
+// sortKey appends the key by which a record is ordered, compared as bytes.
 func sortKey(b []byte, by store.Order, c store.Change) []byte {
 	if by == store.ByEmitted {
 		b = binary.BigEndian.AppendUint64(b, uint64(c.EmittedAt)^1<<63)

@@ -10,14 +10,14 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// fileNamed is the connection and digest in a key of fileKey.
+// fileNamed returns the connection and digest in a key made by fileKey.
 func fileNamed(k []byte) (c store.ConnectionID, d store.Digest, ok bool) {
 	connection, digest, ok := cutPart(k[1:])
 	d, err := store.ParseDigest(string(digest))
 	return store.ConnectionID(connection), d, ok && err == nil
 }
 
-// copyPieces writes a long content as frames, and proves that it is what it was.
+// copyPieces writes a long content as frames and verifies its digest.
 func (s *disk) copyPieces(ctx context.Context, k, payload []byte, frame func(k, v []byte) error) error {
 	p, err := decodePlace(payload)
 	if err != nil {
@@ -40,7 +40,7 @@ func (s *disk) copyPieces(ctx context.Context, k, payload []byte, frame func(k, 
 	})
 }
 
-// pieces are those of one file of an image that is loaded.
+// pieces is the state of a file of an image while it is loaded.
 type pieces struct {
 	key    []byte // of the file
 	digest store.Digest
@@ -49,7 +49,7 @@ type pieces struct {
 	to     *placing
 }
 
-// addPiece takes the next piece of a file. What it claims to be is proved at its end.
+// addPiece takes the next piece of a file. endPieces verifies the whole.
 func (l *loader) addPiece(k, b []byte) error {
 	if len(k) < 8 {
 		return store.Corrupt("image frame %d is no piece of a file", l.in.frames)
@@ -80,7 +80,7 @@ func (l *loader) addPiece(k, b []byte) error {
 	return err
 }
 
-// endPieces makes the file whose pieces came one of the store.
+// endPieces verifies the file whose pieces have arrived and adds it to the store.
 func (l *loader) endPieces() error {
 	p := l.piece
 	if p == nil {
@@ -104,7 +104,7 @@ func (l *loader) endPieces() error {
 	return nil
 }
 
-// wholeContent proves that a short content of an image is what its key says.
+// wholeContent verifies that a short content of an image matches the digest in its key.
 func wholeContent(k, v []byte) error {
 	if k[0] != kindContent {
 		return nil
@@ -115,8 +115,8 @@ func wholeContent(k, v []byte) error {
 	return nil
 }
 
-// verifyFiles reads every content, and counts who holds it: the sum over all holders of a
-// number for each file is that over all files of their counts.
+// verifyFiles reads every content and checks the reference counts: the sum of fileNumber over all references that
+// records hold must equal the sum over all files of count times fileNumber.
 func (s *disk) verifyFiles(ctx context.Context, r reader) error {
 	var sum uint64
 	usage := map[store.ConnectionID]store.FileUsage{}
@@ -169,7 +169,7 @@ func (s *disk) verifyFiles(ctx context.Context, r reader) error {
 	return err
 }
 
-// fileNumber is a number that no two files are likely to share.
+// fileNumber returns a number that two files are unlikely to share.
 func fileNumber(c store.ConnectionID, d store.Digest) uint64 {
 	sum := sha256.Sum256(fileKey(kindFileOf, c, d))
 	return binary.BigEndian.Uint64(sum[:])

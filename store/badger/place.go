@@ -20,15 +20,15 @@ import (
 	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
-// blockBytes is how much of a long content one checksum covers.
+// blockBytes is the number of bytes of a long content that one checksum covers.
 const blockBytes = 256 << 10
 
-// A place is where a long content is: a file that is written once, under a name that no
-// other content ever has, so that erasing one and keeping the same again do not meet.
+// A place says where a long content is: in a file that is written once. Names are never reused, so erasing a content
+// cannot affect the same content stored again.
 type place struct {
 	Name string   `json:"name"`
 	Size int64    `json:"size"`
-	Sums []uint32 `json:"sums"` // of blocks
+	Sums []uint32 `json:"sums"` // one per block
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -45,19 +45,19 @@ func decodePlace(payload []byte) (p place, err error) {
 	return p, nil
 }
 
-// places are the files of long contents: a directory, or with dir "" memory.
+// places holds the files of long contents, in a directory or, with dir "", in memory.
 type places struct {
 	dir  string
-	boot string // begins the names of this process
+	boot string // prefix of the names that this process assigns
 	next atomic.Uint64
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	memory map[string][]byte
 	doomed []doomedPlace
-	some   atomic.Bool // doomed has some
+	some   atomic.Bool // doomed is not empty
 }
 
-// A doomedPlace goes once nobody can look at a commit before the one that dropped it.
+// A doomedPlace is removed once no reader sees a commit before seq, which dropped it.
 type doomedPlace struct {
 	name string
 	seq  uint64
@@ -65,7 +65,7 @@ type doomedPlace struct {
 
 func newPlaces(dir string) *places {
 	var b [8]byte
-	_, _ = rand.Read(b[:]) // it cannot fail
+	_, _ = rand.Read(b[:]) // never fails
 	p := &places{boot: hex.EncodeToString(b[:]), memory: map[string][]byte{}}
 	if dir != "" {
 		p.dir = filepath.Join(dir, "files")
@@ -73,7 +73,7 @@ func newPlaces(dir string) *places {
 	return p
 }
 
-// A placed is a file that is open for reading.
+// A placed is a file open for reading.
 type placed interface {
 	io.ReaderAt
 	io.Closer
@@ -96,14 +96,14 @@ func (p *places) open(name string) (placed, error) {
 	return placedInMemory{bytes.NewReader(b)}, nil
 }
 
-// A placing is a file that is being written.
+// A placing is a file being written.
 type placing struct {
 	p     *places
 	place place
 	f     *os.File
-	sent  int64 // bytes that the kernel was asked to write
+	sent  int64 // bytes that the kernel was asked to write back
 	mem   []byte
-	block int // bytes of the last block that are in sum
+	block int // bytes of the last block that sum covers
 	sum   uint32
 }
 
@@ -149,8 +149,8 @@ func (w *placing) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// writebackBytes is how much of a long content waits in memory for the disk, so that there is
-// little left to wait for at its end.
+// writebackBytes is how much of a long content is buffered before the kernel is asked to write it back, so that little
+// is left for the sync at the end.
 const writebackBytes = 8 << 20
 
 // finish makes the file and its name durable.
@@ -171,7 +171,7 @@ func (w *placing) finish() (place, error) {
 	return w.place, err
 }
 
-// abandon removes a file that was not finished.
+// abandon removes a file that is not wanted.
 func (w *placing) abandon() {
 	if w.f != nil {
 		_ = w.f.Close()
@@ -189,7 +189,7 @@ func (p *places) remove(name string) error {
 	return nil
 }
 
-// doom has files removed that nothing refers to from the commit seq on.
+// doom schedules the removal of files to which nothing refers from commit seq on.
 func (p *places) doom(seq uint64, names ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -199,8 +199,8 @@ func (p *places) doom(seq uint64, names ...string) {
 	p.some.Store(len(p.doomed) > 0)
 }
 
-// reap removes what nobody can look at any more. What cannot be removed goes when the
-// store is opened again.
+// reapPlaces removes doomed files that no reader can see any more. What cannot be removed goes when the store is next
+// opened.
 func (s *disk) reapPlaces() {
 	p := s.places
 	if !p.some.Load() {
@@ -226,7 +226,7 @@ func (s *disk) reapPlaces() {
 	}
 }
 
-// sweepPlaces removes files that no commit took before an earlier process ended.
+// sweepPlaces removes files of earlier processes that no commit refers to.
 func (s *disk) sweepPlaces(ctx context.Context) error {
 	if s.places.dir == "" {
 		return nil

@@ -7,22 +7,21 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// An item is one thing the committer has to do: a run's commit, or an op of
-// the store itself.
+// An item is one task for the committer: a run's commit, or an operation of the store itself.
 type item struct {
 	commit *store.Commit
 	ack    store.Ack
-	settle func(store.Ack, error) // exactly once
+	settle func(store.Ack, error) // called exactly once
 
 	op func(*group) error
-	// barrier asks that everything before it is durable, because the item lists
-	// keys and the committer's overlay answers single keys only.
+	// barrier requires everything before it to be durable, because the item lists keys, and the committer's view of
+	// what is in flight only answers for single keys.
 	barrier bool
-	// job marks an op of a job that holds a snapshot meanwhile: it must not wait
-	// while the engine is closed, for the engine closes when snapshots do.
+	// job marks an operation of a job that holds a snapshot. It must not wait while the engine is to be closed, because
+	// the engine cannot close before all snapshots are.
 	job     bool
 	bytes   int64
-	claimed int64 // of the queue's bytes; a chore was never pushed and claims none
+	claimed int64 // of the queue's bytes; chores are never pushed and claim none
 }
 
 func (it *item) run() store.RunID {
@@ -32,26 +31,26 @@ func (it *item) run() store.RunID {
 	return it.commit.Lease.RunID
 }
 
-// A queue holds items in the order submitted, bounded in bytes.
+// A queue holds items in the order of submission. The bytes in it are bounded.
 type queue struct {
 	limit    int64
-	writable func() error  // why nothing is written any more
+	writable func() error  // returns why nothing is written any more
 	ready    chan struct{} // capacity 1: something was pushed or the queue closed
 
-	mu     sync.Mutex // guards all below
+	mu     sync.Mutex // guards the fields below
 	items  []*item
-	bytes  int64         // of items pushed and not yet released
+	bytes  int64         // of items pushed and not released yet
 	room   chan struct{} // closed and replaced when bytes are released
 	closed bool
-	halted bool // ops of jobs are refused
+	halted bool // operations of jobs are refused
 }
 
 func newQueue(limit int64, writable func() error) *queue {
 	return &queue{limit: limit, writable: writable, ready: make(chan struct{}, 1), room: make(chan struct{})}
 }
 
-// push appends items that belong together, waiting for room. More than the
-// limit passes when it is alone. It returns store.ErrClosed or ctx's error.
+// push appends items that belong together and waits until there is room. Items above the limit are accepted into an
+// empty queue. It returns store.ErrClosed, store.ErrNoSpace for a job while the queue is halted, or ctx's error.
 func (q *queue) push(ctx context.Context, items ...*item) error {
 	bytes := int64(0)
 	for _, it := range items {
@@ -87,13 +86,13 @@ func (q *queue) push(ctx context.Context, items ...*item) error {
 	}
 }
 
-// do runs op in the committer and waits until what it wrote is durable.
+// do runs op in the committer and waits until its writes are durable.
 func (q *queue) do(ctx context.Context, barrier bool, op func(*group) error) error {
 	return q.await(ctx, &item{op: op, barrier: barrier, bytes: 4096})
 }
 
-// doJob is do for an op that writes about so many bytes, on behalf of a job that
-// holds a snapshot; store.ErrNoSpace when the engine is about to close.
+// doJob is like do for an operation that writes about bytes bytes for a job that holds a snapshot. It returns
+// store.ErrNoSpace when the engine is about to close.
 func (q *queue) doJob(ctx context.Context, bytes int64, op func(*group) error) error {
 	return q.await(ctx, &item{op: op, job: true, bytes: bytes})
 }
@@ -123,7 +122,7 @@ func (q *queue) signal() {
 	}
 }
 
-// pop removes the first item if accept agrees; nil when there is none.
+// pop removes and returns the first item if there is one and accept agrees; otherwise it returns nil.
 func (q *queue) pop(accept func(*item) bool) *item {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -136,7 +135,7 @@ func (q *queue) pop(accept func(*item) bool) *item {
 	return it
 }
 
-// back puts items at the front again, in order.
+// back returns items to the front, in order.
 func (q *queue) back(items []*item) {
 	q.mu.Lock()
 	q.items = append(append([]*item(nil), items...), q.items...)
@@ -144,7 +143,7 @@ func (q *queue) back(items []*item) {
 	q.signal()
 }
 
-// release ends an item's claim on the queue's bytes. Callers hold mu.
+// release returns an item's bytes to the queue. The caller holds mu.
 func (q *queue) release(it *item) {
 	q.bytes -= it.claimed
 	it.claimed = 0
@@ -152,7 +151,7 @@ func (q *queue) release(it *item) {
 	q.room = make(chan struct{})
 }
 
-// finish settles an item that is durable or has failed alone.
+// finish settles an item that is durable (err is nil) or has failed by itself.
 func (q *queue) finish(it *item, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -160,9 +159,8 @@ func (q *queue) finish(it *item, err error) {
 	it.settle(it.ack, err)
 }
 
-// fail settles it with err and, of a run's commit, everything queued behind it
-// for the same run. The lock is held throughout: what the run submits after it
-// has seen the error is not touched.
+// fail settles it with err. If it is a run's commit, everything queued behind it for the same run fails as well. mu is
+// held throughout, so what the run submits after seeing the error is unaffected.
 func (q *queue) fail(it *item, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -184,8 +182,7 @@ func (q *queue) fail(it *item, err error) {
 	q.items = kept
 }
 
-// halt refuses the ops of jobs, those that wait included, until it is called
-// with false.
+// halt with true fails the waiting operations of jobs and refuses new ones until halt is called with false.
 func (q *queue) halt(on bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -202,7 +199,7 @@ func (q *queue) halt(on bool) {
 	q.items = kept
 }
 
-// close refuses further pushes; what is queued stays.
+// close refuses further pushes. Queued items stay.
 func (q *queue) close() {
 	q.mu.Lock()
 	q.closed = true
@@ -235,7 +232,7 @@ func (s *disk) Submit(ctx context.Context, c *store.Commit) (*store.Receipt, err
 	}
 	it := &item{commit: c, settle: settle, bytes: commitBytes(c), barrier: c.End}
 	if err := s.queue.push(ctx, it); err != nil {
-		settle(store.Ack{}, err) // drops its files
+		settle(store.Ack{}, err) // discards its files
 		return nil, err
 	}
 	return receipt, nil
@@ -245,10 +242,10 @@ func gapSize(g store.DetailGap) int64 {
 	return int64(len(g.Locator)+len(g.ListCursor)+2*len(g.RecordKey)) + 1024
 }
 
-// heldBytes is about what a file of a record costs in the engine: three keys and their values.
+// heldBytes is roughly the cost in the engine of a file in a record: three keys and their values.
 const heldBytes = 1200
 
-// commitBytes estimates what c costs in the engine.
+// commitBytes estimates the cost of c in the engine.
 func commitBytes(c *store.Commit) int64 {
 	n := int64(1024)
 	for _, b := range c.Batches {

@@ -38,8 +38,7 @@ func (s *records) Record(ctx context.Context, connection store.ConnectionID, str
 	return recordOf(found[0], stream), nil
 }
 
-// entriesAt reads versions, each segment once. The entries share no memory with
-// a segment.
+// entriesAt reads the given versions, each segment once. The entries share no memory with a segment.
 func (r reader) entriesAt(number uint64, versions []uint64) ([]bulk.Entry, error) {
 	found, wanted := make([]bulk.Entry, len(versions)), make([]int, len(versions)) // indexes, by version
 	for i := range wanted {
@@ -77,7 +76,7 @@ func (r reader) entriesAt(number uint64, versions []uint64) ([]bulk.Entry, error
 	return found, nil
 }
 
-// A memoryView is the part of a stream's memory that goes with a snapshot.
+// A memoryView is the part of a stream's index in memory that belongs to a snapshot.
 type memoryView struct {
 	st     *stream
 	tables []*bulk.Table // newest first
@@ -85,7 +84,7 @@ type memoryView struct {
 	shown  uint64
 }
 
-// take is called with visible locked. st is nil when the stream is not in memory.
+// take fills the view from st, which is nil for a stream not in memory. The caller holds visible's lock.
 func (v *memoryView) take(st *stream) {
 	if st == nil {
 		return
@@ -97,7 +96,7 @@ func (v *memoryView) take(st *stream) {
 	}
 }
 
-// find returns the row of a key as of the snapshot r.
+// find returns the row of a key as of snapshot r.
 func (v *memoryView) find(r reader, n counters, h1, h2 uint64) (bulk.Row, bool, error) {
 	if v.st == nil {
 		return r.search(n, h1, h2)
@@ -107,7 +106,7 @@ func (v *memoryView) find(r reader, n counters, h1, h2 uint64) (bulk.Row, bool, 
 		found, ok := t.Get(h1, h2)
 		v.st.rows.RUnlock()
 		if ok && found.At() > v.shown {
-			return r.search(n, h1, h2) // a commit in flight writes this very key
+			return r.search(n, h1, h2) // a commit in flight writes this key
 		}
 		if ok {
 			return found, true, nil
@@ -124,8 +123,8 @@ func (v *memoryView) find(r reader, n counters, h1, h2 uint64) (bulk.Row, bool, 
 	return bulk.Row{}, false, nil
 }
 
-// search finds a key without the help of memory: in the segments that no run
-// covers, then in every run. It costs some milliseconds.
+// search finds a key without the index in memory: in the segments that no run covers, then in each run. It takes some
+// milliseconds.
 func (r reader) search(n counters, h1, h2 uint64) (bulk.Row, bool, error) {
 	lay, err := readLayout(r.get, n.number)
 	if err != nil {
@@ -154,7 +153,7 @@ func (r reader) search(n counters, h1, h2 uint64) (bulk.Row, bool, error) {
 	return bulk.Row{}, false, nil
 }
 
-// Memory says what the indexes of the streams in use take, in bytes.
+// Memory returns the bytes that the indexes of the streams in use occupy.
 func (s *disk) Memory() int64 {
 	s.visible.RLock()
 	defer s.visible.RUnlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
-// pageBytes bounds the data in one page of records, beside its first record.
+// pageBytes bounds the data in a page of records; the record that exceeds it is still included.
 const pageBytes = 8 << 20
 
 // Streams implements store.Store.
@@ -38,7 +38,7 @@ func (s *records) Streams(ctx context.Context, connection store.ConnectionID) ([
 	return all, err
 }
 
-// What one page asks Match about, at most.
+// Limits on the records, and bytes of their data, for which one page calls Match.
 const (
 	scanRecords = 10_000
 	scanBytes   = 64 << 20
@@ -52,7 +52,7 @@ func (s *records) Records(ctx context.Context, q store.RecordQuery) (store.Recor
 // An opener opens a snapshot to read from.
 type opener func(context.Context) (*snapshot, error)
 
-// records reads one page in the order that is asked for.
+// records reads one page in the requested order.
 func (ws *windows) records(ctx context.Context, q store.RecordQuery, open opener) (store.RecordPage, error) {
 	switch q.Order {
 	case "", store.ByVersion:
@@ -69,7 +69,7 @@ func (ws *windows) records(ctx context.Context, q store.RecordQuery, open opener
 	return r.byVersion(ctx, q)
 }
 
-// errOrder: a program's fault.
+// errOrder reports a mistake in the calling program.
 var errOrder = errors.New("records have no such order")
 
 func (r reader) byVersion(ctx context.Context, q store.RecordQuery) (store.RecordPage, error) {
@@ -97,14 +97,14 @@ func (r reader) byVersion(ctx context.Context, q store.RecordQuery) (store.Recor
 // A pager fills one page.
 type pager struct {
 	q              store.RecordQuery
-	limit, most    int // records in the page, and records asked about
-	bytes          int // of data in it
-	asked, scanned int // records that Match was asked about, and bytes of their data
+	limit, most    int // records in the page, and calls of Match
+	bytes          int // of data in the page
+	asked, scanned int // calls of Match, and bytes of data passed to it
 	page           store.RecordPage
 }
 
-// take puts a record in the page unless it does not match. False says that the
-// page is full and that the record belongs to the next one.
+// take adds a record to the page unless it does not match. It returns false when the page is full and the record
+// belongs to the next one.
 func (p *pager) take(e bulk.Entry) bool {
 	if len(p.page.Records) == p.limit || p.bytes > pageBytes || p.asked == p.most || p.scanned > scanBytes {
 		p.page.More = true
@@ -136,7 +136,7 @@ func (r reader) counters(c store.ConnectionID, s store.Stream) (counters, bool, 
 	return n, err == nil, damaged(err, s)
 }
 
-// recordOf makes a record of an entry, whose data it shares.
+// recordOf returns the record of an entry, whose data it shares.
 func recordOf(e bulk.Entry, s store.Stream) store.Record {
 	rec := store.Record{
 		Stream: s, Key: string(e.Key), Compound: e.Compound, Version: e.Version, RunID: store.RunID(e.Run),
@@ -149,13 +149,11 @@ func recordOf(e bulk.Entry, s store.Stream) store.Record {
 	return rec
 }
 
-// walk calls fn for the current records and tombstones of a stream behind the
-// version after, in version order, or before it when descending (0 is the end),
-// until fn returns false.
+// walk calls fn for the current records and tombstones of a stream in version order, starting behind version after, or
+// in descending order starting before it (0 is the end), until fn returns false.
 //
-// Every version between the bounds is either in a segment or superseded. A walk
-// checks that as it goes, so a segment that the engine lost is damage and never
-// a short list.
+// Every version between the bounds is in a segment or superseded. walk checks this as it goes, so a segment that the
+// engine lost is reported as damage and never shortens the list.
 func (r reader) walk(n counters, after uint64, descending bool, fn func(bulk.Entry) (bool, error)) error {
 	dead, err := newDeadView(r, n.number)
 	if err != nil {
@@ -173,7 +171,7 @@ type walker struct {
 	n    counters
 	dead *deadView
 	fn   func(bulk.Entry) (bool, error)
-	met  uint64 // current records and tombstones
+	met  uint64 // number of current records and tombstones seen
 	done bool
 }
 
@@ -210,7 +208,7 @@ func (w *walker) up(after uint64) error {
 func (w *walker) down(before uint64) error {
 	before = cmp.Or(before, w.n.last+1)
 	whole := before > w.n.last
-	next := before // the version above the one expected
+	next := before // the version above the expected one
 	if next <= 1 {
 		return nil
 	}
@@ -246,7 +244,7 @@ func (w *walker) down(before uint64) error {
 	return w.count(whole)
 }
 
-// count compares what a walk over the whole stream met with the counters.
+// count compares the number of entries that a walk over the whole stream met with the counters.
 func (w *walker) count(whole bool) error {
 	if want := w.n.live + w.n.tombstones; whole && w.met != want {
 		return store.Corrupt("%d records and tombstones where the counters say %d", w.met, want)
@@ -254,7 +252,7 @@ func (w *walker) count(whole bool) error {
 	return nil
 }
 
-// hole checks that the versions from a up to, not including, b are superseded.
+// hole checks that all versions from a up to but not including b are superseded.
 func (w *walker) hole(a, b uint64) error {
 	if a >= b {
 		return nil
@@ -277,8 +275,7 @@ func (w *walker) visit(e bulk.Entry) error {
 	return err
 }
 
-// segmentOf returns the key of the segment that holds version v, or of the
-// first one behind it.
+// segmentOf returns the key of the segment that holds version v or, if there is none, a key to seek the next one from.
 func (r reader) segmentOf(number, v uint64) []byte {
 	at := numbered(kindSegment, number, v)
 	if k := r.lastKey(numbered(kindSegment, number), at); k != nil {

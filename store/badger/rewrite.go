@@ -3,16 +3,15 @@ package badger
 import "context"
 import "github.com/sluicehost/sluice/store/badger/bulk"
 
-// Shape of segments: what a rewrite aims at, and how many segments in a chunk
-// of versions are too many.
+// segmentBytes is the size that a rewritten segment should have. A chunk of versions with tinySegments segments is
+// worth rewriting.
 const (
 	segmentBytes = 256 << 10
 	tinySegments = 64
 )
 
-// rewritable returns a chunk of versions whose segments are worth rewriting:
-// half of what they hold is superseded, or they are many and small. Only
-// versions that an index run covers and that readers see are rewritten.
+// rewritable returns a chunk of versions whose segments are worth rewriting: half of their content is superseded, or
+// they are many and small. Only versions that an index run covers and readers see qualify.
 func (st *stream) rewritable() (chunk uint64, ok bool) {
 	end := min(st.layout.Indexed, st.shown)
 	for i := range st.heavy {
@@ -32,10 +31,9 @@ func (st *stream) rewritable() (chunk uint64, ok bool) {
 	return 0, false
 }
 
-// A rewriteJob writes the segments that begin in one chunk of versions again,
-// without the records that were superseded when it started. Nothing else
-// touches segments that old, so what it read is still so when it writes. Every
-// step replaces whole segments, so the job may stop after any.
+// A rewriteJob rewrites the segments that begin in one chunk of versions without the records that were superseded when
+// it started. Nothing else modifies such old segments, so what it read is still valid when it writes. Every step
+// replaces whole segments, so the job may stop after any of them.
 type rewriteJob struct {
 	c      *committer
 	st     *stream
@@ -43,8 +41,8 @@ type rewriteJob struct {
 	chunk  uint64
 
 	pack    bulk.Packer
-	old     [][]byte       // keys of the segments read
-	fresh   []write        // their replacements, with payloads
+	old     [][]byte       // keys of segments read
+	fresh   []write        // their replacements, as payloads
 	dropped map[uint64]int // purged versions by chunk
 	bytes   int64
 }
@@ -80,7 +78,7 @@ func (j *rewriteJob) run(ctx context.Context) error {
 	return j.finish(ctx)
 }
 
-// read takes over what is needed of one segment.
+// read copies the current entries of one segment.
 func (j *rewriteJob) read(payload []byte, dead *deadView) error {
 	for e, err := range bulk.Entries(payload) {
 		if err != nil {
@@ -108,7 +106,7 @@ func (j *rewriteJob) close() {
 	j.pack = bulk.Packer{}
 }
 
-// write replaces the segments read so far, if that gains anything.
+// write replaces the segments read so far if that saves anything.
 func (j *rewriteJob) write(ctx context.Context) error {
 	if len(j.pack.Parts) > 0 {
 		j.close()
@@ -138,7 +136,7 @@ func (j *rewriteJob) write(ctx context.Context) error {
 	})
 }
 
-// purge counts n more versions of a chunk as gone from disk.
+// purge marks n more versions of a chunk as removed from disk.
 func (j *rewriteJob) purge(g *group, chunk uint64, n int) {
 	st := j.st
 	was := st.dead[chunk]
@@ -152,12 +150,12 @@ func (j *rewriteJob) purge(g *group, chunk uint64, n int) {
 		st.dead[chunk] = gone
 	}
 	g.undo = append(g.undo, func() { st.dead[chunk] = was })
-	// The bits that are on lists only are written with it: they are superseded all the same.
+	// This also writes bits that so far are only in lists, which is harmless: those versions are superseded.
 	g.put(numbered(kindDeadChunk, st.counters.number, chunk), now.encode())
 	now.dirty = false
 }
 
-// finish forgets the chunk until more of it is superseded.
+// finish unmarks the chunk.
 func (j *rewriteJob) finish(ctx context.Context) error {
 	return j.c.s.queue.do(ctx, false, func(*group) error {
 		delete(j.st.heavy, j.chunk)

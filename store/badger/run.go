@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Listing bounds: what a limit of 0 means, and the most a caller gets.
+// Number of entries that a limit of 0 means, and the greatest limit.
 const (
 	defaultLimit = 100
 	maxLimit     = 5000
@@ -26,7 +26,7 @@ func (s *timelines) Run(ctx context.Context, id store.RunID) (store.Run, error) 
 	return oneJSON[store.Run](ctx, s.disk, key(kindRun, string(id)), "run %s", id)
 }
 
-// Runs implements store.Store. A limit of 0 means 100; 1000 is the most.
+// Runs implements store.Store. A limit of 0 means 100; the maximum is 5000.
 func (s *timelines) Runs(ctx context.Context, connection store.ConnectionID, before store.RunID, limit int) ([]store.Run, error) {
 	r, err := s.snapshot(ctx, nil)
 	if err != nil {
@@ -63,7 +63,7 @@ func (s *timelines) Runs(ctx context.Context, connection store.ConnectionID, bef
 	return runs, err
 }
 
-// Events implements store.Store. A limit of 0 means 100; 1000 is the most.
+// Events implements store.Store. A limit of 0 means 100; the maximum is 5000.
 func (s *timelines) Events(ctx context.Context, id store.RunID, from uint64, limit int) ([]store.Event, error) {
 	r, err := s.snapshot(ctx, nil)
 	if err != nil {
@@ -73,7 +73,7 @@ func (s *timelines) Events(ctx context.Context, id store.RunID, from uint64, lim
 	return r.events(ctx, id, from, bounded(limit))
 }
 
-// EventsBefore implements store.Store. A limit of 0 means 100; 1000 is the most.
+// EventsBefore implements store.Store. A limit of 0 means 100; the maximum is 5000.
 func (s *timelines) EventsBefore(ctx context.Context, id store.RunID, before uint64, limit int) ([]store.Event, error) {
 	r, err := s.snapshot(ctx, nil)
 	if err != nil {
@@ -108,8 +108,7 @@ func (s *timelines) RunHead(ctx context.Context, id store.RunID) (store.RunHead,
 	return head, nil
 }
 
-// events reads up to limit events from a sequence on; none of a run whose
-// timeline is being deleted.
+// events reads up to limit events from a sequence number on. It returns none for a run whose timeline is being deleted.
 func (r reader) events(ctx context.Context, id store.RunID, from uint64, limit int) ([]store.Event, error) {
 	if _, erased, err := r.get(eraseNote(erasedRun, string(id))); err != nil || erased {
 		return nil, err

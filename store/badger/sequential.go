@@ -6,25 +6,23 @@ import (
 	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
-// A sequential lookup serves a source that is read again and lists its records in
-// the order of the last time. When two keys in a row have versions close to each
-// other, it reads the segment around them and looks for the next keys right there,
-// without filters or pages. That halves the cost of a refresh. An entry found this
-// way is current, because its version is not superseded.
+// A sequential lookup serves a source that lists its records in the same order as before. When two consecutive keys
+// have adjacent versions, it reads the segment around them and looks for the next keys there, without filters or pages.
+// That halves the cost of a refresh. An entry found this way is current because its version is not superseded.
 type sequential struct {
 	entries []bulk.Entry
-	at      int    // of the entry expected next
-	last    uint64 // version found last, by whatever means
-	misses  int    // keys in a row that were not where they were expected
+	at      int    // index of the entry expected next
+	last    uint64 // version found last, by any means
+	misses  int    // consecutive keys that were not where they were expected
 }
 
-// missesMost is how many misses in a row end the lookup in a segment.
+// missesMost is how many consecutive misses end the lookup in a segment.
 const missesMost = 64
 
-// neighbourDistance is how far apart versions of neighbours may be.
+// neighbourDistance is how far apart the versions of neighbours may be.
 const neighbourDistance = 16
 
-// next looks the key up at the place it is expected.
+// next looks the key up where it is expected.
 func (f *sequential) next(c *committer, st *stream, k *candidate) error {
 	if f.entries == nil {
 		return nil
@@ -52,7 +50,7 @@ func (f *sequential) next(c *committer, st *stream, k *candidate) error {
 	return nil
 }
 
-// observe takes note of what a lookup in the index runs found.
+// observe takes note of a row that was found in an index run.
 func (f *sequential) observe(c *committer, st *stream, r bulk.Row) error {
 	v := r.At()
 	beside := v > f.last && v-f.last <= neighbourDistance
@@ -80,7 +78,7 @@ func (f *sequential) load(c *committer, st *stream, v uint64) error {
 				f.entries = append(f.entries, e)
 			}
 		}
-		// v may be superseded and its segment end before it.
+		// v may be superseded and its segment end below it.
 		return len(f.entries) == 0, nil
 	})
 }

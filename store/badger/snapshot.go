@@ -7,17 +7,15 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// visible is what readers see: all up to the newest commit that is durable and
-// proved.
+// visible is what readers see: everything up to the newest commit that is durable and in the witness.
 type visible struct {
-	sync.RWMutex // guards the rest, and what streams show to readers
+	sync.RWMutex // guards the other fields and what streams show to readers
 	commit       uint64
-	pinned       map[uint64]int        // how many snapshots are of a commit
+	pinned       map[uint64]int        // number of snapshots of each commit
 	streams      map[streamKey]*stream // those in memory
 }
 
-// pin keeps what the newest commit needs, until unpin. also, when it is given,
-// runs before anything newer is shown.
+// pin keeps what the newest commit needs until unpin. If also is not nil, it runs before a newer commit is shown.
 func (v *visible) pin(also func()) (commit uint64) {
 	v.Lock()
 	defer v.Unlock()
@@ -28,7 +26,7 @@ func (v *visible) pin(also func()) (commit uint64) {
 	return v.commit
 }
 
-// repin pins a commit that is pinned already.
+// repin pins a commit that is already pinned.
 func (v *visible) repin(commit uint64) uint64 {
 	v.Lock()
 	defer v.Unlock()
@@ -50,7 +48,7 @@ func (v *visible) newest() uint64 {
 	return v.commit
 }
 
-// oldest is the oldest commit that is pinned, or the newest of all.
+// oldest returns the oldest pinned commit, or the newest commit if none is pinned.
 func (v *visible) oldest() uint64 {
 	v.RLock()
 	defer v.RUnlock()
@@ -61,14 +59,14 @@ func (v *visible) oldest() uint64 {
 	return oldest
 }
 
-// change runs fn while no reader looks.
+// change runs fn while no reader accesses v.
 func (v *visible) change(fn func()) {
 	v.Lock()
 	defer v.Unlock()
 	fn()
 }
 
-// show makes a durable group visible and wakes those who wait for it.
+// show makes a durable group visible and wakes those who watch its runs.
 func (s *disk) show(g *group) {
 	s.visible.change(func() {
 		for _, publish := range g.publish {
@@ -80,22 +78,22 @@ func (s *disk) show(g *group) {
 	s.reapPlaces()
 }
 
-// discardBefore lets the engine drop what no open snapshot can see.
+// discardBefore lets the engine discard versions that no open snapshot can see.
 func (s *disk) discardBefore(commit uint64) { s.db.SetDiscardTs(min(commit, s.visible.oldest())) }
 
-// A snapshot is a reader that outlives no Close and no suspension.
+// A snapshot is a reader that delays closing and suspending the engine until it is closed.
 type snapshot struct {
 	reader
 	s *disk
 }
 
-// snapshot opens a view of the newest commit that readers see; also, when it is
-// given, runs with that commit pinned and nothing newer shown yet.
+// snapshot opens a view of the newest visible commit. If also is not nil, it runs with that commit pinned and before a
+// newer one is shown.
 func (s *disk) snapshot(ctx context.Context, also func()) (*snapshot, error) {
 	return s.snapshotOf(ctx, func() uint64 { return s.visible.pin(also) })
 }
 
-// snapshotOf opens a view of the commit that pin pins.
+// snapshotOf opens a view of the commit that pin pins and returns.
 func (s *disk) snapshotOf(ctx context.Context, pin func() uint64) (*snapshot, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -120,12 +118,12 @@ func (r *snapshot) close() {
 	r.s.reapPlaces()
 }
 
-// A view pins one commit. It holds no snapshot between two pages, so a slow reader
-// delays neither Close nor a store that runs out of space.
+// A view pins one commit. Between two pages it holds no snapshot, so a slow reader delays neither Close nor a store
+// that runs out of space.
 type view struct {
 	s       *disk
 	ts      uint64
-	windows windows // those of the store may be newer
+	windows windows // its own, because those of the store may be newer
 	once    sync.Once
 }
 
@@ -147,7 +145,7 @@ func (v *view) Close() {
 	})
 }
 
-// Records implements store.View. No call follows Close.
+// Records implements store.View. It must not be called after Close.
 func (v *view) Records(ctx context.Context, q store.RecordQuery) (store.RecordPage, error) {
 	return v.windows.records(ctx, q, v.snapshot)
 }

@@ -11,11 +11,10 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// spaceEvery is how often free space is measured beside every commit. Who
-// waits for space is told within a second.
+// spaceEvery is how often free space is measured, in addition to each commit.
 const spaceEvery = time.Second / 4
 
-// A level says how much free space is left.
+// A spaceLevel says how much free space is left.
 type spaceLevel int
 
 const (
@@ -25,15 +24,15 @@ const (
 	halted              // below store.free_stop: the engine is closed
 )
 
-// A space watches the free bytes of the data directory: a full disk
-// ends the process through a mapped file, so it must never come to that.
+// A space monitors the free bytes of the data directory. The disk must never become full, because a write to a mapped
+// file would then kill the process.
 type space struct {
 	s *disk
 
-	mu      sync.Mutex // guards level and changed
+	mu      sync.Mutex // guards the fields below
 	level   spaceLevel
 	free    uint64        // bytes, as of the latest measurement
-	changed chan struct{} // closed and replaced with every change of level
+	changed chan struct{} // closed and replaced whenever level changes
 }
 
 func (sp *space) init(s *disk) { sp.s, sp.changed = s, make(chan struct{}) }
@@ -69,8 +68,8 @@ func (sp *space) measure() spaceLevel {
 	return now
 }
 
-// spacious says whether the engine can be opened: without space it ends the
-// process through a mapped file, at every start.
+// spacious returns store.ErrNoSpace if there is too little space to open the engine, which would otherwise kill the
+// process through a mapped file at every start.
 func spacious(dir string, o Options) error {
 	free, err := o.FreeSpace(dir)
 	if err != nil {
@@ -90,8 +89,8 @@ func (sp *space) state() (spaceLevel, <-chan struct{}) {
 	return sp.level, sp.changed
 }
 
-// Stalled says why commits with records wait, as store.ErrNoSpace: there is too
-// little free space. Below store.free_stop all commits do.
+// Stalled returns an error that wraps store.ErrNoSpace while commits with records wait for free space, otherwise nil.
+// Below store.free_stop all commits wait.
 func (s *disk) Stalled() error {
 	s.space.mu.Lock()
 	defer s.space.mu.Unlock()
@@ -101,7 +100,7 @@ func (s *disk) Stalled() error {
 	return fmt.Errorf("%w: %d MiB are free for %s, %d MiB are needed", store.ErrNoSpace, s.space.free>>20, s.dir, s.opts.FreeIngest>>20)
 }
 
-// watch measures until the store closes.
+// watch measures free space until the store closes.
 func (sp *space) watch() {
 	if sp.s.dir == "" {
 		return
@@ -119,7 +118,7 @@ func (sp *space) watch() {
 	}
 }
 
-// awaitIngest waits while records are held back.
+// awaitIngest waits until records are accepted.
 func (sp *space) awaitIngest(ctx context.Context) error {
 	for {
 		l, changed := sp.state()
@@ -136,10 +135,9 @@ func (sp *space) awaitIngest(ctx context.Context) error {
 	}
 }
 
-// awaitSpace says that there is room for a commit. When there is not, it puts the
-// current group back into the queue, closes the engine, waits until free space
-// is above store.free_ingest or the store closes, and opens the engine again.
-// Only the committer calls it.
+// awaitSpace reports whether there is space for a commit. If not, it returns the current group to the queue, closes the
+// engine, waits until free space is above store.free_ingest or the store closes, and opens the engine again. Only the
+// committer calls it.
 func (c *committer) awaitSpace() bool {
 	if c.s.space.measure() < halted {
 		return true
@@ -172,7 +170,7 @@ func (c *committer) awaitSpace() bool {
 	return false
 }
 
-// requeueCurrent puts what is in the current group back into the queue.
+// requeueCurrent undoes the current group and returns its items to the queue.
 func (c *committer) requeueCurrent() {
 	if g := c.cur; g != nil {
 		c.cur = nil
@@ -181,16 +179,15 @@ func (c *committer) requeueCurrent() {
 	}
 }
 
-// suspend closes the engine once nobody reads from it, and opens it for reading
-// alone: then it maps nothing that it writes to. Where that fails, readers get
-// store.ErrNoSpace.
+// suspend closes the engine once nothing reads from it, and reopens it read-only, in which mode it has no writable
+// mappings. If that fails, readers get store.ErrNoSpace.
 func (c *committer) suspend() error {
 	s := c.s
 	s.opts.Logger.Error("store halted: no free disk space", "dir", s.dir)
 	c.base.txn.Discard()
 	s.gate.Lock()
 	defer s.gate.Unlock()
-	s.space.releaseBallast() // closing the engine writes what it has in memory
+	s.space.releaseBallast() // closing the engine writes its memory to disk
 	err := s.db.Close()
 	s.db = nil
 	if err != nil {
@@ -223,7 +220,7 @@ func (c *committer) resume() error {
 	return s.space.reserveBallast()
 }
 
-// giveUp stops for good: everything queued and everything later fails.
+// giveUp stops writing for good: everything queued now or later fails.
 func (c *committer) giveUp(err error) {
 	c.s.stop(err)
 	c.broken = c.s.stopped()
@@ -231,7 +228,7 @@ func (c *committer) giveUp(err error) {
 
 func (sp *space) ballast() string { return filepath.Join(sp.s.dir, "ballast") }
 
-// reserveBallast makes a file that is given back when space runs out.
+// reserveBallast creates the file that is released when space runs out.
 func (sp *space) reserveBallast() error {
 	o := sp.s.opts
 	if o.Ballast == 0 {
@@ -241,7 +238,7 @@ func (sp *space) reserveBallast() error {
 		return nil
 	}
 	if free, err := o.FreeSpace(sp.s.dir); err != nil || free < uint64(o.Ballast)+o.FreeStart {
-		return nil // no time to take more
+		return nil // not enough space for it at the moment
 	}
 	f, err := os.OpenFile(sp.ballast(), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {

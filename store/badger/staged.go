@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A staged file is one that no record holds yet: in memory while it is short, then a file.
+// A staged is a file that no record refers to yet. It is in memory while short, then on disk.
 type staged struct {
 	s         *disk
 	hash      hash.Hash
@@ -19,13 +19,13 @@ type staged struct {
 	at        place // of long, once it is finished
 	digest    store.Digest
 	size      int64
-	measured  int64 // size when free space was looked at
+	measured  int64 // size at the last check of free space
 	finished  bool
 	submitted bool
 	failed    error
 }
 
-// spaceLooks is how much of a file is written between two looks at free space.
+// spaceLooks is how many bytes of a file are written between two checks of free space.
 const spaceLooks = 8 << 20
 
 // StageFile implements store.Files.
@@ -108,8 +108,8 @@ func (f *staged) Discard() {
 	}
 }
 
-// submit marks the files of a commit as the store's. What became of them is known with the
-// commit: those of one that is refused go.
+// submit hands the files of a commit over to the store. The settle function that it returns also discards the files of
+// a commit that failed.
 func (s *disk) submit(c *store.Commit, settle func(store.Ack, error)) (func(store.Ack, error), error) {
 	if len(c.Files) == 0 {
 		return settle, nil

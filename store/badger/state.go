@@ -7,12 +7,12 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// States implements store.Store: by stream.
+// States implements store.Store. The result is sorted by stream.
 func (s *states) States(ctx context.Context, connection store.ConnectionID, grant store.GrantID) ([]store.State, error) {
 	return listJSON[store.State](ctx, s.disk, stateKey(connection, grant, ""), eraseNote(erasedConnection, string(connection)))
 }
 
-// Staged implements store.Store: by stream.
+// Staged implements store.Store. The result is sorted by stream.
 func (s *states) Staged(ctx context.Context, id store.RunID) ([]store.State, error) {
 	return listJSON[store.State](ctx, s.disk, key(kindStaged, string(id), ""))
 }
@@ -39,7 +39,7 @@ func gapKey(c store.ConnectionID, g store.GrantID, gap store.DetailGap) []byte {
 	return key(kindGap, string(c), string(g), gap.Identity())
 }
 
-// Gaps implements store.Store: oldest first.
+// Gaps implements store.Store. The oldest gap comes first.
 func (s *states) Gaps(ctx context.Context, connection store.ConnectionID, grant store.GrantID, status string) ([]store.DetailGap, error) {
 	kept, err := listJSON[store.KeptGap](ctx, s.disk, key(kindGap, string(connection), string(grant), ""), eraseNote(erasedConnection, string(connection)))
 	return store.OldestGaps(kept, status), err

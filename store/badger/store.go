@@ -16,8 +16,8 @@ import (
 
 var _ store.Store = (*Store)(nil)
 
-// A Store is the embedded store. Make one with Open, OpenMemory or OpenURL. Each view of
-// store.Store is served by one of the types it is made of.
+// A Store is the embedded store, made by Open, OpenMemory or OpenURL. Each view of store.Store is implemented by one of
+// the embedded types.
 type Store struct {
 	*disk
 	connectors
@@ -41,8 +41,8 @@ type (
 	files       struct{ *disk }
 )
 
-// A disk is the directory with all that is open of it: the engine, the bulk files, and who writes
-// to them. What is in memory only has none of the directory.
+// A disk is an open data directory: the engine, the bulk files and those that write to them. A store in memory has no
+// directory.
 type disk struct {
 	dir  string // "" in memory
 	opts Options
@@ -54,24 +54,24 @@ type disk struct {
 	queue     *queue
 	writer    *writer
 	failure   atomic.Pointer[error] // why the store stopped writing
-	done      chan struct{}         // the committer and the writer have ended
+	done      chan struct{}         // closed when the committer and the writer have ended
 	closing   chan struct{}
 	closeOnce sync.Once
 	closeErr  error
-	jobs      sync.WaitGroup // maintenance beside the committer
+	jobs      sync.WaitGroup // background maintenance
 	eraser    *eraser
 
 	bulk   *bulk.Dir
 	places *places
 	space  space
 
-	gate sync.RWMutex // held for reading while db is in use outside the committer
+	gate sync.RWMutex // read-locked while db is used outside the committer
 	db   *engine.DB
 
 	visible visible
 
 	watchers  store.Watchers
-	walking   chan struct{} // capacity 1: held while a window is filled
+	walking   chan struct{} // capacity 1: held while a window is being filled
 	windows   windows
 	questions store.Sealer
 }
@@ -120,15 +120,13 @@ func (s *disk) start(t bulk.Tail) {
 	}
 }
 
-// Damage says what was found wrong at open, nil when nothing was. A damaged
-// store is read-only.
+// Damage returns the damage found by Open, or nil. A damaged store is read-only.
 func (s *disk) Damage() *store.DamageError { return s.damage }
 
-// PerStream says that runs should submit one commit per stream at their
-// end.
+// PerStream reports whether runs should submit one commit per stream at their end.
 func (s *disk) PerStream() bool { return s.opts.PerStream }
 
-// stop makes the store refuse writes: the outcome of a step is unknown.
+// stop makes the store refuse all writes from now on, because it is unknown whether a step took effect.
 func (s *disk) stop(err error) {
 	err = fmt.Errorf("store stopped writing: %w", err)
 	s.failure.CompareAndSwap(nil, &err)
@@ -149,8 +147,8 @@ func (s *disk) writable() error {
 	return s.stopped()
 }
 
-// Close waits for what was submitted, then closes the engine. It is idempotent;
-// calls after it return store.ErrClosed.
+// Close waits for what was submitted, then closes the engine. It is idempotent. Later calls to the store return
+// store.ErrClosed.
 func (s *disk) Close() error {
 	s.closeOnce.Do(func() { s.closeErr = s.close() })
 	return s.closeErr
@@ -165,7 +163,7 @@ func (s *disk) close() error {
 	defer s.gate.Unlock()
 	var errs []error
 	if s.db != nil {
-		s.space.releaseBallast() // it is for a store that is open
+		s.space.releaseBallast() // only an open store needs it
 		errs = append(errs, s.db.Close())
 		s.db = nil
 	}

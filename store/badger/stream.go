@@ -14,20 +14,18 @@ import (
 	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
-// memBytes bounds the records of a stream that are not indexed on disk yet, which a
-// restart reads again.
+// memBytes bounds the records of a stream that are not indexed on disk yet and so are read again after a restart.
 const memBytes = 16 << 20
 
-// A layout is where the parts of a stream's index are.
+// A layout says where the parts of a stream's index are.
 type layout struct {
-	// Indexed is the version up to which index runs cover the stream; newer ones
-	// are found by reading their segments again.
+	// Indexed is the version up to which index runs cover the stream; for newer ones the segments are read again.
 	Indexed uint64         `json:"indexed"`
 	NextRun uint64         `json:"next_run"`
 	Runs    []bulk.RunInfo `json:"runs,omitempty"`
 	// Doomed runs are being deleted, or were being built when the process ended.
 	Doomed []bulk.RunInfo `json:"doomed,omitempty"`
-	// Building is the run that a merge writes.
+	// Building is the run being written by a merge.
 	Building *bulk.RunInfo `json:"building,omitempty"`
 }
 
@@ -61,46 +59,45 @@ func readLayout(get func([]byte) ([]byte, bool, error), number uint64) (layout, 
 	return l, nil
 }
 
-// A stream is what the committer keeps in memory of one stream. It is ahead of
-// what readers see by the groups in flight.
+// A stream is the committer's state of a stream in memory. It is ahead of what readers see by the groups in flight.
 type stream struct {
 	connection  store.ConnectionID
 	name        store.Stream
-	countersKey []byte // their key
+	countersKey []byte // the key of counters
 
 	counters counters
 	layout   layout
 	dead     deadSet
-	lists    []uint64        // numbers of the lists on disk
-	dirty    int             // chunks that differ from disk, at least
-	listed   int             // versions in them
+	lists    []uint64        // numbers of the dead lists on disk
+	dirty    int             // about the number of chunks that differ from disk
+	listed   int             // versions in the lists
 	heavy    map[uint64]bool // chunks worth rewriting
-	tiny     map[uint64]int  // segments per chunk, of those written since the store opened
-	fresh    int64           // bytes of segments above lay.Indexed
-	used     uint64          // last group that touched the stream
+	tiny     map[uint64]int  // segments per chunk written since the store was opened
+	fresh    int64           // bytes of segments above layout.Indexed
+	used     uint64          // last group that used the stream
 	sequence sequential
-	holds    bool // records of it may hold files
+	holds    bool // its records may hold files
 
 	measured  int64        // size of mem when footprint was last set
 	flushing  bool         // a flush is queued
 	footprint atomic.Int64 // bytes in memory, as last measured
 
-	rows sync.RWMutex // guards what is in mem; the committer reads without it
+	rows sync.RWMutex // guards the content of mem; the committer reads without it
 
 	// Guarded by visible: readers look up keys here.
 	mem    *bulk.Table
-	frozen []*bulk.Table // rows on their way into a run
+	frozen []*bulk.Table // rows being made into a run
 	runs   []*bulk.IndexRun
 	shown  uint64 // newest version that readers see
 }
 
-// streamKey names a stream in maps.
+// A streamKey identifies a stream in maps.
 type streamKey struct {
 	connection store.ConnectionID
 	stream     store.Stream
 }
 
-// stream returns a stream's memory, loading or creating it.
+// stream returns the state of a stream, which it loads or creates if necessary.
 func (c *committer) stream(g *group, conn store.ConnectionID, name store.Stream) (*stream, error) {
 	id := streamKey{conn, name}
 	if st := c.streams[id]; st != nil {
@@ -140,7 +137,7 @@ func (c *committer) forget(id streamKey) {
 	c.s.visible.change(func() { delete(c.s.visible.streams, id) })
 }
 
-// damaged names the stream in a DamageError.
+// damaged adds the name of the stream to a DamageError.
 func damaged(err error, s store.Stream) error {
 	var d *store.DamageError
 	if errors.As(err, &d) && d.Stream == "" {
@@ -149,8 +146,8 @@ func damaged(err error, s store.Stream) error {
 	return err
 }
 
-// load reads a stream that is not in memory. It costs the layout, the filters,
-// the bits of superseded versions, and the segments that no run covers yet.
+// load reads a stream that is not in memory: the layout, the filters, the bits of superseded versions, and the segments
+// that no run covers yet.
 func (st *stream) load(r reader, counters []byte) error {
 	var err error
 	if st.counters, err = decodeCounters(counters); err != nil {
@@ -203,8 +200,8 @@ func (st *stream) loadDead(r reader) error {
 	return err
 }
 
-// replay puts the rows of all versions above lay.Indexed into mem. Those that are missing were
-// left out of a copy.
+// replay puts the rows of all versions above layout.Indexed into mem. Versions that were left out of a copy are marked
+// as superseded.
 func (st *stream) replay(r reader) error {
 	e, next := bulk.NewHasher(), st.layout.Indexed+1
 	err := r.scan(numbered(kindSegment, st.counters.number), numbered(kindSegment, st.counters.number, next), false, func(k, payload []byte) (bool, error) {
@@ -235,7 +232,7 @@ func (st *stream) replay(r reader) error {
 	return err
 }
 
-// memory is what the stream's index takes in memory, in bytes.
+// memory returns the bytes that the stream's index takes in memory.
 func (st *stream) memory() int64 {
 	n := st.mem.Memory()
 	for _, t := range st.frozen {
@@ -252,20 +249,18 @@ func (st *stream) memory() int64 {
 	return n
 }
 
-// counters are what a stream's content must add up to. They are written
-// in every transaction that changes the stream.
+// counters hold what a stream's content must add up to. Every transaction that changes the stream writes them.
 type counters struct {
-	number     uint64 // of the stream in keys
+	number     uint64 // the stream's number in keys
 	live       uint64
 	tombstones uint64
 	last       uint64 // newest version
 	bytes      uint64 // keys and data of all versions ever stored
-	updated    int64  // µs
+	updated    int64  // in microseconds since 1970
 	sum        sum
 }
 
-// A sum is the order-free sum of the elements of all current records and
-// tombstones, modulo 2^128.
+// A sum is the sum, modulo 2^128, of the elements of all current records and tombstones. Their order does not matter.
 type sum struct{ lo, hi uint64 }
 
 func (s *sum) add(e1, e2 uint64) {
@@ -311,10 +306,8 @@ func countersKey(c store.ConnectionID, s store.Stream) []byte {
 	return key(kindCounters, string(c), string(s))
 }
 
-// evict keeps the memory of streams below a bound: the streams used longest ago
-// go, until the rest fits. The stream used last stays however large it is. What
-// goes is read again when it is needed: filters, and the records that no index
-// run covers.
+// evict keeps the memory of streams below a limit by dropping the least recently used ones. The one used last stays,
+// however large it is. Filters and unindexed records are read again when they are needed.
 func (c *committer) evict() {
 	total := int64(0)
 	for _, st := range c.streams {

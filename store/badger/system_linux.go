@@ -6,8 +6,7 @@ import (
 	"syscall"
 )
 
-// networkFS names the file systems whose locks and mapped writes are not
-// dependable, by their magic number (statfs(2)).
+// networkFS names file systems with unreliable locks and mapped writes by their magic number (statfs(2)).
 var networkFS = map[uint32]string{
 	0x6969:     "nfs",
 	0x517B:     "smb",
@@ -44,7 +43,7 @@ func allocate(f *os.File, n int64) error {
 	return nil
 }
 
-// writeback has the kernel begin to write a part of f. It is a hint: what fails, Sync reports.
+// writeback asks the kernel to start writing a part of f. It is a hint; failures surface in Sync.
 func writeback(f *os.File, offset, n int64) {
 	const begin = 2 // SYNC_FILE_RANGE_WRITE
 	_ = syscall.SyncFileRange(int(f.Fd()), offset, n, begin)

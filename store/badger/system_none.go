@@ -8,8 +8,7 @@ import (
 	"os"
 )
 
-// acquireLock refuses: without locks of files a data directory may be opened twice. A
-// store in memory needs none.
+// acquireLock fails: without file locks a data directory could be opened twice. A store in memory needs none.
 func acquireLock(dir string) (*os.File, error) {
 	return nil, fmt.Errorf("lock data directory %s: %w on this system; use --store memory:", dir, errors.ErrUnsupported)
 }

@@ -15,15 +15,15 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A holder is what the lock file says about the process that holds it.
+// A holder describes the process that holds the lock, in the lock file.
 type holder struct {
 	PID       int       `json:"pid"`
 	Host      string    `json:"host"`
 	StartedAt time.Time `json:"started_at"`
 }
 
-// acquireLock takes DATA/lock or returns *store.BusyError naming the holder.
-// releaseLock gives the lock back; so does the end of the process.
+// acquireLock takes DATA/lock or returns *store.BusyError naming the holder. The lock ends with releaseLock or the
+// process.
 func acquireLock(dir string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -36,7 +36,7 @@ func acquireLock(dir string) (*os.File, error) {
 		}
 		var h holder
 		text, _ := io.ReadAll(io.LimitReader(f, 4096))
-		_ = json.Unmarshal(text, &h) // a holder that is just writing is reported without its pid
+		_ = json.Unmarshal(text, &h) // while the holder is writing, its pid is unknown
 		return nil, &store.BusyError{Dir: dir, PID: h.PID, Host: h.Host}
 	}
 	host, _ := os.Hostname()
@@ -54,14 +54,14 @@ func acquireLock(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// releaseLock gives the lock back at once. To close the file is not enough: a child
-// that this process is just starting has a copy of it until it has become a program.
+// releaseLock releases the lock at once. Closing the file is not enough: a child process being started has a copy of it
+// until it executes its program.
 func releaseLock(f *os.File) error {
 	return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close())
 }
 
-// private keeps the files that this process makes to its user: the engine makes its own
-// 0644 otherwise.
+// private restricts files that this process creates to its user. Otherwise the engine would create its own with mode
+// 0644.
 func private() { syscall.Umask(0o077) }
 
 func freeSpace(dir string) (uint64, error) {

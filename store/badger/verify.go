@@ -10,9 +10,8 @@ import (
 	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
-// Verify implements store.Store: it checks every value's checksum, reads every file, recounts
-// every stream from its segments and again from its index, and compares the
-// chain with all of the witness.
+// Verify implements store.Store. It checks the checksum of every value, reads every file, recounts every stream from
+// its segments and again from its index, and compares the chain with the whole witness.
 func (s *disk) Verify(ctx context.Context) error {
 	r, err := s.snapshot(ctx, nil)
 	if err != nil {
@@ -42,7 +41,7 @@ func (s *disk) Verify(ctx context.Context) error {
 	return s.writer.witness.verify(head)
 }
 
-// verifyValues reads everything, and counts the events of every run.
+// verifyValues reads every value and checks that no run lacks an event.
 func (r reader) verifyValues(ctx context.Context) error {
 	it := r.txn.NewIterator(engine.IteratorOptions{})
 	defer it.Close()
@@ -103,8 +102,8 @@ func (got counters) compare(n counters, where string) error {
 	return nil
 }
 
-// verifyIndex recounts a stream from its index: what the runs say, corrected
-// by the versions they do not cover yet.
+// verifyIndex recounts a stream from its index: the rows of the runs, overridden by the versions that no run covers
+// yet.
 func (r reader) verifyIndex(n counters) error {
 	lay, err := readLayout(r.get, n.number)
 	if err != nil {

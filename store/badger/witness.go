@@ -17,14 +17,14 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// The witness proves that no acknowledged commit is missing from the engine.
-// It lies outside the engine's directory, one entry a commit:
+// The witness proves that no acknowledged commit is missing from the engine. It is kept outside the engine's directory
+// and has one entry per commit:
 //
 //	sequence u64  check u64  link [32]byte                    little-endian
 //
-// link is the chain's; check is the start of SHA-256 over the previous link,
-// the sequence and the link, so a damaged entry shows by itself. Files roll at
-// witnessRoll; the first entry of a file repeats the last of the one before.
+// link is that of the chain. check is the start of SHA-256 over the previous link, the sequence and the link, so that a
+// damaged entry is detected by itself. A file is rolled at witnessRoll bytes. The first entry of a file repeats the
+// last one of the file before.
 const (
 	witnessEntry = 48
 	witnessRoll  = 64 << 20
@@ -37,10 +37,10 @@ type witness struct {
 	roll int64
 	f    *os.File // nil in memory
 	size int64
-	mu   sync.Mutex // held while files change names, and while they are read
+	mu   sync.Mutex // held while files are renamed or read
 }
 
-// append adds the entry of next, whose predecessor is last, and syncs it.
+// append writes and syncs the entry of next, whose predecessor is last.
 func (w *witness) append(next, last chain) error {
 	if w.f == nil {
 		return nil
@@ -74,8 +74,7 @@ func entryCheck(c chain, prev [sha256.Size]byte) uint64 {
 	return binary.LittleEndian.Uint64(sum[:])
 }
 
-// rotate starts a new file with last as its first entry. The old one is named
-// after the last sequence in it.
+// rotate starts a new file whose first entry is last. The old one is named after the last sequence in it.
 func (w *witness) rotate(last chain) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -100,7 +99,7 @@ func (w *witness) rotate(last chain) error {
 	return nil
 }
 
-// create makes a fresh file whose first entry is c, linked to itself.
+// create makes a new file whose first entry is c, with itself as predecessor.
 func (w *witness) create(c chain) error {
 	f, err := os.OpenFile(filepath.Join(w.dir, witnessName+".new"), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -124,7 +123,7 @@ func (w *witness) create(c chain) error {
 	return nil
 }
 
-// resume goes on where the files end, which said t of a store that is at d.
+// resume opens the witness for appending. t is its content, d the head of the store's chain.
 func (w *witness) resume(d chain, t witnessContent, v witnessVerdict) error {
 	if v.rebuild {
 		return w.create(d)
@@ -134,7 +133,7 @@ func (w *witness) resume(d chain, t witnessContent, v witnessVerdict) error {
 		return fmt.Errorf("open witness: %w", err)
 	}
 	w.f, w.size = f, t.size
-	if err := f.Truncate(t.size); err != nil { // a torn entry
+	if err := f.Truncate(t.size); err != nil { // removes a torn entry
 		return fmt.Errorf("trim witness: %w", err)
 	}
 	if v.append {
@@ -143,8 +142,7 @@ func (w *witness) resume(d chain, t witnessContent, v witnessVerdict) error {
 	return nil
 }
 
-// verify reads all witness files: each must continue the one before, and the last
-// must have the head of the chain.
+// verify reads all witness files. Each must continue the one before, and the last must contain the head of the chain.
 func (w *witness) verify(head chain) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -192,14 +190,14 @@ func rolled(dir string) ([]string, error) {
 	return names, nil
 }
 
-// errWitnessBroken: an entry that is not the last is damaged.
+// errWitnessBroken reports damage to an entry other than the last.
 var errWitnessBroken = errors.New("witness entry broken")
 
-// A witnessContent is what a witness file says.
+// A witnessContent is a summary of a witness file.
 type witnessContent struct {
 	first, last chain
 	found       bool  // at least one whole entry
-	size        int64 // bytes of whole entries
+	size        int64 // of complete entries
 }
 
 // readWitness reads one file.
@@ -214,8 +212,7 @@ func readWitness(path string) (witnessContent, error) {
 	return parseWitness(data)
 }
 
-// parseWitness reads entries. A last one that is torn is ignored; a damaged one before
-// it is errWitnessBroken.
+// parseWitness decodes entries. It ignores a torn last entry and returns errWitnessBroken for an earlier damaged one.
 func parseWitness(data []byte) (witnessContent, error) {
 	var t witnessContent
 	for off := 0; off+witnessEntry <= len(data); off += witnessEntry {

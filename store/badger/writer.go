@@ -15,19 +15,18 @@ import (
 	"github.com/sluicehost/sluice/store/badger/bulk"
 )
 
-// errRequeue marks a group that the writer did not touch because one before it
-// failed.
+// errRequeue marks a group that the writer left alone because a group before it failed.
 var errRequeue = errors.New("a group before this one failed")
 
-// A writer brings groups to disk in two steps that overlap: the bulk of a group
-// while the transaction of the one before is written.
+// A writer writes groups to disk in two steps that overlap: the bulk of a group is written during the transaction of
+// the group before.
 type writer struct {
 	s        *disk
-	prepared chan *group // by the committer
-	spilled  chan *group // with their bulk on disk
+	prepared chan *group // from the committer
+	spilled  chan *group // bulk is on disk
 	written  chan *group // back to the committer
-	// broken: a group failed, and the writer refuses the ones behind it until the
-	// committer has taken them back.
+	// broken is set when a group failed. The writer refuses the groups behind it until the committer has taken them
+	// back.
 	broken  atomic.Bool
 	chain   chain
 	witness witness
@@ -40,8 +39,7 @@ func newWriter(s *disk) *writer {
 	}
 }
 
-// spill brings the bulk of groups to disk, while the transaction of the group
-// before is written, until prepared is closed.
+// spill writes the bulk of groups to disk until prepared is closed.
 func (w *writer) spill() {
 	for g := range w.prepared {
 		if g.err = w.s.bulk.Write(g.bulk); errors.Is(g.err, bulk.ErrSync) {
@@ -52,7 +50,7 @@ func (w *writer) spill() {
 	close(w.spilled)
 }
 
-// write brings the transactions of groups to disk, one after the other.
+// write writes the transactions of groups to disk, one after the other.
 func (w *writer) write() {
 	for g := range w.spilled {
 		switch {
@@ -69,9 +67,8 @@ func (w *writer) write() {
 	close(w.written)
 }
 
-// writeGroup syncs the engine, then the witness; only then is anybody answered.
-// A failure before the engine's transaction leaves nothing behind. After it the
-// outcome is unknown, and the store writes no more until it is opened again.
+// writeGroup syncs the engine, then the witness. A failure before the engine's transaction leaves nothing behind. After
+// it the outcome is unknown, and the store refuses writes until it is reopened.
 func (w *writer) writeGroup(g *group) error {
 	if g.terminal {
 		if err := w.s.opts.Fault(FaultTerminalBefore); err != nil {
@@ -116,7 +113,7 @@ func (w *writer) commitGroup(txn *engine.Txn, g *group, next chain) error {
 	return w.s.opts.Fault(FaultBeforeAck)
 }
 
-// fill puts the writes of g and the head of the chain into one transaction.
+// fill puts the writes of g and the new head of the chain into one transaction.
 func (w *writer) fill(g *group, next chain) (*engine.Txn, error) {
 	txn := w.s.db.NewTransactionAt(math.MaxUint64, true)
 	for _, wr := range append(slices.Clip(g.writes), chainWrite(next)) {
@@ -146,7 +143,7 @@ type chain struct {
 	link [sha256.Size]byte
 }
 
-// format is the version of what stands on disk.
+// format is the version of the format on disk.
 const format = 2
 
 const chainBytes = 4 + 8 + sha256.Size
