@@ -7,9 +7,9 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// activeRuns are the runs of this host, by connection.
+// activeRuns are the runs that this host performs, by connection.
 type activeRuns struct {
-	asleep func(store.ConnectionID, run.CancelRequest) // cancels one that sleeps; nil where none does
+	asleep func(store.ConnectionID, run.CancelRequest) // cancels a sleeping run; nil if runs cannot sleep
 
 	mu   sync.Mutex // guards runs
 	runs map[store.ConnectionID]*run.Run
@@ -32,7 +32,7 @@ func (a *activeRuns) ended(id store.ConnectionID, r *run.Run) {
 	}
 }
 
-// cancel asks the connection's run to end, if it has one.
+// cancel asks the connection's run to end, if it has one here or asleep.
 func (a *activeRuns) cancel(id store.ConnectionID, c run.CancelRequest) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -43,7 +43,7 @@ func (a *activeRuns) cancel(id store.ConnectionID, c run.CancelRequest) {
 	}
 }
 
-// has reports whether a run is one of this host.
+// has reports whether this host performs a run.
 func (a *activeRuns) has(id store.RunID) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -15,18 +15,18 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// purposeKey is what a host signs its public key for.
+// purposeKey is the purpose for which the vault signs the public key of a host.
 const purposeKey = "key of a host"
 
-// opensVault reports whether a host is admitted to the vault. It is the host's own word: who relies on
-// it checks the code.
+// opensVault reports whether a host claims to be admitted to the vault. Anyone who relies on it must verify the
+// code; see keyOf.
 func opensVault(m store.Member) bool { return len(m.KeyCode) > 0 }
 
-// keyText is what the code of a member's key is of.
+// keyText returns the text that the code of a member's key signs.
 func keyText(epoch string, key []byte) []byte { return append([]byte(epoch+"\x00"), key...) }
 
-// watchVault has this host admitted as soon as its owner says so, and knows of every change of the
-// vault, so that nothing older is taken for it later.
+// watchVault joins the vault as soon as the owner admits this host, and looks at every change of the vault, so
+// that no older state is accepted later. It returns when ctx ends or this host is removed from the members.
 func (hs *hosts) watchVault(ctx context.Context) {
 	wake, stop := hs.members.Changed(store.Vault)
 	defer stop()
@@ -55,7 +55,7 @@ func (hs *hosts) watchVault(ctx context.Context) {
 	}
 }
 
-// announceCode tells the others whether this host is admitted.
+// announceCode publishes whether this host is admitted.
 func (hs *hosts) announceCode(ctx context.Context, code []byte) {
 	hs.mu.Lock()
 	same := bytes.Equal(hs.about.KeyCode, code)
@@ -68,7 +68,7 @@ func (hs *hosts) announceCode(ctx context.Context, code []byte) {
 	}
 }
 
-// keyOf is the public key of a member, if a host that is admitted says that it is.
+// keyOf returns the public key of a member after verifying that an admitted host signed it.
 func (hs *hosts) keyOf(ctx context.Context, m *store.Member) ([]byte, error) {
 	if !opensVault(*m) {
 		return nil, host.Refuse("unavailable", "host %s is not admitted to the vault, so nothing can be sent to it; ask there, or admit it with sluice hosts admit", m.ID)
@@ -83,7 +83,7 @@ func (hs *hosts) keyOf(ctx context.Context, m *store.Member) ([]byte, error) {
 	return m.Key, err
 }
 
-// vaultOf is the vault of hosts that share a store.
+// vaultOf returns the vault of hosts that share a store, or a conflict for a host that shares none.
 func (hs *hosts) vaultOf() (*vault.Shared, error) {
 	if hs.shared == nil {
 		return nil, host.Refuse("conflict", "this host has its store to itself, and its vault with it")
@@ -124,8 +124,8 @@ func (hs *hosts) AdmitHost(ctx context.Context, id, code string) error {
 	return hs.ofVault(ctx, audit.HostAdmitted, id, func(v *vault.Shared) error { return v.Admit(ctx, id, code) })
 }
 
-// RemoveHost implements host.Hosts. Journals of runs that begin from now on are sealed with a key
-// that the host never had.
+// RemoveHost implements host.Hosts. Journals of runs that begin from now on are sealed with a key that the
+// removed host never had.
 func (hs *hosts) RemoveHost(ctx context.Context, id string) error {
 	return hs.ofVault(ctx, audit.HostRemoved, id, func(v *vault.Shared) error {
 		if err := v.Expel(ctx, id); err != nil {
@@ -145,7 +145,7 @@ func (hs *hosts) AcceptVault(ctx context.Context) error {
 	return hs.ofVault(ctx, audit.VaultAccepted, "vault", func(v *vault.Shared) error { return v.Accept(ctx) })
 }
 
-// ofVault does something to the vault, which is written down.
+// ofVault performs a change of the vault and records it in the audit log.
 func (hs *hosts) ofVault(ctx context.Context, action audit.Action, target string, do func(*vault.Shared) error) error {
 	v, err := hs.vaultOf()
 	if err != nil {
@@ -155,7 +155,7 @@ func (hs *hosts) ofVault(ctx context.Context, action audit.Action, target string
 	return hs.refusedByVault(hs.audited(e, func() error { return do(v) }))
 }
 
-// refusedByVault tells a caller what of the vault's errors is for the owner.
+// refusedByVault turns those errors of the vault that the owner can act on into a host.Refusal.
 func (hs *hosts) refusedByVault(err error) error {
 	switch {
 	case closed(err):

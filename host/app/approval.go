@@ -12,15 +12,15 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// The most of secrets that one approval holds, and the longest origin in it, in bytes.
+// Limits of one approval: secrets or secret fields, destinations of a field, and bytes of an origin.
 const (
 	maxPlain  = 64
 	maxPlaces = 32
 	maxOrigin = 1024
 )
 
-// approval checks what an owner approves against what the manifest asks for: more than
-// that is binding_not_requested. The connection holds what was approved and nothing else.
+// approval checks what an owner approves against what the manifest requests; more than that is refused with
+// binding_not_requested. The returned connection holds what was approved and nothing else.
 func (h *bindings) approval(m *abi.Manifest, q host.Bindings) (store.Connection, error) {
 	var c store.Connection
 	if err := Kinds.Approve(binding.Approval{Manifest: m, Bindings: q, DataDir: h.DataDir}, &c); err != nil {
@@ -40,17 +40,17 @@ func (h *bindings) approval(m *abi.Manifest, q host.Bindings) (store.Connection,
 	return c, err
 }
 
-// leftToOwner: only the owner knows where a secret is to go.
+// leftToOwner reports whether the manifest leaves it to the owner where a secret is sent.
 func leftToOwner(m *abi.Manifest, secret string) bool {
 	return slices.ContainsFunc(m.SecretFields(), func(f abi.SecretField) bool { return f.Name == secret && f.LeftToOwner() })
 }
 
-// asksToSee: the connector would be handed a secret as it is.
+// asksToSee reports whether the connector would be handed a secret in plain text.
 func asksToSee(m *abi.Manifest, secret string) bool {
 	return slices.ContainsFunc(run.SecretFields(m), func(f abi.SecretField) bool { return f.Name == secret && !run.Sealed(m, f) })
 }
 
-// approvedPlain takes the secrets that the connector asks to see.
+// approvedPlain checks the secrets that the connector may see in plain text.
 func approvedPlain(m *abi.Manifest, names []string) ([]string, error) {
 	if len(names) > maxPlain {
 		return nil, invalid("plainAcknowledged", "too_many", "want at most %d", maxPlain)
@@ -65,9 +65,9 @@ func approvedPlain(m *abi.Manifest, names []string) ([]string, error) {
 	return out, nil
 }
 
-// approvedDestinations takes where the manifest has secrets sent, and servers
-// that it leaves to the owner. What an owner names keeps path and
-// placements of the manifest's.
+// approvedDestinations checks the destinations of secrets: those that the manifest names, and servers that it
+// leaves to the owner. A destination that the owner names keeps the path prefix of the manifest and may only
+// narrow its placements.
 func approvedDestinations(m *abi.Manifest, fields map[string][]abi.Destination) (map[string][]abi.Destination, error) {
 	if len(fields) == 0 {
 		return nil, nil

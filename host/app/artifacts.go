@@ -14,16 +14,15 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// artifacts keeps the files that runs leave.
+// artifacts serves and removes the files that runs leave.
 type artifacts struct{ *directory }
 
-// A file that a run left belongs to its timeline, which says what it is: it goes with that, or
-// with all that was collected. The timeline goes first, so that what is left of a crash in
-// between is found at the next start.
+// A file that a run left belongs to the run's timeline and is deleted with it. The timeline goes first, so that
+// after a crash in between the file is found at the next start.
 
 var _ host.Artifacts = (*artifacts)(nil)
 
-// traces is the directory of browser traces.
+// traces returns the directory of browser traces.
 func (as *artifacts) traces() string {
 	if as.DataDir == "" {
 		return browser.Traces(as.temp)
@@ -31,8 +30,8 @@ func (as *artifacts) traces() string {
 	return browser.Traces(as.DataDir)
 }
 
-// OpenArtifact opens the file of an artifact of a run, of a type that the host makes
-// itself: store.ErrNotFound when there is none, or none any more.
+// OpenArtifact opens the artifact of a run, of a type that the host itself makes. The error is store.ErrNotFound
+// if there is none, or none any more.
 func (as *artifacts) OpenArtifact(_ context.Context, id store.RunID, artifactType string) (content io.ReadSeekCloser, size int64, err error) {
 	if artifactType != browser.TraceArtifact {
 		return nil, 0, store.ErrNotFound
@@ -51,8 +50,7 @@ func (as *artifacts) OpenArtifact(_ context.Context, id store.RunID, artifactTyp
 	return f, fi.Size(), nil
 }
 
-// ArtifactSize is the length of the file of an artifact: store.ErrNotFound like
-// OpenArtifact.
+// ArtifactSize returns the size of an artifact in bytes. The errors are those of OpenArtifact.
 func (as *artifacts) ArtifactSize(_ context.Context, id store.RunID, artifactType string) (int64, error) {
 	if artifactType != browser.TraceArtifact {
 		return 0, store.ErrNotFound
@@ -72,8 +70,7 @@ func (as *artifacts) forgetTraces(ctx context.Context, id store.ConnectionID) er
 	return as.removeTraces(ctx, func(r store.Run) bool { return r.ConnectionID == id })
 }
 
-// sweepTraces removes what an earlier host left of traces that it was writing, and
-// those of runs whose timeline is gone.
+// sweepTraces removes traces that an earlier host left unfinished, and those of runs whose timeline is gone.
 func (as *artifacts) sweepTraces(ctx context.Context) error {
 	if _, err := os.Stat(as.traces()); errors.Is(err, fs.ErrNotExist) {
 		return nil

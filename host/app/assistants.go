@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehost/sluice/host/audit"
 )
 
-// openAssistants opens the door for assistants.
+// openAssistants opens the interface for assistants.
 func openAssistants(ctx context.Context, d *directory, runs assistant.Starter) (*assistant.Door, error) {
 	dir := ""
 	if d.DataDir != "" {
@@ -25,8 +25,8 @@ func openAssistants(ctx context.Context, d *directory, runs assistant.Starter) (
 	})
 }
 
-// called are calls as the audit log has them: without their arguments, of which the digest
-// is enough to tell whether they were those that the list of calls shows.
+// called returns the audit events of calls. They carry the digest of the arguments instead of the arguments,
+// which is enough to match them with the list of calls.
 func called(calls []assistant.Call) []audit.Event {
 	out := make([]audit.Event, 0, len(calls))
 	for _, c := range calls {

@@ -9,11 +9,10 @@ import (
 	"github.com/sluicehost/sluice/host/audit"
 )
 
-// ErrNoAudit: a store in memory keeps no audit log.
+// ErrNoAudit is returned for a store in memory, which keeps no audit log.
 var ErrNoAudit = errors.New("a memory: store keeps no audit log; name another with --store badger:DIR")
 
-// OpenAudit opens the audit log beside a store. It opens no store and takes no
-// lock of one.
+// OpenAudit opens the audit log beside a store. It neither opens nor locks the store.
 func OpenAudit(store string) (*audit.Log, error) {
 	dir, err := DataDir(store)
 	if err != nil {
@@ -25,7 +24,7 @@ func OpenAudit(store string) (*audit.Log, error) {
 	return audit.Open(dir)
 }
 
-// Audit writes events down. For a store in memory it does nothing.
+// Audit appends events to the audit log. For a store in memory it does nothing.
 func (d *directory) Audit(events ...audit.Event) error {
 	if d.DataDir == "" {
 		return nil
@@ -37,8 +36,7 @@ func (d *directory) Audit(events ...audit.Event) error {
 	return l.Append(events...)
 }
 
-// audited runs effect and writes it to the audit log. When the log cannot be written, effect
-// does not run.
+// audited runs effect and records it in the audit log. If the log is not writable, effect does not run.
 func (d *directory) audited(e audit.Event, effect func() error) error {
 	if d.DataDir == "" {
 		return effect()
@@ -63,8 +61,7 @@ func audited(l *audit.Log, e audit.Event, effect func() error) error {
 	return nil
 }
 
-// openLogs prepares the logs that the host itself writes. No file is made before there is
-// something to write.
+// openLogs prepares the logs that the host itself writes. No file is created before there is an entry.
 func (d *directory) openLogs() error {
 	if d.DataDir == "" {
 		return nil
@@ -84,7 +81,7 @@ func (d *directory) closeLogs() error {
 	return errors.Join(d.refusals.Close(), d.requests.Close())
 }
 
-// by adds to an event who caused it: the principal of the context.
+// by sets the actor of an event to the principal of the context.
 func by(ctx context.Context, e audit.Event) audit.Event {
 	who := host.Who(ctx)
 	e.Actor, e.RequestID, e.Address = who.ID, who.RequestID, who.Address

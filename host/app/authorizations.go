@@ -15,11 +15,11 @@ import (
 	"github.com/sluicehost/sluice/host/run"
 )
 
-// Bounds of authorizations.
+// Limits of authorizations.
 const (
-	maxAuthorizations = 8                // at once, with those whose end was not taken note of
-	authorizationLook = 30 * time.Second // how long a look waits
-	authorizationKept = 90 * time.Second // since the last look: whoever began it has gone
+	maxAuthorizations = 8                // at once, including finished ones that are not forgotten yet
+	authorizationLook = 30 * time.Second // how long Authorization waits for a change
+	authorizationKept = 90 * time.Second // how long one is kept after its last query
 )
 
 // authorizations implements host.Authorizations.
@@ -34,12 +34,12 @@ type authorizations struct {
 
 var _ host.Authorizations = (*authorizations)(nil)
 
-// An authorization is in the making, by a goroutine of its own, or is over.
+// An authorization is pending, with a goroutine of its own, or finished.
 type authorization struct {
 	id    string
-	by    string // the principal that may look
+	by    string // the principal that may query it
 	end   context.CancelFunc
-	ended chan struct{} // closed when nothing is done for it any more
+	ended chan struct{} // closed when its goroutine is done
 	kept  *time.Timer   // forgets it
 
 	mu      sync.Mutex // guards what follows
@@ -47,7 +47,7 @@ type authorization struct {
 	changed chan struct{} // closed when now is replaced
 }
 
-// tell says how it stands.
+// tell changes the visible state and wakes those who wait for that.
 func (a *authorization) tell(change func(*host.Authorization)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -109,7 +109,7 @@ func (as *authorizations) Authorize(ctx context.Context, q host.NewAuthorization
 	return now, nil
 }
 
-// admit makes a place for an authorization, and gives it its id.
+// admit registers an authorization and assigns its id.
 func (as *authorizations) admit(a *authorization) error {
 	as.mu.Lock()
 	defer as.mu.Unlock()
@@ -128,7 +128,7 @@ func (as *authorizations) admit(a *authorization) error {
 	return nil
 }
 
-// ask has the server give out a token, and says what the owner has to do for it.
+// ask obtains a token from the server, and shows the owner what to do for it.
 func (a *authorization) ask(ctx context.Context, c *oauth.Client, flow string) (oauth.Stored, error) {
 	if flow == abi.OAuthDevice {
 		return c.Device(ctx, func(d oauth.DeviceCode) {
@@ -143,7 +143,7 @@ func (a *authorization) ask(ctx context.Context, c *oauth.Client, flow string) (
 	})
 }
 
-// over is how an authorization ended.
+// over sets the final state of an authorization: stored, or failed with a reason.
 func (as *authorizations) over(now *host.Authorization, err error) {
 	now.Status, now.URL, now.Server, now.Code, now.ExpiresAt = host.AuthorizationStored, "", "", "", nil
 	if err == nil {
@@ -169,7 +169,8 @@ func (as *authorizations) over(now *host.Authorization, err error) {
 	now.Message = abi.Cut(abi.Clean(now.Message), 1000)
 }
 
-// find finds an authorization of who asks. That of another is store.ErrNotFound.
+// find returns an authorization of the caller, and keeps it for longer. One of another principal is
+// store.ErrNotFound.
 func (as *authorizations) find(ctx context.Context, id string) (*authorization, error) {
 	as.mu.Lock()
 	defer as.mu.Unlock()
@@ -219,7 +220,7 @@ func (as *authorizations) CancelAuthorization(ctx context.Context, id string) er
 	}
 }
 
-// forget ends an authorization and takes it off the list.
+// forget cancels an authorization and removes it from the list.
 func (as *authorizations) forget(a *authorization) {
 	as.mu.Lock()
 	defer as.mu.Unlock()
@@ -228,7 +229,7 @@ func (as *authorizations) forget(a *authorization) {
 	a.end()
 }
 
-// close ends all of them, and waits until they are over.
+// close cancels all authorizations and waits until they are over.
 func (as *authorizations) close() {
 	as.mu.Lock()
 	as.closed = true

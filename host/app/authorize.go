@@ -17,8 +17,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// authorizer obtains tokens: once from an owner who authorizes a connector, and then for
-// each run.
+// authorizer obtains tokens: once when an owner authorizes a connector, and then for each run.
 type authorizer struct {
 	*directory
 	connections *connectionStore
@@ -27,11 +26,11 @@ type authorizer struct {
 	bindings    *bindings
 }
 
-// ErrNotAuthorized: the secret of that name is not one that owners authorize.
+// ErrNotAuthorized is returned for a secret that is not obtained by an owner's authorization.
 var ErrNotAuthorized = errors.New("nothing to authorize")
 
-// Authorizable returns what a manifest says of a secret that owners authorize.
-// The error is ErrNotAuthorized, with what to do instead.
+// Authorizable returns the OAuth declaration of a secret that owners authorize. The error is ErrNotAuthorized,
+// with what to do instead.
 func Authorizable(m *abi.Manifest, name string) (*abi.OAuth, error) {
 	var names []string
 	for _, f := range run.SecretFields(m) {
@@ -51,8 +50,8 @@ func Authorizable(m *abi.Manifest, name string) (*abi.OAuth, error) {
 	return nil, fmt.Errorf("%w: %s is no such secret; these are: %s", ErrNotAuthorized, abi.Cut(abi.Clean(name), 80), strings.Join(names, ", "))
 }
 
-// WantedTokenHosts are the servers from which a secret is obtained and that nothing approved
-// covers. Those of the owner's own network are left out of asked, which an answer may approve.
+// WantedTokenHosts returns the servers from which a secret is obtained and which approved does not cover.
+// Servers of the owner's own network are left out of asked, since an answer cannot approve them.
 func WantedTokenHosts(o *abi.OAuth, approved []string) (asked []string, err error) {
 	policy, err := policyOf(approved)
 	if err != nil {
@@ -61,8 +60,8 @@ func WantedTokenHosts(o *abi.OAuth, approved []string) (asked []string, err erro
 	return network.Answerable(policy.Missing(network.TokenHosts(o))), nil
 }
 
-// begin approves the hosts of a request for its connection, and returns the client by which the
-// secret is authorized then, which asks through via; the caller closes that.
+// begin approves the hosts of a request for its connection and returns the client that authorizes the secret.
+// The client sends its requests through via, which the caller closes.
 func (az *authorizer) begin(ctx context.Context, who RunRequest, o *abi.OAuth, secret string) (c *oauth.Client, via *network.Client, err error) {
 	m := who.Connector.Manifest
 	if az.DataDir == "" {
@@ -108,7 +107,8 @@ func (az *authorizer) begin(ctx context.Context, who RunRequest, o *abi.OAuth, s
 	return c, via, err
 }
 
-// reaching is the policy of approved hosts, which must reach the servers of a secret.
+// reaching returns the policy for approved hosts, or a binding_not_approved refusal if it misses a server of the
+// secret.
 func reaching(o *abi.OAuth, id store.ConnectionID, approved []string) (*network.Policy, error) {
 	policy, err := policyOf(approved)
 	if err != nil {
@@ -125,7 +125,7 @@ func unusable(id store.ConnectionID, code string, m *abi.Manifest) error {
 	return refusal(code, fmt.Errorf("the grant of connection %s is %s; sluice grant %s gives a new one", id, strings.TrimPrefix(code, "grant_"), m.Name()))
 }
 
-// client asks for the authorization of a secret.
+// client returns the client that authorizes a secret, and the network client that it uses.
 func (az *authorizer) client(m *abi.Manifest, o *abi.OAuth, conn store.Connection, name string, p *network.Policy) (*oauth.Client, *network.Client, error) {
 	secrets, err := az.secrets.ofRun(m, conn.ID, nil)
 	if err != nil {
@@ -146,8 +146,8 @@ func (az *authorizer) client(m *abi.Manifest, o *abi.OAuth, conn store.Connectio
 	return c, via, err
 }
 
-// keep stores what an authorization ended with, unless its connection was deleted or lost what
-// it takes meanwhile.
+// keep stores the tokens of an authorization, unless its connection was deleted or lost its grant or a needed
+// host meanwhile.
 func (az *authorizer) keep(ctx context.Context, m *abi.Manifest, o *abi.OAuth, id store.ConnectionID, name string, s oauth.Stored) error {
 	conn, err := az.connections.permanent(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
@@ -169,8 +169,8 @@ func (az *authorizer) keep(ctx context.Context, m *abi.Manifest, o *abi.OAuth, i
 		func(v vault.Keeper) error { return putAuthorization(v, id, name, s) })
 }
 
-// IsAuthorization reports whether a stored secret came of an authorization. One
-// that cannot be opened did not.
+// IsAuthorization reports whether a stored secret is the result of an authorization. It is false for one that
+// cannot be opened.
 func IsAuthorization(v vault.Keeper, e vault.Entry) bool {
 	s, err := v.Get(e.Connection, e.Name)
 	if err != nil {

@@ -27,11 +27,11 @@ type backups struct {
 var _ host.Backups = (*backups)(nil)
 
 var (
-	// ErrNoBackup: a store in memory has nothing to back up.
+	// ErrNoBackup is returned for a store in memory, which has nothing to back up.
 	ErrNoBackup = errors.New("a memory: store keeps nothing; name another with --store badger:DIR")
-	// ErrBackupChoice: what was asked for does not go together.
+	// ErrBackupChoice is returned for options that exclude each other.
 	ErrBackupChoice = errors.New("cannot make this backup")
-	// ErrBackupBusy: another one is being made.
+	// ErrBackupBusy is returned while another backup is being made.
 	ErrBackupBusy = errors.New("another backup is being made; wait until it is done")
 )
 
@@ -54,9 +54,9 @@ func (bs *backups) Backup(ctx context.Context, q host.NewBackup) (host.Backup, e
 	return b, nil
 }
 
-// makeBackup writes store, modules and sealed secrets into one file, enough to go on elsewhere. The
-// key of the secrets is not in it. Unless NoDrill is set, the backup is restored once, to prove
-// it. The store may be in use: the backup is everything as of one commit.
+// makeBackup writes the store, modules and sealed secrets as of one commit into one file, from which the host
+// can be restored elsewhere. The key of the secrets is not in it. Unless NoDrill is set, the backup is restored
+// once to verify it. The store may be in use.
 func (bs *backups) makeBackup(ctx context.Context, q host.NewBackup) (host.Backup, error) {
 	if bs.DataDir == "" {
 		return host.Backup{}, ErrNoBackup
@@ -65,7 +65,7 @@ func (bs *backups) makeBackup(ctx context.Context, q host.NewBackup) (host.Backu
 		return host.Backup{}, ErrBackupBusy
 	}
 	defer bs.backing.Unlock()
-	if bs.ID == "" { // of a host that was opened for the store alone
+	if bs.ID == "" { // the host was opened for the store alone
 		if err := bs.identify(); err != nil {
 			return host.Backup{}, err
 		}
@@ -132,7 +132,7 @@ func (bs *backups) writeBackup(ctx context.Context, path string, to backup.Recip
 	}, nil
 }
 
-// pinAll pins what is backed up until done is called.
+// pinAll pins all that is backed up, until done is called.
 func (bs *backups) pinAll(ctx context.Context, now time.Time) (p *backup.Plan, done func(), err error) {
 	image, secrets, err := bs.pin(ctx)
 	if err != nil {
@@ -149,8 +149,8 @@ func (bs *backups) pinAll(ctx context.Context, now time.Time) (p *backup.Plan, d
 	return p, image.Close, nil
 }
 
-// pin takes store and secrets as of one instant: no secret changes while the
-// store is pinned. A module is kept before the store names it, and stays.
+// pin takes the store and its secrets as of one instant: no secret changes while the store is pinned. Modules
+// need no pin, since they are written before the store names them and are never changed.
 func (bs *backups) pin(ctx context.Context) (image store.Image, secrets []vault.File, err error) {
 	s, ok := bs.Store.(store.Imager)
 	if !ok {
@@ -186,7 +186,7 @@ func notBackedUp(err error) error {
 	return err
 }
 
-// drill restores an archive, which must be the one of the digest, and throws it away.
+// drill restores an archive to a temporary directory, and checks that its digest is the given one.
 func (bs *backups) drill(ctx context.Context, archive io.Reader, digest string) error {
 	dir, err := os.MkdirTemp(backup.Dir(bs.DataDir), ".tmp-drill-")
 	if err != nil {

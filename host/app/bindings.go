@@ -18,14 +18,14 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Kinds are the bindings of this build, one line each.
+// Kinds are the bindings of this build.
 var Kinds = binding.Kinds{
 	filesystem.Kind{},
 	network.Kind{},
-	browser.Kind{}, // behind the network, whose servers are its own
+	browser.Kind{}, // after the network, which it uses
 }
 
-// merge adds approvals.
+// merge returns the union of two approvals.
 func merge(have, more store.Approved) store.Approved {
 	out := have
 	Kinds.Merge(&out, more)
@@ -33,7 +33,7 @@ func merge(have, more store.Approved) store.Approved {
 	return out
 }
 
-// narrows reports whether something of old is not in new.
+// narrows reports whether new lacks something that old approves.
 func narrows(old, new store.Approved) bool {
 	if Kinds.Narrower(old, new) {
 		return true
@@ -51,30 +51,30 @@ func narrows(old, new store.Approved) bool {
 	return new.NoInteractive && !old.NoInteractive
 }
 
-// Wants lists what a manifest asks for, without repeats.
+// Wants lists what a manifest requests, without duplicates.
 func Wants(m *abi.Manifest) []binding.Want { return grant.Wants(Kinds, m) }
 
-// ApprovedBy is what a document of the API approves, unchecked.
+// ApprovedBy returns what an API document approves, without checking it.
 func ApprovedBy(q host.Bindings) store.Approved {
 	out := store.Approved{Destinations: q.Destinations, Plain: q.PlainAcknowledged, NoInteractive: q.Interactive != nil && !*q.Interactive}
 	Kinds.Read(q, &out)
 	return out
 }
 
-// An opening opens the bindings of one run, each of which may use those before it.
+// An opening opens the bindings of one run. A binding may use those that were opened before it.
 type opening struct {
 	bindings *bindings
 	request  RunRequest
 	plan     *run.Plan
-	reserved *network.Policy // what only the host reaches, for tokens
+	reserved *network.Policy // hosts that only the host itself reaches, for tokens
 	obtained *tokens
 	trace    *requestLogger
 
 	session binding.Binding               // the network, nil for none
-	files   atomic.Pointer[filesystem.FS] // once the guest is launched, and has some
+	files   atomic.Pointer[filesystem.FS] // set when the guest is launched, if it has files
 }
 
-// open opens all but the files, which come with the guest. Where it fails nothing is open.
+// open opens all bindings but the files, which are opened at launch. If it fails, none stays open.
 func (o *opening) open() (lent []binding.Binding, err error) {
 	if lent, err = openKinds(o.plan); err != nil {
 		return nil, err
@@ -86,19 +86,19 @@ func (o *opening) open() (lent []binding.Binding, err error) {
 	if err != nil {
 		return nil, errors.Join(err, unused(append(lent, o.session)...))
 	}
-	o.request = RunRequest{}                   // a run may wait for days, and needs its module no more
-	return append(lent, pages, o.session), nil // a handle that is not the browser's is the network's
+	o.request = RunRequest{}                   // a run may wait for days and does not need its module any more
+	return append(lent, pages, o.session), nil // the network comes last and takes handles that are not the browser's
 }
 
-// launched has the browser find the files of the run.
+// launched makes the files of the run available to the browser.
 func (o *opening) launched(files binding.Binding) {
 	if lent, ok := files.(filesystem.Lent); ok {
 		o.files.Store(lent.FS)
 	}
 }
 
-// files are the files of a run with the mounts that its worker knows, nil where the
-// manifest asks for none.
+// files opens the files of a run and returns them with the mounts for its worker. It returns nil if the manifest
+// requests none.
 func (h *bindings) files(m *abi.Manifest, conn store.Connection, id store.RunID) (binding.Binding, []abi.Mount, error) {
 	if _, declared := m.Bindings[abi.BindingFilesystem]; !declared {
 		return nil, nil, nil
@@ -118,7 +118,7 @@ func (h *bindings) files(m *abi.Manifest, conn store.Connection, id store.RunID)
 	return filesystem.Lent{FS: fs}, mounts, nil
 }
 
-// openKinds opens, for a run, the bindings that their kinds open by themselves.
+// openKinds opens the bindings whose kinds implement binding.Opener.
 func openKinds(plan *run.Plan) ([]binding.Binding, error) {
 	var out []binding.Binding
 	for _, k := range Kinds {

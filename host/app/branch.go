@@ -12,24 +12,23 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A branch is what a run that branches off another begins with. The zero branch is none.
+// A branch is the initial state of a run that branches off another. The zero branch is none.
 type branch struct {
 	state []byte
 	from  map[string]store.RunID
 
-	automation string // automation_mode of one that starts by itself
+	automation string // automation_mode of a run that the host starts by itself
 }
 
-// A cursorEvent is what a branch reads of an event.
+// A cursorEvent is the part of an event that branches need.
 type cursorEvent struct {
 	Cursor    json.RawMessage              `json:"cursor"`
 	StateFrom map[store.Stream]store.RunID `json:"state_from"`
 	Supplied  bool                         `json:"state_supplied"`
 }
 
-// branchOf is the state that a branch begins with: per stream the last cursor that the source
-// committed before fromSeq, else the one that it started with. Those are known by the runs
-// that committed them.
+// branchOf returns the state that a branch begins with: per stream the last cursor that the source committed
+// before fromSeq, otherwise the one that the source started with, which is known by the run that committed it.
 func (fs *forks) branchOf(ctx context.Context, src store.Run, fromSeq uint64) (branch, error) {
 	b := branch{from: map[string]store.RunID{}}
 	begun, err := fs.begun(ctx, src.ID)
@@ -63,7 +62,7 @@ func (fs *forks) branchOf(ctx context.Context, src store.Run, fromSeq uint64) (b
 	return b, err
 }
 
-// begun reads the event run.started. A run without it began with nothing.
+// begun reads the event run.started, the zero value if there is none.
 func (fs *forks) begun(ctx context.Context, id store.RunID) (cursorEvent, error) {
 	var f cursorEvent
 	events, err := fs.Store.Events(ctx, id, 0, 1)
@@ -79,9 +78,8 @@ func (fs *forks) begun(ctx context.Context, id store.RunID) (cursorEvent, error)
 	return f, nil
 }
 
-// committed are the cursors that a run committed before an event, as its
-// timeline shows them. It reads backwards: cursors are committed at a run's end,
-// after everything that its guest did.
+// committed returns the cursors that a run committed before an event, from its timeline. It reads backwards,
+// because cursors are committed at the end of a run, after everything that its guest did.
 func (fs *forks) committed(ctx context.Context, id store.RunID, before uint64) (map[store.Stream]json.RawMessage, error) {
 	out := map[store.Stream]json.RawMessage{}
 	for before > 0 {
@@ -111,7 +109,7 @@ func (fs *forks) committed(ctx context.Context, id store.RunID, before uint64) (
 	return out, nil
 }
 
-// currentStates are the cursors of the namespace that the source committed to.
+// currentStates returns the current cursors of the source's connection and grant.
 func (fs *forks) currentStates(ctx context.Context, src store.Run) (map[store.Stream]store.State, error) {
 	states, err := fs.Store.States(ctx, src.ConnectionID, src.GrantID)
 	if err != nil {
@@ -124,9 +122,9 @@ func (fs *forks) currentStates(ctx context.Context, src store.Run) (map[store.St
 	return out, nil
 }
 
-// cursorOf is the cursor that a run committed for a stream. The store has it while it is the
-// newest; else the timeline of that run does, unless it was deleted or the cursor was too
-// large to be shown.
+// cursorOf returns the cursor that the run by committed for a stream. If it is still the newest, the store has
+// it; otherwise it is read from the timeline of that run, unless that was deleted or the cursor was too large to
+// be recorded.
 func (fs *forks) cursorOf(ctx context.Context, stream store.Stream, by store.RunID, current map[store.Stream]store.State,
 	own map[store.Stream]json.RawMessage, src store.RunID) (json.RawMessage, error) {
 	if c, ok := current[stream]; ok && c.RunID == by {
@@ -157,8 +155,8 @@ func (fs *forks) allCommitted(ctx context.Context, id store.RunID) (map[store.St
 	return fs.committed(ctx, id, head.Next)
 }
 
-// truncated reports whether a timeline shows something in the place of a value. A cursor that looks
-// like that is taken for it.
+// truncated reports whether a timeline has a placeholder instead of a cursor. A cursor that looks like a
+// placeholder counts as one.
 func truncated(cursor json.RawMessage) bool {
 	v, err := strictjson.Parse(cursor, strictjson.ParseOptions{AnyKind: true})
 	m, _ := v.Member("truncated")
@@ -166,7 +164,7 @@ func truncated(cursor json.RawMessage) bool {
 	return err != nil || yes
 }
 
-// movedOn reports whether a cursor of the connection is not where the branch starts from.
+// movedOn reports whether the connection's cursors differ from those with which the branch begins.
 func (fs *forks) movedOn(ctx context.Context, src store.Run, b branch) (bool, error) {
 	current, err := fs.currentStates(ctx, src)
 	if err != nil {

@@ -23,11 +23,11 @@ import (
 
 // Browsers lends browsers to runs. Its methods may be called from any goroutine.
 type Browsers interface {
-	// Facts says what there is, and why there is nothing.
+	// Facts describes the browsers of this host, or why there are none.
 	Facts(ctx context.Context) browser.Facts
-	// Lend makes the binding of one run, which closes it. It starts nothing.
+	// Lend makes the browser binding of one run, which closes it. It starts no browser.
 	Lend(o browser.SessionOptions) (Browser, error)
-	// Forget removes the profiles of a connection that has no run.
+	// Forget removes the browser profiles of a connection that has no run.
 	Forget(ctx context.Context, id store.ConnectionID) error
 	Close(ctx context.Context) error
 }
@@ -45,7 +45,7 @@ type Browser interface {
 // TraceWanted reports whether the environment asks for traces of browser actions in every run.
 func TraceWanted() bool { return os.Getenv("SLUICE_TRACE") == "1" || os.Getenv("PDPP_TRACE") == "1" }
 
-// NoBrowser says why this host lends no browser, "" when it does.
+// NoBrowser returns why this host lends no browsers, "" if it does.
 func (h *bindings) NoBrowser(ctx context.Context) string {
 	if h.Options.Browsers == nil {
 		return "this host was opened without browsers"
@@ -53,7 +53,7 @@ func (h *bindings) NoBrowser(ctx context.Context) string {
 	return h.Options.Browsers.Facts(ctx).Problem
 }
 
-// browserInfo is what the system page says.
+// browserInfo returns what the system page shows about browsers.
 func (h *bindings) browserInfo(ctx context.Context) host.BrowserInfo {
 	if h.Options.Browsers == nil {
 		return host.BrowserInfo{Problem: h.NoBrowser(ctx)}
@@ -62,7 +62,7 @@ func (h *bindings) browserInfo(ctx context.Context) host.BrowserInfo {
 	return host.BrowserInfo{Product: f.Browser, Problem: cmp.Or(f.Problem, f.Slow), Egress: f.Egress, UID: f.UID, Max: f.Max, Live: f.Live}
 }
 
-// browsers are the lines about browsers.
+// browsers adds the findings about browsers.
 func (c *checkup) browsers(f browser.Facts) {
 	if f.Problem != "" {
 		c.add("browser", StateWeak, "install chromium or chrome-headless-shell, or name one with SLUICE_BROWSER; connectors that need none run without", "none: %s", f.Problem)
@@ -95,15 +95,13 @@ func (c *checkup) browsers(f browser.Facts) {
 	c.add("browser_memory", StateWeak, "bound the host and its browsers together, for example with MemoryMax= of a systemd unit", "browsers have no memory limit of their own")
 }
 
-// The versions of Chromium that this release was tried with. Those of the last year
-// are expected to work, and so are newer ones.
+// The major versions of Chromium that this release was tested with. Newer ones are expected to work.
 const (
 	triedFirst, triedLast = 148, 156
 	triedText             = "Chromium 148 to 156"
 )
 
-// untried is what to do about a browser that is older than all that were tried; "" for
-// one that is not.
+// untried returns the remedy for a browser that is older than all tested versions, "" for others.
 func untried(f browser.Facts) string {
 	_, version, _ := strings.Cut(f.Browser, " ")
 	for _, word := range strings.Fields(version) {
@@ -115,7 +113,7 @@ func untried(f browser.Facts) string {
 	return ""
 }
 
-// absent says by name which bindings this host has none of to lend, and why.
+// absent returns the bindings that this host cannot lend, by name, with the reason.
 func (h *bindings) absent(ctx context.Context) map[string]string {
 	out := map[string]string{}
 	if why := h.NoBrowser(ctx); why != "" {
@@ -124,8 +122,8 @@ func (h *bindings) absent(ctx context.Context) map[string]string {
 	return out
 }
 
-// absentFor is absent for a run of a connector. Only what is asked for is looked for:
-// that takes a moment. A replay has no pages to show.
+// absentFor is absent for a run of one connector. It looks only for requested bindings, since that takes a
+// moment. A replay gets no browser.
 func (h *bindings) absentFor(ctx context.Context, m *abi.Manifest, replay bool) map[string]string {
 	switch _, asked := m.Bindings[abi.BindingBrowser]; {
 	case !asked:
@@ -136,7 +134,7 @@ func (h *bindings) absentFor(ctx context.Context, m *abi.Manifest, replay bool) 
 	return h.absent(ctx)
 }
 
-// browser is the browser of one run, nil when it has none or cannot use it.
+// browser returns the browser of one run, nil if it has none or its module does not use it.
 func (h *bindings) browser(q RunRequest, plan *run.Plan, session binding.Binding, files *atomic.Pointer[filesystem.FS]) (Browser, error) {
 	if plan.Given().Bindings.Browser == nil || !q.Connector.Module.Uses(abi.ModuleBrowser) {
 		return nil, nil
@@ -170,8 +168,8 @@ func (h *bindings) browser(q RunRequest, plan *run.Plan, session binding.Binding
 	return b, nil
 }
 
-// untrusted reports whether a connector is marked so: it came neither with Sluice nor signed
-// by a publisher whose key the owner pinned.
+// untrusted reports whether a connector is treated as untrusted: it is neither bundled with Sluice nor signed by
+// a publisher whose key the owner pinned.
 func untrusted(c store.Connector) bool { return !c.Bundled && c.Signer == nil }
 
 // unused closes the bindings of a run that was not accepted.
@@ -185,7 +183,7 @@ func unused(lent ...binding.Binding) error {
 	return errors.Join(errs...)
 }
 
-// forgetProfiles removes what a connection's browsers kept.
+// forgetProfiles removes the browser profiles of a connection.
 func (h *bindings) forgetProfiles(ctx context.Context, id store.ConnectionID) error {
 	if h.Options.Browsers == nil {
 		return nil

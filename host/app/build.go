@@ -15,9 +15,9 @@ import (
 	"github.com/sluicehost/sluice/host/sandbox"
 )
 
-// Build compiles a source directory to a module and embeds its manifest.json, which it
-// validates first. It runs the Go toolchain of this machine on code the caller wrote: building
-// is not sandboxed, running is. The error is a *run.Refusal.
+// Build compiles a source directory to a module and embeds its manifest.json, which it validates first. It runs
+// the local Go toolchain on the caller's own source: building is not sandboxed, running is. The error is a
+// *run.Refusal.
 func Build(ctx context.Context, dir string) ([]byte, error) {
 	manifest, err := os.ReadFile(filepath.Join(dir, "manifest.json"))
 	if err != nil {
@@ -51,8 +51,8 @@ func Build(ctx context.Context, dir string) ([]byte, error) {
 	return embedded, nil
 }
 
-// buildArgs lets the toolchain complete the go.mod of a connector that has not
-// been built before, so that a fresh one needs no other command first.
+// buildArgs returns the arguments of go build. They let the toolchain complete a go.mod that has no go.sum yet,
+// so that a new connector builds without a further command.
 func buildArgs(dir string) []string {
 	out := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w"}
 	_, err := os.Stat(filepath.Join(dir, "go.mod"))

@@ -9,14 +9,14 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A CheckedModule is a module that passed its checks. Several may have it, so nobody changes it.
+// A CheckedModule is a module that passed its checks. It may be shared and must not be modified.
 type CheckedModule struct {
 	Wasm   []byte
 	Module sandbox.Module
 }
 
-// checkedModules shares one copy of an installed module among all that have it at the same time:
-// a thousand runs that are due at once wait with one module, not with a thousand.
+// checkedModules shares one copy of an installed module among all that hold it at the same time, so that a
+// thousand runs that are due at once need memory for one module only.
 type checkedModules struct {
 	mu sync.Mutex // guards by
 	by map[store.Digest]*checkedFile
@@ -25,11 +25,10 @@ type checkedModules struct {
 type checkedFile struct {
 	mu     sync.Mutex // held while the file is read
 	module weak.Pointer[CheckedModule]
-	file   os.FileInfo // before it was read
+	file   os.FileInfo // as it was before it was read
 }
 
-// get returns the module that somebody has, unless the file is another one by now. Otherwise it
-// calls read.
+// get returns the shared module, unless nobody holds it or the file was replaced. In that case it calls read.
 func (ms *checkedModules) get(d store.Digest, path string, read func() (*CheckedModule, error)) (*CheckedModule, error) {
 	ms.mu.Lock()
 	f := ms.by[d]

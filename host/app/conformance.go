@@ -15,26 +15,24 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// temporaries makes the connections that live for one run of a conformance connector, and
-// deletes them.
+// temporaries makes and deletes connections that exist for one run of a conformance connector.
 type temporaries struct {
 	*directory
 	modules *modules
 
 	mu        sync.Mutex                      // guards what follows
-	temporary map[store.ConnectionID]struct{} // of runs that are not over
-	leftovers bool                            // some could not be deleted
-	// spared is how young those are that may be about to be used by another host: the run
-	// of one begins at once, and then keeps it.
+	temporary map[store.ConnectionID]struct{} // connections of runs that are not over
+	leftovers bool                            // some connections could not be deleted
+	// spared is the minimum age of a connection to be deleted as a leftover. A younger one may belong to another
+	// host that is about to start its run.
 	spared time.Duration
 }
 
-// sparedTime is spared where hosts share the store; their clocks may differ by minutes.
+// sparedTime is the value of spared where hosts share the store. Their clocks may differ by minutes.
 const sparedTime = time.Hour
 
-// make makes the connection that a run of a conformance connector has to itself: a
-// grant of scope null, nothing approved, and the run's inputs as settings. Asking needs no
-// approval beyond the desk.
+// make makes the connection for one run of a conformance connector: a grant without a scope, nothing approved,
+// and the inputs of the run as settings.
 func (ts *temporaries) make(ctx context.Context, listed store.Connector, inputs json.RawMessage) (workflow, error) {
 	l, err := ts.modules.loadListed(ctx, listed, nil)
 	if err != nil {
@@ -65,8 +63,7 @@ func temporaryID(name string) store.ConnectionID {
 	return store.ConnectionID(strings.TrimRight(abi.Cut(name, 47), "-_") + "-" + randomID(""))
 }
 
-// remove deletes the connection of a run that is over, with all that was
-// collected into it.
+// remove deletes the connection of a run that is over, with all that was collected.
 func (ts *temporaries) remove(w workflow) {
 	if !w.temporary {
 		return
@@ -76,12 +73,12 @@ func (ts *temporaries) remove(w workflow) {
 	defer ts.mu.Unlock()
 	delete(ts.temporary, w.connection)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		ts.leftovers = true // its run was not closed, or the store is: later
+		ts.leftovers = true // its run is still active, or the store is closed; deleteLeftovers retries
 	}
 }
 
-// deleteLeftovers deletes temporary connections of runs that nobody performs:
-// after a crash, or when one could not be deleted at its end.
+// deleteLeftovers deletes temporary connections whose run nobody performs, after a crash or when one could not
+// be deleted at the end of its run.
 func (ts *temporaries) deleteLeftovers(ctx context.Context) error {
 	all, err := ts.Store.Connections(ctx)
 	if err != nil {
@@ -112,8 +109,8 @@ func (ts *temporaries) inUse(id store.ConnectionID) bool {
 	return ok
 }
 
-// laidOver are the members of inputs that a manifest declares as settings. Others are ignored;
-// one that is missing or wrong is invalid_request with details.field.
+// laidOver returns the members of inputs that a manifest declares as settings and ignores the others. A missing
+// or invalid member is an invalid_request with details.field.
 func laidOver(m *abi.Manifest, inputs json.RawMessage) (json.RawMessage, error) {
 	if len(inputs) == 0 {
 		inputs = json.RawMessage("{}")
@@ -158,8 +155,8 @@ func badInput(name, want string) error {
 	return host.Refuse("invalid_request", "inputs: %s %s", abi.Cut(abi.Clean(name), 80), want).With("field", "inputs."+name)
 }
 
-// inRange is the minimum and maximum that a setting's declaration gives. Of other settings
-// they are the connector's own to check.
+// inRange checks a number against the minimum and maximum of the setting's declaration. Other values are left to
+// the connector.
 func inRange(m *abi.Manifest, name string, v strictjson.Value) bool {
 	at, err := strictjson.Parse(m.Raw, strictjson.ParseOptions{})
 	for _, member := range []string{"sluice", "settings", "properties", name} {

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// checkChange refuses values that the manifest or the host does not take.
+// checkChange refuses values that the manifest or the host does not accept.
 func checkChange(m *abi.Manifest, q host.ChangeConnection) error {
 	if d := q.DisplayName; d != nil && *d != "" && (abi.Blank(*d) || len(*d) > maxShownName || abi.Clean(*d) != *d) {
 		return invalid("displayName", "text", "want at most %d bytes of text without control characters", maxShownName)
@@ -38,8 +38,8 @@ func checkChange(m *abi.Manifest, q host.ChangeConnection) error {
 	return nil
 }
 
-// checkSettings checks settings that were given against the manifest. Without any a connection
-// is made all the same; only its start is refused.
+// checkSettings checks given settings against the manifest. A connection may be made without settings; only its
+// runs are refused then.
 func checkSettings(m *abi.Manifest, raw []byte) error {
 	if len(raw) > maxSettings {
 		return invalid("settings", "too_large", "want at most %d bytes", maxSettings)
@@ -61,7 +61,7 @@ func checkSettings(m *abi.Manifest, raw []byte) error {
 	return nil
 }
 
-// changed names the members that a change has, never their values.
+// changed lists the members that a change sets, without their values.
 func changed(q host.ChangeConnection) string {
 	var out []string
 	for _, m := range []struct {

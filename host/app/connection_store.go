@@ -15,13 +15,13 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// connectionStore finds connections, makes them and changes them.
+// connectionStore finds, makes and changes connections.
 type connectionStore struct {
 	*directory
-	creating sync.Mutex // held while a connection is made: there is one of each id
+	creating sync.Mutex // held while a connection is made, so that ids are unique
 }
 
-// findOrMake is the connection of a request, which is stored if it is new.
+// findOrMake returns the connection of a request, and stores it if it is new.
 func (cs *connectionStore) findOrMake(ctx context.Context, q RunRequest) (store.Connection, error) {
 	cs.creating.Lock()
 	defer cs.creating.Unlock()
@@ -36,8 +36,8 @@ func (cs *connectionStore) findOrMake(ctx context.Context, q RunRequest) (store.
 // isNew reports whether a connection is not stored yet.
 func isNew(c store.Connection) bool { return c.Revision == 0 }
 
-// find finds the connection of a request, or describes the new one that it would have. A
-// connection belongs to one connector.
+// find returns the connection of a request, or describes the one that it would get if none exists. A connection
+// belongs to one connector.
 func (cs *connectionStore) find(ctx context.Context, q RunRequest) (store.Connection, error) {
 	l, id := q.Connector, q.connectionID()
 	if !abi.IsSlug(string(id)) {
@@ -53,7 +53,7 @@ func (cs *connectionStore) find(ctx context.Context, q RunRequest) (store.Connec
 		}
 		now := time.Now()
 		settings := q.Config
-		if q.Replay != nil { // whoever made the recording chose them
+		if q.Replay != nil { // the recording has them
 			settings = nil
 		}
 		return store.Connection{ID: id, ConnectorID: l.Connector.ID, Enabled: true, Settings: settings, Manifest: l.Manifest.Raw,
@@ -69,8 +69,7 @@ func (cs *connectionStore) find(ctx context.Context, q RunRequest) (store.Connec
 	return c, nil
 }
 
-// dataOwner is the connector whose data is kept under the id of a connection that
-// was deleted, "" for none.
+// dataOwner returns the connector whose data a deleted connection left under an id, "" if there is none.
 func (cs *connectionStore) dataOwner(ctx context.Context, id store.ConnectionID) (store.ConnectorID, error) {
 	runs, err := cs.Store.Runs(ctx, id, "", 1)
 	if err != nil || len(runs) == 0 {
@@ -79,8 +78,8 @@ func (cs *connectionStore) dataOwner(ctx context.Context, id store.ConnectionID)
 	return runs[0].ConnectorID, nil
 }
 
-// idle refuses a connection that has a run, for a clear answer before any work is done; the
-// lease decides the race.
+// idle refuses a connection that has a run. The check is for a clear answer before any work is done; the lease
+// decides races.
 func (cs *connectionStore) idle(ctx context.Context, id store.ConnectionID) error {
 	leases, err := cs.Store.Leases(ctx)
 	if err != nil {
@@ -95,7 +94,7 @@ func (cs *connectionStore) idle(ctx context.Context, id store.ConnectionID) erro
 	return nil
 }
 
-// connectionID is the connection that a request is for.
+// connectionID returns the connection that a request names, by default the connector's name.
 func (q RunRequest) connectionID() store.ConnectionID {
 	if q.Connection == "" {
 		return store.ConnectionID(q.Connector.Manifest.Name())
@@ -103,8 +102,7 @@ func (q RunRequest) connectionID() store.ConnectionID {
 	return q.Connection
 }
 
-// create stores a connection unless there is one of that id, or data of one that
-// belonged to another connector.
+// create stores a connection. It refuses an id that is in use or has data of another connector.
 func (cs *connectionStore) create(ctx context.Context, c store.Connection) error {
 	cs.creating.Lock()
 	defer cs.creating.Unlock()
@@ -125,14 +123,13 @@ func (cs *connectionStore) create(ctx context.Context, c store.Connection) error
 	return cs.put(ctx, c)
 }
 
-// put stores a new connection and writes that to the audit log.
+// put stores a new connection and records that in the audit log.
 func (cs *connectionStore) put(ctx context.Context, c store.Connection) error {
 	return cs.audited(by(ctx, audit.Event{Action: audit.ConnectionCreated, Target: string(c.ID), Outcome: audit.Done}),
 		func() error { return cs.Store.PutConnection(ctx, c) })
 }
 
-// permanent finds a connection that is not temporary. One that was made for a single run counts
-// as absent: store.ErrNotFound.
+// permanent returns a connection that is not temporary. A temporary one is store.ErrNotFound.
 func (cs *connectionStore) permanent(ctx context.Context, id store.ConnectionID) (store.Connection, error) {
 	if !abi.IsSlug(string(id)) {
 		return store.Connection{}, notFound("connection")
@@ -144,8 +141,8 @@ func (cs *connectionStore) permanent(ctx context.Context, id store.ConnectionID)
 	return c, err
 }
 
-// change changes a connection in one step and counts its revision. What somebody takes back
-// meanwhile stays taken back.
+// change updates a connection atomically and increments its revision. The change sees the latest state, so a
+// concurrent revocation is not undone.
 func (cs *connectionStore) change(ctx context.Context, id store.ConnectionID, change func(*store.Connection) error) (store.Connection, error) {
 	return cs.Store.ChangeConnection(ctx, id, func(c *store.Connection) error {
 		c.UpdatedAt = time.Now()

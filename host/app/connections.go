@@ -27,19 +27,19 @@ type connections struct {
 
 var _ host.Connections = (*connections)(nil)
 
-// copies are kept of what a connection collected, and go with it.
+// copies of a connection's data are deleted with the connection.
 type copies interface {
 	Forget(id store.ConnectionID) error
 }
 
-// What a connection may be called, and how much its settings may be.
+// Limits of a connection's name and settings, in bytes.
 const (
 	maxShownName = 320
 	maxSettings  = 256 * abi.KiB
 )
 
-// CreateConnection implements host.Connections. The connection has nothing yet: until somebody
-// who may approves a grant it is not ready, with grant_invalid.
+// CreateConnection implements host.Connections. The new connection has no grant: it is not ready, with
+// grant_invalid, until an authorized principal approves one.
 func (cs *connections) CreateConnection(ctx context.Context, q host.NewConnection) (host.Connection, error) {
 	if err := cs.checkSpace(); err != nil {
 		return host.Connection{}, asRefusal(err)
@@ -93,8 +93,8 @@ func optional(text string) *string {
 	return &text
 }
 
-// newID is the id that is asked for, or the connector's name for its first connection and that
-// with a number for a further one.
+// newID returns the requested id. If none is requested, it is the connector's name for its first connection, and
+// the name with a number for a further one.
 func (v *overview) newID(ctx context.Context, id string, k store.Connector) (store.ConnectionID, error) {
 	if k.Conformance {
 		return "", invalid("connectorName", "conformance", "runs of conformance connectors have connections of their own")
@@ -111,12 +111,11 @@ func (v *overview) newID(ctx context.Context, id string, k store.Connector) (sto
 	return store.ConnectionID(id), nil
 }
 
-// maxNumbered bounds the numbers that are tried behind a name.
+// maxNumbered bounds the numbers that are tried as a suffix.
 const maxNumbered = 10_000
 
-// freeID is the connector's name, or the first free one of name-2, name-3 and so on. An id under
-// which a deleted connection left data is not free: its records would be taken for those of the
-// new connection.
+// freeID returns the connector's name, or the first free one of name-2, name-3 and so on. An id under which a
+// deleted connection left data is not free: its records would be taken for those of the new connection.
 func (v *overview) freeID(ctx context.Context, k store.Connector) (store.ConnectionID, error) {
 	taken := map[store.ConnectionID]bool{}
 	first := true
@@ -166,7 +165,7 @@ func (cs *connections) Connection(ctx context.Context, id store.ConnectionID) (h
 	return cs.overviews.shown(ctx, id)
 }
 
-// shown is a connection as it is shown.
+// shown returns a connection as the API shows it.
 func (os *overviews) shown(ctx context.Context, id store.ConnectionID) (host.Connection, error) {
 	v, err := os.take(ctx)
 	if err != nil {
@@ -199,7 +198,7 @@ func (cs *connections) ChangeConnection(ctx context.Context, id store.Connection
 	e := by(ctx, audit.Event{Action: audit.ConnectionChanged, Target: string(id), Outcome: audit.Done, Details: []audit.Detail{audit.Code(changed(q))}})
 	err = cs.audited(e, func() error {
 		_, err := cs.connections.change(ctx, id, func(c *store.Connection) error {
-			if now := max(c.Revision-1, 1); revision != nil && *revision != now { // change has counted this one
+			if now := max(c.Revision-1, 1); revision != nil && *revision != now { // change has incremented it already
 				return host.Refuse("precondition_failed", "the connection was changed meanwhile").With("revision", now)
 			}
 			applyChange(c, q)
@@ -216,8 +215,8 @@ func (cs *connections) ChangeConnection(ctx context.Context, id store.Connection
 	return cs.Connection(ctx, id)
 }
 
-// freeProfile refuses the id of another connection, and the name of its browser profile, as the
-// name of a profile: profiles are never shared, and an equal name would suggest that.
+// freeProfile refuses a profile name that is the id or the profile name of another connection. Profiles are
+// never shared, and an equal name would suggest that.
 func (v *overview) freeProfile(id store.ConnectionID, path, name string) error {
 	for _, c := range v.connections {
 		if name != "" && c.ID != id && (strings.EqualFold(name, string(c.ID)) || strings.EqualFold(name, c.ProfileName)) {
@@ -227,8 +226,8 @@ func (v *overview) freeProfile(id store.ConnectionID, path, name string) error {
 	return nil
 }
 
-// DeleteConnection implements host.Connections. Its secrets are removed in either case, because
-// a later connection of the same id would get them. Data that was kept can be erased later.
+// DeleteConnection implements host.Connections. Secrets are always removed, because a later connection of the
+// same id would get them. Data that was kept can be erased later.
 func (cs *connections) DeleteConnection(ctx context.Context, id store.ConnectionID, erase bool) error {
 	if _, err := cs.connections.permanent(ctx, id); err != nil && (!erase || !errors.Is(err, store.ErrNotFound)) {
 		return asRefusal(err)
@@ -246,12 +245,12 @@ func (cs *connections) DeleteConnection(ctx context.Context, id store.Connection
 	}
 	err := cs.audited(e, func() error { return cs.Store.DeleteConnection(ctx, id, erase) })
 	if err == nil && erase {
-		err = cs.schedules.clock.Forget(ctx, id) // its history has cursors too
+		err = cs.schedules.clock.Forget(ctx, id) // its history holds cursors too
 	}
 	for _, x := range cs.copies {
 		err = errors.Join(err, x.Forget(id))
 	}
-	if erase && (err == nil || errors.Is(err, store.ErrNotFound)) { // traces are no record: they may be all that was kept
+	if erase && (err == nil || errors.Is(err, store.ErrNotFound)) { // traces may be all that was kept
 		err = errors.Join(err, cs.artifacts.forgetTraces(ctx, id))
 	}
 	if err != nil {

@@ -8,17 +8,17 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// connectorNames knows what the connectors of runs are called.
+// connectorNames finds the names of the connectors of runs.
 type connectorNames struct {
 	*directory
-	known sync.Map // module digest to Named
+	known sync.Map // module digest to ConnectorName
 }
 
-// A ConnectorName is what a run's connector is called.
+// A ConnectorName is the name and version of a run's connector.
 type ConnectorName struct{ Name, Version string }
 
-// ConnectorOf says which connector a run was of, as far as it is known: the
-// module may be uninstalled by now, or replaced by another version.
+// ConnectorOf returns the connector of a run. It reports false if that is not known any more, since the module
+// may have been uninstalled or replaced.
 func (cn *connectorNames) ConnectorOf(ctx context.Context, r store.Run) (ConnectorName, bool) {
 	if n, ok := cn.known.Load(r.Digest); ok {
 		return n.(ConnectorName), true

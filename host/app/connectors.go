@@ -25,8 +25,8 @@ type connectors struct {
 
 var _ host.Connectors = (*connectors)(nil)
 
-// InstallConnector implements host.Connectors. The module is hashed before anything else looks
-// at it. Nothing of it is run, and nothing is granted.
+// InstallConnector implements host.Connectors. The module is hashed before anything else reads it. None of its
+// code runs, and nothing is granted.
 func (cs *connectors) InstallConnector(ctx context.Context, q host.InstallConnector) (host.Connector, bool, error) {
 	who := host.Who(ctx)
 	l, signed, err := cs.submitted(ctx, q)
@@ -64,7 +64,7 @@ func (cs *connectors) InstallConnector(ctx context.Context, q host.InstallConnec
 	return c, !same, err
 }
 
-// namedKey is the key of a publisher that an owner names, the zero PublicKey for none.
+// namedKey parses a publisher's public key, the zero PublicKey for "".
 func namedKey(text string) (signature.PublicKey, error) {
 	if text == "" {
 		return signature.PublicKey{}, nil
@@ -76,19 +76,18 @@ func namedKey(text string) (signature.PublicKey, error) {
 	return key, nil
 }
 
-// has reports whether the module of a listed connector is still there as it
-// was installed. One that was changed is set aside.
+// has reports whether the module of a listed connector is present and unchanged. A changed one is quarantined.
 func (ms *modules) has(ctx context.Context, c store.Connector) bool {
 	_, err := ms.openModule(ctx, c)
 	return err == nil
 }
 
-// conflicts: the version is taken by other bytes, of the module or its manifest.
+// conflicts reports whether other bytes, of module or manifest, are installed under the same version.
 func conflicts(old store.Connector, listed bool, l *Loaded) bool {
 	return listed && old.ID == l.Connector.ID && compareVersions(old.Version, l.Connector.Version) == 0
 }
 
-// installRefusal words for the API what Install words for a terminal.
+// installRefusal replaces messages of Install, which are for a terminal, with ones for the API.
 func installRefusal(err error) error {
 	told := asRefusal(err)
 	var r *host.Refusal
@@ -106,7 +105,7 @@ func installRefusal(err error) error {
 	return r
 }
 
-// submitted loads what is to be installed or looked at.
+// submitted loads the module that a request submits.
 func (cs *connectors) submitted(ctx context.Context, q host.InstallConnector) (*Loaded, *signature.Signature, error) {
 	if q.ExpectedDigest != "" && !isDigest(q.ExpectedDigest) {
 		return nil, nil, invalid("expectedDigest", "digest_invalid", "want sha256: and 64 lower-case hexadecimal digits")
@@ -139,8 +138,7 @@ func (cs *connectors) submitted(ctx context.Context, q host.InstallConnector) (*
 	return l, signed, nil
 }
 
-// bytesOf are the bytes of a module: those that came, or those that the store holds under a
-// digest.
+// bytesOf returns the bytes of a module: those in the request, or those stored under its digest.
 func (cs *connectors) bytesOf(ctx context.Context, q host.InstallConnector) ([]byte, error) {
 	switch {
 	case (q.Module == nil) == (q.Digest == ""):
@@ -161,7 +159,7 @@ func (cs *connectors) bytesOf(ctx context.Context, q host.InstallConnector) ([]b
 	return cs.modules.openModule(ctx, store.Connector{ID: store.ConnectorID(d), Name: "this digest", Digest: d})
 }
 
-// sameJSON compares but for white space, and for how the store escapes.
+// sameJSON compares JSON texts, ignoring white space and the way in which the store escapes.
 func sameJSON(a, b []byte) bool {
 	one, err := json.Marshal(json.RawMessage(a))
 	two, err2 := json.Marshal(json.RawMessage(b))
@@ -227,7 +225,7 @@ func (cs *connectors) Connectors(ctx context.Context) ([]host.Connector, error) 
 	return out, nil
 }
 
-// Connector implements host.Connectors: by name or id.
+// Connector implements host.Connectors. The name may be a name or an id.
 func (cs *connectors) Connector(ctx context.Context, name string) (host.Connector, error) {
 	v, err := cs.overviews.take(ctx)
 	if err != nil {
@@ -240,8 +238,8 @@ func (cs *connectors) Connector(ctx context.Context, name string) (host.Connecto
 	return v.connector(ctx, k)
 }
 
-// UninstallConnector implements host.Connectors. Its module stays until space is needed: it
-// can be installed again by its digest.
+// UninstallConnector implements host.Connectors. The module is kept until space is needed, so that it can be
+// installed again by its digest.
 func (cs *connectors) UninstallConnector(ctx context.Context, name, version string) error {
 	v, err := cs.overviews.take(ctx)
 	if err != nil {

@@ -17,41 +17,40 @@ import (
 	"github.com/sluicehost/sluice/store/drivers"
 )
 
-// CopyOptions say which store is copied where.
+// CopyOptions name the source and the target of a copy.
 type CopyOptions struct {
 	From, To       string
 	AllowNetworkFS bool
 	Tell           func(store.CopyProgress)
 }
 
-// CopyResult is what was copied.
+// A CopyResult describes a finished copy.
 type CopyResult struct {
 	store.CopyTotals
 	To      string   `json:"to"`
-	DataDir string   `json:"data_dir"` // of the copy
-	Along   []string `json:"along"`    // what of the data directory is there too
-	Left    []string `json:"left"`     // what stayed
+	DataDir string   `json:"data_dir"` // of the target
+	Along   []string `json:"along"`    // names in the data directory that were copied too
+	Left    []string `json:"left"`     // names that were not
 }
 
 var (
-	// ErrCopyChoice: what was asked for cannot be copied.
+	// ErrCopyChoice is returned for a source or target that cannot be used.
 	ErrCopyChoice = errors.New("cannot copy")
-	// ErrUnfinishedCopy: a copy into the store was not finished.
+	// ErrUnfinishedCopy is returned for a store into which a copy was not finished.
 	ErrUnfinishedCopy = errors.New("it holds a copy that was not finished")
 )
 
-// along is what goes with a store to another data directory. The rest is the store's own, is made
-// again when it is missing (compiled code, the tables of queries and search, scratch space), or
-// stays what it is where it is (backups, traces).
+// along are the names in a data directory that are copied with its store. The others belong to the store, are
+// rebuilt when missing (compiled code, the tables of queries and search, scratch space), or stay where they are
+// (backups, traces).
 var along = []string{"assistants", "audit", "backup.recipients", "host-id", "keys", "modules", "profiles", "revocations", "vault"}
 
-// storesOwn is what a store has in its data directory.
+// storesOwn are the names in a data directory that belong to its store.
 var storesOwn = []string{"db", "witness", "files", "lock", "ballast", "unclean", "sluice.sock"}
 
-// CopyStore fills an empty store with all that another holds, which nobody uses meanwhile, and
-// proves that both hold the same. The data directory beside it goes along as far as it is an
-// owner's. A copy that was cut off goes on where it ended when it is asked for again. Nothing
-// of the source is changed.
+// CopyStore copies a store that nobody else uses into an empty one, and verifies that both hold the same. The
+// owner's part of the data directory is copied too. A copy that was interrupted is continued by the next call.
+// The source is not changed.
 func CopyStore(ctx context.Context, o CopyOptions) (r CopyResult, err error) {
 	restrictUmask()
 	from, to := newDirectory(Options{Store: o.From, AllowNetworkFS: o.AllowNetworkFS}.settled()), newDirectory(Options{Store: o.To, AllowNetworkFS: o.AllowNetworkFS}.settled())
@@ -83,8 +82,8 @@ type imager interface {
 	store.Imager
 }
 
-// accompanied is a store with a data directory that is filled before the store is: a copy that is
-// cut off between the two is one that goes on.
+// accompanied copies the data directory before its store is filled, so that a copy that is interrupted in
+// between can be continued.
 type accompanied struct {
 	imager
 	along func() error
@@ -100,7 +99,8 @@ func (a *accompanied) Fill(ctx context.Context, source string) (store.Filler, st
 	return f, at, err
 }
 
-// different settles what is meant by source and target.
+// different locates source and target, and refuses a source that holds nothing or a target with the same data
+// directory.
 func different(from, to *directory) error {
 	for _, d := range []*directory{from, to} {
 		if _, err := d.locate(); err != nil {
@@ -119,14 +119,14 @@ func different(from, to *directory) error {
 	return nil
 }
 
-// same reports whether two paths are one directory.
+// same reports whether two paths name the same directory.
 func same(a, b string) bool {
 	fa, err1 := os.Stat(a)
 	fb, err2 := os.Stat(b)
 	return a == b || err1 == nil && err2 == nil && os.SameFile(fa, fb)
 }
 
-// openImager opens a store that nobody else uses.
+// openImager opens a store for copying. It refuses a store that another host uses or that is damaged.
 func (d *directory) openImager() (imager, error) {
 	if err := d.openStore(); err != nil {
 		return nil, err
@@ -144,7 +144,7 @@ func (d *directory) openImager() (imager, error) {
 	return s, nil
 }
 
-// onlyMember refuses a store that another host has open too.
+// onlyMember refuses a store that another host has open.
 func (d *directory) onlyMember() error {
 	shared := store.MembersOf(d.Store)
 	if shared == nil {
@@ -188,7 +188,7 @@ func (d *directory) finished(ctx context.Context) error {
 	return fmt.Errorf("the store %s: %w; give the same sluice store copy again, which goes on where it ended", drivers.Shown(d.Options.Store), ErrUnfinishedCopy)
 }
 
-// noteCopied tells the audit log of the copy where it comes from.
+// noteCopied records in the audit log of the target where the copy came from.
 func (d *directory) noteCopied(from string) error {
 	if err := d.openLogs(); err != nil {
 		return err
@@ -197,7 +197,7 @@ func (d *directory) noteCopied(from string) error {
 	return errors.Join(err, d.closeLogs())
 }
 
-// takeAlong copies what goes with a store, and says what that is and what stayed.
+// takeAlong copies what belongs with a store, and returns the copied names and the others.
 func takeAlong(from, to string) (with, left []string, err error) {
 	names, err := os.ReadDir(from)
 	if err != nil {
@@ -232,8 +232,8 @@ func takeAlong(from, to string) (with, left []string, err error) {
 	return with, left, syncDir(to)
 }
 
-// copyTree copies a file, or a directory with all regular files in it. What is there already must
-// be the same.
+// copyTree copies a file, or a directory with all regular files in it. A file that exists already must be
+// identical.
 func copyTree(a, b *os.Root, name string) error {
 	fi, err := a.Lstat(name)
 	switch {
@@ -241,7 +241,7 @@ func copyTree(a, b *os.Root, name string) error {
 		return err
 	case fi.Mode().IsRegular():
 		return copyOne(a, b, name, fi)
-	case !fi.IsDir(): // a link or a socket, as a browser that runs leaves in its profile
+	case !fi.IsDir(): // a link or socket, such as a running browser leaves in its profile
 		return nil
 	}
 	if err := b.Mkdir(name, fi.Mode().Perm()); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -267,7 +267,7 @@ func copyTree(a, b *os.Root, name string) error {
 	return errors.Join(made.Sync(), made.Close())
 }
 
-// copying ends the names of files that are being copied.
+// copying is the suffix of files that are being copied.
 const copying = ".copying"
 
 func copyOne(a, b *os.Root, name string, fi fs.FileInfo) error {
@@ -294,7 +294,7 @@ func copyOne(a, b *os.Root, name string, fi fs.FileInfo) error {
 	return err
 }
 
-// sameContent refuses a file that is there and is another.
+// sameContent refuses an existing file whose content differs.
 func sameContent(a, b *os.Root, name string) error {
 	x, err := a.Open(name)
 	if err != nil {
@@ -325,11 +325,11 @@ func sameContent(a, b *os.Root, name string) error {
 	}
 }
 
-// boundName is the file of a data directory that says which database it is beside.
+// boundName is the file in a data directory that holds the id of its database.
 const boundName = "store-id"
 
-// bind keeps a data directory and the database that it is beside together: secrets, modules and
-// profiles of one are not those of another.
+// bind ties a data directory to its database, and refuses another one: secrets, modules and profiles belong to
+// one database.
 func (d *directory) bind(ctx context.Context) error {
 	path := filepath.Join(d.DataDir, boundName)
 	known, err := os.ReadFile(path)
@@ -355,7 +355,7 @@ func (d *directory) bind(ctx context.Context) error {
 	return writeWhole(path, []byte(id), 0o600)
 }
 
-// storeID is what the store calls itself, "" for nothing yet.
+// storeID returns the id of the store, "" if it has none yet.
 func (d *directory) storeID(ctx context.Context) (id string, err error) {
 	doc, err := d.Store.Document(ctx, store.Installation, boundName)
 	if errors.Is(err, store.ErrNotFound) {
@@ -367,7 +367,7 @@ func (d *directory) storeID(ctx context.Context) (id string, err error) {
 	return id, err
 }
 
-// nameStore gives the store an id, unless another host was faster.
+// nameStore gives the store an id, unless another host has done so meanwhile, and returns it.
 func (d *directory) nameStore(ctx context.Context) (string, error) {
 	text, err := json.Marshal(randomID("store_"))
 	if err == nil {

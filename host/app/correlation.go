@@ -10,24 +10,23 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// correlations are the scope ids of runs that are active. Runs do not outlive the process, so
-// nothing of it is stored.
+// correlations tracks the scope ids of active runs in memory only, as long as the process performs them.
 type correlations struct {
 	mu  sync.Mutex // guards all, and users and runs of each
 	all map[string]*correlation
 }
 
-// A correlation is one scope id that is in use. nil is that of runs without one.
+// A correlation is a scope id in use. nil stands for runs without one.
 type correlation struct {
 	id    string
-	turn  chan struct{} // capacity 1: held by the start that is in progress
+	turn  chan struct{} // capacity 1: held by the start in progress
 	users int           // starts that hold it or wait for it
 	runs  map[store.RunID]bool
 	set   *correlations
 }
 
-// enter waits until no other start with the scope id is in progress, so that of
-// two one sees what became of the other. leave ends it.
+// enter waits until no other start with the scope id is in progress, so that a start sees the outcome of the one
+// before. The caller must call leave.
 func (s *correlations) enter(ctx context.Context, id string) (*correlation, error) {
 	if id == "" {
 		return nil, nil
@@ -66,14 +65,14 @@ func (s *correlations) forget(sc *correlation) {
 	s.drop(sc)
 }
 
-// drop is called with mu held.
+// drop removes a scope id that is not in use. The caller holds mu.
 func (s *correlations) drop(sc *correlation) {
 	if sc.users == 0 && len(sc.runs) == 0 {
 		delete(s.all, sc.id)
 	}
 }
 
-// add makes a run one of the scope until over is called.
+// add makes a run part of the scope until over is called.
 func (s *correlations) add(sc *correlation, id store.RunID) (over func()) {
 	if sc == nil {
 		return func() {}
@@ -89,8 +88,7 @@ func (s *correlations) add(sc *correlation, id store.RunID) (over func()) {
 	}
 }
 
-// free refuses a start that is to be the only one of its scope, while another run
-// of it is active.
+// free refuses a start that must be the only one of its scope while another run of the scope is active.
 func (sc *correlation) free(ctx context.Context, st store.Store, only bool) error {
 	if sc == nil || !only {
 		return nil
@@ -100,7 +98,7 @@ func (sc *correlation) free(ctx context.Context, st store.Store, only bool) erro
 	sc.set.mu.Unlock()
 	for _, id := range ids {
 		if rec, err := st.Run(ctx, id); err == nil && rec.Status != "active" {
-			continue // whoever saw its end may start the next
+			continue // a caller that saw its end may start the next one
 		}
 		return host.Refuse("run_already_active", "a run with this scopeId is active").With("activeRunId", string(id))
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// destinationKinds are the destinations of this build, one line each.
+// destinationKinds returns the kinds of destinations of this build.
 func destinationKinds(c *webhook.Courier) destination.Kinds {
 	return destination.Kinds{
 		sqlite.Kind{},
@@ -32,7 +32,7 @@ func destinationKinds(c *webhook.Courier) destination.Kinds {
 	}
 }
 
-// newMirror prepares queries over what a host collected.
+// newMirror prepares queries of collected data.
 func newMirror(d *directory) *query.Mirror {
 	dir := ""
 	if d.DataDir != "" {
@@ -41,7 +41,7 @@ func newMirror(d *directory) *query.Mirror {
 	return query.New(query.Options{Store: d.Store, Dir: dir, Most: d.Options.Copies.Query, Setting: "copies.query_bytes", Room: d.checkSpace})
 }
 
-// newIndexes prepares the search over what a host collected.
+// newIndexes prepares the search in collected data.
 func newIndexes(d *directory) *search.Indexes {
 	dir := ""
 	if d.DataDir != "" {
@@ -50,13 +50,14 @@ func newIndexes(d *directory) *search.Indexes {
 	return search.New(search.Options{Store: d.Store, Dir: dir, Most: d.Options.Copies.Search, Setting: "copies.search_bytes", Room: d.checkSpace})
 }
 
-// destinations are those of all hosts that share a store: what is asked of one, the host does that feeds it.
+// destinations serves the destinations of all hosts that share a store. Requests go to the host that feeds the
+// destination.
 type destinations struct {
 	*destination.Feeds
 	hosts *hosts
 }
 
-// A feedRequest is what is asked of the feeder of a destination.
+// A feedRequest is a request to the host that feeds a destination.
 type feedRequest struct {
 	Do         string             `json:"do"` // sync, pause, resume, rotate, rebuild, remove
 	Name       string             `json:"name"`
@@ -65,7 +66,7 @@ type feedRequest struct {
 	Stream     store.Stream       `json:"stream,omitempty"`
 }
 
-// here does it, as the feeder.
+// here performs a request on this host.
 func (ds *destinations) here(ctx context.Context, q feedRequest) (host.Destination, error) {
 	switch q.Do {
 	case "sync":
@@ -82,7 +83,7 @@ func (ds *destinations) here(ctx context.Context, q feedRequest) (host.Destinati
 	return host.Destination{}, ds.hosts.peers.unable()
 }
 
-// ask has it done by the host that feeds the destination, which is this one where no other does.
+// ask has the host that feeds the destination perform a request. That is this host if no other feeds it.
 func (ds *destinations) ask(ctx context.Context, q feedRequest) (d host.Destination, err error) {
 	p := ds.hosts.peers
 	if p == nil {
@@ -90,7 +91,7 @@ func (ds *destinations) ask(ctx context.Context, q feedRequest) (d host.Destinat
 	}
 	m, err := ds.Feeder(ctx, q.Name)
 	if err != nil || m == nil {
-		return ds.here(ctx, q) // which says what is amiss
+		return ds.here(ctx, q) // which reports the error
 	}
 	body, err := json.Marshal(q) // #nosec G117 -- what crosses is sealed, and cleared here
 	if err != nil {
@@ -107,7 +108,7 @@ func (ds *destinations) ask(ctx context.Context, q feedRequest) (d host.Destinat
 	return d, out.read(m, feedVerb, &d)
 }
 
-const feedVerb = "destination" // of commands
+const feedVerb = "destination" // the verb of such commands
 
 // SyncDestination implements host.Destinations.
 func (ds *destinations) SyncDestination(ctx context.Context, name string) (host.Destination, error) {
@@ -138,7 +139,7 @@ func (ds *destinations) RemoveDestination(ctx context.Context, name string) erro
 	return err
 }
 
-// openDestinations feeds the destinations of a host.
+// openDestinations starts feeding destinations.
 func openDestinations(ctx context.Context, d *directory, secrets *SigningSecrets, o ServiceOptions) (*destination.Feeds, error) {
 	return destination.Open(ctx, destination.Options{
 		Store: d.Store, Secrets: secrets, Kinds: destinationKinds(webhook.NewCourier(o.Webhooks)), Host: d.ID, DataDir: d.DataDir, Idle: o.Idle, Members: store.MembersOf(d.Store), Log: d.Options.Log,

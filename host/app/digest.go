@@ -16,9 +16,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// openModule reads an installed module and hashes what it read: these bytes and no others are
-// checked, compiled and run, whatever becomes of the file. One that is not what was installed
-// is set aside and refused.
+// openModule reads an installed module and verifies the digest of the bytes that it returns, so that a later
+// change of the file has no effect. A module that differs from the installed one is quarantined and refused.
 func (ms *modules) openModule(ctx context.Context, c store.Connector) ([]byte, error) {
 	path := ms.modulePath(c.Digest)
 	if !isDigest(string(c.Digest)) {
@@ -49,7 +48,7 @@ func (ms *modules) openModule(ctx context.Context, c store.Connector) ([]byte, e
 		Details: []audit.Detail{audit.Digest(string(found))}}))
 }
 
-// present reports whether there is a file for a module, and fetches one that another host has installed.
+// present reports whether the file of a module exists, after fetching one that another host installed.
 func (ms *modules) present(ctx context.Context, d store.Digest) (bool, error) {
 	_, err := os.Lstat(ms.modulePath(d))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -61,7 +60,7 @@ func (ms *modules) present(ctx context.Context, d store.Digest) (bool, error) {
 	return !errors.Is(err, fs.ErrNotExist), nil
 }
 
-// quarantine moves a file out of the modules, where nothing looks for it.
+// quarantine moves a module's file to a directory from which nothing is loaded, and returns its new path.
 func (ms *modules) quarantine(path string) (string, error) {
 	dir := filepath.Join(filepath.Dir(path), "quarantine")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -72,13 +71,13 @@ func (ms *modules) quarantine(path string) (string, error) {
 	return where, os.Rename(path, where)
 }
 
-// digestOf is the digest under which a module is known.
+// digestOf returns the digest of a module.
 func digestOf(wasm []byte) store.Digest {
 	sum := sha256.Sum256(wasm)
 	return store.Digest("sha256:" + hex.EncodeToString(sum[:]))
 }
 
-// isDigest: it names a file of the modules and nothing else.
+// isDigest reports whether text is a well-formed digest, which is safe as a file name.
 func isDigest(text string) bool {
 	sum, ok := strings.CutPrefix(text, "sha256:")
 	return ok && len(sum) == 2*sha256.Size && !strings.ContainsFunc(sum, func(c rune) bool { return (c < '0' || c > '9') && (c < 'a' || c > 'f') })

@@ -22,33 +22,33 @@ import (
 	"github.com/sluicehost/sluice/store/drivers"
 )
 
-// A directory is the open data directory: the store, the logs beside it, and the identity of
-// this installation. Every part of a Host embeds it.
+// A directory is an open data directory: the store, the logs beside it and the identity of this installation.
+// Every part of a Host embeds it.
 type directory struct {
 	Store store.Store
 	// DataDir is "" for memory:.
 	DataDir string
-	Remote  bool // a server has the store, the directory all else
+	Remote  bool // the store is on a server, everything else in DataDir
 	Options Options
-	ID      string // of this installation
-	Epoch   string // of this start of it
+	ID      string // of the installation
+	Epoch   string // of this start of the installation
 	started time.Time
 	temp    string // scratch space of a host in memory
-	copied  bool   // the store is copied, and nothing in it changes
+	copied  bool   // it is the source of a copy, and the store must not change
 	filling bool   // it is the target of a copy
 
-	shared *vault.Shared // the secrets of all hosts; nil for a host that has its store to itself
+	shared *vault.Shared // the secrets that hosts share; nil for a host that shares no store
 
 	refusals *audit.Limited  // nil for memory:
 	requests *audit.Requests // nil for memory:
 }
 
-// newDirectory describes a directory that is not open yet.
+// newDirectory returns a directory that is not open yet.
 func newDirectory(o Options) *directory {
 	return &directory{Options: o, Epoch: randomID("boot_"), started: time.Now()}
 }
 
-// DefaultDataDir is where a user's data lives unless a store is named.
+// DefaultDataDir returns the data directory of a user who names no store.
 func DefaultDataDir() (string, error) {
 	if d := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(d) {
 		return filepath.Join(d, "sluice"), nil
@@ -60,16 +60,15 @@ func DefaultDataDir() (string, error) {
 	return filepath.Join(home, ".local", "share", "sluice"), nil
 }
 
-// DataDir is the directory that a store's name means, "" for memory:. It need
-// not exist.
+// DataDir returns the directory of a store by its name, "" for memory:. It need not exist.
 func DataDir(store string) (string, error) {
 	d := &directory{Options: Options{Store: store}}
 	_, err := d.locate()
 	return d.DataDir, err
 }
 
-// Stored reports whether something may be stored in the store of a name. Of a server's it does
-// not ask.
+// Stored reports whether the named store may hold data. It is always true for a store on a server, which is not
+// asked.
 func Stored(store string) (bool, error) {
 	d := &directory{Options: Options{Store: store}}
 	if _, err := d.locate(); err != nil || d.Remote || d.DataDir == "" {
@@ -79,20 +78,20 @@ func Stored(store string) (bool, error) {
 	return !errors.Is(err, fs.ErrNotExist), nil
 }
 
-// Shares reports whether hosts may share the store of a name, with its secrets.
+// Shares reports whether hosts can share the named store, with its secrets.
 func Shares(store string) (bool, error) {
 	d := &directory{Options: Options{Store: store}}
 	_, err := d.locate()
 	return d.Remote, err
 }
 
-// ErrStoreURL: the store's name is not one that this build understands.
+// ErrStoreURL is returned for the name of a store that this build does not understand.
 var ErrStoreURL = drivers.ErrAddress
 
-// Home is a path whose leading ~ is the home of the user who runs this process.
+// Home expands a leading ~ in a path to the home directory of the current user.
 func Home(path string) string { return filesystem.Home(path) }
 
-// locate settles which store is meant, and the data directory.
+// locate determines the store's URL and the data directory.
 func (d *directory) locate() (url string, err error) {
 	url = d.Options.Store
 	if url == "" {
@@ -133,8 +132,8 @@ func (d *directory) openStore() error {
 	return d.openURL(url)
 }
 
-// beside makes the directory of a store that a server has, and finds out which of the hosts that
-// share the store this one is. The directory is no other store's.
+// beside makes the data directory of a store on a server and reads the id of this host. It refuses a directory
+// that holds a store of its own.
 func (d *directory) beside() error {
 	if !d.Remote {
 		return nil
@@ -145,14 +144,13 @@ func (d *directory) beside() error {
 	if err := os.MkdirAll(d.DataDir, 0o700); err != nil {
 		return fmt.Errorf("make data directory: %w", err)
 	}
-	if d.filling { // the id comes along
+	if d.filling { // the id is copied with it
 		return nil
 	}
 	return d.identify()
 }
 
-// ballast is disk space that the store keeps back, so that it can be closed cleanly on a full
-// disk.
+// ballast is disk space in bytes that the store reserves, so that it can be closed cleanly on a full disk.
 const ballast = 64 << 20
 
 func (d *directory) openURL(url string) error {
@@ -183,12 +181,12 @@ func (d *directory) openURL(url string) error {
 		d.shared = vault.NewShared(own, s, d.ID)
 	}
 	if limit := store.MemoryLimit(s); limit > 0 && os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(limit) // of the process, as the umask is
+		debug.SetMemoryLimit(limit) // process-wide, like the umask
 	}
 	return nil
 }
 
-// fits refuses a store that is not this directory's, or is not all there.
+// fits refuses a store that belongs to another data directory or holds an unfinished copy.
 func (d *directory) fits(ctx context.Context) error {
 	if d.filling || store.Damage(d.Store) != nil {
 		return nil
@@ -199,9 +197,8 @@ func (d *directory) fits(ctx context.Context) error {
 	return d.bind(ctx)
 }
 
-// reconcile closes the runs that an earlier start or another host left active, so that whoever
-// looks sees how they ended. Those that outlive their host go to waits; nil leaves them as they
-// are.
+// reconcile closes the runs that an earlier start or another host left active, so that their status is accurate.
+// Runs that outlive their host are passed to waits, or left as they are if it is nil.
 func (d *directory) reconcile(ctx context.Context, waits func(store.Lease)) error {
 	if err := run.Reconcile(ctx, d.Store, d.ID, d.Epoch, waits); err != nil && !errors.Is(err, store.ErrReadOnly) {
 		return fmt.Errorf("close runs of an earlier start: %w", err)
@@ -209,8 +206,8 @@ func (d *directory) reconcile(ctx context.Context, waits func(store.Lease)) erro
 	return nil
 }
 
-// identify reads or makes the id of this installation. What is no id, as a power
-// cut or a bad disk leaves it, is replaced: nothing stored refers to it.
+// identify reads or makes the id of this installation. An invalid id, as a power cut or a bad disk may leave it,
+// is replaced: nothing stored refers to it.
 func (d *directory) identify() error {
 	if d.DataDir == "" {
 		d.ID = randomID("host_")
@@ -248,7 +245,7 @@ func (d *directory) cacheDir() (string, error) {
 	return filepath.Join(dir, "sluice"), nil
 }
 
-// scratchDir holds the /tmp directories of runs; they are erased at boot.
+// scratchDir returns the directory of the /tmp directories of runs, which is cleared at start.
 func (d *directory) scratchDir() string {
 	if d.DataDir != "" {
 		return filepath.Join(d.DataDir, "runs")
@@ -274,15 +271,14 @@ func randomID(prefix string) string {
 	return prefix + hex.EncodeToString(b[:])
 }
 
-// isID reports whether randomID could have made id.
+// isID reports whether id has the form that randomID makes.
 func isID(prefix, id string) bool {
 	digits, ok := strings.CutPrefix(id, prefix)
 	b, err := hex.DecodeString(digits)
 	return ok && err == nil && len(b) == 8
 }
 
-// writeWhole replaces a file as one step, which is on the device when it
-// returns: a power cut leaves the old file or the new one.
+// writeWhole replaces a file atomically and durably: a power cut leaves either the old or the new one.
 func writeWhole(path string, data []byte, perm fs.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".tmp-")
 	if err != nil {

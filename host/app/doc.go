@@ -1,4 +1,3 @@
-// Package app wires the rooms into one process: store, sandbox, run. Commands
-// and end-to-end tests open the same Host. There is no policy here; each room
-// owns its own.
+// Package app assembles a host from its packages: store, sandbox, runs and the rest. Commands and end-to-end
+// tests open the same Host. Policy belongs to the packages, not here.
 package app

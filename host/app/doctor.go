@@ -15,16 +15,16 @@ import (
 // The states of a finding.
 const (
 	StateOK   = "ok"
-	StateWeak = "weak" // works, with less than there could be
+	StateWeak = "weak" // works, with less than is possible
 	StateBad  = "bad"  // runs will fail, or data is at risk
 )
 
-// A Finding is one line of a check-up.
+// A Finding is one line of a doctor's report.
 type Finding struct {
 	Check  string `json:"check"`
 	State  string `json:"state"`
 	Detail string `json:"detail"`
-	Remedy string `json:"remedy,omitempty"` // one thing to do; empty when ok
+	Remedy string `json:"remedy,omitempty"` // one thing to do; empty if ok
 }
 
 // A checkup collects findings.
@@ -36,9 +36,8 @@ func (c *checkup) add(check, state, remedy, format string, args ...any) {
 	c.findings = append(c.findings, Finding{check, state, fmt.Sprintf(format, args...), remedy})
 }
 
-// Doctor looks at everything a run depends on and says what holds, what is weak, and what is
-// broken, each with one remedy. It changes nothing, unless o.AcceptLoss is set. With deep it
-// recounts the whole store.
+// Doctor checks everything that runs depend on and reports what is fine, weak or broken, each with a remedy. It
+// changes nothing unless o.AcceptLoss is set. With deep it verifies the whole store.
 func Doctor(ctx context.Context, o Options, deep bool) []Finding {
 	c := &checkup{}
 	restrictUmask()
@@ -76,7 +75,7 @@ func (c *checkup) versions() {
 	}
 }
 
-// store opens the store, which proves its witness, and reports what it is.
+// store opens the store, which verifies its witness, and reports its state.
 func (c *checkup) store(ctx context.Context, h *Host, url string, deep bool) {
 	err := c.open(h, url)
 	var busy *store.BusyError
@@ -113,7 +112,7 @@ func (c *checkup) store(ctx context.Context, h *Host, url string, deep bool) {
 	c.add("recount", StateOK, "", "every record, counter and chain agrees")
 }
 
-// weaknesses reports what the store knows to be weak about where it keeps data.
+// weaknesses reports what the store finds weak about the place where it keeps data.
 func (c *checkup) weaknesses(ctx context.Context, s store.Store) {
 	all, err := store.Weaknesses(ctx, s)
 	if err != nil {
@@ -124,7 +123,7 @@ func (c *checkup) weaknesses(ctx context.Context, s store.Store) {
 	}
 }
 
-// open opens the store. Before losses are accepted it reports what they are.
+// open opens the store. Before it accepts losses it determines what they are.
 func (c *checkup) open(h *Host, url string) error {
 	accept := h.Options.AcceptLoss
 	h.Options.AcceptLoss = false
@@ -150,7 +149,7 @@ func (c *checkup) open(h *Host, url string) error {
 	return err
 }
 
-// damageOf is what an opened store knows to be wrong with itself.
+// damageOf returns the damage that an opened store knows of, nil for none.
 func damageOf(s store.Store) *store.DamageError {
 	if d, ok := s.(interface{ Damage() *store.DamageError }); ok {
 		return d.Damage()
@@ -158,11 +157,11 @@ func damageOf(s store.Store) *store.DamageError {
 	return nil
 }
 
-// engine opens the sandbox: cache, then what isolation this machine gives.
+// engine opens the sandbox and reports on its cache and isolation.
 func (c *checkup) engine(ctx context.Context, h *Host) {
 	h.Options.Prespawn = -1
 	if _, err := os.Stat(h.DataDir); err != nil && h.Options.CacheDir == "" {
-		h.Options.CacheDir, err = os.MkdirTemp("", "sluice-doctor-") // leave no data directory behind
+		h.Options.CacheDir, err = os.MkdirTemp("", "sluice-doctor-") // do not create a data directory
 		if err != nil {
 			c.add("engine", StateBad, "set TMPDIR to a directory that can be written", "%v", err)
 			return
@@ -173,16 +172,16 @@ func (c *checkup) engine(ctx context.Context, h *Host) {
 		c.add("engine", StateBad, "see the message; SLUICE_CACHE names another cache directory", "%v", err)
 		return
 	}
-	cache, _ := h.cacheDir() // openSandbox had it
+	cache, _ := h.cacheDir() // it succeeded in openSandbox
 	c.add("engine", StateOK, "", "compiled modules in %s", cache)
 	c.isolation(ctx, h)
 }
 
-// browser says which browser runs are lent.
+// browser reports which browser runs get.
 func (c *checkup) browser(ctx context.Context, h *Host) {
 	b := h.Options.Browsers
 	if b == nil {
-		temp, err := os.MkdirTemp("", "sluice-doctor-") // leave no profiles behind, and no data directory
+		temp, err := os.MkdirTemp("", "sluice-doctor-") // leave no profiles and no data directory behind
 		if err != nil {
 			c.add("browser", StateBad, "set TMPDIR to a directory that can be written", "%v", err)
 			return
@@ -194,7 +193,7 @@ func (c *checkup) browser(ctx context.Context, h *Host) {
 	c.browsers(b.Facts(ctx))
 }
 
-// isolation runs the self-test and explains each layer.
+// isolation runs the self-test and reports each layer.
 func (c *checkup) isolation(ctx context.Context, h *Host) {
 	report, err := h.Sandbox.Probe(ctx, h.DataDir)
 	if err != nil && len(report.Layers) == 0 {
@@ -226,7 +225,7 @@ func (c *checkup) isolation(ctx context.Context, h *Host) {
 	c.add("self-test", StateOK, "", "%d of %d attempts to get out were blocked, all that should have been", blocked, len(report.Attempts))
 }
 
-// limits shows the values in force.
+// limits reports the limits in force.
 func (c *checkup) limits(o Options) {
 	memory := o.MemoryBytes
 	if memory == 0 {

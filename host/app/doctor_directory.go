@@ -15,10 +15,10 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// manyTraces is how much of the disk traces take before that is worth a word.
+// manyTraces is the total size in bytes above which traces are reported as weak.
 const manyTraces = 1 << 30
 
-// staleBackup is the age at which the last verified backup is old.
+// staleBackup is the age above which the last verified backup is reported as weak.
 const staleBackup = 30 * 24 * time.Hour
 
 // backup reports the age of the last verified backup.
@@ -53,8 +53,8 @@ func (c *checkup) backup(d *directory) {
 	}
 }
 
-// traces reports how many pictures of the owner's pages are kept, since when, and how large
-// they are: whoever turned tracing on may have forgotten it.
+// traces reports the number, age and size of browser traces, which show the owner's pages: tracing may have been
+// left on by mistake.
 func (c *checkup) traces(data string) {
 	if data == "" {
 		return
@@ -69,7 +69,7 @@ func (c *checkup) traces(data string) {
 			fi, err = browser.StatTrace(dir, run)
 		}
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // it went meanwhile
+		case errors.Is(err, fs.ErrNotExist): // removed meanwhile
 			continue
 		case err != nil:
 			c.add("traces", StateWeak, "make "+dir+" readable", "%v", err)
@@ -91,7 +91,7 @@ func (c *checkup) traces(data string) {
 	c.add("traces", state, remedy, "%d browser traces, %d MiB, the oldest of %s, in %s", count, (bytes+abi.MiB-1)/abi.MiB, store.Time(oldest), dir)
 }
 
-// directory reports on the data directory and whether there is one.
+// directory reports on the data directory, and returns whether a store can be opened in it.
 func (c *checkup) directory(dir string) bool {
 	if dir == "" {
 		return true // memory:
@@ -113,7 +113,7 @@ func (c *checkup) directory(dir string) bool {
 	return true
 }
 
-// space compares the free space with what runs and the store need.
+// space compares the free disk space with what runs and the store need.
 func (c *checkup) space(dir string) {
 	free, ok := freeSpace(dir)
 	state, remedy := StateOK, ""
@@ -130,12 +130,13 @@ func (c *checkup) space(dir string) {
 	c.add("space", state, remedy, "%d MiB free", free/abi.MiB)
 }
 
-// privateDirs hold what nobody else may read or change. The cache is readable for the group of
-// the workers, and browsers of other uids pass through the data directory to their profiles.
+// privateDirs are directories in the data directory with the permissions that others must not have. The cache is
+// readable for the group of the workers, and browsers with other uids traverse the data directory to reach their
+// profiles.
 var privateDirs = map[string]fs.FileMode{".": 0o066, "vault": 0o077, "keys": 0o077, "modules": 0o077, "audit": 0o077, "db": 0o077,
 	"witness": 0o077, "backups": 0o077, "revocations": 0o077, "traces": 0o077, "cache": 0o027}
 
-// vault says where the key of the stored secrets is.
+// vault reports where the key of the stored secrets is kept.
 func (c *checkup) vault(dir string) {
 	if dir == "" {
 		return
@@ -156,7 +157,7 @@ func (c *checkup) vault(dir string) {
 	}
 }
 
-// modes looks for files that others could read or change.
+// modes reports directories that others could read or change.
 func (c *checkup) modes(dir string) {
 	if dir == "" {
 		return

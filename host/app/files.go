@@ -8,12 +8,12 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// recordFiles are what records hold beside their data.
+// recordFiles serves the files that belong to records.
 type recordFiles struct{ *directory }
 
 var _ host.Files = (*recordFiles)(nil)
 
-// Files implements host.Files. A store that keeps none has none.
+// Files implements host.Files. The page is empty for a store without files.
 func (fs *recordFiles) Files(ctx context.Context, q store.FileQuery) (store.FilePage, error) {
 	if _, err := fs.Store.Connection(ctx, q.Connection); err != nil {
 		return store.FilePage{}, err

@@ -11,17 +11,17 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// forks starts runs that branch off an earlier one.
+// forks starts runs that branch off earlier ones.
 type forks struct {
 	*directory
 	runs        *runs
 	connections *connectionStore
 }
 
-// ForkRun implements host.Runs: it starts a branch of a run that is over, from the cursors as
-// of an event of it. A *host.Refusal says conflict with details.runStatus, events_expired,
-// validation_error for a fromSeq that the run does not have, replay_unavailable with
-// details.reason checkpoint_pruned or module_missing, or why the start was refused.
+// ForkRun implements host.Runs: it starts a branch of a run that is over, from the cursors as of one of its
+// events. The error is a *host.Refusal: conflict with details.runStatus, events_expired, validation_error for a
+// fromSeq that the run does not have, replay_unavailable with details.reason checkpoint_pruned or
+// module_missing, or the refusal of the start.
 func (fs *forks) ForkRun(ctx context.Context, q host.ForkRun) (store.Run, error) {
 	src, err := fs.forkable(ctx, q)
 	if err != nil {
@@ -45,8 +45,8 @@ func (fs *forks) ForkRun(ctx context.Context, q host.ForkRun) (store.Run, error)
 	return fs.runs.start(ctx, start, b)
 }
 
-// forkable returns the source of a branch. It refuses a run that is active, has no such event,
-// or whose timeline or module is gone.
+// forkable returns the source of a branch. It refuses a run that is active, lacks the event, or whose timeline
+// or module is gone.
 func (fs *forks) forkable(ctx context.Context, q host.ForkRun) (store.Run, error) {
 	src, err := fs.Store.Run(ctx, q.Source)
 	switch {
@@ -71,7 +71,7 @@ func (fs *forks) forkable(ctx context.Context, q host.ForkRun) (store.Run, error
 	return src, fs.stillInstalled(ctx, src.Digest)
 }
 
-// statusOf is the status of an active run.
+// statusOf returns the API's status of an active run.
 func (fs *forks) statusOf(ctx context.Context, r store.Run) (string, error) {
 	live, here := fs.runs.controller.Live(r.ID)
 	switch {
@@ -108,8 +108,8 @@ func (fs *forks) stillInstalled(ctx context.Context, d store.Digest) error {
 	return nil
 }
 
-// workflowOf says what a branch runs: the connection of its source, or, for a conformance
-// connector, whose runs have a connection each, the connector.
+// workflowOf returns the workflow id for a branch: the connection of its source or, since each run of a
+// conformance connector has its own connection, the name of that connector.
 func (fs *forks) workflowOf(ctx context.Context, src store.Run) (string, error) {
 	c, err := fs.connections.permanent(ctx, src.ConnectionID)
 	switch {
