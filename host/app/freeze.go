@@ -14,13 +14,13 @@ import (
 // maxGrantScope bounds the scope of an approval, in bytes.
 const maxGrantScope = abi.MiB
 
-// A view of a stream is a list of its fields under an id of its own.
+// A streamView is a view of a stream: a list of its fields under an id.
 type streamView struct {
 	id     string
 	fields []string
 }
 
-// viewsOf reads the views of a stream from a manifest that is valid.
+// viewsOf returns the views of a stream in a valid manifest.
 func viewsOf(m *abi.Manifest, stream string) []streamView {
 	root, err := strictjson.Parse(m.Raw, strictjson.ParseOptions{})
 	if err != nil {
@@ -46,7 +46,7 @@ func viewsOf(m *abi.Manifest, stream string) []streamView {
 	return out
 }
 
-// textsOf reads a list of texts; ok is false where it is none.
+// textsOf reads a list of texts. It reports false if the member is not such a list or is too long.
 func textsOf(v strictjson.Value, name string) (out []string, ok bool) {
 	list, _ := v.Member(name)
 	if !list.Is(strictjson.KindArray) {
@@ -63,10 +63,10 @@ func textsOf(v strictjson.Value, name string) (out []string, ok bool) {
 	return out, true
 }
 
-// freeze rewrites the scope that an owner approves so that a later version of the manifest
-// cannot widen it: * becomes the streams of today, a view its list of fields. Null stays null,
-// which means everything declared; a version that declares more asks again. The error is a
-// *host.Refusal, which repeats nothing that was submitted.
+// freeze rewrites the scope that an owner approves so that a later version of the manifest cannot widen it: *
+// becomes the list of current streams, a view its list of fields. Null stays null and means everything declared;
+// a version that declares more needs a new approval. The error is a *host.Refusal that repeats nothing from the
+// request.
 func freeze(m *abi.Manifest, raw json.RawMessage) (json.RawMessage, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, nil
@@ -140,7 +140,7 @@ func (f *freezer) append(out []byte) ([]byte, error) {
 	return f.entry(out, text, fields, restricted), nil
 }
 
-// all is the entry *, for every stream of the manifest.
+// all appends every stream of the manifest for the entry *.
 func (f *freezer) all(out []byte) ([]byte, error) {
 	if !f.alone {
 		return nil, invalid(f.path+".name", "scope_wildcard", "* stands alone")
@@ -159,7 +159,7 @@ func (f *freezer) all(out []byte) ([]byte, error) {
 	return out, nil
 }
 
-// fields are those of the entry or of its view; restricted is false for all.
+// fields returns the fields of the entry or of its view. restricted is false if all fields are granted.
 func (f *freezer) fields(stream string) (fields []string, restricted bool, err error) {
 	listed, _ := f.item.Member("fields")
 	view, _ := f.item.Member("view")
@@ -190,8 +190,7 @@ func (f *freezer) fields(stream string) (fields []string, restricted bool, err e
 	return fields, true, nil
 }
 
-// entry writes one stream; resources and time range are the scope's reader's to
-// check.
+// entry appends one stream. Resources and time range are checked by scope.Normalise.
 func (f *freezer) entry(out []byte, stream string, fields []string, restricted bool) []byte {
 	if out[len(out)-1] != '[' {
 		out = append(out, ',')

@@ -15,8 +15,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// strict has all records checked against the schemas of the manifest, even where the manifest
-// does not ask for that.
+// strict makes all records be checked against the schemas of the manifest, even where the manifest does not ask
+// for that.
 func (l *Loaded) strict() {
 	m := *l.Manifest
 	m.Streams = slices.Clone(m.Streams)
@@ -26,7 +26,7 @@ func (l *Loaded) strict() {
 	l.Manifest = &m
 }
 
-// addGiven adds to a request what its owner gave for this run.
+// addGiven adds to a request what its owner provides for this run only.
 func (rs *runs) addGiven(r *RunRequest, g *host.Given) error {
 	if g == nil {
 		return nil
@@ -56,17 +56,18 @@ func (rs *runs) addGiven(r *RunRequest, g *host.Given) error {
 	return nil
 }
 
-// maxRecordings is how many recordings are kept until they are asked for.
+// maxRecordings bounds the recordings that are kept until they are fetched.
 const maxRecordings = 4
 
-// recordings keeps the recordings of runs that are over until they are asked for.
+// recordings keeps recordings of finished runs in memory until they are fetched, and drops the oldest above
+// maxRecordings.
 type recordings struct {
 	mu   sync.Mutex // guards all below
 	runs []store.RunID
 	of   map[store.RunID]host.Recording
 }
 
-// add keeps the recording of a run whose connector came to its end.
+// add keeps the recording of a run, unless its connector did not finish.
 func (r *recordings) add(id store.RunID, from *Recorder, result *run.Result) error {
 	if from == nil || result == nil {
 		return nil
@@ -95,7 +96,7 @@ func (r *recordings) add(id store.RunID, from *Recorder, result *run.Result) err
 // Recording implements host.Runs.
 func (rs *runs) Recording(ctx context.Context, id store.RunID) (host.Recording, error) {
 	rec, err := rs.Store.Run(ctx, id)
-	if err == nil && rec.Status != "active" { // its end is stored a moment before the recording is there
+	if err == nil && rec.Status != "active" { // the end of a run is stored shortly before its recording is added
 		_, err = rs.controller.Wait(ctx, id)
 	}
 	if err != nil && !errors.Is(err, controller.ErrNotActive) {

@@ -19,8 +19,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// grantStore gives connections what their owner approves, takes it back, and writes both
-// down. What is taken back ends the connection's run.
+// grantStore grants and revokes what owners approve for connections, and records both in the audit log. Revoking
+// cancels the connection's run.
 type grantStore struct {
 	*directory
 	connections *connectionStore
@@ -28,21 +28,20 @@ type grantStore struct {
 	active      *activeRuns
 }
 
-// A GrantRequest is what an owner gives a connection.
+// A GrantRequest is what an owner grants a connection.
 type GrantRequest struct {
 	Connector  *Loaded
-	Connection store.ConnectionID // "" is the connector's name
-	// Terms replace those of the grant; nil keeps them, unless the grant cannot be
-	// used any more: then the new one has none.
+	Connection store.ConnectionID // by default the connector's name
+	// Terms replace those of the grant. Nil keeps them, or removes a grant that is not usable any more.
 	Terms *host.GrantTerms
 	// Approved is added to what is approved.
 	Approved store.Approved
-	// Accepted says that the owner knows what Doubts returns and goes on.
+	// Accepted reports that the owner knows the result of Doubts and continues.
 	Accepted bool
 }
 
-// Grant stores what an owner gives, and that this version of the connector is
-// the one they looked at. It applies to the next run.
+// Grant stores what an owner grants, and records this version of the connector as approved. It applies from the
+// next run on.
 func (gs *grantStore) Grant(ctx context.Context, q GrantRequest) (store.Connection, error) {
 	if err := gs.checkSpace(); err != nil {
 		return store.Connection{}, err
@@ -82,7 +81,7 @@ func (gs *grantStore) Grant(ctx context.Context, q GrantRequest) (store.Connecti
 	})
 }
 
-// give changes what a connection is granted and writes that to the audit log.
+// give changes what a connection is granted and records that in the audit log.
 func (gs *grantStore) give(ctx context.Context, id store.ConnectionID, d store.Digest, change func(*store.Connection) error) (c store.Connection, err error) {
 	err = gs.audited(by(ctx, grantEvent(audit.GrantApproved, id, d)), func() (err error) {
 		c, err = gs.connections.change(ctx, id, change)
@@ -91,8 +90,8 @@ func (gs *grantStore) give(ctx context.Context, id store.ConnectionID, d store.D
 	return c, err
 }
 
-// takeBack takes something back from a connection and cancels its run. It takes effect even
-// when the audit log cannot be written; the error says so.
+// takeBack revokes something from a connection and cancels its run. It takes effect even if the audit log cannot
+// be written, which is returned as an error.
 func (gs *grantStore) takeBack(ctx context.Context, id store.ConnectionID, change func(*store.Connection) error) (store.Connection, error) {
 	c, err := gs.connections.change(ctx, id, func(c *store.Connection) error {
 		c.Withdrawals++
@@ -101,17 +100,17 @@ func (gs *grantStore) takeBack(ctx context.Context, id store.ConnectionID, chang
 	if err != nil {
 		return c, err
 	}
-	gs.active.cancel(id, revocation(ctx)) // a run that began since then looks for itself
+	gs.active.cancel(id, revocation(ctx)) // a run that began since then checks by itself
 	if err := gs.Audit(by(ctx, grantEvent(audit.GrantRevoked, id, c.Digest))); err != nil {
 		return c, fmt.Errorf("%s of %s was done, but not written down: %w", audit.GrantRevoked, id, err)
 	}
 	return c, nil
 }
 
-// revoked cancels a run whose grant was taken back, where nobody knows by whom.
+// revoked cancels a run whose grant was revoked by an unknown principal.
 var revoked = run.CancelRequest{Cause: "grant_revoked", By: "owner"}
 
-// revocation is revoked with the principal of the context.
+// revocation returns revoked with the principal of the context.
 func revocation(ctx context.Context) run.CancelRequest {
 	c := revoked
 	if who := host.Who(ctx).ID; who != "" {
@@ -145,13 +144,13 @@ func checkTerms(
 	return run.NarrowRefusal(losses[0])
 }
 
-// newGrantRef makes the name of an approval.
+// newGrantRef returns a new id of an approval.
 func newGrantRef(now time.Time) string {
 	return "gra_" + strings.TrimPrefix(string(run.NewRunID(now)), "run_")
 }
 
-// Revoke takes back everything an owner gave a connection, and ends its run. What it collected
-// stays, and so do its cursors and secrets.
+// Revoke revokes everything that an owner granted a connection, and cancels its run. Collected data, cursors and
+// secrets are kept.
 func (gs *grantStore) Revoke(ctx context.Context, id store.ConnectionID) (store.Connection, error) {
 	gs.active.cancel(id, revocation(ctx)) // before the store refuses what the run collected
 	return gs.takeBack(ctx, id, func(c *store.Connection) error {
@@ -167,17 +166,17 @@ func takeAll(c *store.Connection) {
 	c.Grant.Status, c.Approved = "revoked", store.Approved{}
 }
 
-// ErrNotApproved: nothing of that name is approved.
+// ErrNotApproved is returned for something that is not approved.
 var ErrNotApproved = errors.New("not approved")
 
-// Added is what a manifest asks for beyond the one that the owner of a connection
-// approved, which is empty where there is none, within the scope that was granted.
+// Added returns what a manifest requests within the granted scope beyond the approved manifest. It is empty
+// without an approved manifest.
 func Added(approved, scope json.RawMessage, asked *abi.Manifest) []grant.Want {
 	if len(approved) == 0 {
 		return nil
 	}
 	before, err := abi.ReadManifest(approved)
-	if err != nil { // it was valid when it was approved, by other rules
+	if err != nil { // it was approved under other rules
 		return Wants(asked)
 	}
 	added := grant.Added(Kinds, before, asked)
@@ -187,7 +186,7 @@ func Added(approved, scope json.RawMessage, asked *abi.Manifest) []grant.Want {
 	return added
 }
 
-// added is Added for a connection as it is stored.
+// added is Added for a stored connection.
 func added(c store.Connection, asked *abi.Manifest) []grant.Want {
 	if c.Grant == nil {
 		return Added(c.Manifest, nil, asked)
@@ -195,15 +194,15 @@ func added(c store.Connection, asked *abi.Manifest) []grant.Want {
 	return Added(c.Manifest, c.Grant.Scope, asked)
 }
 
-// looser is what a grant's scope would let through under another manifest: the fields that are
-// always collected, and what time and resources are measured by, are the manifest's to say.
+// looser returns what a grant's scope would additionally allow under another manifest, since the manifest
+// determines the fields that are always collected and the fields that hold time and resource.
 func looser(granted json.RawMessage, approved, asked *abi.Manifest) (out []grant.Want) {
 	before, err := scope.Normalise(scope.Request{Manifest: approved, Grant: granted})
 	after, err2 := scope.Normalise(scope.Request{Manifest: asked, Grant: granted})
 	if err != nil || err2 != nil {
-		return nil // no run starts with it
+		return nil // no run starts with such a scope
 	}
-	for i, s := range after.Streams { // both follow the grant
+	for i, s := range after.Streams { // both are in the order of the grant
 		for _, f := range s.Fields {
 			if !slices.Contains(before.Streams[i].Fields, f) {
 				out = append(out, grant.Of(grant.Stream, s.Name, "with its field "+f))
@@ -220,11 +219,11 @@ func looser(granted json.RawMessage, approved, asked *abi.Manifest) (out []grant
 	return out
 }
 
-// pin records that the connection uses this version of its connector. A version that asks for
-// more than the approved one is refused unless the owner accepted that.
+// pin records that the connection uses this version of its connector. A version that requests more than the
+// approved one is refused unless the owner accepted that.
 func (gs *grantStore) pin(ctx context.Context, c store.Connection, l *Loaded, accepted bool) (store.Connection, error) {
 	if c.Grant.Fault(store.Now(gs.Store)) != "" || c.Digest == l.Connector.Digest && string(c.Manifest) == string(l.Manifest.Raw) {
-		return c, nil // a grant that cannot be used refuses the start before anything else does
+		return c, nil // a start refuses an unusable grant by itself
 	}
 	adopt := func(c *store.Connection) error {
 		if added := added(*c, l.Manifest); len(added) > 0 && !accepted {

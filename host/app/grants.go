@@ -38,8 +38,7 @@ func (gs *grants) Folder(_ context.Context, path string) (host.Folder, error) {
 	return f, nil
 }
 
-// GrantConnection implements host.Grants. It also records that the owner approved the installed
-// version of the connector.
+// GrantConnection implements host.Grants. It also records the installed version of the connector as approved.
 func (gs *grants) GrantConnection(ctx context.Context, id store.ConnectionID, q host.GrantTerms) (host.Grant, error) {
 	who := host.Who(ctx)
 	if err := gs.checkSpace(); err != nil {
@@ -70,7 +69,7 @@ func (gs *grants) GrantConnection(ctx context.Context, id store.ConnectionID, q 
 	}
 	c, err := gs.grants.give(ctx, id, k.Digest, func(c *store.Connection) error {
 		if c.Grant != nil {
-			g.ID = c.Grant.ID // the namespace of its state
+			g.ID = c.Grant.ID // it is the namespace of the connection's state
 		}
 		c.Grant, c.Manifest, c.Digest = g, k.Manifest, k.Digest
 		return nil
@@ -84,7 +83,7 @@ func (gs *grants) GrantConnection(ctx context.Context, id store.ConnectionID, q 
 	return *shownGrant(c), nil
 }
 
-// errGrantReplaced: the grant that is to be revoked is not the current one.
+// errGrantReplaced is returned when the grant to revoke is not the current one.
 var errGrantReplaced = errors.New("another grant took its place")
 
 // GrantGiven implements host.Grants.
@@ -109,7 +108,7 @@ func (gs *grants) GrantGiven(ctx context.Context, q host.GivenGrant) (host.Conne
 	}
 	c, err := gs.grants.Grant(ctx, give)
 	if err == nil {
-		err = gs.schedules.clock.Restarted(ctx, c.ID) // it begins anew under what it was given
+		err = gs.schedules.clock.Restarted(ctx, c.ID) // the schedule begins anew under the new grant
 	}
 	if err != nil {
 		return host.Connection{}, asRefusal(err)
@@ -143,11 +142,11 @@ func (gs *grants) RevokeGrant(ctx context.Context, id store.ConnectionID, ref st
 	return asRefusal(err)
 }
 
-// errNarrower: an approval takes something back.
+// errNarrower is returned for an approval that revokes something.
 var errNarrower = errors.New("takes something back")
 
-// ApproveBindings implements host.Grants: the new approval replaces the old one. When it takes
-// something back, the connection's run is cancelled.
+// ApproveBindings implements host.Grants. The new approval replaces the old one; if it revokes something, the
+// connection's run is cancelled.
 func (gs *grants) ApproveBindings(ctx context.Context, id store.ConnectionID, q host.Bindings) (host.Bindings, error) {
 	_, k, m, err := gs.overviews.configured(ctx, id)
 	if err != nil {

@@ -12,30 +12,28 @@ import (
 	"github.com/sluicehost/sluice/host/worker"
 )
 
-// guests compiles modules and runs them, each in a jail of its own.
+// guests compiles modules and runs them, each in its own jail.
 type guests struct {
 	*directory
-	Sandbox   *sandbox.Sandbox // nil until openSandbox, and of a host that was opened with NoSandbox
+	Sandbox   *sandbox.Sandbox // nil before openSandbox, and always with Options.NoSandbox
 	isolation isolation
 }
 
-// How long a self-test may take, and how long a failed one stands before it is
-// made anew.
+// The time limit of a self-test, and how long a failed result is kept before the test is repeated.
 const (
 	probeTime  = 30 * time.Second
 	probeAgain = time.Minute
 )
 
-// An isolation is what the self-test of the jail found. It is made once, when somebody asks
-// first.
+// An isolation is the result of the jail's self-test, which runs on first use.
 type isolation struct {
-	mu    sync.Mutex // guards what follows; held while the test is made, so that there is one
+	mu    sync.Mutex // held during the test, so that it runs only once; guards what follows
 	found jail.Isolation
 	err   error
-	at    time.Time // zero: not made yet
+	at    time.Time // zero before the first test
 }
 
-// Isolation is what holds around a worker. A jail with a hole is sandbox.ErrIsolationBroken.
+// Isolation returns the isolation of workers. A jail that fails its self-test is sandbox.ErrIsolationBroken.
 func (g *guests) Isolation(ctx context.Context) (jail.Isolation, error) {
 	i := &g.isolation
 	i.mu.Lock()
@@ -46,7 +44,7 @@ func (g *guests) Isolation(ctx context.Context) (jail.Isolation, error) {
 	if !i.at.IsZero() && (i.err == nil || time.Since(i.at) < probeAgain) {
 		return i.found, i.err
 	}
-	ctx, cancel := patience.Within(context.WithoutCancel(ctx), probeTime) // whoever asked may go away, and ask again
+	ctx, cancel := patience.Within(context.WithoutCancel(ctx), probeTime) // the caller may be gone before the test ends
 	defer cancel()
 	report, err := g.Sandbox.Probe(ctx, g.DataDir)
 	i.found, i.err, i.at = report.Isolation, err, time.Now()
@@ -67,8 +65,8 @@ func (g *guests) openSandbox(ctx context.Context) error {
 	return err
 }
 
-// code compiles the module unless the cache has it: at install, or at the first
-// use of a file.
+// code returns the compiled module, which it compiles unless the cache has it. It is called at install and at
+// the first use of a file.
 func (g *guests) code(ctx context.Context, l *Loaded, interpreter bool) (sandbox.Code, error) {
 	if interpreter {
 		return sandbox.Code{}, nil

@@ -13,14 +13,13 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// handAgain is how often a host that is drained looks for runs that it can hand over.
+// handAgain is the interval at which a drained host looks for runs to hand over.
 const handAgain = time.Second
 
-// resumedWithin is how long a run that was answered in the same moment may take until it goes on here.
+// resumedWithin is how long hand waits for a run that was answered at the same moment to continue here.
 const resumedWithin = 2 * time.Second
 
-// handRuns hands over the runs that wait for their owner whenever this host is drained, until ctx
-// ends.
+// handRuns hands over the runs that wait for their owner whenever this host is drained, until ctx ends.
 func (hs *hosts) handRuns(ctx context.Context) {
 	wake, stop := hs.members.Changed("")
 	defer stop()
@@ -44,8 +43,8 @@ func (hs *hosts) handRuns(ctx context.Context) {
 	}
 }
 
-// handOver hands the runs that wait for their owner to other hosts while this one is drained, and
-// reports whether it is. Without another host that could take one, they stay as they are.
+// handOver hands the runs that wait for their owner to other hosts if this one is drained, and reports whether
+// it is. If no other host could take them, they stay.
 func (rs *runs) handOver(ctx context.Context) (drained bool, err error) {
 	all, err := rs.hosts.members.Members(ctx)
 	if err != nil {
@@ -71,14 +70,14 @@ func (ss *sleepers) ids() []store.RunID {
 	return slices.Collect(maps.Keys(ss.all))
 }
 
-// A taking asks a host to take a run.
+// A taking asks a host to take over a run.
 type taking struct {
 	Run   store.RunID
 	Fence uint64
 }
 
-// hand has one of the other hosts take a run that sleeps here. Meanwhile nobody asks its question;
-// an answer that comes waits for who does next.
+// hand has another host take over a run that sleeps here. Meanwhile nobody publishes its question; an answer
+// that arrives waits for the next host that does.
 func (ss *sleepers) hand(ctx context.Context, id store.RunID, all []store.Member) error {
 	ss.mu.Lock()
 	s := ss.all[id]
@@ -110,7 +109,7 @@ func (ss *sleepers) hand(ctx context.Context, id store.RunID, all []store.Member
 	s.stop()
 	select {
 	case <-s.gone:
-	case <-time.After(resumedWithin): // it waits for a place
+	case <-time.After(resumedWithin): // it waits for a slot
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -140,7 +139,7 @@ func (ss *sleepers) hand(ctx context.Context, id store.RunID, all []store.Member
 			ss.runs.Options.Log.Warn("run_not_handed_over", "run", id, "host", m.ID, "error", err)
 		}
 	}
-	// One of them may have taken it, or be about to: the fence tells.
+	// One of them may have taken the run, or be about to; the fence decides.
 	l, err := ss.runs.Store.TakeOver(ctx, lease, ss.runs.ID, ss.runs.Epoch, claimed)
 	if errors.Is(err, store.ErrFenced) {
 		ss.runs.desk.Forget(id)
@@ -163,7 +162,7 @@ func (ss *sleepers) setHanded(id store.RunID, on bool) {
 	}
 }
 
-// adopt takes a run that sleeps at another host, which asks for that.
+// adopt takes over a run that sleeps at another host, at that host's request.
 func (ss *sleepers) adopt(ctx context.Context, q taking) (struct{}, error) {
 	var none struct{}
 	leases, err := ss.runs.Store.Leases(ctx)

@@ -10,8 +10,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A Host is one open data directory with everything that works on it. The parts are
-// wired in newHost; each has only the others that it needs.
+// A Host is an open data directory with everything that works on it. newHost connects the parts; each part knows
+// only those that it needs.
 type Host struct {
 	*directory
 	*guests
@@ -30,10 +30,10 @@ type Host struct {
 	*checks
 	connections *connectionStore
 	active      *activeRuns
-	stop        func() // ends what watches in the background
+	stop        func() // ends the background goroutines
 }
 
-// newHost makes the parts of a host over a directory, which may be open or not yet.
+// newHost makes the parts of a host over a directory, which need not be open yet.
 func newHost(d *directory) *Host {
 	h := &Host{directory: d, active: &activeRuns{}, checks: &checks{}}
 	h.guests = &guests{directory: d}
@@ -53,8 +53,8 @@ func newHost(d *directory) *Host {
 	return h
 }
 
-// Over is the same host with another store, which is closed by whoever opened
-// it. Runs of the two know nothing of each other.
+// Over returns a host that differs only in its store, which the caller closes. Runs of the two hosts do not know
+// of each other.
 func (h *Host) Over(st store.Store) *Host {
 	d := *h.directory
 	d.Store = st
@@ -63,8 +63,7 @@ func (h *Host) Over(st store.Store) *Host {
 	return over
 }
 
-// Open opens the store, reconciles runs that an earlier host left behind
-// and starts the sandbox.
+// Open opens the store, closes the runs that an earlier host left active, and starts the sandbox.
 func Open(ctx context.Context, o Options) (*Host, error) {
 	o = o.settled()
 	restrictUmask()
@@ -89,7 +88,7 @@ func (h *Host) openRest(ctx context.Context) error {
 	if err := h.takeRevocations(ctx); err != nil && !errors.Is(err, store.ErrReadOnly) {
 		return err
 	}
-	if err := h.identify(); err != nil && !h.Options.NoSandbox { // what is stored can be read on a full disk too
+	if err := h.identify(); err != nil && !h.Options.NoSandbox { // stored data stays readable on a full disk
 		return err
 	}
 	if h.shared == nil && h.DataDir != "" && store.Damage(h.Store) == nil {
@@ -118,7 +117,7 @@ func (h *Host) openRest(ctx context.Context) error {
 	return nil
 }
 
-// watch begins what goes on until the host is closed.
+// watch starts the goroutines that run until the host is closed.
 func (h *Host) watch() {
 	ctx, cancel := context.WithCancel(context.Background())
 	var watching sync.WaitGroup

@@ -22,18 +22,17 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// hosts implements host.Hosts, and says what this host does of what the hosts that share a store
-// do together.
+// hosts implements host.Hosts, and this host's part in the work of hosts that share a store.
 type hosts struct {
 	*directory
 	runs    *runs
-	peers   *peers        // nil like members
-	members store.Members // nil: this host has the store to itself
-	stop    func()        // of watching
+	peers   *peers        // nil if members is nil
+	members store.Members // nil for a host that shares no store
+	stop    func()        // ends the background goroutines
 
 	mu    sync.Mutex // guards what follows
 	about store.About
-	known []store.Member // as they were at
+	known []store.Member // members as of at
 	at    time.Time
 }
 
@@ -42,7 +41,8 @@ var (
 	_ schedule.Hosts = (*hostsOfSchedules)(nil)
 )
 
-// Announce tells the other hosts where this one is reached, and what it has.
+// Announce publishes a change of what other hosts know of this one. It does nothing for a host that shares no
+// store.
 func (hs *hosts) Announce(ctx context.Context, change func(*store.About)) error {
 	if hs.members == nil {
 		return nil
@@ -54,8 +54,8 @@ func (hs *hosts) Announce(ctx context.Context, change func(*store.About)) error 
 	return hs.members.Announce(ctx, about)
 }
 
-// Removed is closed once other hosts have taken this one's place, and because says why. It is
-// nil for a host that has its store to itself.
+// Removed returns a channel that is closed once other hosts have removed this one, and a function that returns
+// why. Both are nil for a host that shares no store.
 func (hs *hosts) Removed() (removed <-chan struct{}, because func() error) {
 	if hs.members == nil {
 		return nil, nil
@@ -63,8 +63,8 @@ func (hs *hosts) Removed() (removed <-chan struct{}, because func() error) {
 	return hs.members.Removed(), hs.members.Err
 }
 
-// Changed wakes after a host or a document of the kind changed; the channel is nil for a host that
-// has its store to itself.
+// Changed returns a channel that is signalled after a host or a document of the kind changed. It is nil for a
+// host that shares no store.
 func (hs *hosts) Changed(kind store.Kind) (wake <-chan struct{}, stop func()) {
 	if hs.members == nil {
 		return nil, func() {}
@@ -72,7 +72,7 @@ func (hs *hosts) Changed(kind store.Kind) (wake <-chan struct{}, stop func()) {
 	return hs.members.Changed(kind)
 }
 
-// Leads reports whether this host does what one of all does.
+// Leads reports whether this host performs the tasks that only one of all hosts performs.
 func (hs *hosts) Leads(ctx context.Context) (bool, error) {
 	if hs.members == nil {
 		return true, nil
@@ -85,12 +85,12 @@ func (hs *hosts) Leads(ctx context.Context) (bool, error) {
 	return leads, err
 }
 
-// signs reports whether this host can open what webhooks are signed with, or no host can.
+// signs reports whether this host has access to the keys that sign webhooks, or no host has.
 func (hs *hosts) signs(all []store.Member) bool {
 	return !slices.ContainsFunc(all, opensVault) || slices.ContainsFunc(all, func(m store.Member) bool { return m.Epoch == hs.Epoch && opensVault(m) })
 }
 
-// Yield lets another host do what one of all does, once this one has stopped doing it.
+// Yield lets another host lead, once this one has stopped the leader's tasks.
 func (hs *hosts) Yield(ctx context.Context) error {
 	if hs.members == nil {
 		return nil
@@ -98,13 +98,13 @@ func (hs *hosts) Yield(ctx context.Context) error {
 	return hs.members.Yield(ctx)
 }
 
-// fresh is how old what is known of the hosts may be where much depends on nothing.
+// fresh is the maximal age of the cached list of hosts.
 const fresh = 500 * time.Millisecond
 
-// list reads the hosts, at most every so often.
+// list returns the hosts, from a cache that is at most fresh old.
 func (hs *hosts) list(ctx context.Context) ([]store.Member, error) {
 	hs.mu.Lock()
-	defer hs.mu.Unlock() // of many that ask, one reads
+	defer hs.mu.Unlock() // only one of many callers reads
 	if time.Since(hs.at) < fresh {
 		return hs.known, nil
 	}
@@ -116,7 +116,7 @@ func (hs *hosts) list(ctx context.Context) ([]store.Member, error) {
 	return all, nil
 }
 
-// alive reports whether a start of a host still goes on.
+// alive reports whether the start of a host with this epoch is still running.
 func (hs *hosts) alive(ctx context.Context, epoch string) (bool, error) {
 	all, err := hs.list(ctx)
 	return slices.ContainsFunc(all, func(m store.Member) bool { return m.Epoch == epoch }), err
@@ -141,7 +141,7 @@ func (hs *hosts) open(ctx context.Context) error {
 	return nil
 }
 
-// begin tells the others what this host has, and watches over them until end.
+// begin announces this host and starts its background work, which end stops.
 func (hs *hosts) begin(ctx context.Context) error {
 	err := hs.Announce(ctx, func(a *store.About) {
 		a.Version, a.Capacity, a.Key = ThisVersion().Version, hs.runs.controller.Stats().Runs, hs.peers.key.PublicKey().Bytes()
@@ -162,8 +162,8 @@ func (hs *hosts) end() {
 	}
 }
 
-// watch ends the runs of a host once it is gone, until ctx ends. What it misses the controller
-// finds later.
+// watch wakes runs of this host whenever a host changes, so that runs of hosts that are gone are ended or taken
+// over, until ctx ends. The controller's reconciler finds what it misses.
 func (hs *hosts) watch(ctx context.Context) {
 	wake, stop := hs.members.Changed("")
 	defer stop()
@@ -214,7 +214,8 @@ func (hs *hosts) Hosts(ctx context.Context) ([]host.Member, error) {
 	return out, nil
 }
 
-// memberOf is a member without what others have to tell of it. Its words are another process's.
+// memberOf converts a member, without what is known only from elsewhere. Texts come from another process and are
+// cleaned.
 func memberOf(m store.Member) host.Member {
 	one := host.Member{HostID: m.ID, Name: abi.Clean(m.Name), Version: abi.Clean(m.Version), Labels: []string{}, RunIDs: []string{},
 		Capacity: m.Capacity, Runs: m.Runs, Admitted: opensVault(m), Draining: m.Draining, JoinedAt: m.JoinedAt, SeenAt: m.SeenAt}
@@ -240,7 +241,7 @@ func (hs *hosts) LostHosts(ctx context.Context) ([]host.Member, error) {
 	return out, err
 }
 
-// listed is a list that is empty rather than null in JSON.
+// listed copies a list so that it is [] rather than null in JSON.
 func listed(all []string) []string { return append([]string{}, all...) }
 
 // DrainHost implements host.Hosts.
@@ -264,7 +265,7 @@ func (hs *hosts) DrainHost(ctx context.Context, id string, on bool) (host.Member
 	return host.Member{}, cmp.Or(err, store.ErrNotFound)
 }
 
-// hostsOfSchedules decides which of the hosts starts the run of a schedule.
+// hostsOfSchedules decides which host starts a scheduled run.
 type hostsOfSchedules struct {
 	*hosts
 	source schedule.Source
@@ -283,14 +284,15 @@ func (hs *hostsOfSchedules) Changed() (<-chan struct{}, func()) {
 	return hs.members.Changed(store.Schedules)
 }
 
-// Times of Turn.
+// Delays of Turn.
 const (
-	passOver  = 2 * time.Second  // until the next host in the order has its turn
-	unfitWait = 20 * time.Second // until a host that cannot run a connection says so itself
+	passOver  = 2 * time.Second  // until it is the turn of the next host in the order
+	unfitWait = 20 * time.Second // until a host that cannot run a connection reports that itself
 )
 
-// Turn implements schedule.Hosts. The hosts that have what a connection needs are drawn in an
-// order that is the same everywhere and favours those with room; the first has its turn at once.
+// Turn implements schedule.Hosts. The hosts that can run a connection are drawn in a random order that is the
+// same on all hosts and favours those with free capacity. The first may start at once, each further one passOver
+// later.
 func (hs *hostsOfSchedules) Turn(ctx context.Context, id store.ConnectionID, due time.Time) (time.Duration, error) {
 	all, err := hs.list(ctx)
 	if err != nil {
@@ -304,7 +306,7 @@ func (hs *hostsOfSchedules) Turn(ctx context.Context, id store.ConnectionID, due
 	place := placeOf(all, hs.Epoch, fitting(c), string(id)+due.String())
 	if place < 0 {
 		if late > unfitWait && !slices.ContainsFunc(all, fitting(c)) {
-			return 0, nil // none fits, and one has to say so
+			return 0, nil // no host fits, and one has to report that
 		}
 		return passOver, nil
 	}
@@ -336,13 +338,13 @@ func (hs *hosts) Fits(ctx context.Context, id store.ConnectionID) (bool, error) 
 
 func unreachable(m store.Mount) bool { return !filesystem.Reaches(m) }
 
-// wantsSecret reports whether runs of a connection may be given one.
+// wantsSecret reports whether runs of a connection may be given a secret.
 func wantsSecret(c store.Connection) bool {
 	m, err := abi.ReadManifest(c.Manifest)
 	return err != nil || len(run.SecretFields(m)) > 0
 }
 
-// placeOf is which place a host has among those that may start a run, from 0; -1 when it may not.
+// placeOf returns the position, from 0, of a host in the order in which hosts may start a run; -1 if it may not.
 func placeOf(all []store.Member, epoch string, fits func(store.Member) bool, draw string) int {
 	type drawn struct {
 		epoch string

@@ -16,47 +16,46 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// installer puts connectors on the list and takes them off.
+// installer lists and unlists connectors.
 type installer struct {
 	*directory
 	modules    *modules
 	publishers *publishers
 	guests     *guests
-	listing    sync.Mutex // held while a connector is put on the list
+	listing    sync.Mutex // held while a connector is listed
 }
 
-// InstallOptions say what the owner wants of an install.
+// InstallOptions are the owner's choices for an install.
 type InstallOptions struct {
-	// Signature of the module, nil for none.
+	// Signature is the signature of the module, nil for none.
 	Signature *signature.Signature
-	// Key is the only key that will do. The zero value means the pinned one, or on
-	// first use the one that the signature carries.
+	// Key is the only accepted key. The zero value means the pinned one or, on first use, the one that the
+	// signature carries.
 	Key signature.PublicKey
 	// RequireSignature refuses an unsigned module.
 	RequireSignature bool
-	// Force and Confirm install what is suspicious: both have to say so. Confirm gets the
-	// reasons in one sentence; nil means no.
+	// Force and Confirm are both needed to install a suspicious module. Confirm gets the reasons in one
+	// sentence; nil declines.
 	Force   bool
 	Confirm func(why string) bool
 	// Conformance installs a connector of the conformance suite, under its reserved id.
 	Conformance bool
 }
 
-// An Installed connector, and what its signature changed.
+// An Installed is an installed connector and what its signature changed.
 type Installed struct {
 	Connector store.Connector
-	// Pinned: its key is pinned since this install.
+	// Pinned reports whether this install pinned the key.
 	Pinned bool
-	// FirstUse: nobody named the key, it was the first.
+	// FirstUse reports whether the key was pinned on first use, without being named.
 	FirstUse bool
-	// Replaced is the key that was pinned until now, nil for none.
+	// Replaced is the key that was pinned before, nil for none.
 	Replaced *store.Signer
 }
 
-// Install checks who signed a module, stores it under its digest, compiles it, and lists the
-// connector. Nothing is granted by installing. What an attacker who swaps modules would do is
-// refused unless it is forced and confirmed. A key that is pinned stays pinned after
-// Uninstall.
+// Install verifies the signature of a module, stores the module under its digest, compiles it, and lists the
+// connector. It grants nothing. A module that looks like a replacement by an attacker is refused unless the
+// install is forced and confirmed. A pinned key stays pinned after an uninstall.
 func (in *installer) Install(ctx context.Context, l *Loaded, o InstallOptions) (Installed, error) {
 	if err := in.checkSpace(); err != nil {
 		return Installed{}, err
@@ -97,7 +96,7 @@ func (in *installer) Install(ctx context.Context, l *Loaded, o InstallOptions) (
 	}
 	l.Connector.Revision = before + 1
 	done.Connector = l.Connector
-	if t.pins { // before the connector: a crash between the two leaves no unguarded one
+	if t.pins { // before the connector, so that a crash in between leaves no connector without its pin
 		pin := store.Pin{ConnectorID: l.Connector.ID, Name: l.Connector.Name, Signer: *t.signer, PinnedAt: l.Connector.InstalledAt}
 		if err := in.Store.PutPin(ctx, pin); err != nil {
 			return Installed{}, fmt.Errorf("pin key: %w", err)
@@ -106,7 +105,7 @@ func (in *installer) Install(ctx context.Context, l *Loaded, o InstallOptions) (
 	return done, in.audited(by(ctx, installEvent(audit.ConnectorInstalled, l.Connector)), func() error { return in.Store.PutConnector(ctx, l.Connector) })
 }
 
-// revision counts the modules that a connector has had; 0 is none.
+// revision returns how many modules a connector has had; 0 means none.
 func (in *installer) revision(ctx context.Context, c store.Connector) (uint64, error) {
 	all, err := in.Store.Connectors(ctx)
 	if err != nil {
@@ -120,11 +119,11 @@ func (in *installer) revision(ctx context.Context, c store.Connector) (uint64, e
 	return 0, nil
 }
 
-// reservedNames begin the names of conformance connectors and of their connections.
+// reservedNames is the prefix of the names of conformance connectors and their connections.
 const reservedNames = "conformance-"
 
-// checkReserved keeps the names of conformance connectors for them, and keeps them without
-// authority, because their runs need no approval.
+// checkReserved reserves the names of conformance connectors, and refuses secrets and bindings to those
+// connectors, because their runs need no approval.
 func checkReserved(m *abi.Manifest, conformance bool) error {
 	named := strings.HasPrefix(m.Name(), reservedNames) || strings.HasPrefix(strings.ToLower(m.ConnectorID), reservedNames)
 	rule := ""
@@ -156,10 +155,10 @@ func installEvent(a audit.Action, c store.Connector) audit.Event {
 		Details: []audit.Detail{audit.Version(c.Version), audit.Digest(string(c.Digest))}}
 }
 
-// ErrSuspicious: installing this needs the owner's second look.
+// ErrSuspicious is returned for a module that the owner has to confirm.
 var ErrSuspicious = errors.New("needs confirmation")
 
-// confirm goes on in spite of doubts only when Force is set and Confirm says yes.
+// confirm accepts doubts only if Force is set and Confirm returns true.
 func (o InstallOptions) confirm(why []string) error {
 	if len(why) == 0 {
 		return nil
@@ -177,7 +176,7 @@ func (o InstallOptions) confirm(why []string) error {
 	return r
 }
 
-// uninstall takes a connector off the list. Its connections and data stay.
+// uninstall unlists a connector. Its connections and data are kept.
 func (in *installer) uninstall(ctx context.Context, c store.Connector) error {
 	return in.audited(by(ctx, installEvent(audit.ConnectorUninstalled, c)), func() error { return in.Store.DeleteConnector(ctx, c.ID, c.Bundled) })
 }

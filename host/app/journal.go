@@ -19,13 +19,13 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// JournalOptions bound the journals of runs that may wait for their owner.
+// JournalOptions limit the journals of runs that may wait for their owner.
 type JournalOptions struct {
-	Bytes   int           // that a run may be answered; 0 is run.DefaultHistoryBytes
-	Entries int           // calls and replies of a run; 0 is run.DefaultHistoryEntries
-	Awake   time.Duration // how long a run waits before it is put down; 0 is 10 min, less for ever
-	// FreeMemory is how many bytes the machine and its control groups have left at least, or runs are
-	// put down at once that wait; 0 is DefaultFreeMemory, less for never.
+	Bytes   int           // of what a run is answered; 0 means run.DefaultHistoryBytes
+	Entries int           // calls and replies of a run; 0 means run.DefaultHistoryEntries
+	Awake   time.Duration // how long a run waits before it is suspended; 0 means DefaultAwake, negative means forever
+	// FreeMemory is the free memory in bytes, of the machine and its control groups, below which waiting runs
+	// are suspended at once; 0 means DefaultFreeMemory, negative means never.
 	FreeMemory int
 }
 
@@ -35,7 +35,7 @@ const (
 	DefaultFreeMemory = 256 << 20
 )
 
-// memoryShort is controller.Options.MemoryShort, nil for never.
+// memoryShort returns the value of controller.Options.MemoryShort.
 func (o JournalOptions) memoryShort() func() bool {
 	least := cmp.Or(o.FreeMemory, DefaultFreeMemory)
 	if least < 0 {
@@ -47,18 +47,18 @@ func (o JournalOptions) memoryShort() func() bool {
 	}
 }
 
-// journalSecret is the name of the secret that the keys of journals follow from.
+// journalSecret is the name of the secret from which the keys of journals are derived.
 const journalSecret = "journal_key"
 
-// journalKeys is how many of the keys that journals were sealed with are kept, each of journalKey
-// bytes: a run that waits may have been sealed with one that was replaced since.
+// The size of a key in bytes, and the number of keys that are kept: the journal of a waiting run may have been
+// sealed with a key that was replaced since.
 const (
 	journalKey  = 32
 	journalKeys = 16
 )
 
-// journalSecrets are what the journals of this installation are sealed with, newest first. They
-// are in the vault.
+// journalSecrets returns the keys from which the keys of journals are derived, newest first. It makes the first
+// one. They are stored in the vault.
 func (d *directory) journalSecrets() (all [][]byte, err error) {
 	v, err := d.vault()
 	if err != nil {
@@ -88,7 +88,7 @@ func newJournalKey() []byte {
 	return k
 }
 
-// renewJournalSecret has journals of runs that begin from now on sealed with a new key.
+// renewJournalSecret makes a new key for the journals of runs that begin from now on.
 func (d *directory) renewJournalSecret() error {
 	v, err := d.vault()
 	if err != nil {
@@ -102,14 +102,14 @@ func (d *directory) renewJournalSecret() error {
 	return v.Set(vault.Host, journalSecret, bytes.Join(all[:min(len(all), journalKeys)], nil))
 }
 
-// runKey is the key of one run, for one purpose.
+// runKey derives the key of one run for one purpose.
 func runKey(secret []byte, id store.RunID, purpose string) ([]byte, error) {
 	return hkdf.Key(sha256.New, secret, nil, "sluice "+purpose+" "+string(id), 32)
 }
 
-// A resumable is what is kept of a RunRequest with the journal of its run.
+// A resumable is the part of a RunRequest that is stored with the journal of its run.
 type resumable struct {
-	Start          uint64                 `json:"start"` // of the guest's clock
+	Start          uint64                 `json:"start"` // of the guest's clock, in Unix milliseconds
 	Mode           string                 `json:"mode,omitempty"`
 	Scope          json.RawMessage        `json:"scope,omitempty"`
 	Narrow         bool                   `json:"narrow,omitempty"`
@@ -125,7 +125,7 @@ func resumableOf(q RunRequest) resumable {
 	return resumable{q.fixed.Start, q.Mode, q.Scope, q.Narrow, q.State, q.ResetState, q.NoPersist, q.Lower, q.StateFrom, q.AutomationMode}
 }
 
-// request is the RunRequest again, with what the row of the run has of it.
+// request restores the RunRequest, with what the row of the run holds.
 func (r resumable) request(s *run.Suspended) RunRequest {
 	return RunRequest{
 		Connection: s.Run.ConnectionID, Existing: true, Mode: r.Mode, Scope: r.Scope, Narrow: r.Narrow, State: r.State, ResetState: r.ResetState,
@@ -135,9 +135,9 @@ func (r resumable) request(s *run.Suspended) RunRequest {
 	}
 }
 
-// journal has a run that may wait keep what its guest is answered, and gives it the clock, the
-// random numbers and the handles that it has again when it is resumed. Nil is a run that ends
-// with its host without being told why: nobody expects it to outlive that.
+// journal returns the history that lets a run outlive its host, and fixes the clock, random numbers and handles
+// of the guest so that a resumed run gets the same ones. If the run cannot outlive its host, Bound of the
+// history says why.
 func (st *starter) journal(q *RunRequest, id store.RunID) *run.History {
 	h := &run.History{MaxBytes: st.Options.Journal.Bytes, MaxEntries: st.Options.Journal.Entries, Resume: q.resume}
 	switch h.Awake = st.Options.Journal.Awake; {
@@ -175,7 +175,7 @@ func (st *starter) journal(q *RunRequest, id store.RunID) *run.History {
 	if q.fixed == nil {
 		q.fixed = &abi.Fixed{Start: uint64(time.Now().UnixMilli()), Told: true} // #nosec G115 -- after 1970
 	}
-	if h.Key, h.Resumable = key, goesOn(q.Connector.Manifest); q.Replay == nil { // which has its own
+	if h.Key, h.Resumable = key, goesOn(q.Connector.Manifest); q.Replay == nil { // a replay has its own seed
 		q.fixed.Seed = [32]byte(seed)
 	}
 	if h.Request, err = json.Marshal(resumableOf(*q)); err != nil {
@@ -184,16 +184,16 @@ func (st *starter) journal(q *RunRequest, id store.RunID) *run.History {
 	return h
 }
 
-// goesOn reports whether a connector's runs are resumed that did not wait for their owner.
+// goesOn reports whether runs of a connector are resumed even if they did not wait for their owner.
 func goesOn(m *abi.Manifest) bool { return m.Sluice != nil && m.Sluice.Resumable }
 
-// hostBound is why a run does not outlive its host, "" where it may.
+// hostBound returns why a run does not outlive its host, "" if it may.
 func (st *starter) hostBound(q *RunRequest) string {
 	m := q.Connector.Manifest
 	_, browser := m.Bindings[abi.BindingBrowser]
 	_, files := m.Bindings[abi.BindingFilesystem]
 	switch {
-	case q.rehearsed: // all of that is as it must be
+	case q.rehearsed: // a rehearsal meets all of these
 	case st.DataDir == "":
 		return "its store is in memory"
 	case q.Record != nil || q.Replay != nil:

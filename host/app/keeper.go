@@ -7,7 +7,7 @@ import (
 	"github.com/sluicehost/sluice/host/vault"
 )
 
-// vault is where the secrets are: in the data directory, or where hosts share a store in that.
+// vault returns where secrets are kept: the data directory, or the shared store if hosts share one.
 func (d *directory) vault() (vault.Keeper, error) {
 	if d.shared != nil {
 		return d.shared, nil
@@ -15,8 +15,8 @@ func (d *directory) vault() (vault.Keeper, error) {
 	return vault.Open(d.DataDir)
 }
 
-// joinVault has this host admitted to the vault of the hosts that share its store, or ask for it.
-// A host that is not works as far as it needs no secret.
+// joinVault joins the shared vault or asks to be admitted, and reports whether this host is admitted. A host
+// that is not can do whatever needs no secret.
 func (d *directory) joinVault(ctx context.Context) (admitted bool) {
 	err := d.shared.Join(ctx)
 	if err == nil {
@@ -36,7 +36,7 @@ func (d *directory) joinVault(ctx context.Context) (admitted bool) {
 	return false
 }
 
-// leaveVault takes the secrets back from a store that hosts shared when it was copied.
+// leaveVault moves secrets back to the data directory from a store that was shared when it was copied.
 func (d *directory) leaveVault(ctx context.Context) error {
 	own, err := vault.Open(d.DataDir)
 	if err != nil {
@@ -45,7 +45,7 @@ func (d *directory) leaveVault(ctx context.Context) error {
 	return vault.NewShared(own, d.Store, d.ID).GiveBack(ctx)
 }
 
-// closed reports whether a vault is closed to this host as a whole.
+// closed reports whether an error means that the vault as a whole is closed to this host.
 func closed(err error) bool {
 	return errors.Is(err, vault.ErrNotAdmitted) || errors.Is(err, vault.ErrRolledBack)
 }

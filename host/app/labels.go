@@ -14,17 +14,17 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// LabelBrowser is the label of a host that lends browsers.
+// LabelBrowser is the label of hosts that lend browsers.
 const LabelBrowser = "browser"
 
-// noLabel is the code of a start at a host that lacks a label that the connection requires.
+// noLabel is the code of the refusal when this host lacks a label that the connection requires.
 const noLabel = "host_label_missing"
 
 const maxLabels = 16
 
 var labelForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._/-]{0,62}(=[A-Za-z0-9._-]{1,63})?$`)
 
-// CheckLabels says what is wrong with labels of a host, or with those that a connection requires.
+// CheckLabels checks the labels of a host, or those that a connection requires.
 func CheckLabels(all []string) error {
 	if len(all) > maxLabels {
 		return fmt.Errorf("want at most %d labels", maxLabels)
@@ -37,7 +37,7 @@ func CheckLabels(all []string) error {
 	return nil
 }
 
-// needs are the labels that a host must have to run a connection.
+// needs returns the labels that a host must have to run a connection.
 func needs(c store.Connection) []string {
 	if c.Approved.Browser {
 		return append(slices.Clone(c.Labels), LabelBrowser)
@@ -45,7 +45,7 @@ func needs(c store.Connection) []string {
 	return c.Labels
 }
 
-// lacking are the needs that are not among labels.
+// lacking returns the needs that are not among labels.
 func lacking(labels, needs []string) (out []string) {
 	for _, n := range needs {
 		if !slices.Contains(labels, n) {
@@ -55,11 +55,11 @@ func lacking(labels, needs []string) (out []string) {
 	return out
 }
 
-// labelled refuses a start for want of a label, and says which hosts have all of them.
+// labelled refuses a start if this host lacks a required label, and names the hosts that have all of them.
 func (hs *hosts) labelled(ctx context.Context, id store.ConnectionID) error {
 	c, err := hs.Store.Connection(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil // it is made for the run, and requires none
+		return nil // a connection that is made for the run requires no labels
 	}
 	if err != nil {
 		return err
@@ -87,14 +87,14 @@ func (hs *hosts) labelled(ctx context.Context, id store.ConnectionID) error {
 	return host.Refuse("connection_not_ready", "connection %s runs only at a host with the label %s, which this one lacks: start it at %s", c.ID, labels, strings.Join(fit, " or ")).With("code", noLabel)
 }
 
-// fitting says which hosts may run a connection: those with the labels that it needs, and with the
-// vault where it may be given a secret.
+// fitting returns a function that reports whether a host may run a connection: it has the needed labels, and is
+// admitted to the vault if the connection may get a secret.
 func fitting(c store.Connection) func(store.Member) bool {
 	needs, secret := needs(c), wantsSecret(c)
 	return func(m store.Member) bool { return len(lacking(m.Labels, needs)) == 0 && (opensVault(m) || !secret) }
 }
 
-// candidates are the other hosts that fit and may start a run, those with most room first.
+// candidates returns the other hosts that fit and accept runs, those with most free capacity first.
 func candidates(all []store.Member, self string, fits func(store.Member) bool) []store.Member {
 	out := slices.DeleteFunc(slices.Clone(all), func(m store.Member) bool {
 		return m.Epoch == self || m.Draining || m.Capacity == 0 || len(m.Key) == 0 || !fits(m)
@@ -103,8 +103,8 @@ func candidates(all []store.Member, self string, fits func(store.Member) bool) [
 	return out
 }
 
-// fits reports whether this host has all that a connection needs: labels, a browser, and the
-// directories that were approved.
+// fits reports whether this host has all that a connection needs: labels, a browser, and the approved
+// directories.
 func (hs *hosts) fits(c store.Connection) bool {
 	hs.mu.Lock()
 	labels := append(slices.Clone(hs.about.Labels), hs.Options.Labels...)
@@ -112,8 +112,8 @@ func (hs *hosts) fits(c store.Connection) bool {
 	return len(lacking(labels, needs(c))) == 0 && !slices.ContainsFunc(c.Approved.Mounts, unreachable)
 }
 
-// startElsewhere has another host start a run that this one cannot serve or has no place for. It
-// is not done where no other host takes it either: then this one says why.
+// startElsewhere has another host start a run that this one cannot serve or has no place for. done is false if
+// no other host takes the run either; this host then reports why.
 func (rs *runs) startElsewhere(ctx context.Context, q host.StartRun) (r store.Run, done bool, err error) {
 	p := rs.hosts.peers
 	if p == nil || q.With != nil || q.Given != nil {
@@ -121,7 +121,7 @@ func (rs *runs) startElsewhere(ctx context.Context, q host.StartRun) (r store.Ru
 	}
 	c, err := rs.workflows.connections.permanent(ctx, store.ConnectionID(q.WorkflowID))
 	if err != nil || rs.hosts.fits(c) && rs.controller.Full() == nil {
-		return r, false, nil // start says what is wrong
+		return r, false, nil // start reports what is wrong
 	}
 	all, err := rs.hosts.list(ctx)
 	if err != nil {
@@ -152,7 +152,7 @@ func (rs *runs) startElsewhere(ctx context.Context, q host.StartRun) (r store.Ru
 	return r, false, nil
 }
 
-// startHere is StartRun for another host, which nobody passes on.
+// startHere starts a run at the request of another host, and never passes it on.
 func (rs *runs) startHere(ctx context.Context, q host.StartRun) (store.Run, error) {
 	c, err := rs.workflows.connections.permanent(ctx, store.ConnectionID(q.WorkflowID))
 	if err == nil && !rs.hosts.fits(c) {

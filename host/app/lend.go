@@ -15,8 +15,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// browsers are those of this machine. What an earlier host left of them is ended, and what
-// this machine has is looked for, at the first use: most commands need none.
+// browsers lends the browsers of this machine. Cleaning up after an earlier host and looking for a browser
+// happen at the first use, since most commands need none.
 type browsers struct {
 	o     browser.Options
 	views *liveview.Views
@@ -28,8 +28,8 @@ type browsers struct {
 
 var _ Browsers = (*browsers)(nil)
 
-// newBrowsers keeps profiles in the data directory, or in the scratch space of a
-// host that has none.
+// newBrowsers returns browsers that keep profiles in the data directory, or in the scratch space of a host
+// without one.
 func newBrowsers(h *directory) *browsers {
 	o := h.Options.Browser
 	if o.Data = h.DataDir; o.Data == "" {
@@ -50,9 +50,9 @@ func newBrowsers(h *directory) *browsers {
 	return &browsers{o: o, views: liveview.New()}
 }
 
-// browserUIDs is the range of uids of browsers unless the operator names another: none of the
-// workers' (jail.FirstUID to jail.LastUID), so that a guest and a page never share one. A
-// container seldom has uids of more than 16 bits.
+// browserUIDs returns the default range of uids for browsers. It is disjoint from that of the workers
+// (jail.FirstUID to jail.LastUID), so that a guest and a page never share a uid. Containers often have only uids
+// of 16 bits.
 func browserUIDs() (first, last int) {
 	const far, many = 300_000, 10_000
 	if m, err := os.ReadFile("/proc/self/uid_map"); err != nil || mapped(string(m), far+many-1) {
@@ -61,7 +61,7 @@ func browserUIDs() (first, last int) {
 	return 60_000, 64_999
 }
 
-// mapped reports whether a uid map of Linux has a uid.
+// mapped reports whether a Linux uid map contains a uid.
 func mapped(uidMap string, uid int) bool {
 	for line := range strings.Lines(uidMap) {
 		var inside, outside, count int
@@ -74,7 +74,7 @@ func mapped(uidMap string, uid int) bool {
 
 var errBrowsersClosed = errors.New("the browsers of this host are closed")
 
-// open makes the host of browsers once.
+// open makes the host of browsers at the first call.
 func (b *browsers) open() (*browser.Host, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -121,7 +121,7 @@ func (b *browsers) Forget(ctx context.Context, id store.ConnectionID) error {
 	return h.Forget(ctx, string(id))
 }
 
-// Close implements Browsers: every browser ends.
+// Close implements Browsers. It ends every browser.
 func (b *browsers) Close(ctx context.Context) error {
 	b.mu.Lock()
 	h := b.host
@@ -135,6 +135,6 @@ func (b *browsers) Close(ctx context.Context) error {
 	return h.Close(ctx)
 }
 
-// browsersClose bounds the end of browsers that wait for their next run; those of
-// runs are over by then.
+// browsersClose bounds the time for ending browsers that are kept for a next run; those of runs have ended by
+// then.
 const browsersClose = 15 * time.Second

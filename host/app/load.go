@@ -16,18 +16,18 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A Loaded connector is a module that passed its checks and its manifest.
+// A Loaded is a connector whose module and manifest passed their checks.
 type Loaded struct {
 	*CheckedModule
 	Manifest  *abi.Manifest
 	Connector store.Connector
 	Warnings  []sandbox.Warning
-	File      string               // it was read from; "" for one that was built or installed
-	Signature *signature.Signature // that came with it, nil for none; one beside File is looked for
+	File      string               // the file that it was read from; "" if it was built or installed
+	Signature *signature.Signature // supplied with the module; a file beside File is looked up separately
 }
 
-// Load takes a connector from a .wasm file, a source directory, which is built first, or an
-// installed name. sidecar is a manifest file that wins over the module's own. The error is a
+// Load loads a connector from a .wasm file, a source directory, which it builds first, or by the name of an
+// installed connector. sidecar is a manifest file that replaces the module's own; "" means none. The error is a
 // *run.Refusal.
 func (ms *modules) Load(ctx context.Context, arg, sidecar string) (*Loaded, error) {
 	fi, err := os.Stat(arg)
@@ -57,8 +57,8 @@ func (ms *modules) Load(ctx context.Context, arg, sidecar string) (*Loaded, erro
 	return ms.installed(ctx, arg, sidecar)
 }
 
-// ambiguous refuses a directory that has the name of an installed connector: what
-// runs must not depend on where the command was given.
+// ambiguous refuses a directory with the name of an installed connector: what runs must not depend on the
+// current directory.
 func (ms *modules) ambiguous(ctx context.Context, dir string) error {
 	if filepath.Base(dir) != dir || dir == "." || dir == ".." {
 		return nil
@@ -75,9 +75,8 @@ func (ms *modules) ambiguous(ctx context.Context, dir string) error {
 	return nil
 }
 
-// Embed is Load of a module or source directory with another manifest, which becomes the
-// module's own, in place of one that it has. The digest is that of the new module, so a
-// signature of the old one does not fit.
+// Embed loads a module or source directory and replaces the manifest in its module by sidecar's. The result is a
+// new module with another digest, so a signature of the old one does not match.
 func (ms *modules) Embed(ctx context.Context, arg, sidecar string) (*Loaded, error) {
 	l, err := ms.Load(ctx, arg, sidecar)
 	if err != nil {
@@ -90,9 +89,8 @@ func (ms *modules) Embed(ctx context.Context, arg, sidecar string) (*Loaded, err
 	return ms.LoadBytes(wasm, nil)
 }
 
-// IsName reports whether Load would take arg as the name of an installed
-// connector: it names no file here and does not look like one. A connector's
-// id, a URL, is a name as well.
+// IsName reports whether Load takes arg as the name of an installed connector: no such file exists and it does
+// not look like one. A connector's id, a URL, is a name as well.
 func IsName(arg string) bool {
 	if _, err := os.Stat(arg); err == nil {
 		return false
@@ -100,11 +98,10 @@ func IsName(arg string) bool {
 	return strings.Contains(arg, "://") || filepath.Base(arg) == arg && filepath.Ext(arg) != ".wasm"
 }
 
-// An Import is one function that a module asks for.
+// An Import is a function that a module imports.
 type Import = sandbox.Import
 
-// readModule reads a regular file of at most the size limit, into as much
-// memory as it has bytes. A larger one is refused unread.
+// readModule reads a regular file. A file above the size limit is refused without reading it.
 func readModule(path string, lim sandbox.ModuleLimits) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -129,7 +126,7 @@ func readModule(path string, lim sandbox.ModuleLimits) ([]byte, error) {
 	return wasm, nil
 }
 
-// check is LoadBytes with a manifest file, "" for none.
+// check is LoadBytes with the manifest from a file, "" for none.
 func (ms *modules) check(wasm []byte, sidecar string) (*Loaded, error) {
 	if sidecar == "" {
 		return ms.LoadBytes(wasm, nil)
@@ -141,8 +138,7 @@ func (ms *modules) check(wasm []byte, sidecar string) (*Loaded, error) {
 	return ms.LoadBytes(wasm, raw)
 }
 
-// readSidecar reads a manifest file, one byte more than a manifest can have at
-// most.
+// readSidecar reads a manifest file up to one byte beyond the limit, which is enough to refuse a larger one.
 func readSidecar(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -156,9 +152,8 @@ func readSidecar(path string) ([]byte, error) {
 	return raw, nil
 }
 
-// LoadBytes checks a module and reads its manifest; manifest, unless empty, replaces the
-// module's own. Nothing of the module is run, and nothing is stored. The Loaded owns wasm from
-// then on. The error is a *run.Refusal.
+// LoadBytes checks a module and reads its manifest; a non-empty manifest replaces the module's own. None of the
+// module's code runs, and nothing is stored. The Loaded takes ownership of wasm. The error is a *run.Refusal.
 func (ms *modules) LoadBytes(wasm, manifest []byte) (*Loaded, error) {
 	m, err := ms.checkModule(wasm)
 	if err != nil {
@@ -175,7 +170,7 @@ func (ms *modules) checkModule(wasm []byte) (*CheckedModule, error) {
 	return &CheckedModule{wasm, m}, nil
 }
 
-// loaded reads the manifest of a module, or the one that replaces it.
+// loaded reads and checks the manifest of a module, or the one that replaces it.
 func loaded(m *CheckedModule, manifest []byte) (l *Loaded, err error) {
 	l = &Loaded{CheckedModule: m}
 	raw := l.Module.Manifest

@@ -13,8 +13,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A lookedAt is a binding whose browser its owner may look at: it tells the views of the host
-// what the run tells the binding.
+// A lookedAt is a browser session that its owner can view. It passes what the run tells the session on to the
+// live views.
 type lookedAt struct {
 	*browser.Session
 	views *liveview.Views
@@ -22,16 +22,16 @@ type lookedAt struct {
 	mu      sync.Mutex // guards what follows
 	runID   string
 	run     *liveview.Run
-	surface string // that is shown
+	surface string // the id of the surface on show
 }
 
-// settling bounds how long a run waits for the owner's lease to end.
+// settling bounds how long a call waits for the end of the owner's lease.
 const settling = 5 * time.Second
 
 // notReady is the code of a surface that was closed on purpose.
 const notReady = "browser_surface_not_ready"
 
-// liveViews are the views of a host: those of its browsers, if they are its own.
+// liveViews returns the views of the browsers of this host, or empty ones if its browsers are not its own.
 func liveViews(h *directory) *liveview.Views {
 	if b, ok := h.Options.Browsers.(*browsers); ok {
 		return b.views
@@ -48,19 +48,19 @@ func (l *lookedAt) Begin(runID string, back binding.Run) {
 	l.run, l.runID = r, runID
 }
 
-// notice tells whoever looks.
+// notice passes a notice on to the viewers.
 func (l *lookedAt) notice(code, name string) {
 	if r := l.shown(); r != nil {
 		r.Notice(code, name)
 	}
 }
 
-// Handle implements binding.Binding. A verb that comes while a lease is about to end
-// waits for that, and a surface that it opened can be looked at from then on.
+// Handle implements binding.Binding. A call waits for a lease that is about to end, and shows a surface that it
+// opens.
 func (l *lookedAt) Handle(ctx context.Context, call abi.Call, payload []byte) ([]byte, abi.Errno) {
 	if r := l.shown(); r != nil {
 		wait, cancel := context.WithTimeout(ctx, settling)
-		_ = r.Settled(wait) // too late is owner_in_control
+		_ = r.Settled(wait) // the session answers owner_in_control if it is too late
 		cancel()
 	}
 	defer l.look()
@@ -73,7 +73,7 @@ func (l *lookedAt) shown() *liveview.Run {
 	return l.run
 }
 
-// look shows the surface that there is now.
+// look shows the current surface to the viewers.
 func (l *lookedAt) look() {
 	screen, id, gone := l.Screen()
 	l.mu.Lock()
@@ -85,7 +85,7 @@ func (l *lookedAt) look() {
 	r := l.run
 	r.Up(screen)
 	go func() {
-		<-gone // it ends with the session at the latest
+		<-gone // at the latest when the session ends
 		reason := l.reason()
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -95,8 +95,7 @@ func (l *lookedAt) look() {
 	}()
 }
 
-// reason is why views end now: the loss of a surface closes its question too, and whoever
-// looked is told of the loss.
+// reason returns why views end now. If the surface was lost, viewers are told of the loss.
 func (l *lookedAt) reason() string {
 	if a := l.Surface(); a.Ref != "" && a.Reason != "" && a.Reason != notReady {
 		return liveview.ReasonLost
@@ -121,8 +120,7 @@ func (l *lookedAt) Answered(id string) {
 	l.Session.Answered(id)
 }
 
-// Assisted implements binding.Screen. Owners know an assistance by the name that the
-// API has for it.
+// Assisted implements binding.Screen. Viewers know an assistance by its id in the API.
 func (l *lookedAt) Assisted(id string, a *abi.AssistanceMessage) {
 	l.look()
 	if r := l.shown(); r != nil {
@@ -131,7 +129,7 @@ func (l *lookedAt) Assisted(id string, a *abi.AssistanceMessage) {
 	l.Session.Assisted(id, a)
 }
 
-// Close implements binding.Binding: views end before the browser does.
+// Close implements binding.Binding. It ends the views before the browser.
 func (l *lookedAt) Close(ctx context.Context) error {
 	if r := l.shown(); r != nil {
 		r.End()

@@ -14,8 +14,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// modules keeps the modules of connectors by their digest, and loads them: from a file,
-// a source directory, bytes, or the list of what is installed.
+// modules keeps the modules of connectors by their digest, and loads them from a file, a source directory,
+// bytes, or the list of installed connectors.
 type modules struct {
 	*directory
 	checked checkedModules
@@ -25,8 +25,8 @@ func (ms *modules) modulePath(d store.Digest) string {
 	return filepath.Join(ms.DataDir, "modules", strings.TrimPrefix(string(d), "sha256:")+".wasm")
 }
 
-// keepModule writes the module's bytes under their digest, once; where hosts share the store also
-// for the others.
+// keepModule stores the bytes of a module under their digest, in the data directory and for the other hosts that
+// share the store.
 func (ms *modules) keepModule(ctx context.Context, l *Loaded) error {
 	if ms.DataDir == "" {
 		return refusal("connector_invalid", errors.New("a memory: store keeps no modules; install into badger:DIR"))
@@ -39,7 +39,7 @@ func (ms *modules) keepModule(ctx context.Context, l *Loaded) error {
 	return ms.writeModule(l.Connector.Digest, l.Wasm)
 }
 
-// fetchModule gets a module that another host has installed. It does nothing where there is none.
+// fetchModule fetches a module that another host installed. It does nothing if there is none.
 func (ms *modules) fetchModule(ctx context.Context, d store.Digest) error {
 	shared := store.ModulesOf(ms.Store)
 	if shared == nil || ms.DataDir == "" {
@@ -73,8 +73,8 @@ func (ms *modules) writeModule(d store.Digest, wasm []byte) error {
 	return nil
 }
 
-// connector looks a name up in one of the two sets in this order: the id, the name derived
-// from it, then what a manifest adds.
+// connector finds a connector among the bundled or the installed ones, by the first of these that matches: id or
+// name, the slug of key, then the further keys.
 func (ms *modules) connector(ctx context.Context, key string, bundled bool, more ...string) (store.Connector, bool, error) {
 	all, err := ms.Store.Connectors(ctx)
 	if err != nil {
@@ -90,9 +90,8 @@ func (ms *modules) connector(ctx context.Context, key string, bundled bool, more
 	return store.Connector{}, false, nil
 }
 
-// installed loads a connector from the data directory: of an installed and a bundled one, the
-// one that has the fingerprint of the sidecar, else the installed one. One whose module is
-// missing or changed gives way to the other.
+// installed loads a connector by name. If it is both installed and bundled, the one with the fingerprint of the
+// sidecar is loaded, otherwise the installed one. If its module is missing or changed, the other one is loaded.
 func (ms *modules) installed(ctx context.Context, name, sidecar string) (*Loaded, error) {
 	var raw []byte
 	var more []string
@@ -133,7 +132,7 @@ func (ms *modules) installed(ctx context.Context, name, sidecar string) (*Loaded
 	return l, err
 }
 
-// fingerprint is the version and the stream names in byte order.
+// fingerprint returns the version and the sorted stream names of a manifest.
 func fingerprint(m *abi.Manifest) string {
 	names := make([]string, len(m.Streams))
 	for i, s := range m.Streams {
@@ -148,14 +147,14 @@ func hasFingerprint(c store.Connector, wanted string) bool {
 	return err == nil && fingerprint(m) == wanted
 }
 
-// LoadFor loads the module of a connection: the one that its owner approved, or, where that is
-// not installed any more, the one that is.
+// LoadFor loads the module that the owner of a connection approved, or the installed one if that is not
+// installed any more.
 func (ms *modules) LoadFor(ctx context.Context, c store.Connection) (*Loaded, error) {
 	all, err := ms.Store.Connectors(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list connectors: %w", err)
 	}
-	for _, listed := range all { // installed before bundled
+	for _, listed := range all { // installed ones come before bundled ones
 		if listed.ID == c.ConnectorID && listed.Digest == c.Digest {
 			return ms.loadListed(ctx, listed, nil)
 		}
@@ -163,8 +162,8 @@ func (ms *modules) LoadFor(ctx context.Context, c store.Connection) (*Loaded, er
 	return ms.installed(ctx, string(c.ConnectorID), "")
 }
 
-// loadListed loads a module that the store lists, with a manifest instead of the
-// one that it was installed with, nil for none.
+// loadListed loads a module that the store lists. manifest replaces the one that it was installed with, nil for
+// none.
 func (ms *modules) loadListed(ctx context.Context, c store.Connector, manifest []byte) (*Loaded, error) {
 	m, err := ms.checked.get(c.Digest, ms.modulePath(c.Digest), func() (*CheckedModule, error) {
 		wasm, err := ms.openModule(ctx, c)
@@ -187,8 +186,8 @@ func (ms *modules) loadListed(ctx context.Context, c store.Connector, manifest [
 	return l, nil
 }
 
-// moduleMissing reports whether the file of a module is gone or has another length. Its content
-// is checked when it is opened; one that another host may have installed is fetched then.
+// moduleMissing reports whether the file of a module is missing or has another size. Its content is verified
+// when it is opened, and then a module that another host may have installed is fetched.
 func (ms *modules) moduleMissing(k store.Connector) bool {
 	if !isDigest(string(k.Digest)) {
 		return true

@@ -15,21 +15,20 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// bindings gives runs what their connections may use of the world outside: the network, a
-// browser, directories.
+// bindings gives runs access to what their connections may use outside of the sandbox: the network, a browser,
+// directories.
 type bindings struct {
 	*directory
-	pace *network.Governor // of all runs of this process
+	pace *network.Governor // shared by all runs of this process
 }
 
-// CheckHost checks a host that the owner named for a run: it must read
-// [http://|https://]HOST[:PORT].
+// CheckHost checks the form of a host that the owner names: [http://|https://]HOST[:PORT].
 func CheckHost(text string) error {
 	_, err := network.ParseEntry(text)
 	return err
 }
 
-// TokenAsks are the servers from which the host is to obtain a secret.
+// TokenAsks lists the servers from which the host obtains a secret, and whether they are approved.
 func TokenAsks(s abi.SecretField, a store.Approved) []binding.Ask {
 	var out []binding.Ask
 	for _, name := range network.TokenHosts(s.OAuth) {
@@ -40,7 +39,7 @@ func TokenAsks(s abi.SecretField, a store.Approved) []binding.Ask {
 	return out
 }
 
-// policyOf makes a policy of what an owner approved.
+// policyOf returns the policy for what an owner approved.
 func policyOf(approved []string) (*network.Policy, error) {
 	p, err := network.PolicyOf(approved)
 	if err != nil {
@@ -49,8 +48,8 @@ func policyOf(approved []string) (*network.Policy, error) {
 	return p, nil
 }
 
-// network is the network of one run, nil when the module cannot use any.
-// reserved is what only the host reaches, for tokens.
+// network returns the network binding of one run, nil if the module cannot use it. reserved are the hosts that
+// only the host itself reaches, for tokens.
 func (h *bindings) network(q RunRequest, plan *run.Plan, reserved *network.Policy, obtained *tokens, t *requestLogger) (binding.Binding, error) {
 	if q.Replay != nil {
 		return network.Lent{Session: network.NewReplay(q.Replay.recording)}, nil
@@ -79,9 +78,9 @@ func (h *bindings) network(q RunRequest, plan *run.Plan, reserved *network.Polic
 	return ownSession{network.Lent{Session: session}, obtained, h.requests}, nil
 }
 
-// OwnerDestinations are where a secret may go at the server that an owner
-// names: what the manifest says of abi.OwnerOrigin, at this origin. A secret
-// that the manifest binds to its own servers alone goes nowhere else.
+// OwnerDestinations returns where a secret may be sent at the server origin that an owner names: the manifest's
+// destinations for abi.OwnerOrigin, at this origin. It is an error if the manifest binds the secret to its own
+// servers.
 func OwnerDestinations(m *abi.Manifest, secret, origin string) ([]abi.Destination, error) {
 	fields := run.SecretFields(m)
 	i := slices.IndexFunc(fields, func(f abi.SecretField) bool { return f.Name == secret })
@@ -105,7 +104,7 @@ func OwnerDestinations(m *abi.Manifest, secret, origin string) ([]abi.Destinatio
 	return out, nil
 }
 
-// client is a client of this host, whose requests t writes down.
+// client returns a network client of this host, whose requests t logs.
 func (h *bindings) client(o network.Options, t *requestLogger) (*network.Client, error) {
 	o.Governor, o.Audit = h.pace, t.hop
 	c, err := network.NewClient(o)
@@ -115,15 +114,15 @@ func (h *bindings) client(o network.Options, t *requestLogger) (*network.Client,
 	return c, nil
 }
 
-// A requestLogger writes the requests of one run to the request log, and those that the policy
-// refused to the audit log too.
+// A requestLogger writes the requests of one run to the request log, and requests that the policy refused to the
+// audit log too.
 type requestLogger struct {
 	dir        *directory
 	connection store.ConnectionID
 	run        store.RunID // set before the run begins
 }
 
-// hop writes down one request, redirects apart.
+// hop logs one request. Each redirect is a request.
 func (t *requestLogger) hop(n network.Hop) {
 	log := t.dir.Options.Log
 	log.Info("network_request", "run", t.run, "connection", t.connection, "method", n.Method, "origin", n.Origin, "path", n.Path,
@@ -143,8 +142,8 @@ func (t *requestLogger) hop(n network.Hop) {
 	}
 }
 
-// An ownSession is the network binding of one run, with the tokens that the host obtains for it.
-// Closing it flushes the request log.
+// An ownSession is the network binding of one run, with the tokens that the host obtains for it. Closing it
+// flushes the request log.
 type ownSession struct {
 	network.Lent
 	tokens   *tokens
@@ -153,7 +152,7 @@ type ownSession struct {
 
 // Close implements binding.Binding.
 func (s ownSession) Close(ctx context.Context) error {
-	err := s.Lent.Close(ctx) // first what waits for a token
+	err := s.Lent.Close(ctx) // first the guest's requests, which may wait for a token
 	s.tokens.Close()
 	if s.requests != nil {
 		err = errors.Join(err, s.requests.Flush())

@@ -14,22 +14,23 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// What a request for a token may take.
+// Limits of a request for a token.
 const (
 	tokenBytes = 64 * abi.KiB
 	tokenTime  = 20 * time.Second
 )
 
-// tokens are the sources of one run's tokens, and the client that they share. It
-// has no cookies and no connections in common with the guest's.
+// tokens are the token sources of one run with the client that they share. The client shares no cookies or
+// connections with the guest's.
 type tokens struct {
 	client  *network.Client
 	sources map[string]run.Token
 	all     []*oauth.Source
 }
 
-// tokens takes what is needed to obtain tokens out of the secrets; given are those that are
-// not from the vault. A source that lacks something is the run's to miss.
+// tokens makes the token sources of a run, and removes their stored authorizations from secrets; given are the
+// secrets that are not from the vault. A source that lacks something is left out, and the run reports it
+// missing.
 func (az *authorizer) tokens(m *abi.Manifest, conn store.Connection, secrets, given map[string]string, p *network.Policy, t *requestLogger) (*tokens, error) {
 	out := &tokens{sources: map[string]run.Token{}}
 	for _, f := range run.SecretFields(m) {
@@ -59,7 +60,7 @@ func (az *authorizer) tokens(m *abi.Manifest, conn store.Connection, secrets, gi
 	return out, nil
 }
 
-// replayedTokens have what a recording has in their place.
+// replayedTokens returns sources of the values that a recording has in place of tokens.
 func replayedTokens(m *abi.Manifest, secrets map[string]string) *tokens {
 	out := &tokens{sources: map[string]run.Token{}}
 	for _, f := range run.SecretFields(m) {
@@ -71,13 +72,13 @@ func replayedTokens(m *abi.Manifest, secrets map[string]string) *tokens {
 	return out
 }
 
-// A replayedToken is sent nowhere.
+// A replayedToken is a fixed value that is never sent.
 type replayedToken string
 
 func (t replayedToken) Current(context.Context, string) (string, error) { return string(t), nil }
 func (t replayedToken) Tell(func(string))                               {}
 
-// source is nil when there is nothing to obtain a token with.
+// source returns the token source of a secret, nil if there is nothing to obtain a token with.
 func (az *authorizer) source(m *abi.Manifest, f abi.SecretField, conn store.Connection, secrets map[string]string, kept string, once bool, via *network.Client) (*oauth.Source, error) {
 	c, err := authClient(f.OAuth, conn, secrets, via)
 	if c == nil || err != nil {
@@ -107,7 +108,7 @@ func (az *authorizer) source(m *abi.Manifest, f abi.SecretField, conn store.Conn
 	return s, nil
 }
 
-// authClient is nil while the client's secret is missing.
+// authClient returns the OAuth client of a secret, nil if the client's own secret is missing.
 func authClient(o *abi.OAuth, conn store.Connection, secrets map[string]string, via *network.Client) (*oauth.Client, error) {
 	c := &oauth.Client{Declared: o, ID: o.ClientID, Secret: secrets[o.ClientSecret], Via: &network.Transport{Client: via, Body: tokenBytes, Time: tokenTime}}
 	if o.ClientSecret != "" && c.Secret == "" {
@@ -128,7 +129,7 @@ func authClient(o *abi.OAuth, conn store.Connection, secrets map[string]string, 
 	return c, nil
 }
 
-// Close lets requests for tokens end, since they may replace a refresh token.
+// Close waits for pending token requests, since they may replace a refresh token.
 func (t *tokens) Close() {
 	for _, s := range t.all {
 		s.Close()
@@ -138,7 +139,7 @@ func (t *tokens) Close() {
 	}
 }
 
-// A token gives the failures of a source the form that a guest gets.
+// A token converts the errors of a source to those that a guest gets.
 type token struct {
 	*oauth.Source
 	name      string
@@ -152,7 +153,7 @@ func (t *token) Current(ctx context.Context, refused string) (string, error) {
 	switch {
 	case err == nil:
 		return v, nil
-	case errors.As(err, &denied) && denied.Errno == abi.EDENIED: // it says what would grant it
+	case errors.As(err, &denied) && denied.Errno == abi.EDENIED: // the error says what would allow it
 		return "", denied
 	case !errors.As(err, &e):
 		return "", err
@@ -173,7 +174,7 @@ type keptOnce struct{ s oauth.Stored }
 func (k *keptOnce) Load() (oauth.Stored, error)    { return k.s, nil }
 func (k *keptOnce) Save(_, now oauth.Stored) error { k.s = now; return nil }
 
-// keptInVault is an authorization in the vault. Each request for a token opens it anew.
+// keptInVault is an authorization in the vault, which is read anew for each token request.
 type keptInVault struct {
 	vault *secretStore
 	id    store.ConnectionID
@@ -191,7 +192,7 @@ func (k *keptInVault) Load() (oauth.Stored, error) {
 	return oauth.ReadStored([]byte(value))
 }
 
-// Save keeps what the owner set or removed meanwhile.
+// Save stores a replaced authorization, unless the owner changed or removed it meanwhile.
 func (k *keptInVault) Save(was, now oauth.Stored) error {
 	have, err := k.Load()
 	if errors.Is(err, oauth.ErrMissing) || err == nil && have.RefreshToken != was.RefreshToken {

@@ -14,14 +14,13 @@ import (
 
 // Options configure a Host. The zero value uses the user's data directory.
 type Options struct {
-	// Store is badger:DIR or memory:; "" is badger: and the default directory.
+	// Store is badger:DIR, memory: or the URL of a database; "" is badger: with the default directory.
 	Store string
-	// Labels are what this host has that others may not, as CheckLabels has them.
+	// Labels describe what this host has that others may lack; see CheckLabels.
 	Labels []string
-	// CacheDir holds compiled modules; "" is DIR/cache, or the user's cache
-	// directory for memory:.
+	// CacheDir holds compiled modules; "" means DIR/cache, or the user's cache directory for memory:.
 	CacheDir string
-	// Require is the least isolation: "", partial or full.
+	// Require is the minimal isolation: "", partial or full.
 	Require        string
 	AllowNetworkFS bool
 	AcceptLoss     bool
@@ -30,41 +29,39 @@ type Options struct {
 	Limits  abi.Limits
 	Budgets run.Budgets
 	Quotas  filesystem.Quotas
-	Files   run.FileQuotas // of files that records hold
+	Files   run.FileQuotas // limits of files that belong to records
 	Copies  CopyQuotas
 	Module  sandbox.ModuleLimits
-	Journal JournalOptions // of runs that wait for their owner
-	// Pace is how fast each server is asked; the zero value is the default.
+	Journal JournalOptions // for runs that wait for their owner
+	// Pace limits the requests to each server; the zero value means the default.
 	Pace network.Pace
-	// MemoryBytes caps a guest's linear memory; 0 is 256 MiB.
+	// MemoryBytes limits a guest's linear memory; 0 means 256 MiB.
 	MemoryBytes uint64
-	// Prespawn is how many blank workers wait; -1 for none.
+	// Prespawn is how many idle workers are kept ready; -1 means none.
 	Prespawn int
-	// OneRun is for commands that end after one run: no worker waits for another.
+	// OneRun is for commands that end after one run, so that no worker is kept for another.
 	OneRun bool
-	// Walls are for benchmarks of the price of the jail; the zero value is all.
+	// Walls selects the layers of the jail, for benchmarks; the zero value means all.
 	Walls jail.Walls
-	// NoSandbox opens the store alone, for commands that run nothing.
+	// NoSandbox opens only the store, for commands that run nothing.
 	NoSandbox bool
-	// Browser configures the browsers of this machine (browser.*); their data is the
-	// host's.
+	// Browser configures the browsers of this machine (browser.*). Their data directory is set by the host.
 	Browser browser.Options
-	// Browsers lends browsers to runs; nil lends those of this machine. The host closes
-	// it.
+	// Browsers lends browsers to runs; nil means those of this machine. The host closes it.
 	Browsers Browsers
 	// RequireSignature refuses to install unsigned modules.
 	RequireSignature bool
 }
 
-// CopyQuotas bound what may be made anew and is kept beside the store, in bytes on the disk.
-// The zero value is the default.
+// CopyQuotas limit, in bytes on disk, the data beside the store that can be rebuilt. The zero value means the
+// default.
 type CopyQuotas struct {
 	Query     int64 // copies for queries, of all connections
 	Search    int64 // indexes for search
-	Assistant int64 // copies for one assistant, and as much for its indexes
+	Assistant int64 // copies for one assistant, and the same again for its indexes
 }
 
-// DefaultCopyQuotas are those of a host that was not told otherwise.
+// DefaultCopyQuotas returns the default quotas.
 func DefaultCopyQuotas() CopyQuotas {
 	return CopyQuotas{Query: 16 << 30, Search: 16 << 30, Assistant: 4 << 30}
 }
@@ -97,7 +94,7 @@ func (o Options) settled() Options {
 	return o
 }
 
-// DefaultOptions are Options with the defaults written out, for who changes one of them.
+// DefaultOptions returns Options with the defaults filled in, for callers that change some of them.
 func DefaultOptions() Options {
 	return Options{Budgets: run.DefaultBudgets(), Files: run.DefaultFileQuotas(), Copies: DefaultCopyQuotas(), Pace: network.DefaultPace()}
 }

@@ -4,8 +4,8 @@ package app
 
 import "io/fs"
 
-// ownedByUs is not known where files carry access lists.
+// ownedByUs always reports true, since ownership is unknown where files have access lists.
 func ownedByUs(fs.FileInfo) bool { return true }
 
-// restrictUmask does nothing where files carry access lists instead of modes.
+// restrictUmask does nothing where files have access lists instead of modes.
 func restrictUmask() {}

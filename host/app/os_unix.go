@@ -8,11 +8,11 @@ import (
 	"syscall"
 )
 
-// ownedByUs reports whether a file belongs to the user this process runs as.
+// ownedByUs reports whether the user of this process owns a file.
 func ownedByUs(fi fs.FileInfo) bool {
 	s, ok := fi.Sys().(*syscall.Stat_t)
 	return !ok || int(s.Uid) == os.Geteuid()
 }
 
-// restrictUmask makes everything that the host writes private.
+// restrictUmask makes everything that the process writes private.
 func restrictUmask() { syscall.Umask(0o077) }

@@ -13,7 +13,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// overviews makes what the API shows of connectors and connections.
+// overviews makes the API's documents of connectors and connections.
 type overviews struct {
 	*directory
 	snapshots *snapshots
@@ -21,7 +21,7 @@ type overviews struct {
 	attention attention
 }
 
-// An overview makes what one answer of the API shows, from a snapshot.
+// An overview makes the documents of one API response from one snapshot.
 type overview struct {
 	*snapshot
 	connections []store.Connection
@@ -60,7 +60,7 @@ func (v *overview) connectionOf(id store.ConnectionID) (store.Connection, error)
 	return store.Connection{}, notFound("connection")
 }
 
-// connector is a connector with its connections, as the API shows it.
+// connector returns the API's document of a connector with its connections.
 func (v *overview) connector(ctx context.Context, k store.Connector) (host.Connector, error) {
 	out := host.Connector{
 		ConnectorID: string(k.ID), Name: k.Name, Version: k.Version, ModuleDigest: string(k.Digest), DisplayName: k.DisplayName,
@@ -97,7 +97,7 @@ func (v *overview) connector(ctx context.Context, k store.Connector) (host.Conne
 	return out, nil
 }
 
-// described is the description in the manifest, if there is one.
+// described returns the description in the manifest, "" for none.
 func described(m *abi.Manifest) string {
 	root, err := strictjson.Parse(m.Raw, strictjson.ParseOptions{})
 	if err != nil {
@@ -108,7 +108,7 @@ func described(m *abi.Manifest) string {
 	return abi.Cut(abi.Clean(text), 2000)
 }
 
-// shownAs is the name under which people see a connection.
+// shownAs returns the display name of a connection.
 func shownAs(c store.Connection, k store.Connector) string {
 	switch {
 	case c.DisplayName != "":
@@ -119,7 +119,7 @@ func shownAs(c store.Connection, k store.Connector) string {
 	return string(c.ID)
 }
 
-// connection is a connection as the API shows it.
+// connection returns the API's document of a connection.
 func (v *overview) connection(ctx context.Context, c store.Connection) (host.Connection, error) {
 	k, _ := v.connectorOf(c)
 	m := v.manifestOf(c)
@@ -137,7 +137,7 @@ func (v *overview) connection(ctx context.Context, c store.Connection) (host.Con
 	if len(c.Settings) == 0 {
 		out.Settings = json.RawMessage("{}")
 	}
-	if k.Name == "" { // it was uninstalled
+	if k.Name == "" { // uninstalled
 		out.ConnectorName = abi.SlugOf(string(c.ConnectorID))
 	}
 	if m != nil && c.Digest != k.Digest {
@@ -155,8 +155,8 @@ func (v *overview) connection(ctx context.Context, c store.Connection) (host.Con
 	return out, err
 }
 
-// manifestOf is the manifest that the connection was approved with, or the installed one when
-// it has none; nil when it cannot be read.
+// manifestOf returns the manifest with which the connection was approved, or the installed one if it has none.
+// It is nil if the manifest cannot be read.
 func (v *overview) manifestOf(c store.Connection) *abi.Manifest {
 	if k, ok := v.connectorOf(c); ok && (k.Digest == c.Digest || len(c.Manifest) == 0) {
 		return v.manifest(k)
@@ -168,8 +168,8 @@ func (v *overview) manifestOf(c store.Connection) *abi.Manifest {
 	return m
 }
 
-// configured finds a connection, its connector, and the installed manifest, against which new
-// settings and approvals are checked.
+// configured returns a connection, its connector, and the installed manifest, against which new settings and
+// approvals are checked.
 func (ov *overviews) configured(ctx context.Context, id store.ConnectionID) (c store.Connection, k store.Connector, m *abi.Manifest, err error) {
 	v, err := ov.take(ctx)
 	if err != nil {

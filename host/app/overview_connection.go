@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// lastRun is the newest that is over, nil for none.
+// lastRun returns the newest finished run, nil for none.
 func (v *overview) lastRun(ctx context.Context, id store.ConnectionID) (*host.LastRun, error) {
 	runs, err := v.from.Store.Runs(ctx, id, "", 2) // at most one is active
 	if err != nil {
@@ -38,8 +38,7 @@ func (v *overview) lastRun(ctx context.Context, id store.ConnectionID) (*host.La
 	return out, nil
 }
 
-// ownGrant is the id of a grant that has none of its own: given at the command line without
-// bounds, or before grants had ids.
+// ownGrant is the id of a grant without one: given at the command line without bounds, or before grants had ids.
 const ownGrant = "gra_own"
 
 func grantRef(g *store.Grant) string {
@@ -49,7 +48,7 @@ func grantRef(g *store.Grant) string {
 	return g.Ref
 }
 
-// shownGrant is the grant of a connection as its owner sees it, nil while nobody approved anything.
+// shownGrant returns the API's document of a connection's grant, nil before anybody approved one.
 func shownGrant(c store.Connection) *host.Grant {
 	g := c.Grant
 	if unapproved(g) {
@@ -75,11 +74,11 @@ func shownGrant(c store.Connection) *host.Grant {
 	return out
 }
 
-// unapproved is the grant of a connection that was made over the API or the dashboard, before
-// somebody who may approves what it collects.
+// unapproved reports whether a grant is the placeholder of a connection that was made over the API or the
+// dashboard and that nobody has approved yet.
 func unapproved(g *store.Grant) bool { return g != nil && g.Status == "invalid" && g.Ref == "" }
 
-// shownBindings are the approved ones: what the connection has, not what is asked for.
+// shownBindings returns the approved bindings, not the requested ones.
 func shownBindings(c store.Connection, m *abi.Manifest) host.Bindings {
 	out := host.Bindings{Destinations: c.Approved.Destinations, PlainAcknowledged: c.Approved.Plain}
 	Kinds.Show(c, m, &out)
@@ -94,9 +93,9 @@ func shownBindings(c store.Connection, m *abi.Manifest) host.Bindings {
 	return out
 }
 
-// secrets are those that the manifest asks for, with whether they are set. requested shows
-// destinations as the manifest has them, where a server is left to the owner; otherwise they
-// are where the secret may go.
+// secrets returns the secrets that the manifest requests, and whether they are set. With requested, destinations
+// are those of the manifest, including servers that it leaves to the owner; otherwise they are those to which
+// the secret may be sent.
 func (v *overview) secrets(c store.Connection, m *abi.Manifest, requested bool) []host.Secret {
 	out := []host.Secret{}
 	if m == nil {

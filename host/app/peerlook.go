@@ -10,28 +10,28 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Times of looking at the runs of other hosts.
+// Times of looks at runs of other hosts.
 const (
-	lookAnew = 2 * time.Second // how old what is shown may be
-	lookWait = 2 * time.Second // for the other host
-	lookKeep = time.Minute     // what nobody asks for any more is forgotten
+	lookAnew = 2 * time.Second // maximal age of a cached look
+	lookWait = 2 * time.Second // for the response of the other host
+	lookKeep = time.Minute     // until an unused look is dropped
 )
 
-// looks are the runs of other hosts that somebody here looks at: however many do, one asks.
+// looks caches looks at runs of other hosts, so that many viewers cause one request.
 type looks struct {
 	mu  sync.Mutex // guards the map
 	all map[store.RunID]*look
 }
 
-// A look is what was seen of one run.
+// A look is the last known state of one run.
 type look struct {
-	mu        sync.Mutex // held while one asks; guards what follows
+	mu        sync.Mutex // held during a request; guards what follows
 	at        time.Time
 	live      *host.LiveRun
 	elsewhere *host.Member
 }
 
-// of returns what is known of a run, or asks.
+// of returns the state of a run, from the cache while it is fresh.
 func (ls *looks) of(ctx context.Context, p *peers, id store.RunID) (*host.LiveRun, *host.Member) {
 	ls.mu.Lock()
 	l := ls.all[id]
@@ -59,7 +59,7 @@ func (ls *looks) of(ctx context.Context, p *peers, id store.RunID) (*host.LiveRu
 	return l.live, l.elsewhere
 }
 
-// lookAt asks the host that has a run; nil, nil when none has.
+// lookAt asks the host that performs a run. It returns nil, nil if no other host does.
 func (p *peers) lookAt(ctx context.Context, id store.RunID) (*host.LiveRun, *host.Member) {
 	ctx, cancel := context.WithTimeout(ctx, lookWait)
 	defer cancel()

@@ -15,9 +15,9 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// peers carry what is asked of a run to the host that has it: as documents, each sealed to a key
-// that only one start of that host has, taken out before it is acted on, and answered under a
-// key of the one who asks. Documents that nobody takes expire.
+// peers sends requests about a run to the host that performs it. Commands are documents in the store, each
+// sealed to a key that belongs to one start of that host, removed before they are executed, and answered to a
+// key of the sender. Documents that nobody takes expire.
 type peers struct {
 	*hosts
 	key   hpke.PrivateKey
@@ -25,7 +25,7 @@ type peers struct {
 	looks looks
 }
 
-// The suite of HPKE, and what keeps these boxes apart from others.
+// The HPKE suite of commands.
 var (
 	peerKEM  = hpke.DHKEM(ecdh.X25519())
 	peerKDF  = hpke.HKDFSHA256()
@@ -37,21 +37,21 @@ const (
 	purposeCommand = "command of a host"
 )
 
-// Times of commands.
+// Times and limits of commands.
 const (
-	commandLife = time.Minute            // until one that nobody took, or whose answer nobody read, is gone
+	commandLife = time.Minute            // until a command that nobody took or an answer that nobody read expires
 	commandWait = 45 * time.Second       // for an answer
-	commandLook = 500 * time.Millisecond // without a wake-up
-	commandsMax = 64                     // at work at once
+	commandLook = 500 * time.Millisecond // polling interval, in case a wake-up is missed
+	commandsMax = 64                     // that are executed at once
 )
 
-// sent is a document: a box, and a code that only hosts can make which are admitted to the vault.
+// sent is a document: a sealed box, and a code that only hosts admitted to the vault can make.
 type sent struct {
 	Box  []byte `json:"box"`
 	Code []byte `json:"code"`
 }
 
-// A command is what is in the box.
+// A command is the content of the box that asks a host to do something.
 type command struct {
 	Verb      string          `json:"verb"`
 	Principal host.Principal  `json:"principal"`
@@ -59,12 +59,12 @@ type command struct {
 	AnswerTo  []byte          `json:"answer_to"` // public key
 }
 
-// An outcome is what is in the box that answers.
+// An outcome is the content of the box that answers a command.
 type outcome struct {
 	Body    json.RawMessage `json:"body,omitempty"`
 	Refusal *host.Refusal   `json:"refusal,omitempty"`
 	Absent  bool            `json:"absent,omitempty"` // store.ErrNotFound
-	Failed  bool            `json:"failed,omitempty"` // the host's log says how
+	Failed  bool            `json:"failed,omitempty"` // the log of the answering host has the error
 }
 
 func newPeers(hs *hosts) (*peers, error) {
@@ -75,7 +75,7 @@ func newPeers(hs *hosts) (*peers, error) {
 	return &peers{hosts: hs, key: key, verbs: map[string]func(context.Context, json.RawMessage) (any, error){}}, nil
 }
 
-// serve adds a verb: what this host does when another one asks for it.
+// serve registers what this host does when another host sends the verb.
 func serve[Q, A any](p *peers, verb string, do func(context.Context, Q) (A, error)) {
 	p.verbs[verb] = func(ctx context.Context, body json.RawMessage) (any, error) {
 		var q Q
@@ -86,12 +86,12 @@ func serve[Q, A any](p *peers, verb string, do func(context.Context, Q) (A, erro
 	}
 }
 
-// errOrphan: the host that has an active run is gone. Another one is about to take the run, or to
-// end it.
+// errOrphan is returned when the host that performs an active run is gone. Another host is about to take the run
+// over or to end it.
 var errOrphan = host.Refuse("unavailable", "the host that had the run is gone, and no other one has taken it yet; ask again in a moment")
 
-// holder finds the other host that has an active run; nil when none does. It is errOrphan when
-// that is gone.
+// holder returns the other host that performs an active run, nil if none does. The error is errOrphan if that
+// host is gone.
 func (hs *hosts) holder(ctx context.Context, id store.RunID) (*store.Member, error) {
 	if hs.members == nil {
 		return nil, nil
@@ -124,8 +124,8 @@ func (hs *hosts) holder(ctx context.Context, id store.RunID) (*store.Member, err
 	return nil, errOrphan
 }
 
-// atHolder has the host that has a run do something to it: another one, if that has it, or else
-// this one.
+// atHolder performs a request at the host that performs a run: through a command at another host, or with here
+// at this one.
 func atHolder[Q, A any](ctx context.Context, p *peers, id store.RunID, verb string, q Q, here func(context.Context, Q) (A, error)) (a A, err error) {
 	if p == nil {
 		return here(ctx, q)
@@ -141,7 +141,7 @@ func atHolder[Q, A any](ctx context.Context, p *peers, id store.RunID, verb stri
 	for {
 		m, err := p.holder(waiting, id)
 		if m == nil && err == nil {
-			var own Q // which here may erase
+			var own Q // a copy, since here may erase it
 			if err := json.Unmarshal(body, &own); err != nil {
 				return a, err
 			}
@@ -154,7 +154,7 @@ func atHolder[Q, A any](ctx context.Context, p *peers, id store.RunID, verb stri
 			out, err = p.ask(waiting, m, command{Verb: verb, Principal: host.Who(ctx), Body: body})
 		}
 		switch {
-		case errors.Is(err, errOrphan): // whoever takes the run is asked next
+		case errors.Is(err, errOrphan): // the host that takes the run over is asked next
 			if !rest(waiting, commandLook) {
 				return a, errOrphan
 			}
@@ -168,7 +168,7 @@ func atHolder[Q, A any](ctx context.Context, p *peers, id store.RunID, verb stri
 	}
 }
 
-// read is what came of a command at a host.
+// read decodes the outcome of a command into into, or returns its error.
 func (out *outcome) read(m *store.Member, verb string, into any) error {
 	switch {
 	case out.Refusal != nil:
@@ -181,8 +181,8 @@ func (out *outcome) read(m *store.Member, verb string, into any) error {
 	return json.Unmarshal(out.Body, into)
 }
 
-// moved reports whether a host, nil for this one, refused something because another one took the
-// run meanwhile.
+// moved reports whether a host, nil for this one, refused a request because another host took the run over
+// meanwhile.
 func (p *peers) moved(ctx context.Context, id store.RunID, from *store.Member, err error) bool {
 	var r *host.Refusal
 	if !errors.As(asRefusal(err), &r) || r.Code != "no_pending_interaction" && r.Code != "unavailable" || !rest(ctx, commandLook) {
@@ -223,7 +223,7 @@ func (p *peers) ask(ctx context.Context, m *store.Member, c command) (out outcom
 		d, err := p.Store.Document(ctx, store.Commands, answerID(id))
 		switch {
 		case err == nil:
-			_ = p.Store.Write(ctx, store.Write{Kind: store.Commands, ID: d.ID}) // or it expires
+			_ = p.Store.Write(ctx, store.Write{Kind: store.Commands, ID: d.ID}) // otherwise it expires
 			err = p.open(ctx, own, d, &out)
 			return out, err
 		case ctx.Err() != nil:
@@ -244,7 +244,7 @@ func (p *peers) ask(ctx context.Context, m *store.Member, c command) (out outcom
 
 func answerID(id string) string { return "answer/" + id }
 
-// send seals a value and writes it where whoever has the key looks.
+// send seals a value to a public key and writes it as a command document.
 func (p *peers) send(ctx context.Context, id string, public []byte, v any) error {
 	key, err := peerKEM.NewPublicKey(public)
 	if err != nil {
@@ -270,7 +270,7 @@ func (p *peers) send(ctx context.Context, id string, public []byte, v any) error
 	return p.Store.Write(ctx, store.Write{Kind: store.Commands, ID: id, Data: data, If: store.Absent(), ExpiresAt: p.members.Now().Add(commandLife)})
 }
 
-// open reads what a host that is admitted to the vault has sent.
+// open decodes a document after verifying that a host admitted to the vault sent it.
 func (p *peers) open(ctx context.Context, key hpke.PrivateKey, d store.Document, into any) error {
 	var s sent
 	if err := json.Unmarshal(d.Data, &s); err != nil {
@@ -291,7 +291,7 @@ func (p *peers) open(ctx context.Context, key hpke.PrivateKey, d store.Document,
 	return json.Unmarshal(plain, into)
 }
 
-// listen does what other hosts ask until ctx ends.
+// listen executes the commands of other hosts until ctx ends.
 func (p *peers) listen(ctx context.Context) {
 	wake, stop := p.members.Changed(store.Commands)
 	defer stop()
@@ -306,7 +306,7 @@ func (p *peers) listen(ctx context.Context) {
 			p.Options.Log.Error("commands_not_read", "error", err)
 		}
 		for _, d := range docs {
-			err := p.Store.Write(ctx, store.Write{Kind: store.Commands, ID: d.ID, If: &d.Revision}) // whoever takes it out does it
+			err := p.Store.Write(ctx, store.Write{Kind: store.Commands, ID: d.ID, If: &d.Revision}) // its remover executes it
 			if err != nil {
 				continue
 			}
@@ -327,11 +327,11 @@ func (p *peers) listen(ctx context.Context) {
 	}
 }
 
-// perform does one command and answers it.
+// perform executes one command and answers it.
 func (p *peers) perform(ctx context.Context, d store.Document) {
 	var c command
 	if err := p.open(ctx, p.key, d, &c); err != nil {
-		p.Options.Log.Error("command_not_read", "error", err) // nobody can tell who sent it
+		p.Options.Log.Error("command_not_read", "error", err) // the sender is unknown
 		return
 	}
 	out := p.outcome(ctx, c)
@@ -341,7 +341,7 @@ func (p *peers) perform(ctx context.Context, d store.Document) {
 	}
 }
 
-// unable refuses what only a newer host asks.
+// unable returns the refusal of a command that only a newer version knows.
 func (p *peers) unable() *host.Refusal {
 	return host.Refuse("unavailable", "host %s is of a version that cannot do this for another host; ask it there", p.ID)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// publishers knows whose signature a connector has to have.
+// publishers knows by whom the module of a connector must be signed.
 type publishers struct {
 	*directory
 	modules *modules
@@ -24,8 +24,8 @@ const (
 	CodeSignatureInvalid  = "signature_invalid"
 )
 
-// ReadSignature reads the signature of a module's file: the one in file, or
-// beside the module if file is "". It is nil if there is none beside it.
+// ReadSignature reads the signature of a module from file or, if file is "", from the one beside the module. It
+// is nil if there is none beside it.
 func ReadSignature(module, file string) (*signature.Signature, error) {
 	path := file
 	if file == "" {
@@ -48,12 +48,12 @@ func ReadSignature(module, file string) (*signature.Signature, error) {
 	return s, nil
 }
 
-// Claims is what a signature must say of the connector.
+// Claims returns what a signature must state about the connector.
 func (l *Loaded) Claims() signature.Claims {
 	return signature.Claims{Connector: string(l.Connector.ID), Version: l.Connector.Version, Digest: string(l.Connector.Digest)}
 }
 
-// Pinned finds the key that is pinned for a connector.
+// Pinned returns the pinned key of a connector.
 func (ps *publishers) Pinned(ctx context.Context, id store.ConnectorID) (store.Pin, bool, error) {
 	pins, err := ps.Store.Pins(ctx)
 	if err != nil {
@@ -71,14 +71,13 @@ func (ps *publishers) Pinned(ctx context.Context, id store.ConnectorID) (store.P
 type signatureTrust struct {
 	signer   *store.Signer // nil for an unsigned module
 	pins     bool          // signer becomes the pinned key
-	replaces *store.Signer // in place of this one
-	doubts   []string      // what only the owner can settle
+	replaces *store.Signer // the key that signer replaces
+	doubts   []string      // what the owner has to decide
 }
 
-// trust verifies a module's signature, with the key that the owner names, else the one it
-// carries, else the pinned one, and holds the key against the pin. A signature that does not
-// verify is refused, and no flag changes that; another key than the pinned one, or none, is
-// the owner's to decide.
+// trust verifies a module's signature, with the key that the owner names, or else the one that the signature
+// carries, or else the pinned one, and compares the key with the pinned one. An invalid signature is always
+// refused. A key other than the pinned one, or a missing signature, is left to the owner as a doubt.
 func (ps *publishers) trust(ctx context.Context, l *Loaded, o InstallOptions) (signatureTrust, error) {
 	pin, pinned, err := ps.Pinned(ctx, l.Connector.ID)
 	if err != nil {
@@ -123,9 +122,9 @@ func unsigned(l *Loaded, o InstallOptions, pin store.Pin, pinned bool) (signatur
 	return signatureTrust{}, nil
 }
 
-// Doubts says why a module may not be its publisher's, although it was not
-// installed: a key is pinned for its connector, and did not sign it. A run of it
-// would have that connector's connections and secrets.
+// Doubts returns why a module that is not installed may not be its publisher's: a key is pinned for its
+// connector, and that key did not sign it. A run of the module would get that connector's connections and
+// secrets.
 func (ps *publishers) Doubts(ctx context.Context, l *Loaded) ([]string, error) {
 	installed, ok, err := ps.modules.connector(ctx, string(l.Connector.ID), false)
 	if err != nil || ok && installed.Digest == l.Connector.Digest {
@@ -144,8 +143,7 @@ func (ps *publishers) Doubts(ctx context.Context, l *Loaded) ([]string, error) {
 	return t.doubts, err
 }
 
-// checkDoubts refuses a module that Doubts are about, unless its owner accepted it,
-// now or when the connection ran it before.
+// checkDoubts refuses a module with Doubts, unless its owner accepts it or the connection ran it before.
 func (ps *publishers) checkDoubts(ctx context.Context, q RunRequest) error {
 	if c, err := ps.Store.Connection(ctx, q.connectionID()); q.Accepted || err == nil && c.Digest == q.Connector.Connector.Digest {
 		return nil

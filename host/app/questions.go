@@ -19,13 +19,12 @@ type questions struct {
 
 var _ host.Questions = (*questions)(nil)
 
-// Answer implements host.Questions. A no_pending_interaction of a run that is over has
-// details.outcome: what became of the question (interaction.Outcome).
+// Answer implements host.Questions. For a run that is over, no_pending_interaction has details.outcome, the
+// outcome of the question (interaction.Outcome).
 //
-// The audit log names the interaction and who answered. An answer that could not be written
-// down is not taken.
+// The audit log names the interaction and who answered. An answer that cannot be logged is not accepted.
 func (qs *questions) Answer(ctx context.Context, a host.Answer) error {
-	defer func() { // also when the desk never saw it
+	defer func() { // also if the desk never gets it
 		for _, v := range a.Data {
 			clear(v)
 		}
@@ -49,7 +48,8 @@ func (qs *questions) RawAssistance(ctx context.Context, id store.RunID, requestI
 	return w.Raw, err
 }
 
-// wording asks for the words of a question, and has them, with what no document of the API shows.
+// wording is both the request for the texts of a question and its response. Fields and Page are not part of an
+// API document and are sent apart.
 type wording struct {
 	Run     store.RunID
 	Request string

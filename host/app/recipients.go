@@ -9,8 +9,7 @@ import (
 	"github.com/sluicehost/sluice/host/backup"
 )
 
-// recipients settles who can open the backup; nobody in particular if it is
-// plain.
+// recipients returns who can decrypt the backup, nil if it is plain. fresh is the recipient of a new identity.
 func (bs *backups) recipients(q host.NewBackup) (to backup.Recipients, fresh string, err error) {
 	kept, err := backup.ReadRecipients(bs.DataDir)
 	if err != nil {
@@ -47,7 +46,7 @@ func (bs *backups) recipients(q host.NewBackup) (to backup.Recipients, fresh str
 	return to, fresh, nil
 }
 
-// checkOutside refuses to keep what opens the backups beside what is backed up.
+// checkOutside refuses an identity file inside the data directory, whose backups it opens.
 func (bs *backups) checkOutside(path string) error {
 	abs, err := filepath.Abs(path)
 	if err == nil {

@@ -18,20 +18,20 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A Recorder keeps one run, for RunRequest.Record.
+// A Recorder records one run, for RunRequest.Record.
 type Recorder struct {
 	header   network.Header
 	recorder *network.Recorder // nil until the run is started
 }
 
-// NewRecorder returns a Recorder with a seed of its own.
+// NewRecorder returns a Recorder with a random seed.
 func NewRecorder() *Recorder {
 	r := &Recorder{}
 	rand.Read(r.header.Seed[:])
 	return r
 }
 
-// begin returns the session that is recorded. The guest's clock starts now.
+// begin returns a session that is recorded, and starts the guest's clock.
 func (r *Recorder) begin(c *network.Client, q RunRequest, plan *run.Plan) (*network.Session, error) {
 	start := plan.Given()
 	h, l := &r.header, q.Connector
@@ -58,12 +58,11 @@ func (r *Recorder) begin(c *network.Client, q RunRequest, plan *run.Plan) (*netw
 	return session, nil
 }
 
-// ErrNotRecorded: the run ended before its connector did, so that a replay could
-// not come to its end either.
+// ErrNotRecorded is returned if the run ended before its connector did, since a replay could not finish either.
 var ErrNotRecorded = errors.New("nothing was recorded: the run did not come to the end of its connector")
 
-// Finish returns the recording of a run that its connector ended, as a file, and
-// what to look at before it is shared.
+// Finish returns the recording of a run whose connector finished, as the content of a file, and what to review
+// before it is shared.
 func (r *Recorder) Finish(result *run.Result) ([]byte, *network.Review, error) {
 	if reason := result.TerminalReason; reason != nil && *reason != "connector_reported_failed" || r.recorder == nil {
 		return nil, nil, ErrNotRecorded
@@ -71,15 +70,14 @@ func (r *Recorder) Finish(result *run.Result) ([]byte, *network.Review, error) {
 	return r.recorder.Finish(r.header)
 }
 
-// A Recording is a run that was kept, for RunRequest.Replay.
+// A Recording is a recorded run, for RunRequest.Replay.
 type Recording struct {
 	recording *network.Recording
 }
 
-// OpenRecording reads a recording. The error names the line that is damaged, and
-// what belongs there.
+// OpenRecording reads a recording. The error names the damaged line and what is expected there.
 func OpenRecording(path string) (*Recording, error) {
-	if fi, err := os.Stat(path); err == nil && !fi.Mode().IsRegular() { // a pipe would wait
+	if fi, err := os.Stat(path); err == nil && !fi.Mode().IsRegular() { // a pipe would block
 		return nil, fmt.Errorf("%s: not a regular file", path)
 	}
 	f, err := os.Open(path)
@@ -98,23 +96,22 @@ func OpenRecording(path string) (*Recording, error) {
 	return &Recording{r}, nil
 }
 
-// Module is the digest of the module that was recorded.
+// Module returns the digest of the recorded module.
 func (r *Recording) Module() string { return r.recording.Header.Module }
 
-// Connection is the one that was collected, which a replay is of unless the
-// request names another.
+// Connection returns the recorded connection, which is also that of a replay unless the request names another.
 func (r *Recording) Connection() store.ConnectionID {
 	return store.ConnectionID(r.recording.Header.Connection)
 }
 
-// repeatable fixes the clock and the random seed of a run that is recorded or replayed. A
-// replay starts as the recording did, unless the request says otherwise.
+// repeatable fixes the clock and the random seed of a run that is recorded or replayed. A replay takes its
+// inputs from the recording where the request does not set them.
 func (q RunRequest) repeatable() (RunRequest, error) {
 	if q.Record != nil && q.Replay != nil {
 		return q, refusal("invalid_request", errors.New("a run is recorded or replayed, not both"))
 	}
 	if q.Record != nil {
-		q.fixed = &abi.Fixed{Seed: q.Record.header.Seed} // its clock starts later
+		q.fixed = &abi.Fixed{Seed: q.Record.header.Seed} // its clock is set by Recorder.begin
 	}
 	if q.Replay == nil {
 		return q, nil
@@ -127,7 +124,7 @@ func (q RunRequest) repeatable() (RunRequest, error) {
 	given, secrets := q.Replay.recording.Given(q.secretsWithout(h.Secrets))
 	q.fixed = &abi.Fixed{Start: uint64(h.Clock.UnixMilli()), Seed: h.Seed, Instant: true}
 	q.Approved.Hosts = given.Hosts
-	for _, f := range run.SecretFields(q.Connector.Manifest) { // values are stand-ins, there is nothing to see
+	for _, f := range run.SecretFields(q.Connector.Manifest) { // values are stand-ins, so there is nothing to protect
 		q.Approved.Plain = append(q.Approved.Plain, f.Name)
 	}
 	for name, value := range q.Secrets {
@@ -155,8 +152,8 @@ func (q RunRequest) repeatable() (RunRequest, error) {
 	return q, nil
 }
 
-// secretsWithout are the declared secrets that a replay needs and was not given:
-// those that were there, and those that must be.
+// secretsWithout returns the declared secrets that a replay needs and the request lacks: required ones, and
+// those in there, which were present in the recording.
 func (q RunRequest) secretsWithout(there []string) (out []string) {
 	for _, f := range run.SecretFields(q.Connector.Manifest) {
 		if _, given := q.Secrets[f.Name]; !given && (f.Required || slices.Contains(there, f.Name)) {
@@ -166,8 +163,8 @@ func (q RunRequest) secretsWithout(there []string) (out []string) {
 	return out
 }
 
-// handles is the source of random bytes for handles. It follows from the seed, so that a replay
-// has the same handles, but its bytes are not those that the guest gets.
+// handles returns the source of random bytes for handles, nil without a fixed seed. It is derived from the seed,
+// so that a replay has the same handles, but its bytes differ from those that the guest gets.
 func (q RunRequest) handles() io.Reader {
 	if q.fixed == nil {
 		return nil

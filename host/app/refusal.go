@@ -11,17 +11,16 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// invalid refuses a request for one member.
+// invalid refuses a request because of one member.
 func invalid(path, rule, format string, args ...any) *host.Refusal {
 	return host.Invalid(path, rule, format, args...)
 }
 
-// notFound is store.ErrNotFound about a thing, which is not named: ids that nobody has are not
-// echoed.
+// notFound wraps store.ErrNotFound with the kind of thing. The unknown id is not echoed.
 func notFound(what string) error { return fmt.Errorf("%s: %w", what, store.ErrNotFound) }
 
-// asRefusal turns an error of a command into the *host.Refusal that its caller is shown. An
-// error that is no refusal is a fault of the host and stays as it is.
+// asRefusal converts an error to the *host.Refusal that a caller sees. An error of the host itself is returned
+// unchanged, as is store.ErrNotFound.
 func asRefusal(err error) error {
 	var told *host.Refusal
 	var refused *run.Refusal
@@ -63,7 +62,7 @@ func moduleRefusal(err error) error {
 	return refusal(sandbox.CodeModuleInvalid, err)
 }
 
-// moduleDetails say by which rule a module was refused, and what it asked for.
+// moduleDetails returns the rule by which a module was refused, and the import that it attempted.
 func moduleDetails(m *sandbox.ModuleError) map[string]any {
 	d := map[string]any{"rule": m.Rule, "offset": m.Offset}
 	if m.EscapeAttempt() {

@@ -18,33 +18,33 @@ import (
 	"github.com/sluicehost/sluice/store/drivers"
 )
 
-// Bounds of a rehearsal.
+// Limits of a rehearsal.
 const (
-	MostStops       = 16              // at which a connector is stopped
-	RehearsedWithin = 2 * time.Minute // after which it is stopped at no more of them
+	MostStops       = 16              // the most places at which a connector is stopped
+	RehearsedWithin = 2 * time.Minute // after which no further place is tried
 )
 
-// A Rehearsal is what came of stopping a connector and resuming it from its journal.
+// A Rehearsal is the outcome of stopping a connector and resuming it from its journal.
 type Rehearsal struct {
-	At      string // what it was stopped before: call or question
-	Places  int    // at which it could be stopped
+	At      string // the kind of place before which it was stopped: call or question
+	Places  int    // places at which it could be stopped
 	Tried   int
-	Bound   string // why its runs do not outlive their host, from some call on or at all; "" for nothing
-	Untried string // why it could not be tried, or not all of it; "" for nothing
-	Differs string // what it did otherwise once it was resumed; "" for nothing
+	Bound   string // why its runs do not outlive their host, at all or from some call on; "" for nothing
+	Untried string // why not all places were tried; "" for nothing
+	Differs string // what a resumed run did differently; "" for nothing
 }
 
-// HostBound is why no run of a connector outlives its host, "" where one may.
+// HostBound returns why no run of a connector outlives its host, "" if one may.
 func (h *Host) HostBound(l *Loaded) string {
 	return h.starter.hostBound(&RunRequest{Connector: l, rehearsed: true})
 }
 
-// Rehearse performs a run again that was recorded and succeeded, answered from its recording, and with
-// answers by interaction; they are nil where nobody was there to be asked. Each time it is stopped at
-// another place and resumed from its journal, as one host stops and the next one starts, and has to end
-// with the same records and cursors. A connector that is resumable is stopped before each of its calls,
-// another at each of its questions: there the hosts of its runs may end. Of more places than MostStops as
-// many are tried, evenly spread.
+// Rehearse repeats a recorded run that succeeded. The run is answered from its recording and with answers, by
+// interaction id; nil means that no owner is there to be asked. Each time it is stopped at another place and
+// resumed from its journal, as when one host stops and the next one starts, and has to end with the same records
+// and cursors. A resumable connector is stopped before each of its calls, another one at each of its questions,
+// since that is where the hosts of its runs may end. If there are more than MostStops places, that many are
+// tried, evenly spread.
 func (h *Host) Rehearse(ctx context.Context, l *Loaded, recording []byte, answers map[string]host.Answer) (*Rehearsal, error) {
 	return h.rehearse(ctx, l, recording, answers, func(g run.Guest) run.Guest { return g })
 }
@@ -93,7 +93,7 @@ func (h *Host) rehearse(ctx context.Context, l *Loaded, recording []byte, answer
 	return out, nil
 }
 
-// spread are at most so many of the numbers from 1 to n, evenly spread, with the first and the last.
+// spread returns at most most of the numbers from 1 to n, evenly spread, with the first and the last.
 func spread(n, most int) (out []int) {
 	if n <= most {
 		for i := range n {
@@ -107,24 +107,24 @@ func spread(n, most int) (out []int) {
 	return out
 }
 
-// A rehearsal is what all of its runs have in common.
+// A rehearsal is what all runs of a Rehearse call have in common.
 type rehearsal struct {
 	host    *Host
 	request RunRequest
 	answers map[string]host.Answer
 	wrap    func(run.Guest) run.Guest
-	before  bool // calls, and not at questions
+	before  bool // stop before calls instead of at questions
 }
 
-// A rehearsed run is one of them.
+// A rehearsed is the outcome of one run of a rehearsal.
 type rehearsed struct {
 	result  *run.Result
-	places  int // at which it could be stopped
+	places  int // places at which it could be stopped
 	stopped bool
-	stored  map[string]string // records and cursors, by where they are
+	stored  map[string]string // records and cursors, by a description of their place
 }
 
-// perform does one run, in a store of its own. It is stopped at a place, 0 for none, and resumed.
+// perform does one run in a store of its own. The run is stopped at the given place, 0 for none, and resumed.
 func (r *rehearsal) perform(ctx context.Context, place int) (out *rehearsed, err error) {
 	st, err := drivers.Open("memory:?memory=small", drivers.Options{})
 	if err != nil {
@@ -179,7 +179,7 @@ func (r *rehearsal) perform(ctx context.Context, place int) (out *rehearsed, err
 	}
 }
 
-// suspended is a run that was stopped, as whoever resumes it knows it.
+// suspended returns a stopped run in the form from which it is resumed.
 func (h *Host) suspended(ctx context.Context, id store.RunID, secret []byte) (*run.Suspended, error) {
 	leases, err := h.Store.Leases(ctx)
 	if err != nil {
@@ -203,7 +203,7 @@ func (h *Host) suspended(ctx context.Context, id store.RunID, secret []byte) (*r
 	return s, nil
 }
 
-// difference says how another run ended otherwise, "" when it did not.
+// difference describes how the outcome of another run differs, "" if it does not.
 func (r *rehearsed) difference(other *rehearsed) string {
 	if other.result.Status != r.result.Status {
 		return "it did not end as it did before: " + told(other.result)
@@ -228,7 +228,7 @@ func told(r *run.Result) string {
 	return "it " + r.Status
 }
 
-// storedBy are the records and cursors in a store.
+// storedBy returns the records and cursors in a store.
 func storedBy(ctx context.Context, st store.Store, m *abi.Manifest) (map[string]string, error) {
 	out := map[string]string{}
 	all, err := st.Connections(ctx)
@@ -260,9 +260,9 @@ func storedBy(ctx context.Context, st store.Store, m *abi.Manifest) (map[string]
 	return out, nil
 }
 
-// A stoppable guest has its run stopped before one of its calls, which nobody handles then.
+// A stoppable is a guest whose run is stopped before one of its calls. That call and later ones are dropped.
 //
-// It is told no time with replies: its clock is that of the recording.
+// It does not pass on the time of replies, since its clock is that of the recording.
 type stoppable struct {
 	run.Guest
 	before int // 0 for none
@@ -288,10 +288,10 @@ func (g *stoppable) forward() {
 	}
 }
 
-// A rehearsedOwner gives answers again, and has the run stopped while one of its questions is open.
+// A rehearsedOwner repeats answers, and stops the run while one of its questions is open.
 type rehearsedOwner struct {
 	answers map[string]host.Answer
-	at      int // 0 for none
+	at      int // the number of that question; 0 for none
 	stop    func()
 	asked   int
 }

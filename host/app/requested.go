@@ -13,7 +13,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// requestedBy is what a manifest asks for, by sort.
+// requestedBy returns what a manifest requests, by kind.
 func requestedBy(m *abi.Manifest) host.RequestedByAll {
 	out := host.RequestedByAll{Bindings: bindingsOf(m), Secrets: []string{}, Streams: []string{}, InteractionKinds: append([]string{}, m.HumanKinds...)}
 	for _, f := range run.SecretFields(m) {
@@ -25,7 +25,7 @@ func requestedBy(m *abi.Manifest) host.RequestedByAll {
 	return out
 }
 
-// bindingsOf are the bindings that a manifest asks for.
+// bindingsOf returns the bindings that a manifest requests.
 func bindingsOf(m *abi.Manifest) map[string]host.RequestedBinding {
 	out := map[string]host.RequestedBinding{}
 	for name, b := range m.Bindings {
@@ -46,7 +46,7 @@ func warnings(k store.Connector) []host.Warning {
 	return out
 }
 
-// abiOf says what a connector speaks.
+// abiOf returns the ABI of a connector.
 func abiOf(k store.Connector) host.ABI {
 	if k.Transport == "stdio" {
 		return host.ABI{Family: "stdio", Version: "0.1.0"}
@@ -73,7 +73,7 @@ func (gs *grants) Requested(ctx context.Context, id store.ConnectionID) (host.Re
 		return host.Requested{}, err
 	}
 	out := host.Requested{Streams: []host.RequestedStream{}, Bindings: map[string]host.RequestedBinding{}, Secrets: []host.Secret{}, Words: []string{}, Missing: []string{}}
-	m := v.manifestOf(c) // of the last run, for a connector that is not installed
+	m := v.manifestOf(c) // the approved one, for a connector that is not installed
 	if k, ok := v.connectorOf(c); ok {
 		m = v.manifest(k)
 	}
@@ -91,7 +91,7 @@ func (gs *grants) Requested(ctx context.Context, id store.ConnectionID) (host.Re
 func requestedStream(m *abi.Manifest, st abi.StreamSpec) host.RequestedStream {
 	out := host.RequestedStream{
 		Name: st.Name, Fields: []string{}, Views: []string{}, TimeRange: st.ConsentTimeField != "", Resources: st.ResourceField != "",
-		Required: len(m.Children(st.Name)) > 0, // the cursors of others are its own
+		Required: len(m.Children(st.Name)) > 0, // the cursors of its child streams depend on it
 	}
 	for name := range st.Properties {
 		out.Fields = append(out.Fields, name)
@@ -103,7 +103,7 @@ func requestedStream(m *abi.Manifest, st abi.StreamSpec) host.RequestedStream {
 	return out
 }
 
-// missing are the wants of a manifest that the connection was not given.
+// missing returns the wants of a manifest that are not granted to the connection.
 func (v *snapshot) missing(c store.Connection, m *abi.Manifest) []grant.Want {
 	added := added(c, m)
 	usable := c.Grant.Fault(store.Now(v.from.Store)) == ""
@@ -129,7 +129,7 @@ func (v *snapshot) missing(c store.Connection, m *abi.Manifest) []grant.Want {
 		case grant.See:
 			return usable && (!asksToSee(m, w.Name) || slices.Contains(c.Approved.Plain, w.Name))
 		}
-		return usable && w.Kind == grant.Obtain // this host has no other binding
+		return usable && w.Kind == grant.Obtain // this host knows no other kind of want
 	}
 	out := slices.DeleteFunc(Wants(m), given)
 	for _, w := range added {
@@ -140,7 +140,7 @@ func (v *snapshot) missing(c store.Connection, m *abi.Manifest) []grant.Want {
 	return out
 }
 
-// grantsStream reports whether a usable grant has a stream.
+// grantsStream reports whether a usable grant includes a stream.
 func grantsStream(g *store.Grant, m *abi.Manifest, stream string) bool {
 	if g == nil || len(g.Scope) == 0 {
 		return m.Stream(stream).Availability != abi.UnsupportedInMode

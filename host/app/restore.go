@@ -16,7 +16,7 @@ import (
 	"github.com/sluicehost/sluice/store/drivers"
 )
 
-// RestoreResult is what was restored.
+// A RestoreResult describes what was restored.
 type RestoreResult struct {
 	backup.Summary
 	Disarmed
@@ -24,9 +24,9 @@ type RestoreResult struct {
 	ID      string `json:"new_installation_id"`
 }
 
-// Restore makes the data directory of a store, which must be absent or empty, of a backup.
-// What could act by itself or for somebody does not: a key may have been revoked since, and the
-// host that was backed up may still run its schedules. See docs/spec/security.md, "Backup".
+// Restore restores a backup to the data directory of a store, which must be absent or empty. By default,
+// schedules, destinations and keys are disarmed: a key may have been revoked since, and the original host may
+// still run its schedules. See docs/spec/security.md, "Backup".
 func Restore(ctx context.Context, url string, o RestoreOptions) (r RestoreResult, err error) {
 	restrictUmask()
 	d := &directory{Options: Options{Store: url}}
@@ -61,7 +61,7 @@ func Restore(ctx context.Context, url string, o RestoreOptions) (r RestoreResult
 		if r.Disarmed, err = disarm(ctx, dir, o); err != nil {
 			return err
 		}
-		err := d.identify() // a new one: two copies must not both believe to be the one
+		err := d.identify() // a new id, since the original installation may still exist
 		if r.ID = d.ID; err != nil {
 			return err
 		}
@@ -73,7 +73,7 @@ func Restore(ctx context.Context, url string, o RestoreOptions) (r RestoreResult
 	return r, err
 }
 
-// openEmpty opens the database that a backup is restored to.
+// openEmpty opens the database to which a backup is restored, and refuses one that is not empty.
 func (d *directory) openEmpty(ctx context.Context) (imager, error) {
 	if names, err := os.ReadDir(d.DataDir); err == nil && len(names) > 0 {
 		return nil, fmt.Errorf("restore to %s: %w; name another data directory with data=DIR in the URL", d.DataDir, backup.ErrNotEmpty)
@@ -104,8 +104,8 @@ func (d *directory) openEmpty(ctx context.Context) (imager, error) {
 	return target, nil
 }
 
-// handOver copies the store of a directory that was just unpacked to a server, and leaves what is
-// not the store's.
+// handOver copies the store of a directory that was just unpacked to a server, and removes it from the
+// directory.
 func handOver(ctx context.Context, dir string, target imager) error {
 	s, err := unpackOpener.Open(dir)
 	if err != nil {
@@ -135,11 +135,11 @@ func Backups(url string) ([]backup.Entry, error) {
 	return backup.List(dir)
 }
 
-// unpackOpener is how the process that unpacks a backup opens a store. Its clock stands still,
-// so that documents that expired since the backup was made are not swept.
+// unpackOpener opens stores for the process that unpacks a backup. The clock of these stores stands still, so
+// that documents that expired since the backup was made are not removed.
 var unpackOpener = backup.Opener{
 	Open: func(dir string) (backup.Store, error) {
-		s, err := drivers.Open("badger:"+dir, drivers.Options{AllowNetworkFS: true, Now: func() time.Time { return time.Unix(0, 0) }}) // whoever opens the result decides
+		s, err := drivers.Open("badger:"+dir, drivers.Options{AllowNetworkFS: true, Now: func() time.Time { return time.Unix(0, 0) }}) // checked when the result is opened
 		if err != nil {
 			return nil, err
 		}
@@ -158,8 +158,7 @@ var unpackOpener = backup.Opener{
 	Room: roomFor,
 }
 
-// roomFor refuses to write so many bytes to a directory that too little space would be left to
-// start runs.
+// roomFor refuses to write a number of bytes to a directory if too little space would be left to start runs.
 func roomFor(dir string, bytes int64) error {
 	free, known := freeSpace(dir)
 	if need := uint64(bytes) + spaceStart; known && free < need {

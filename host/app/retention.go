@@ -9,15 +9,15 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// What is kept of timelines: those of the newest runs of a connection, and all of the last
-// days. A step deletes at most prunedAtOnce.
+// The timelines of the newest runs of each connection are kept, and all timelines of the last days. A call of
+// PruneTimelines deletes at most prunedAtOnce.
 const (
 	timelinesKept    = 500
 	timelinesKeptFor = 90 * 24 * time.Hour
 	prunedAtOnce     = 1000
 )
 
-// PruneTimelines deletes old timelines, and the files of their runs. Run rows stay.
+// PruneTimelines deletes old timelines and the traces of their runs. The rows of the runs are kept.
 func (as *artifacts) PruneTimelines(ctx context.Context) error {
 	runs, err := store.Prunable(ctx, as.Store, timelinesKept, time.Now().Add(-timelinesKeptFor), prunedAtOnce)
 	if err != nil {

@@ -13,21 +13,19 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A store belongs to one process at a time, and a revocation must not wait for it: it is left
-// as a file beside the store, which the process that has the store finds within
-// revocationEvery, and any other finds when it opens the store. So it is not lost either when
-// that process is killed.
+// A store belongs to one process at a time, but a revocation must not wait for it. It is left as a file beside
+// the store, which the process that has the store open finds within revocationEvery, and any other finds when it
+// opens the store. It is therefore not lost if that process is killed.
 const revocationEvery = 300 * time.Millisecond
 
 func revocations(dir string) string { return filepath.Join(dir, "revocations") }
 
-// unknown, behind the name of such a file, answers that there is no such
-// connection. It is no slug.
+// unknown is the suffix with which such a file is renamed if there is no such connection. The name is not a
+// slug.
 const unknown = ".unknown"
 
-// LeaveRevocation asks whoever has the store in dir to revoke the grant of a
-// connection. taken reports whether that was done; store.ErrNotFound if there is
-// none of that id.
+// LeaveRevocation asks the process that has the store in dir open to revoke the grant of a connection. taken
+// reports whether that was done; its error is store.ErrNotFound if there is no such connection.
 func LeaveRevocation(dir string, id store.ConnectionID) (taken func() (bool, error), err error) {
 	if !abi.IsSlug(string(id)) {
 		return nil, fmt.Errorf("connection id %q: want ^[a-z0-9][a-z0-9_-]{0,63}$", abi.Cut(abi.Clean(string(id)), 80))
@@ -36,7 +34,7 @@ func LeaveRevocation(dir string, id store.ConnectionID) (taken func() (bool, err
 		return nil, fmt.Errorf("leave revocation: %w", err)
 	}
 	path := filepath.Join(revocations(dir), string(id))
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // whatever is there says the same
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) // an existing file requests the same
 	if err == nil {
 		err = f.Close()
 	}
@@ -57,7 +55,7 @@ func LeaveRevocation(dir string, id store.ConnectionID) (taken func() (bool, err
 	}, nil
 }
 
-// takeRevocations does what other processes left.
+// takeRevocations performs the revocations that other processes left.
 func (gs *grantStore) takeRevocations(ctx context.Context) error {
 	if gs.DataDir == "" {
 		return nil
@@ -79,7 +77,7 @@ func (gs *grantStore) takeRevocations(ctx context.Context) error {
 
 func (gs *grantStore) takeRevocation(ctx context.Context, path string) error {
 	id := filepath.Base(path)
-	if !abi.IsSlug(id) { // an answer that is read soon, or has no reader any more
+	if !abi.IsSlug(id) { // a response that is about to be read, or has no reader any more
 		if fi, err := os.Lstat(path); err == nil && time.Since(fi.ModTime()) > time.Minute {
 			return os.Remove(path)
 		}
@@ -95,7 +93,7 @@ func (gs *grantStore) takeRevocation(ctx context.Context, path string) error {
 	return os.Remove(path)
 }
 
-// watchRevocations takes revocations until ctx ends.
+// watchRevocations calls takeRevocations regularly until ctx ends.
 func (gs *grantStore) watchRevocations(ctx context.Context) {
 	look := time.NewTicker(revocationEvery)
 	defer look.Stop()

@@ -18,7 +18,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// starter makes the checks before a run and opens what it needs.
+// starter performs the checks before a run and opens what the run needs.
 type starter struct {
 	*directory
 	connections *connectionStore
@@ -31,8 +31,8 @@ type starter struct {
 	active      *activeRuns
 }
 
-// Start makes the checks before a start and returns a run that is ready to go. The error is a
-// *run.Refusal; then nothing was started.
+// Start performs the checks before a start and returns a run that is ready to begin. The error is a
+// *run.Refusal, and nothing was started then.
 func (st *starter) Start(ctx context.Context, q RunRequest) (*run.Run, error) {
 	p, err := st.prepare(ctx, q)
 	if err != nil {
@@ -41,20 +41,20 @@ func (st *starter) Start(ctx context.Context, q RunRequest) (*run.Run, error) {
 	return p.run, nil
 }
 
-// A prepared run passed all checks but for the lock.
+// A prepared is a run that passed all checks before its start. Only the lease is not taken yet.
 type prepared struct {
 	run *run.Run
-	// release gives back what is open for a run that was not accepted.
+	// release closes what is open for a run that was not accepted.
 	release func() error
-	// guest is the worker of the run, once it has one, so that abandon can end it.
+	// guest is the worker of the run, nil before the launch.
 	guest atomic.Pointer[run.Guest]
 }
 
-// abandon kills the worker of a run whose own goroutine is gone.
+// abandon kills the worker of a run whose goroutine panicked.
 func (p *prepared) abandon() {
 	if g := p.guest.Load(); g != nil {
 		(*g).Kill()
-		go func() { // until the worker is gone
+		go func() { // drain its calls until the worker is gone
 			for in := range (*g).Calls() {
 				in.Release()
 			}
@@ -62,8 +62,8 @@ func (p *prepared) abandon() {
 	}
 }
 
-// prepare makes the checks before a start, in the order of docs/spec/runs.md, "Checks before a
-// start". The error is a *run.Refusal.
+// prepare performs the checks before a start, in the order of docs/spec/runs.md, "Checks before a start". The
+// error is a *run.Refusal.
 func (st *starter) prepare(ctx context.Context, q RunRequest) (*prepared, error) {
 	if err := st.checkSpace(); err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func (st *starter) prepare(ctx context.Context, q RunRequest) (*prepared, error)
 		return nil, err
 	}
 	supplied := map[string]bool{}
-	if q.Replay != nil { // the recording answers
+	if q.Replay != nil { // the recording answers requests
 		supplied[abi.BindingNetwork] = true
 	}
 	started := false
@@ -115,7 +115,7 @@ func (st *starter) prepare(ctx context.Context, q RunRequest) (*prepared, error)
 		if err != nil {
 			return nil, err
 		}
-		if made.Revision > 1 || made.Digest != conn.Digest { // somebody else made it, and did more
+		if made.Revision > 1 || made.Digest != conn.Digest { // another start made and changed it meanwhile
 			return st.prepare(ctx, q)
 		}
 		conn.CreatedAt = made.CreatedAt
@@ -142,7 +142,7 @@ func (st *starter) prepare(ctx context.Context, q RunRequest) (*prepared, error)
 				p.guest.Store(&guest)
 			}
 			o.launched(files)
-			q = RunRequest{} // a run may wait for days, and needs its module no more
+			q = RunRequest{} // a run may wait for days and does not need its module any more
 			return guest, files, err
 		},
 		Ended: func() { st.active.ended(conn.ID, p.run) },
@@ -152,19 +152,19 @@ func (st *starter) prepare(ctx context.Context, q RunRequest) (*prepared, error)
 	return p, nil
 }
 
-// readyConnection is the connection of a run, with what this run is given beyond what is
-// stored. It refuses a run whose connection, module or lease does not let it start.
+// readyConnection returns the connection of a run, including what is given for this run only. It refuses a run
+// whose module is in doubt or whose connection cannot start one.
 func (st *starter) readyConnection(ctx context.Context, q RunRequest) (store.Connection, error) {
 	if err := st.publishers.checkDoubts(ctx, q); err != nil {
 		return store.Connection{}, err
 	}
-	if q.Replay == nil { // whoever made a recording chose them
+	if q.Replay == nil { // the settings are those of the recording
 		if err := knownSettings(q.Connector.Manifest, q.Config); err != nil {
 			return store.Connection{}, err
 		}
 	}
 	conn, err := st.connections.find(ctx, q)
-	if err == nil && q.resume == nil { // that has the lease already
+	if err == nil && q.resume == nil { // a resumed run holds the lease already
 		err = st.connections.idle(ctx, conn.ID)
 	}
 	if err == nil {
@@ -183,8 +183,8 @@ func (st *starter) readyConnection(ctx context.Context, q RunRequest) (store.Con
 	return conn, nil
 }
 
-// knownSettings refuses members of a configuration that the manifest does not declare. What is
-// no JSON object is refused later, where the settings are checked.
+// knownSettings refuses members of a configuration that the manifest does not declare. Anything but a JSON
+// object is refused later, where settings are checked.
 func knownSettings(m *abi.Manifest, config json.RawMessage) error {
 	v, err := strictjson.Parse(config, strictjson.ParseOptions{})
 	if err != nil || m.Sluice == nil {
@@ -197,7 +197,7 @@ func knownSettings(m *abi.Manifest, config json.RawMessage) error {
 	return nil
 }
 
-// budgets are the host's or the request's, lowered by the manifest.
+// budgets returns the budgets of the request or else of the host, lowered by the manifest and by q.Lower.
 func (st *starter) budgets(q RunRequest) run.Budgets {
 	b := q.Budgets
 	if b == (run.Budgets{}) {
@@ -209,8 +209,8 @@ func (st *starter) budgets(q RunRequest) run.Budgets {
 	return b.Lower(q.Lower)
 }
 
-// runSecrets are the secrets of a run, and the sources of those that the host obtains. A
-// replay needs none of them.
+// runSecrets returns the secrets of a run, and the sources of those that the host obtains. A replay uses only
+// the values in its request.
 func (st *starter) runSecrets(q RunRequest, conn store.Connection, p *network.Policy, t *requestLogger) (secrets map[string]string, obtained *tokens, err error) {
 	m := q.Connector.Manifest
 	if q.Replay != nil {
@@ -225,8 +225,8 @@ func (st *starter) runSecrets(q RunRequest, conn store.Connection, p *network.Po
 	return secrets, obtained, err
 }
 
-// began registers a run, so that a revocation cancels it. A revocation that came since the run
-// was planned cancels it at once.
+// began registers a run, so that a revocation cancels it. If something was revoked since the run was planned, it
+// is cancelled at once.
 func (st *starter) began(ctx context.Context, planned store.Connection, r *run.Run) {
 	st.active.began(planned.ID, r)
 	if c, err := st.Store.Connection(ctx, planned.ID); err != nil || withdrawn(planned, c) {
@@ -234,8 +234,7 @@ func (st *starter) began(ctx context.Context, planned store.Connection, r *run.R
 	}
 }
 
-// withdrawn reports whether anything that a run was planned with was taken back since then,
-// even if it was given again.
+// withdrawn reports whether anything was revoked since a run was planned, even if it was granted again.
 func withdrawn(planned, now store.Connection) bool {
 	return now.Withdrawals != planned.Withdrawals || grantRef(now.Grant) != grantRef(planned.Grant) || !now.CreatedAt.Equal(planned.CreatedAt)
 }
@@ -264,7 +263,7 @@ func (st *starter) launch(ctx context.Context, q RunRequest, code sandbox.Code, 
 	return guest, files, nil
 }
 
-// launchError gives a failed start its failure_code.
+// launchError returns a run.LaunchError with the code of a failed start.
 func launchError(err error) error {
 	code := "host_resources"
 	var f *sandbox.Failure
@@ -279,7 +278,7 @@ func launchError(err error) error {
 	return &run.LaunchError{Code: code, Err: err}
 }
 
-// mergeDestinations lets what was named last for a secret stand.
+// mergeDestinations merges destinations by secret. Added ones replace stored ones.
 func mergeDestinations(stored, added map[string][]abi.Destination) map[string][]abi.Destination {
 	out := maps.Clone(stored)
 	for name, to := range added {
@@ -291,8 +290,8 @@ func mergeDestinations(stored, added map[string][]abi.Destination) map[string][]
 	return out
 }
 
-// ByLines reports whether a connector uses a binding by lines, importing nothing for it:
-// the network of those that speak JSON lines.
+// ByLines reports whether a connector uses a binding by messages instead of imports. That is the network of
+// connectors that speak JSON lines.
 func (l *Loaded) ByLines(binding string) bool {
 	_, declared := l.Manifest.Bindings[binding]
 	return declared && binding == abi.BindingNetwork && l.Module.Transport == sandbox.TransportStdio

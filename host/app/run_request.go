@@ -8,61 +8,60 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A RunRequest is a start as a caller asks for it.
+// A RunRequest describes the run that a caller wants to start.
 type RunRequest struct {
 	Connector  *Loaded
-	Connection store.ConnectionID // "" is the connector's name
+	Connection store.ConnectionID // by default the connector's name
 
 	Mode       string
 	Scope      json.RawMessage
-	Narrow     bool            // stored records may lose fields that Scope leaves out
+	Narrow     bool            // allows stored records to lose fields that Scope leaves out
 	Config     json.RawMessage // nil keeps the connection's settings
 	State      json.RawMessage
 	ResetState bool
 	NoPersist  bool
-	// Approved adds to what the connection is granted, for this run.
+	// Approved adds, for this run, to what the connection is granted.
 	Approved store.Approved
-	// Accepted says that the owner agreed to what this version of the connector
-	// asks for beyond the one they approved before.
+	// Accepted reports that the owner accepted what this version of the connector requests beyond the version
+	// that they approved.
 	Accepted bool
-	Secrets  map[string]string // win over stored ones
-	Owner    run.Owner         // nil: not interactive
-	Trigger  string            // "" is manual
+	Secrets  map[string]string // take precedence over stored ones
+	Owner    run.Owner         // nil means not interactive
+	Trigger  string            // "" means manual
 	Watch    func(store.Event)
 	// Budgets and MemoryBytes replace the host's; zero values keep them.
 	Budgets     run.Budgets
 	MemoryBytes uint64
-	// Lower are budgets by name, in ms; they only lower.
+	// Lower lowers budgets, by name and in milliseconds. It cannot raise them.
 	Lower map[string]int64
-	// Trace records what is done in a browser.
+	// Trace records browser actions.
 	Trace bool
-	// Existing refuses a connection that there is not, instead of making it.
+	// Existing refuses an unknown connection instead of making it.
 	Existing bool
-	// StateFrom are the runs that committed what State holds, by stream: this run is a branch
-	// of one.
+	// StateFrom are the runs that committed the cursors in State, by stream. It is set for a branch.
 	StateFrom map[string]store.RunID
 
-	// store is what the run commits to, when that is not the host's own.
+	// store is the store that the run commits to, nil for the host's own.
 	store store.Store
 
 	AutomationMode string
-	Attempt        int // 0 is 1
+	Attempt        int // 0 means 1
 	RetryOf        store.RunID
 	Request        store.Request
 	Slots          run.Slots
 	Spans          run.Spans
-	// Launched sees the guest before it runs, and gives the run what it has in its place; nil for nothing.
+	// Launched is called with the guest before it runs, and returns the guest that the run uses instead. It may
+	// be nil.
 	Launched func(run.Guest) run.Guest
 	// Interpreter is for conformance tests; see sandbox.Spec.
 	Interpreter bool
-	// Record keeps the run; Replay runs it without network and vault, as it was
-	// kept. Nil for neither; not both.
+	// Record records the run; Replay repeats a recorded run without network and vault. At most one is set.
 	Record *Recorder
 	Replay *Recording
 
 	fixed     *abi.Fixed
-	serviced  bool           // by a host that is left running
-	rehearsed bool           // its journal is for this process alone
-	resume    *run.Suspended // from its journal; nil for a run that begins
-	sealed    []byte         // the journal secret that it was sealed with, or is to be; nil for the newest
+	serviced  bool           // by a host that stays running
+	rehearsed bool           // its journal is only for this process
+	resume    *run.Suspended // set for a run that is resumed from its journal
+	sealed    []byte         // the secret that the journal is sealed with; nil means the newest
 }

@@ -29,15 +29,14 @@ type runs struct {
 	sleepers    *sleepers
 	hosts       *hosts
 	spans       run.Spans
-	commitTo    store.Store // nil for the store of the directory
-	idle        bool        // the host is one of a command, and ends with it
+	commitTo    store.Store // nil means the store of the directory
+	idle        bool        // the host belongs to one command and ends with it
 
 	correlations correlations // of active runs
 	recordings   recordings
 }
 
-// StartRun implements host.Runs. A run of the service can always ask its
-// owner, at the desk.
+// StartRun implements host.Runs. A run of the service can always ask its owner, at the desk.
 func (rs *runs) StartRun(ctx context.Context, q host.StartRun) (store.Run, error) {
 	if r, done, err := rs.startElsewhere(ctx, q); done || err != nil {
 		return r, err
@@ -86,7 +85,7 @@ func (rs *runs) start(ctx context.Context, q host.StartRun, b branch) (store.Run
 		if q.Given != nil && q.Given.TimeOuts {
 			rs.desk.AllowTimeOuts(p.run.ID)
 		}
-		w.loaded = nil // not to be kept for as long as the run lasts
+		w.loaded = nil // do not keep it for as long as the run lasts
 		recorder, over := request.Record, rs.correlations.add(sc, p.run.ID)
 		return controller.Job{Run: p.run, With: q.With, Abandon: p.abandon, Ended: func(r *run.Result) {
 			rs.ended(p, w, r)
@@ -99,8 +98,7 @@ func (rs *runs) start(ctx context.Context, q host.StartRun, b branch) (store.Run
 	return rec, rs.startError(ctx, w, err)
 }
 
-// startedBy says whose share of the places for runs a start counts against; "" is that of the
-// host, for schedules.
+// startedBy returns the key of controller.StartFor for a principal. "" is the host, for schedules.
 func startedBy(who host.Principal) string {
 	switch {
 	case who.ID == "scheduler" && who.Transport == "":
@@ -111,13 +109,13 @@ func startedBy(who host.Principal) string {
 	return who.ID
 }
 
-// stored reports whether all that a run is given is stored, so that it can be given again.
+// stored reports whether everything that a run is given is stored, so that it is available to a resumed run.
 func stored(g *host.Given) bool {
 	if g == nil {
 		return true
 	}
 	own := *g
-	own.Accepted = false // of the version that runs
+	own.Accepted = false // recorded with the version that runs
 	return own.Empty()
 }
 
@@ -129,8 +127,7 @@ func (rs *runs) request(w workflow, q host.StartRun, b branch, slots run.Slots) 
 	}
 }
 
-// ended cleans up after a run that is over or was not accepted. r is nil for a run without a
-// result.
+// ended cleans up after a run that is over, suspended or was not accepted. r is nil for a run without a result.
 func (rs *runs) ended(p *prepared, w workflow, r *run.Result) {
 	rs.desk.Forget(p.run.ID)
 	if r == nil {
@@ -142,8 +139,7 @@ func (rs *runs) ended(p *prepared, w workflow, r *run.Result) {
 	rs.temporaries.remove(w)
 }
 
-// checkBudgets refuses a budget of 0 or less, which would mean none at all: a request may only
-// lower budgets.
+// checkBudgets refuses budgets of 0 or less, since 0 would mean unlimited and a request may only lower budgets.
 func checkBudgets(b map[string]int64) error {
 	for _, ms := range b {
 		if ms <= 0 {
@@ -178,7 +174,7 @@ func (rs *runs) CancelRun(ctx context.Context, id store.RunID, reason string) (s
 	return atHolder(ctx, rs.hosts.peers, id, "cancel", steer{Run: id, Reason: reason}, rs.cancel)
 }
 
-// steer is how a run is to be steered.
+// steer is a request to cancel, pause or resume a run.
 type steer struct {
 	Run            store.RunID
 	Policy, Reason string
@@ -198,7 +194,7 @@ func (rs *runs) cancel(ctx context.Context, q steer) (string, error) {
 	return status, asRefusal(err)
 }
 
-// wakes is how long a cancel waits for a run that is woken for it.
+// wakes is how long a cancel waits for the end of a run that is woken for it.
 const wakes = 10 * time.Second
 
 // cancelled waits for the end of a run that was woken to be cancelled.
@@ -253,8 +249,8 @@ func (rs *runs) goOn(ctx context.Context, q steer) (time.Time, error) {
 	return at, asRefusal(err)
 }
 
-// steered writes to the audit log that somebody cancelled, paused or resumed a run. A log that
-// cannot be written does not keep anybody from stopping a run.
+// steered records in the audit log that somebody cancelled, paused or resumed a run. A failure to do so is only
+// logged, since it must not prevent anybody from stopping a run.
 func (rs *runs) steered(ctx context.Context, id store.RunID, code string, err error) {
 	if err != nil {
 		return

@@ -22,19 +22,18 @@ type schedules struct {
 	connections *connectionStore
 	snapshots   *snapshots
 	checks      *checks
-	putOff      sync.Map // connection id to why its scheduled run was put off
+	putOff      sync.Map // connection id to the reason why its scheduled run was postponed
 }
 
 var _ host.Schedules = (*schedules)(nil)
 
-// start begins to start runs that are due. Runs of an earlier host have been closed by
-// then, when the host was opened.
+// start starts the scheduler. Runs of an earlier host were closed when this one was opened.
 func (ss *schedules) start(ctx context.Context) error {
 	ss.checks.AddCheck("scheduler", ss.clock.Running)
 	return ss.clock.Start(ctx)
 }
 
-// scheduleRunner starts runs for schedules, and says how connections are.
+// scheduleRunner starts scheduled runs and reports the state of connections.
 type scheduleRunner struct{ schedules *schedules }
 
 var (
@@ -45,8 +44,8 @@ var (
 // schedulerPrincipal is the principal of automatic runs.
 var schedulerPrincipal = host.Principal{ID: "scheduler"}
 
-// StartScheduled implements schedule.Starter. That this host is stopping, or has
-// as many runs as it takes, is no refusal of the start: it is tried again.
+// StartScheduled implements schedule.Starter. If this host is stopping or has no place for the run, the error is
+// not a schedule.Refused and the start is retried.
 func (a scheduleRunner) StartScheduled(ctx context.Context, q schedule.Start) (store.Run, error) {
 	rec, err := a.schedules.runs.start(host.As(ctx, schedulerPrincipal), host.StartRun{
 		WorkflowID: string(q.Connection), Trigger: q.Trigger, Attempt: q.Attempt, RetryOf: q.RetryOf, With: q.With,
@@ -64,7 +63,7 @@ func (a scheduleRunner) StartScheduled(ctx context.Context, q schedule.Start) (s
 	return rec, err
 }
 
-// startCode is the code of the check that refused a start, behind the code of the API.
+// startCode returns the code of the check that refused a start, which the API reports in details.code.
 func startCode(no *host.Refusal) string {
 	if code, ok := no.Details["code"].(string); ok && no.Code == "connection_not_ready" {
 		return code
@@ -89,8 +88,7 @@ func (a scheduleRunner) RecordRefused(ctx context.Context, q schedule.Start, r *
 	return run.RecordRefusal(ctx, a.schedules.Store, in, a.schedules.ID, a.schedules.Epoch, &run.Refusal{Code: r.Code, Message: r.Message}, q.With)
 }
 
-// snapshotKey is the key of a snapshot in a context: a list of schedules looks at the
-// host once.
+// snapshotKey is the key of a snapshot in a context. With it, listing schedules takes only one snapshot.
 type snapshotKey struct{}
 
 // ScheduledConnection implements schedule.Source.
@@ -115,7 +113,7 @@ func (a scheduleRunner) ScheduledConnection(ctx context.Context, id store.Connec
 	}
 	fault := c.Grant.Fault(store.Now(a.schedules.Store))
 	for _, code := range v.notReady(ctx, c) {
-		if code != "run_already_active" && code != fault { // those are gates of their own
+		if code != "run_already_active" && code != fault { // the scheduler checks those itself
 			out.NotReady = code
 			break
 		}
@@ -178,7 +176,7 @@ func (ss *schedules) switched(ctx context.Context, id store.ConnectionID, to fun
 	return out, err
 }
 
-// errNoChange: the schedule was in that state already; the audit log has nothing of it.
+// errNoChange is returned if the schedule was in that state already, so that the audit log gets no entry.
 var errNoChange = errors.New("no change")
 
 // DeleteSchedule implements host.Schedules.
@@ -203,13 +201,13 @@ func (ss *schedules) ScheduleStatistics(ctx context.Context, id store.Connection
 	return ss.clock.Statistics(ctx, id)
 }
 
-// record makes a change and writes it to the audit log. A refused change leaves no entry.
+// record makes a change and records it in the audit log. A refused change leaves no entry.
 func (ss *schedules) record(ctx context.Context, action audit.Action, id store.ConnectionID, change func() error, details ...audit.Detail) error {
 	e := by(ctx, audit.Event{Action: action, Target: string(id), Outcome: audit.Done, Details: details})
 	return ss.audited(e, change)
 }
 
-// heldUp says what keeps the run of a schedule from starting or going on.
+// heldUp returns what keeps the scheduled run from starting or from making progress.
 func (ss *schedules) heldUp(one host.Schedule) string {
 	if one.ActiveRunID != "" {
 		live, _ := ss.runs.LiveRun(store.RunID(one.ActiveRunID))

@@ -22,7 +22,7 @@ type secrets struct {
 
 var _ host.Secrets = (*secrets)(nil)
 
-// SetSecret implements host.Secrets. The value is wiped, whatever becomes of it.
+// SetSecret implements host.Secrets. It always wipes value.
 func (ss *secrets) SetSecret(ctx context.Context, id store.ConnectionID, name string, value []byte) error {
 	defer clear(value)
 	_, _, m, err := ss.overviews.configured(ctx, id)
@@ -60,7 +60,7 @@ func (ss *secrets) Secrets(ctx context.Context, id store.ConnectionID) ([]host.S
 	return v.secrets(c, v.manifestOf(c), false), nil
 }
 
-// RemoveSecret implements host.Secrets. store.ErrNotFound if there is none of that name.
+// RemoveSecret implements host.Secrets. The error is store.ErrNotFound if there is no such secret.
 func (ss *secrets) RemoveSecret(ctx context.Context, id store.ConnectionID, name string) error {
 	if _, err := ss.connections.permanent(ctx, id); err != nil {
 		return asRefusal(err)

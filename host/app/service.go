@@ -18,33 +18,33 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// ServiceOptions configure a Service. Zero values are the defaults.
+// ServiceOptions configure a Service. Zero values mean the defaults.
 type ServiceOptions struct {
-	Runs     int           // host.runs: how many runs execute at once; 8, at most 64
-	Accepted int           // how many may be active, whatever they do; 64
-	Share    int           // how many of them one key may have; 0 is the controller's usual part
-	Grace    time.Duration // how long Close waits for active runs; 30 s
-	// ShortestInterval is the least interval of a schedule that is saved; 0 is
+	Runs     int           // host.runs: how many runs execute at once; default 8, at most 64
+	Accepted int           // how many runs may be active; default 64
+	Share    int           // how many of them one key may have; see controller.Options
+	Grace    time.Duration // how long Close waits for active runs; default 30 s
+	// ShortestInterval is the shortest interval of a schedule that may be saved; 0 means
 	// schedule.DefaultShortest.
 	ShortestInterval time.Duration
-	// Webhooks say where destinations that are webhooks may post; see webhook.NewCourier.
+	// Webhooks restrict where webhooks may post; see webhook.NewCourier.
 	Webhooks webhook.Options
-	// Idle starts no runs by schedule.
+	// Idle disables the scheduler and work with other hosts, for commands.
 	Idle bool
-	// Store is what runs commit to, for metrics; nil is the host's own.
+	// Store is the store that runs commit to, for metrics; nil means the host's own.
 	Store store.Store
-	// Count is told what happens to runs, for metrics; nil for nobody.
+	// Count receives what happens to runs, for metrics; nil discards it.
 	Count func(controller.Event)
-	// Ticked is told of each history record of a schedule, once it is durable; it does not
-	// block. Nil for nobody.
+	// Ticked receives each history record of a schedule once it is durable. It must not block; nil discards
+	// them.
 	Ticked func(host.Tick)
-	// Spans is told of what runs do, for traces; nil for nobody.
+	// Spans receives what runs do, for traces; nil discards it.
 	Spans run.Spans
 }
 
-// A Service is a Host that is left running, for the dashboard, the API and schedules. It
-// implements host.Host: each interface of that is one of its parts, wired in newService. All
-// methods may be called concurrently.
+// A Service is a Host that stays running, for the dashboard, the API and schedules. It implements host.Host:
+// each of its interfaces is implemented by one part, which newService connects. All methods may be called
+// concurrently.
 type Service struct {
 	*runs
 	*forks
@@ -67,13 +67,13 @@ type Service struct {
 	*system
 	*views
 	*hosts
-	closing sync.Once // of Close
+	closing sync.Once // guards Close
 }
 
 var _ host.Host = (*Service)(nil)
 
-// Service starts what runs for as long as the host is open. There is one per
-// host, and it is closed before the host is. ctx is for the start alone.
+// Service starts what runs for as long as the host is open. A host has at most one service, which is closed
+// before the host. ctx is only for the start.
 func (h *Host) Service(ctx context.Context, o ServiceOptions) (*Service, error) {
 	s := newService(h, o)
 	var err error
@@ -109,7 +109,7 @@ func (h *Host) Service(ctx context.Context, o ServiceOptions) (*Service, error) 
 	return s, nil
 }
 
-// joinHosts begins to work with the hosts that share the store.
+// joinHosts starts the work with the hosts that share the store.
 func (s *Service) joinHosts(ctx context.Context) error {
 	if s.hosts.members == nil {
 		return nil
@@ -131,7 +131,7 @@ func (s *Service) joinHosts(ctx context.Context) error {
 	return s.hosts.begin(ctx)
 }
 
-// newService wires the parts of a service. Nothing runs yet.
+// newService connects the parts of a service and starts nothing.
 func newService(h *Host, o ServiceOptions) *Service {
 	d, desk := h.directory, interaction.New(h.Store)
 	t := &temporaries{directory: d, modules: h.modules, temporary: map[store.ConnectionID]struct{}{}}
@@ -170,9 +170,8 @@ func newService(h *Host, o ServiceOptions) *Service {
 	return s
 }
 
-// Close stops schedules, refuses new starts, waits for active runs as long as
-// ServiceOptions.Grace or ctx lasts, stops the rest, which fail with controller_restarted, and
-// returns when all are over. The host is still open.
+// Close stops schedules, refuses new starts, waits for active runs for ServiceOptions.Grace or until ctx ends,
+// stops the rest, which fail with controller_restarted, and returns when all are over. The host stays open.
 func (s *Service) Close(ctx context.Context) {
 	s.closing.Do(func() {
 		s.clock.Quiesce()
@@ -195,21 +194,21 @@ func (s *Service) Close(ctx context.Context) {
 	})
 }
 
-// RunStats are numbers of this moment, for metrics.
+// RunStats returns the current figures of the controller, for metrics.
 func (rs *runs) RunStats() controller.Stats { return rs.controller.Stats() }
 
-// OpenQuestions is how many questions wait for an answer, for metrics.
+// OpenQuestions returns how many questions wait for an answer, for metrics.
 func (qs *questions) OpenQuestions() int { return qs.desk.Waiting() }
 
-// unrenewed is how much time a lease has left when it missed a renewal: its holder is not at
-// work any more.
+// unrenewed is the remaining time of a lease below which its holder has missed a renewal and is not working any
+// more.
 const unrenewed = 40 * time.Second
 
-// wake has the questions of runs that an earlier start left waiting asked by this one.
+// wake takes over the waiting runs of an earlier start, so that their questions are asked again, and closes its
+// other runs.
 func (rs *runs) wake(ctx context.Context) error { return rs.directory.reconcile(ctx, rs.sleepers.take) }
 
-// reconcile closes the runs that an earlier start left active, and those of this start that
-// nobody performs.
+// reconcile closes the runs that an earlier start left active, and those of this start that nobody performs.
 func (rs *runs) reconcile(ctx context.Context, live func(store.RunID) bool) error {
 	err := rs.wake(ctx)
 	if err == nil {

@@ -9,12 +9,11 @@ import (
 	"github.com/sluicehost/sluice/host/vault"
 )
 
-// webhookPrefix begins the names of signing secrets: the ids of webhooks.
+// webhookPrefix is the prefix of the ids of webhooks, which name their signing secrets.
 const webhookPrefix = "whk_"
 
-// SigningSecrets are what webhooks are signed with, by the webhook's id: in the vault, beside
-// the secrets of connections, or in memory beside a store that is there too. All methods may
-// be called concurrently.
+// SigningSecrets are the secrets that sign webhooks, by the webhook's id: in the vault, beside the secrets of
+// connections, or in memory for a store in memory. All methods may be called concurrently.
 type SigningSecrets struct {
 	*directory
 
@@ -22,12 +21,12 @@ type SigningSecrets struct {
 	in map[string][]byte
 }
 
-// SigningSecrets returns those of this host.
+// SigningSecrets returns the signing secrets of this host.
 func (ss *secretStore) SigningSecrets() *SigningSecrets {
 	return &SigningSecrets{directory: ss.directory, in: map[string][]byte{}}
 }
 
-// Set keeps a secret. It returns when that is on the device.
+// Set stores a secret durably.
 func (s *SigningSecrets) Set(id string, secret []byte) error {
 	return s.either(func() error {
 		s.in[id] = append([]byte(nil), secret...)
@@ -35,8 +34,8 @@ func (s *SigningSecrets) Set(id string, secret []byte) error {
 	}, func(v vault.Keeper) error { return v.Set(vault.Host, id, secret) })
 }
 
-// Get returns a copy that is the caller's. The error wraps vault.ErrNotFound,
-// vault.ErrKey or vault.ErrDamaged.
+// Get returns a copy of a secret, which the caller owns. The error wraps vault.ErrNotFound, vault.ErrKey or
+// vault.ErrDamaged.
 func (s *SigningSecrets) Get(id string) (secret []byte, err error) {
 	err = s.either(func() error {
 		kept, ok := s.in[id]
@@ -57,7 +56,7 @@ func (s *SigningSecrets) Get(id string) (secret []byte, err error) {
 	return secret, err
 }
 
-// Remove erases a secret, nil also when there is none.
+// Remove erases a secret. It is no error if there is none.
 func (s *SigningSecrets) Remove(id string) error {
 	err := s.either(func() error {
 		delete(s.in, id)
@@ -69,11 +68,11 @@ func (s *SigningSecrets) Remove(id string) error {
 	return err
 }
 
-// beingMade is for how long another host may be about to add the webhook of a secret, whatever
-// the clocks say.
+// beingMade is how long another host may take between storing a secret and adding its webhook, with a margin for
+// clocks that differ.
 const beingMade = time.Hour
 
-// IDs returns the webhooks that a secret is kept of, without those that another host may be adding.
+// IDs returns the webhooks with a stored secret, except for those that another host may be adding.
 func (s *SigningSecrets) IDs() (ids []string, err error) {
 	err = s.either(func() error {
 		for id := range s.in {

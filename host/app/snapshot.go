@@ -13,7 +13,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// snapshots reads connectors, leases and secrets at once, for answers about many connections.
+// snapshots reads connectors, leases and secrets once for a response about many connections.
 type snapshots struct {
 	*directory
 	modules  *modules
@@ -21,21 +21,21 @@ type snapshots struct {
 	bindings *bindings
 }
 
-// A snapshot is what one answer is made from. It says which connections are ready to run.
+// A snapshot is the state from which one response is made. It determines which connections are ready to run.
 type snapshot struct {
 	from       *snapshots
 	connectors []store.Connector
 	leases     map[store.ConnectionID]store.Lease
-	set        map[store.ConnectionID]map[string]time.Time // secrets, and since when
-	full       bool                                        // there is no room for a start
-	labels     [][]string                                  // of hosts that a start may go to
-	// absent says which of the bindings that a manifest asks for this host cannot lend, and why.
+	set        map[store.ConnectionID]map[string]time.Time // when each secret was set
+	full       bool                                        // there is not enough disk space for a start
+	labels     [][]string                                  // of the hosts that may start the run
+	// absent returns which bindings that a manifest requests this host cannot lend, and why.
 	absent func(*abi.Manifest) map[string]string
 
 	manifests map[installedAs]*abi.Manifest // nil for one that cannot be read
 }
 
-// An installedAs is what the store tells connectors apart by.
+// An installedAs is the key of a connector in the store.
 type installedAs struct {
 	id      store.ConnectorID
 	bundled bool
@@ -59,12 +59,12 @@ func (sn *snapshots) take(ctx context.Context) (*snapshot, error) {
 		return nil, err
 	}
 	if v.set, err = sn.secrets.set(); errors.Is(err, vault.ErrUnsafe) || closed(err) {
-		err = nil // as good as empty: a start is refused with the remedy, and Info warns
+		err = nil // treat it as empty: a start is refused with the remedy, and Info warns
 	}
 	return v, err
 }
 
-// startsWith are the labels of each host that starts runs, and of this one.
+// startsWith returns the labels of this host and of each other host that starts runs.
 func (d *directory) startsWith(ctx context.Context) (labels [][]string, err error) {
 	labels = append(labels, d.Options.Labels)
 	shared := store.MembersOf(d.Store)
@@ -80,7 +80,7 @@ func (d *directory) startsWith(ctx context.Context) (labels [][]string, err erro
 	return labels, err
 }
 
-// named finds a connector by its id or name, installed before bundled.
+// named finds a connector by its id or name. An installed one is preferred to a bundled one.
 func (v *snapshot) named(name string) (store.Connector, bool) {
 	for _, key := range []string{name, abi.SlugOf(name)} {
 		for _, bundled := range []bool{false, true} {
@@ -94,8 +94,8 @@ func (v *snapshot) named(name string) (store.Connector, bool) {
 	return store.Connector{}, false
 }
 
-// connectorOf finds the connector of a connection as LoadFor does: the module that was
-// approved, or else the one that is installed.
+// connectorOf finds the connector of a connection like LoadFor: the approved module, otherwise the installed
+// one.
 func (v *snapshot) connectorOf(c store.Connection) (store.Connector, bool) {
 	for _, fits := range []func(store.Connector) bool{
 		func(k store.Connector) bool { return k.Digest == c.Digest },
@@ -111,7 +111,7 @@ func (v *snapshot) connectorOf(c store.Connection) (store.Connector, bool) {
 	return store.Connector{}, false
 }
 
-// manifest is nil for one that is not valid any more.
+// manifest returns the manifest of a connector, nil if it is not valid any more.
 func (v *snapshot) manifest(k store.Connector) *abi.Manifest {
 	key := installedAs{k.ID, k.Bundled}
 	m, ok := v.manifests[key]
@@ -163,8 +163,7 @@ func (v *snapshot) notReady(ctx context.Context, c store.Connection) []string {
 	return codes
 }
 
-// input describes a start as far as that is possible without opening secrets: a secret that is
-// set has a placeholder.
+// input describes a start without opening secrets. A secret that is set has a placeholder.
 func (v *snapshot) input(c store.Connection, k store.Connector, m *abi.Manifest) run.Input {
 	in := run.Input{
 		Connector: k, Connection: c, Manifest: m, Interactive: !c.Approved.NoInteractive,
@@ -185,7 +184,7 @@ func (v *snapshot) input(c store.Connection, k store.Connector, m *abi.Manifest)
 	return in
 }
 
-// obtainable reports whether the host has what it needs to ask for a token.
+// obtainable reports whether the host has what it needs to obtain a token.
 func (v *snapshot) obtainable(c store.Connection, f abi.SecretField) bool {
 	secrets := map[string]string{}
 	if _, set := v.set[c.ID][f.OAuth.ClientSecret]; set {

@@ -15,7 +15,7 @@ const (
 )
 
 // checkSpace refuses a start, an installation or a grant while the disk is nearly full, before anything is
-// written that would have to wait for space. The error is a *run.Refusal.
+// written. The error is a *run.Refusal.
 func (d *directory) checkSpace() error {
 	if d.DataDir == "" {
 		return nil

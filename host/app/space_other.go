@@ -2,5 +2,5 @@
 
 package app
 
-// freeSpace is not measured here.
+// freeSpace reports that the free space is not known on this system.
 func freeSpace(string) (uint64, bool) { return 0, false }

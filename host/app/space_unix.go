@@ -4,7 +4,7 @@ package app
 
 import "syscall"
 
-// freeSpace is how many bytes the user may still write below dir.
+// freeSpace returns how many bytes the user may still write below dir. It reports false if that is not known.
 func freeSpace(dir string) (uint64, bool) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err != nil {

@@ -17,8 +17,7 @@ type state struct {
 
 var _ host.State = (*state)(nil)
 
-// ResetState implements host.State. grant is a namespace, or how the current approval is
-// shown.
+// ResetState implements host.State. grant is the id of a namespace, or the shown id of the current grant.
 func (ss *state) ResetState(ctx context.Context, id store.ConnectionID, grant store.GrantID, stream store.Stream) error {
 	c, err := ss.connections.permanent(ctx, id)
 	if err != nil {
@@ -48,9 +47,9 @@ func (ss *state) DismissAttention(ctx context.Context, id store.ConnectionID) er
 	}))
 }
 
-// attention keeps the marks of connections that need their owner.
+// attention keeps the marks of connections that need their owner's attention.
 type attention interface {
 	NeedsAttention(ctx context.Context, id store.ConnectionID) (bool, error)
-	// DismissAttention clears the mark; that there is none is no error.
+	// DismissAttention clears the mark. It is no error if there is none.
 	DismissAttention(ctx context.Context, id store.ConnectionID) error
 }

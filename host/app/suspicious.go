@@ -10,10 +10,9 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// suspicious says what an attacker who swaps modules would do: an older
-// version, the same version with another module, a connector that could be
-// taken for another's. Uninstalling is no way around it for a connector whose
-// key is pinned.
+// suspicious returns why a module may be an attacker's replacement: it is older than the installed version,
+// differs under the same version, or its connector could be mistaken for another one. A pinned connector is
+// protected from lookalikes even after it was uninstalled.
 func (in *installer) suspicious(ctx context.Context, c store.Connector) ([]string, error) {
 	all, err := in.Store.Connectors(ctx)
 	if err != nil {
@@ -44,8 +43,7 @@ func (in *installer) suspicious(ctx context.Context, c store.Connector) ([]strin
 	return why, nil
 }
 
-// lookalike says why c could be taken for a known connector: by its id, or by
-// the name that both answer to.
+// lookalike returns why c could be mistaken for a known connector, by its id or its name, "" if it could not.
 func lookalike(c store.Connector, id store.ConnectorID, name, known string) string {
 	switch {
 	case skeleton(string(id)) == skeleton(string(c.ID)):
@@ -63,8 +61,7 @@ func appendNew(why []string, reason string) []string {
 	return append(why, reason)
 }
 
-// compareVersions orders dotted versions by number where both parts are
-// numbers, else by text.
+// compareVersions compares dotted versions part by part: by number if both parts are numbers, otherwise as text.
 func compareVersions(a, b string) int {
 	as, bs := strings.Split(a, "."), strings.Split(b, ".")
 	for i := range max(len(as), len(bs)) {
@@ -91,7 +88,7 @@ func isDigits(s string) bool {
 	return !slices.ContainsFunc([]byte(s), func(c byte) bool { return c < '0' || c > '9' })
 }
 
-// alike maps characters to one that they are easily taken for.
+// alike replaces characters and pairs that are easily mistaken for others, and removes separators.
 var alike = strings.NewReplacer(
 	"-", "", "_", "", ".", "", " ", "",
 	"0", "o", "1", "l", "i", "l", "|", "l", "5", "s", "3", "e", "vv", "w", "rn", "m",
@@ -99,6 +96,6 @@ var alike = strings.NewReplacer(
 	"α", "a", "ο", "o", "ν", "v", "ι", "l", "κ", "k", "ρ", "p", "τ", "t", "υ", "u", "χ", "x", "ı", "l",
 )
 
-// skeleton is what is left of an id when case, hyphens and look-alike letters are taken away:
-// two ids with one skeleton can be mistaken for each other.
+// skeleton reduces an id to a form without case, separators and look-alike letters. Ids with the same skeleton
+// can be mistaken for each other.
 func skeleton(id string) string { return alike.Replace(strings.ToLower(id)) }

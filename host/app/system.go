@@ -62,7 +62,7 @@ func (sy *system) Info(ctx context.Context) host.Info {
 	return out
 }
 
-// Limits are those in force, by their names in the configuration.
+// Limits returns the limits in force, by their names in the configuration.
 func (sy *system) Limits() map[string]int64 {
 	o := sy.Options
 	memory := o.MemoryBytes
@@ -86,8 +86,8 @@ func (sy *system) Limits() map[string]int64 {
 	}
 }
 
-// Ready implements host.System: store, sandbox, room for runs, and whatever AddCheck was
-// called for, scheduler and migrations among them. It writes nothing, since anybody may ask.
+// Ready implements host.System. It checks the store, the sandbox, capacity for runs and the checks of AddCheck,
+// and returns those that fail. It writes nothing, since anybody may call it.
 func (sy *system) Ready(ctx context.Context) []string {
 	failed := sy.checks.failing()
 	if !sy.writable(ctx) {
@@ -96,15 +96,15 @@ func (sy *system) Ready(ctx context.Context) []string {
 	if _, err := sy.guests.Isolation(ctx); err != nil {
 		failed = append(failed, "sandbox")
 	}
-	if sy.runs.controller != nil && sy.runs.controller.Full() != nil { // no schedule could start anything
+	if sy.runs.controller != nil && sy.runs.controller.Full() != nil { // no scheduled run could start
 		failed = append(failed, "runs")
 	}
 	slices.Sort(failed)
 	return slices.Compact(failed)
 }
 
-// writable reports whether the store answers, is not read-only, accepts what runs collect, and
-// has enough space left to be closed cleanly.
+// writable reports whether the store responds, is not read-only, accepts what runs collect, and has enough disk
+// space left to be closed cleanly.
 func (d *directory) writable(ctx context.Context) bool {
 	if damageOf(d.Store) != nil || store.Stalled(d.Store) != nil {
 		return false
@@ -116,8 +116,7 @@ func (d *directory) writable(ctx context.Context) bool {
 	return err == nil
 }
 
-// Audit implements host.System. An action that is none is an error. A detail that could be
-// free text is left out.
+// Audit implements host.System. An unknown action is an error. Details that could be free text are left out.
 func (sy *system) Audit(ctx context.Context, action, target, outcome string, details map[string]string) error {
 	e := by(ctx, audit.Event{Action: audit.Action(action), Target: target, Outcome: audit.Outcome(outcome)})
 	for key, value := range details {
@@ -128,11 +127,11 @@ func (sy *system) Audit(ctx context.Context, action, target, outcome string, det
 	return sy.directory.Audit(e)
 }
 
-// The most entries of a page.
+// maxAuditPage bounds the entries of a page.
 const maxAuditPage = 1000
 
-// AuditEntries implements host.System. A page may be short, or empty, although there are more:
-// next says so.
+// AuditEntries implements host.System. A page may be short or empty although more entries follow; next is not 0
+// then.
 func (sy *system) AuditEntries(ctx context.Context, q host.AuditQuery) ([]host.AuditEntry, uint64, error) {
 	out := []host.AuditEntry{}
 	if sy.DataDir == "" {
@@ -177,7 +176,7 @@ func (c *checks) AddCheck(name string, ok func() bool) {
 	c.named[name] = ok
 }
 
-// failing are the names of checks that fail.
+// failing returns the names of the checks that fail.
 func (c *checks) failing() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -190,7 +189,7 @@ func (c *checks) failing() []string {
 	return out
 }
 
-// weaknesses are the findings of the cheap checks of Doctor.
+// weaknesses returns the findings of Doctor's cheap checks.
 func (sy *system) weaknesses() []host.Warning {
 	c := &checkup{}
 	c.versions()

@@ -18,12 +18,11 @@ import (
 // secretStore reads and changes the secrets of connections.
 type secretStore struct{ *directory }
 
-// ErrNoVault: a store in memory keeps no secrets.
+// ErrNoVault is returned for a store in memory, which keeps no secrets.
 var ErrNoVault = errors.New("a memory: store keeps no secrets; name another with --store badger:DIR")
 
-// OpenVault opens the secrets beside a store. It opens no store and takes no
-// lock of one, so it may be used while runs go on. Secrets need no connection
-// yet. Changes are in the audit log.
+// OpenVault opens the vault beside a store. It neither opens nor locks the store, so it may be used while runs
+// are active. A secret may be set before its connection exists. Changes are recorded in the audit log.
 func OpenVault(store string) (*AuditedVault, error) {
 	dir, err := DataDir(store)
 	if err != nil {
@@ -43,9 +42,8 @@ func OpenVault(store string) (*AuditedVault, error) {
 	return &AuditedVault{v, l}, nil
 }
 
-// ofRun returns the secrets of a run: those given, and from the vault the others that the
-// manifest declares. A secret that is set and cannot be read refuses the start; one that is not
-// set is left out.
+// ofRun returns the secrets of a run: the given ones, and the other declared ones from the vault. A secret that
+// cannot be read refuses the start; one that is not set is left out.
 func (ss *secretStore) ofRun(m *abi.Manifest, id store.ConnectionID, given map[string]string) (map[string]string, error) {
 	if ss.DataDir == "" {
 		return given, nil
@@ -77,8 +75,7 @@ func (ss *secretStore) ofRun(m *abi.Manifest, id store.ConnectionID, given map[s
 	return out, nil
 }
 
-// stored is what the vault has under a name. It becomes a string here because that is what a
-// run takes; the vault's own copy is cleared.
+// stored returns a secret from the vault as a string, which is what runs take. The vault's own copy is wiped.
 func (ss *secretStore) stored(id store.ConnectionID, name string) (value string, ok bool, err error) {
 	v, err := ss.vault()
 	if err != nil {
@@ -96,7 +93,7 @@ func (ss *secretStore) stored(id store.ConnectionID, name string) (value string,
 	return value, true, nil
 }
 
-// set says which secrets are set, by connection and name.
+// set returns when each secret was set, by connection and name.
 func (ss *secretStore) set() (map[store.ConnectionID]map[string]time.Time, error) {
 	out := map[store.ConnectionID]map[string]time.Time{}
 	if ss.DataDir == "" {
@@ -131,7 +128,7 @@ func (ss *secretStore) forget(ctx context.Context, id store.ConnectionID) error 
 	return err
 }
 
-// change changes the vault and writes that to the audit log. Its errors hold no value.
+// change changes the vault and records that in the audit log. Its errors hold no values.
 func (ss *secretStore) change(e audit.Event, change func(vault.Keeper) error) error {
 	if ss.DataDir == "" {
 		return host.Refuse("unavailable", "a store in memory keeps no secrets")
@@ -152,25 +149,25 @@ func (ss *secretStore) change(e audit.Event, change func(vault.Keeper) error) er
 	return err
 }
 
-// An AuditedVault writes its changes to the audit log, by name and never by value.
+// An AuditedVault records changes of the vault in the audit log, by name and never by value.
 type AuditedVault struct {
 	*vault.Vault
 	log *audit.Log
 }
 
-// Set is vault.Set.
+// Set is vault.Vault.Set with an audit entry.
 func (s *AuditedVault) Set(connection, name string, value []byte) error {
 	return audited(s.log, audit.Event{Action: audit.SecretSet, Target: connection + "/" + name, Outcome: audit.Done},
 		func() error { return s.Vault.Set(connection, name, value) })
 }
 
-// Remove is vault.Remove.
+// Remove is vault.Vault.Remove with an audit entry.
 func (s *AuditedVault) Remove(connection, name string) error {
 	return audited(s.log, audit.Event{Action: audit.SecretRemoved, Target: connection + "/" + name, Outcome: audit.Done},
 		func() error { return s.Vault.Remove(connection, name) })
 }
 
-// Rotate is vault.Rotate.
+// Rotate is vault.Vault.Rotate with an audit entry.
 func (s *AuditedVault) Rotate(to vault.Place) error {
 	return audited(s.log, audit.Event{Action: audit.VaultRotated, Target: "vault", Outcome: audit.Done}, func() error { return s.Vault.Rotate(to) })
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehost/sluice/host/worker"
 )
 
-// A Version says what this program is made of.
+// A Version describes a build of this program.
 type Version struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision,omitempty"`
@@ -18,10 +18,10 @@ type Version struct {
 	Platform string `json:"platform"`
 	Engine   string `json:"engine"`
 	ABI      string `json:"abi"`
-	Cgo      bool   `json:"cgo"` // built with cgo: one layer of the jail is missing
+	Cgo      bool   `json:"cgo"` // built with cgo, which leaves out one layer of the jail
 }
 
-// ThisVersion is the running program's.
+// ThisVersion returns the version of the running program.
 func ThisVersion() Version {
 	v := Version{
 		Version: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,

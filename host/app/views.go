@@ -23,11 +23,11 @@ var (
 	_ liveview.Conn = host.ViewConn(nil)
 )
 
-// Views is where runs with a browser let their owner look.
+// Views returns the live views of this host's browsers.
 func (vs *views) Views() *liveview.Views { return vs.views }
 
-// MintView implements host.Views. That the owner may look is the caller's business, that the
-// run exists too; what was given out is in the audit log before it is.
+// MintView implements host.Views. The caller checks that the owner may look and that the run exists. The view is
+// recorded in the audit log before it is returned.
 func (vs *views) MintView(ctx context.Context, owner string, q host.MintView) (host.View, error) {
 	mint := liveview.Mint{Run: string(q.RunID), Owner: owner, Mode: q.Mode, InteractionID: q.InteractionID, AssistanceID: q.AssistanceID, Key: q.Key}
 	if p := q.Viewport; p != nil {
@@ -59,7 +59,7 @@ func (vs *views) MintView(ctx context.Context, owner string, q host.MintView) (h
 	return out, nil
 }
 
-// elsewhere leads to the host that has the browser of a run.
+// elsewhere returns the refusal that refers to the host with the browser of a run, nil if m is nil.
 func elsewhere(m *store.Member, run store.RunID) error {
 	if m == nil {
 		return nil

@@ -17,10 +17,9 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// sleepers are the runs that outlive their host and that nobody performs: their host was
-// stopped or killed, or they have waited for long. One that waits for its owner has its question
-// on the desk and costs nothing else: an answer, a request to cancel or the end of its time has it
-// resumed from its journal. Any other is resumed at once.
+// sleepers holds the runs that outlive their host and that nobody performs: their host was stopped or killed, or
+// they have waited for long. A run that waits for its owner only keeps its question on the desk. An answer, a
+// cancellation or the end of its time resumes it from its journal. Any other run is resumed at once.
 type sleepers struct {
 	runs *runs
 	ctx  context.Context // ends with the service
@@ -30,17 +29,17 @@ type sleepers struct {
 	mu     sync.Mutex // guards what follows
 	closed bool
 	all    map[store.RunID]*sleeper
-	handed map[store.RunID]bool // that another host is asked to take
-	tries  map[store.RunID]int  // resumptions that came to nothing, of runs that did not go on since
+	handed map[store.RunID]bool // runs that another host is asked to take
+	tries  map[store.RunID]int  // failed resumptions since the run last made progress
 }
 
-// A sleeper is one of them.
+// A sleeper is a run in sleepers.
 type sleeper struct {
 	lease  store.Lease
 	cancel chan run.CancelRequest // capacity 1
-	ctx    context.Context        // ends when the run is left as it is
+	ctx    context.Context        // ends when the run is left to others
 	stop   context.CancelFunc
-	gone   chan struct{} // closed when nothing waits any more
+	gone   chan struct{} // closed when its goroutine has ended
 }
 
 func newSleepers(rs *runs) *sleepers {
@@ -48,7 +47,7 @@ func newSleepers(rs *runs) *sleepers {
 	return &sleepers{runs: rs, ctx: ctx, stop: stop, all: map[store.RunID]*sleeper{}, handed: map[store.RunID]bool{}, tries: map[store.RunID]int{}}
 }
 
-// take has the question of a run asked by this process, unless it is already. It does not wait.
+// take holds a run, unless it is held already or being handed over. It does not block.
 func (ss *sleepers) take(l store.Lease) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -65,7 +64,7 @@ func (ss *sleepers) take(l store.Lease) {
 	})
 }
 
-// put takes a run that was put down by this process. failed says that it had not gone on.
+// put takes a run that this process suspended. failed reports that the run had made no progress.
 func (ss *sleepers) put(id store.RunID, failed bool) {
 	ss.mu.Lock()
 	if ss.tries[id]++; !failed {
@@ -82,7 +81,7 @@ func (ss *sleepers) put(id store.RunID, failed bool) {
 			ss.take(l)
 		}
 	}
-	if err != nil && ss.ctx.Err() == nil { // it is found by the next look for runs that nobody performs
+	if err != nil && ss.ctx.Err() == nil { // the next reconciliation finds it
 		ss.runs.Options.Log.Error("sleeping_run_not_found", "run", id, "error", err)
 	}
 }
@@ -94,7 +93,7 @@ func (ss *sleepers) has(id store.RunID) bool {
 	return ss.all[id] != nil
 }
 
-// cancel wakes a run to cancel it, and reports whether it sleeps here.
+// cancel wakes a run to cancel it. It reports false if the run does not sleep here.
 func (ss *sleepers) cancel(id store.RunID, c run.CancelRequest) bool {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -104,12 +103,12 @@ func (ss *sleepers) cancel(id store.RunID, c run.CancelRequest) bool {
 	}
 	select {
 	case s.cancel <- c:
-	default: // one is waiting already
+	default: // a request is pending already
 	}
 	return true
 }
 
-// cancelOf is cancel for whatever run of a connection sleeps here.
+// cancelOf is cancel for the run of a connection that sleeps here.
 func (ss *sleepers) cancelOf(connection store.ConnectionID, c run.CancelRequest) {
 	ss.mu.Lock()
 	var of store.RunID
@@ -124,7 +123,7 @@ func (ss *sleepers) cancelOf(connection store.ConnectionID, c run.CancelRequest)
 	}
 }
 
-// close leaves all as they are.
+// close stops all sleepers and leaves their runs as they are in the store.
 func (ss *sleepers) close() {
 	ss.mu.Lock()
 	ss.closed = true
@@ -145,22 +144,22 @@ func (ss *sleepers) failures(id store.RunID) int {
 	return ss.tries[id]
 }
 
-// Of a run that cannot be resumed.
+// Limits of resumptions that fail.
 const (
-	mostTries  = 3               // before it is ended
-	againAfter = 2 * time.Second // the first, twice as long the next
+	mostTries  = 3               // before the run is ended
+	againAfter = 2 * time.Second // delay of the first retry, which doubles each time
 )
 
-// sleep is the goroutine of a sleeper.
+// sleep waits for a reason to resume a run, and resumes it. It is the goroutine of a sleeper.
 func (ss *sleepers) sleep(s *sleeper) {
 	defer ss.woken(s.lease.RunID)
 	sus, secret, err := ss.suspension(s.lease)
-	if closed(err) { // a host that is admitted takes it
+	if closed(err) { // an admitted host takes it
 		return
 	}
 	if err == nil {
 		err = ss.claim(s, sus)
-		if errors.Is(err, store.ErrFenced) { // another host was faster
+		if errors.Is(err, store.ErrFenced) { // another host took it
 			return
 		}
 	}
@@ -187,7 +186,7 @@ func (ss *sleepers) sleep(s *sleeper) {
 	}
 }
 
-// suspension is what is known of a run, and the secret that its journal is sealed with.
+// suspension reads a suspended run, and returns the secret that its journal is sealed with.
 func (ss *sleepers) suspension(l store.Lease) (sus *run.Suspended, secret []byte, err error) {
 	all, err := ss.runs.journalSecrets()
 	if err != nil {
@@ -205,10 +204,10 @@ func (ss *sleepers) suspension(l store.Lease) (sus *run.Suspended, secret []byte
 	return sus, secret, err
 }
 
-// claimed is how long the lease of a run that sleeps lasts beyond its host.
+// claimed is how long the lease of a sleeping run outlasts its host.
 const claimed = time.Minute
 
-// claim makes a run that another host had one of this host, which it stays while it sleeps.
+// claim takes over the lease of a run that another host had, for as long as it sleeps here.
 func (ss *sleepers) claim(s *sleeper, sus *run.Suspended) error {
 	if ss.runs.hosts.members == nil || s.lease.BootEpoch == ss.runs.Epoch {
 		return nil
@@ -226,15 +225,15 @@ func (ss *sleepers) claim(s *sleeper, sus *run.Suspended) error {
 	return nil
 }
 
-// A call wakes a run.
+// A call is the reason to wake a run.
 type call struct {
 	cause  string
 	answer *host.Answer       // nil for none
 	cancel *run.CancelRequest // nil for none
-	secret []byte             // that its journal is sealed with
+	secret []byte             // the secret that the journal is sealed with
 }
 
-// awaken asks the question, and returns when there is a reason to go on.
+// awaken asks the question of a run and returns the reason to resume it.
 func (ss *sleepers) awaken(s *sleeper, sus *run.Suspended) call {
 	ctx, stop := context.WithCancel(s.ctx)
 	defer stop()
@@ -254,7 +253,7 @@ func (ss *sleepers) awaken(s *sleeper, sus *run.Suspended) call {
 	}()
 	select {
 	case a := <-answers:
-		if a.err != nil { // the time is over, or this process ends
+		if a.err != nil { // the time is over, or this process is stopping
 			return call{cause: "timeout"}
 		}
 		return call{cause: "answered", answer: &a.answer}
@@ -265,7 +264,7 @@ func (ss *sleepers) awaken(s *sleeper, sus *run.Suspended) call {
 	}
 }
 
-// resume starts the run from its journal. Where this host has no place for it, it waits for one.
+// resume starts the run from its journal. While this host has no place for it, it retries.
 func (ss *sleepers) resume(s *sleeper, sus *run.Suspended, why call) error {
 	for wait := againAfter; ; wait = min(2*wait, 30*time.Second) {
 		if why.cancel == nil {
@@ -283,7 +282,7 @@ func (ss *sleepers) resume(s *sleeper, sus *run.Suspended, why call) error {
 	}
 }
 
-// rest waits, and reports whether ctx goes on.
+// rest waits for d. It reports false if ctx ended before.
 func rest(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -295,7 +294,7 @@ func rest(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// endFor ends a run whose resumption was refused: for the grant, when that is over.
+// endFor ends a run whose resumption was refused. If the grant is not usable any more, that is the reason.
 func (ss *sleepers) endFor(s *sleeper, err error) {
 	reason, why := run.ReasonRestarted, "The run cannot be resumed: "+err.Error()
 	var r *run.Refusal
@@ -318,7 +317,7 @@ func (ss *sleepers) ends(s *sleeper, reason, why string) {
 	}
 }
 
-// A heardOwner has heard the answer to the question with which a run is resumed.
+// A heardOwner answers the question with which a run is resumed, and passes later ones to the desk.
 type heardOwner struct {
 	*interaction.Desk
 	answer *host.Answer

@@ -7,9 +7,8 @@ import (
 	"github.com/sluicehost/sluice/host/worker"
 )
 
-// Worker runs this process as a worker, or as the one that unpacks a backup,
-// when args say so, and reports whether they did. A program that opens a Host
-// calls it before anything else.
+// Worker runs this process as a worker, or as the process that unpacks a backup, if args say so, and reports
+// whether they did. A program that opens a Host must call it before anything else.
 func Worker(args []string) (code int, isWorker bool) {
 	if len(args) == 0 {
 		return 0, false

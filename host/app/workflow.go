@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// workflows finds out which connection and which module a start is for.
+// workflows determines the connection and the module of a start.
 type workflows struct {
 	*directory
 	modules     *modules
@@ -23,13 +23,13 @@ type workflows struct {
 type workflow struct {
 	connection store.ConnectionID
 	loaded     *Loaded
-	temporary  bool // the connection is this run's alone
-	create     bool // a connection that there is not is made
+	temporary  bool // the connection is only for this run
+	create     bool // make the connection if it does not exist
 }
 
-// resolve finds out what is to be run: a connection's id is looked up first, then a
-// connector's name. It refuses what is not there, is disabled, active or not granted, in that
-// order.
+// resolve determines what to run: q.WorkflowID is looked up as the id of a connection, then as the name of a
+// connector. It refuses a connection that does not exist, is disabled, has an active run or no usable grant, in
+// that order.
 func (ws *workflows) resolve(ctx context.Context, q host.StartRun) (workflow, error) {
 	if g := q.Given; g != nil && (len(g.Module) > 0 || len(g.Manifest) > 0 || g.Connection != "") {
 		return ws.fromGiven(ctx, q.WorkflowID, g)
@@ -69,7 +69,7 @@ func (ws *workflows) listed(ctx context.Context, name string) (store.Connector, 
 		With("fields", []map[string]string{{"path": "workflowId", "rule": "known"}})
 }
 
-// onlyConnection is the only enabled connection of a connector.
+// onlyConnection returns the only enabled connection of a connector, or refuses.
 func (ws *workflows) onlyConnection(ctx context.Context, id store.ConnectorID) (store.Connection, error) {
 	all, err := ws.Store.Connections(ctx)
 	if err != nil {
@@ -110,8 +110,8 @@ func (ws *workflows) fromConnection(ctx context.Context, c store.Connection) (wo
 	return w, err
 }
 
-// fromGiven is a run of a module that need not be installed, or of an installed one
-// whose connection is made if there is none.
+// fromGiven returns the workflow for a module that need not be installed, or for an installed one whose
+// connection is made if needed.
 func (ws *workflows) fromGiven(ctx context.Context, name string, g *host.Given) (w workflow, err error) {
 	w.create = true
 	switch {
