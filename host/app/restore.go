@@ -139,7 +139,7 @@ func Backups(url string) ([]backup.Entry, error) {
 // that documents that expired since the backup was made are not removed.
 var unpackOpener = backup.Opener{
 	Open: func(dir string) (backup.Store, error) {
-		s, err := drivers.Open("badger:"+dir, drivers.Options{AllowNetworkFS: true, Now: func() time.Time { return time.Unix(0, 0) }}) // checked when the result is opened
+		s, err := drivers.Open("badger:"+dir, drivers.Options{AllowNetworkFS: true, Now: func() time.Time { return time.Unix(0, 0) }}) // checked later
 		if err != nil {
 			return nil, err
 		}

@@ -7,8 +7,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// How much space has to be free: below spaceStart nothing is started, below spaceStop the
-// store is closed.
+// The free disk space in bytes below which no run is started, and below which the store stays closed.
 const (
 	spaceStart = 512 * abi.MiB
 	spaceStop  = 64 * abi.MiB
