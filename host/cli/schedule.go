@@ -214,8 +214,8 @@ func (c scheduleCommands) printSchedules(all []host.Schedule, one bool) error {
 			next = c.when(*s.NextDueAt)
 		}
 		why := s.IneligibilityReason
-		if strings.HasPrefix(why, "grant_") {
-			why += "; sluice grant " + s.ConnectionID
+		if mend := mends(why, s.ConnectionID); mend != "" {
+			why += "; " + mend
 		}
 		if s.HumanAttentionNeeded {
 			why = join(", ", why, "needs you")
@@ -224,6 +224,19 @@ func (c scheduleCommands) printSchedules(all []host.Schedule, one bool) error {
 		rows = append(rows, []string{s.ConnectionID, when, s.EffectiveMode, next, s.LastErrorCode, why})
 	}
 	return c.table([]string{"connection", "when", "mode", "next", "last error", "held by"}, rows)
+}
+
+// mends returns the command that makes a connection ready again, "" where there is none.
+func mends(reason, connection string) string {
+	switch {
+	case strings.HasPrefix(reason, "grant_"), reason == "binding_not_approved":
+		return "sluice grant " + connection
+	case strings.HasPrefix(reason, "connector_"):
+		return "sluice install FILE"
+	case reason == "secret_missing":
+		return "sluice secret set " + connection + " NAME"
+	}
+	return ""
 }
 
 func (c scheduleCommands) deleteSchedule() *cobra.Command {
