@@ -10,9 +10,9 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Values without columns of their own are kept as their JSON, in columns called body.
+// Values without columns of their own are stored as JSON in columns called body.
 
-// one reads the body that a query finds; ErrNotFound about the thing named.
+// one decodes the body that a query finds. It returns ErrNotFound for the thing named if there is none.
 func one[T any](ctx context.Context, s *db, what, id, sql string, args ...any) (v T, err error) {
 	err = s.read(ctx, func(ctx context.Context, c *conn) error {
 		v, err = oneBody[T](c.QueryRow(ctx, sql, args...), what, id)
@@ -33,7 +33,7 @@ func oneBody[T any](r pgx.Row, what, id string) (v T, err error) {
 	return v, err
 }
 
-// list reads the bodies that a query finds.
+// list decodes the bodies that a query finds.
 func list[T any](ctx context.Context, s *db, sql string, args ...any) (all []T, err error) {
 	err = s.read(ctx, func(ctx context.Context, c *conn) error {
 		all, err = bodies[T](c.Query(ctx, sql, args...))
@@ -62,7 +62,7 @@ func decode(body []byte, v any) error {
 	return nil
 }
 
-// Listing bounds: what a limit of 0 means, and the most a caller gets.
+// Number of entries that a limit of 0 means, and the greatest limit.
 const (
 	defaultLimit = 100
 	maxLimit     = 1000

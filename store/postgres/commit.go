@@ -12,16 +12,16 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A group is commits of one run on their way into one transaction.
+// A group is a sequence of commits of one run that share a transaction.
 type group struct {
 	s     *Store
 	items []*item
 	lease store.Lease
 
-	next, commits int64 // of the run, before the group
+	next, commits int64 // of the run before the group
 	number, week  int64
-	permit        []byte // the grant of the connection
-	removes       bool   // contents were erased, perhaps
+	permit        []byte // the connection's grant as JSON
+	removes       bool   // contents may have been erased
 	known
 	lane *lane
 }
@@ -53,7 +53,7 @@ func (g *group) events() (n int) {
 	return n
 }
 
-// fence queues what begins every commit: the lease moves on, if it is the current one.
+// fence queues the beginning of every commit: it advances the lease, provided that it is the current one.
 func (g *group) fence(b *pgx.Batch) {
 	g.number, g.permit, g.removes = 0, nil, false
 	g.s.lock("connection", string(g.lease.ConnectionID)).shared(b)
@@ -67,7 +67,7 @@ func (g *group) fence(b *pgx.Batch) {
 	})
 }
 
-// absent makes no error of no row.
+// absent returns err, or nil if err says that there is no row.
 func absent(err error) error {
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil
@@ -75,7 +75,7 @@ func absent(err error) error {
 	return err
 }
 
-// apply does the rest of the transaction.
+// apply does everything after fence.
 func (g *group) apply(ctx context.Context, t *tx) error {
 	if g.number == 0 {
 		return g.refused(ctx, t)
@@ -100,7 +100,7 @@ func (g *group) apply(ctx context.Context, t *tx) error {
 	return nil
 }
 
-// refused says why the lease did not move.
+// refused returns the reason why the lease did not advance: the run is unknown, ended or fenced.
 func (g *group) refused(ctx context.Context, t *tx) error {
 	var ended bool
 	err := t.QueryRow(ctx, "select ended from run where id = $1", string(g.lease.RunID)).Scan(&ended)
@@ -115,7 +115,7 @@ func (g *group) refused(ctx context.Context, t *tx) error {
 	return store.ErrFenced
 }
 
-// one does what is peculiar to one commit.
+// one applies one commit, except for its events and its end.
 func (g *group) one(ctx context.Context, t *tx, it *item, next int64) error {
 	cm := it.commit
 	if err := g.admit(t, cm); err != nil {
@@ -152,7 +152,7 @@ func (g *group) one(ctx context.Context, t *tx, it *item, next int64) error {
 	return nil
 }
 
-// admit checks what may refuse a commit whose lease is the current one.
+// admit checks whether the grant permits a commit whose lease is the current one.
 func (g *group) admit(t *tx, cm *store.Commit) error {
 	var grant *store.Grant
 	if g.permit != nil {
@@ -163,7 +163,7 @@ func (g *group) admit(t *tx, cm *store.Commit) error {
 	return cm.Permits(grant, t.now, g.s.opts.FailState)
 }
 
-// queueState stages cursors, advances the connection's, and keeps gaps.
+// queueState stages cursors, advances those of the connection and stores gaps.
 func (g *group) queueState(b *pgx.Batch, cm *store.Commit) error {
 	for _, st := range cm.Staged {
 		body, err := json.Marshal(st)
@@ -194,7 +194,8 @@ func (g *group) queueState(b *pgx.Batch, cm *store.Commit) error {
 	return nil
 }
 
-// queueRun stores the question asked, erases the one answered, and replaces the run record.
+// queueRun deletes the question that was answered, stores the one that is asked and the journal, and replaces the run
+// record.
 func (g *group) queueRun(b *pgx.Batch, cm *store.Commit) error {
 	run := string(g.lease.RunID)
 	if cm.Answered != "" {
@@ -224,7 +225,7 @@ func (g *group) queueRun(b *pgx.Batch, cm *store.Commit) error {
 	return nil
 }
 
-// consume marks the connection's grant used up, unless another has taken its place.
+// consume marks the connection's grant as used, unless another grant has replaced it.
 func (g *group) consume(ctx context.Context, t *tx, cm *store.Commit) error {
 	id := string(g.lease.ConnectionID)
 	c, err := oneBody[store.Connection](t.QueryRow(ctx, "select body from connection where id = $1 for update", id), "connection", id)
@@ -237,7 +238,7 @@ func (g *group) consume(ctx context.Context, t *tx, cm *store.Commit) error {
 	return t.putConnection(ctx, c)
 }
 
-// putEvents appends the events of all commits.
+// putEvents appends the events of all commits to the timeline.
 func (g *group) putEvents(ctx context.Context, t *tx) error {
 	var all [][]byte
 	for _, it := range g.items {
@@ -257,7 +258,7 @@ func (g *group) putEvents(ctx context.Context, t *tx) error {
 	return err
 }
 
-// end gives up the lease and everything pending of the run.
+// end releases the lease and deletes everything pending of the run.
 func (g *group) end(ctx context.Context, t *tx, next int64) error {
 	b, run := &pgx.Batch{}, string(g.lease.RunID)
 	b.Queue("update run set ended = true, next = $2, commits = $3 where id = $1", run, next, g.commits+int64(len(g.items)))

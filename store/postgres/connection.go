@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// owning holds a connection against everything that writes to it.
+// owning returns a function that locks a connection exclusively against all other writers.
 func (s *db) owning(id store.ConnectionID) func(*pgx.Batch) {
 	return s.lock("connection", string(id)).alone
 }
@@ -36,7 +36,7 @@ func (t *tx) putConnection(ctx context.Context, c store.Connection) error {
 	return err
 }
 
-// permitOf is the grant of a connection, which commits look at without the rest; nil is none.
+// permitOf returns the grant of a connection as JSON, which commits read without the rest, or nil if it has none.
 func permitOf(c store.Connection) ([]byte, error) {
 	if c.Grant == nil {
 		return nil, nil
@@ -73,8 +73,8 @@ func (s *connections) Connections(ctx context.Context) ([]store.Connection, erro
 	return list[store.Connection](ctx, s.db, "select body from connection order by id")
 }
 
-// DeleteConnection implements store.Store. What is erased is not shown from the commit on; its
-// table is dropped then, or as soon as no view reads it any more.
+// DeleteConnection implements store.Store. Erased data is invisible once the transaction commits. The table is dropped
+// immediately afterwards or, if views are open, later.
 func (s *connections) DeleteConnection(ctx context.Context, id store.ConnectionID, erase bool) error {
 	erased := false
 	err := s.write(ctx, s.owning(id), func(ctx context.Context, t *tx) (err error) {
@@ -100,8 +100,7 @@ func (s *connections) DeleteConnection(ctx context.Context, id store.ConnectionI
 	return err
 }
 
-// erase makes what is left of a connection beside its runs invisible, and says whether there
-// was anything.
+// erase makes the data of a connection, except for its runs, invisible and reports whether there was any.
 func (t *tx) erase(ctx context.Context, id store.ConnectionID) (bool, error) {
 	left := int64(0)
 	for _, sql := range []string{
@@ -118,7 +117,7 @@ func (t *tx) erase(ctx context.Context, id store.ConnectionID) (bool, error) {
 	return left > 0, nil
 }
 
-// idle is *ActiveError while a run of the connection is active.
+// idle returns *store.ActiveError while a run of the connection is active.
 func (t *tx) idle(ctx context.Context, id store.ConnectionID) error {
 	var run store.RunID
 	err := t.QueryRow(ctx, "select run from lease where connection = $1", string(id)).Scan(&run)

@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// put writes one row whose last column is the body.
+// put writes one row whose last column is value as JSON.
 func (s *connectors) put(ctx context.Context, value any, sql string, args ...any) error {
 	body, err := json.Marshal(value)
 	if err != nil {

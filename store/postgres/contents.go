@@ -11,13 +11,13 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// contents are what is to be done about long contents.
+// contents holds pending work on long contents.
 type contents struct {
-	wake chan struct{} // capacity 1: there may be some to remove
+	wake chan struct{} // capacity 1: there may be contents to remove
 
-	mu        sync.Mutex // guards what follows
-	closed    []int64    // rows of reading whose readers are done
-	discarded []int64    // contents that no commit has
+	mu        sync.Mutex // guards the fields below
+	closed    []int64    // rows of table reading whose readers are closed
+	discarded []int64    // contents that are part of no commit
 }
 
 func (cs *contents) init() { cs.wake = make(chan struct{}, 1) }
@@ -43,8 +43,8 @@ func (cs *contents) discard(number int64) {
 	cs.changed()
 }
 
-// beginReading notes a reader of a content, for all hosts; ErrNotFound when it was removed. Where
-// the server has no space for that, nobody can remove anything either.
+// beginReading registers a reader of a content for all hosts to see. It returns ErrNotFound if the content was removed.
+// If the server has no space for the row, it returns 0: then no host can remove anything either.
 func (s *files) beginReading(ctx context.Context, content int64) (reader int64, err error) {
 	err = s.told(ctx, s.once(ctx, nil, func(ctx context.Context, t *tx) error {
 		return t.QueryRow(ctx, `with there as (select number from content where number = $1 for key share)
@@ -59,22 +59,22 @@ func (s *files) beginReading(ctx context.Context, content int64) (reader int64, 
 	return reader, err
 }
 
-// removeAtOnce is how many contents go in one transaction.
+// removeAtOnce is how many contents are deleted in one transaction.
 const removeAtOnce = 100
 
-// remove deletes the contents that nobody can commit or look up any more.
+// remove deletes the contents that can no longer be committed or looked up.
 func (s *files) remove(ctx context.Context) {
 	err := s.doom(ctx)
 	if err == nil {
 		err = s.removeErased(ctx)
 	}
 	if err != nil {
-		s.opts.Logger.Warn("files_not_removed", "error", err) // it is tried again
+		s.opts.Logger.Warn("files_not_removed", "error", err) // remove will be called again
 	}
 }
 
-// doom marks contents that nobody can commit any more: those of hosts before this one, and
-// those that were discarded. It forgets readers that are done, or whose host is gone.
+// doom marks contents that can no longer be committed: those of earlier hosts and discarded ones. It also deletes
+// readers that are closed or whose host is gone.
 func (s *files) doom(ctx context.Context) error {
 	cs := &s.contents
 	cs.mu.Lock()
@@ -96,8 +96,8 @@ func (s *files) doom(ctx context.Context) error {
 	return err
 }
 
-// removeErased deletes the contents that are erased, but those that some host reads: whoever is
-// about to has locked the row, or finds none.
+// removeErased deletes erased contents that no host is reading. A host that is about to read one has either locked the
+// row or will not find it.
 func (s *files) removeErased(ctx context.Context) error {
 	for after := int64(0); ; {
 		var numbers []int64

@@ -10,31 +10,31 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A db is the database as this host uses it: its connections, transactions and wake-ups, and
-// what the host knows of what is in it.
+// A db is the database from the point of view of this host: its connections, transactions and notifications, and what
+// the host knows about the content.
 type db struct {
 	address *address
 	opts    Options
 	pool    *pool
 
 	failure atomic.Pointer[error]     // why nothing is written any more
-	outage  atomic.Pointer[error]     // why writes wait
-	closed  atomic.Bool               // nothing is read or submitted any more
-	ending  chan struct{}             // closed when nothing is waited for any more
-	finish  func()                    // closes it
-	removed chan struct{}             // closed with failure
+	outage  atomic.Pointer[error]     // why writes are waiting
+	closed  atomic.Bool               // reads and submissions are refused
+	ending  chan struct{}             // closed to end all waiting
+	finish  func()                    // closes ending
+	removed chan struct{}             // closed when failure is set
 	offset  atomic.Int64              // of the server's clock, in nanoseconds
-	lived   atomic.Pointer[time.Time] // when the newest heartbeat that arrived was sent
+	lived   atomic.Pointer[time.Time] // when the last successful heartbeat was sent
 	jobs    sync.WaitGroup
 
 	news news
 	ear  ear
 	store.Watchers
-	kinds store.Watchers // of documents, by their kind
+	kinds store.Watchers // watchers of documents, by kind
 
 	contents  contents
 	views     views
-	weeks     sync.Map // week → true: its timeline has a table
+	weeks     sync.Map // week → true: it has a timeline table
 	questions store.Sealer
 }
 
@@ -46,10 +46,10 @@ func newDB(a *address) *db {
 	return s
 }
 
-// PerStream says that runs should submit one commit per stream at their end.
+// PerStream reports whether runs should submit one commit per stream at their end.
 func (s *db) PerStream() bool { return s.opts.PerStream }
 
-// Stalled is why commits wait: the server's disk is full.
+// Stalled returns an error while commits wait because the server's disk is full.
 func (s *db) Stalled() error {
 	if p := s.outage.Load(); p != nil && errors.Is(*p, store.ErrNoSpace) {
 		return fmt.Errorf("%w; make room on it", *p)
@@ -57,7 +57,7 @@ func (s *db) Stalled() error {
 	return nil
 }
 
-// stop makes the store refuse writes.
+// stop makes the store refuse writes because of err.
 func (s *db) stop(err error) {
 	if s.failure.CompareAndSwap(nil, &err) {
 		s.opts.Logger.Error("store_stopped", "error", err)
@@ -65,7 +65,7 @@ func (s *db) stop(err error) {
 	}
 }
 
-// usable is why nothing is written.
+// usable returns the reason why nothing is written any more, or nil.
 func (s *db) usable() error {
 	if p := s.failure.Load(); p != nil {
 		return *p

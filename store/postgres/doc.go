@@ -1,20 +1,18 @@
-// Package postgres is the store in a PostgreSQL database, version 15 or later. Several hosts
-// share a database (store.Members); it is the default of nobody and loses nothing that Badger's
-// keeps.
+// Package postgres implements store.Store in a PostgreSQL database, version 15 or later. Several hosts can share a
+// database (store.Members). It has to be chosen explicitly and offers the same guarantees as package badger.
 //
-// A run's commit is one transaction. It moves the counter of the run's lease, which is the
-// fence: a lease that is not the current one moves nothing, and the transaction ends there.
-// Where the connection dies between COMMIT and its answer, the server is asked what became of
-// the transaction, and nothing is done twice.
+// A run's commit is one transaction. It begins by advancing the counter of the run's lease, which is the fence: if the
+// lease is not the current one, no row changes and the transaction fails. If the connection breaks between COMMIT and
+// its answer, the store asks the server for the outcome, so nothing is done twice.
 //
-// A host is a row with a heartbeat, and a start of it an epoch. Each transaction takes a shared
-// lock of its host and asks for the row; whoever removes a host whose lease is over takes the
-// lock alone, so nothing of that start commits afterwards. Only the clock of the server decides.
-// Wake-ups go by NOTIFY, outside of transactions; whoever misses one looks by itself.
+// A host is a row with a heartbeat, and each start of it has an epoch. Every transaction takes a lock of its host in
+// shared mode and checks the row. Removing a host whose lease has expired requires that lock in exclusive mode, so
+// nothing of that epoch commits afterwards. Only the server's clock counts. Wake-ups are sent with NOTIFY outside of
+// transactions; whoever misses one polls.
 //
-// Records are in a table for each connection and life of it, records_N, so that erasing one is
-// DROP TABLE. Timelines are in a table for each week in which runs began, timeline_N.
+// Records are in a table records_N for each connection, with a new one after erasing, so that erasing is DROP TABLE.
+// Timelines are in a table timeline_N for each week in which runs started.
 //
-// What the server says is trusted as far as the rows of its tables are: it keeps the owner's
-// data. What it reads back is counted and compared by Verify all the same.
+// The server is trusted with the owner's data and so with the rows of its tables. Verify recounts and compares them
+// nevertheless.
 package postgres

@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// errDocumentID: a program's fault.
+// errDocumentID reports a mistake in the calling program.
 var errDocumentID = errors.New("a document wants a kind, and an id of 1 to 512 bytes")
 
 // Write implements store.Store.
@@ -24,7 +24,7 @@ func (s *documents) Write(ctx context.Context, writes ...store.Write) error {
 	return err
 }
 
-// writeDocuments checks all before it changes one.
+// writeDocuments checks all writes before it makes the first.
 func (t *tx) writeDocuments(ctx context.Context, s *db, writes []store.Write) error {
 	if len(writes) == 0 {
 		return nil
@@ -36,7 +36,7 @@ func (t *tx) writeDocuments(ctx context.Context, s *db, writes []store.Write) er
 		}
 		locks[i] = s.lock("document", string(w.Kind)+"\x00"+w.ID)
 	}
-	slices.Sort(locks) // so that two who write the same ones do not wait for each other
+	slices.Sort(locks) // so that two writers of the same documents do not deadlock
 	b := &pgx.Batch{}
 	for _, l := range slices.Compact(locks) {
 		l.alone(b)
@@ -85,7 +85,7 @@ func (t *tx) putDocuments(ctx context.Context, writes []store.Write, before []ui
 	return t.SendBatch(ctx, b).Close()
 }
 
-// scanDocument reads id, revision, data and expires.
+// scanDocument scans the columns id, revision, data and expires.
 func scanDocument(kind store.Kind, r pgx.Row) (store.Document, error) {
 	d := store.Document{Kind: kind}
 	var id, data []byte
@@ -121,7 +121,7 @@ func (s *documents) Documents(ctx context.Context, q store.DocumentQuery) (all [
 			to = after
 		}
 	case q.After >= q.Prefix && q.After != "":
-		from = append([]byte(q.After), 0) // the least id behind it
+		from = append([]byte(q.After), 0) // the smallest id behind it
 	}
 	sql, args := "select id, revision, data, expires from document where kind = $1 and id >= $2", []any{string(q.Kind), from, bounded(q.Limit)}
 	if to != nil {
@@ -139,7 +139,7 @@ func (s *documents) Documents(ctx context.Context, q store.DocumentQuery) (all [
 	return all, err
 }
 
-// behind is the least text behind all that begin with prefix; nil when there is none.
+// behind returns the smallest string greater than all that begin with prefix, or nil if there is none.
 func behind(prefix string) []byte {
 	b := []byte(prefix)
 	for len(b) > 0 && b[len(b)-1] == 0xFF {

@@ -17,11 +17,11 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// ErrRolledBack is what a run is told whose acknowledged commits are gone from the server, as
-// after a switch to a standby that had not received them.
+// ErrRolledBack is returned to a run whose acknowledged commits the server has lost, for example after a switch to a
+// standby that had not received them.
 var ErrRolledBack = errors.New("the database has lost commits that it had acknowledged; run again, the connector fetches what is missing")
 
-// Codes of the server that are looked at.
+// Error codes of the server that the package examines.
 // https://www.postgresql.org/docs/current/errcodes-appendix.html
 const (
 	noTable    = "42P01"
@@ -32,20 +32,20 @@ const (
 	serialized = "40"
 )
 
-// A fault is an error of the server or the way to it, as an owner may read it. The driver's
-// error is not wrapped: it may hold the configuration of the connection, with its password.
+// A fault is an error of the server or the connection to it, worded for the owner. It does not wrap the driver's error,
+// which may contain the connection's configuration including the password.
 type fault struct {
 	sentence string
-	code     string // of the server; "" for one of the connection
-	passing  bool   // it may be over by itself
+	code     string // of the server; "" for a connection error
+	passing  bool   // may resolve itself, so trying again makes sense
 }
 
 func (f *fault) Error() string { return f.sentence }
 
-// Is makes a full disk ErrNoSpace.
+// Is reports whether target is ErrNoSpace and the server's disk is full.
 func (f *fault) Is(target error) bool { return target == store.ErrNoSpace && f.code == diskFull }
 
-// sentences begin what is said of an error of the server, by its code or the class of it.
+// sentences maps error codes of the server, or classes of them, to the beginning of the message.
 var sentences = map[string]string{
 	"08":     "the connection to the database broke",
 	"25006":  "the database takes no changes, as a standby does",
@@ -66,7 +66,7 @@ var sentences = map[string]string{
 	"XX":     "the database has a fault",
 }
 
-// told makes a fault of an error of the driver, and leaves others as they are.
+// told converts an error of the driver to a *fault, or to ctx's error. It returns other errors as they are.
 func (s *db) told(ctx context.Context, err error) error {
 	var f *fault
 	var said *pgconn.PgError
@@ -85,7 +85,7 @@ func (s *db) told(ctx context.Context, err error) error {
 	return err
 }
 
-// broken reports whether an error is one of a connection that ended.
+// broken reports whether an error says that a connection has ended.
 func broken(err error) bool {
 	for _, ended := range []error{io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE, pgconn.ErrConnClosed} {
 		if errors.Is(err, ended) {
@@ -95,7 +95,7 @@ func broken(err error) bool {
 	return strings.Contains(err.Error(), "conn closed")
 }
 
-// saidBy is a sentence with what the server said, without its detail, which has data.
+// saidBy converts an error of the server to a fault with its message, but without its detail, which contains data.
 func (s *db) saidBy(e *pgconn.PgError) *fault {
 	class := e.Code[:min(2, len(e.Code))]
 	sentence, known := sentences[e.Code]
@@ -120,7 +120,7 @@ func (s *db) clean(text string) string {
 	return abi.Cut(abi.Clean(text), 300)
 }
 
-// unreached is a sentence for an error of the connection.
+// unreached returns a sentence for a connection error.
 func (s *db) unreached(err error) string {
 	_, at := pgconn.NetworkAddress(s.address.config.Host, s.address.config.Port)
 	at = abi.Clean(at)
@@ -141,13 +141,13 @@ func (s *db) unreached(err error) string {
 	return "the connection to the database server at " + at + " broke or never was"
 }
 
-// passes reports whether the cause of an error may be over by itself.
+// passes reports whether the cause of an error may resolve itself.
 func passes(err error) bool {
 	var f *fault
 	return errors.As(err, &f) && f.passing
 }
 
-// code is the server's code of an error, "" when it has none.
+// code returns the server's error code, or "" if err has none.
 func code(err error) string {
 	var f *fault
 	if errors.As(err, &f) {
@@ -156,7 +156,7 @@ func code(err error) string {
 	return ""
 }
 
-// missing is err, or ErrNotFound about the thing named.
+// missing returns err or, if that is nil, ErrNotFound for the thing named.
 func missing(err error, format string, args ...any) error {
 	if err != nil {
 		return err
@@ -164,7 +164,7 @@ func missing(err error, format string, args ...any) error {
 	return fmt.Errorf(format+": %w", append(args, store.ErrNotFound)...)
 }
 
-// An inUse error names the process that is this host already. It is a *store.BusyError.
+// An inUse error names the process that already runs as this host. It wraps a *store.BusyError.
 type inUse struct{ store.BusyError }
 
 func (e *inUse) Error() string {

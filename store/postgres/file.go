@@ -20,10 +20,10 @@ import (
 
 var _ store.Files = (*Store)(nil)
 
-// sumIn is the digest as the database keeps it; nil for one that cannot be.
+// sumIn returns a digest in the database's form, or nil if d is invalid.
 func sumIn(d store.Digest) []byte {
 	_, digits, _ := strings.Cut(string(d), ":")
-	sum, _ := hex.DecodeString(digits) // nil is in no row
+	sum, _ := hex.DecodeString(digits) // no row contains nil
 	return sum
 }
 
@@ -41,7 +41,7 @@ func (s *files) FileUsage(ctx context.Context, c store.ConnectionID) (u store.Fi
 	return u, err
 }
 
-// A heldCursor is where a page of files ended.
+// A heldCursor is the end of a page of files.
 type heldCursor struct {
 	Connection store.ConnectionID
 	Stream     store.Stream
@@ -75,7 +75,7 @@ func (s *files) HeldFiles(ctx context.Context, q store.FileQuery) (p store.FileP
 	return p, err
 }
 
-// heldPage reads the files of up to limit records; a row more says that there is another page.
+// heldPage reads the files of up to limit records. An additional row means that there is another page.
 func heldPage(rows pgx.Rows, at heldCursor, limit int) (p store.FilePage, err error) {
 	defer rows.Close()
 	for n := 0; rows.Next(); n++ {
@@ -146,16 +146,15 @@ type shortContent struct{ *bytes.Reader }
 func (shortContent) Close() error  { return nil }
 func (c shortContent) Size() int64 { return c.Reader.Size() }
 
-// A content that is long is read piece by piece, each against its checksum. It is for one
-// goroutine.
+// A content reads a long content piece by piece and verifies the checksum of each. It is not safe for concurrent use.
 type content struct {
 	s      *files
 	ctx    context.Context
 	digest store.Digest
 	size   int64
 	number int64
-	reader int64 // row of reading; 0 for none
-	piece  int64 // that data holds; -1 is none
+	reader int64 // row of table reading; 0 for none
+	piece  int64 // number of the piece in data; -1 for none
 	data   []byte
 	offset int64
 }

@@ -15,20 +15,20 @@ import (
 
 var _ store.Filler = (*filler)(nil)
 
-// What goes into one transaction of a filler, at most.
+// Limits of one transaction of a filler.
 const (
 	fillItems = 5000
 	fillBytes = 4 << 20
 )
 
-// A filler writes items, some at a time, each time with the note of how far it is.
+// A filler writes items in batches, each together with a note of how far it has come.
 type filler struct {
 	s      *Store
 	source string
-	at     store.Place // that is durable
+	at     store.Place // up to which items are durable
 	items  []store.Item
 	bytes  int
-	runs   map[string]timed // of what was looked up last
+	runs   map[string]timed // cache of runs found in this transaction
 }
 
 // Fill implements store.Imager.
@@ -55,7 +55,7 @@ func (s *Store) Fill(ctx context.Context, source string) (store.Filler, store.Pl
 
 func (f *filler) forget() { f.runs = map[string]timed{} }
 
-// empty is store.ErrNotEmpty unless nothing was ever written.
+// empty returns store.ErrNotEmpty unless nothing was ever written.
 func (s *Store) empty(ctx context.Context) error {
 	return s.read(ctx, func(ctx context.Context, c *conn) error {
 		var some bool
@@ -90,7 +90,7 @@ func (f *filler) Flush(ctx context.Context) error {
 		return err
 	}
 	err = f.s.write(ctx, nil, func(ctx context.Context, t *tx) error {
-		f.forget() // what is looked up in a transaction that is not done is none
+		f.forget() // an earlier attempt may have been rolled back
 		if err := f.fill(ctx, t); err != nil {
 			return err
 		}
@@ -128,7 +128,7 @@ func (f *filler) fill(ctx context.Context, t *tx) error {
 	return nil
 }
 
-// some writes items of one kind.
+// some writes items that are all of one kind.
 func (f *filler) some(ctx context.Context, t *tx, items []store.Item) error {
 	switch items[0].Kind {
 	case store.RunItem:
@@ -147,7 +147,7 @@ func (f *filler) some(ctx context.Context, t *tx, items []store.Item) error {
 	return t.SendBatch(ctx, b).Close()
 }
 
-// queue queues what writes an item of a kind that is not many.
+// queue queues the statements for one item of a kind that is not written in bulk.
 func (f *filler) queue(ctx context.Context, t *tx, b *pgx.Batch, i store.Item) error {
 	parts := map[store.ItemKind]int{store.StateItem: 3, store.GapItem: 3, store.PinItem: 1, store.ConnectionItem: 1, store.FenceItem: 1, store.LeaseItem: 1}
 	n, ok := parts[i.Kind]
@@ -220,7 +220,7 @@ func queueDocument(b *pgx.Batch, i store.Item, k []string) error {
 	return nil
 }
 
-// queueStream begins a stream with its counters. Their sum is that of the records that follow.
+// queueStream inserts a stream with its counters, except for the sum, to which the records are added later.
 func (f *filler) queueStream(ctx context.Context, t *tx, b *pgx.Batch, i store.Item, k []string) error {
 	var v store.StreamValue
 	if err := i.Decode(&v); err != nil {
@@ -260,7 +260,7 @@ func (f *filler) fillRuns(ctx context.Context, t *tx, items []store.Item) error 
 	return t.SendBatch(ctx, b).Close()
 }
 
-// find looks runs up that are written already.
+// find looks up runs that were already written and adds them to f.runs.
 func (f *filler) find(ctx context.Context, t *tx, ids map[string]bool) error {
 	var unknown []string
 	for id := range ids {
@@ -313,7 +313,7 @@ func (f *filler) fillEvents(ctx context.Context, t *tx, items []store.Item) erro
 	return nil
 }
 
-// fillRecords writes records of any streams.
+// fillRecords writes records of any number of streams.
 func (f *filler) fillRecords(ctx context.Context, t *tx, items []store.Item) error {
 	ids := map[string]bool{}
 	for _, i := range items {
@@ -338,7 +338,7 @@ func (f *filler) fillRecords(ctx context.Context, t *tx, items []store.Item) err
 
 var recordColumns = []string{"stream", "version", "emitted", "ingested", "run", "sum", "flags", "key", "data"}
 
-// fillStream writes the records of the stream that items begin with, and says how many.
+// fillStream writes the records at the beginning of items that belong to one stream and returns their number.
 func (f *filler) fillStream(ctx context.Context, t *tx, items []store.Item) (n int, err error) {
 	names, _, err := items[0].Numbered(3)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// heapSQL makes a table of records. Its key is bytes, since they are what records are listed
-// by; what stands first is of fixed length.
+// heapSQL creates a table of records. Columns of fixed length come first. The key is bytea, so that records sort by
+// bytes.
 const heapSQL = `
 create table records_%[1]d (
   stream bigint not null, version bigint not null, emitted bigint not null, ingested bigint not null, run bigint not null, sum bigint not null,
@@ -22,7 +22,7 @@ create table records_%[1]d (
 create unique index on records_%[1]d (stream, version);
 create index on records_%[1]d (stream, emitted, key)`
 
-// findHeap finds the table of the connection's records, and makes it where there is none.
+// findHeap finds or creates the table for the connection's records.
 func (g *group) findHeap(ctx context.Context, t *tx) (err error) {
 	if g.heap != 0 {
 		return nil
@@ -32,7 +32,7 @@ func (g *group) findHeap(ctx context.Context, t *tx) (err error) {
 	return err
 }
 
-// findHeap is the number of the table of a connection's records.
+// findHeap returns the number of the table of a connection's records, which it creates if necessary.
 func (t *tx) findHeap(ctx context.Context, id string) (heap int64, err error) {
 	err = t.QueryRow(ctx, "select number from heap where connection = $1 and not erased", id).Scan(&heap)
 	if !errors.Is(err, pgx.ErrNoRows) {
@@ -45,14 +45,13 @@ func (t *tx) findHeap(ctx context.Context, id string) (heap int64, err error) {
 	return heap, err
 }
 
-// A stream is what a lane knows of one.
+// A stream is what a lane knows about a stream.
 type stream struct {
 	number int64
 	holds  bool // its records may hold files
 }
 
-// findStream finds a stream, and begins its counters where there are none. One that holds
-// files is marked for good.
+// findStream finds or creates a stream. Once a stream has held files, it is marked for good.
 func (g *group) findStream(ctx context.Context, t *tx, name store.Stream, holds bool) (st stream, err error) {
 	if st = g.streams[name]; st.number != 0 && (st.holds || !holds) {
 		return st, nil
@@ -69,11 +68,10 @@ func (g *group) findStream(ctx context.Context, t *tx, name store.Stream, holds 
 	return st, err
 }
 
-// tidyEvery is how often tables are dropped that could not be dropped at once.
+// tidyEvery is how often tidy retries what could not be deleted at once.
 const tidyEvery = time.Minute
 
-// tidy drops the tables and contents of what was erased: those that an earlier host left, and
-// those that were read.
+// tidy drops the tables and contents of erased data, including what earlier hosts left, until the store closes.
 func (s *files) tidy() {
 	again := time.NewTicker(tidyEvery)
 	defer again.Stop()
@@ -94,8 +92,8 @@ func (s *files) tidy() {
 	}
 }
 
-// drop drops the tables of what was erased, unless a view may read them: DROP TABLE asks no
-// snapshot.
+// drop drops the tables of erased data unless a view may be reading them, because DROP TABLE does not respect
+// snapshots.
 func (s *db) drop(ctx context.Context) {
 	for s.views.none() {
 		dropped := false
@@ -126,7 +124,7 @@ func (s *db) drop(ctx context.Context) {
 			return err
 		})
 		if err != nil {
-			s.opts.Logger.Warn("records_not_dropped", "error", err) // it is tried again
+			s.opts.Logger.Warn("records_not_dropped", "error", err) // drop will be called again
 		}
 		if err != nil || !dropped {
 			return

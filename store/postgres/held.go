@@ -10,14 +10,14 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A holding keeps count of the contents that one commit touches.
+// A holding counts the references of one commit to contents.
 type holding struct {
 	g      *group
 	t      *tx
 	files  []store.StagedFile
 	staged map[store.Digest]*staged
-	delta  map[store.Digest]int64      // records that hold it, more or fewer
-	added  map[store.Digest]store.File // as the commit called it that held it first
+	delta  map[store.Digest]int64      // change in the number of records that hold it
+	added  map[store.Digest]store.File // as first named by the commit
 }
 
 func (g *group) holding(t *tx, cm *store.Commit) *holding {
@@ -30,9 +30,8 @@ func (g *group) holding(t *tx, cm *store.Commit) *holding {
 	return h
 }
 
-// part takes what changes of a batch hold, and lets go what those before them held. The
-// changes are of different keys; kept are those that changed anything, by their numbers in the
-// part, which begins with number base of the batch.
+// part updates the references of records that changed. The changes in part, which starts at index base of the batch,
+// have different keys. kept lists the indexes in part of those that changed anything.
 func (h *holding) part(ctx context.Context, b *store.Batch, part []store.Change, base int, kept []int64) error {
 	if len(kept) == 0 {
 		return nil
@@ -75,7 +74,7 @@ func (h *holding) part(ctx context.Context, b *store.Batch, part []store.Change,
 	return h.t.SendBatch(ctx, q).Close()
 }
 
-// before reads what records hold.
+// before reads which files records hold so far.
 func (h *holding) before(ctx context.Context, stream store.Stream, keys [][]byte) (map[string][]store.Held, error) {
 	rows, err := h.t.Query(ctx, "select key, body from held where heap = $1 and stream = $2 and key = any($3)", h.g.heap, string(stream), keys)
 	if err != nil {
@@ -97,7 +96,7 @@ func (h *holding) before(ctx context.Context, stream store.Stream, keys [][]byte
 	return all, rows.Err()
 }
 
-// count moves the counts of contents from what a record held to what it holds.
+// count adjusts the reference counts for a record that held was and now holds is.
 func (h *holding) count(was, is []store.Held) {
 	before := map[store.Digest]bool{}
 	for _, f := range was {
@@ -120,12 +119,12 @@ func (h *holding) count(was, is []store.Held) {
 	}
 }
 
-// maxLoose bounds what the last commit of a run has to erase. Of a run that lets more go, the
-// rest is erased at once.
+// maxLoose bounds the contents that the last commit of a run must erase. What a run drops beyond that is erased at
+// once.
 const maxLoose = 1000
 
-// settle moves the counts in the database. What no record holds any more stays for as long as
-// the run goes on, for a later record of it may name it again.
+// settle writes the reference counts to the database. Contents without references are kept until the run ends, because
+// a later record of the run may name them again.
 func (h *holding) settle(ctx context.Context) error {
 	known, err := h.known(ctx)
 	if err != nil {
@@ -167,7 +166,7 @@ func (h *holding) settle(ctx context.Context) error {
 	return h.t.SendBatch(ctx, b).Close()
 }
 
-// known reads how many records hold the contents that the commit touches.
+// known reads the reference counts of the contents that the commit touches.
 func (h *holding) known(ctx context.Context) (map[store.Digest]int64, error) {
 	if len(h.delta) == 0 {
 		return nil, nil
@@ -193,8 +192,7 @@ func (h *holding) known(ctx context.Context) (map[store.Digest]int64, error) {
 	return known, rows.Err()
 }
 
-// keep puts contents where they stay, with how many records hold them. Those of the commit
-// that are not needed go.
+// keep stores new contents with their reference counts. It erases staged contents of the commit that were not needed.
 func (h *holding) keep(ctx context.Context, fresh map[store.Digest]int64) error {
 	taken := map[*staged]bool{}
 	var digests, bodies, data [][]byte
@@ -244,8 +242,8 @@ func (h *holding) keep(ctx context.Context, fresh map[store.Digest]int64) error 
 	return h.t.SendBatch(ctx, q).Close()
 }
 
-// take makes a long content one of the connection's, if all of it is there: what was laid down
-// without waiting for the disk is gone where the server crashed since.
+// take assigns a long content to the connection if it is complete. Its pieces were written without waiting for the
+// disk, so they are gone if the server has crashed since.
 func (h *holding) take(ctx context.Context, x *staged) error {
 	var pieces int32
 	var bytes int64
@@ -257,8 +255,7 @@ func (h *holding) take(ctx context.Context, x *staged) error {
 	return err
 }
 
-// eraseSQL erases contents of a connection that no record holds, of all of them or of those
-// named.
+// eraseSQL erases those contents of a connection that no record holds: all of them, or only those listed.
 const eraseSQL = `
 with mine as (
   select number from heap where connection = $1 and not erased

@@ -18,10 +18,10 @@ var (
 	_ store.Image  = (*image)(nil)
 )
 
-// An image is a view that reads everything.
+// An image is a view from which everything can be read.
 type image struct{ *view }
 
-// Image implements store.Imager. It holds a connection and a snapshot, as a view does.
+// Image implements store.Imager. Like a view it holds a connection and a snapshot.
 func (s *Store) Image(ctx context.Context) (store.Image, error) {
 	v, err := s.View(ctx)
 	if err != nil {
@@ -48,7 +48,7 @@ func (i *image) with(fn func(*pgx.Conn) error) error {
 	return fn(i.conn)
 }
 
-// Counters implements store.Image. Sum is the driver's own, and not told.
+// Counters implements store.Image. Sum stays empty because it is specific to this driver.
 func (i *image) Counters(ctx context.Context) (all []store.Counters, err error) {
 	err = i.with(func(c *pgx.Conn) error {
 		rows, err := c.Query(ctx, `select connection, name, live, dead, last from stream join heap on heap.number = heap
@@ -64,11 +64,11 @@ func (i *image) Counters(ctx context.Context) (all []store.Counters, err error) 
 	return all, i.s.told(ctx, err)
 }
 
-// A lister reads the items of one kind behind a key.
+// A lister reads the items of one kind that come after a key.
 type lister struct {
 	ctx   context.Context
 	c     *pgx.Conn
-	after store.Item // Kind and Key; "" is the beginning
+	after store.Item // Kind and Key; nil stands for the beginning
 	fn    func(store.Item) error
 }
 
@@ -116,7 +116,7 @@ func (l *lister) list() error {
 	return l.files()
 }
 
-// body is a column of JSON that is the value.
+// body scans a column that contains the value as JSON.
 func body(r pgx.Rows, key *[][]byte) (v any, err error) {
 	var b []byte
 	err = r.Scan(key, &b)
@@ -143,7 +143,7 @@ func counted(r pgx.Rows, key *[][]byte) (any, error) {
 	return v, err
 }
 
-// parted joins the parts of a key.
+// parted returns the item key with the given parts.
 func parted(parts [][]byte) []byte {
 	texts := make([]string, len(parts))
 	for i, p := range parts {
@@ -152,7 +152,7 @@ func parted(parts [][]byte) []byte {
 	return store.ItemKey(texts...)
 }
 
-// few reads all items of a kind that is never many, and puts them in order.
+// few lists all items of a kind that never has many, in key order.
 func (l *lister) few(sql string, scan func(pgx.Rows, *[][]byte) (any, error), args ...any) error {
 	rows, err := l.c.Query(l.ctx, sql, args...)
 	if err != nil {
@@ -187,7 +187,7 @@ func (l *lister) few(sql string, scan func(pgx.Rows, *[][]byte) (any, error), ar
 	return nil
 }
 
-// groups reads what the keys of a kind begin with, in order: those that are not before after.
+// groups reads the possible first parts of the keys of a kind, in order, without those that lie entirely before after.
 func (l *lister) groups(sql string) (all [][]string, err error) {
 	rows, err := l.c.Query(l.ctx, sql)
 	if err != nil {
@@ -201,10 +201,10 @@ func (l *lister) groups(sql string) (all [][]string, err error) {
 	}), err
 }
 
-// begin is what keys begin with whose first parts are those.
+// begin returns the beginning of all keys with the given first parts.
 func begin(parts []string) []byte { return store.ItemKey(append(slices.Clone(parts), "")...) }
 
-// last is the last part of after, where it is of the group; nil where all of the group is behind it.
+// last returns the last part of after if it belongs to the group, or nil if the whole group comes after it.
 func (l *lister) last(group []string) []byte {
 	if rest, ok := bytes.CutPrefix(l.after.Key, begin(group)); ok {
 		return rest
@@ -212,11 +212,10 @@ func (l *lister) last(group []string) []byte {
 	return nil
 }
 
-// pageItems is how many items are read with one query.
+// pageItems is how many items one query reads.
 const pageItems = 1000
 
-// pages reads a group page by page. next is asked for the rows behind the last one, and calls
-// take for each.
+// pages calls next until it returns fewer than pageItems rows. next reads the rows after the last one it has read.
 func pages(next func() (rows int, err error)) error {
 	for {
 		if n, err := next(); err != nil || n < pageItems {
@@ -225,7 +224,7 @@ func pages(next func() (rows int, err error)) error {
 	}
 }
 
-// page calls scan for the rows of a query.
+// page calls scan for up to pageItems rows of a query and returns their number.
 func (l *lister) page(scan func(pgx.Rows) error, sql string, args ...any) (n int, err error) {
 	rows, err := l.c.Query(l.ctx, fmt.Sprintf("%s limit %d", sql, pageItems), args...)
 	if err != nil {
@@ -240,7 +239,7 @@ func (l *lister) page(scan func(pgx.Rows) error, sql string, args ...any) (n int
 	return n, rows.Err()
 }
 
-// value hands over an item whose value is JSON.
+// value passes on an item whose value is JSON.
 func (l *lister) value(v any, key []byte) error {
 	item, err := store.NewItem(l.after.Kind, v, key)
 	if err != nil {
@@ -292,13 +291,13 @@ func (l *lister) runs() error {
 	})
 }
 
-// A timed run is one with a timeline.
+// A timed run is a run with the location of its timeline.
 type timed struct {
 	id           string
 	number, week int64
 }
 
-// events reads the timelines, of the runs in order.
+// events lists the timelines in the order of the runs.
 func (l *lister) events() error {
 	at, seq := []byte(nil), int64(-1)
 	if l.after.Key != nil {
@@ -315,7 +314,7 @@ func (l *lister) events() error {
 	}
 	return pages(func() (int, error) {
 		var some []timed
-		// Ids that are longer sort behind those that are not, as they do in keys.
+		// Longer ids sort behind shorter ones, as they do in keys.
 		n, err := l.page(func(r pgx.Rows) error {
 			var t timed
 			err := r.Scan(&t.id, &t.number, &t.week)

@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A keptFile is a row of a content.
+// A keptFile is a file whose pieces are to be listed.
 type keptFile struct {
 	heap    int64
 	digest  []byte
@@ -21,7 +21,7 @@ type keptFile struct {
 
 func (f *keptFile) name() string { return string(store.DigestOf(f.digest)) }
 
-// files lists what is of files, connection by connection.
+// files lists the items that concern files, connection by connection.
 func (l *lister) files() error {
 	connections, err := l.groups("select array[connection] from heap where not erased and (files > 0 or exists (select from held where held.heap = number))")
 	if err != nil {
@@ -44,7 +44,7 @@ func (l *lister) files() error {
 	return nil
 }
 
-// filesOf lists the files of a connection, or their contents.
+// filesOf lists the files of a connection, or the pieces of their contents.
 func (l *lister) filesOf(c string, heap int64) error {
 	digest, from, seq := []byte{}, []byte(nil), int64(-1)
 	if rest := l.last([]string{c}); rest != nil {
@@ -56,7 +56,7 @@ func (l *lister) filesOf(c string, heap int64) error {
 			}
 			name, seq = names[1], int64(n) // #nosec G115 -- it was below 1 << 31
 		}
-		digest, _ = hex.DecodeString(strings.TrimPrefix(name, "sha256:")) // what is none is behind nothing
+		digest, _ = hex.DecodeString(strings.TrimPrefix(name, "sha256:")) // if invalid, start from the beginning
 		from = digest
 	}
 	condition := "digest > $2"
@@ -138,7 +138,7 @@ func (l *lister) held(c string, heap int64) error {
 	})
 }
 
-// queueFile queues what writes an item of a file.
+// queueFile queues the statements for an item that concerns files.
 func (f *filler) queueFile(ctx context.Context, t *tx, b *pgx.Batch, i store.Item) error {
 	k, err := i.Parts(map[store.ItemKind]int{store.FileItem: 2, store.PieceItem: 3, store.HeldItem: 3}[i.Kind])
 	if err != nil {
@@ -159,7 +159,7 @@ func (f *filler) queueFile(ctx context.Context, t *tx, b *pgx.Batch, i store.Ite
 	return nil
 }
 
-// queueContent makes a place for a content whose pieces follow.
+// queueContent inserts a content whose pieces follow.
 func queueContent(b *pgx.Batch, i store.Item, heap int64, s *db) error {
 	var v store.FileValue
 	if err := i.Decode(&v); err != nil {

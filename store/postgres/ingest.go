@@ -19,9 +19,9 @@ const (
 	flagCompound = 2
 )
 
-// ingestSQL lays changes of different keys into a table of records: what changes nothing is left
-// out, the rest gets the next versions in order, and the counters move. The lookup is lateral
-// so that it goes by the index whatever the server knows of a table that is filling up.
+// ingestSQL applies changes of different keys to a table of records: it skips changes without effect, gives the others
+// the next versions in order, and updates the counters. The lookup is lateral so that the server uses the index even if
+// its statistics of a growing table are outdated.
 const ingestSQL = `
 with input as (
   select * from unnest($2::bytea[], $3::bytea[], $4::int8[], $5::int2[], $6::int8[]) with ordinality as i (key, data, emitted, flags, sum, at)
@@ -49,7 +49,7 @@ with input as (
 )
 select count(*), case when $10 then array_agg(at - 1 order by at) end from changed`
 
-// ingest lays one batch into the records of the connection.
+// ingest applies one batch to the records of the connection and returns how many records changed.
 func (g *group) ingest(ctx context.Context, t *tx, b *store.Batch, h *holding) (changed int, err error) {
 	if b.Len() == 0 {
 		return 0, nil
@@ -81,7 +81,7 @@ func (g *group) ingest(ctx context.Context, t *tx, b *store.Batch, h *holding) (
 	return changed, nil
 }
 
-// parts divides a batch where a key comes again.
+// parts splits a batch wherever a key repeats.
 func parts(b *store.Batch) [][]store.Change {
 	var all [][]store.Change
 	seen, part := make(map[string]bool, b.Len()), make([]store.Change, 0, b.Len())
@@ -97,7 +97,7 @@ func parts(b *store.Batch) [][]store.Change {
 	return append(all, part)
 }
 
-// prepareIngest prepares the statement for a table of records.
+// prepareIngest prepares the statement for a table of records, unless that was done, and returns its name.
 func (c *conn) prepareIngest(ctx context.Context, heap int64) (string, error) {
 	name := fmt.Sprintf("ingest_%d", heap)
 	if c.ingests[heap] {
@@ -120,9 +120,8 @@ func (c *conn) prepareIngest(ctx context.Context, heap int64) (string, error) {
 	return name, nil
 }
 
-// lay runs the statement. Its arguments are laid out here, in one pass and without an
-// allocation for each record. Of a stream that holds files it says which changes changed
-// something.
+// lay runs the statement and returns how many records changed and, for a stream that holds files, which. It encodes the
+// arguments itself in one pass, without an allocation per record.
 func (g *group) lay(ctx context.Context, t *tx, statement string, in stream, part []store.Change) (int, []int64, error) {
 	size := 0
 	for _, c := range part {
@@ -159,10 +158,10 @@ func (g *group) lay(ctx context.Context, t *tx, statement string, in stream, par
 	return int(binary.BigEndian.Uint64(r.Rows[0][0])), kept, nil // #nosec G115 -- at most len(part)
 }
 
-// epoch2000 is where the server's times begin, in microseconds since 1970.
+// epoch2000 is the epoch of the server's times, in microseconds since 1970.
 const epoch2000 = 946684800 * 1_000_000
 
-// array begins a one-dimensional array in the binary form of the protocol.
+// array begins a one-dimensional array in the protocol's binary format.
 func array(element uint32, n, size int) []byte {
 	b := make([]byte, 0, 20+4*n+size)
 	for _, v := range []uint32{1, 0, element, uint32(n), 1} { // #nosec G115 -- dimensions, no nulls, type, length, first index
@@ -175,7 +174,7 @@ func element(b, value []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(b, uint32(len(value))), value...) // #nosec G115 -- less than 4 GiB
 }
 
-// int8Of makes the element that was begun at the end of b the number v.
+// int8Of sets the element just begun at the end of b to v.
 func int8Of(b []byte, v int64) []byte {
 	binary.BigEndian.PutUint32(b[len(b)-4:], 8)
 	return binary.BigEndian.AppendUint64(b, uint64(v)) // #nosec G115 -- the same bits
@@ -193,7 +192,7 @@ func flagsOf(c store.Change) (flags uint16) {
 	return flags
 }
 
-// sumOf is what a record adds to the sum of its stream, by which Verify finds what the server
+// sumOf returns a record's contribution to the sum of its stream, with which Verify detects data that the server
 // changed or lost.
 func sumOf(c store.Change, scratch []byte) (int64, []byte) {
 	b := append(scratch[:0], byte(flagsOf(c)))

@@ -8,11 +8,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A keeper keeps the membership of this host, on a connection of its own that also holds the
-// lock of the host's id.
+// A keeper maintains the membership of this host, on a connection of its own that also holds the lock of the host's id.
 type keeper struct {
 	conn  *pgx.Conn
-	since time.Time // of the first heartbeat behind which none failed
+	since time.Time // first heartbeat since the last failure
 }
 
 func (k *keeper) release() {
@@ -21,13 +20,13 @@ func (k *keeper) release() {
 	}
 }
 
-// beats is how many heartbeats there are in a lease; none is further than a second from the next.
+// beats is the number of heartbeats per lease. They are at most a second apart.
 const beats = 6
 
 func (s *members) keep() {
 	beat := time.NewTicker(min(s.opts.Lease/beats, time.Second))
 	defer beat.Stop()
-	heard := time.Now() // of the server
+	heard := time.Now() // last answer of the server
 	s.keeper.since = heard
 	for {
 		select {
@@ -42,7 +41,7 @@ func (s *members) keep() {
 			s.keeper.since = time.Time{}
 			s.opts.Logger.Warn("heartbeat_failed", "error", s.told(ctx, err))
 			if time.Since(heard) > s.opts.Lease {
-				s.pool.cut() // no answer may ever come
+				s.pool.cut() // their answers may never arrive
 			}
 		} else {
 			heard = time.Now()
@@ -51,7 +50,7 @@ func (s *members) keep() {
 	}
 }
 
-// beat says that this host lives, and looks whether the others do.
+// beat sends a heartbeat of this host and removes other hosts whose leases have expired.
 func (s *members) beat(ctx context.Context) error {
 	if err := s.reconnect(ctx); err != nil {
 		return err
@@ -73,7 +72,7 @@ func (s *members) beat(ctx context.Context) error {
 	return s.removeDead(ctx)
 }
 
-// reconnect makes a new connection where the one there was broke.
+// reconnect replaces the keeper's connection if it broke.
 func (s *members) reconnect(ctx context.Context) error {
 	if c := s.keeper.conn; !c.IsClosed() {
 		return nil
@@ -91,8 +90,8 @@ func (s *members) reconnect(ctx context.Context) error {
 	return err
 }
 
-// removeDead removes the members whose leases are over. Whoever comes from an outage, as all may
-// when the server was away, first gives the others the time of a lease to come too.
+// removeDead removes the members whose leases have expired. After an outage, which may have affected all hosts, it
+// first gives the others the duration of a lease to return.
 func (s *members) removeDead(ctx context.Context) error {
 	rows, err := s.keeper.conn.Query(ctx, "select id, epoch, expires < clock_timestamp() from member")
 	if err != nil {
@@ -118,8 +117,8 @@ func (s *members) removeDead(ctx context.Context) error {
 	return nil
 }
 
-// removeMember removes a member whose lease is over. When it returns, no transaction of that one will
-// commit: those under way were ended or waited for.
+// removeMember removes a member whose lease has expired. Once it returns, no transaction of that epoch can commit:
+// those in progress were terminated or waited for.
 func (s *members) removeMember(ctx context.Context, id, epoch string) error {
 	b := &pgx.Batch{}
 	b.Queue(`select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1 and datname = current_database() and usename = current_user
@@ -135,7 +134,7 @@ func (s *members) removeMember(ctx context.Context, id, epoch string) error {
 	b.Queue("commit")
 	err := s.keeper.conn.SendBatch(ctx, b).Close()
 	if err != nil {
-		end(s.keeper.conn) // it may be in a transaction
+		end(s.keeper.conn) // it may still be in a transaction
 		return err
 	}
 	if removed == 1 {

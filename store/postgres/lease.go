@@ -36,10 +36,10 @@ func (s *leases) Acquire(ctx context.Context, r store.Run, hostID, bootEpoch str
 	return l, nil
 }
 
-// weekOf names the timelines of runs that begin at a time.
+// weekOf returns the number of the week whose table holds the timelines of runs that start at a time.
 func weekOf(at time.Time) int64 { return at.Unix() / (7 * 24 * 3600) }
 
-// insertRun inserts run and lease, and sets the lease's fence.
+// insertRun inserts the run and its lease, and sets the lease's fence.
 func (t *tx) insertRun(ctx context.Context, s *db, r store.Run, l *store.Lease) error {
 	week := weekOf(t.now)
 	if err := t.makeTimeline(ctx, s, week); err != nil {
@@ -71,7 +71,7 @@ func (t *tx) insertRun(ctx context.Context, s *db, r store.Run, l *store.Lease) 
 	return err
 }
 
-// Renew implements store.Store. It writes nothing: a lease lasts as long as its host is a member.
+// Renew implements store.Store. It writes nothing: a lease is valid as long as its host is a member.
 func (s *leases) Renew(ctx context.Context, l store.Lease, ttl time.Duration) (store.Lease, error) {
 	var now time.Time
 	err := s.read(ctx, func(ctx context.Context, c *conn) error {

@@ -14,9 +14,8 @@ import (
 
 var _ store.Members = (*Store)(nil)
 
-// generation is how the hosts of this build work together. Hosts that are one generation apart
-// share a database, so that they can be upgraded one after the other; a new generation and a
-// migration have to leave what the one before it does in order.
+// generation is the version of the protocol between hosts. Hosts one generation apart can share a database, so that
+// they can be upgraded one by one. A new generation or migration must therefore be compatible with the one before.
 const generation = 1
 
 // hold takes the lock of this host's id, which lasts as long as the connection.
@@ -26,13 +25,13 @@ func (s *members) hold(ctx context.Context, c *pgx.Conn) error {
 		if err := c.QueryRow(ctx, "select pg_try_advisory_lock($1)", int64(s.lock("host", s.opts.Self.ID))).Scan(&held); err != nil || held {
 			return err
 		}
-		if time.Since(began) > time.Second { // a host that ended a moment ago may have it for so long
+		if time.Since(began) > time.Second { // a host that just ended may hold it that long
 			return s.busy(ctx, c)
 		}
 	}
 }
 
-// busy says who is this host.
+// busy returns an error that names the process running as this host.
 func (s *members) busy(ctx context.Context, c *pgx.Conn) error {
 	e := &inUse{store.BusyError{Dir: s.address.shown, Host: "another process"}}
 	m, err := scanMember(c.QueryRow(ctx, membersSQL+" where m.id = $1", s.opts.Self.ID))
@@ -46,7 +45,7 @@ func (s *members) busy(ctx context.Context, c *pgx.Conn) error {
 	return e
 }
 
-// join makes this host a member. What an earlier start of it has begun is over when it returns.
+// join makes this host a member. When it returns, all transactions of its earlier start are over.
 func (s *members) join(ctx context.Context, c *pgx.Conn) error {
 	about, err := json.Marshal(s.opts.Self.About)
 	if err != nil {
@@ -78,8 +77,8 @@ func (s *members) join(ctx context.Context, c *pgx.Conn) error {
 	return errors.Join(unfit, err)
 }
 
-// Alive implements store.Members. A machine that sleeps has a clock of the wall that goes on, and one
-// whose clock of the wall is set back has another.
+// Alive implements store.Members. It checks the monotonic clock, because the wall clock may be set back, and the wall clock,
+// because the monotonic clock may stop while the machine sleeps.
 func (s *db) Alive() error {
 	heard, now := *s.lived.Load(), time.Now()
 	if now.Sub(heard) < s.opts.Lease && now.Round(0).Sub(heard.Round(0)) < s.opts.Lease {
@@ -88,7 +87,7 @@ func (s *db) Alive() error {
 	return store.ErrSilent
 }
 
-// setClock learns the server's clock from what it just said.
+// setClock sets the offset of the server's clock from the time in r.
 func (s *db) setClock(r pgx.Row) error {
 	var now time.Time
 	err := r.Scan(&now)
@@ -101,18 +100,18 @@ func (s *db) setClock(r pgx.Row) error {
 // Now implements store.Members.
 func (s *db) Now() time.Time { return time.Now().Add(time.Duration(s.offset.Load())) }
 
-// here is a time of the server's clock by the clock of this machine, as whoever compares it with
-// time.Now expects. Where the two agree it is the time itself.
+// here converts a time of the server's clock to this machine's clock, so that it can be compared with time.Now. Offsets
+// below about 5 s are ignored.
 func (s *db) here(at time.Time) time.Time {
 	return at.Add(-time.Duration(s.offset.Load()).Round(10 * time.Second)).UTC()
 }
 
-// leave ends the membership. Whoever is left sees it at once.
+// leave ends the membership and notifies the other hosts.
 func (s *members) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	if s.keeper.conn == nil || s.keeper.conn.IsClosed() {
-		return // others find out when the lease is over
+		return // others notice when the lease expires
 	}
 	_, err := s.keeper.conn.Exec(ctx, "delete from member where id = $1 and epoch = $2", s.opts.Self.ID, s.opts.Self.Epoch)
 	if err == nil {
@@ -147,7 +146,7 @@ func (s *members) Announce(ctx context.Context, a store.About) error {
 	return err
 }
 
-// lostFor is how long a host that was lost is remembered.
+// lostFor is how long a lost host is remembered.
 const lostFor = 30 * 24 * time.Hour
 
 // Lost implements store.Members.

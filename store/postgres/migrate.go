@@ -11,14 +11,12 @@ import (
 //go:embed migrations
 var migrations embed.FS
 
-// newest is the version of the schema that this build makes. Migration N is
-// migrations/N.sql; a migration is never changed once it was released.
+// newest is the schema version of this build. Migration N is migrations/N.sql; a released migration never changes.
 const newest = 6
 
-// migrate brings the schema up to date, one transaction for each step, while hosts of the
-// version before go on.
+// migrate upgrades the schema, one transaction per step, while hosts of the version before keep running.
 func (s *Store) migrate(ctx context.Context, c *pgx.Conn) error {
-	if _, err := c.Exec(ctx, "select pg_advisory_lock($1)", int64(s.lock("schema", ""))); err != nil { // it has a time-out
+	if _, err := c.Exec(ctx, "select pg_advisory_lock($1)", int64(s.lock("schema", ""))); err != nil { // lock_timeout applies
 		return err
 	}
 	defer func() { _, _ = c.Exec(ctx, "select pg_advisory_unlock($1)", int64(s.lock("schema", ""))) }()
@@ -37,7 +35,7 @@ func (s *Store) migrate(ctx context.Context, c *pgx.Conn) error {
 	return nil
 }
 
-// version reads the version of the schema, which it makes where there is none.
+// version reads the version of the schema, which it creates if necessary.
 func (s *Store) version(ctx context.Context, c *pgx.Conn) (version int, err error) {
 	var known bool
 	var tables int
@@ -71,7 +69,7 @@ func (s *Store) version(ctx context.Context, c *pgx.Conn) (version int, err erro
 	return 0, nil
 }
 
-// Drop deletes the schema of a URL, with all that is in it. No host may have it open.
+// Drop deletes the schema of a URL with everything in it. No host may be using it.
 func Drop(text string) error {
 	a, err := parse(text, Options{})
 	if err != nil {
@@ -90,7 +88,7 @@ func Drop(text string) error {
 	return nil
 }
 
-// mayNot adds to a missing right the statement that grants it.
+// mayNot appends the statement that grants the right to an error about a missing right.
 func (s *Store) mayNot(ctx context.Context, err error) error {
 	err = s.told(ctx, err)
 	if code(err) != noRight {

@@ -13,34 +13,34 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// What is told begins with what it is about. It is a wake-up only; whoever hears it reads.
+// First byte of a notification. It is only a wake-up, after which the receiver reads the store.
 const (
-	tellRun     = "r" // and the id of the run
-	tellKind    = "d" // and the kind of the document
+	tellRun     = "r" // followed by the id of the run
+	tellKind    = "d" // followed by the kind of the document
 	tellMembers = "m"
-	tellProbe   = "p" // and a number; of a host to itself
+	tellProbe   = "p" // followed by a number; of a host to itself
 )
 
-// tellBytes is what one notification has at most; the server's own bound is 8000.
+// tellBytes bounds one payload. The server's limit is 8000 bytes.
 const tellBytes = 7000
 
-// news are the wake-ups for other hosts that were not sent yet, each once.
+// news holds the wake-ups that are still to be sent to other hosts, without duplicates.
 type news struct {
 	ready  chan struct{} // capacity 1
-	others atomic.Bool   // there are other members
+	others atomic.Bool   // there may be other members
 
 	mu   sync.Mutex // guards said
 	said map[string]bool
 }
 
-// init begins with others: who they are is not known yet.
+// init assumes that there are other members until that is known.
 func (n *news) init() {
 	n.others.Store(true)
 	n.ready, n.said = make(chan struct{}, 1), map[string]bool{}
 }
 
-// tell has the other hosts woken. It is called behind a commit, and never waits: NOTIFY is sent
-// outside of the transactions that carry data, since it takes a lock of the whole server.
+// tell schedules a wake-up of the other hosts. It is called after a commit and never blocks. NOTIFY is not part of
+// transactions with data, because it takes a lock of the whole server.
 func (s *db) tell(what string) {
 	if !s.news.others.Load() {
 		return
@@ -54,7 +54,7 @@ func (s *db) tell(what string) {
 	}
 }
 
-// wrote wakes whoever waits for documents of these kinds, here and elsewhere.
+// wrote wakes those who wait for documents of the kinds written, on this host and others.
 func (s *db) wrote(writes []store.Write) {
 	for _, w := range writes {
 		s.kinds.Wake(map[store.RunID]bool{store.RunID(w.Kind): true})
@@ -65,7 +65,7 @@ func (s *db) wrote(writes []store.Write) {
 // Changed implements store.Members.
 func (s *db) Changed(kind store.Kind) (wake <-chan struct{}, stop func()) {
 	if kind == "" {
-		kind = tellMembers // is no kind: those are longer
+		kind = tellMembers // no document kind, because those are longer
 	}
 	return s.kinds.Watch(store.RunID(kind))
 }
@@ -74,7 +74,7 @@ func (s *db) channel() string {
 	return fmt.Sprintf("sluice_%x", uint64(s.lock("channel", ""))) // #nosec G115 -- any number will do
 }
 
-// take empties the news into payloads, which begin with who sends them.
+// take moves the news into payloads, each beginning with the sender.
 func (n *news) take(from string) (payloads []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -96,8 +96,8 @@ func (n *news) take(from string) (payloads []string) {
 	return payloads
 }
 
-// notify sends news, on a connection of its own. What is told meanwhile goes together; what
-// cannot be sent is found by whoever looks.
+// notify sends news on a connection of its own. News that arrive meanwhile are sent together. News that cannot be sent
+// are lost; other hosts then find out by polling.
 func (s *db) notify() {
 	var c *pgx.Conn
 	defer func() {
@@ -130,7 +130,7 @@ func (s *db) notify() {
 	}
 }
 
-// rest waits a moment behind a connection that failed.
+// rest waits a moment after a connection failed.
 func (s *db) rest() {
 	select {
 	case <-time.After(500 * time.Millisecond):
@@ -139,8 +139,8 @@ func (s *db) rest() {
 	}
 }
 
-// listen hears what other hosts tell. Behind a connection that broke it wakes everybody, since
-// nobody knows what was missed.
+// listen receives the notifications of other hosts. After reconnecting it wakes everybody, because notifications may
+// have been missed.
 func (s *db) listen() {
 	for {
 		select {
@@ -191,8 +191,8 @@ func (s *db) hear() error {
 	}
 }
 
-// heard wakes who waits for what a payload is about. Only hosts of this database can send one,
-// and no more comes of it than a look at the store.
+// heard wakes those who wait for what a payload names. Only users of this database can send one, and all it causes is a
+// read of the store.
 func (s *db) heard(payload string) {
 	runs, kinds := map[store.RunID]bool{}, map[store.RunID]bool{}
 	for what := range strings.FieldsSeq(payload) {

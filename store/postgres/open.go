@@ -8,12 +8,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// openTime bounds opening, migrations aside.
+// openTime bounds opening.
 const openTime = time.Minute
 
-// OpenURL opens the database of a URL as a host that shares it with others, and makes the
-// tables where there are none. It returns *store.BusyError while another process is the same
-// host. No error has the password in it.
+// OpenURL opens the database of a URL as a host that shares it with others, and creates missing tables. It returns an
+// error that wraps *store.BusyError while another process runs as the same host. No error contains the password.
 func OpenURL(text string, o Options) (*Store, error) {
 	a, err := parse(text, o)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 
 var _ store.Turns = (*Store)(nil)
 
-// TakeTurns implements store.Turns. It is the generic cell rate algorithm: used is when the bucket is
-// full again, so that a row whose used is over says nothing.
+// TakeTurns implements store.Turns with the generic cell rate algorithm: used is the time at which the bucket is full
+// again, so a row whose used has passed is meaningless.
 func (s *members) TakeTurns(ctx context.Context, origin string, n int, p store.Pace) (first, closed time.Duration,
 	err error) {
 	var used, now, until time.Time
@@ -34,7 +34,7 @@ func (s *members) CloseOrigin(ctx context.Context, origin string, stop time.Dura
 	})
 }
 
-// sweepPace removes the rows that say nothing any more.
+// sweepPace deletes rows that have become meaningless.
 func sweepPace(ctx context.Context, c *conn) error {
 	_, err := c.Exec(ctx, "delete from pace where used < clock_timestamp()")
 	return err

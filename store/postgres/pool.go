@@ -10,32 +10,32 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A pool lends connections, so many at most.
+// A pool lends a limited number of connections.
 type pool struct {
 	config *pgx.ConnConfig
-	slots  chan struct{} // one for each connection that is lent
+	slots  chan struct{} // one for each lent connection
 	idle   chan *conn
 
 	mu   sync.Mutex // guards lent
 	lent map[*conn]bool
 }
 
-// A conn is a connection and which statements for tables of records it has prepared.
+// A conn is a connection with its prepared statements for tables of records.
 type conn struct {
 	*pgx.Conn
 	name    string         // random
-	begun   int64          // transactions that write
+	begun   int64          // number of writing transactions
 	ingests map[int64]bool // by the number of the table
 }
 
-// manyIngests is how many of them a connection keeps.
+// manyIngests bounds the ingests of a connection.
 const manyIngests = 200
 
 func newPool(config *pgx.ConnConfig, size int) *pool {
 	return &pool{config: config, slots: make(chan struct{}, size), idle: make(chan *conn, size), lent: make(map[*conn]bool)}
 }
 
-// get waits for a connection, and makes one where none is idle.
+// get waits until a connection may be lent and makes one if none is idle.
 func (p *pool) get(ctx context.Context) (*conn, error) {
 	select {
 	case p.slots <- struct{}{}:
@@ -59,34 +59,33 @@ func (p *pool) get(ctx context.Context) (*conn, error) {
 	return c, nil
 }
 
-// cut breaks the connections that are lent: whoever waits for an answer on one gets an error.
+// cut breaks the lent connections, so that everyone who waits for an answer gets an error.
 func (p *pool) cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for c := range p.lent {
-		_ = c.PgConn().Conn().Close() // this may be called beside its user, unlike c.Close
+		_ = c.PgConn().Conn().Close() // unlike c.Close, it may be called concurrently with other uses
 	}
 }
 
-// put takes a connection back from who used it with ctx. One that is in a transaction, or has
-// ended, is thrown away.
+// put returns a connection that was used with ctx. If it is in a transaction or has ended, it is discarded.
 func (p *pool) put(ctx context.Context, c *conn) {
 	p.mu.Lock()
 	delete(p.lent, c)
 	p.mu.Unlock()
 	if c.IsClosed() {
-		if !errors.Is(ctx.Err(), context.Canceled) { // which ends that connection alone
-			p.drain() // the others are most likely of the same fate
+		if !errors.Is(ctx.Err(), context.Canceled) { // cancelling ends only this connection
+			p.drain() // the others are probably broken, too
 		}
 	} else if c.PgConn().TxStatus() != 'I' {
 		end(c.Conn)
 	} else {
-		p.idle <- c // has room for all
+		p.idle <- c // never blocks: its capacity is that of slots
 	}
 	<-p.slots
 }
 
-// drain ends the idle connections.
+// drain closes the idle connections.
 func (p *pool) drain() {
 	for {
 		select {
@@ -98,9 +97,9 @@ func (p *pool) drain() {
 	}
 }
 
-// end closes a connection without waiting long.
+// end closes a connection and waits at most a second.
 func end(c *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	_ = c.Close(ctx) // whatever it says, the connection is no more
+	_ = c.Close(ctx) // in any case the connection is gone
 }

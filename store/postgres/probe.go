@@ -10,21 +10,21 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// An ear knows whether notifications arrive: this host sends one to itself now and again. LISTEN
-// succeeds also where nothing ever comes of it, behind a proxy or a pooler.
+// An ear detects whether notifications arrive, by means of probes that this host sends to itself. LISTEN may succeed
+// without effect behind a proxy or a pooler.
 type ear struct {
 	deaf   atomic.Bool
-	looked chan struct{} // closed once the first probe has arrived, or has not
-	once   sync.Once     // closes it
+	looked chan struct{} // closed once it is known whether the first probe arrived
+	once   sync.Once     // closes looked
 	opened chan struct{} // capacity 1: LISTEN has succeeded
-	came   chan string   // capacity 1: the newest probe that arrived
+	came   chan string   // capacity 1: the latest probe to arrive
 }
 
 func (e *ear) init() {
 	e.looked, e.opened, e.came = make(chan struct{}), make(chan struct{}, 1), make(chan string, 1)
 }
 
-// listening says that LISTEN has succeeded.
+// listening records that LISTEN has succeeded.
 func (e *ear) listening() {
 	select {
 	case e.opened <- struct{}{}:
@@ -32,7 +32,7 @@ func (e *ear) listening() {
 	}
 }
 
-// hear takes note of the probes in a payload of this host's own.
+// hear records the probes in one of this host's own payloads.
 func (e *ear) hear(payload string) {
 	for what := range strings.FieldsSeq(payload) {
 		if !strings.HasPrefix(what, tellProbe) {
@@ -49,8 +49,8 @@ func (e *ear) hear(payload string) {
 	}
 }
 
-// probe sends probes while there are other hosts, one in the time of a lease, and says when they
-// begin and cease to arrive. One that is late counts when it comes.
+// probe sends a probe about once per lease while there are other hosts, and logs when probes stop or resume arriving. A
+// late probe counts when it arrives.
 func (s *db) probe() {
 	e, every := &s.ear, s.opts.Lease
 	for n := 1; ; n++ {
@@ -62,7 +62,7 @@ func (s *db) probe() {
 		case <-e.opened:
 		case <-time.After(every / 2):
 		}
-		if !s.news.others.Load() { // there is nobody to hear of
+		if !s.news.others.Load() { // nobody sends notifications
 			e.once.Do(func() { close(e.looked) })
 			continue
 		}
@@ -102,7 +102,7 @@ var polling = store.Weakness{
 	Remedy: "name the server itself in the URL of the store, or a way to it that keeps the session of LISTEN",
 }
 
-// Polling says what store.Polling asks.
+// Polling implements store.Polling.
 func (s *db) Polling() *store.Weakness {
 	if s.ear.deaf.Load() {
 		return &polling

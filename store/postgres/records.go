@@ -15,10 +15,10 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// pageBytes bounds the data in one page of records, beside its first record.
+// pageBytes bounds the data in a page of records; the record that exceeds it is still included.
 const pageBytes = 8 << 20
 
-// What one page asks Match about, at most.
+// Limits on the records, and bytes of their data, for which one page calls Match.
 const (
 	scanRecords = 10_000
 	scanBytes   = 64 << 20
@@ -58,17 +58,17 @@ func (s *records) Record(ctx context.Context, connection store.ConnectionID, str
 	return r, err
 }
 
-// A location is where the records of a stream are.
+// A location is where the records of a stream are stored.
 type location struct{ heap, stream, last int64 }
 
-// find locates a stream; the zero location when there is none.
+// find locates a stream. It returns the zero location if there is none.
 func find(ctx context.Context, c *pgx.Conn, connection store.ConnectionID, stream store.Stream) (at location, err error) {
 	err = c.QueryRow(ctx, `select stream.heap, stream.number, last from stream join heap on heap.number = heap
 		where connection = $1 and not erased and name = $2`, string(connection), string(stream)).Scan(&at.heap, &at.stream, &at.last)
 	return at, absent(err)
 }
 
-// scanRecord reads a row of pageSQL.
+// scanRecord scans a row of pageSQL.
 func scanRecord(stream store.Stream, row pgx.Row, many *int) (r store.Record, err error) {
 	var flags int16
 	var emitted, ingested int64
@@ -98,10 +98,10 @@ func (s *records) Records(ctx context.Context, q store.RecordQuery) (page store.
 	return page, err
 }
 
-// errOrder: a program's fault.
+// errOrder reports a mistake in the calling program.
 var errOrder = errors.New("records have no such order")
 
-// records reads one page.
+// recordPage reads one page.
 func recordPage(ctx context.Context, c *pgx.Conn, q store.RecordQuery) (page store.RecordPage, err error) {
 	if _, ok := orders[q.Order]; !ok {
 		return page, errOrder
@@ -128,11 +128,11 @@ func recordPage(ctx context.Context, c *pgx.Conn, q store.RecordQuery) (page sto
 	return p.page, nil
 }
 
-// orders are the columns that records are listed by.
+// orders maps an order to the columns by which records are sorted.
 var orders = map[store.Order]string{"": "version", store.ByVersion: "version", store.ByKey: "key", store.ByEmitted: "emitted, key"}
 
-// pageSQL reads a slice of a table. It ends before the data is too much, which is told apart
-// from the end of the stream by the number of rows in the last column.
+// pageSQL reads a slice of a table that ends early if it has too much data. The last column is the number of rows
+// without that limit, by which fetch recognizes the end of the stream.
 const pageSQL = `
 select r.version, r.flags, r.emitted, r.ingested, u.id, r.key, r.data, r.many from (
   select *, sum(octet_length(data)) over (order by ORDER rows unbounded preceding) - octet_length(data) as before, count(*) over () as many
@@ -144,11 +144,11 @@ type pager struct {
 	q              store.RecordQuery
 	limit          int // records in the page
 	bytes          int // of data in it
-	asked, scanned int // records that Match was asked about, and bytes of their data
+	asked, scanned int // calls of Match, and bytes of data passed to it
 	page           store.RecordPage
 }
 
-// fetch reads up to n records behind where the page stands, and says whether there may be more.
+// fetch reads up to n records after the current position and reports whether there may be more.
 func (p *pager) fetch(ctx context.Context, c *pgx.Conn, at location, n int) (bool, error) {
 	columns := orders[p.q.Order]
 	order, and, args := columns, "", []any{at.stream, flagDeleted, n, pageBytes}
@@ -188,8 +188,7 @@ func (p *pager) fetch(ctx context.Context, c *pgx.Conn, at location, n int) (boo
 	return got < many || many == n, rows.Err()
 }
 
-// cursor is where the next record comes behind, in the columns of the order; false is the
-// beginning.
+// cursor returns the current position in the columns of the order; false stands for the beginning.
 func (p *pager) cursor() ([]any, bool, error) {
 	switch key := p.page.AfterKey; p.q.Order {
 	case store.ByKey:
@@ -207,8 +206,8 @@ func (p *pager) cursor() ([]any, bool, error) {
 	return []any{int64(p.page.After)}, p.page.After != 0, nil // #nosec G115 -- not above the newest version
 }
 
-// take puts a record in the page unless it does not match. False says that the page is full
-// and that the record belongs to the next one.
+// take adds a record to the page unless it does not match. It returns false when the page is full and the record
+// belongs to the next one.
 func (p *pager) take(r store.Record) bool {
 	if len(p.page.Records) == p.limit || p.bytes > pageBytes || p.asked == scanRecords || p.scanned > scanBytes {
 		p.page.More = true

@@ -16,7 +16,7 @@ func (s *timelines) Run(ctx context.Context, id store.RunID) (store.Run, error) 
 	return one[store.Run](ctx, s.db, "run", string(id), "select body from run where id = $1", string(id))
 }
 
-// Runs implements store.Store. A limit of 0 means 100; 1000 is the most.
+// Runs implements store.Store. A limit of 0 means 100; the maximum is 1000.
 func (s *timelines) Runs(ctx context.Context, connection store.ConnectionID, before store.RunID, limit int) ([]store.Run, error) {
 	sql, args := "select body from run where true", []any{bounded(limit)}
 	if connection != "" {
@@ -31,7 +31,7 @@ func (s *timelines) Runs(ctx context.Context, connection store.ConnectionID, bef
 	return list[store.Run](ctx, s.db, sql, args...)
 }
 
-// A place is where a run's timeline is.
+// A place is the location of a run's timeline.
 type place struct {
 	number, week int64
 	pruned       bool
@@ -54,12 +54,12 @@ func (s *timelines) RunHead(ctx context.Context, id store.RunID) (store.RunHead,
 	return p.head, err
 }
 
-// Events implements store.Store. A limit of 0 means 100; 1000 is the most.
+// Events implements store.Store. A limit of 0 means 100; the maximum is 1000.
 func (s *timelines) Events(ctx context.Context, id store.RunID, from uint64, limit int) ([]store.Event, error) {
 	return s.events(ctx, id, func(place) (uint64, int) { return from, bounded(limit) })
 }
 
-// EventsBefore implements store.Store. A limit of 0 means 100; 1000 is the most.
+// EventsBefore implements store.Store. A limit of 0 means 100; the maximum is 1000.
 func (s *timelines) EventsBefore(ctx context.Context, id store.RunID, before uint64, limit int) ([]store.Event, error) {
 	return s.events(ctx, id, func(p place) (uint64, int) {
 		end := p.head.Next
@@ -71,7 +71,7 @@ func (s *timelines) EventsBefore(ctx context.Context, id store.RunID, before uin
 	})
 }
 
-// events reads the events of a run that which chooses; none where its timeline was pruned.
+// events reads the events of a run that which selects. It returns none if the timeline was pruned.
 func (s *timelines) events(ctx context.Context, id store.RunID, which func(place) (from uint64, limit int)) (all []store.Event, err error) {
 	err = s.snapshot(ctx, func(ctx context.Context, c *conn) error {
 		all = nil
@@ -97,7 +97,7 @@ func (s *timelines) events(ctx context.Context, id store.RunID, which func(place
 	return all, err
 }
 
-// makeTimeline makes the table for the timelines of a week.
+// makeTimeline creates the table for the timelines of a week if it is missing.
 func (t *tx) makeTimeline(ctx context.Context, s *db, week int64) error {
 	if _, ok := s.weeks.Load(week); ok {
 		return nil
@@ -113,7 +113,7 @@ func (t *tx) makeTimeline(ctx context.Context, s *db, week int64) error {
 		return err
 	}
 	if made {
-		s.weeks.Store(week, true) // it was durable before
+		s.weeks.Store(week, true) // the table was already durable
 		return nil
 	}
 	_, err = t.exec(ctx, fmt.Sprintf("create table timeline_%d (run bigint, seq bigint, body bytea not null, primary key (run, seq))", week))
@@ -123,7 +123,7 @@ func (t *tx) makeTimeline(ctx context.Context, s *db, week int64) error {
 	return err
 }
 
-// Prune implements store.Store. Where no timeline of its week is left the table goes.
+// Prune implements store.Store. If no other timeline of the week is left, it drops the table.
 func (s *timelines) Prune(ctx context.Context, id store.RunID) error {
 	var p place
 	err := s.write(ctx, nil, func(ctx context.Context, t *tx) (err error) {
@@ -156,10 +156,11 @@ func (s *timelines) Prune(ctx context.Context, id store.RunID) error {
 	return s.dropTimeline(ctx, p)
 }
 
-// pruneAtOnce is how many events go in one transaction.
+// pruneAtOnce is how many events are deleted in one transaction.
 const pruneAtOnce = 10_000
 
-// dropTimeline removes the events of a run that was pruned, or the table with all of its week.
+// dropTimeline deletes the events of a pruned run, or the whole table if all timelines of its week are pruned and the
+// week is over.
 func (s *timelines) dropTimeline(ctx context.Context, p place) error {
 	gone := false
 	err := s.write(ctx, nil, func(ctx context.Context, t *tx) error {

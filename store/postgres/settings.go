@@ -11,22 +11,22 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// oldest is the first version of the server that will do.
+// oldest is the first supported version of the server.
 const oldest = 150000
 
-// A server is what of its settings matters.
+// A server holds the relevant settings and state of a server.
 type server struct {
 	version                         int
-	standby, checksums, synchronous bool // synchronous: a standby is waited for
+	standby, checksums, synchronous bool // synchronous: commits wait for a standby
 	fsync, pages, commits           string
 	pid                             uint32
-	oldXmin                         int64 // age of the oldest transaction that is open, in seconds
-	standbys, waitedFor             int   // that follow it, and of which it waits for some
-	behind                          int64 // bytes that the last of them has not got
+	oldXmin                         int64 // age of the oldest open transaction, in seconds
+	standbys, waitedFor             int   // connected standbys, and those for which commits may wait
+	behind                          int64 // bytes that the most delayed standby lacks
 }
 
 func look(ctx context.Context, c *pgx.Conn) (v server, err error) {
-	// What a standby has is told to members of pg_monitor only.
+	// Only members of pg_monitor can see the progress of standbys.
 	err = c.QueryRow(ctx, `select current_setting('server_version_num')::int, pg_is_in_recovery(), current_setting('data_checksums') = 'on',
 		current_setting('synchronous_standby_names') <> '', current_setting('fsync'), current_setting('full_page_writes'),
 		current_setting('synchronous_commit'), pg_backend_pid(),
@@ -37,7 +37,7 @@ func look(ctx context.Context, c *pgx.Conn) (v server, err error) {
 	return v, err
 }
 
-// losses are the settings under which the server may lose what it acknowledged.
+// losses returns the settings with which the server may lose what it has acknowledged.
 func (v server) losses() (names []string) {
 	if v.fsync != "on" {
 		names = append(names, "fsync = "+v.fsync)
@@ -51,7 +51,7 @@ func (v server) losses() (names []string) {
 	return names
 }
 
-// suits refuses a server that cannot keep a store.
+// suits returns an error for a server that is unsuitable for a store.
 func (s *Store) suits(ctx context.Context, c *pgx.Conn) error {
 	v, err := look(ctx, c)
 	if err != nil {
@@ -60,7 +60,8 @@ func (s *Store) suits(ctx context.Context, c *pgx.Conn) error {
 	return v.unfit(c.PgConn().PID(), s.opts.Weak)
 }
 
-// unfit is why a server that a connection to pid reached cannot keep a store; nil if it can.
+// unfit returns why the server is unsuitable, or nil. pid is the server process of the connection according to the
+// driver.
 func (v server) unfit(pid uint32, weak bool) error {
 	switch losses := v.losses(); {
 	case v.version < oldest:
@@ -75,13 +76,13 @@ func (v server) unfit(pid uint32, weak bool) error {
 	return nil
 }
 
-// farBehind is how much a standby may lack, in bytes, before it is worth a word.
+// farBehind is how many bytes a standby may lack before that is reported.
 const farBehind = 64 << 20
 
-// tooOld is how long a transaction may be open, in seconds, before it is worth a word.
+// tooOld is how many seconds a transaction may be open before that is reported.
 const tooOld = 3600
 
-// Weaknesses says what store.Weaknesses asks.
+// Weaknesses implements store.Weaknesses.
 func (s *Store) Weaknesses(ctx context.Context) (all []store.Weakness, err error) {
 	var v server
 	if err := s.read(ctx, func(ctx context.Context, c *conn) (err error) { v, err = look(ctx, c.Conn); return err }); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// smallFile is the size up to which a content is part of the commit that names it. A longer one
-// is in pieces of pieceBytes, each a transaction of its own before.
+// smallFile is the size up to which a content is part of the commit that names it. A longer one is split into pieces of
+// pieceBytes, each written in a transaction of its own beforehand.
 const (
 	smallFile  = 64 << 10
 	pieceBytes = store.PieceBytes
@@ -22,13 +22,13 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// A staged file is one that no record holds yet: in memory while it is short, then in pieces.
+// A staged is a file that no record refers to yet. It is in memory while short, then in pieces.
 type staged struct {
 	s         *files
 	ctx       context.Context
 	hash      hash.Hash
-	buf       []byte // what is in no piece
-	content   int64  // number of a long content; 0 is none
+	buf       []byte // what is in no piece yet
+	content   int64  // number of a long content; 0 for none
 	pieces    int32
 	digest    store.Digest
 	size      int64
@@ -68,8 +68,8 @@ func (f *staged) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// flush makes a piece of what is in memory. It is not waited for on the server's disk: the
-// commit that takes the content is behind it in the log.
+// flush writes the buffer as a piece. It does not wait for the server's disk, because the commit that takes the content
+// comes later in the log.
 func (f *staged) flush() error {
 	s := f.s
 	if f.content == 0 {
@@ -87,7 +87,7 @@ func (f *staged) flush() error {
 	return err
 }
 
-// lay writes what belongs to no commit yet; store.ErrNoSpace at once.
+// lay writes data that is part of no commit yet. It does not wait for space but returns store.ErrNoSpace.
 func (s *files) lay(ctx context.Context, queue func(*pgx.Batch)) error {
 	var full error
 	err := s.persist(ctx, func(ctx context.Context) error {
@@ -134,8 +134,8 @@ func (f *staged) Discard() {
 	}
 }
 
-// stageable marks the files of a commit as the store's. What became of them is known with the
-// commit: those of one that is refused go.
+// stageable hands the files of a commit over to the store. The settle function that it returns also discards the files
+// of a commit that failed.
 func (s *files) stageable(c *store.Commit, settle func(store.Ack, error)) (func(store.Ack, error), error) {
 	if len(c.Files) == 0 {
 		return settle, nil

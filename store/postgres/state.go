@@ -6,12 +6,12 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// States implements store.Store: by stream.
+// States implements store.Store. The result is sorted by stream.
 func (s *states) States(ctx context.Context, connection store.ConnectionID, grant store.GrantID) ([]store.State, error) {
 	return list[store.State](ctx, s.db, "select body from state where connection = $1 and permit = $2 order by stream", string(connection), string(grant))
 }
 
-// Staged implements store.Store: by stream.
+// Staged implements store.Store. The result is sorted by stream.
 func (s *states) Staged(ctx context.Context, id store.RunID) ([]store.State, error) {
 	return list[store.State](ctx, s.db, "select body from staged where run = $1 order by stream", string(id))
 }
@@ -27,7 +27,7 @@ func (s *states) ResetState(ctx context.Context, connection store.ConnectionID, 
 	})
 }
 
-// Gaps implements store.Store: oldest first.
+// Gaps implements store.Store. The oldest gap comes first.
 func (s *states) Gaps(ctx context.Context, connection store.ConnectionID, grant store.GrantID, status string) ([]store.DetailGap, error) {
 	kept, err := list[store.KeptGap](ctx, s.db, "select body from gap where connection = $1 and permit = $2", string(connection), string(grant))
 	return store.OldestGaps(kept, status), err

@@ -10,8 +10,8 @@ import (
 
 var _ store.Store = (*Store)(nil)
 
-// A Store is a store in a database. Make one with Open. Each view of store.Store is served by
-// one of the types it is made of.
+// A Store is a store in a database, made by OpenURL. Each view of store.Store is implemented by one of the embedded
+// types.
 type Store struct {
 	*db
 	connectors
@@ -53,11 +53,11 @@ func newStore(a *address) *Store {
 	return s
 }
 
-// closeWait is how long Close waits for a server that is not there, or whose disk is full.
+// closeWait is how long Close waits for a server that is unreachable or has a full disk.
 const closeWait = 5 * time.Second
 
-// Close waits for what was submitted, then ends all connections. What the server does not take
-// meanwhile fails. It is idempotent.
+// Close waits for what was submitted, then ends all connections. What the server has not accepted after 5 s fails. It
+// is idempotent.
 func (s *Store) Close() error {
 	s.closeOnce.Do(func() {
 		late := time.AfterFunc(closeWait, s.finish)

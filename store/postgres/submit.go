@@ -7,53 +7,52 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// What waits in Submit, and what goes into one transaction, at most. More passes when it is
-// alone.
+// Limits of what waits in Submit and of what goes into one transaction. A single commit may exceed the limits in bytes.
 const (
 	queueBytes   = 8 << 20
 	groupBytes   = 4 << 20
 	groupCommits = 64
 )
 
-// An item is a commit that was submitted.
+// An item is a submitted commit.
 type item struct {
 	commit *store.Commit
 	ack    store.Ack
-	settle func(store.Ack, error) // exactly once
+	settle func(store.Ack, error) // called exactly once
 	bytes  int64
 }
 
-// submitted are the commits that are not settled, in a lane for each run: the runs write side
-// by side, and what one run has submitted meanwhile goes into one transaction.
+// submitted holds the commits that are not settled, in one lane per run. The runs write concurrently; the commits that
+// a run submits meanwhile share a transaction.
 type submitted struct {
 	s     *Store
 	lanes sync.WaitGroup
 
-	mu     sync.Mutex // guards all below, and the queues of the lanes
+	mu     sync.Mutex // guards the fields below and the queues of the lanes
 	byRun  map[store.RunID]*lane
 	bytes  int64
 	room   chan struct{} // closed and replaced when bytes are released
 	closed bool
 }
 
-// A lane is the commits of one run, in order, and what is known of it. All but its queue
-// belongs to the goroutine that works on it.
+// A lane holds the commits of one run, in order, and what is known about the run. Except for queue and working, only
+// the goroutine that works on the lane accesses it.
 type lane struct {
 	run     store.RunID
 	queue   []*item
 	working bool
 	ended   bool
 
-	commits int64 // that the server has acknowledged; -1 is not known
+	commits int64 // acknowledged by the server; -1 if not known
 	known
 }
 
-// known is what a lane remembers of where its records go. No other host writes to it, and
-// nothing is erased while the run is active.
+// known is what a lane remembers about the place of its records. No other host writes there, and nothing is erased
+// while the run is active.
 type known struct {
-	heap    int64 // 0 is not known
+	heap    int64 // 0 if not known
 	streams map[store.Stream]stream
-	loose   int // files that the run let go, at most: some are held again
+	loose   int // upper bound of files that the run let go; some may be held again
 }
 
 func (q *submitted) init(s *Store) {
@@ -76,7 +75,7 @@ func (s *Store) Submit(ctx context.Context, c *store.Commit) (*store.Receipt, er
 	return receipt, nil
 }
 
-// push appends it to its lane, waiting for room.
+// push appends it to its lane and waits until there is room. It returns store.ErrClosed or ctx's error.
 func (q *submitted) push(ctx context.Context, it *item) error {
 	for {
 		q.mu.Lock()
@@ -100,7 +99,7 @@ func (q *submitted) push(ctx context.Context, it *item) error {
 	}
 }
 
-// enqueue is called with mu held.
+// enqueue appends it to its lane. The caller holds mu.
 func (q *submitted) enqueue(it *item) {
 	id := it.commit.Lease.RunID
 	l := q.byRun[id]
@@ -115,7 +114,7 @@ func (q *submitted) enqueue(it *item) {
 	}
 }
 
-// work does what is in a lane until nothing is.
+// work commits what is in a lane until it is empty.
 func (q *submitted) work(l *lane) {
 	for group := q.next(l); len(group) > 0; group = q.next(l) {
 		err := q.s.commitAll(l, group)
@@ -130,8 +129,8 @@ func (q *submitted) work(l *lane) {
 	}
 }
 
-// single does commits one by one, since one of them is refused. It returns those that are not
-// settled: that one and what is behind it.
+// single commits items one by one after one of them was refused. It returns those that are not settled: the refused one
+// and those behind it.
 func (q *submitted) single(l *lane, group []*item) ([]*item, error) {
 	for i := range group {
 		if err := q.s.commitAll(l, group[i:i+1]); err != nil {
@@ -142,8 +141,8 @@ func (q *submitted) single(l *lane, group []*item) ([]*item, error) {
 	return nil, nil
 }
 
-// next takes what goes into one transaction: commits under one lease, none behind an end.
-// Nothing is left of a lane without any.
+// next returns the items for the next transaction: commits under one lease, of which only the last may end the run. If
+// the lane is empty and the run has ended, it removes the lane.
 func (q *submitted) next(l *lane) []*item {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -182,8 +181,8 @@ func (q *submitted) finish(group []*item, err error) {
 	q.room = make(chan struct{})
 }
 
-// fail settles items with err, and all that is queued behind them. What the run submits after
-// it has seen the error is not touched.
+// fail settles items with err, and everything queued behind them. It does not affect what the run submits after seeing
+// the error.
 func (q *submitted) fail(l *lane, group []*item, err error) {
 	q.mu.Lock()
 	group = append(group, l.queue...)
@@ -192,7 +191,7 @@ func (q *submitted) fail(l *lane, group []*item, err error) {
 	q.finish(group, err)
 }
 
-// close refuses further commits and waits for those that there are.
+// close refuses further commits and waits until all others are settled.
 func (q *submitted) close() {
 	q.mu.Lock()
 	q.closed = true
@@ -202,7 +201,7 @@ func (q *submitted) close() {
 	q.lanes.Wait()
 }
 
-// commitBytes estimates what c takes in memory.
+// commitBytes estimates how much memory c takes.
 func commitBytes(c *store.Commit) int64 {
 	n := int64(1024)
 	for _, b := range c.Batches {

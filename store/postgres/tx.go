@@ -13,21 +13,20 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A tx is a transaction that writes.
+// A tx is a writing transaction.
 type tx struct {
 	*conn
 	now time.Time // by the clock of the server
-	id  string    // of the transaction, as the server counts them
+	id  string    // the server's id of the transaction
 }
 
-// exec runs a statement and returns how many rows it touched.
+// exec runs a statement and returns the number of affected rows.
 func (t *tx) exec(ctx context.Context, sql string, args ...any) (int64, error) {
 	tag, err := t.Exec(ctx, sql, args...)
 	return tag.RowsAffected(), err
 }
 
-// A lock is what transactions hold until they end so that others wait. It costs the
-// server no write.
+// A lock is an advisory lock that a transaction holds until it ends. It causes no writes on the server.
 type lock int64
 
 func (s *db) lock(what, id string) lock {
@@ -35,22 +34,23 @@ func (s *db) lock(what, id string) lock {
 	return lock(binary.BigEndian.Uint64(sum[:])) // #nosec G115 -- any number will do
 }
 
-// alone queues taking l, which one transaction can have.
+// alone queues taking l exclusively.
 func (l lock) alone(b *pgx.Batch) { b.Queue("select pg_advisory_xact_lock($1)", int64(l)) }
 
-// shared queues taking l with others that share it.
+// shared queues taking l in shared mode.
 func (l lock) shared(b *pgx.Batch) { b.Queue("select pg_advisory_xact_lock_shared($1)", int64(l)) }
 
-// ErrRemoved is why a host that was not heard of for the time of its lease stores nothing any more.
+// ErrRemoved is returned by all writes of a host that was removed because its lease had expired, or because the host
+// was started again.
 var ErrRemoved = errors.New("this host was not heard of for the time of its lease, or was started a second time; others have ended its runs, and it writes nothing any more: start it again")
 
-// write runs fn in a transaction that lead begins, again while the server is not there. It
-// returns once the transaction is durable, or is not and will not be.
+// write runs fn in a transaction that begins with what lead queues, and repeats that while the server is unavailable.
+// When it returns, the transaction is durable or never will be.
 func (s *db) write(ctx context.Context, lead func(*pgx.Batch), fn func(context.Context, *tx) error) error {
 	return s.persist(ctx, func(ctx context.Context) error { return s.once(ctx, lead, fn) })
 }
 
-// persist does something again while what keeps it from being done may be over by itself.
+// persist repeats do while its error may resolve itself, until OutageWait, or without limit while the disk is full.
 func (s *db) persist(ctx context.Context, do func(context.Context) error) error {
 	var since time.Time
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
@@ -96,8 +96,8 @@ func (s *db) once(ctx context.Context, lead func(*pgx.Batch), fn func(context.Co
 	return s.commit(ctx, t)
 }
 
-// begin starts the transaction, unless this start of the host is no member any more: whoever
-// removes it waits for those that hold the lock here.
+// begin starts the transaction. It returns ErrRemoved if this epoch of the host is no longer a member. Removing a
+// member waits for the transactions that hold the lock taken here.
 func (t *tx) begin(ctx context.Context, s *db, lead func(*pgx.Batch)) error {
 	var member bool
 	b := &pgx.Batch{}
@@ -128,13 +128,13 @@ func (t *tx) rollback() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	_, _ = t.PgConn().Exec(ctx, "rollback").ReadAll() // a connection that stays in it is thrown away
+	_, _ = t.PgConn().Exec(ctx, "rollback").ReadAll() // on failure put discards the connection
 }
 
-// commitWait is how long an answer to COMMIT is waited for; it waits for a disk or a standby.
+// commitWait bounds the wait for the answer to COMMIT, which may have to wait for a disk or a standby.
 const commitWait = 30 * time.Second
 
-// commit ends the transaction. Where no answer comes it asks the server what became of it.
+// commit ends the transaction. If no answer comes, it asks the server for the outcome.
 func (s *db) commit(ctx context.Context, t *tx) error {
 	waiting, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitWait)
 	defer cancel()
@@ -145,17 +145,17 @@ func (s *db) commit(ctx context.Context, t *tx) error {
 	case err == nil:
 		return errors.New("the database rolled a transaction back")
 	case !t.IsClosed():
-		return err // the server said no
+		return err // the server refused
 	}
 	return s.resolve(context.WithoutCancel(ctx), t)
 }
 
-// errUndone: the connection died before the transaction was durable.
+// errUndone reports that the connection broke before the transaction was durable.
 var errUndone = &fault{sentence: "the connection to the database broke before a commit was done", passing: true}
 
-// resolve asks what became of a transaction whose COMMIT got no answer: nil is durable, errUndone
-// not. Its number says whether it is still under way, and no more: a server that crashes, and a
-// standby that takes over, gives numbers again that left no trace.
+// resolve determines the outcome of a transaction whose COMMIT was not answered: it returns nil if it is durable and
+// errUndone if not. The transaction id only tells whether it is still in progress, because after a crash, or on a
+// promoted standby, the server may reuse ids that left no trace.
 func (s *db) resolve(ctx context.Context, t *tx) error {
 	s.opts.Logger.Warn("commit_unanswered", "transaction", t.id)
 	pending := &fault{sentence: "a commit whose answer was lost is not decided yet", passing: true}
@@ -169,7 +169,7 @@ func (s *db) resolve(ctx context.Context, t *tx) error {
 		var status *string
 		err = c.QueryRow(ctx, "select pg_xact_status($1::text::xid8)", t.id).Scan(&status)
 		switch {
-		case code(err) == "22023": // of a server that has not come that far
+		case code(err) == "22023": // the id is ahead of this server's
 		case err != nil:
 			return err
 		case status != nil && *status == "in progress":
@@ -183,20 +183,20 @@ func (s *db) resolve(ctx context.Context, t *tx) error {
 	return err
 }
 
-// attemptLife is for how long a connection is remembered that begins no more transactions. Who lost an
-// answer has given up long before.
+// attemptLife is how long the last attempt of an unused connection is remembered. Whoever lost an answer gives up long
+// before.
 const attemptLife = 24 * time.Hour
 
-// sweepAttempts removes the others. One whose transaction is under way is left: that moves the time on.
+// sweepAttempts deletes older attempts. Attempts in progress stay, because beginning one updates its time.
 func sweepAttempts(ctx context.Context, c *conn) error {
 	_, err := c.Exec(ctx, "delete from attempt where at < now() - $1::interval", attemptLife)
 	return err
 }
 
-// readWait is how long a read waits for a server that is not there.
+// readWait is how long a read waits for a server that is unavailable.
 const readWait = 5 * time.Second
 
-// read runs fn with a connection, again where that breaks.
+// read runs fn with a connection, and again if that fails for a reason that may resolve itself.
 func (s *db) read(ctx context.Context, fn func(context.Context, *conn) error) error {
 	began := time.Now()
 	for wait := 10 * time.Millisecond; ; wait *= 2 {
@@ -209,7 +209,7 @@ func (s *db) read(ctx context.Context, fn func(context.Context, *conn) error) er
 			s.pool.put(ctx, c)
 		}
 		err = s.told(ctx, err)
-		again := passes(err) && code(err) != tookLong || code(err) == noTable // it was dropped meanwhile
+		again := passes(err) && code(err) != tookLong || code(err) == noTable // the table was dropped meanwhile
 		if !again || time.Since(began) > readWait {
 			return err
 		}
@@ -223,7 +223,7 @@ func (s *db) read(ctx context.Context, fn func(context.Context, *conn) error) er
 	}
 }
 
-// snapshot runs fn where all that it reads is as of one commit.
+// snapshot runs fn in a read-only transaction, in which all reads see the same commit.
 func (s *db) snapshot(ctx context.Context, fn func(context.Context, *conn) error) error {
 	return s.read(ctx, func(ctx context.Context, c *conn) error {
 		if _, err := c.Exec(ctx, "begin isolation level repeatable read read only"); err != nil {

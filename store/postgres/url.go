@@ -23,33 +23,32 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Options are what the URL of a store says beside the server, and where messages go.
+// Options are the settings in the URL of a store other than those of the server, and some of the host's.
 type Options struct {
 	Logger *slog.Logger
-	// Self is the host that opens the store. Its Epoch and its ID are made up when they are "".
+	// Self is the host that opens the store. An empty Epoch or ID is generated.
 	Self store.Member
-	// Lease is how long a host that is not heard of counts as alive; 0 is 15 s. Others may have
-	// another one.
+	// Lease is how long a host that is not heard of counts as alive; 0 means 15 s. It may differ between hosts.
 	Lease time.Duration
-	// Schema has the tables; "" is sluice_store.
+	// Schema is the schema of the tables; "" means sluice_store.
 	Schema string
-	// Pool is how many connections there are at most; 0 is 8.
+	// Pool is the maximum number of connections; 0 means 8.
 	Pool int
-	// StatementTimeout bounds every statement, LockTimeout every wait for a lock.
+	// StatementTimeout bounds every statement and LockTimeout every wait for a lock; 0 means 30 s and 10 s.
 	StatementTimeout, LockTimeout time.Duration
-	// OutageWait is how long writes wait for a server that is not there.
+	// OutageWait is how long writes wait for a server that is unavailable; 0 means 1 min.
 	OutageWait time.Duration
 	// Weak accepts a server that may lose what it acknowledged.
 	Weak bool
 
-	// Generation is how this host works together with others; 0 is what this build does. It is
-	// for tests, as are PerStream and FailState; see package badger.
+	// Generation is the version of the protocol between hosts; 0 means that of this build. It is for tests, as are
+	// PerStream and FailState; see package badger.
 	Generation int
 	PerStream  bool
 	FailState  store.Stream
 }
 
-// Defaults, and the bounds of what a URL may ask for.
+// Defaults, and bounds of parameters in the URL.
 const (
 	defaultSchema = "sluice_store"
 	defaultPool   = 8
@@ -59,8 +58,8 @@ const (
 	minLease, maxLease = time.Second, 10 * time.Minute
 )
 
-// passed are the parameters of a URL that go to the driver as they are. Those that would have
-// it read more settings from somewhere, such as service, are not among them.
+// passed lists the parameters of a URL that are passed on to the driver. Parameters that make it read further settings
+// from elsewhere, such as service, are not among them.
 var passed = []string{
 	"host", "port", "user", "password", "dbname", "sslmode", "sslrootcert", "sslcert", "sslkey", "sslpassword", "sslsni", "sslnegotiation",
 	"channel_binding", "require_auth", "connect_timeout", "passfile",
@@ -68,15 +67,15 @@ var passed = []string{
 
 const own = "schema, pool, lease, statement_timeout, lock_timeout, outage_wait, durability, data"
 
-// An address is a URL that was read.
+// An address is a parsed URL.
 type address struct {
 	config *pgx.ConnConfig
-	shown  string // the URL without what is secret
+	shown  string // the URL without secrets
 	opts   Options
-	data   string // directory
+	data   string // data directory
 }
 
-// parse reads a URL. Its errors repeat nothing of it but names of parameters.
+// parse parses a URL. Its errors repeat nothing of it but the names of parameters.
 func parse(text string, o Options) (*address, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "postgres" || u.Opaque != "" || u.Fragment != "" || strings.ContainsRune(text, 0) {
@@ -105,8 +104,8 @@ func parse(text string, o Options) (*address, error) {
 	return a, err
 }
 
-// Place tells the store of a URL apart from others, by a name that a directory can have, and
-// reads the data directory that the URL names, "" where it names none. It opens nothing.
+// Place returns a name for the store of a URL, which differs between stores and is suitable for a directory, and the
+// data directory in the URL, "" if there is none. It does not open the store.
 func Place(text string) (name, dir string, err error) {
 	a, err := parse(text, Options{})
 	if err != nil {
@@ -117,12 +116,12 @@ func Place(text string) (name, dir string, err error) {
 	return hex.EncodeToString(sum[:6]), a.data, nil
 }
 
-// set takes a parameter of Sluice's own.
+// set sets one of Sluice's own parameters.
 func (o *Options) set(name, value string) (err error) {
 	switch name {
 	case "schema":
 		o.Schema = value
-	case "data": // the data directory, which the application looks at
+	case "data": // the data directory, which the application uses
 	case "pool":
 		if o.Pool, err = strconv.Atoi(value); err == nil && (o.Pool < 2 || o.Pool > maxPool) {
 			err = fmt.Errorf("want 2 to %d", maxPool)
@@ -187,7 +186,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// configure has the driver read what is its own.
+// configure returns the driver's configuration for u with the parameters in server.
 func configure(u url.URL, server url.Values, o Options) (*pgx.ConnConfig, error) {
 	hosts := u.Hostname() + server.Get("host")
 	if hosts == "" {
@@ -204,14 +203,14 @@ func configure(u url.URL, server url.Values, o Options) (*pgx.ConnConfig, error)
 	}
 	u.RawQuery = server.Encode()
 	c, err := pgx.ParseConfig(u.String())
-	if err != nil { // may quote the URL
+	if err != nil { // its text may quote the URL
 		return nil, errors.New("a parameter of the URL has a value that it does not take; look at port, sslmode, and the files of sslrootcert, sslcert and sslkey")
 	}
 	if c.ConnectTimeout <= 0 || c.ConnectTimeout > time.Minute {
 		c.ConnectTimeout = 10 * time.Second
 	}
 	milliseconds := func(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
-	c.RuntimeParams = map[string]string{ // what the environment sets is not meant for this
+	c.RuntimeParams = map[string]string{ // replaces settings from the environment
 		"application_name": application(o.Self.Epoch), "client_encoding": "UTF8", "search_path": `"` + o.Schema + `"`, "TimeZone": "UTC",
 		"statement_timeout": milliseconds(o.StatementTimeout), "lock_timeout": milliseconds(o.LockTimeout),
 		"idle_in_transaction_session_timeout": "60000",
@@ -221,10 +220,10 @@ func configure(u url.URL, server url.Values, o Options) (*pgx.ConnConfig, error)
 	return c, nil
 }
 
-// application names the connections of one start of a host.
+// application returns the application name for the connections of one epoch of a host.
 func application(epoch string) string { return abi.Cut("sluice "+abi.Clean(epoch), 63) }
 
-// local reports whether all servers are of this machine.
+// local reports whether all hosts, separated by commas, are on this machine.
 func local(hosts string) bool {
 	for host := range strings.SplitSeq(hosts, ",") {
 		ip, err := netip.ParseAddr(host)
@@ -235,7 +234,7 @@ func local(hosts string) bool {
 	return true
 }
 
-// shown is a URL without what is secret.
+// shown returns the URL without secrets.
 func shown(u *url.URL, query url.Values) string {
 	s := *u
 	if s.User != nil {

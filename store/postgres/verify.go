@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// recount compares everything with the counters. It takes as long as it takes.
+// recount compares everything with the counters. It has no time limit.
 func recount(ctx context.Context, c *conn) error {
 	if _, err := c.Exec(ctx, "set local statement_timeout = 0"); err != nil {
 		return err
@@ -44,7 +44,7 @@ func recount(ctx context.Context, c *conn) error {
 	return verifyTimelines(ctx, c.Conn)
 }
 
-// counters are what a stream must add up to.
+// counters hold what a stream's records must add up to.
 type counters struct {
 	heap, number     int64
 	name             store.Stream
@@ -98,7 +98,7 @@ func (n *counters) damage(format string, args ...any) error {
 	return d
 }
 
-// verifyTimelines counts the events of every run.
+// verifyTimelines checks that no run lacks an event.
 func verifyTimelines(ctx context.Context, c *pgx.Conn) error {
 	rows, err := c.Query(ctx, "select week from timeline order by week")
 	if err != nil {

@@ -10,18 +10,18 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// filesAtOnce is how many rows of files Verify reads at once: short contents are in them.
+// filesAtOnce is how many rows of table file Verify reads at once; they include short contents.
 const filesAtOnce = 100
 
-// A fileRow is what is kept of a content.
+// A fileRow is a row of table file.
 type fileRow struct {
 	heap, refs, size int64
 	digest, data     []byte
 	content          *int64
 }
 
-// verifyFiles reads every content, and counts who holds it: the sum over all holders of a
-// number for each file is that over all files of their counts.
+// verifyFiles reads every content and checks the reference counts: the sum of fileNumber over all references that
+// records hold must equal the sum over all files of count times fileNumber.
 func verifyFiles(ctx context.Context, c *pgx.Conn) error {
 	var sum uint64
 	usage := map[int64]store.FileUsage{}
@@ -111,7 +111,7 @@ func verifyUsage(ctx context.Context, c *pgx.Conn, usage map[int64]store.FileUsa
 	return rows.Err()
 }
 
-// sumOfHeld adds a number for every file that a record holds.
+// sumOfHeld returns the sum of fileNumber over all references that records hold.
 func sumOfHeld(ctx context.Context, c *pgx.Conn) (sum uint64, err error) {
 	rows, err := c.Query(ctx, "select heap, body from held join heap h on h.number = heap where not erased")
 	if err != nil {
@@ -139,7 +139,7 @@ func sumOfHeld(ctx context.Context, c *pgx.Conn) (sum uint64, err error) {
 	return sum, rows.Err()
 }
 
-// fileNumber is a number that no two files are likely to share.
+// fileNumber returns a number that two files are unlikely to share.
 func fileNumber(heap int64, digest []byte) uint64 {
 	sum := sha256.Sum256(binary.BigEndian.AppendUint64(digest[:len(digest):len(digest)], uint64(heap))) // #nosec G115 -- any number will do
 	return binary.BigEndian.Uint64(sum[:])

@@ -9,13 +9,13 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// viewsMost is how many views are open at once, each with a connection of its own.
+// viewsMost bounds the open views, each of which has a connection of its own.
 const viewsMost = 8
 
-// views are the views that are open.
+// views holds the open views.
 type views struct {
 	slots chan struct{}
-	left  chan struct{} // capacity 1: the last one was closed
+	left  chan struct{} // capacity 1: a view was closed
 
 	mu   sync.Mutex // guards open
 	open map[*view]bool
@@ -43,7 +43,7 @@ func (vs *views) close() {
 	}
 }
 
-// A view is a transaction that reads.
+// A view is a reading transaction.
 type view struct {
 	s    *Store
 	once sync.Once
@@ -52,7 +52,7 @@ type view struct {
 	conn *pgx.Conn
 }
 
-// View implements store.Store. It waits while too many are open.
+// View implements store.Store. It waits while viewsMost views are open.
 func (s *Store) View(ctx context.Context) (store.View, error) {
 	select {
 	case s.views.slots <- struct{}{}:
@@ -61,7 +61,7 @@ func (s *Store) View(ctx context.Context) (store.View, error) {
 	}
 	v := &view{s: s}
 	s.views.mu.Lock()
-	s.views.open[v] = true // before its snapshot is taken: nothing it sees is dropped
+	s.views.open[v] = true // before its snapshot is taken, so that nothing it sees is dropped
 	s.views.mu.Unlock()
 	if s.closed.Load() {
 		v.Close()
@@ -77,7 +77,7 @@ func (s *Store) View(ctx context.Context) (store.View, error) {
 		_, err = c.Exec(ctx, "begin isolation level repeatable read read only")
 	}
 	if err == nil {
-		_, err = c.Exec(ctx, "select pg_advisory_xact_lock_shared($1)", int64(s.lock("views", ""))) // the snapshot is that of the first statement
+		_, err = c.Exec(ctx, "select pg_advisory_xact_lock_shared($1)", int64(s.lock("views", ""))) // the first statement takes the snapshot
 	}
 	if err != nil {
 		v.Close()

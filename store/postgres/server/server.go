@@ -1,6 +1,6 @@
-// Package server runs a PostgreSQL server of one's own, for a demo and for tests: in a temporary
-// directory, behind a Unix socket, with the programs that are installed. It ends with the process
-// that started it, however that ends. Nothing in it is meant to last.
+// Package server runs a private PostgreSQL server for demos and tests: in a temporary directory, on a Unix socket, with
+// the installed programs. It ends with the process that started it, even if that is killed. Its data is not meant to
+// last.
 package server
 
 import (
@@ -22,28 +22,28 @@ import (
 	"time"
 )
 
-// User is who connects: a superuser of the server.
+// User is the name of the superuser, who connects by default.
 const User = "postgres"
 
-// Port is the number in the name of the socket; nothing listens on the network.
+// Port is the number in the name of the socket; the server does not listen on the network.
 const Port = "5432"
 
-// A Server is a server that runs.
+// A Server is a running server.
 type Server struct {
-	Dir      string // has the socket
+	Dir      string // contains the socket
 	Password string // of User
 
 	bin   string
-	as    *syscall.SysProcAttr // an ordinary user, where this process is root
+	as    *syscall.SysProcAttr // an unprivileged user if this process is root
 	conf  []string
 	lease io.WriteCloser // the server stops when this is closed
 	guard *exec.Cmd
 }
 
-// ErrMissing: no server is installed.
+// ErrMissing reports that no server is installed.
 var ErrMissing = errors.New("PostgreSQL's server is not installed; apt-get install postgresql")
 
-// programs finds the directory of the newest server that is installed.
+// programs returns the directory of the newest installed server.
 func programs() (string, error) {
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
 	if err != nil {
@@ -89,7 +89,7 @@ func New(settings ...string) (s *Server, err error) {
 	return s, nil
 }
 
-// makeDir makes a directory that is the server's.
+// makeDir creates a directory that belongs to the server's user.
 func (s *Server) makeDir() (err error) {
 	if s.Dir, err = os.MkdirTemp("", "sluice-postgres-"); err != nil {
 		return err
@@ -114,8 +114,7 @@ func (s *Server) initialise(password string) error {
 	return nil
 }
 
-// The guard ends the server, and removes its directory, when its standard input ends:
-// that is when this process is over.
+// guard ends the server and removes its directory when its standard input ends, which happens when this process ends.
 const guard = `dir=$1; shift
 "$@" >"$dir/log" 2>&1 </dev/null &
 read -r how
@@ -123,10 +122,10 @@ kill -s "${how:-QUIT}" $!
 wait $!
 [ -n "$how" ] || rm -rf "$dir"`
 
-// startTime bounds how long a server takes to start.
+// startTime bounds how long a server may take to start.
 const startTime = time.Minute
 
-// Start starts the server anew after Crash.
+// Start starts the server, again after Crash.
 func (s *Server) Start() error {
 	args := []string{"-c", guard, "guard", s.Dir, filepath.Join(s.bin, "postgres"), "-D", filepath.Join(s.Dir, "data"), "-k", s.Dir, "-p", Port,
 		"-c", "listen_addresses=", "-c", "max_connections=50", "-c", "log_min_messages=warning"}
@@ -156,7 +155,7 @@ func (s *Server) Start() error {
 	}
 }
 
-// Log is what the server wrote since it was started.
+// Log returns what the server has logged since it was started.
 func (s *Server) Log() string {
 	b, err := os.ReadFile(filepath.Join(s.Dir, "log"))
 	if err != nil {
@@ -165,12 +164,12 @@ func (s *Server) Log() string {
 	return string(b)
 }
 
-// Crash ends the server at once, as if it was killed, and keeps its data.
+// Crash ends the server immediately, as if it was killed, and keeps its data.
 func (s *Server) Crash() error {
 	if _, err := io.WriteString(s.lease, "QUIT\n"); err != nil {
 		return err
 	}
-	_ = s.guard.Wait() // it ends with whatever the server ends with
+	_ = s.guard.Wait() // its status is that of the server
 	return nil
 }
 
@@ -181,7 +180,7 @@ func (s *Server) Stop() {
 	_ = os.RemoveAll(s.Dir)
 }
 
-// URL is that of a database for a user.
+// URL returns the URL of a database for a user.
 func (s *Server) URL(user, password, database string) string {
 	return (&url.URL{Scheme: "postgres", User: url.UserPassword(user, password), Path: "/" + database,
 		RawQuery: url.Values{"host": {s.Dir}, "port": {Port}}.Encode()}).String()
@@ -193,7 +192,7 @@ func (s *Server) Create(database string) (string, error) {
 	return s.URL(User, s.Password, database), err
 }
 
-// Exec runs statements in a database with psql, and returns its rows, fields divided by |.
+// Exec runs statements in a database with psql and returns the rows, with fields separated by |.
 func (s *Server) Exec(database, sql string) (string, error) {
 	cmd := exec.Command(filepath.Join(s.bin, "psql"), "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", s.URL(User, s.Password, database)) // #nosec G204 -- as above
 	cmd.Stdin, cmd.Dir = strings.NewReader(sql), "/"

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// ordinary decides whom the server runs as: postgres refuses root. It has a process group of its
-// own, so that an interrupt at the terminal is for its owner alone.
+// ordinary chooses the user for the server, because postgres refuses to run as root. The server has its own process
+// group, so that an interrupt at the terminal only reaches this process.
 func (s *Server) ordinary() error {
 	s.as = &syscall.SysProcAttr{Setpgid: true}
 	if os.Getuid() != 0 {
@@ -32,7 +32,7 @@ func (s *Server) ordinary() error {
 	return err
 }
 
-// own gives a file to whom the server runs as.
+// own gives a file to the server's user.
 func (s *Server) own(path string) error {
 	if c := s.as.Credential; c != nil {
 		return os.Chown(path, int(c.Uid), int(c.Gid))
