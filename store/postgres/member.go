@@ -77,8 +77,8 @@ func (s *members) join(ctx context.Context, c *pgx.Conn) error {
 	return errors.Join(unfit, err)
 }
 
-// Alive implements store.Members. It checks the monotonic clock, because the wall clock may be set back, and the wall clock,
-// because the monotonic clock may stop while the machine sleeps.
+// Alive implements store.Members. It checks the monotonic clock, because the wall clock may be set back, and the wall
+// clock, because the monotonic clock may stop while the machine sleeps.
 func (s *db) Alive() error {
 	heard, now := *s.lived.Load(), time.Now()
 	if now.Sub(heard) < s.opts.Lease && now.Round(0).Sub(heard.Round(0)) < s.opts.Lease {

@@ -102,7 +102,7 @@ var polling = store.Weakness{
 	Remedy: "name the server itself in the URL of the store, or a way to it that keeps the session of LISTEN",
 }
 
-// Polling implements store.Polling.
+// Polling returns why this host polls for changes of others, or nil; see store.Polling.
 func (s *db) Polling() *store.Weakness {
 	if s.ear.deaf.Load() {
 		return &polling

@@ -82,7 +82,7 @@ const farBehind = 64 << 20
 // tooOld is how many seconds a transaction may be open before that is reported.
 const tooOld = 3600
 
-// Weaknesses implements store.Weaknesses.
+// Weaknesses returns the risks of keeping data on this server; see store.Weaknesses.
 func (s *Store) Weaknesses(ctx context.Context) (all []store.Weakness, err error) {
 	var v server
 	if err := s.read(ctx, func(ctx context.Context, c *conn) (err error) { v, err = look(ctx, c.Conn); return err }); err != nil {
