@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -117,7 +116,7 @@ func theStore() store.Store { return shared.d.Host.Store }
 // eventually waits for what nothing announces.
 func eventually(t *testing.T, what string, f func() bool) {
 	t.Helper()
-	for end := time.Now().Add(2 * time.Minute); !f(); runtime.Gosched() {
+	for end := time.Now().Add(5 * time.Minute); !f(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("never: %s", what)
 		}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -134,7 +133,7 @@ func TestWrittenDown(t *testing.T) {
 
 func (w *world) eventually(what string, f func() bool) {
 	w.Helper()
-	for end := time.Now().Add(time.Minute); !f(); runtime.Gosched() {
+	for end := time.Now().Add(5 * time.Minute); !f(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			w.Fatalf("never: %s", what)
 		}

@@ -273,9 +273,10 @@ func (m *member) connect(id store.ConnectionID, steps ...step) {
 	}
 }
 
+// soon ends a call that hangs. On a busy machine it may take minutes to compile a module.
 func soon(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -287,7 +288,7 @@ func until(t *testing.T, what string, so func() bool) {
 		select {
 		case <-time.After(200 * time.Millisecond):
 		case <-ctx.Done():
-			t.Fatalf("not within a minute: %s", what)
+			t.Fatalf("never: %s", what)
 		}
 	}
 }
