@@ -1,13 +1,10 @@
-// Package destination keeps tables of other programs up to date with what connectors
-// collected: in a database, or as files.
+// Package destination keeps tables of other programs, in a database or as files, up to date with what connectors
+// collected.
 //
-// The store numbers the changes of each stream, and lists of each key the newest one. A
-// destination holds, beside its tables, a mark for each stream: the number through which it
-// has everything. A mark and the rows that it speaks of are written in one step of the
-// destination, so a host that is killed at any instant goes on exactly where the
-// destination is.
+// The store numbers the changes of each stream and lists the newest one of each key. In addition to its tables, a
+// destination stores a mark for each stream: the version up to which it has everything. A mark and the rows that it
+// covers are written in one atomic step, so a host that is killed at any time resumes exactly where the destination is.
 //
-// A Kind is one sort of destination and lives in a folder of its own. It knows how to
-// write a Batch. Everything else is here: what is read, how JSON becomes columns (Shape),
-// when, and what happens when it fails (Feed).
+// A Kind is a type of destination and has a package of its own. It knows how to write a Batch. The rest is in this
+// package: what is read, how JSON is mapped to columns (Shape), when that happens, and what follows a failure.
 package destination

@@ -18,38 +18,37 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// How a feed paces itself.
+// Timing of a feed.
 const (
-	settle    = time.Second     // after a commit, so that those that follow come along
-	restTimes = 4               // it rests so many times as long as it worked
-	longest   = time.Minute     // and no longer
-	firstTry  = 2 * time.Second // after a failure; each further one waits twice as long
-	lastTry   = 5 * time.Minute // at most
+	settle    = time.Second     // wait after a commit, for others that follow
+	restTimes = 4               // a feed rests this many times as long as it worked
+	longest   = time.Minute     // but not longer than this
+	firstTry  = 2 * time.Second // wait after a failure, doubled with each further one
+	lastTry   = 5 * time.Minute // maximum of that
 )
 
-// A feed brings what is collected into one destination. Its goroutine, loop, owns the
-// fields above mu.
+// A feed brings what was collected into one destination. The goroutine that runs loop owns the fields above mu.
 type feed struct {
 	o      Options
-	orphan bool // no host feeds it, and none is about to; such a feed is only shown
+	orphan bool // no host feeds it or is about to; the feed is only for display
 	asked  chan request
 	end    context.CancelFunc
 	gone   chan struct{} // closed when loop has ended
-	sink   Sink          // nil while it is not open; a pass that runs has it
-	told   []Described   // what the sink's table of streams says
-	// blocked are the streams whose tables could not be fed, and why. They are tried again at
-	// retry; the others go on meanwhile.
+	sink   Sink          // nil unless open; used by the pass in progress
+	told   []Described   // current content of the sink's table of streams
+	// blocked maps the streams whose tables could not be fed to the reason. They are tried again at retry, while the
+	// others continue.
 	blocked map[StreamID]error
 	retry   time.Time
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	def    definition
 	busy   bool
-	next   time.Time // the next try; zero is none
+	next   time.Time // time of the next pass; zero for none
 	status status
 }
 
-// A status is how a destination stands, as it is stored.
+// A status is the stored state of a destination.
 type status struct {
 	Error    string                   `json:"error,omitempty"`
 	Failures int                      `json:"failures,omitempty"`
@@ -57,11 +56,11 @@ type status struct {
 	Tables   []host.DestinationStream `json:"tables"`
 }
 
-// A request is something that a feed is asked to do. done gets the one answer.
+// A request asks a feed to do something. done receives exactly one answer.
 type request struct {
 	what   what
-	change func(*definition) error // changed
-	of     StreamID                // rebuild; the zero one is all
+	change func(*definition) error // for changed
+	of     StreamID                // for rebuild; the zero value means all
 	done   chan error
 }
 
@@ -93,24 +92,24 @@ func (f *feed) definition() definition {
 	return f.def
 }
 
-// A pass is one bringing up to date, in a goroutine of its own.
+// A pass brings a destination up to date once, in a goroutine of its own.
 type pass struct {
 	began   time.Time
 	cancel  context.CancelFunc
 	ended   chan error
-	asked   []chan error       // who waits for it
-	skip    map[StreamID]error // what is left blocked
-	blocked map[StreamID]error // what is blocked by its end
+	asked   []chan error       // those who wait for it
+	skip    map[StreamID]error // streams not to be tried
+	blocked map[StreamID]error // streams blocked at its end
 }
 
-// loop feeds until ctx ends.
+// loop runs passes and handles requests until ctx ends.
 func (f *feed) loop(ctx context.Context) {
 	wake, stop := f.o.Store.Watch("")
 	defer stop()
 	var running *pass
 	var waiting []chan error // for the next pass
-	rested := f.o.Now()      // from when on the next pass may begin
-	halt := func() {         // ends a pass without counting it as failed
+	rested := f.o.Now()      // time from which the next pass may begin
+	halt := func() {         // stops a pass without counting it as failed
 		if running != nil {
 			running.cancel()
 			<-running.ended
@@ -135,7 +134,7 @@ func (f *feed) loop(ctx context.Context) {
 		if running != nil {
 			ended = running.ended
 		} else if next := f.due(); !next.IsZero() {
-			due = time.After(time.Until(next)) // an earlier one is garbage, which has no timer since Go 1.23
+			due = time.After(time.Until(next)) // earlier ones are garbage collected, since Go 1.23
 		}
 		select {
 		case <-ctx.Done():
@@ -178,7 +177,7 @@ func (f *feed) loop(ctx context.Context) {
 	}
 }
 
-// change stores a definition that is changed, unless another host feeds the destination by now.
+// change stores a changed definition, unless another host now feeds the destination.
 func (f *feed) change(ctx context.Context, do func(*definition) error) error {
 	var next definition
 	err := rewrite(ctx, f.o.Store, f.def.Name, func(def *definition) (bool, error) {
@@ -214,8 +213,7 @@ func (f *feed) due() time.Time {
 	return f.next
 }
 
-// live reports whether a commit is to be brought in by itself, and no pass is planned for
-// that yet.
+// live reports whether a commit should trigger a pass and none is planned for that yet.
 func (f *feed) live() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -223,8 +221,8 @@ func (f *feed) live() bool {
 		len(f.blocked) > 0 && (f.next.IsZero() || f.next.Equal(f.retry)))
 }
 
-// plan sets the next pass, which is at t unless the destination has times of its own, or
-// is fed on demand only.
+// plan schedules the next pass for t, or by the destination's cron expression, or not at all if it is paused or fed
+// only on demand.
 func (f *feed) plan(t time.Time) {
 	f.set(func() {
 		switch s, err := cron.ParseStandard(f.def.Terms.Cron); {
@@ -252,7 +250,7 @@ func (f *feed) begin(ctx context.Context, asked []chan error) *pass {
 	return p
 }
 
-// finish takes note of how a pass ended, and plans the next.
+// finish records the result of a pass and plans the next one.
 func (f *feed) finish(ctx context.Context, p *pass, err error) {
 	now := f.o.Now()
 	f.blocked = p.blocked
@@ -271,14 +269,14 @@ func (f *feed) finish(ctx context.Context, p *pass, err error) {
 	switch {
 	case err == nil && f.definition().Terms.Cron != "":
 		f.plan(now)
-	case errors.Is(err, ErrFenced): // whoever took over goes on; the owner may say otherwise
+	case errors.Is(err, ErrFenced): // whoever took over continues, unless the owner decides otherwise
 		f.closeSink()
 	case p.blocked != nil:
 		if p.skip == nil {
 			f.o.Log.Warn("destination_blocked", "destination", f.def.Name, "error", err)
 			f.retry = now.Add(wait)
 		}
-		if next := f.due(); next.IsZero() || f.retry.Before(next) { // no commit came meanwhile
+		if next := f.due(); next.IsZero() || f.retry.Before(next) { // no commit arrived meanwhile
 			f.plan(f.retry)
 		}
 	case err != nil:
@@ -317,7 +315,7 @@ func (f *feed) closeSink() {
 	f.sink, f.told = nil, nil
 }
 
-// open opens the destination unless it is.
+// open opens the destination unless it is open.
 func (f *feed) open(ctx context.Context) error {
 	if f.sink != nil {
 		return nil
@@ -339,7 +337,7 @@ func (f *feed) open(ctx context.Context) error {
 	return nil
 }
 
-// clear removes tables.
+// clear removes the table of a stream or, for the zero StreamID, all tables.
 func (f *feed) clear(ctx context.Context, of StreamID) error {
 	if err := f.open(ctx); err != nil {
 		return err
@@ -364,7 +362,7 @@ func (f *feed) clear(ctx context.Context, of StreamID) error {
 	return nil
 }
 
-// bring brings in everything that there is now.
+// bring brings in everything that the store has now.
 func (f *feed) bring(ctx context.Context, p *pass) error {
 	if err := f.open(ctx); err != nil {
 		return err
@@ -386,7 +384,7 @@ func (f *feed) bring(ctx context.Context, p *pass) error {
 		return err
 	}
 	blocked := map[StreamID]error{}
-	var first error // why one of them is
+	var first error // reason why one of them is blocked
 	for _, w := range wanted {
 		var holding *Holding
 		if h, ok := have[w.StreamID]; ok {
@@ -420,7 +418,7 @@ func (f *feed) bring(ctx context.Context, p *pass) error {
 	return first
 }
 
-// tell brings the table of streams up to date.
+// tell updates the table of streams if it changed.
 func (f *feed) tell(ctx context.Context, have map[StreamID]Holding, about []Described) error {
 	about = slices.DeleteFunc(about, func(d Described) bool { _, there := have[d.StreamID]; return !there })
 	for i := range about {
@@ -442,7 +440,7 @@ func (f *feed) tell(ctx context.Context, have map[StreamID]Holding, about []Desc
 	return nil
 }
 
-// note keeps what the destination has, for those who ask while it cannot be reached.
+// note stores what the destination has, to be shown even while it is unreachable.
 func (f *feed) note(have map[StreamID]Holding) {
 	tables := []host.DestinationStream{}
 	for id, h := range have {
@@ -454,7 +452,7 @@ func (f *feed) note(have map[StreamID]Holding) {
 	f.set(func() { f.status.Tables = tables })
 }
 
-// wanted are the streams that are to be in the destination, and what is told of them.
+// wanted returns the streams that belong in the destination, and their descriptions.
 func (f *feed) wanted(ctx context.Context) (out []Wanted, about []Described, err error) {
 	terms := f.definition().Terms
 	connections, err := f.o.Store.Connections(ctx)
@@ -470,7 +468,7 @@ func (f *feed) wanted(ctx context.Context) (out []Wanted, about []Described, err
 			return nil, nil, fmt.Errorf("list streams of %s: %w", c.ID, err)
 		}
 		m, err := abi.ReadManifest(c.Manifest)
-		if err != nil { // it was valid once, by other rules
+		if err != nil { // it was valid once, by earlier rules
 			m = &abi.Manifest{}
 		}
 		last, err := f.o.Store.Runs(ctx, c.ID, "", 1)
@@ -500,7 +498,7 @@ func (f *feed) wanted(ctx context.Context) (out []Wanted, about []Described, err
 	return out, about, nil
 }
 
-// opener opens contents of a connection; nil where the destination is to have none.
+// opener returns a function that opens contents of a connection, or nil if the destination gets none.
 func (f *feed) opener(c store.ConnectionID) func(context.Context, store.Digest) (Content, error) {
 	kept, err := store.FilesOf(f.o.Store)
 	if !f.definition().Terms.Files || err != nil {
@@ -509,7 +507,7 @@ func (f *feed) opener(c store.ConnectionID) func(context.Context, store.Digest) 
 	return func(ctx context.Context, d store.Digest) (Content, error) { return kept.OpenFile(ctx, c, d) }
 }
 
-// shown is the destination as far as that is known without looking at the store.
+// shown returns the destination as far as it is known without reading the store.
 func (f *feed) shown() host.Destination {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -545,7 +543,7 @@ func (f *feed) shown() host.Destination {
 	return d
 }
 
-// described is shown, with what the destination lacks now.
+// described is like shown and adds how far the destination is behind.
 func (f *feed) described(ctx context.Context) (host.Destination, error) {
 	d := f.shown()
 	wanted, _, err := f.wanted(ctx)

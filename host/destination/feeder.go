@@ -13,18 +13,18 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A feeder says which of the hosts that share a store feeds a destination. It is part of the
-// definition, and each change of it is one write under the revision that was read.
+// A feeder says which of the hosts that share a store feeds a destination. It is part of the definition, and each
+// change is one write conditional on the revision that was read.
 //
-// Invariant: the start of a host has a feed of the destination only while Epoch names it. Whoever
-// feeds it names the next one after its own feed has ended; another host does that only once the
-// feeder is no member any more, and the store takes nothing of it from then on. What a destination
-// is sent by a host that was stopped meanwhile, the destination's own fence refuses.
+// Invariant: an epoch of a host has a feed of the destination only while Epoch names it. The feeding host names its
+// successor after its own feed has ended. Another host names itself only once the feeder is no longer a member, after
+// which the store accepts no writes from it. Requests that a stopped host still sends to the destination are refused by
+// the destination's own fence.
 type feeder struct {
-	Host  string `json:"host,omitempty"`  // its lasting id
-	Epoch string `json:"epoch,omitempty"` // this start of it; "" for a host of a version without
-	Next  string `json:"next,omitempty"`  // the start of a host that is to feed it once Host lets go of it
-	// Owner is the host under whose id the destination is claimed, where that is not Host.
+	Host  string `json:"host,omitempty"`  // lasting id
+	Epoch string `json:"epoch,omitempty"` // of Host; "" for a host of an older version
+	Next  string `json:"next,omitempty"`  // epoch of the host that is to take over once Host lets go
+	// Owner is the host whose id the destination was claimed with, if that is not Host.
 	Owner string `json:"owner,omitempty"`
 }
 
@@ -37,7 +37,7 @@ func (r *feeder) pass(host, epoch string) {
 	}
 }
 
-// of finds the feeder among those that live.
+// of returns the feeder if it is one of the given members, otherwise nil.
 func (r *feeder) of(all []store.Member) *store.Member {
 	i := slices.IndexFunc(all, func(m store.Member) bool {
 		return m.Epoch == r.Epoch || r.Epoch == "" && m.ID == r.Host
@@ -48,15 +48,15 @@ func (r *feeder) of(all []store.Member) *store.Member {
 	return &all[i]
 }
 
-// owner is how a destination knows whoever feeds it.
+// owner returns the identity with which a destination is claimed.
 func (def definition) owner(o Options) Owner {
 	return Owner{Host: cmp.Or(def.Owner, def.Host, o.Host), Destination: def.Name, Marks: marks{o.Store, def.ID}}
 }
 
-// lookAgain is how often the feeders are looked at when nothing woke this host.
+// lookAgain is how often a host checks the feeders when nothing wakes it.
 const lookAgain = 15 * time.Second
 
-// tend feeds what no other host does, and lets go of what another one is to feed, until ctx ends.
+// tend takes over destinations that no host feeds, and hands over those that another host is to feed, until ctx ends.
 func (fs *Feeds) tend(ctx context.Context) {
 	wake, stop := fs.o.Members.Changed(store.Destinations)
 	defer stop()
@@ -77,7 +77,7 @@ func (fs *Feeds) tend(ctx context.Context) {
 	}
 }
 
-// share brings what this host feeds in line with the definitions and the hosts that there are.
+// share aligns what this host feeds with the definitions and the current members.
 func (fs *Feeds) share(ctx context.Context) error {
 	defs, err := fs.definitions(ctx)
 	if err != nil {
@@ -88,14 +88,14 @@ func (fs *Feeds) share(ctx context.Context) error {
 		return fmt.Errorf("list hosts: %w", err)
 	}
 	for _, def := range defs {
-		if err := fs.settle(ctx, all, def); err != nil && !errors.Is(err, store.ErrNotFound) { // removed meanwhile
+		if err := fs.settle(ctx, all, def); err != nil && !errors.Is(err, store.ErrNotFound) { // it was removed meanwhile
 			return err
 		}
 	}
 	return nil
 }
 
-// settle does for one destination what share does for all.
+// settle does what share does for one destination.
 func (fs *Feeds) settle(ctx context.Context, all []store.Member, def definition) error {
 	self := fs.o.Members.Self().Epoch
 	at := def.of(all)
@@ -119,14 +119,14 @@ func (fs *Feeds) settle(ctx context.Context, all []store.Member, def definition)
 	return nil
 }
 
-// willing reports whether a host takes what others fed: not while it is drained, unless all are.
+// willing reports whether a host takes over destinations: it does not while it is draining, unless all hosts are.
 func willing(all []store.Member, epoch string) bool {
 	i := slices.IndexFunc(all, func(m store.Member) bool { return m.Epoch == epoch })
 	return i >= 0 && (!all[i].Draining || !slices.ContainsFunc(all, func(m store.Member) bool { return !m.Draining }))
 }
 
-// reaches reports whether this host can feed a destination: it reads the address in the vault, and
-// sees the files that were claimed, unless they were added here.
+// reaches reports whether this host can feed a destination: the vault has the address and, if the destination was added
+// on another host and is on a disk, the claimed files are visible here.
 func (fs *Feeds) reaches(ctx context.Context, def definition) bool {
 	url, err := fs.o.Secrets.Get(secretID(def))
 	if err != nil {
@@ -152,7 +152,7 @@ func (fs *Feeds) reaches(ctx context.Context, def definition) bool {
 	return here
 }
 
-// take makes this start the feeder, unless another one is that lives.
+// take makes this host the feeder, unless another member is.
 func (fs *Feeds) take(ctx context.Context, name string) error {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -162,7 +162,7 @@ func (fs *Feeds) take(ctx context.Context, name string) error {
 	self := fs.o.Members.Self().Epoch
 	var mine *definition
 	err := fs.rewrite(ctx, name, func(def *definition) (changed bool, err error) {
-		// Whoever is named was a member when that was written, so this is asked after it was read.
+		// Members are read after the definition, because the named feeder was a member when that was written.
 		all, err := fs.o.Members.Members(ctx)
 		if err != nil {
 			return false, fmt.Errorf("list hosts: %w", err)
@@ -180,7 +180,7 @@ func (fs *Feeds) take(ctx context.Context, name string) error {
 	return fs.start(ctx, *mine)
 }
 
-// yield ends the feed of a destination, and has another host feed it.
+// yield ends the feed of a destination and makes another host the feeder.
 func (fs *Feeds) yield(ctx context.Context, name string, to store.Member) error {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -196,15 +196,15 @@ func (fs *Feeds) yield(ctx context.Context, name string, to store.Member) error 
 	})
 }
 
-// stop ends a feed; it writes nothing any more. Whoever calls holds mu.
+// stop ends a feed and waits for it. The caller holds mu.
 func (fs *Feeds) stop(f *feed) {
 	f.end()
 	<-f.gone
 	delete(fs.feeds, f.def.Name)
 }
 
-// rewrite changes a definition in one write, unless do says no. Where it is changed meanwhile, do is
-// asked again.
+// rewrite changes a definition in one write, unless do returns false. If the definition changes meanwhile, it calls do
+// again.
 func (fs *Feeds) rewrite(ctx context.Context, name string, do func(*definition) (bool, error)) error {
 	return rewrite(ctx, fs.o.Store, name, do)
 }
@@ -234,7 +234,7 @@ func rewrite(ctx context.Context, s Store, name string, do func(*definition) (bo
 	}
 }
 
-// foreign are the destinations that this host does not feed, as they stand.
+// foreign returns feeds, for display only, of the destinations that this host does not feed.
 func (fs *Feeds) foreign(ctx context.Context) (out []*feed, err error) {
 	if fs.o.Members == nil {
 		return nil, nil
@@ -267,7 +267,7 @@ func (fs *Feeds) has(name string) bool {
 	return fs.feeds[name] != nil
 }
 
-// elsewhere refuses what only the feeder of a destination does.
+// elsewhere returns the refusal of what only the feeding host can do.
 func (f *feed) elsewhere() error {
 	if f.orphan {
 		return host.Refuse("unavailable", "no host feeds destination %s; start host %s, which did last, or remove the destination", f.def.Name, f.def.Host)
@@ -275,7 +275,7 @@ func (f *feed) elsewhere() error {
 	return host.Refuse("conflict", "destination %s is fed by host %s; ask it there", f.def.Name, f.def.Host).With("hostId", f.def.Host)
 }
 
-// over is why a feed that has ended does nothing: its destination was removed, or another host feeds it.
+// over returns why a feed that has ended does nothing: the destination was removed, or another host feeds it.
 func (f *feed) over() error {
 	if f.o.Members == nil {
 		return fmt.Errorf("destination: %w", store.ErrNotFound)

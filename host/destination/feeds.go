@@ -20,10 +20,10 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// maxDestinations bounds how many there are at once.
+// maxDestinations bounds the number of destinations.
 const maxDestinations = 64
 
-// Store is what destinations are fed from, and where their definitions are.
+// Store is the source of the records, and holds the definitions.
 type Store interface {
 	store.Documents
 	store.Records
@@ -33,64 +33,61 @@ type Store interface {
 	Watch(id store.RunID) (wake <-chan struct{}, stop func())
 }
 
-// Secrets keep URLs, with their credentials, by the destination's id.
+// Secrets stores URLs with their credentials.
 type Secrets interface {
 	Set(id string, secret []byte) error
 	Get(id string) ([]byte, error)
 	Remove(id string) error
 }
 
-// Options are what the wiring gives.
+// Options are the dependencies and settings of Feeds.
 type Options struct {
 	Store   Store
 	Secrets Secrets
 	Kinds   Kinds
-	Host    string // its lasting id
-	DataDir string // of the host, in which no destination may be; "" for none
+	Host    string // this host's lasting id
+	DataDir string // the host's own, where destinations are not allowed; "" for none
 	Idle    bool   // feed only on demand
-	// Members are the hosts that share the store, of which one feeds a destination at a time; nil: this
-	// host has it to itself.
+	// Members are the hosts that share the store, of which one at a time feeds a destination; nil if this host does not
+	// share it.
 	Members store.Members
-	// Audited does something that an owner asked for, and writes it down: an action and
-	// the name of a destination. nil only does it.
+	// Audited runs do and records action and the name of the destination in the audit log; nil only runs do.
 	Audited func(ctx context.Context, action, name string, do func() error) error
-	Log     *slog.Logger // nil discards
+	Log     *slog.Logger // nil discards messages
 
-	Now func() time.Time // nil is time.Now
+	Now func() time.Time // nil means time.Now
 }
 
-// Feeds are the destinations of a host. All methods may be called concurrently. It
-// implements host.Destinations.
+// Feeds implements host.Destinations with the destinations that this host feeds. It is safe for concurrent use.
 type Feeds struct {
 	o    Options
 	life context.Context
 	end  context.CancelFunc
 	wg   sync.WaitGroup
 
-	mu    sync.Mutex // guards what follows, and adding and removing
+	mu    sync.Mutex // guards feeds; held while one is added or removed
 	feeds map[string]*feed
 }
 
 var _ host.Destinations = (*Feeds)(nil)
 
-// definition is a destination as it is stored.
+// A definition is a destination as it is stored.
 type definition struct {
-	ID    string `json:"id"` // of its secret
+	ID    string `json:"id"` // names its secret and marks
 	Name  string `json:"name"`
 	Kind  string `json:"kind"`
 	Shown string `json:"url"`
 	feeder
 	CreatedAt time.Time `json:"created_at"`
 	Paused    bool      `json:"paused,omitempty"`
-	// SecretUntil is when the secret before the last rotation ends.
+	// SecretUntil is when the secret before the last rotation expires.
 	SecretUntil time.Time `json:"secret_until,omitzero"`
-	// Anew: the marks there are of another host, whose versions mean something else, so
-	// everything is brought in anew.
+	// Anew means that the destination's marks refer to versions of another host, so everything is brought in again.
 	Anew  bool                  `json:"anew,omitempty"`
 	Terms host.DestinationTerms `json:"terms"`
 }
 
-// Open resumes the feeding of destinations; Close ends it.
+// Open starts feeding the destinations in the store, until Close.
 func Open(ctx context.Context, o Options) (*Feeds, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -117,7 +114,7 @@ func Open(ctx context.Context, o Options) (*Feeds, error) {
 	for _, def := range defs {
 		if o.Members == nil {
 			err = fs.start(ctx, def)
-		} else if def.Host == o.Host { // what others had is left to a host that stays
+		} else if def.Host == o.Host { // another host's are left to one that stays
 			err = fs.take(ctx, def.Name)
 		}
 		if err != nil {
@@ -127,7 +124,7 @@ func Open(ctx context.Context, o Options) (*Feeds, error) {
 	return fs, nil
 }
 
-// definitions are all destinations of the store.
+// definitions returns all destinations in the store.
 func (fs *Feeds) definitions(ctx context.Context) (defs []definition, err error) {
 	docs, err := fs.o.Store.Documents(ctx, store.DocumentQuery{Kind: store.Destinations, Limit: 1000})
 	if err != nil {
@@ -143,14 +140,13 @@ func (fs *Feeds) definitions(ctx context.Context) (defs []definition, err error)
 	return defs, nil
 }
 
-// Close ends all feeding, between two steps or in the middle of one, which then did not
-// happen.
+// Close stops all feeding. A step in progress either completes or has no effect.
 func (fs *Feeds) Close() {
 	fs.end()
 	fs.wg.Wait()
 }
 
-// start makes the feed of a definition.
+// start starts the feed of a definition.
 func (fs *Feeds) start(ctx context.Context, def definition) error {
 	f := &feed{o: fs.o, def: def, asked: make(chan request), sink: nil}
 	if err := f.load(ctx); err != nil {
@@ -217,7 +213,7 @@ func (fs *Feeds) add(ctx context.Context, q host.NewDestination) (host.Destinati
 	}
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	if err := fs.free(q.Name); err != nil { // by now
+	if err := fs.free(q.Name); err != nil { // again, because mu was not held meanwhile
 		return none, err
 	}
 	data, err := json.Marshal(def)
@@ -240,7 +236,7 @@ func (fs *Feeds) add(ctx context.Context, q host.NewDestination) (host.Destinati
 	return fs.feeds[q.Name].shown(), nil
 }
 
-// room refuses a name that is taken, and one destination too many.
+// room returns an error if a name is taken or there are too many destinations.
 func (fs *Feeds) room(name string) error {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -263,7 +259,7 @@ func nameTaken(name string) error {
 
 func ptr[T any](v T) *T { return &v }
 
-// refused tells what kept a destination from being reached.
+// refused converts an error of a destination to a refusal.
 func refused(err error) error {
 	code := "destination_unavailable"
 	switch {
@@ -277,7 +273,7 @@ func refused(err error) error {
 	return host.Refuse(code, "%s", abi.Cut(abi.Clean(err.Error()), 500))
 }
 
-// known refuses names of connections and streams that there are not, for most are slips.
+// known refuses names of connections and streams that do not exist, because most are mistakes.
 func (fs *Feeds) known(ctx context.Context, q host.DestinationTerms) error {
 	connections, err := fs.o.Store.Connections(ctx)
 	if err != nil {
@@ -315,7 +311,7 @@ func (fs *Feeds) known(ctx context.Context, q host.DestinationTerms) error {
 	return nil
 }
 
-// streamsOf are the streams that a connection declares or has.
+// streamsOf returns the streams that a connection declares or has.
 func streamsOf(ctx context.Context, s Store, c store.Connection) (names []string, err error) {
 	if m, err := abi.ReadManifest(c.Manifest); err == nil {
 		for _, spec := range m.Streams {
@@ -329,7 +325,7 @@ func streamsOf(ctx context.Context, s Store, c store.Connection) (names []string
 	return names, err
 }
 
-// listed are names for a sentence, the first of them.
+// listed returns names for an error message, up to 300 bytes of them.
 func listed(names map[string]bool) string {
 	all := slices.Sorted(maps.Keys(names))
 	if len(all) == 0 {
@@ -363,7 +359,7 @@ func checkTerms(q host.DestinationTerms) error {
 	return nil
 }
 
-// PauseAll pauses all destinations of a store that no host has open, and returns how many.
+// PauseAll pauses all destinations of a store that no host has open and returns their number.
 func PauseAll(ctx context.Context, s store.Documents) (paused int, err error) {
 	docs, err := s.Documents(ctx, store.DocumentQuery{Kind: store.Destinations, Limit: 1000})
 	if err != nil {
@@ -396,7 +392,7 @@ func (fs *Feeds) find(ctx context.Context, name string) (*feed, error) {
 	return f, err
 }
 
-// look returns a destination, and whether this host feeds it.
+// look returns a destination and whether this host feeds it.
 func (fs *Feeds) look(ctx context.Context, name string) (f *feed, here bool, err error) {
 	fs.mu.Lock()
 	f = fs.feeds[name]
@@ -411,7 +407,7 @@ func (fs *Feeds) look(ctx context.Context, name string) (f *feed, here bool, err
 	return nil, false, cmp.Or(err, fmt.Errorf("destination: %w", store.ErrNotFound))
 }
 
-// Feeder returns the other host that feeds a destination; nil where this one does, or none.
+// Feeder returns the other host that feeds a destination, or nil if this one does or none.
 func (fs *Feeds) Feeder(ctx context.Context, name string) (*store.Member, error) {
 	f, here, err := fs.look(ctx, name)
 	if err != nil || here || f.orphan {
@@ -433,7 +429,7 @@ func (fs *Feeds) Destinations(ctx context.Context) ([]host.Destination, error) {
 	fs.mu.Lock()
 	feeds := slices.Collect(maps.Values(fs.feeds))
 	for _, f := range others {
-		if fs.feeds[f.def.Name] == nil { // by now
+		if fs.feeds[f.def.Name] == nil { // not started here meanwhile
 			feeds = append(feeds, f)
 		}
 	}
@@ -476,10 +472,10 @@ func (fs *Feeds) PauseDestination(ctx context.Context, name string, paused bool)
 	})
 }
 
-// change has a feed change its definition.
+// change changes the definition of a destination by way of its feed.
 func (fs *Feeds) change(ctx context.Context, action, name string, do func(*definition) error) (d host.Destination, err error) {
 	if _, err := fs.find(ctx, name); err != nil {
-		return d, err // of one that is not there nothing is written down
+		return d, err // nothing is audited for a destination that does not exist
 	}
 	err = fs.o.Audited(ctx, action, name, func() error {
 		d, err = fs.ask(ctx, name, request{what: changed, change: do})
@@ -488,7 +484,7 @@ func (fs *Feeds) change(ctx context.Context, action, name string, do func(*defin
 	return d, err
 }
 
-// overlap is how long a secret that was replaced still signs.
+// overlap is how long a replaced secret continues to sign.
 const overlap = 24 * time.Hour
 
 // RotateDestination implements host.Destinations.
@@ -543,7 +539,7 @@ func (fs *Feeds) remove(ctx context.Context, name string) error {
 		return err
 	case !here && !f.orphan:
 		return f.elsewhere()
-	case !here: // nobody else is there to forget it
+	case !here: // no other host can remove it
 		if err := fs.take(ctx, name); err != nil {
 			return err
 		}
@@ -561,7 +557,7 @@ func (fs *Feeds) remove(ctx context.Context, name string) error {
 	return errors.Join(marks{fs.o.Store, f.def.ID}.forget(ctx), fs.o.Secrets.Remove(secretID(f.def)))
 }
 
-// ask has a feed do something, and waits for it.
+// ask sends a request to a feed and waits for the answer.
 func (fs *Feeds) ask(ctx context.Context, name string, q request) (host.Destination, error) {
 	f, err := fs.find(ctx, name)
 	if err != nil {

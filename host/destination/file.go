@@ -10,48 +10,47 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// FilesTable is the table, or the folder, of contents that records hold.
+// FilesTable is the table or folder of contents that records refer to.
 const FilesTable = "_files"
 
-// A File is a content that rows of a batch name.
+// A File is a content that rows of a batch refer to.
 type File struct {
 	Digest    store.Digest
-	MediaType string // as the record calls it
-	// Open opens it: ErrGone. Whoever does closes it.
+	MediaType string // according to the record
+	// Open opens the content, which the caller must close. It returns ErrGone if no record refers to it any more.
 	Open func(ctx context.Context) (Content, error)
 }
 
-// A Content is what is in a file.
+// A Content is an open file.
 type Content interface {
 	io.ReadCloser
 	Size() int64
 }
 
-// ErrGone: no record holds a content any more. Its record has a newer version.
+// ErrGone reports that no record refers to a content any more, because its record has a newer version.
 var ErrGone = errors.New("no record holds the file any more")
 
-// A FileKeeper is a sink that keeps contents too, each once. What was kept stays when its
-// record goes.
+// A FileKeeper is a sink that also stores contents, once each. A stored content stays when its record is deleted.
 type FileKeeper interface {
 	Sink
-	// KeepFiles keeps contents that are not there yet, before the rows that name them are
-	// brought in. Those that are gone are left out. ErrFenced.
+	// KeepFiles stores contents that are missing, before the rows that refer to them are brought in. It skips those
+	// that are gone. It may return ErrFenced.
 	KeepFiles(ctx context.Context, files []File) error
-	// FilePath is where a content is, "" for a row of FilesTable.
+	// FilePath returns the path of a content, or "" if it is a row of FilesTable.
 	FilePath(f File) string
 }
 
-// FilesAtOnce is how many of some files go in one step.
+// FilesAtOnce bounds the files in one call of KeepFiles.
 const FilesAtOnce = 200
 
-// FilePath is a path for a content below a directory. It follows from digest and media type
-// alone: no name that a connector chose leads elsewhere or collides.
+// FilePath returns the path of a content below a directory. It depends only on digest and media type, so no name chosen
+// by a connector can lead elsewhere or collide.
 func FilePath(f File) string {
 	digits := strings.TrimPrefix(string(f.Digest), "sha256:")
 	return FilesTable + "/" + digits[:2] + "/" + digits + extensions[f.MediaType]
 }
 
-// extensions are those of types that programs open by them, and none that a system runs.
+// extensions has the types that programs recognize by extension, but none that a system executes.
 var extensions = map[string]string{
 	"application/pdf": ".pdf", "application/zip": ".zip", "application/gzip": ".gz", "application/json": ".json", "application/xml": ".xml",
 	"text/plain": ".txt", "text/csv": ".csv", "text/calendar": ".ics", "text/xml": ".xml", "text/vcard": ".vcf", "message/rfc822": ".eml",
@@ -63,8 +62,8 @@ var extensions = map[string]string{
 	"application/vnd.oasis.opendocument.text":                                   ".odt", "application/vnd.oasis.opendocument.spreadsheet": ".ods",
 }
 
-// filesOf are the files that fields of a record's data name. Where path has one for them,
-// out is the data with it as a member of each: path.
+// filesOf returns the files that the given fields of a record's data refer to. out is the data with the paths, where
+// path returns one, added to these objects as the member "path".
 func filesOf(data []byte, fields map[string]bool, path func(File) string) (out []byte, files []File) {
 	changed := false
 	one := func(v strictjson.Value) []byte {
@@ -118,20 +117,19 @@ func filesOf(data []byte, fields map[string]bool, path func(File) string) (out [
 	return append(out, '}'), files
 }
 
-// maxSeen is how many files a Filer remembers.
+// maxSeen bounds the files that a Filer remembers.
 const maxSeen = 20_000
 
-// A Filer finds the files of records.
+// A Filer finds the files that records refer to.
 type Filer struct {
-	Fields map[string]bool // that hold files
-	// Open opens a content: store.ErrNotFound.
+	Fields map[string]bool // fields with files
+	// Open opens a content. It returns store.ErrNotFound if there is none.
 	Open func(ctx context.Context, d store.Digest) (Content, error)
 	Path func(File) string
 	seen map[store.Digest]bool
 }
 
-// Of returns the data of a record with the paths of its files, and those files that no record
-// named before.
+// Of returns the data of a record with the paths of its files, and those files that no earlier record referred to.
 func (x *Filer) Of(data []byte) ([]byte, []File) {
 	out, files := filesOf(data, x.Fields, x.Path)
 	fresh := files[:0]

@@ -12,55 +12,52 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A Kind is one sort of destination. Its methods may be called concurrently.
+// A Kind is a type of destination. Its methods are safe for concurrent use.
 type Kind interface {
-	// Scheme begins the URLs of its destinations, such as sqlite: or postgres://.
+	// Scheme returns the beginning of the URLs of its destinations, such as sqlite: or postgres://.
 	Scheme() string
-	// Check reads the URL of a destination without reaching for it, and returns how it
-	// may be shown: without a password. The error is for the owner and repeats nothing
-	// of the URL that may be secret. Files may be anywhere but in dataDir, the host's own;
-	// it is "" for none.
+	// Check checks the URL of a destination without accessing it and returns how to show it, without secrets. The error
+	// is for the owner and repeats no secret part of the URL. Files may be anywhere except in dataDir, the host's own;
+	// "" means that there is none.
 	Check(url, dataDir string) (shown string, err error)
-	// Open reaches the destination and claims it for the owner: ErrClaimed where it is
-	// fed by another, ErrForeign where something that is not ours is in its place.
+	// Open opens the destination and claims it for the owner. It returns ErrClaimed if another owner feeds it and
+	// ErrForeign if there is something in its place that Sluice did not make.
 	Open(ctx context.Context, url string, o Owner) (Sink, error)
 }
 
-// A Signer is a kind that signs what it sends with a secret of the URL.
+// A Signer is a kind that signs what it sends with a secret in the URL.
 type Signer interface {
 	Kind
-	// Rotate is the URL with another secret. Until an instant those that it has now sign
-	// too. The error is for the owner.
+	// Rotate returns the URL with a new secret. The present ones keep signing, too, until the given time. The error is
+	// for the owner.
 	Rotate(url, secret string, now, until time.Time) (string, error)
 }
 
-// A Local kind keeps its destinations on the disk of a machine.
+// A Local kind has its destinations on a disk.
 type Local interface {
 	Kind
-	// Here reports whether what the owner claimed is there, as this host sees the disk. It changes
-	// nothing.
+	// Here reports whether this host sees a destination that the owner has claimed. It changes nothing.
 	Here(ctx context.Context, url string, o Owner) (bool, error)
 }
 
-// An Owner is who feeds a destination. What an earlier start of the same host claimed,
-// a later one takes over; from then on the earlier one is ErrFenced.
+// An Owner identifies who feeds a destination. A later start of the same host takes over from an earlier one, which
+// then gets ErrFenced.
 type Owner struct {
-	Host        string // its lasting id; of hosts that share a store, that of the one where it was added
+	Host        string // lasting id; with a shared store, that of the host that added the destination
 	Destination string // its name there
-	TakeOver    bool   // also from another host
-	Marks       Marks  // for a kind that has no place for its own
+	TakeOver    bool   // claim it from another owner, too
+	Marks       Marks  // for a kind that cannot store its own
 }
 
-// Marks keep in the host how far a destination is that cannot keep it itself.
+// Marks stores, in the host, the progress of a destination that cannot store it itself.
 type Marks interface {
-	// Marks are what was kept.
+	// Marks returns what was stored.
 	Marks(ctx context.Context) (map[StreamID][]byte, error)
-	// Mark keeps what a kind says of a stream, as JSON, or forgets it with nil.
+	// Mark stores a kind's JSON for a stream, or deletes it if data is nil.
 	Mark(ctx context.Context, id StreamID, data []byte) error
 }
 
-// A StreamID names a stream. Since tells apart connections that had one id after the
-// other.
+// A StreamID names a stream. Holding.Since distinguishes successive connections with the same id.
 type StreamID struct {
 	Connection store.ConnectionID `json:"connection"`
 	Stream     store.Stream       `json:"stream"`
@@ -68,43 +65,42 @@ type StreamID struct {
 
 func (id StreamID) String() string { return string(id.Connection) + "/" + string(id.Stream) }
 
-// Table is the name of the stream's table, before it is made unique.
+// Table returns the name of the stream's table before it is made unique.
 func (id StreamID) Table() string { return string(id.Connection) + "_" + string(id.Stream) }
 
-// A Mode says which versions of a record a table has.
+// A Mode says which versions of a record a table contains.
 type Mode string
 
 // The modes of a table.
 const (
-	Current        Mode = "current"         // the newest of each record; a deleted one goes
-	CurrentDeleted Mode = "current+deleted" // a deleted one stays, with DeletedColumn
+	Current        Mode = "current"         // the newest of each record; deleted ones are removed
+	CurrentDeleted Mode = "current+deleted" // deleted ones stay, with DeletedColumn set
 	History        Mode = "history"         // all that were brought in, with ValidFrom and ValidTo
 )
 
-// Modes are all modes.
+// Modes lists all modes.
 var Modes = []Mode{Current, CurrentDeleted, History}
 
 // A Holding is what a destination has of a stream.
 type Holding struct {
 	Table string    `json:"table"`
 	Mode  Mode      `json:"mode"`
-	Since time.Time `json:"since"` // when the connection was made whose records these are
-	Mark  uint64    `json:"mark"`  // everything up to this version is there
+	Since time.Time `json:"since"` // when the records' connection was created
+	Mark  uint64    `json:"mark"`  // all changes up to this version are included
 	Shape *Shape    `json:"shape"`
 }
 
-// A Sink writes to one destination. It is used by one goroutine at a time. A method that
-// fails has changed nothing, or what it changed is not seen.
+// A Sink writes to one destination. It is not safe for concurrent use. A method that fails has no visible effect.
 type Sink interface {
-	// Holdings are what the destination has, by stream.
+	// Holdings returns what the destination has, by stream.
 	Holdings(ctx context.Context) (map[StreamID]Holding, error)
-	// Apply brings in a batch and moves the mark, in one step. ErrFenced.
+	// Apply writes a batch and advances the mark in one atomic step. It may return ErrFenced.
 	Apply(ctx context.Context, b *Batch) error
-	// Clear removes a stream's table, and that it was there. ErrFenced.
+	// Clear removes a stream's table and mark. It may return ErrFenced.
 	Clear(ctx context.Context, id StreamID) error
-	// Describe replaces the table of streams. ErrFenced.
+	// Describe replaces the table of streams. It may return ErrFenced.
 	Describe(ctx context.Context, streams []Described) error
-	// Close lets go of the destination.
+	// Close releases the destination.
 	Close() error
 }
 
@@ -114,27 +110,27 @@ type Verbatim interface {
 	Verbatim()
 }
 
-// A Batch is what changed in one stream between two marks.
+// A Batch contains the changes of one stream between two marks.
 type Batch struct {
 	ID    StreamID
-	To    Holding  // what the destination has afterwards; of a new table too
-	From  *Holding // nil for a table that there is not yet
-	Rows  []Row    // each key once, in the order of versions
-	Files []File   // that Rows name, kept already
+	To    Holding  // afterwards; Apply sets Table
+	From  *Holding // nil if there is no table yet
+	Rows  []Row    // each key once, ordered by version
+	Files []File   // named in Rows and already stored
 }
 
-// A Row is the newest version of a record, or that it was deleted.
+// A Row is the newest version of a record, which may be its deletion.
 type Row struct {
 	Key     string
 	Version uint64
 	At      time.Time // when it was committed
 	Deleted bool
-	Values  []Value // by Shape.Columns of To; what is missing is NULL
+	Values  []Value // by To.Shape.Columns; missing ones are NULL
 	Rest    string  // "" for NULL
-	Data    []byte  // in place of Values and Rest, for a Verbatim sink
+	Data    []byte  // instead of Values and Rest, for a Verbatim sink
 }
 
-// Value is that of column i in the type of the column.
+// Value returns the value of column i in the column's type.
 func (r *Row) Value(i int, c Column) Value {
 	if i >= len(r.Values) {
 		return Value{}
@@ -142,7 +138,7 @@ func (r *Row) Value(i int, c Column) Value {
 	return r.Values[i].As(c.Type)
 }
 
-// A Described is what the table of streams says of one.
+// A Described is a row of the table of streams.
 type Described struct {
 	StreamID
 	Connector string
@@ -150,14 +146,14 @@ type Described struct {
 	Table     string
 	Records   uint64    // live ones
 	Deleted   uint64    // tombstones
-	Mark      uint64    // versions brought in
+	Mark      uint64    // version up to which changes were brought in
 	LastRun   string    // its id
 	EndedAt   time.Time // of the last run
-	Partial   bool      // it left something out
+	Partial   bool      // the last run left something out
 	SyncedAt  time.Time
 }
 
-// StreamsTable is the table of streams, and MetaTable what the host keeps of its own.
+// StreamsTable is the table of streams, and MetaTable the host's own.
 const (
 	StreamsTable = "_sluice_streams"
 	MetaTable    = "_sluice_meta"
@@ -165,21 +161,20 @@ const (
 
 // Errors of destinations.
 var (
-	// ErrFenced: another process feeds the destination by now.
+	// ErrFenced reports that another process now feeds the destination.
 	ErrFenced = errors.New("another process feeds this destination now")
-	// ErrClaimed: it belongs to another host.
+	// ErrClaimed reports that the destination belongs to another owner.
 	ErrClaimed = errors.New("the destination is fed by another host or under another name; --take-over ends that and fills it anew")
-	// ErrForeign: something is in the place of a table that no host made.
+	// ErrForeign reports that something Sluice did not make is in the place of a table.
 	ErrForeign = errors.New("there is something of that name that Sluice did not make")
 )
 
-// Blocked is an error of one table that the others of its destination do not share, as a
-// sentence for the owner.
+// Blocked is an error that concerns one table and not the others of its destination, as a sentence for the owner.
 type Blocked string
 
 func (b Blocked) Error() string { return string(b) }
 
-// CheckPath is Kind.Check for a path of files.
+// CheckPath implements Kind.Check for the path of a file or directory.
 func CheckPath(path, dataDir string) error {
 	if path == "" || strings.ContainsAny(path, "?\x00") || !filepath.IsAbs(path) || filepath.Clean(path) != path {
 		return errors.New("want a whole path, without dots and doubled slashes")
@@ -195,10 +190,10 @@ func CheckPath(path, dataDir string) error {
 	return nil
 }
 
-// Kinds are all kinds of a build.
+// Kinds lists the kinds of a build.
 type Kinds []Kind
 
-// Of finds the kind of a URL. postgresql:// is another spelling of postgres://.
+// Of returns the kind of a URL. postgresql:// is another spelling of postgres://.
 func (ks Kinds) Of(url string) (Kind, error) {
 	url = strings.Replace(url, "postgresql://", "postgres://", 1)
 	i := slices.IndexFunc(ks, func(k Kind) bool { return strings.HasPrefix(url, k.Scheme()) })

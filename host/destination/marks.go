@@ -8,14 +8,14 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// marks are those of one destination in the store of the host, by the id of its
-// definition: another one of the same name begins anew.
+// marks stores the marks of one destination in the store of the host, by the id of its definition, so another
+// destination by the same name starts without marks.
 type marks struct {
 	store store.Documents
 	of    string
 }
 
-// A kept mark.
+// A kept is a stored mark.
 type kept struct {
 	ID   StreamID        `json:"id"`
 	Data json.RawMessage `json:"data"`
@@ -49,7 +49,7 @@ func (m marks) Mark(ctx context.Context, id StreamID, data []byte) error {
 	return m.store.Write(ctx, w)
 }
 
-// forget removes all of them.
+// forget deletes all marks.
 func (m marks) forget(ctx context.Context) error {
 	return m.each(ctx, func(d store.Document) error {
 		return m.store.Write(ctx, store.Write{Kind: store.Delivered, ID: d.ID})

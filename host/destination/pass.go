@@ -10,35 +10,35 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A Source is what destinations read of a store.
+// A Source is the part of a store that destinations read.
 type Source interface {
 	Records(ctx context.Context, q store.RecordQuery) (store.RecordPage, error)
 }
 
-// A Wanted stream is to be in a destination.
+// A Wanted is a stream that belongs in a destination.
 type Wanted struct {
 	StreamID
-	Since   time.Time // when its connection was made
+	Since   time.Time // when its connection was created
 	Spec    abi.StreamSpec
 	Mode    Mode
 	Flatten bool
-	// Open opens a content that a record of the connection holds: store.ErrNotFound. nil: files
-	// are not brought along.
+	// Open opens a content that a record of the connection refers to, or returns store.ErrNotFound. If it is nil, files
+	// are left out.
 	Open func(ctx context.Context, d store.Digest) (Content, error)
 	Last uint64 // its newest version
 }
 
-// How much one batch has at most, in rows and in bytes of memory. Two are there at a time:
-// one that is written, and one that is read meanwhile.
+// Maximum size of a batch in rows and in bytes of memory. There are two at a time: one being written and one being
+// read.
 const (
 	batchRows  = 10_000
 	batchBytes = 12 << 20
-	pageRows   = 5000 // at once: where a page ends within a segment of the store, the next one reads all of that again
-	valueBytes = 72   // of a Value
+	pageRows   = 5000 // per read; if a page ends within a segment of the store, the next one reads the whole segment again
+	valueBytes = 72   // size of a Value
 )
 
-// Bring brings one stream of a sink up to date, and tells done of the rows of each batch
-// that the sink has taken.
+// Bring brings one stream of a sink up to date. It calls done with the number of rows after each batch that the sink
+// has taken.
 func Bring(ctx context.Context, src Source, sink Sink, w Wanted, have *Holding, done func(rows int)) error {
 	if have != nil && (!have.Since.Equal(w.Since) || have.Mark > w.Last || have.Mode != w.Mode || have.Shape.Flatten != w.Flatten) {
 		if err := sink.Clear(ctx, w.StreamID); err != nil {
@@ -84,12 +84,12 @@ func Bring(ctx context.Context, src Source, sink Sink, w Wanted, have *Holding, 
 			return fmt.Errorf("write %s: %w", w.StreamID, err)
 		}
 		done(len(r.batch.Rows))
-		table = r.batch.To.Table // which the sink chose
+		table = r.batch.To.Table // chosen by the sink
 	}
 	return nil
 }
 
-// filer finds the files of a stream for a sink that keeps them; nil where none are wanted.
+// filer returns a Filer for a stream and a sink that keeps files, or nil if no files are wanted.
 func filer(sink Sink, w Wanted) (FileKeeper, *Filer) {
 	fields := w.Spec.FileFields()
 	keeper, ok := sink.(FileKeeper)
@@ -108,14 +108,14 @@ func keepFiles(ctx context.Context, keeper FileKeeper, b *Batch) error {
 	return nil
 }
 
-// A reading is a batch that was read. more says that there is another.
+// A reading is the result of read.
 type reading struct {
 	batch *Batch
 	more  bool
 	err   error
 }
 
-// readAhead reads the next batch of a stream while the sink writes another.
+// readAhead reads the next batch while the sink writes another.
 func readAhead(ctx context.Context, src Source, w Wanted, have *Holding, to Holding, verbatim bool, files *Filer) <-chan reading {
 	next := make(chan reading, 1)
 	go func() {
@@ -125,7 +125,7 @@ func readAhead(ctx context.Context, src Source, w Wanted, have *Holding, to Hold
 	return next
 }
 
-// read makes the next batch of a stream. more says that there is another.
+// read reads the next batch of a stream and reports whether there is more.
 func read(ctx context.Context, src Source, w Wanted, have *Holding, to Holding, verbatim bool, files *Filer) (b *Batch, more bool, err error) {
 	to.Shape = to.Shape.Clone()
 	b = &Batch{ID: w.StreamID, From: have, To: to}
@@ -152,7 +152,7 @@ func read(ctx context.Context, src Source, w Wanted, have *Holding, to Holding, 
 		}
 		b.To.Mark = max(b.To.Mark, page.After)
 		if !page.More {
-			b.To.Mark = max(b.To.Mark, page.Version) // versions whose keys have newer ones
+			b.To.Mark = max(b.To.Mark, page.Version) // skip versions that are superseded
 			return b, false, nil
 		}
 	}

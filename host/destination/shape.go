@@ -14,12 +14,11 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// A Type is what a column holds. NULL is of every type.
+// A Type is the type of a column. Every type includes NULL.
 type Type string
 
-// The types of columns. A column that has to hold values of two types becomes what both
-// fit: integers among numbers are numbers where none of them loses a digit by that,
-// anything else is text.
+// The types of columns. A column that has to hold values of two types becomes Number if these are Integer and Number
+// and no integer loses a digit, otherwise Text.
 const (
 	Boolean Type = "boolean"
 	Integer Type = "integer" // 64 bit
@@ -29,7 +28,7 @@ const (
 	Text    Type = "text"
 )
 
-// join is the type that holds values of both. "" is that of no value.
+// join returns the type that holds values of both types. "" is the type of no value.
 func join(a, b Type) Type {
 	switch {
 	case a == b || b == "":
@@ -45,16 +44,16 @@ func join(a, b Type) Type {
 // A Column is a field of records.
 type Column struct {
 	Field string `json:"field"`           // the member of the record's data
-	Inner string `json:"inner,omitempty"` // the member of that one, where objects are flattened
-	Name  string `json:"name"`            // in the destination; unique whatever the case
-	Type  Type   `json:"type"`            // "" while it has held NULL only
-	Large bool   `json:"large,omitempty"` // an integer of it is beyond what a Number holds
+	Inner string `json:"inner,omitempty"` // the member of that object, if objects are flattened
+	Name  string `json:"name"`            // in the destination; unique regardless of case
+	Type  Type   `json:"type"`            // "" if it has only held NULL
+	Large bool   `json:"large,omitempty"` // has held an integer that a Number cannot
 }
 
-// exact is up to where a Number holds every integer.
+// exact is the bound up to which a Number represents every integer.
 const exact = 1 << 53
 
-// hold gives the column a type that fits a value too.
+// hold widens the column's type to include v.
 func (c *Column) hold(v Value) {
 	c.Large = c.Large || v.Type == Integer && (v.Integer > exact || v.Integer < -exact)
 	if c.Type = join(c.Type, v.Type); c.Type == Number && c.Large {
@@ -62,18 +61,18 @@ func (c *Column) hold(v Value) {
 	}
 }
 
-// The most columns of a table besides those of its own, and the longest name of one in
-// bytes. PostgreSQL takes 1,600 and 63, SQLite 2,000.
+// Maximum number of columns besides the table's own, and of bytes in a column's name. PostgreSQL allows 1,600 and 63,
+// SQLite 2,000 columns.
 const (
 	MaxColumns = 1000
 	maxName    = 63
 )
 
-// RestColumn has the fields that are more than MaxColumns, as one JSON object.
+// RestColumn holds the fields beyond MaxColumns as one JSON object.
 const RestColumn = "_rest"
 
-// Own are the columns that every table has. ValidFrom and ValidTo are those of a table
-// that keeps all versions; the others have DeletedColumn in their place.
+// Names of a table's own columns. ValidFrom and ValidTo are in tables with all versions, DeletedColumn is in the
+// others.
 const (
 	KeyColumn       = "_key"
 	VersionColumn   = "_version"
@@ -85,21 +84,21 @@ const (
 
 var own = []string{KeyColumn, VersionColumn, CommittedColumn, DeletedColumn, ValidFrom, ValidTo, RestColumn}
 
-// system are names that every table of PostgreSQL has already.
+// system lists the system columns of PostgreSQL.
 var system = []string{"ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"}
 
-// A Shape is the columns of a table. It only grows: a field that no record has any more
-// keeps its column. The zero Shape has none.
+// A Shape describes the columns of a table. It only grows: fields that no record has any more keep their columns. The
+// zero value has no columns.
 type Shape struct {
 	Columns []Column `json:"columns"`
-	Rest    bool     `json:"rest,omitempty"` // there are more fields, in RestColumn
+	Rest    bool     `json:"rest,omitempty"` // more fields are in RestColumn
 	Flatten bool     `json:"flatten,omitempty"`
 
 	at    map[[2]string]int // by field and inner
-	names map[string]bool   // in lower case
+	names map[string]bool   // used names in lower case
 }
 
-// ShapeOf begins a shape with what a manifest says of a stream.
+// ShapeOf returns a shape with the columns that a manifest declares for a stream.
 func ShapeOf(spec abi.StreamSpec, flatten bool) *Shape {
 	s := &Shape{Flatten: flatten}
 	root, err := strictjson.Parse(spec.Schema, strictjson.ParseOptions{})
@@ -111,14 +110,14 @@ func ShapeOf(spec abi.StreamSpec, flatten bool) *Shape {
 		p := spec.Properties[field]
 		t := declared(p)
 		if t == JSON && flatten {
-			continue // what is in it shows when there is a record
+			continue // its members are not known before there is a record
 		}
 		s.column(field, "", Value{Type: t})
 	}
 	return s
 }
 
-// declared is the type that a schema promises, "" where it leaves a choice.
+// declared returns the type that a schema declares, "" if it declares none.
 func declared(p abi.Property) (t Type) {
 	for _, name := range p.Types {
 		switch name {
@@ -142,7 +141,7 @@ func declared(p abi.Property) (t Type) {
 	return t
 }
 
-// Clone is a copy that grows by itself.
+// Clone returns a copy that grows independently.
 func (s *Shape) Clone() *Shape {
 	return &Shape{Columns: slices.Clone(s.Columns), Rest: s.Rest, Flatten: s.Flatten}
 }
@@ -157,7 +156,7 @@ func (s *Shape) index() {
 	}
 }
 
-// column finds the column that holds a value of a field, or adds it; -1 where there is no
+// column returns the index of the column for a field, which it widens to hold v or adds if necessary; -1 if there is no
 // room.
 func (s *Shape) column(field, inner string, v Value) int {
 	if s.at == nil {
@@ -183,9 +182,8 @@ func (s *Shape) column(field, inner string, v Value) int {
 	return len(s.Columns) - 1
 }
 
-// UniqueName makes a name of at most 63 bytes that is not in taken, whatever the case, and
-// adds it. Control characters become underscores; a name that is cut ends with a digest of
-// the whole.
+// UniqueName returns a name of at most 63 bytes that is not in taken, regardless of case, and adds it in lower case.
+// Control characters become underscores. A name that is cut ends with a digest of the whole.
 func UniqueName(text string, taken map[string]bool) string {
 	clean := strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == utf8.RuneError {
@@ -210,7 +208,7 @@ func UniqueName(text string, taken map[string]bool) string {
 	return name
 }
 
-// cut ends a text after at most n bytes, between two characters.
+// cut cuts a text to at most n bytes without splitting a character.
 func cut(text string, n int) string {
 	if len(text) <= n {
 		return text
@@ -221,19 +219,18 @@ func cut(text string, n int) string {
 	return text[:n]
 }
 
-// A Value is what one column of one row holds, by the type that it has itself. The zero
-// Value is NULL.
+// A Value is a value of one column and row, with its own type. The zero Value is NULL.
 type Value struct {
 	Type    Type
-	Integer int64   // and 1 for true
-	Number  float64 // of an integer too
+	Integer int64   // 1 for true
+	Number  float64 // also set for an integer
 	Time    time.Time
-	Text    string // as it was spelled: a number's digits, the text of a string, JSON
+	Text    string // original spelling: digits of a number, text of a string, JSON
 }
 
-// Row fits the data of a record into the shape, which grows by what is new. The values
-// are in the order of the columns; there may be fewer. rest has the fields for which
-// there is no room, "" for none. data is an object that was checked when it was stored.
+// Row maps the data of a record to the shape, which grows if necessary. The values are in the order of the columns;
+// trailing ones may be missing. rest has the fields for which there is no room, "" for none. data is a JSON object that
+// was validated when it was stored.
 func (s *Shape) Row(data []byte, into []Value) (values []Value, rest string) {
 	values = into[:0]
 	var more bytes.Buffer
@@ -287,7 +284,7 @@ func valueOf(v strictjson.Value) Value {
 		if f, ok := v.Float64(); ok && bytes.ContainsAny(v.Raw, ".eE") {
 			return Value{Type: Number, Number: f, Text: string(v.Raw)}
 		}
-		return Value{Type: Text, Text: string(v.Raw)} // an integer of more than 64 bits, or no number of this machine
+		return Value{Type: Text, Text: string(v.Raw)} // out of range
 	case strictjson.KindString:
 		text, _ := v.Text()
 		if t, ok := instant(text); ok {
@@ -300,8 +297,8 @@ func valueOf(v strictjson.Value) Value {
 	return Value{}
 }
 
-// instant reads an RFC 3339 time with a zone, of a year that every program writes with four
-// digits, in UTC too. Most texts are none, which their first bytes say.
+// instant parses an RFC 3339 time with a zone whose year has four digits also in UTC. Most texts are rejected by their
+// first bytes.
 func instant(text string) (time.Time, bool) {
 	if len(text) < len("2006-01-02T15:04:05Z") || len(text) > 40 || text[4] != '-' || text[7] != '-' || text[10] != 'T' {
 		return time.Time{}, false
@@ -311,7 +308,7 @@ func instant(text string) (time.Time, bool) {
 	return t, err == nil && year >= 1 && year <= 9999
 }
 
-// As is the value in a column of a type that it fits, which is Text for every value.
+// As returns the value for a column of type t, into which it must fit. Every value fits Text.
 func (v Value) As(t Type) Value {
 	if v.Type != "" {
 		v.Type = t

@@ -8,16 +8,15 @@ import (
 	"github.com/sluicehost/sluice/host/destination"
 )
 
-// How much Bench writes.
+// Amount of data that Bench writes.
 const (
 	benchBatch   = 20_000
 	benchBatches = 50
 )
 
-// Bench brings a million records of 8 fields, about 200 bytes each, into a new place, and
-// beside each batch the same rows with nothing but the library: prepare makes of them what
-// it takes, and what it returns is timed. finish ends the file. What making the rows costs
-// is in neither.
+// Bench brings a million records of 8 fields, about 200 bytes each, into a new place. For comparison it writes the rows
+// of each batch with nothing but the library: prepare converts them, the function that it returns is timed, and finish
+// ends the file. Neither time includes making the rows.
 func Bench(b *testing.B, k destination.Kind, place func() string, bare func() (prepare func([]destination.Row) func() error, finish func() error)) {
 	var sinks, bares time.Duration
 	rows := 0
@@ -57,7 +56,7 @@ func timed(b *testing.B, do func() error) time.Duration {
 	return time.Since(began)
 }
 
-// benchRows are the rows after those that there are.
+// benchRows returns the rows that follow those in have.
 func benchRows(shape *destination.Shape, have *destination.Holding) []destination.Row {
 	rows, n := make([]destination.Row, benchBatch), 0
 	if have != nil {

@@ -26,7 +26,7 @@ type torn struct{ content }
 
 func (c torn) Size() int64 { return c.content.Size() + 1 }
 
-// file keeps a content, and returns how a record names it.
+// file adds a content and returns the JSON with which a record names it.
 func (s *source) file(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	d := store.DigestOf(sum[:])
@@ -42,8 +42,8 @@ func (s *source) open(_ context.Context, d store.Digest) (destination.Content, e
 	return content{bytes.NewReader(b)}, nil
 }
 
-// keptFiles: the contents that rows name are there, whole, each once and before the rows; what
-// fails on its way leaves nothing that looks whole, and what is gone holds up nothing.
+// keptFiles tests that the contents that rows name are stored completely, once each and before the rows, that a failed
+// transfer leaves nothing that looks complete, and that a missing content does not stop a batch.
 func keptFiles(t *testing.T, p Place) {
 	if p.File == nil {
 		return
@@ -63,7 +63,7 @@ func keptFiles(t *testing.T, p Place) {
 		for _, row := range p.Rows(t, "mail_items") {
 			var list []map[string]any
 			var one map[string]any
-			_ = json.Unmarshal([]byte(row["file"]), &one) // what is no file is looked at by nobody
+			_ = json.Unmarshal([]byte(row["file"]), &one) // whatever is not a file is ignored
 			_ = json.Unmarshal([]byte(row["files"]), &list)
 			for _, f := range append(list, one) {
 				d, _ := f["digest"].(string)
@@ -115,7 +115,7 @@ func keptFiles(t *testing.T, p Place) {
 	check(3)
 }
 
-// FileIn is Place.File of a directory.
+// FileIn returns a Place.File for a directory.
 func FileIn(dir string) func(t *testing.T, digest, path string) []byte {
 	return func(t *testing.T, digest, path string) []byte {
 		t.Helper()

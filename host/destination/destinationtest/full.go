@@ -10,8 +10,8 @@ import (
 	"github.com/sluicehost/sluice/host/destination"
 )
 
-// FullDisk feeds a place whose disk fill fills: what had arrived stays as it was, a sentence
-// says why no more does, and with room again all of it arrives, by the same sink and by another.
+// FullDisk tests a place whose disk fill fills: what had arrived stays as it was, the error says that the disk is full,
+// and once there is space again everything arrives, with the same sink and with another.
 func FullDisk(t *testing.T, p Place, fill func() (free func())) {
 	src, s := newSource(), open(t, p)
 	put := func(round int) {
@@ -26,7 +26,7 @@ func FullDisk(t *testing.T, p Place, fill func() (free func())) {
 	}
 	free := fill()
 	var want []map[string]string
-	for round := 1; err == nil; round++ { // what is allocated already takes some
+	for round := 1; err == nil; round++ { // space already allocated takes some rounds
 		if round > 2000 {
 			t.Fatal("the disk does not get full")
 		}

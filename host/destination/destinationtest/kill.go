@@ -14,14 +14,13 @@ import (
 	"github.com/sluicehost/sluice/host/destination"
 )
 
-// Environment of a child process that feeds a destination until it is killed.
+// Environment variables of a child process that feeds a destination until it is killed.
 const (
 	childURL   = "SLUICE_TEST_FEED_URL"
 	childMarks = "SLUICE_TEST_FEED_MARKS"
 )
 
-// Child feeds a destination when the test binary was started for that, and does not
-// return then. It is called by TestMain.
+// Child feeds a destination if the test binary was started for that, and then does not return. TestMain calls it.
 func Child(kinds ...destination.Kind) {
 	url := os.Getenv(childURL)
 	if url == "" {
@@ -64,10 +63,10 @@ func Child(kinds ...destination.Kind) {
 	}
 }
 
-const killStep = 40 // changes that the child brings in at once
+const killStep = 40 // changes that the child brings in at a time
 
-// history is what a stream holds after its first n changes, which are always the same.
-// Later ones have another type, and a field more.
+// history returns a stream after its first n changes, which are always the same. Later changes have other types and
+// additional fields.
 func history(n int) *source {
 	r := rand.New(rand.NewPCG(7, 7)) // #nosec G404 -- a test
 	src := newSource()
@@ -89,8 +88,8 @@ func history(n int) *source {
 	return src
 }
 
-// Kill kills a process that feeds a destination, times times at random instants, and
-// compares the table with what its mark says after each.
+// Kill kills a process that feeds a destination at random instants, times times, and each time compares the table with
+// its mark.
 func Kill(t *testing.T, p Place, times int) {
 	for n := range times {
 		child := exec.Command(os.Args[0], "-test.run=^$") // #nosec G204 G702 -- this binary
@@ -122,7 +121,7 @@ func Kill(t *testing.T, p Place, times int) {
 		if ok || p.Marks != nil {
 			src = history(int(h.Mark)) // #nosec G115 -- small
 		}
-		if p.Marks != nil { // what was taken after the mark comes once more
+		if p.Marks != nil { // what was taken after the mark is sent again
 			src = history(int(h.Mark) + killStep) // #nosec G115 -- small
 			if err := src.bring(s, destination.Current); err != nil {
 				t.Fatal(err)
@@ -141,7 +140,7 @@ func Kill(t *testing.T, p Place, times int) {
 	}
 }
 
-// Kills is how often a campaign kills: SLUICE_CYCLES times in make soak, else a slice.
+// Kills returns how often to kill: SLUICE_CYCLES times if that is set, as in make soak, otherwise slice.
 func Kills(slice int) int {
 	if n, err := strconv.Atoi(os.Getenv("SLUICE_CYCLES")); err == nil {
 		return n

@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehost/sluice/host/destination"
 )
 
-// DirMarks are marks in a directory, a file each.
+// DirMarks keeps marks in a directory, one per file.
 type DirMarks string
 
 var _ destination.Marks = DirMarks("")

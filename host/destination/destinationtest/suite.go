@@ -1,4 +1,4 @@
-// Package destinationtest holds every kind of destination to the same promises.
+// Package destinationtest tests that every kind of destination keeps the same promises.
 package destinationtest
 
 import (
@@ -20,30 +20,28 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A Place is where one test keeps a destination.
+// A Place is where one test has a destination.
 type Place struct {
 	Kind destination.Kind
 	URL  string
-	// Rows reads a table: of each row what is not NULL, by column, as text. Instants are
-	// of the form 2006-01-02T15:04:05.000000Z, truth is true or false, JSON as it is.
+	// Rows reads a table. For each row it returns the values that are not NULL, by column, as text: instants in the
+	// form 2006-01-02T15:04:05.000000Z, booleans as true or false, JSON as it is.
 	Rows func(t *testing.T, table string) []map[string]string
-	// Text is what becomes of a text where some cannot be kept; nil: all are.
+	// Text returns what is stored for a text, for a kind that cannot store all; nil if it can.
 	Text func(text string) string
-	// Squat makes something of that name which is not ours; nil where there is no such
-	// thing.
+	// Squat creates something by that name that is not Sluice's; nil if the kind cannot have that.
 	Squat func(t *testing.T, table string)
-	// Erase removes all that is there, behind the back of an open sink.
+	// Erase removes everything in the place while a sink is open.
 	Erase func(t *testing.T)
-	// Marks are those of a kind that keeps none; nil for others. Its rows may come twice.
+	// Marks are for a kind that stores none itself, whose rows may arrive twice; nil for others.
 	Marks destination.Marks
-	// File reads a content that a path in a row or, with "", a digest names.
+	// File reads a content by the path in a row or, if that is "", by its digest.
 	File func(t *testing.T, digest, path string) []byte
 }
 
 var owner = destination.Owner{Host: "host-1", Destination: "d"}
 
-// RunAtLeastOnce runs what of the suite holds for a kind without tables and marks of its
-// own.
+// RunAtLeastOnce runs the tests that apply to a kind without tables and marks of its own.
 func RunAtLeastOnce(t *testing.T, place func(t *testing.T) Place) {
 	t.Run("changes", func(t *testing.T) { changes(t, place(t), destination.Current) })
 	t.Run("drift", func(t *testing.T) { drift(t, place(t)) })
@@ -52,7 +50,7 @@ func RunAtLeastOnce(t *testing.T, place func(t *testing.T) Place) {
 	t.Run("again", func(t *testing.T) { again(t, place(t)) })
 }
 
-// Run runs the suite; place makes a new, empty place.
+// Run runs all tests. place makes a new, empty place.
 func Run(t *testing.T, place func(t *testing.T) Place) {
 	for _, mode := range destination.Modes {
 		t.Run("changes/"+string(mode), func(t *testing.T) { changes(t, place(t), mode) })
@@ -88,7 +86,7 @@ type source struct {
 	since   time.Time
 	version uint64
 	now     map[string]store.Record
-	log     []store.Record // all versions that a reader could have seen
+	log     []store.Record // all versions that a reader may have seen
 	files   map[store.Digest][]byte
 }
 
@@ -122,7 +120,7 @@ func (s *source) Records(_ context.Context, q store.RecordQuery) (store.RecordPa
 	return page, nil
 }
 
-// bring brings the sink up to date, and keeps what it then has seen.
+// bring brings the sink up to date and logs the records that it has then seen.
 func (s *source) bring(sink destination.Sink, mode destination.Mode) error {
 	holdings, err := sink.Holdings(context.Background())
 	if err != nil {
@@ -150,7 +148,7 @@ func (s *source) bring(sink destination.Sink, mode destination.Mode) error {
 
 const layout = "2006-01-02T15:04:05.000000Z"
 
-// want is what a table has to hold, by the columns of its own and the data's members.
+// want returns the expected rows of a table, by its own columns and the members of the data.
 func (s *source) want(mode destination.Mode) []map[string]string {
 	var out []map[string]string
 	row := func(r store.Record) map[string]string {
@@ -196,7 +194,7 @@ func (s *source) want(mode destination.Mode) []map[string]string {
 				continue
 			}
 			m["_deleted_at"] = m["_committed_at"]
-			// What was collected before it was deleted stays, if it was ever there.
+			// The data from before the deletion stays, if it was ever there.
 			for _, l := range slices.Backward(s.log) {
 				if l.Key == r.Key && !l.Deleted {
 					maps.Copy(m, withoutOwn(row(l)))
@@ -239,8 +237,7 @@ func check(t *testing.T, p Place, s *source, mode destination.Mode) {
 	}
 }
 
-// changes brings in random changes of fixed types in many steps, each by a sink that was
-// opened anew.
+// changes brings in random changes with fixed types in many steps, each with a new sink.
 func changes(t *testing.T, p Place, mode destination.Mode) {
 	r := rand.New(rand.NewPCG(1, 2)) // #nosec G404 -- a test
 	src := newSource()
@@ -268,7 +265,7 @@ func changes(t *testing.T, p Place, mode destination.Mode) {
 	}
 }
 
-// claims: a later start of the host takes over, another host does not.
+// claims tests that a later start of the host takes over and another host does not.
 func claims(t *testing.T, p Place) {
 	if local, ok := p.Kind.(destination.Local); ok {
 		if here, err := local.Here(t.Context(), p.URL, owner); here || err != nil {
@@ -321,7 +318,7 @@ func claims(t *testing.T, p Place) {
 	check(t, p, src, destination.Current)
 }
 
-// drift: a field changes its type, appears and disappears.
+// drift tests fields that change type, appear and disappear.
 func drift(t *testing.T, p Place) {
 	src := newSource()
 	s := open(t, p)
@@ -356,7 +353,7 @@ func drift(t *testing.T, p Place) {
 	}
 }
 
-// widening: a field of each type gets a value of each other type, and both are there.
+// widening tests fields that have values of two types, for all pairs of types.
 func widening(t *testing.T, p Place) {
 	values := []struct{ json, text string }{
 		{"true", "true"}, {"7", "7"}, {"9007199254740993", "9007199254740993"}, {"2.5", "2.5"}, {`"2026-01-02T03:04:05.000000Z"`, "2026-01-02T03:04:05.000000Z"},
@@ -387,7 +384,7 @@ func widening(t *testing.T, p Place) {
 	for n := range want {
 		got := withoutOwn(rows[n])
 		for field, text := range got {
-			got[field] = strings.TrimSuffix(text, ".0") // of an integer among numbers
+			got[field] = strings.TrimSuffix(text, ".0") // of integers in a column of numbers
 		}
 		if diff := cmp.Diff(want[n], got); diff != "" {
 			t.Errorf("record %d (-want +got):\n%s", n, diff)
@@ -395,7 +392,7 @@ func widening(t *testing.T, p Place) {
 	}
 }
 
-// limits: what few types hold is kept as it was spelled.
+// limits tests that values at or beyond the limits of types keep their spelling.
 func limits(t *testing.T, p Place) {
 	deep := strings.Repeat(`{"n":[`, 30) + "1" + strings.Repeat("]}", 30)
 	fields := map[string]string{
@@ -428,7 +425,7 @@ func limits(t *testing.T, p Place) {
 	}
 }
 
-// tables: streams whose tables would have one name, or a name that leads elsewhere.
+// tables tests streams whose tables would have the same name, or a malicious one.
 func tables(t *testing.T, p Place) {
 	s := open(t, p)
 	ids := []destination.StreamID{{Connection: "a", Stream: "b_c"}, {Connection: "a_b", Stream: "c"}, {Connection: "a", Stream: "B_C"}, {Connection: "a", Stream: "../../b"}, {Connection: "a", Stream: "/b"},
@@ -452,7 +449,7 @@ func tables(t *testing.T, p Place) {
 	}
 }
 
-// squatter: what is not ours is neither taken nor touched.
+// squatter tests that tables which are not Sluice's are neither taken nor changed.
 func squatter(t *testing.T, p Place) {
 	p.Squat(t, "mail_items")
 	p.Squat(t, destination.StreamsTable)
@@ -473,7 +470,7 @@ func squatter(t *testing.T, p Place) {
 	}
 }
 
-// erased: where everything was removed, that is said, and the next start fills it anew.
+// erased tests that a sink reports the loss of its data and that the next one fills the place again.
 func erased(t *testing.T, p Place) {
 	s := open(t, p)
 	src := newSource()
@@ -497,7 +494,7 @@ func erased(t *testing.T, p Place) {
 	check(t, p, src, destination.Current)
 }
 
-// names: fields that differ in case alone, of 64 kB, and those of the table's own.
+// names tests fields whose names differ only in case, have 64 kB, or are those of the table's own columns.
 func names(t *testing.T, p Place) {
 	src := newSource()
 	s := open(t, p)
@@ -516,7 +513,7 @@ func names(t *testing.T, p Place) {
 	}
 }
 
-// wide: fields beyond the most columns, or beyond what a row can hold, go into one.
+// wide tests that fields beyond the maximum number of columns, or beyond a row's size, go into _rest.
 func wide(t *testing.T, p Place) {
 	src := newSource()
 	s := open(t, p)
@@ -542,7 +539,7 @@ func wide(t *testing.T, p Place) {
 	}
 }
 
-// again: another connection of that name, and another mode, begin anew.
+// again tests that another connection by the same name, or another mode, starts from the beginning.
 func again(t *testing.T, p Place) {
 	src := newSource()
 	s := open(t, p)

@@ -27,12 +27,11 @@ func (s *Sink) KeepFiles(ctx context.Context, list []destination.File) error {
 // FilePath implements destination.FileKeeper.
 func (s *Sink) FilePath(f destination.File) string { return destination.FilePath(f) }
 
-// atOnce is how many contents are written at a time.
+// atOnce is how many contents are written concurrently.
 const atOnce = 8
 
-// Keep puts contents into a directory, each under destination.FilePath, and says how many were
-// not there yet. One that has its name is whole, and lasts when Keep returns. What is gone is
-// left out.
+// Keep stores contents in a directory, each as destination.FilePath, and returns how many were missing. A file by that
+// name is always complete, and durable when Keep returns. Contents that are gone are skipped.
 func Keep(ctx context.Context, root *os.Root, list []destination.File) (fresh int, err error) {
 	var missing []destination.File
 	folders := map[string]bool{}
@@ -69,7 +68,7 @@ func Keep(ctx context.Context, root *os.Root, list []destination.File) (fresh in
 	return len(written), err
 }
 
-// makeFolders makes them, and removes what a crash left unfinished.
+// makeFolders creates folders and removes unfinished files that a crash left.
 func makeFolders(root *os.Root, folders map[string]bool) error {
 	before := len(folders)
 	if err := root.Mkdir(destination.FilesTable, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -105,13 +104,12 @@ func sweep(root *os.Root) error {
 	return err
 }
 
-// unfinished is the name of a content that is being written.
+// unfinished returns the name of a content that is being written.
 func unfinished(f destination.File) string {
 	return destination.FilesTable + "/.sluice-" + path.Base(destination.FilePath(f))
 }
 
-// writeAll writes contents under the names they have while they are unfinished, and returns
-// those that are not gone.
+// writeAll writes contents under their unfinished names and returns those that are not gone.
 func writeAll(ctx context.Context, root *os.Root, list []destination.File) (written []destination.File, err error) {
 	var mu sync.Mutex // guards the results
 	var wg sync.WaitGroup

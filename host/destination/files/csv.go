@@ -17,17 +17,17 @@ import (
 	"github.com/sluicehost/sluice/host/export"
 )
 
-// csvFormat is CSV by RFC 4180 with a header, its cells as exports have them: cleaned, and
-// with a leading ' where a spreadsheet would see a formula.
+// csvFormat is CSV by RFC 4180 with a header. Cells are as in exports: cleaned, and with a leading ' where a
+// spreadsheet would see a formula.
 type csvFormat struct{}
 
 func (csvFormat) Name() string { return "csv" }
 
-// Key is a key as a cell. Where cleaning changes it, it ends with a digest of what it was,
-// for it may become what another is.
+// Key returns a key as a cell. If cleaning changes it, a digest of the original is appended, because two keys might
+// become the same cell.
 func (csvFormat) Key(key string) string {
 	if key != "" && key[0] != '\'' && export.IsPlain(key) {
-		return key // as most are
+		return key // the usual case
 	}
 	cell := export.Cell(key)
 	if abi.CleanLines(key) == key && !strings.HasPrefix(key, "'") {
@@ -37,7 +37,7 @@ func (csvFormat) Key(key string) string {
 	return cell + "_" + hex.EncodeToString(sum[:8])
 }
 
-// Fits: a cell is the same in a column of any type, but a column needs its place.
+// Fits implements Format. Cells do not depend on the column's type, but every column needs its place.
 func (csvFormat) Fits(from, to *destination.Shape) bool { return len(from.Columns) == len(to.Columns) }
 
 func (csvFormat) Create(w io.Writer, t Table) (Writer, error) {
@@ -47,7 +47,7 @@ func (csvFormat) Create(w io.Writer, t Table) (Writer, error) {
 		taken[name] = true
 	}
 	for _, column := range t.Shape.Columns {
-		head = append(head, destination.UniqueName(export.Cell(column.Name), taken)) // cleaning may make two the same
+		head = append(head, destination.UniqueName(export.Cell(column.Name), taken)) // cleaning may make two names equal
 	}
 	if t.Mode != "" {
 		head = append(head, destination.RestColumn)
@@ -73,7 +73,7 @@ type csvWriter struct {
 	columns int
 	line    []byte
 	stamp   stamper
-	row     []string // of a copy
+	row     []string // of a copied row
 }
 
 func (w *csvWriter) Close() error { return nil }
@@ -113,7 +113,7 @@ func appendValue(b []byte, v *destination.Value) []byte {
 	return export.AppendText(b, v.Text)
 }
 
-// copied writes row.
+// copied writes w.row.
 func (w *csvWriter) copied() error {
 	b := w.line[:0]
 	for i, cell := range w.row {
@@ -167,7 +167,7 @@ func (r *csvReader) Next() (err error) {
 func (r *csvReader) Key() []byte { return r.key }
 
 func (r *csvReader) Version() uint64 {
-	n, _ := strconv.ParseUint(r.row[1], 10, 64) // 0 where somebody has edited it: it names files only
+	n, _ := strconv.ParseUint(r.row[1], 10, 64) // 0 if somebody edited it, which only affects names of files
 	return n
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehost/sluice/host/destination"
 )
 
-// streamsShape are the columns of the table of streams.
+// streamsShape has the columns of the table of streams.
 var streamsShape = &destination.Shape{Columns: []destination.Column{
 	{Name: "connection", Type: destination.Text}, {Name: "stream", Type: destination.Text}, {Name: "connector", Type: destination.Text},
 	{Name: "version", Type: destination.Text}, {Name: "table_name", Type: destination.Text}, {Name: "records", Type: destination.Integer},

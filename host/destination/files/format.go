@@ -8,29 +8,27 @@ import (
 	"github.com/sluicehost/sluice/host/destination"
 )
 
-// A Format is how rows are spelled in part files.
+// A Format is an encoding of rows in part files.
 type Format interface {
-	// Name is that of the scheme, and the extension of files.
+	// Name returns the scheme, which is also the extension of the files.
 	Name() string
-	// Key is how a key is found in files; two keys never become one.
+	// Key returns a key as it is found in files. Different keys have different results.
 	Key(key string) string
-	// Fits says that files of a shape may stay beside those of a later one.
+	// Fits reports whether files of one shape may stay beside those of a later one.
 	Fits(from, to *destination.Shape) bool
 	// Create begins a file.
 	Create(w io.Writer, t Table) (Writer, error)
-	// Open reads a file that was written for t. keys says that nothing but Key and Live
-	// is asked of the rows.
+	// Open reads a file that was written for t. If keys is true, only Key and Live of the rows are needed.
 	Open(f *os.File, t Table, keys bool) (Reader, error)
 }
 
-// A Table is what the columns of a file follow from. Without a Mode it has the columns
-// of its shape only.
+// A Table determines the columns of a file. Without a Mode these are only the columns of its shape.
 type Table struct {
 	Mode  destination.Mode
 	Shape *destination.Shape
 }
 
-// Own are the columns of the table's own but destination.RestColumn, in their order.
+// Own returns the table's own columns in order, except for destination.RestColumn.
 func (t Table) Own() []string {
 	switch t.Mode {
 	case "":
@@ -43,34 +41,34 @@ func (t Table) Own() []string {
 
 // A Writer writes one file.
 type Writer interface {
-	// Put writes a new row, which stays as it is until Close.
+	// Put writes a new row. The caller must not change it before Close.
 	Put(r *destination.Row) error
-	// Copy writes the row at which a reader of the same format is. A change, if it is not
-	// nil, ends the row where all versions are kept, and else says that it was deleted.
+	// Copy writes the current row of a reader of the same format. A change that is not nil ends the row's validity in
+	// History mode, otherwise marks it as deleted.
 	Copy(from Reader, change *destination.Row) error
-	// Close ends the file, and leaves what it writes to open.
+	// Close ends the file without closing the underlying writer.
 	Close() error
 }
 
 // A Reader reads the rows of one file.
 type Reader interface {
-	// Next goes to the next row, or returns io.EOF.
+	// Next advances to the next row, or returns io.EOF.
 	Next() error
-	// Key is the row's, by Format.Key. It is valid until the next row.
+	// Key returns the row's key, by Format.Key. It is valid until the next row.
 	Key() []byte
-	// Version is the row's.
+	// Version returns the row's version.
 	Version() uint64
-	// Live says that the row is the newest of its key: false for one with ValidTo.
+	// Live reports whether the row is the newest of its key, so has no ValidTo.
 	Live() bool
 }
 
-// layout is how instants are spelled.
+// layout is the format of instants.
 const layout = "2006-01-02T15:04:05.000000Z"
 
-// Stamp is an instant as text.
+// Stamp returns an instant as text.
 func Stamp(t time.Time) string { return t.UTC().Format(layout) }
 
-// A stamper spells instants. Most are in the same second as the one before.
+// A stamper formats instants, most of which are in the same second as the one before.
 type stamper struct {
 	second int64
 	text   []byte

@@ -8,19 +8,18 @@ import (
 	"github.com/sluicehost/sluice/host/destination"
 )
 
-// seed makes hashes of keys that no connector foresees.
+// seed makes hashes of keys unpredictable for connectors.
 var seed = maphash.MakeSeed()
 
-// A keyset holds hashes of the keys of one part: of each its bucket and 32 bits more, so
-// about five bytes a key. It may say that it has a key that it has not, once in
-// 500 million times.
+// A keyset holds hashes of the keys of one part: the bucket and 32 more bits of each, so about five bytes per key. It
+// has false positives, at a rate of 1 in 500 million.
 type keyset struct {
-	shift  int      // of a hash, to its bucket
-	starts []uint32 // of each bucket in rest, and the end of the last
+	shift  int      // shifts a hash to its bucket
+	starts []uint32 // start of each bucket in rest, and the end of the last
 	rest   []uint32
 }
 
-// newKeyset makes the set of hashes.
+// newKeyset returns the set of the given hashes.
 func newKeyset(hashes []uint64) *keyset {
 	width := max(1, bits.Len(uint(len(hashes)/8)))
 	k := &keyset{shift: 64 - width, starts: make([]uint32, 1<<width+1), rest: make([]uint32, len(hashes))}
@@ -39,7 +38,7 @@ func newKeyset(hashes []uint64) *keyset {
 	return k
 }
 
-// has reports whether a key of that hash may be in the part.
+// has reports whether a key with that hash may be in the part.
 func (k *keyset) has(h uint64) bool {
 	b := h >> k.shift
 	for _, r := range k.rest[k.starts[b]:k.starts[b+1]] {
@@ -60,17 +59,16 @@ func (k *keyset) hasAny(hashes []uint64) bool {
 	return false
 }
 
-// A filter says of most keys that no part of a table has them, so that parts are asked for
-// few: a Bloom filter of two bits a key, both in one word. Keys that go stay in it, which
-// costs time only.
+// A filter rules out most keys that no part of a table has, so that few parts need to be searched. It is a Bloom filter
+// with two bits per key, both in one word. Keys that are removed stay in it, which only costs time.
 type filter struct {
 	words []uint64
 	keys  int
 }
 
-// place is the word of a hash's low half in a filter, and its bits there.
+// place returns the word and the bits for the low half of a hash.
 func (f *filter) place(low uint32) (word int, mask uint64) {
-	x := uint64(low) * 0x9e3779b97f4a7c15                                       // spreads what the number of words cuts off
+	x := uint64(low) * 0x9e3779b97f4a7c15                                       // spreads the bits that select the word
 	return int(x >> 32 & uint64(len(f.words)-1)), 1<<(x>>26&63) | 1<<(x>>20&63) // #nosec G115 -- fits
 }
 
@@ -82,7 +80,7 @@ func (f *filter) add(k *keyset) {
 	f.keys += len(k.rest)
 }
 
-// only are those of the hashes that the table may have.
+// only returns those of the hashes that the table may have.
 func (f *filter) only(hashes []uint64) (some []uint64) {
 	for _, h := range hashes {
 		if word, mask := f.place(uint32(h)); f.words[word]&mask == mask { // #nosec G115 -- the low half
@@ -92,10 +90,10 @@ func (f *filter) only(hashes []uint64) (some []uint64) {
 	return some
 }
 
-// An index is what is known of the keys of a table.
+// An index holds what is known of the keys of a table.
 type index struct {
 	sets   map[uint64]*keyset // by number of the part
-	filter *filter            // of all sets; nil before it is needed
+	filter *filter            // of all sets; nil until needed
 }
 
 func (x *index) keys() (n int) {
@@ -105,7 +103,7 @@ func (x *index) keys() (n int) {
 	return n
 }
 
-// some are those of the hashes that one of the parts may have, all of which are in sets.
+// some returns those of the hashes that one of the parts may have. All parts must be in sets.
 func (x *index) some(hashes []uint64) []uint64 {
 	if x.filter == nil || x.filter.keys > 4*len(x.filter.words) { // 16 bits a key
 		n := x.keys()
@@ -117,13 +115,13 @@ func (x *index) some(hashes []uint64) []uint64 {
 	return x.filter.only(hashes)
 }
 
-// indexes are what is in memory, by stream.
+// indexes holds the indexes in memory, by stream.
 type indexes map[destination.StreamID]*index
 
-// maxIndexed is how many keys are in memory before those of other streams are forgotten.
+// maxIndexed is the number of keys in memory above which the indexes of other streams are dropped.
 const maxIndexed = 10_000_000
 
-// of is the index of a table.
+// of returns the index of a table, which it creates if necessary.
 func (x indexes) of(id destination.StreamID) *index {
 	if x[id] == nil {
 		x[id] = &index{sets: map[uint64]*keyset{}}
@@ -131,7 +129,7 @@ func (x indexes) of(id destination.StreamID) *index {
 	return x[id]
 }
 
-// replace keeps of a stream's sets those of parts, and adds fresh ones.
+// replace limits a stream's sets to those of parts, including fresh ones.
 func (x indexes) replace(id destination.StreamID, parts []part, fresh map[uint64]*keyset) {
 	of := x.of(id)
 	was := of.sets

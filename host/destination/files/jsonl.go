@@ -12,15 +12,15 @@ import (
 	"github.com/sluicehost/sluice/host/destination"
 )
 
-// jsonl is one object a row, on a line of its own: the table's own members first, then the
-// columns by name. What is NULL is left out. Numbers keep the digits that they came with.
+// jsonl has one object per row and line: first the table's own members, then the columns by name. NULL is omitted.
+// Numbers keep their original digits.
 type jsonl struct{}
 
 func (jsonl) Name() string          { return "jsonl" }
 func (jsonl) Key(key string) string { return key }
 
-// Fits: a new member needs nothing of the lines before it, nor does a column of which the
-// values look the same.
+// Fits implements Format. Earlier lines need no change for a new member, nor for a column whose values look the same in
+// the new type.
 func (jsonl) Fits(from, to *destination.Shape) bool {
 	for i, c := range from.Columns {
 		was, is := c.Type, to.Columns[i].Type
@@ -48,13 +48,13 @@ type jsonlWriter struct {
 	out   io.Writer
 	table Table
 	own   []string
-	names [][]byte // of the columns, between comma and colon
+	names [][]byte // of the columns, with comma and colon
 	types map[string]destination.Type
 	line  []byte
 	stamp stamper
 
 	from    *jsonlReader // of the last copy
-	convert bool         // its lines
+	convert bool         // its lines need conversion
 }
 
 func (w *jsonlWriter) Close() error { return nil }
@@ -93,7 +93,7 @@ func (w *jsonlWriter) Put(r *destination.Row) error {
 	return w.write(b)
 }
 
-// write writes a line; one without members of the table's own begins with a comma.
+// write writes a line. If the first member begins with a comma, that is dropped.
 func (w *jsonlWriter) write(b []byte) error {
 	w.line = append(b, '}', '\n')
 	if len(b) > 1 && b[1] == ',' {
@@ -140,7 +140,7 @@ func (w *jsonlWriter) Copy(from Reader, change *destination.Row) error {
 	return w.write(b)
 }
 
-// replaces says that a change gives a member of the table's own another value.
+// replaces reports whether a change replaces a member of the table's own.
 func (w *jsonlWriter) replaces(name string) bool {
 	if w.table.Mode == destination.History {
 		return name == destination.ValidTo
@@ -162,7 +162,7 @@ type jsonlReader struct {
 	history bool
 	shape   *destination.Shape
 	line    []byte
-	long    []byte // a line that is longer than the buffer
+	long    []byte // a line longer than the buffer
 	key     []byte
 	rest    []byte // of the line, after the key
 }
@@ -202,7 +202,7 @@ func (r *jsonlReader) Next() error {
 	return ErrLost
 }
 
-// unquote reads a key with escapes.
+// unquote decodes a key that has escapes.
 func (r *jsonlReader) unquote(quoted []byte) error {
 	if bytes.IndexByte(r.key, '\\') < 0 {
 		return nil
@@ -229,7 +229,7 @@ func (r *jsonlReader) Version() (n uint64) {
 	return n
 }
 
-// Live is false where a change has put ValidTo behind the key.
+// Live returns false if a change has put ValidTo behind the key.
 func (r *jsonlReader) Live() bool {
 	return !r.history || !bytes.HasPrefix(r.rest, []byte(`,"_valid_to":`))
 }

@@ -1,18 +1,18 @@
-// Package files keeps a directory up to date: a folder for each stream's table, in it part
-// files named by the versions of their rows, and one manifest.
+// Package files keeps a directory up to date: it has a folder for each stream's table, with part files named after the
+// versions of their rows, and one manifest.
 //
 //	DIR/_sluice_manifest.json       owner, epoch, and of each table its mark, shape and parts
-//	DIR/_sluice_lock                locked for the time of each step
+//	DIR/_sluice_lock                locked during each step
 //	DIR/_sluice_streams/part-….csv  the table of streams
 //	DIR/mail_items/part-000000000001-000000020000-000007.csv
 //
-// A step writes new part files under hidden names, then replaces the manifest, which is the
-// commit: the rename of one file. Only then do the new files get their names, and those that
-// they supersede go. A program that reads all files of a folder finds each key once,
-// whatever became of the host; what a crash left half done is finished by the next step.
+// A step writes new part files under hidden names and then commits by replacing the manifest with a single rename. Only
+// then are the new files renamed and the superseded ones removed. A program that reads all files of a folder finds each
+// key once, except for the moments in which a commit renames and removes files; the next step completes what a crash
+// interrupted.
 //
-// A changed key has its part rewritten without it, so parts are kept small enough that a
-// few changes in a large table take little time, and few enough to be read together.
+// When a key changes, its part is rewritten without it. So parts are small enough that a few changes in a large table
+// take little time, and few enough to be read together.
 package files
 
 import (
@@ -23,10 +23,10 @@ import (
 	"github.com/sluicehost/sluice/host/destination"
 )
 
-// Kind is the kind of directories whose files are of one format, such as csv:DIR.
+// Kind is a kind of destination whose files are all of one format, such as csv:DIR.
 type Kind struct{ Format Format }
 
-// The kinds of files that need no library.
+// The kinds that need no library.
 var (
 	JSONL = Kind{jsonl{}}
 	CSV   = Kind{csvFormat{}}

@@ -7,9 +7,8 @@ import (
 	"os"
 )
 
-// lock does nothing where there is no lock of whole files; what the manifest says of its
-// owner still keeps processes apart.
+// lock does nothing on systems without locks of whole files. The owner in the manifest still keeps processes apart.
 func lock(context.Context, *os.File) error { return nil }
 
-// syncDir does nothing where directories cannot be synced.
+// syncDir does nothing on systems that cannot sync directories.
 func syncDir(*os.Root, string) error { return nil }

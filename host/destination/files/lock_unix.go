@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// lock waits for the lock on an open file. Every opening has its own, so it keeps
-// goroutines apart as it does processes; closing f gives it back.
+// lock waits for the lock of an open file, which closing f releases. The lock belongs to the open file, so it also
+// excludes other goroutines.
 func lock(ctx context.Context, f *os.File) error {
 	for {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) // #nosec G115 -- a descriptor fits
@@ -26,7 +26,7 @@ func lock(ctx context.Context, f *os.File) error {
 	}
 }
 
-// syncDir makes the names in a directory last.
+// syncDir makes the names in a directory durable.
 func syncDir(root *os.Root, name string) error {
 	f, err := root.Open(name)
 	if err != nil {

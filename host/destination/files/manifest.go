@@ -16,7 +16,7 @@ import (
 	"github.com/sluicehost/sluice/host/destination"
 )
 
-// A manifest is all that a directory holds. Its file is never changed, only replaced.
+// A manifest describes the content of a directory. Its file is replaced, never modified.
 type manifest struct {
 	Sluice      int     `json:"sluice"` // manifestVersion
 	Format      string  `json:"format"`
@@ -25,27 +25,27 @@ type manifest struct {
 	Epoch       int64   `json:"epoch"` // of the last claim
 	Next        uint64  `json:"next"`  // number of the next part
 	Tables      []table `json:"tables"`
-	Streams     []part  `json:"streams,omitempty"` // of the table of streams
-	// Removed are folders of tables that are no more, and may be there yet.
+	Streams     []part  `json:"streams,omitempty"` // the table of streams
+	// Removed lists folders of removed tables, which may still exist.
 	Removed []string `json:"removed,omitempty"`
 }
 
 const manifestVersion = 1
 
-// A table is that of one stream, in a folder of its name.
+// A table is the table of one stream, in a folder of its name.
 type table struct {
 	destination.StreamID
 	Holding destination.Holding `json:"holding"`
-	Parts   []part              `json:"parts"` // in the order of their names
+	Parts   []part              `json:"parts"` // sorted by name
 }
 
 // A part is one file of a table.
 type part struct {
 	Name   string `json:"name"`
-	Number uint64 `json:"number"` // no two of a directory have the same
+	Number uint64 `json:"number"` // unique in the directory
 	Rows   int64  `json:"rows"`
 	Bytes  int64  `json:"bytes"`
-	From   uint64 `json:"from"` // the least and the greatest version in it
+	From   uint64 `json:"from"` // the lowest and the highest version in it
 	To     uint64 `json:"to"`
 }
 
@@ -55,12 +55,12 @@ func (m *manifest) clone() *manifest {
 	return &c
 }
 
-// table finds that of a stream, or is -1.
+// table returns the index of a stream's table, or -1.
 func (m *manifest) table(id destination.StreamID) int {
 	return slices.IndexFunc(m.Tables, func(t table) bool { return t.StreamID == id })
 }
 
-// folders are the parts by the folders in which they are.
+// folders returns the parts by folder.
 func (m *manifest) folders() map[string][]part {
 	out := map[string][]part{}
 	for _, t := range m.Tables {
@@ -72,7 +72,7 @@ func (m *manifest) folders() map[string][]part {
 	return out
 }
 
-// check refuses what no Sluice has written: names in it are removed and renamed.
+// check refuses names that Sluice never writes, because files by these names are removed and renamed.
 func (m *manifest) check() error {
 	for folder, parts := range m.folders() {
 		if folder != safe(folder) {
@@ -94,7 +94,7 @@ func (m *manifest) check() error {
 
 var errDamaged = errors.New("the file " + manifestName + " is damaged; empty the directory, and it is filled anew")
 
-// read reads the manifest as it is now; nil where there is none.
+// read reads the current manifest, nil if there is none.
 func (s *Sink) read() (*manifest, []byte, error) {
 	raw, err := s.root.ReadFile(manifestName)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -121,7 +121,7 @@ func parse(raw []byte) (*manifest, error) {
 	return &m, m.check()
 }
 
-// claimed reports whether a directory is there that the owner claimed.
+// claimed reports whether a directory exists that the owner has claimed.
 func claimed(path string, o destination.Owner, f Format) (bool, error) {
 	raw, err := os.ReadFile(filepath.Join(path, manifestName)) // #nosec G304 -- the owner's own
 	if errors.Is(err, fs.ErrNotExist) {
@@ -134,7 +134,8 @@ func claimed(path string, o destination.Owner, f Format) (bool, error) {
 	return err == nil && m.Format == f.Name() && m.Host == o.Host && m.Destination == o.Destination, err
 }
 
-// commit makes next what the directory holds. The files that w wrote get their names, and those that next has no more go.
+// commit makes next the content of the directory, gives the files written by w their final names, and removes those not
+// in next.
 func (s *Sink) commit(ctx context.Context, next *manifest, w *rewriting) error {
 	next.Removed = slices.DeleteFunc(next.Removed, func(folder string) bool {
 		_, err := s.root.Lstat(folder)
@@ -166,8 +167,8 @@ func (s *Sink) commit(ctx context.Context, next *manifest, w *rewriting) error {
 	return nil
 }
 
-// prepare makes everything last that the manifest will name, and the manifest under its
-// other name. It is done at once, for a file system does it in one go then.
+// prepare writes the manifest under its temporary name and makes everything that it names durable. The syncs run
+// concurrently, because a file system can then combine them.
 func (s *Sink) prepare(raw []byte, w *rewriting) error {
 	if w == nil {
 		return s.writeManifest(raw)
@@ -189,8 +190,8 @@ func (s *Sink) writeManifest(raw []byte) (err error) {
 	return f.Sync()
 }
 
-// fence looks once more whether another has claimed the directory: the lock keeps nobody
-// out on file systems that have none.
+// fence checks once more whether another process has claimed the directory, because locks have no effect on some file
+// systems.
 func (s *Sink) fence(ctx context.Context) error {
 	if s.m == nil {
 		return ctx.Err()
@@ -207,7 +208,7 @@ func (s *Sink) fence(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// expose gives the files of a commit their names, and removes what it superseded.
+// expose gives the files of a commit their final names and removes what they supersede.
 func (s *Sink) expose(was *manifest, w *rewriting) error {
 	if w != nil {
 		folder := w.batch.To.Table
@@ -237,14 +238,14 @@ func (s *Sink) expose(was *manifest, w *rewriting) error {
 			}
 		}
 		if live[folder] == nil {
-			_ = s.root.Remove(folder) // stays if there is something else in it
+			_ = s.root.Remove(folder) // fails if there is something else in it
 		}
 	}
 	return nil
 }
 
-// settle finishes what a crash left half done: files of the manifest get their names, and
-// files of ours that it does not name go. What others put into the directory stays.
+// settle completes what a crash interrupted: it gives files in the manifest their final names and removes Sluice's
+// other files. It leaves files of others alone.
 func (s *Sink) settle(m *manifest) error {
 	live := m.folders()
 	for folder, parts := range live {
@@ -257,7 +258,7 @@ func (s *Sink) settle(m *manifest) error {
 			if err := s.settleFolder(folder, nil); err != nil {
 				return err
 			}
-			_ = s.root.Remove(folder) // stays if there is something else in it
+			_ = s.root.Remove(folder) // fails if there is something else in it
 		}
 	}
 	return s.settleUnnamed(m)
@@ -289,8 +290,7 @@ func (s *Sink) settleFolder(folder string, parts []part) error {
 	return nil
 }
 
-// settleUnnamed removes the folder of a table that was never committed: all that is in it
-// are hidden files of ours.
+// settleUnnamed removes folders of tables that were never committed, which contain only Sluice's hidden files.
 func (s *Sink) settleUnnamed(m *manifest) error {
 	folders, err := s.list(".")
 	if err != nil {
@@ -317,7 +317,7 @@ func (s *Sink) settleUnnamed(m *manifest) error {
 	return nil
 }
 
-// list are the names in a folder; none where there is no folder.
+// list returns the names in a folder, none if it does not exist.
 func (s *Sink) list(folder string) ([]string, error) {
 	f, err := s.root.Open(folder)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -330,8 +330,8 @@ func (s *Sink) list(folder string) ([]string, error) {
 	return f.Readdirnames(-1)
 }
 
-// strangers are names in a directory that no Sluice has made, and what systems put
-// anywhere is not meant.
+// strangers returns an error if a folder contains names other than ours, Sluice's hidden files, and those that
+// operating systems create anywhere.
 func (s *Sink) strangers(folder string, ours ...string) error {
 	names, err := s.list(folder)
 	if err != nil {

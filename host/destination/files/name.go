@@ -21,22 +21,21 @@ var (
 	reserved    = regexp.MustCompile(`(?i)^(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$)( *\..*| *)$`)
 )
 
-// partName is the name of a part file, tmpName that before it is committed.
+// partName returns the name of a part file, tmpName its name before it is committed.
 func partName(p part, extension string) string {
 	return fmt.Sprintf("part-%012d-%012d-%06d.%s", p.From, p.To, p.Number, extension)
 }
 
 func tmpName(number uint64) string { return fmt.Sprintf(".part-%06d.tmp", number) }
 
-// folderName makes the name of a folder that no system takes for something else, and that
-// is not in taken.
+// folderName returns a name for a folder that has no special meaning on any system and is not in taken.
 func folderName(text string, taken map[string]bool) string {
 	return destination.UniqueName(safe(text), taken)
 }
 
 func safe(text string) string {
 	name := strings.Map(func(r rune) rune {
-		if r < 0x20 || strings.ContainsRune(`/\:*?"<>|[]{}`, r) { // and what patterns of files are made of
+		if r < 0x20 || strings.ContainsRune(`/\:*?"<>|[]{}`, r) { // including characters of glob patterns
 			return '_'
 		}
 		return r

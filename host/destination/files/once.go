@@ -8,12 +8,11 @@ import (
 	"github.com/sluicehost/sluice/host/destination"
 )
 
-// ErrGrew: records came with fields that there were not when a file was begun.
+// ErrGrew reports that records came with fields that did not exist when the file was begun.
 var ErrGrew = errors.New("fields appeared while the file was written; write it once more")
 
-// WriteFile writes what there is of a stream into one file, and returns how many rows.
-// source begins to read from the start; it is called twice, for a file has to begin with
-// its columns. ErrGrew.
+// WriteFile writes a stream into one file and returns the number of rows. It calls source twice to read from the start,
+// because a file has to begin with its columns. It may return ErrGrew.
 func WriteFile(ctx context.Context, out io.Writer, f Format, source func() destination.Source, w destination.Wanted) (rows int64, err error) {
 	w.Last = ^uint64(0)
 	columns := &once{table: Table{Mode: w.Mode}}
@@ -28,11 +27,10 @@ func WriteFile(ctx context.Context, out io.Writer, f Format, source func() desti
 	return s.rows, errors.Join(err, s.out.Close())
 }
 
-// A once is a sink that has nothing, and keeps nothing but the shape of the records that
-// it was given, or writes them into a file.
+// A once is a sink that starts empty. It writes the rows into a file or, if there is none, keeps only their shape.
 type once struct {
 	table Table
-	out   Writer // nil: into none
+	out   Writer // nil for none
 	rows  int64
 }
 
@@ -60,7 +58,7 @@ func (s *once) Apply(_ context.Context, b *destination.Batch) error {
 	return nil
 }
 
-// within says that rows of a shape fit into a table of another, which has seen them before.
+// within reports whether rows of part fit into a table of whole.
 func within(part, whole *destination.Shape) bool {
 	if len(part.Columns) > len(whole.Columns) {
 		return false

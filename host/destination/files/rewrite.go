@@ -16,31 +16,31 @@ import (
 	"github.com/sluicehost/sluice/host/destination"
 )
 
-// How large parts are, in rows and in bytes, and how many a table has. A changed row has
-// its part rewritten: small parts make changes quick, few parts reading.
+// Sizes of parts in rows and bytes, and the number of parts. A changed row has its part rewritten: small parts make
+// changes fast, few parts make reading fast.
 const (
 	minRows  = 20_000
 	maxRows  = 250_000
 	maxBytes = 256 << 20
 	maxParts = 64
-	fewParts = 48 // where merging begins, it goes on until there are so many
+	fewParts = 48 // number of parts at which merging stops
 )
 
 // A rewriting writes the parts that a batch changes or adds.
 type rewriting struct {
 	*Sink
 	batch  *destination.Batch
-	was    table  // the table before
+	was    table  // the table before the batch
 	number uint64 // of the next part
 
-	keep  []part             // parts of before that stay
-	fresh []part             // new ones, under hidden names
-	syncs []chan error       // of their files, which last when all are answered
-	sets  map[uint64]*keyset // of the new ones, by number
+	keep  []part             // earlier parts that stay
+	fresh []part             // new parts, under hidden names
+	syncs []chan error       // results of syncing the new parts
+	sets  map[uint64]*keyset // of the new parts, by number
 
 	hashes  []uint64                    // of the keys of the batch
-	changed map[string]*destination.Row // the rows of the batch by key, less those that have been written
-	perPart int64                       // rows
+	changed map[string]*destination.Row // rows of the batch by key, without those already written
+	perPart int64                       // maximum rows
 	out     *output
 }
 
@@ -75,7 +75,7 @@ func (w *rewriting) run(ctx context.Context) error {
 			return err
 		}
 	}
-	if w.out == nil && len(w.fresh) == 0 && len(w.keep) == 0 { // a table without rows has a file with its columns
+	if w.out == nil && len(w.fresh) == 0 && len(w.keep) == 0 { // a table without rows needs a file with its columns
 		if err := w.begin(); err != nil {
 			return err
 		}
@@ -83,8 +83,8 @@ func (w *rewriting) run(ctx context.Context) error {
 	return w.end()
 }
 
-// choose splits the parts into those that stay and those that are written anew: because
-// a row of theirs changes, the columns do, or there are too many of them.
+// choose splits the parts into those that stay and those to be rewritten, because a row changes, the columns change, or
+// there are too many parts.
 func (w *rewriting) choose(ctx context.Context) (redo []part, err error) {
 	reshaped := w.batch.From != nil && !w.format.Fits(w.was.Holding.Shape, w.batch.To.Shape)
 	hit := map[uint64]bool{}
@@ -109,7 +109,7 @@ func (w *rewriting) choose(ctx context.Context) (redo []part, err error) {
 	take := func() {
 		redo, rows, rest = append(redo, rest[0]), rows+rest[0].Rows, rest[1:]
 	}
-	if rows > 0 { // what is small beside that which is written anyway costs little more
+	if rows > 0 { // parts that are small compared with what is written anyway cost little
 		for len(rest) > 0 && rest[0].Rows <= 4*rows && rows+rest[0].Rows <= target {
 			take()
 		}
@@ -133,17 +133,17 @@ func (w *rewriting) choose(ctx context.Context) (redo []part, err error) {
 
 func small(p part) bool { return p.Rows < maxRows/2 && p.Bytes < maxBytes/2 }
 
-// parts is how many rows make, of so many each.
+// parts returns how many parts of at most each rows are needed.
 func parts(rows, each int64) int { return int((rows + each - 1) / each) }
 
-// parts are those of the table afterwards.
+// parts returns the parts of the table after the batch.
 func (w *rewriting) parts() []part {
 	all := slices.Concat(w.keep, w.fresh)
 	slices.SortFunc(all, func(a, b part) int { return cmp.Compare(a.Name, b.Name) })
 	return all
 }
 
-// copyPart writes what stays of a part.
+// copyPart writes what remains of a part.
 func (w *rewriting) copyPart(ctx context.Context, p part) error {
 	rows := int64(0)
 	err := w.each(w.was, p, false, func(r Reader) error {
@@ -165,7 +165,7 @@ func (w *rewriting) copyPart(ctx context.Context, p part) error {
 			return nil
 		default:
 			version = change.Version
-			delete(w.changed, string(key)) // it has its row
+			delete(w.changed, string(key)) // its row is written now
 		}
 		if err := w.roll(version); err != nil {
 			return err
@@ -181,7 +181,7 @@ func (w *rewriting) copyPart(ctx context.Context, p part) error {
 	return err
 }
 
-// put writes a row of the batch, if there is one to write.
+// put writes a row of the batch, if it needs one.
 func (w *rewriting) put(r *destination.Row, hash uint64) error {
 	if r.Deleted {
 		if w.batch.To.Mode != destination.CurrentDeleted || w.changed != nil && w.changed[w.format.Key(r.Key)] == nil {
@@ -195,7 +195,7 @@ func (w *rewriting) put(r *destination.Row, hash uint64) error {
 	return w.out.Put(r)
 }
 
-// An output is a part that is being written.
+// An output is a part being written.
 type output struct {
 	Writer
 	part   part
@@ -205,7 +205,7 @@ type output struct {
 	size   counter
 }
 
-// counter counts the bytes of a file.
+// A counter counts the bytes written to a file.
 type counter struct {
 	io.Writer
 	n int64
@@ -217,7 +217,7 @@ func (c *counter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// roll makes room for one more row.
+// roll makes room for one more row, in a new part if necessary.
 func (w *rewriting) roll(version uint64) error {
 	if w.out != nil && (w.out.part.Rows >= w.perPart || w.out.size.n >= maxBytes) {
 		if err := w.end(); err != nil {
@@ -254,7 +254,7 @@ func (w *rewriting) begin() error {
 	return nil
 }
 
-// end ends the part that is being written, if there is one.
+// end completes the part being written, if any.
 func (w *rewriting) end() error {
 	o := w.out
 	if o == nil {
@@ -266,14 +266,14 @@ func (w *rewriting) end() error {
 	}
 	synced := make(chan error, 1)
 	w.syncs = append(w.syncs, synced)
-	go func() { synced <- errors.Join(o.file.Sync(), o.file.Close()) }() // while the next is written
+	go func() { synced <- errors.Join(o.file.Sync(), o.file.Close()) }() // concurrently with the next part
 	o.part.Bytes, o.part.Name = o.size.n, partName(o.part, w.format.Name())
 	w.fresh = append(w.fresh, o.part)
 	w.sets[o.part.Number] = newKeyset(o.hashes)
 	return hook("part")
 }
 
-// wait waits until the new parts last.
+// wait waits until the new parts are durable.
 func (w *rewriting) wait() (err error) {
 	for _, synced := range w.syncs {
 		err = errors.Join(err, <-synced)
@@ -284,23 +284,23 @@ func (w *rewriting) wait() (err error) {
 
 // discard removes what was written.
 func (w *rewriting) discard() {
-	_ = w.wait() // what it says changes nothing
+	_ = w.wait() // the parts are removed in any case
 	if w.out != nil {
-		_ = w.out.Writer.Close() // ends what it has running
+		_ = w.out.Writer.Close() // ends its goroutines
 		_ = w.out.file.Close()
 	}
 	for n := w.Sink.m.Next; n < w.number; n++ {
-		_ = w.root.Remove(path.Join(w.batch.To.Table, tmpName(n))) // or the next start does
+		_ = w.root.Remove(path.Join(w.batch.To.Table, tmpName(n))) // otherwise the next start does
 	}
 	if w.batch.From == nil {
 		_ = w.root.Remove(w.batch.To.Table)
 	}
 }
 
-// ErrLost: a file is not what the manifest says of it.
+// ErrLost reports that a file does not match the manifest.
 var ErrLost = errors.New("the file is not as Sluice wrote it; rebuild the destination")
 
-// each calls do with a reader at each row of a part.
+// each calls do with a reader positioned at each row of a part.
 func (s *Sink) each(t table, p part, keys bool, do func(Reader) error) error {
 	f, err := s.root.Open(path.Join(t.Holding.Table, p.Name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -330,7 +330,7 @@ func (s *Sink) each(t table, p part, keys bool, do func(Reader) error) error {
 	}
 }
 
-// hit is which parts of a table may have a key that changed, by number.
+// hit returns, by number, whether a part may have one of the hashes.
 func (s *Sink) hit(ctx context.Context, t table, hashes []uint64) (map[uint64]bool, error) {
 	of := s.index.of(t.StreamID)
 	for _, p := range t.Parts {
@@ -345,14 +345,14 @@ func (s *Sink) hit(ctx context.Context, t table, hashes []uint64) (map[uint64]bo
 	}
 	out := map[uint64]bool{}
 	some := of.some(hashes)
-	slices.Sort(some) // buckets are looked at in the order in which they lie in memory
+	slices.Sort(some) // so that buckets are accessed in the order of memory
 	for _, p := range t.Parts {
 		out[p.Number] = of.sets[p.Number].hasAny(some)
 	}
 	return out, nil
 }
 
-// keyset reads that of a part from its file.
+// keyset reads the keys of a part from its file.
 func (s *Sink) keyset(ctx context.Context, t table, p part) (*keyset, error) {
 	hashes := make([]uint64, 0, min(max(0, p.Rows), 4*maxRows))
 	err := s.each(t, p, true, func(r Reader) error {

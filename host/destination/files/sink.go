@@ -18,18 +18,18 @@ import (
 type Sink struct {
 	root      *os.Root
 	format    Format
-	m         *manifest // as it is on the disk, unless another claimed it since
+	m         *manifest // as last read or written
 	raw       []byte    // its bytes
-	unsettled bool      // a step left files that settle has to look at
+	unsettled bool      // a step left files that settle must handle
 	index     indexes
 }
 
 var errGone = errors.New("the file " + manifestName + " is gone; what the directory holds is not known without it")
 
-// hook is called between any two things that are done to the disk. Tests replace it.
+// hook is called between operations on the disk. Tests replace it.
 var hook = func(string) error { return nil }
 
-// disk is a file whose writing tests can let fail.
+// A disk is a file for which tests can make writes fail.
 type disk struct{ io.Writer }
 
 func (d disk) Write(b []byte) (int, error) {
@@ -39,8 +39,8 @@ func (d disk) Write(b []byte) (int, error) {
 	return d.Writer.Write(b)
 }
 
-// open opens a directory, which is made if it is not there, and claims it.
-// destination.ErrClaimed, destination.ErrForeign.
+// open opens and claims a directory, which it creates if necessary. It may return destination.ErrClaimed or
+// destination.ErrForeign.
 func open(ctx context.Context, path string, o destination.Owner, f Format) (*Sink, error) {
 	if fi, err := os.Stat(path); err == nil && !fi.IsDir() {
 		return nil, fmt.Errorf("%w: %s is a file, want a directory", destination.ErrForeign, path)
@@ -54,7 +54,7 @@ func open(ctx context.Context, path string, o destination.Owner, f Format) (*Sin
 	}
 	s := &Sink{root: root, format: f, index: indexes{}}
 	if _, err := root.Lstat(manifestName); errors.Is(err, fs.ErrNotExist) {
-		err = s.strangers(".", lockName, manifestTmp) // before a lock is put beside them
+		err = s.strangers(".", lockName, manifestTmp) // before a lock file is created next to them
 		if err != nil {
 			return nil, errors.Join(told(err), root.Close())
 		}
@@ -91,7 +91,7 @@ func (s *Sink) claim(ctx context.Context, o destination.Owner) error {
 	return s.commit(ctx, next, nil)
 }
 
-// locked does something while no other process does.
+// locked runs do while holding the lock of the directory.
 func (s *Sink) locked(ctx context.Context, do func() error) (err error) {
 	f, err := s.root.OpenFile(lockName, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -104,8 +104,7 @@ func (s *Sink) locked(ctx context.Context, do func() error) (err error) {
 	return do()
 }
 
-// step does something unless another claimed the directory since. What of it failed before
-// the commit leaves no files behind.
+// step runs do with the lock held, unless another process has claimed the directory.
 func (s *Sink) step(ctx context.Context, do func() error) error {
 	return told(s.locked(ctx, func() error {
 		if err := s.refresh(); err != nil {
@@ -121,8 +120,8 @@ func (s *Sink) step(ctx context.Context, do func() error) error {
 	}))
 }
 
-// refresh compares what is known of the directory with the manifest: a step whose last sync
-// failed does not know whether it is done.
+// refresh compares the state in memory with the manifest. They differ if the last sync of a step failed, so that its
+// outcome was unknown.
 func (s *Sink) refresh() error {
 	m, raw, err := s.read()
 	switch {
@@ -139,7 +138,7 @@ func (s *Sink) refresh() error {
 	return nil
 }
 
-// told is an error of a file system as an owner may read it.
+// told adds an explanation for the owner to an error of the file system.
 func told(err error) error {
 	switch {
 	case err == nil:
@@ -195,7 +194,7 @@ func (s *Sink) Apply(ctx context.Context, b *destination.Batch) error {
 	})
 }
 
-// tableOf is where the table of a batch is in a manifest; a new one is added.
+// tableOf returns the index of a batch's table in a manifest, to which it adds a new one.
 func (s *Sink) tableOf(m *manifest, b *destination.Batch) (int, error) {
 	i := m.table(b.ID)
 	if (i < 0) != (b.From == nil) || i >= 0 && m.Tables[i].Holding.Mark != b.From.Mark {
@@ -217,7 +216,7 @@ func (s *Sink) tableOf(m *manifest, b *destination.Batch) (int, error) {
 	return len(m.Tables) - 1, nil
 }
 
-// folder makes a folder that is not somebody else's.
+// folder creates a folder, or accepts an existing one with no foreign files.
 func (s *Sink) folder(m *manifest, name string) error {
 	if slices.Contains(m.Removed, name) {
 		if err := s.settleFolder(name, nil); err != nil {

@@ -1,5 +1,5 @@
-// Package parquet keeps a directory of Parquet files up to date. All files of a table have
-// one schema; when its shape changes they are written anew.
+// Package parquet keeps a directory of Parquet files up to date. All files of a table have the same schema. When the
+// shape changes, they are rewritten.
 package parquet
 
 import (
@@ -35,18 +35,18 @@ func (format) Fits(from, to *destination.Shape) bool {
 	return true
 }
 
-// codec is shared: it keeps its encoders.
+// codec is shared because it caches its encoders.
 var codec = &zstd.Codec{Level: zstd.SpeedFastest}
 
-// How large a row group is at most, in rows and in bytes before compression. One is in
-// memory, compressed, until it is written.
+// Maximum size of a row group in rows, and in bytes before compression. A row group is in memory, compressed, until it
+// is written.
 const (
 	groupRows  = 50_000
 	groupBytes = 24 << 20
-	pageBytes  = 64 << 10 // small, so that little is left to be compressed at the end of a file
+	pageBytes  = 64 << 10 // small, so that little is left to compress at the end of a file
 )
 
-// A group is a parquet.Group whose fields have an order.
+// A group is a parquet.Group with ordered fields.
 type group struct {
 	parquet.Group
 	fields []parquet.Field
@@ -62,12 +62,12 @@ type field struct {
 
 func (f *field) Name() string { return f.name }
 
-// Value is for rows that are structs, of which there are none here.
+// Value is only used for rows that are structs, which this package does not have.
 func (f *field) Value(base reflect.Value) reflect.Value {
 	return base.MapIndex(reflect.ValueOf(f.name))
 }
 
-// schemaOf is the schema of a table's files.
+// schemaOf returns the schema of a table's files.
 func schemaOf(t files.Table) *parquet.Schema {
 	g := &group{Group: parquet.Group{}}
 	add := func(name string, n parquet.Node) {
@@ -95,7 +95,7 @@ func schemaOf(t files.Table) *parquet.Schema {
 	return parquet.NewSchema("row", g)
 }
 
-// node is a column that has no NULL.
+// node returns a column without NULL.
 func node(t destination.Type) parquet.Node {
 	switch t {
 	case destination.Boolean:
@@ -109,7 +109,7 @@ func node(t destination.Type) parquet.Node {
 	case destination.JSON:
 		return parquet.JSON()
 	}
-	return parquet.String() // of no type, too: all its values are NULL
+	return parquet.String() // includes columns without a type, whose values are all NULL
 }
 
 func (format) Create(out io.Writer, t files.Table) (files.Writer, error) {

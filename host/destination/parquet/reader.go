@@ -11,20 +11,20 @@ import (
 	"github.com/sluicehost/sluice/host/destination/files"
 )
 
-// A reader reads all columns at the same pace, or only those that say which keys there are.
+// A reader reads either all columns, in step, or only those needed for the keys.
 type reader struct {
 	table   files.Table
-	groups  []parquet.RowGroup // the rest
-	left    int64              // rows of the current one that are not in columns
-	columns []column           // with nothing in those that are not read
-	read    []int              // which columns are
-	at, n   int                // the row, of so many in columns
+	groups  []parquet.RowGroup // groups not begun yet
+	left    int64              // rows of the current group not yet in columns
+	columns []column           // empty for those that are not read
+	read    []int              // indexes of the columns that are read
+	at, n   int                // current row, and number of rows in columns
 }
 
-// A column is what was read of one.
+// A column holds values read from one column.
 type column struct {
 	pages  parquet.Pages
-	page   parquet.ValueReader // nil before the next page
+	page   parquet.ValueReader // nil if the next page must be read
 	values []parquet.Value
 }
 
@@ -53,7 +53,7 @@ func (format) Open(f *os.File, t files.Table, keys bool) (_ files.Reader, err er
 	return r, nil
 }
 
-// lost makes an error of what the library does with a damaged file.
+// lost converts a panic of the library over a damaged file to ErrLost.
 func lost(err *error) {
 	if v := recover(); v != nil {
 		*err = files.ErrLost
@@ -96,8 +96,7 @@ func (r *reader) fill() (err error) {
 	return nil
 }
 
-// fill reads n values. Pages are not given back to the library: their bytes may be waiting
-// to be written still.
+// fill reads n values. It does not release pages to the library, because the writer may still need their bytes.
 func (c *column) fill(n int) error {
 	for have := 0; have < n; {
 		if c.page == nil {

@@ -10,36 +10,36 @@ import (
 	"github.com/sluicehost/sluice/host/destination/files"
 )
 
-// How much goes through columns at once, in rows and in bytes of texts.
+// Maximum size of a chunk in rows and in bytes of text.
 const (
 	chunkRows  = 512
 	chunkBytes = 1 << 20
 )
 
-// A writer gathers rows by column, while a goroutine writes those before them.
+// A writer gathers rows by column while a goroutine writes earlier ones.
 type writer struct {
 	table   files.Table
-	own     int // columns before those of the shape
+	own     int // the table's own columns, which precede those of the shape
 	out     *parquet.GenericWriter[any]
 	columns []*parquet.ColumnWriter
 
-	puts   []*destination.Row // are not in chunk yet
+	puts   []*destination.Row // not in chunk yet
 	bytes  int                // of their texts
-	chunk  *chunk             // what is gathered
+	chunk  *chunk             // being gathered
 	full   chan *chunk
 	free   chan *chunk
-	failed chan error // has what the goroutine ended with
+	failed chan error // receives the goroutine's result
 
 	from    *reader // of the last copy
 	convert []func(parquet.Value) parquet.Value
 }
 
-// A chunk is rows by column.
+// A chunk holds rows by column.
 type chunk struct {
 	values [][]parquet.Value
-	texts  []byte // what values point to
+	texts  []byte // bytes that values refer to
 	rows   int
-	bytes  int // of the texts, about
+	bytes  int // of the texts, approximately
 }
 
 func (w *writer) start() {
@@ -51,7 +51,7 @@ func (w *writer) start() {
 	go func() { w.failed <- w.write() }()
 }
 
-// write writes chunks until there are no more, and row groups.
+// write writes chunks and ends row groups until full is closed.
 func (w *writer) write() (err error) {
 	rows, bytes := 0, 0
 	for c := range w.full {
@@ -80,7 +80,7 @@ func (w *writer) writeChunk(c *chunk) error {
 	return nil
 }
 
-// flush hands on the rows that were gathered.
+// flush passes the gathered rows to the goroutine.
 func (w *writer) flush() {
 	w.gather()
 	if w.chunk.rows > 0 {
@@ -112,7 +112,7 @@ func (w *writer) Put(r *destination.Row) error {
 	return nil
 }
 
-// gather goes through the rows of puts a column at a time.
+// gather moves the rows of puts to the chunk, column by column.
 func (w *writer) gather() {
 	if len(w.puts) == 0 {
 		return
@@ -175,14 +175,14 @@ func (w *writer) restColumn(c int) {
 
 func (w *writer) add(c int, v parquet.Value) { w.chunk.values[c] = append(w.chunk.values[c], v) }
 
-// text is a text as long as its chunk.
+// text returns a text that is valid as long as its chunk.
 func (w *writer) text(s string) parquet.Value {
 	begin := len(w.chunk.texts)
 	w.chunk.texts = append(w.chunk.texts, s...)
 	return parquet.ByteArrayValue(w.chunk.texts[begin:])
 }
 
-// valueOf is a value in a column of a type that it fits.
+// valueOf returns a value for a column of type t.
 func (w *writer) valueOf(v *destination.Value, t destination.Type) parquet.Value {
 	switch t {
 	case destination.Boolean:
@@ -241,7 +241,7 @@ func (w *writer) Copy(from files.Reader, change *destination.Row) error {
 	return nil
 }
 
-// change writes over the table's own columns of the row.
+// change overwrites the table's own columns of the last row.
 func (w *writer) change(r *destination.Row) {
 	set := func(column int, v parquet.Value) {
 		values := w.chunk.values[column]
@@ -257,8 +257,7 @@ func (w *writer) change(r *destination.Row) {
 	set(3, at.Level(0, 1, 3))
 }
 
-// conversions are how values of columns become those of wider ones; nil where they are
-// the same.
+// conversions returns the functions that convert values of columns to those of wider ones, nil where they are the same.
 func conversions(from, to *destination.Shape) []func(parquet.Value) parquet.Value {
 	out := make([]func(parquet.Value) parquet.Value, len(from.Columns))
 	for i, c := range from.Columns {
@@ -287,5 +286,5 @@ func conversion(from, to destination.Type) func(parquet.Value) parquet.Value {
 			return text(files.Stamp(time.UnixMicro(v.Int64())))
 		}
 	}
-	return nil // texts and JSON are bytes
+	return nil // texts and JSON are already bytes
 }

@@ -11,27 +11,27 @@ import (
 	"github.com/sluicehost/sluice/host/destination"
 )
 
-// rows are rows of a batch as COPY reads them in its binary format:
+// rows encodes rows of a batch in the binary format of COPY:
 //
 //	"PGCOPY\n\xff\r\n\0" flags:4 extension:4   { fields:2 { length:4 bytes } }   -1:2
 //
-// Numbers are big-endian; NULL is the length -1. One piece at a time is in memory.
+// Numbers are big-endian; NULL is the length -1. Only one piece at a time is in memory.
 type rows struct {
 	shape   *destination.Shape
 	batch   []destination.Row
 	which   rowSet
 	history bool // the fourth column is _valid_from, not _deleted_at
 	piece   []byte
-	read    int  // of piece
-	begun   bool // the header was written
-	ended   bool // the trailer was
+	read    int  // bytes of piece already read
+	begun   bool // the header is written
+	ended   bool // the trailer is written
 }
 
 func (w *writer) rows(which rowSet, history bool) *rows {
 	return &rows{shape: w.to.Shape, batch: w.batch, which: which, history: history}
 }
 
-// pieceBytes is about how long a piece is; a row is in one.
+// pieceBytes is the approximate size of a piece. A piece contains whole rows.
 const pieceBytes = 64 << 10
 
 // Read implements io.Reader.
@@ -47,9 +47,9 @@ func (r *rows) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// next makes the next piece.
+// next encodes the next piece.
 func (r *rows) next() {
-	if cap(r.piece) > 8*pieceBytes { // a long row is over
+	if cap(r.piece) > 8*pieceBytes { // do not keep the buffer of a long row
 		r.piece = nil
 	}
 	b := r.piece[:0]
@@ -123,7 +123,7 @@ func integer(b []byte, n int64) []byte {
 	return binary.BigEndian.AppendUint64(append(b, 0, 0, 0, 8), uint64(n)) // #nosec G115 -- bits
 }
 
-// epoch is the instant from which PostgreSQL counts microseconds.
+// epoch is PostgreSQL's epoch, in microseconds since 1970.
 var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
 
 func instant(b []byte, t time.Time) []byte { return integer(b, t.UnixMicro()-epoch) }
@@ -134,7 +134,7 @@ func text(b []byte, s string) []byte {
 	return append(b, s...)
 }
 
-// jsonb begins with the version of its format.
+// jsonb appends a jsonb value, which begins with the version of its format.
 func jsonb(b []byte, s string) []byte {
 	s = storable(s)
 	b = binary.BigEndian.AppendUint32(b, uint32(1+len(s))) // #nosec G115 -- a part of a record
@@ -148,17 +148,17 @@ func withoutNUL(s string) string {
 	return strings.ReplaceAll(s, "\x00", "\uFFFD")
 }
 
-// The most digits and the largest exponent of a number in jsonb. The server could hold some
-// more, and would write each of them as up to 131,072 digits.
+// Maximum digits and exponent of a number in jsonb. The server could hold somewhat more, but would print each such
+// number with up to 131,072 digits.
 const (
 	maxDigits   = 1000
 	maxExponent = 1000
 )
 
-// storable is JSON that jsonb can hold: NUL is replaced, and a number beyond measure is a
-// string. Most JSON is as it was.
+// storable returns JSON that jsonb can hold: NUL is replaced, and numbers out of range become strings. Most JSON is
+// returned unchanged.
 func storable(s string) string {
-	var out []byte // nil while nothing was replaced
+	var out []byte // nil if nothing was replaced yet
 	kept := 0      // s up to here is in out
 	for i := 0; i < len(s); {
 		switch c := s[i]; {
@@ -193,7 +193,7 @@ func storable(s string) string {
 	return string(append(out, s[kept:]...))
 }
 
-// immense reports whether a number is beyond what goes into jsonb.
+// immense reports whether a number exceeds the limits for jsonb.
 func immense(number string) bool {
 	digits, exponent, has := number, "", false
 	if i := strings.IndexAny(number, "eE"); i >= 0 {
@@ -211,18 +211,17 @@ func immense(number string) bool {
 	return false
 }
 
-// How much a row may take of its page of 8,192 bytes, of which 8,160 are for rows. A value
-// takes at most inline of it and lies elsewhere otherwise.
+// Bytes that a row may take of its page, which has 8,160 of 8,192 for rows. A value takes at most inline bytes; longer
+// ones are stored elsewhere.
 const (
 	rowBytes  = 8000
 	inline    = 24
 	alwaysFit = (rowBytes - 300) / inline
 )
 
-// fitting is how many columns of a row fit into its page, and the rest with the values of
-// the others.
+// fitting returns how many columns of a row fit into its page, and the value of _rest including the other ones.
 func fitting(columns []destination.Column, row *destination.Row) (fit int, rest string) {
-	size := 300 + len(columns)/8 // its header, the columns of its own and who is NULL
+	size := 300 + len(columns)/8 // header, own columns and null bitmap
 	for i, c := range columns[:min(len(columns), len(row.Values))] {
 		switch v := row.Value(i, c); v.Type {
 		case "":
@@ -242,8 +241,8 @@ func fitting(columns []destination.Column, row *destination.Row) (fit int, rest 
 	return len(columns), row.Rest
 }
 
-// leftOver are the values from column i on as members of one object, with those that the
-// row's rest has already. A field in there with all of its members is not repeated.
+// leftOver returns the object for _rest: what the row's rest already has, and the values from column i on. A field that
+// is in the rest is complete there and not repeated.
 func leftOver(columns []destination.Column, row *destination.Row, i int) string {
 	var out []byte
 	there := map[string]bool{}

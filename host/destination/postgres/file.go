@@ -14,11 +14,11 @@ import (
 
 var _ destination.FileKeeper = (*Sink)(nil)
 
-// filesRow is there where the table of files is ours.
+// filesRow exists in the meta table if the table of files is Sluice's.
 const filesRow = "files table"
 
-// maxContent is the longest content that goes into a table, in bytes: the server needs several
-// times as much memory for it. Of a longer one there is a row with its size.
+// maxContent is the size in bytes up to which contents are stored in the table, because the server needs several times
+// as much memory. Longer ones have a row with the size only.
 const maxContent = 256 << 20
 
 // FilePath implements destination.FileKeeper.
@@ -35,13 +35,13 @@ func (s *Sink) KeepFiles(ctx context.Context, files []destination.File) error {
 			return end, err
 		}
 		from, to := io.Pipe()
-		go func() { _ = to.CloseWithError(writeFiles(ctx, to, missing)) }() // it ends when from is closed
+		go func() { _ = to.CloseWithError(writeFiles(ctx, to, missing)) }() // ends when from is closed
 		_, err = s.conn.CopyFrom(ctx, from, "COPY "+s.in(destination.FilesTable)+" (digest, media_type, size, bytes) FROM STDIN (FORMAT binary)")
 		return end, errors.Join(err, from.Close())
 	})
 }
 
-// filesTable makes the table, and returns what marks it as ours.
+// filesTable creates the table if necessary and returns the statement that marks it as Sluice's.
 func (s *Sink) filesTable(ctx context.Context) (mark string, err error) {
 	rows, err := s.query(ctx, "SELECT 1 FROM "+s.meta()+" WHERE name = "+literal(filesRow))
 	if err != nil || len(rows) > 0 {
@@ -58,7 +58,7 @@ func (s *Sink) filesTable(ctx context.Context) (mark string, err error) {
 	return s.setMeta(filesRow, true, 0)
 }
 
-// missing are those of files that the table has not.
+// missing returns those files that the table lacks.
 func (s *Sink) missing(ctx context.Context, files []destination.File) (out []destination.File, err error) {
 	var digests []string
 	for _, f := range files {
@@ -80,10 +80,10 @@ func (s *Sink) missing(ctx context.Context, files []destination.File) (out []des
 	return out, nil
 }
 
-// writeFiles writes contents in the binary form of COPY, a piece at a time.
+// writeFiles writes contents in the binary format of COPY, a piece at a time.
 func writeFiles(ctx context.Context, to io.Writer, files []destination.File) error {
 	w := bufio.NewWriterSize(to, 64<<10)
-	_, _ = w.WriteString("PGCOPY\n\xff\r\n\x00\x00\x00\x00\x00\x00\x00\x00\x00") // Flush has its error
+	_, _ = w.WriteString("PGCOPY\n\xff\r\n\x00\x00\x00\x00\x00\x00\x00\x00\x00") // Flush returns the error
 	for _, f := range files {
 		if err := writeFile(ctx, w, f); err != nil && !errors.Is(err, destination.ErrGone) {
 			return fmt.Errorf("keep file %s: %w", f.Digest, err)

@@ -19,7 +19,7 @@ import (
 	"github.com/sluicehost/sluice/host/destination"
 )
 
-// Kind is the kind of postgres://….
+// Kind is the kind of destinations at postgres://….
 type Kind struct{}
 
 var _ destination.Kind = Kind{}
@@ -59,30 +59,30 @@ func (Kind) Open(ctx context.Context, text string, o destination.Owner) (destina
 	return s, nil
 }
 
-// defaultSchema is the schema where the URL chooses none.
+// defaultSchema is the schema if the URL names none.
 const defaultSchema = "sluice"
 
-// How long a connection may take, and the most that the URL can make of it.
+// Default timeout for connecting, and the maximum that the URL can set.
 const (
 	connectTimeout    = 15 * time.Second
 	maxConnectTimeout = 2 * time.Minute
 )
 
-// maxMessage is the longest message that the server may send, in bytes. The longest that is
-// asked for has the names of a thousand fields.
+// maxMessage bounds a message of the server, in bytes. The longest ones requested contain the names of a thousand
+// fields.
 const maxMessage = 128 << 20
 
-// settings are what the query of a URL may set. Those that would have the driver read more
-// settings from somewhere, such as service, are not among them.
+// settings lists what the query of a URL may set. Parameters that make the driver read further settings from elsewhere,
+// such as service, are not among them.
 var settings = []string{
 	"host", "port", "user", "password", "dbname", "sslmode", "sslrootcert", "sslcert", "sslkey", "sslpassword", "sslsni", "sslnegotiation",
 	"channel_binding", "require_auth", "target_session_attrs", "connect_timeout", "application_name", "options",
 }
 
-// secrets are the settings that are not shown.
+// secrets lists the settings that are not shown.
 var secrets = []string{"password", "sslpassword"}
 
-// An address is a URL that was read.
+// An address is a parsed URL.
 type address struct {
 	url    url.URL    // without its query
 	query  url.Values // without the schema
@@ -90,7 +90,7 @@ type address struct {
 	config *pgconn.Config
 }
 
-// parse reads a URL. Its errors repeat nothing of it but names of settings.
+// parse parses a URL. Its errors repeat nothing of it but the names of settings.
 func parse(text string) (*address, error) {
 	u, err := url.Parse(text)
 	if err == nil && u.Scheme == "postgresql" {
@@ -137,7 +137,7 @@ func cutText(s string, n int) string {
 	return strings.ToValidUTF8(s[:min(n, len(s))], "")
 }
 
-// configure has the driver read the URL.
+// configure makes the driver's configuration.
 func (a *address) configure() (err error) {
 	query := url.Values{}
 	for name, values := range a.query {
@@ -149,12 +149,12 @@ func (a *address) configure() (err error) {
 	}
 	mode := query.Get("sslmode")
 	if !local && !query.Has("require_auth") && (mode == "disable" || mode == "allow" || mode == "prefer") {
-		query.Set("require_auth", "!password") // which would go over the network as it is
+		query.Set("require_auth", "!password") // which would be sent in plain text
 	}
 	u := a.url
 	u.RawQuery = query.Encode()
 	a.config, err = pgconn.ParseConfigWithOptions(u.String(), pgconn.ParseConfigOptions{ConnStringAllowedKeys: settings})
-	if err != nil { // may quote the URL
+	if err != nil { // its text may quote the URL
 		return errors.New(a.whyNot(query))
 	}
 	c := a.config
@@ -164,7 +164,7 @@ func (a *address) configure() (err error) {
 	c.ConnectTimeout = min(c.ConnectTimeout, maxConnectTimeout)
 	c.DialFunc = dial
 	c.MaxProtocolMessageBodyLen = maxMessage
-	// What the environment sets is not the owner's wish for this URL.
+	// Settings from the environment are not meant for this URL.
 	c.RuntimeParams = map[string]string{"application_name": "sluice", "client_encoding": "UTF8"}
 	for _, name := range []string{"application_name", "options"} {
 		if v := query.Get(name); v != "" {
@@ -174,7 +174,7 @@ func (a *address) configure() (err error) {
 	return nil
 }
 
-// local reports whether the server is one of this machine.
+// local reports whether all servers are on this machine.
 func (a *address) local() bool {
 	hosts := a.query.Get("host")
 	if hosts == "" {
@@ -189,7 +189,7 @@ func (a *address) local() bool {
 	return true
 }
 
-// whyNot guesses which of the settings the driver refused.
+// whyNot guesses which setting the driver rejected.
 func (a *address) whyNot(query url.Values) string {
 	if port := query.Get("port") + a.url.Port(); port != "" {
 		if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
@@ -208,7 +208,7 @@ func (a *address) whyNot(query url.Values) string {
 	return "a setting of the URL has a value that it does not take"
 }
 
-// shown is the URL without what is secret.
+// shown returns the URL without secrets.
 func (a *address) shown() string {
 	u := a.url
 	if u.User != nil {
@@ -227,16 +227,16 @@ func (a *address) shown() string {
 	return abi.Clean(u.String())
 }
 
-// where names the server for an error.
+// where returns the server's address for an error.
 func (a *address) where() string {
 	_, at := pgconn.NetworkAddress(a.config.Host, a.config.Port)
 	return abi.Clean(at)
 }
 
-// stall is how long the server may take no bytes before the connection is given up.
+// stall is how long a write may make no progress before the connection is closed.
 const stall = 2 * time.Minute
 
-// dial notices within a minute that the machine at the other end is gone.
+// dial connects with keep-alives that detect a dead peer within a minute.
 func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	d := net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 20 * time.Second, Interval: 10 * time.Second, Count: 4}}
 	c, err := d.DialContext(ctx, network, address)
@@ -246,7 +246,7 @@ func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return &watched{c}, nil
 }
 
-// A watched connection ends when a write takes too long, as with a peer that vanished.
+// A watched connection is closed when a write takes too long, as with a peer that vanished.
 type watched struct{ net.Conn }
 
 // Write implements net.Conn.

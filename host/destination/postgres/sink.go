@@ -14,28 +14,27 @@ import (
 	"github.com/sluicehost/sluice/host/destination"
 )
 
-// A Sink is a schema on a server, over one connection. One that broke is made anew by the
-// next call.
+// A Sink is a schema on a server, accessed over one connection. If that breaks, the next call reconnects.
 type Sink struct {
 	address *address
 	conn    *pgconn.PgConn
 	epoch   int64 // of this claim
-	// fresh are the streams whose table this sink made, and of whose records no batch so
-	// far had one that was there: they are copied straight into it.
+	// fresh marks streams whose table this sink created and of which no batch so far had a key that was already there.
+	// Their rows are copied straight into the table.
 	fresh map[destination.StreamID]bool
 }
 
 var _ destination.Sink = (*Sink)(nil)
 
-// How long a step may take as a whole: its statements have limits of their own, of which
-// that of a change of types is the longest, for it goes through the whole table.
+// Time limits of a whole step, and of its longest statement, which is a change of types because that rewrites the whole
+// table.
 const (
 	stepTimeout  = 7 * time.Hour
 	alterTimeout = "6h"
 )
 
-// session is what a connection sets for itself, where the server knows it. A server whose
-// client is gone must not keep the row of the fence locked.
+// session lists the settings of a connection, as far as the server knows them. A server whose client is gone must not
+// keep the row of the fence locked.
 var session = [][2]string{
 	{"statement_timeout", "15min"},
 	{"lock_timeout", "30s"},
@@ -49,7 +48,7 @@ var session = [][2]string{
 	{"timezone", "UTC"},
 }
 
-// connect connects, unless there is a connection.
+// connect connects, unless there is a usable connection.
 func (s *Sink) connect(ctx context.Context) error {
 	if s.conn != nil && !s.conn.IsClosed() && s.conn.TxStatus() == 'I' {
 		return nil
@@ -81,7 +80,7 @@ func (s *Sink) connect(ctx context.Context) error {
 	return s.told(ctx, err)
 }
 
-// suited refuses a server that cannot hold every text.
+// suited returns an error if the server cannot store every text.
 func (s *Sink) suited() error {
 	if e := s.conn.ParameterStatus("server_encoding"); e != "UTF8" {
 		return refusal("the database has the encoding " + e + ", which cannot hold every text; make one with ENCODING 'UTF8'")
@@ -89,15 +88,15 @@ func (s *Sink) suited() error {
 	return nil
 }
 
-// drop ends a connection without waiting for long.
+// drop closes a connection and waits at most a second.
 func (s *Sink) drop(conn *pgconn.PgConn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	_ = conn.Close(ctx) // it is of no use any more
+	_ = conn.Close(ctx) // the connection is discarded in any case
 }
 
-// first is query for what begins something: where the connection broke while nobody used
-// it, there is another try.
+// first is like query, for the first statements of an operation: if the connection had broken while idle, it tries
+// again.
 func (s *Sink) first(ctx context.Context, sql string) (rows [][][]byte, err error) {
 	for range 2 {
 		used := s.conn
@@ -111,7 +110,7 @@ func (s *Sink) first(ctx context.Context, sql string) (rows [][][]byte, err erro
 	return rows, err
 }
 
-// query runs statements, divided by semicolons, and returns the rows of the last that has any.
+// query runs statements separated by semicolons and returns the rows of the last one that has any.
 func (s *Sink) query(ctx context.Context, sql string) (rows [][][]byte, err error) {
 	results, err := s.conn.Exec(ctx, sql).ReadAll()
 	if err != nil {
@@ -130,23 +129,22 @@ func (s *Sink) exec(ctx context.Context, sql string) error {
 	return err
 }
 
-// literal is a text in SQL. It has no NUL, and the session has
-// standard_conforming_strings.
+// literal returns text as an SQL literal. text has no NUL, and the session sets standard_conforming_strings.
 func literal(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", "''") + "'"
 }
 
-// quote is a name in SQL.
+// quote returns name as an SQL identifier.
 func quote(name string) string {
 	return `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
 }
 
-// in is a name in the schema.
+// in returns the qualified name of a relation in the schema.
 func (s *Sink) in(name string) string { return quote(s.address.schema) + "." + quote(name) }
 
 func (s *Sink) meta() string { return s.in(destination.MetaTable) }
 
-// A claim is what the meta table says of who feeds the schema.
+// A claim is the owner of the schema according to the meta table.
 type claim struct {
 	Host        string `json:"host"`
 	Destination string `json:"destination"`
@@ -155,13 +153,13 @@ type claim struct {
 
 const (
 	ownerRow      = "owner"
-	streamsRow    = "streams table" // is there where the table of streams is ours
+	streamsRow    = "streams table" // exists if the table of streams is Sluice's
 	holdingPrefix = "stream:"
 )
 
-// claim makes schema and meta table where they are missing, and takes the row of the fence.
+// claim creates the schema and the meta table if they are missing, and claims the schema for o.
 func (s *Sink) claim(ctx context.Context, o destination.Owner) error {
-	// Two who come first make what is missing one after the other.
+	// The lock keeps two first claims from creating them at the same time.
 	lock := "SELECT pg_advisory_xact_lock(hashtext(" + literal("sluice:"+s.address.schema) + "))"
 	return s.step(ctx, lock, func(ctx context.Context, _ [][][]byte) (end string, err error) {
 		if err := s.found(ctx); err != nil {
@@ -185,7 +183,7 @@ func (s *Sink) claim(ctx context.Context, o destination.Owner) error {
 	})
 }
 
-// found makes schema and meta table where they are missing.
+// found creates the schema and the meta table if they are missing.
 func (s *Sink) found(ctx context.Context) error {
 	rows, err := s.query(ctx, "SELECT 1 FROM pg_namespace WHERE nspname = "+literal(s.address.schema))
 	if err != nil {
@@ -211,17 +209,16 @@ func (s *Sink) found(ctx context.Context) error {
 	return nil
 }
 
-// setMeta is the statement that writes a row of the meta table: number is what a
-// transaction looks at first, the epoch of the owner or the mark of a stream.
+// setMeta returns the statement that writes a row of the meta table. number is read at the beginning of each
+// transaction: the epoch of the owner or the mark of a stream.
 func (s *Sink) setMeta(name string, value any, number int64) (sql string, err error) {
 	text, err := json.Marshal(value)
 	return fmt.Sprintf("INSERT INTO %s VALUES (%s, %s, %d) ON CONFLICT (name) DO UPDATE SET value = excluded.value, number = excluded.number",
 		s.meta(), literal(name), literal(string(text)), number), err
 }
 
-// step does all of do in one transaction, or nothing. Each way to the server and back
-// counts: begin goes with what begins the transaction and has its last rows for do, and the
-// end that do returns goes with the commit.
+// step runs do in a transaction. To save round trips, begin is sent together with the start of the transaction, and the
+// statements that do returns together with COMMIT. do gets the last rows of begin.
 func (s *Sink) step(ctx context.Context, begin string, do func(ctx context.Context, rows [][][]byte) (end string, err error)) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
@@ -241,7 +238,7 @@ func (s *Sink) step(ctx context.Context, begin string, do func(ctx context.Conte
 	return s.exec(ctx, end+"; COMMIT")
 }
 
-// rollback ends a transaction that failed; where that fails too, the connection ends.
+// rollback ends a failed transaction. If that fails, it closes the connection.
 func (s *Sink) rollback(ctx context.Context) {
 	if s.conn == nil || s.conn.IsClosed() || s.conn.TxStatus() == 'I' || s.exec(ctx, "ROLLBACK") == nil {
 		return
@@ -249,17 +246,17 @@ func (s *Sink) rollback(ctx context.Context) {
 	s.drop(s.conn)
 }
 
-// errDone ends a step whose batch was brought in before.
+// errDone ends a step whose batch was already written.
 var errDone = errors.New("done before")
 
-// own is step, unless another claimed the schema since. id is the stream that it is about,
-// of which at is the mark, -1 where the destination has nothing of it.
+// own is like step but fails if another owner has claimed the schema. id is the stream concerned and at its mark, or -1
+// if the destination does not have the stream.
 func (s *Sink) own(ctx context.Context, id *destination.StreamID, do func(ctx context.Context, at int64) (end string, err error)) error {
 	names := literal(ownerRow)
 	if id != nil {
 		names += ", " + literal(nameOf(*id))
 	}
-	// The fence is locked before anything is read.
+	// Lock the fence before reading anything.
 	begin := fmt.Sprintf("SELECT number FROM %s WHERE name = %s FOR UPDATE; SELECT name = %[2]s, number FROM %[1]s WHERE name IN (%[3]s); SAVEPOINT begun",
 		s.meta(), literal(ownerRow), names)
 	err := s.step(ctx, begin, func(ctx context.Context, rows [][][]byte) (end string, err error) {
@@ -299,7 +296,7 @@ func (s *Sink) selectHoldings() string {
 	return "SELECT name, value FROM " + s.meta() + " WHERE name LIKE 'stream:%'"
 }
 
-// holdings is Holdings in a transaction.
+// holdings is like Holdings, within a transaction.
 func (s *Sink) holdings(ctx context.Context) (map[destination.StreamID]destination.Holding, error) {
 	rows, err := s.query(ctx, s.selectHoldings())
 	if err != nil {
@@ -331,7 +328,7 @@ func nameOf(id destination.StreamID) string {
 
 // Apply implements destination.Sink.
 func (s *Sink) Apply(ctx context.Context, b *destination.Batch) error {
-	straight := b.From == nil || s.fresh[b.ID] // may be copied into the table itself
+	straight := b.From == nil || s.fresh[b.ID] // the rows may be copied into the table itself
 	var collided bool
 	err := s.own(ctx, &b.ID, func(ctx context.Context, at int64) (end string, err error) {
 		if err := s.expected(ctx, b, at); err != nil {
@@ -355,8 +352,8 @@ func (s *Sink) Apply(ctx context.Context, b *destination.Batch) error {
 	return nil
 }
 
-// expected compares where a batch begins with where the destination is. It is errDone where
-// that is the end of the batch: the commit succeeded and its answer was lost.
+// expected checks that a batch begins at the mark of the destination. It returns errDone if the mark is at the end of
+// the batch, because an earlier commit succeeded whose answer was lost.
 func (s *Sink) expected(ctx context.Context, b *destination.Batch, at int64) error {
 	from := int64(-1)
 	if b.From != nil {

@@ -10,13 +10,13 @@ import (
 	"github.com/sluicehost/sluice/host/destination"
 )
 
-// types are those of columns. A column that has held NULL only is text until it has a type.
+// types maps types to those of columns. A column that has only held NULL is text until it has a type.
 var types = map[destination.Type]string{
 	"": "text", destination.Boolean: "boolean", destination.Integer: "bigint", destination.Number: "double precision",
 	destination.Time: "timestamptz", destination.JSON: "jsonb", destination.Text: "text",
 }
 
-// prepare makes or alters the table of a batch.
+// prepare creates or alters the table of a batch.
 func (s *Sink) prepare(ctx context.Context, b *destination.Batch) error {
 	if b.From == nil {
 		return s.create(ctx, b)
@@ -32,7 +32,7 @@ func (s *Sink) prepare(ctx context.Context, b *destination.Batch) error {
 	return s.exec(ctx, "ALTER TABLE "+s.in(b.To.Table)+" "+strings.Join(changes, ", "))
 }
 
-// create names and makes the table of a batch.
+// create names and creates the table of a batch.
 func (s *Sink) create(ctx context.Context, b *destination.Batch) error {
 	have, err := s.holdings(ctx)
 	if err != nil {
@@ -42,7 +42,7 @@ func (s *Sink) create(ctx context.Context, b *destination.Batch) error {
 	for _, h := range have {
 		taken[strings.ToLower(h.Table)] = true
 	}
-	// Names of indexes and sequences are given by the server, which had its choice.
+	// The server chooses the names of indexes and sequences, so a table has to avoid them.
 	rows, err := s.query(ctx, "SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = "+
 		literal(s.address.schema)+" AND c.relkind IN ('i', 'I', 'S')")
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *Sink) create(ctx context.Context, b *destination.Batch) error {
 	return s.exec(ctx, "CREATE TABLE "+s.in(b.To.Table)+" ("+strings.Join(append(columns, key), ", ")+")"+index)
 }
 
-// declared are the columns of a shape, and _rest.
+// declared returns the column definitions of a shape, and that of _rest.
 func declared(shape *destination.Shape) (out []string) {
 	for _, c := range shape.Columns {
 		out = append(out, quote(c.Name)+" "+types[c.Type])
@@ -75,7 +75,7 @@ func declared(shape *destination.Shape) (out []string) {
 	return append(out, destination.RestColumn+" jsonb")
 }
 
-// vacant fails where the schema has a relation or a type of that name.
+// vacant returns an error if the schema has a relation or a type by that name.
 func (s *Sink) vacant(ctx context.Context, table string) error {
 	rows, err := s.query(ctx, fmt.Sprintf("SELECT 1 FROM pg_namespace n WHERE n.nspname = %s AND (EXISTS (SELECT FROM pg_class WHERE relnamespace = n.oid AND relname = %s)"+
 		" OR EXISTS (SELECT FROM pg_type WHERE typnamespace = n.oid AND typname = %[2]s))", literal(s.address.schema), literal(table)))
@@ -89,8 +89,8 @@ func foreign(table string) error {
 	return fmt.Errorf("%w: %s", destination.ErrForeign, abi.Clean(table))
 }
 
-// alterations add the columns of a batch that the table has not, and widen others. All are
-// one statement, so that the server goes through the table once.
+// alterations returns the clauses that add new columns and widen others. They form one statement, so that the server
+// rewrites the table only once.
 func alterations(b *destination.Batch) (out []string) {
 	for i, c := range b.To.Shape.Columns {
 		if i >= len(b.From.Shape.Columns) {
@@ -105,7 +105,7 @@ func alterations(b *destination.Batch) (out []string) {
 	return out
 }
 
-// widened is the expression that makes a value of one type one of another.
+// widened returns the expression that converts a column from one type to another.
 func widened(column string, was, is destination.Type) string {
 	switch {
 	case was == "":
@@ -130,7 +130,7 @@ func (s *Sink) Describe(ctx context.Context, streams []destination.Described) er
 		}
 		ours, err := s.setMeta(streamsRow, true, 0)
 		table := s.in(destination.StreamsTable)
-		// It is emptied and not dropped, for views of it and rights to it are to stay.
+		// The table is emptied instead of dropped, so that views of it and grants on it stay.
 		sql := []string{ours, "CREATE TABLE IF NOT EXISTS " + table + " (connection text NOT NULL, stream text NOT NULL, connector text, version text, table_name text," +
 			" records bigint, deleted bigint, mark bigint, last_run text, ended_at timestamptz, left_out boolean, synced_at timestamptz, PRIMARY KEY (connection, stream))",
 			"DELETE FROM " + table}

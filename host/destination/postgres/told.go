@@ -19,22 +19,22 @@ import (
 	"github.com/sluicehost/sluice/host/destination"
 )
 
-// Codes of the server that are looked at. https://www.postgresql.org/docs/current/errcodes-appendix.html
+// Error codes of the server that the package examines. https://www.postgresql.org/docs/current/errcodes-appendix.html
 const (
 	uniqueViolation = "23505"
 	noRight         = "42501"
 )
 
-// blocking are the classes of codes that are about one table or its rows.
+// blocking lists the classes of codes that concern one table or its rows.
 var blocking = []string{"0A", "21", "22", "23", "2B", "42", "54"}
 
-// A refusal is an error that is a sentence for the owner already.
+// A refusal is an error that is already worded for the owner.
 type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
-// told is an error as an owner may read it. Errors of the driver are not wrapped: what
-// they hold may be the configuration of the connection, with its password.
+// told converts an error to one for the owner. It does not wrap errors of the driver, which may contain the
+// connection's configuration including the password.
 func (s *Sink) told(ctx context.Context, err error) error {
 	var r refusal
 	var b destination.Blocked
@@ -58,7 +58,7 @@ func (s *Sink) told(ctx context.Context, err error) error {
 	return refusal(s.broken(err))
 }
 
-// mayNot is the error of a missing right, with the statement that grants it.
+// mayNot replaces an error about a missing right with one that has the statement to grant it.
 func (s *Sink) mayNot(err error, what, statement string) error {
 	var said *pgconn.PgError
 	if errors.As(err, &said) && said.Code == noRight {
@@ -67,7 +67,7 @@ func (s *Sink) mayNot(err error, what, statement string) error {
 	return err
 }
 
-// sentences begin what is said of an error of the server, by its code or the class of it.
+// sentences maps error codes of the server, or classes of them, to the beginning of the message.
 var sentences = map[string]string{
 	"08":    "the connection to the server broke",
 	"0A000": "the server does not do that",
@@ -97,8 +97,8 @@ var sentences = map[string]string{
 	"XX":    "the server has a fault",
 }
 
-// saidBy is a sentence with what the server said. Its detail has data of records, or which
-// view depends on a table.
+// saidBy returns a sentence with the server's message. The detail is only included where it names what depends on a
+// table, because otherwise it contains data of records.
 func (s *Sink) saidBy(e *pgconn.PgError) string {
 	sentence, known := sentences[e.Code]
 	if !known && len(e.Code) > 2 {
@@ -117,7 +117,7 @@ func (s *Sink) saidBy(e *pgconn.PgError) string {
 	return fmt.Sprintf("%s (%s)", sentence, s.clean(message))
 }
 
-// clean is text of the server for an owner, without the password, should it be in there.
+// clean returns the server's text for the owner, without passwords that may be in it.
 func (s *Sink) clean(text string) string {
 	for _, secret := range []string{s.address.config.Password, s.address.query.Get("sslpassword")} {
 		if secret != "" {
@@ -131,7 +131,7 @@ func (s *Sink) clean(text string) string {
 	return text
 }
 
-// broken is a sentence for an error of the connection.
+// broken returns a sentence for a connection error.
 func (s *Sink) broken(err error) string {
 	at := s.address.where()
 	var name *net.DNSError

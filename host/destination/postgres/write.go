@@ -11,13 +11,12 @@ import (
 	"github.com/sluicehost/sluice/host/destination"
 )
 
-// stage is the temporary table of one batch. Its _deleted_at says which rows are gone.
+// stage is the temporary table of a batch. Its _deleted_at marks deleted rows.
 const stage = "pg_temp._sluice_stage"
 
-// write brings in the rows of a batch, but for statements that go with the commit, each
-// with a semicolon behind it. The rows of a table in which their keys are not, as far as
-// anybody knows, are copied straight into it; collided says that one was there, and that
-// all go by the stage.
+// write writes the rows of a batch and returns statements to be sent with the commit, each followed by a semicolon. If
+// straight is true, the keys are believed to be new to the table, and rows are copied straight into it; collided
+// reports that one was there after all, so that all went through the stage.
 func (s *Sink) write(ctx context.Context, b *destination.Batch, straight bool) (end string, collided bool, err error) {
 	w := newWriter(b)
 	if !straight {
@@ -27,7 +26,7 @@ func (s *Sink) write(ctx context.Context, b *destination.Batch, straight bool) (
 	if b.From == nil {
 		return "", false, s.direct(ctx, w, w.kept())
 	}
-	// What is copied here is new to the table, the others are in the stage.
+	// Deletions go through the stage, live rows straight into the table.
 	end, err = s.staged(ctx, w, gone)
 	if err == nil && end != "" {
 		err = s.exec(ctx, end)
@@ -39,7 +38,7 @@ func (s *Sink) write(ctx context.Context, b *destination.Batch, straight bool) (
 	if !errors.As(err, &said) || said.Code != uniqueViolation {
 		return "", false, err
 	}
-	// This undoes changes of columns too.
+	// This also undoes the changes of prepare.
 	if err := s.exec(ctx, "ROLLBACK TO SAVEPOINT begun"); err != nil {
 		return "", true, err
 	}
@@ -50,7 +49,7 @@ func (s *Sink) write(ctx context.Context, b *destination.Batch, straight bool) (
 	return end, true, err
 }
 
-// staged copies rows into the stage, and returns the statements that bring them in.
+// staged copies rows into the stage and returns the statements that merge them.
 func (s *Sink) staged(ctx context.Context, w *writer, which rowSet) (end string, err error) {
 	if !w.has(which) {
 		return "", nil
@@ -65,7 +64,7 @@ func (s *Sink) staged(ctx context.Context, w *writer, which rowSet) (end string,
 	return strings.Join(w.upsert(s.in(w.to.Table), which), "; ") + "; ", nil
 }
 
-// direct copies rows into the table itself.
+// direct copies rows straight into the table.
 func (s *Sink) direct(ctx context.Context, w *writer, which rowSet) error {
 	if !w.has(which) {
 		return nil
@@ -82,7 +81,7 @@ func (s *Sink) copy(ctx context.Context, table string, names []string, rows *row
 	return err
 }
 
-// A rowSet is some of the rows of a batch.
+// A rowSet selects rows of a batch.
 type rowSet int
 
 const (
@@ -91,11 +90,11 @@ const (
 	gone        // deleted
 )
 
-// A writer has what one batch needs.
+// A writer holds the state for one batch.
 type writer struct {
 	to         *destination.Holding
 	batch      []destination.Row
-	live, gone bool // there are such rows
+	live, gone bool // whether there are such rows
 }
 
 func newWriter(b *destination.Batch) *writer {
@@ -108,7 +107,7 @@ func (w *writer) has(which rowSet) bool {
 	return w.live && which != gone || w.gone && which != live
 }
 
-// kept are the rows of a batch that an empty table gets.
+// kept returns the rows of a batch that belong in an empty table.
 func (w *writer) kept() rowSet {
 	if w.to.Mode == destination.CurrentDeleted {
 		return all
@@ -116,7 +115,7 @@ func (w *writer) kept() rowSet {
 	return live
 }
 
-// names are the columns that rows are copied into.
+// names returns the columns that rows are copied into.
 func (w *writer) names(fourth string) []string {
 	names := []string{destination.KeyColumn, destination.VersionColumn, destination.CommittedColumn, fourth}
 	for _, c := range w.to.Shape.Columns {
@@ -125,7 +124,7 @@ func (w *writer) names(fourth string) []string {
 	return append(names, destination.RestColumn)
 }
 
-// upsert brings the stage into the table.
+// upsert returns the statements that merge the stage into the table.
 func (w *writer) upsert(table string, which rowSet) (sql []string) {
 	insert := func(names, values []string, where string) string {
 		return "INSERT INTO " + table + " (" + strings.Join(names, ", ") + ") SELECT " + strings.Join(values, ", ") + " FROM " + stage + " WHERE _deleted_at IS " + where
@@ -149,7 +148,7 @@ func (w *writer) upsert(table string, which rowSet) (sql []string) {
 		}
 		return sql
 	case destination.CurrentDeleted:
-		if hasGone { // what was collected stays
+		if hasGone { // the collected data stays
 			sql = append(sql, insert(names, names, "NOT NULL")+update(names[1:4]))
 		}
 	default:

@@ -13,8 +13,8 @@ import (
 
 var _ destination.FileKeeper = (*Sink)(nil)
 
-// maxContent is the longest content that goes into a table, in bytes. Of a longer one there is
-// a row with its size.
+// maxContent is the size in bytes up to which contents are stored in the table. Longer ones have a row with the size
+// only.
 const maxContent = 900 << 20
 
 // FilePath implements destination.FileKeeper.
@@ -49,7 +49,7 @@ func (s *Sink) filesTable() error {
 	return s.setMeta("files table", true)
 }
 
-// keep writes a content, without having all of it in memory.
+// keep stores a content without loading it into memory as a whole.
 func (s *Sink) keep(ctx context.Context, f destination.File) error {
 	there := false
 	err := s.query("SELECT 1 FROM "+destination.FilesTable+" WHERE digest = ?", func(*sqlite3.Stmt) error {

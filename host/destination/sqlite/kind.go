@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehost/sluice/host/destination"
 )
 
-// Kind is the kind of sqlite:FILE.
+// Kind is the kind of destinations at sqlite:FILE.
 type Kind struct{}
 
 // Scheme implements destination.Kind.

@@ -1,5 +1,5 @@
-// Package sqlite keeps a file of SQLite up to date. The driver is SQLite itself, translated
-// from WebAssembly to Go, so a damaged file can break a query and nothing else.
+// Package sqlite keeps an SQLite file up to date. The driver is SQLite itself, compiled to WebAssembly and translated
+// to Go, so a damaged file can make a query fail but do nothing else.
 package sqlite
 
 import (
@@ -19,24 +19,22 @@ import (
 	"github.com/sluicehost/sluice/host/destination"
 )
 
-// Options say how a file is kept.
+// Options configure a file.
 type Options struct {
-	// Table names the table of a stream; nil is destination.StreamID.Table. Streams for
-	// which it says the same get names that differ.
+	// Table returns the name of a stream's table; nil means destination.StreamID.Table. Equal names are made unique.
 	Table func(destination.StreamID) string
-	// Volatile leaves out what makes commits survive a loss of power: the file can be
-	// made anew.
+	// Volatile does without durability on power loss, for a file that can be made again.
 	Volatile bool
-	// Alone is for a file that no other program opens before it is complete. It stays
-	// without the log beside it that lets readers in.
+	// Alone is for a file that no other program opens before it is complete. It does without the write-ahead log, which
+	// lets others read.
 	Alone bool
 }
 
-// busy is how long a writer waits for a reader of the file, and the other way round.
+// busy is how long a writer waits for readers of the file, and vice versa.
 const busy = 10 * time.Second
 
-// Open opens a file, which is made if it is not there, and claims it.
-// destination.ErrClaimed, destination.ErrForeign.
+// Open opens and claims a file, which it creates if necessary. It may return destination.ErrClaimed or
+// destination.ErrForeign.
 func Open(ctx context.Context, path string, o destination.Owner, opt Options) (*Sink, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
@@ -59,7 +57,7 @@ func Open(ctx context.Context, path string, o destination.Owner, opt Options) (*
 	return s, nil
 }
 
-// touch makes a file unless it is there.
+// touch creates a file unless it exists.
 func touch(path string) (os.FileInfo, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -69,7 +67,7 @@ func touch(path string) (os.FileInfo, error) {
 	return fi, errors.Join(err, f.Close())
 }
 
-// escapePath is a path in a URI of SQLite.
+// escapePath returns a path for a URI of SQLite.
 func escapePath(path string) string {
 	return strings.NewReplacer("%", "%25", "?", "%3f", "#", "%23").Replace(path)
 }
@@ -78,12 +76,12 @@ func escapePath(path string) string {
 type Sink struct {
 	db    *sqlite3.Conn
 	path  string
-	file  os.FileInfo // of path, when it was opened
+	file  os.FileInfo // of path when it was opened
 	name  func(destination.StreamID) string
 	epoch int64 // of this claim
 }
 
-// A claim is what the file says of who feeds it.
+// A claim is the owner of the file according to the meta table.
 type claim struct {
 	Host        string `json:"host"`
 	Destination string `json:"destination"`
@@ -124,13 +122,13 @@ func (s *Sink) claim(ctx context.Context, o destination.Owner, opt Options) erro
 	})
 }
 
-// interrupted has statements end with ctx until the function that it returns is called.
+// interrupted makes statements end with ctx until the returned function is called.
 func (s *Sink) interrupted(ctx context.Context) func() {
 	old := s.db.SetInterrupt(ctx)
 	return func() { s.db.SetInterrupt(old) }
 }
 
-// step does all of do in one transaction, or nothing.
+// step runs do in a transaction.
 func (s *Sink) step(do func() error) (err error) {
 	tx, err := s.db.BeginImmediate()
 	if err != nil {
@@ -140,9 +138,9 @@ func (s *Sink) step(do func() error) (err error) {
 	return do()
 }
 
-// own is step, unless another claimed the file since.
+// own is like step but fails if another owner has claimed the file.
 func (s *Sink) own(ctx context.Context, do func() error) error {
-	// What is written to a file that was removed is seen by nobody.
+	// Nobody would see what is written to a removed file.
 	if now, err := os.Stat(s.path); err != nil || !os.SameFile(now, s.file) {
 		return errors.Join(errors.New("the file was removed or replaced; the next try makes it anew"), err)
 	}
@@ -159,7 +157,7 @@ func (s *Sink) own(ctx context.Context, do func() error) error {
 	}))
 }
 
-// told is an error of SQLite as an owner may read it.
+// told adds an explanation for the owner to an error of SQLite.
 func told(err error) error {
 	switch {
 	case err == nil:
@@ -182,7 +180,7 @@ func told(err error) error {
 	return err
 }
 
-// meta reads a value of the host's own, and reports whether there is one.
+// meta decodes a value of the meta table and reports whether there is one.
 func (s *Sink) meta(name string, into any) (found bool, err error) {
 	err = s.query("SELECT value FROM "+destination.MetaTable+" WHERE name = ?", func(st *sqlite3.Stmt) error {
 		found = true
@@ -199,7 +197,7 @@ func (s *Sink) setMeta(name string, value any) error {
 	return s.query("INSERT INTO "+destination.MetaTable+" VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", nil, name, string(text))
 }
 
-// query runs one statement with texts in place of its question marks.
+// query runs one statement with texts as its parameters and calls row, unless it is nil, for each row.
 func (s *Sink) query(sql string, row func(*sqlite3.Stmt) error, args ...string) error {
 	st, _, err := s.db.Prepare(sql)
 	if err != nil {
@@ -221,7 +219,7 @@ func (s *Sink) query(sql string, row func(*sqlite3.Stmt) error, args ...string) 
 	return st.Err()
 }
 
-// tableKind is table, view or whatever has a name, "" for nothing.
+// tableKind returns "table", "view" or the like for a name, "" if nothing has it.
 func (s *Sink) tableKind(name string) (kind string, err error) {
 	err = s.query("SELECT type FROM sqlite_master WHERE name = ? COLLATE NOCASE", func(st *sqlite3.Stmt) error {
 		kind = st.ColumnText(0)
@@ -283,14 +281,14 @@ func (s *Sink) Apply(ctx context.Context, b *destination.Batch) error {
 
 var quote = sqlite3.QuoteIdentifier
 
-// types are what columns are declared as. SQLite looks at them for the affinity of values,
-// other programs for what they are.
+// types maps types to those with which columns are declared. SQLite derives the affinity from them; for other programs
+// they document the content.
 var types = map[destination.Type]string{
 	"": "", destination.Boolean: "BOOLEAN", destination.Integer: "INTEGER", destination.Number: "REAL",
 	destination.Time: "TIMESTAMP", destination.JSON: "JSON", destination.Text: "TEXT",
 }
 
-// create names and makes the table of a batch.
+// create names and creates the table of a batch.
 func (s *Sink) create(b *destination.Batch) error {
 	have, err := s.holdings()
 	if err != nil {
@@ -324,7 +322,7 @@ func foreign(table string) error {
 	return fmt.Errorf("%w: %s", destination.ErrForeign, abi.Clean(table))
 }
 
-// alter adds the columns of a batch that the table has not, and widens others.
+// alter adds new columns and widens others.
 func (s *Sink) alter(b *destination.Batch) error {
 	table := quote(b.To.Table)
 	for i, c := range b.To.Shape.Columns {
@@ -343,7 +341,7 @@ func (s *Sink) alter(b *destination.Batch) error {
 	return nil
 }
 
-// widen gives a column another type. SQLite cannot, so a new one takes its place.
+// widen changes the type of a column. SQLite cannot do that, so a new column replaces it.
 func (s *Sink) widen(table string, c destination.Column, was destination.Type) error {
 	name, old := quote(c.Name), quote("_sluice_was")
 	values := old
@@ -368,7 +366,7 @@ func (s *Sink) widen(table string, c destination.Column, was destination.Type) e
 	return nil
 }
 
-// write brings in the rows of a batch.
+// write writes the rows of a batch.
 func (s *Sink) write(ctx context.Context, b *destination.Batch) error {
 	w := &writer{shape: b.To.Shape, mode: b.To.Mode}
 	defer w.close()
@@ -386,12 +384,12 @@ func (s *Sink) write(ctx context.Context, b *destination.Batch) error {
 	return nil
 }
 
-// A writer has the statements of one batch.
+// A writer holds the statements for one batch.
 type writer struct {
 	shape  *destination.Shape
 	mode   destination.Mode
-	put    *sqlite3.Stmt // a row
-	remove *sqlite3.Stmt // current: the row of a key; history: ends its newest; else marks it
+	put    *sqlite3.Stmt // inserts or replaces a row
+	remove *sqlite3.Stmt // deletes a key's row or, by mode, ends its newest version or marks it as deleted
 }
 
 func (w *writer) prepare(db *sqlite3.Conn, table string) (err error) {
@@ -427,7 +425,7 @@ func (w *writer) prepare(db *sqlite3.Conn, table string) (err error) {
 func (w *writer) close() {
 	for _, st := range []*sqlite3.Stmt{w.put, w.remove} {
 		if st != nil {
-			_ = st.Close() // its error was that of the statement
+			_ = st.Close() // the statement has already returned its error
 		}
 	}
 }
@@ -443,7 +441,7 @@ func (w *writer) row(r *destination.Row) error {
 		return nil
 	}
 	if r.Deleted && w.mode == destination.CurrentDeleted && w.remove.Conn().Changes() > 0 {
-		return nil // the row keeps what was collected
+		return nil // the row keeps the collected data
 	}
 	if r.Deleted && w.mode == destination.History {
 		return nil
@@ -474,10 +472,10 @@ func integer(n int64) destination.Value {
 	return destination.Value{Type: destination.Integer, Integer: n}
 }
 
-// stamp is an instant as the functions of SQLite read it, and in the order of time.
+// stamp formats an instant so that SQLite's functions can read it and it sorts by time.
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }
 
-// run runs a statement once. Arguments that it has no place for are left out.
+// run runs a statement once. It ignores arguments beyond the statement's parameters.
 func run(st *sqlite3.Stmt, args ...destination.Value) error {
 	for i, v := range args[:min(len(args), st.BindCount())] {
 		if err := bind(st, i+1, v); err != nil {
@@ -521,7 +519,7 @@ const createStreams = "CREATE TABLE " + destination.StreamsTable +
 	" (connection TEXT NOT NULL, stream TEXT NOT NULL, connector TEXT, version TEXT, table_name TEXT, records INTEGER, deleted INTEGER," +
 	" mark INTEGER, last_run TEXT, ended_at TIMESTAMP, left_out BOOLEAN, synced_at TIMESTAMP, PRIMARY KEY (connection, stream))"
 
-// emptyStreams makes the table of streams, or empties it: views of it are to stay.
+// emptyStreams creates the table of streams or empties it; it is not dropped, so that views of it stay.
 func (s *Sink) emptyStreams() error {
 	sql := ""
 	err := s.query("SELECT coalesce(sql, type) FROM sqlite_master WHERE name = ? COLLATE NOCASE", func(st *sqlite3.Stmt) error {

@@ -7,14 +7,14 @@ import (
 	"github.com/sluicehost/sluice/host/destination"
 )
 
-// How much one body has at most. A record that is larger by itself goes alone.
+// Maximum size of a body. A larger record is sent alone.
 const (
 	maxRecords = 500
 	maxBytes   = 1 << 20
-	envelope   = 128 // bytes of a record around its key and its data, about
+	envelope   = 128 // approximate bytes of a record besides its key and data
 )
 
-// fitting is how many of the rows fit into a body, at least one if there is any.
+// fitting returns how many of the rows fit into a body, at least one if there are any.
 func fitting(rows []destination.Row) (n int) {
 	size := 0
 	for n < len(rows) && n < maxRecords {
@@ -28,7 +28,7 @@ func fitting(rows []destination.Row) (n int) {
 
 const layout = "2006-01-02T15:04:05.000000Z"
 
-// begin is what every body begins with.
+// begin returns the beginning of every body.
 func begin(kind, name string, id destination.StreamID, m mark) []byte {
 	b := append(make([]byte, 0, 1<<16), `{"type":"`...)
 	b = append(append(b, kind...), `","destination":`...)
@@ -39,7 +39,7 @@ func begin(kind, name string, id destination.StreamID, m mark) []byte {
 	return strconv.AppendUint(b, m.Mark, 10)
 }
 
-// changed says which records changed above a mark, up to a version.
+// changed returns the body that lists the records changed above mark m up to version to.
 func changed(name string, id destination.StreamID, m mark, to uint64, rows []destination.Row) []byte {
 	b := append(begin("records.changed", name, id, m), `,"toVersion":`...)
 	b = append(strconv.AppendUint(b, to, 10), `,"records":[`...)
@@ -60,7 +60,7 @@ func changed(name string, id destination.StreamID, m mark, to uint64, rows []des
 	return append(b, "]}"...)
 }
 
-// cleared says that what was sent of a stream since Begun is void.
+// cleared returns the body that declares void what was sent of a stream since m.Begun.
 func cleared(name string, id destination.StreamID, m mark) []byte {
 	return append(begin("records.cleared", name, id, m), '}')
 }

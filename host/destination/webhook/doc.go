@@ -1,10 +1,9 @@
-// Package webhook sends changes of records to a server: signed batches, at least once.
+// Package webhook sends changes of records to a server in signed batches, at least once.
 //
-// A server keeps no mark for a host, so the marks are in the store of the host
-// (destination.Marks), and are moved after the server took a batch. A host that is killed
-// between the two sends once more what changed in that range. A record carries its version,
-// so a server that keeps of each key the highest one has everything and nothing twice.
+// A server stores no marks for a host, so the marks are in the store of the host (destination.Marks) and advance after
+// the server has accepted a batch. If a host is killed in between, the changes are sent again. Records carry their
+// versions, so a server that keeps the highest version of each key has everything exactly once.
 //
-// The server behind a URL is hostile. What it can do is what it can do to any webhook: see
-// package host/webhook, which posts.
+// The server behind a URL is untrusted. It can do no more than any receiver of webhooks: see package host/webhook,
+// which sends the requests.
 package webhook

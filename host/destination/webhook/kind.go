@@ -15,9 +15,9 @@ import (
 
 const scheme = "webhook:"
 
-// A Kind is that of webhook:https://HOST/PATH#SECRET. Several secrets are separated by
-// commas, and each batch is signed with all of them, so that a server can change its own.
-// Behind until=TIME stand those that sign until then.
+// A Kind is the kind of destinations at webhook:https://HOST/PATH#SECRET. There may be several secrets, separated by
+// commas. Each batch is signed with all of them, so that a server can change its own. Secrets behind until=TIME sign
+// until then.
 type Kind struct{ Courier *webhook.Courier }
 
 var _ destination.Signer = Kind{}
@@ -25,7 +25,7 @@ var _ destination.Signer = Kind{}
 // Scheme implements destination.Kind.
 func (Kind) Scheme() string { return scheme }
 
-// Check implements destination.Kind. What is shown has neither secrets nor query.
+// Check implements destination.Kind. The URL is shown without secrets and query.
 func (k Kind) Check(url, _ string) (string, error) {
 	address, all := split(url)
 	secrets := texts(all, time.Time{})
@@ -45,7 +45,7 @@ func (k Kind) Check(url, _ string) (string, error) {
 	return abi.Clean(scheme + shown), nil
 }
 
-// words are those of a refusal; a destination's own URL is the whole.
+// words returns the text of a refusal with its subject.
 func words(r *webhook.Refusal) string {
 	if r.Member == "url" {
 		return "the address " + r.Message
@@ -53,7 +53,7 @@ func words(r *webhook.Refusal) string {
 	return "the secret " + r.Message
 }
 
-// A secret signs until an instant; the zero one is for ever.
+// A secret signs until the given time; the zero time means forever.
 type secret struct {
 	text  string
 	until time.Time
@@ -61,7 +61,7 @@ type secret struct {
 
 const untilMark = "until="
 
-// split is a URL's address and its secrets.
+// split returns the address and the secrets in a URL.
 func split(url string) (address string, secrets []secret) {
 	address, list, _ := strings.Cut(strings.TrimPrefix(url, scheme), "#")
 	if list == "" {
@@ -80,7 +80,7 @@ func split(url string) (address string, secrets []secret) {
 	return address, secrets
 }
 
-// texts are the secrets that sign at an instant.
+// texts returns the secrets that sign at the given time.
 func texts(all []secret, at time.Time) (out []string) {
 	for _, s := range all {
 		if s.until.IsZero() || at.Before(s.until) {
@@ -90,7 +90,7 @@ func texts(all []secret, at time.Time) (out []string) {
 	return out
 }
 
-// maxReplaced bounds how many secrets that were replaced sign at a time.
+// maxReplaced bounds how many replaced secrets sign at a time.
 const maxReplaced = 4
 
 // Rotate implements destination.Signer.
@@ -116,8 +116,8 @@ func (k Kind) Rotate(url, next string, now, until time.Time) (string, error) {
 	return out, nil
 }
 
-// Open implements destination.Kind. There is nothing to claim at a server; that one
-// process at a time feeds it follows from the lock of the host's store.
+// Open implements destination.Kind. A server cannot be claimed; the host's store ensures that only one process feeds
+// it.
 func (k Kind) Open(ctx context.Context, url string, o destination.Owner) (destination.Sink, error) {
 	if o.Marks == nil {
 		return nil, errors.New("a webhook needs a host that keeps how far it is")

@@ -24,11 +24,10 @@ type sink struct {
 	has     map[destination.StreamID]mark
 }
 
-// A mark is how far a stream was taken.
+// A mark is the progress of a stream.
 type mark struct {
 	destination.Holding
-	// Begun is when the stream was sent from its beginning: versions of one Begun are of
-	// one history.
+	// Begun is when sending the stream started from the beginning. Versions with the same Begun belong to one history.
 	Begun time.Time `json:"begun"`
 }
 
@@ -44,8 +43,8 @@ func (s *sink) Holdings(context.Context) (map[destination.StreamID]destination.H
 	return out, nil
 }
 
-// Apply implements destination.Sink, but that a batch which fails in the middle has been
-// taken up to a mark, which is kept.
+// Apply implements destination.Sink, except that a batch may fail halfway. The mark then covers what the server has
+// accepted.
 func (s *sink) Apply(ctx context.Context, b *destination.Batch) error {
 	m := mark{Holding: b.To, Begun: time.Now().UTC()}
 	m.Mark = 0
@@ -75,8 +74,7 @@ func (s *sink) Apply(ctx context.Context, b *destination.Batch) error {
 	}
 }
 
-// Clear implements destination.Sink: the server is told that what it has of a stream is
-// void.
+// Clear implements destination.Sink. It tells the server that what it has of a stream is void.
 func (s *sink) Clear(ctx context.Context, id destination.StreamID) error {
 	m, ok := s.has[id]
 	if !ok {
@@ -92,7 +90,7 @@ func (s *sink) Clear(ctx context.Context, id destination.StreamID) error {
 	return nil
 }
 
-// Describe implements destination.Sink. A server gets records only.
+// Describe implements destination.Sink. It does nothing, because a server only gets records.
 func (s *sink) Describe(context.Context, []destination.Described) error { return nil }
 
 // Close implements destination.Sink.
@@ -111,7 +109,7 @@ func (s *sink) keep(ctx context.Context, id destination.StreamID, m mark) error 
 	return nil
 }
 
-// post posts a body. Its id follows from it, so that the same is known again.
+// post sends a body. The message id is derived from it, so that the server can recognize repetitions.
 func (s *sink) post(ctx context.Context, body []byte) error {
 	sum := sha256.Sum256(body)
 	err := s.courier.Post(ctx, s.address, texts(s.secrets, time.Now()), "msg_"+hex.EncodeToString(sum[:16]), body)
