@@ -8,8 +8,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// Cell makes text of a connector safe in a spreadsheet: cleaned, and with a
-// leading ' where it could be a formula.
+// Cell makes text of a connector safe for spreadsheets: it cleans it and puts a ' in front of what could be a formula.
 func Cell(s string) string {
 	formula := s != "" && (s[0] == '=' || s[0] == '+' || s[0] == '-' || s[0] == '@' || s[0] == '\t' || s[0] == '\r')
 	s = abi.CleanLines(s)
@@ -19,10 +18,10 @@ func Cell(s string) string {
 	return s
 }
 
-// What bytes mean for a text: most are printable and in no need of anything.
+// Classes of bytes. Most bytes are printable and in neither class.
 const (
-	quoted = 1 << iota // the cell is quoted
-	unsafe             // Cell has to look at it
+	quoted = 1 << iota // the cell must be quoted
+	unsafe             // the text must go through Cell
 )
 
 var bytesOf = func() (class [256]byte) {
@@ -35,11 +34,11 @@ var bytesOf = func() (class [256]byte) {
 	return class
 }()
 
-// IsPlain reports whether Cell leaves a text as it is and it is not empty; false may be
-// wrong.
+// IsPlain reports whether s is known to be a nonempty text that Cell does not change. It may return false for such a
+// text.
 func IsPlain(s string) bool { return s != "" && classOf(s)&unsafe == 0 }
 
-// classOf is the class of a text that is not empty.
+// classOf returns the class of a nonempty text.
 func classOf[T string | []byte](s T) (class byte) {
 	for i := range len(s) {
 		class |= bytesOf[s[i]]
@@ -53,7 +52,7 @@ func classOf[T string | []byte](s T) (class byte) {
 	return class
 }
 
-// AppendText appends a text of a connector as a cell of CSV, made safe as Cell does.
+// AppendText appends a connector's text as a CSV cell, made safe as by Cell.
 func AppendText[T string | []byte](b []byte, s T) []byte {
 	if len(s) == 0 {
 		return b
@@ -67,7 +66,7 @@ func AppendText[T string | []byte](b []byte, s T) []byte {
 	return AppendCell(b, Cell(string(s)))
 }
 
-// AppendCell appends a cell of CSV that holds what is safe already.
+// AppendCell appends a CSV cell whose text is already safe.
 func AppendCell(b []byte, s string) []byte {
 	first, _ := utf8.DecodeRuneInString(s)
 	if strings.ContainsAny(s, "\",\r\n") || unicode.IsSpace(first) || first == '\\' {

@@ -10,16 +10,14 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// MaxColumns bounds what records can make of a CSV file: a guest chooses the
-// names of its members.
+// MaxColumns bounds the columns of a CSV file, because a connector chooses the names of members.
 const MaxColumns = 1000
 
-// ErrColumns: the records have more than MaxColumns different fields.
+// ErrColumns reports that the records have more than MaxColumns different fields.
 var ErrColumns = errors.New("the records have more than 1000 different fields")
 
-// Columns lists the data fields of the selected records in the order of the
-// schemas, then those that no schema names, in name order. It reads all of
-// them, and counts. ErrColumns.
+// Columns returns the data fields of the selected records, first in the order of the schemas, then those in no schema
+// sorted by name. It reads all records and counts them. It may return ErrColumns.
 func (s Selection) Columns(ctx context.Context, src Source) (fields []string, records int64, err error) {
 	known := map[string]bool{}
 	add := func(name string) {
@@ -34,7 +32,7 @@ func (s Selection) Columns(ctx context.Context, src Source) (fields []string, re
 		}
 	}
 	declared := len(fields)
-	spelled := map[string]bool{} // names that were looked at
+	spelled := map[string]bool{} // names already handled, as spelled
 	err = s.Each(ctx, src, func(r store.Record) error {
 		records++
 		for name := range strictjson.ValueOf(r.Data).RawMembers() {
@@ -52,7 +50,7 @@ func (s Selection) Columns(ctx context.Context, src Source) (fields []string, re
 	return fields, records, err
 }
 
-// SchemaFields are the properties of a stream's schema, in its order.
+// SchemaFields returns the properties of a stream's schema, in its order.
 func SchemaFields(spec abi.StreamSpec) []string {
 	v, err := strictjson.Parse(spec.Schema, strictjson.ParseOptions{})
 	if err != nil {

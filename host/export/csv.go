@@ -11,11 +11,11 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// envelope are the first columns of a CSV file.
+// envelope lists the first columns of a CSV file.
 var envelope = []string{"connectionId", "stream", "key", "emittedAt", "ingestedAt", "version", "runId", "deleted", "deletedAt"}
 
-// WriteCSV writes the envelope columns, then columns, which Columns found: members
-// that stand in no column are left out. It returns how many records it wrote.
+// WriteCSV writes the envelope columns, then the given ones, which Columns returned. Members in none of them are
+// omitted. It returns the number of records.
 func (s Selection) WriteCSV(ctx context.Context, w io.Writer, src Source, columns []string) (records int64, err error) {
 	line := []byte(strings.Join(envelope, ","))
 	for _, name := range columns {
@@ -54,16 +54,16 @@ func appendEnvelope(b []byte, connection store.ConnectionID, r store.Record) []b
 	return store.AppendTime(append(b, "true,"...), r.IngestedAt)
 }
 
-// places are where the members of records go. Most records have the members of the one
-// before in its order, and their places are found without looking at names.
+// places maps the members of records to columns. Most records have the same members in the same order as the one
+// before, whose places are reused without looking up names.
 type places struct {
 	column map[string]int
-	before []place // of the last record, by the order of its members
+	before []place // of the previous record, in the order of its members
 }
 
 type place struct {
-	name []byte // as it was written
-	at   int    // -1: in no column
+	name []byte // as spelled
+	at   int    // index of the column, or -1 for none
 }
 
 func placesOf(columns []string) *places {
@@ -74,8 +74,7 @@ func placesOf(columns []string) *places {
 	return p
 }
 
-// fill puts the members of a record's data, which was checked when it was stored, where
-// their columns are.
+// fill sets the cells for the members of a record's data, which was validated when it was stored.
 func (p *places) fill(cells []strictjson.Value, data []byte) {
 	n := 0
 	for name, m := range strictjson.ValueOf(data).RawMembers() {
@@ -86,7 +85,7 @@ func (p *places) fill(cells []strictjson.Value, data []byte) {
 	}
 }
 
-// of is the place of member n of a record.
+// of returns the place of member n of a record.
 func (p *places) of(n int, name []byte) int {
 	if n < len(p.before) && bytes.Equal(p.before[n].name, name) {
 		return p.before[n].at
@@ -101,8 +100,8 @@ func (p *places) of(n int, name []byte) int {
 	return at
 }
 
-// appendValue appends a member as a cell: texts as they are, null as nothing, numbers and
-// booleans as written, the rest as JSON.
+// appendValue appends a member as a cell: strings as text, null as an empty cell, numbers and booleans as spelled,
+// everything else as JSON.
 func appendValue(b []byte, m strictjson.Value) []byte {
 	switch {
 	case m.Absent():

@@ -1,10 +1,8 @@
-// Package export writes records the way people and programs take them away: as
-// lines of JSON, one a record, and as CSV. The command line and the API share it,
-// so that both write the same bytes.
+// Package export writes records as JSON, one per line, and as CSV. The command line and the API share it, so that both
+// write the same bytes.
 //
-// Data, keys and names of members are a connector's: hostile. What it writes is
-// for files and downloads; CSV is made harmless to spreadsheets, JSON is not
-// escaped for HTML.
+// Data, keys and names of members come from a connector and are untrusted. The output is for files and downloads: CSV
+// is safe for spreadsheets, JSON is not escaped for HTML.
 package export
 
 import (
@@ -14,11 +12,11 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// MaxFind bounds the text that records are searched for, in bytes.
+// MaxFind bounds the text for Find, in bytes.
 const MaxFind = 256
 
-// Find matches records whose key or data, as stored, contains text, whatever its
-// case; nil for an empty text, which matches all.
+// Find returns a function that matches records whose key or data, as stored, contains text regardless of case, or nil
+// for an empty text, which matches all.
 func Find(text string) func(store.Record) bool {
 	if text == "" {
 		return nil
@@ -29,7 +27,7 @@ func Find(text string) func(store.Record) bool {
 	}
 }
 
-// Both matches what x and y match; nil matches all.
+// Both returns a function that matches what x and y match. nil matches all.
 func Both(x, y func(store.Record) bool) func(store.Record) bool {
 	switch {
 	case x == nil:
@@ -40,11 +38,11 @@ func Both(x, y func(store.Record) bool) func(store.Record) bool {
 	return func(r store.Record) bool { return x(r) && y(r) }
 }
 
-// Orders are the orders of records by their names, each with a reverse that
-// begins with -: time is emittedAt.
+// Orders lists the names of the orders of records, each with its reverse, which begins with -. The order time is by
+// emittedAt.
 var Orders = []string{"version", "-version", "key", "-key", "time", "-time"}
 
-// OrderOf is an order by its name; unknown ones are by version.
+// OrderOf returns an order by its name. Unknown names mean by version.
 func OrderOf(name string) (o store.Order, descending bool) {
 	name, descending = strings.CutPrefix(name, "-")
 	switch name {
@@ -56,7 +54,7 @@ func OrderOf(name string) (o store.Order, descending bool) {
 	return store.ByVersion, descending
 }
 
-// FileName is a name without what file systems and headers make something of.
+// FileName replaces characters that are special in file systems or headers.
 func FileName(name string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-", r) {

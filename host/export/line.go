@@ -23,8 +23,7 @@ type Line struct {
 	DeletedAt    string             `json:"deletedAt,omitempty" format:"date-time"`
 }
 
-// LineOf renders a stored record. A tombstone was deleted when it was stored. It
-// shares the data.
+// LineOf converts a stored record, whose data it shares. A tombstone's deletion time is when it was stored.
 func LineOf(connection store.ConnectionID, r store.Record) Line {
 	l := Line{
 		ConnectionID: connection, Stream: r.Stream, Key: keyJSON(r), Data: r.Data, EmittedAt: store.Time(r.EmittedAt),
@@ -36,7 +35,7 @@ func LineOf(connection store.ConnectionID, r store.Record) Line {
 	return l
 }
 
-// keyJSON is a string, or an array of strings for a compound key.
+// keyJSON returns the key as a string, or as an array of strings for a compound key.
 func keyJSON(r store.Record) json.RawMessage {
 	if r.Compound {
 		return json.RawMessage(r.Key)
@@ -44,7 +43,7 @@ func keyJSON(r store.Record) json.RawMessage {
 	return strictjson.AppendQuote(nil, r.Key)
 }
 
-// Only leaves of the data of a record the members that keep names; nil keeps all.
+// Only removes the members from a record's data that are not in keep; nil keeps all.
 func Only(r store.Record, keep map[string]bool) (store.Record, error) {
 	if keep == nil || len(r.Data) == 0 {
 		return r, nil

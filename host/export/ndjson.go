@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// WriteNDJSON writes one Line after the other and returns how many.
+// WriteNDJSON writes records as lines and returns their number.
 func (s Selection) WriteNDJSON(ctx context.Context, w io.Writer, src Source) (records int64, err error) {
 	var line []byte
 	err = s.Each(ctx, src, func(r store.Record) error {
@@ -21,7 +21,7 @@ func (s Selection) WriteNDJSON(ctx context.Context, w io.Writer, src Source) (re
 	return records, err
 }
 
-// appendLine appends LineOf as JSON.
+// appendLine appends the JSON of LineOf.
 func appendLine(b []byte, connection store.ConnectionID, r store.Record) []byte {
 	b = strictjson.AppendQuote(append(b, `{"connectionId":`...), string(connection))
 	b = append(strictjson.AppendQuote(append(b, `,"stream":`...), string(r.Stream)), `,"key":`...)
@@ -43,10 +43,9 @@ func appendLine(b []byte, connection store.ConnectionID, r store.Record) []byte 
 	return append(b, '}')
 }
 
-// An End is the last line of an export over a network, which says that it is
-// whole.
+// An End is the last line of an export over a network, by which the client recognizes that it is complete.
 type End struct {
 	End     bool   `json:"end"` // true
 	Records int64  `json:"records"`
-	Digest  string `json:"digest"` // sha256:HEX of the lines before
+	Digest  string `json:"digest"` // sha256:HEX of the preceding lines
 }

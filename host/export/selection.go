@@ -8,12 +8,12 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A Source is what records are read from: a store, or a view of one commit.
+// A Source is where records are read from: a store, or a view of one commit.
 type Source interface {
 	Records(ctx context.Context, q store.RecordQuery) (store.RecordPage, error)
 }
 
-// A Selection says which records of a connection are meant, and how much of them.
+// A Selection says which records of a connection to export, and which parts of them.
 type Selection struct {
 	Connection store.ConnectionID
 	Streams    []From
@@ -22,7 +22,7 @@ type Selection struct {
 	Match      func(store.Record) bool
 	Order      store.Order
 	Descending bool
-	Keep       map[string]bool // members of the data that are written; nil: all
+	Keep       map[string]bool // members of the data to export; nil for all
 	Manifest   *abi.Manifest   // for the order of columns; may be nil
 }
 
@@ -32,18 +32,18 @@ type From struct {
 	After  uint64
 }
 
-// pageRecords are read at once: where a page ends within a segment of the store, the next one
-// reads all of that again.
+// pageRecords is how many records are read at once. If a page ends within a segment of the store, the next one reads
+// the whole segment again.
 const pageRecords = 5000
 
-// Query reads the first page of a stream.
+// Query returns the query for the first page of a stream.
 func (s Selection) Query(from From) store.RecordQuery {
 	return store.RecordQuery{Connection: s.Connection, Stream: from.Stream, After: from.After, Deleted: s.Deleted,
 		Match: s.Match, Order: s.Order, Descending: s.Descending, Limit: pageRecords}
 }
 
-// Each calls do with every selected record, by stream, in the order asked for. A page is
-// read while do has the one before. The error is do's, or that of reading.
+// Each calls do for every selected record, stream by stream, in the requested order. The next page is read meanwhile.
+// It returns do's error, or that of reading.
 func (s Selection) Each(ctx context.Context, src Source, do func(store.Record) error) error {
 	for _, from := range s.Streams {
 		if err := s.each(ctx, src, from, do); err != nil {
@@ -83,7 +83,7 @@ type readPage struct {
 	err error
 }
 
-// readPages reads pages until the last, an error, or ctx is over; then it closes the channel.
+// readPages reads pages until the last one, an error or the end of ctx, and then closes the channel.
 func readPages(ctx context.Context, src Source, q store.RecordQuery) <-chan readPage {
 	pages := make(chan readPage)
 	go func() {
