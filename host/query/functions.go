@@ -11,22 +11,21 @@ import (
 	"github.com/ncruces/go-sqlite3"
 )
 
-// A statement is interrupted where it loops, every thousand of SQLite's steps, and never within
-// a call of a function. So values are short, a statement has so many steps and calls, and none takes
-// longer than its arguments are long: functions that compare each place of a text with all of
-// another are replaced, or bounded, or forbidden.
+// SQLite checks for interrupts every thousand steps of its virtual machine, but never during a call of a function. So
+// values are short, the steps and calls of a statement are limited, and every function must be linear in the length of
+// its arguments: those that compare each position of one text with another text are replaced, limited, or forbidden.
 const (
-	maxValue     = 2 << 20 // bytes of a value, and of a row: a record has half of it
-	maxSteps     = 7000    // of SQLite, that a statement is compiled to: each may take a value's length
-	maxCalls     = 250     // of functions, in the text of one statement
+	maxValue     = 2 << 20 // bytes of a value or row: a record has at most half
+	maxSteps     = 7000    // of the virtual machine, in a compiled statement; each may take time by a value's length
+	maxCalls     = 250     // of functions, in the text of a statement
 	maxArguments = 100     // of a function
 	maxPattern   = 200     // bytes of a pattern for LIKE and GLOB
 	maxSet       = 1000    // characters to trim
 )
 
-// allowed are the functions that a statement may call. They reach nothing outside of it, and
-// take no longer than their arguments are long. So there is no regexp, decimal_mul, json_patch,
-// unhex or json_pretty, and none that a later version of the library brings along.
+// allowed lists the functions that a statement may call. They access nothing outside the statement and take linear
+// time. So it has no regexp, decimal_mul, json_patch, unhex or json_pretty, and nothing that a later version of the
+// library may add.
 var allowed = func() map[string]bool {
 	out := map[string]bool{}
 	for name := range strings.FieldsSeq(`
@@ -44,7 +43,7 @@ var allowed = func() map[string]bool {
 	return out
 }()
 
-// bounded replaces functions. During is the time of the statement.
+// bounded replaces functions of db. during returns the context of the running statement.
 func bounded(db *sqlite3.Conn, during func() context.Context) error {
 	flags := sqlite3.DETERMINISTIC | sqlite3.INNOCUOUS
 	for name, f := range map[string]struct {
@@ -62,7 +61,7 @@ func bounded(db *sqlite3.Conn, during func() context.Context) error {
 	return nil
 }
 
-// null sets the result to NULL if an argument is.
+// null reports whether an argument is NULL, and then sets the result to NULL.
 func null(ctx sqlite3.Context, args []sqlite3.Value) bool {
 	for _, a := range args {
 		if a.Type() == sqlite3.NULL {
@@ -73,7 +72,7 @@ func null(ctx sqlite3.Context, args []sqlite3.Value) bool {
 	return false
 }
 
-// instr is where a text begins in another, in characters from 1; in bytes of two blobs.
+// instr returns the position of one text in another, in characters from 1, or in bytes for two blobs.
 func instr(ctx sqlite3.Context, args ...sqlite3.Value) {
 	if null(ctx, args) {
 		return
@@ -90,7 +89,7 @@ func instr(ctx sqlite3.Context, args ...sqlite3.Value) {
 	ctx.ResultInt64(int64(at + 1))
 }
 
-// matching is LIKE or GLOB: of a pattern, a text, and for LIKE a character that escapes.
+// matching implements LIKE or GLOB. The arguments are a pattern, a text and, for LIKE, an optional escape character.
 func matching(w wildcard, during func() context.Context) sqlite3.ScalarFunction {
 	return func(ctx sqlite3.Context, args ...sqlite3.Value) {
 		if len(args) < 2 || len(args) > 3 {
@@ -148,7 +147,7 @@ func trim(cut func(string, func(rune) bool) string, during func() context.Contex
 			ctx.ResultError(fmt.Errorf("at most %d bytes can be trimmed", maxSet))
 			return
 		}
-		in := map[rune]bool{} // a set of a thousand takes no longer than one of one
+		in := map[rune]bool{} // lookups take the same time for any size
 		for _, r := range set {
 			in[r] = true
 		}

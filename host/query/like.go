@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// A wildcard is how patterns are written: those of LIKE or of GLOB.
+// A wildcard is the syntax of the patterns of LIKE or GLOB.
 type wildcard struct {
 	many, one rune
 	escape    rune // -1 for none
@@ -18,13 +18,13 @@ var (
 	globs = wildcard{many: '*', one: '?', escape: -1, sets: true}
 )
 
-// lookEvery is after how many characters it is looked whether the time is up.
+// lookEvery is the number of characters between checks of the time limit.
 const lookEvery = 1 << 16
 
-// match reports whether all of a text is as the pattern says. It ends with ctx.
+// match reports whether the pattern matches the whole text. It returns ctx's error when ctx ends.
 func (w wildcard) match(ctx context.Context, pattern, text []byte) (bool, error) {
 	p, t := 0, 0
-	star, mark := -1, 0 // behind the last of many, and where in the text what follows it was tried
+	star, mark := -1, 0 // behind the last w.many in pattern, and where in text the rest was tried last
 	for steps := 1; ; steps++ {
 		if steps%lookEvery == 0 && ctx.Err() != nil {
 			return false, ctx.Err()
@@ -48,7 +48,7 @@ func (w wildcard) match(ctx context.Context, pattern, text []byte) (bool, error)
 		} else if t == len(text) {
 			return true, nil
 		}
-		if star < 0 || t == len(text) { // what follows does not fit into less either
+		if star < 0 || t == len(text) { // what follows cannot match a shorter text either
 			return false, nil
 		}
 		_, size := utf8.DecodeRune(text[mark:])
@@ -57,7 +57,7 @@ func (w wildcard) match(ctx context.Context, pattern, text []byte) (bool, error)
 	}
 }
 
-// takes reports whether the beginning of a pattern takes a character, and how long it is.
+// takes reports whether the first element of a pattern matches r, and the element's length.
 func (w wildcard) takes(pattern []byte, r rune) (ok bool, n int) {
 	c, n := utf8.DecodeRune(pattern)
 	switch {
@@ -84,8 +84,8 @@ func lower(r rune) rune {
 	return r
 }
 
-// set reports whether a pattern that begins with [ takes a character. One that is not closed
-// takes none.
+// set reports whether a pattern's set, which begins with [, contains r, and the set's length. An unclosed set contains
+// nothing.
 func set(pattern []byte, r rune) (ok bool, n int) {
 	at := 1
 	next := func() (rune, bool) {

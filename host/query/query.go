@@ -1,11 +1,9 @@
-// Package query answers SQL about what was collected. Of each connection it keeps a file of
-// SQLite, which is brought up to date before it is read, and made anew when it is missing or
-// damaged: the store stays the truth.
+// Package query answers SQL queries about collected data. It keeps a copy of each connection in an SQLite file, which
+// it updates before each query, and makes again if it is missing or damaged: the store is authoritative.
 //
-// A statement is hostile. What it may do is decided by SQLite itself, which asks about
-// every table, column and function before it runs (the authorizer), over files that are
-// open for reading only, of those connections alone that may be seen. Time, memory and the
-// size of the answer are bounded.
+// Statements are untrusted. SQLite itself decides what they may do: its authorizer is asked about every table, column
+// and function before a statement runs. The files are opened read-only, and only those of visible connections. Time,
+// memory and the size of the answer are limited.
 package query
 
 import (
@@ -31,40 +29,39 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// The bounds of one query.
+// Limits of one query.
 const (
 	within      = 30 * time.Second
-	maxMemory   = 256 << 20 // bytes, of SQLite
-	maxScratch  = 1 << 30   // bytes on the disk, of what is sorted
+	maxMemory   = 256 << 20 // bytes used by SQLite
+	maxScratch  = 1 << 30   // bytes on disk for sorting
 	maxSQL      = 100_000   // bytes
 	defaultRows = 1000
 	maxRows     = 100_000
 	maxAnswer   = 32 << 20 // bytes
 	maxCells    = 2_000_000
 	maxJoined   = 10 // connections in one statement
-	// AtOnce is how many queries work at the same time.
+	// AtOnce is how many queries run concurrently.
 	AtOnce = 4
 )
 
-// Store is what queries are answered from.
+// Store is the source of the data.
 type Store interface {
 	store.Records
 	Connection(ctx context.Context, id store.ConnectionID) (store.Connection, error)
 	Connections(ctx context.Context) ([]store.Connection, error)
 }
 
-// Options are what the wiring gives.
+// Options are the dependencies and settings of a Mirror.
 type Options struct {
 	Store   Store
-	Dir     string       // where the copies are; "" makes a temporary one
-	Most    int64        // bytes of all copies; 0 is no bound
-	Setting string       // that an owner changes Most by
-	Room    func() error // refuses while the disk is nearly full; nil: it never is
-	Turns   *cache.Turns // of several mirrors together; nil: AtOnce for this one
+	Dir     string       // directory of the copies; "" for a temporary one
+	Most    int64        // maximum bytes of all copies; 0 for no limit
+	Setting string       // name of the setting for Most
+	Room    func() error // returns an error while the disk is nearly full; may be nil
+	Turns   *cache.Turns // shared with other mirrors; nil allows AtOnce for this one
 }
 
-// A Mirror is the copies of all connections. Its methods may be called concurrently. It
-// implements host.Queries.
+// A Mirror implements host.Queries on copies of all connections. It is safe for concurrent use.
 type Mirror struct {
 	store  Store
 	copies *cache.Dir[struct{}]
@@ -82,13 +79,13 @@ type duplicate = cache.File[struct{}]
 
 var _ host.Queries = (*Mirror)(nil)
 
-// New makes a mirror. Nothing is copied before it is asked for.
+// New returns a mirror. It copies connections when they are first queried.
 func New(o Options) *Mirror {
 	return &Mirror{store: o.Store, turns: cmp.Or(o.Turns, cache.NewTurns(AtOnce)), within: within, scratch: maxScratch, copying: map[store.ConnectionID]*host.Copying{},
 		copies: cache.New[struct{}](cache.Options{Dir: o.Dir, Most: o.Most, Setting: o.Setting, Code: "query_limit", Room: o.Room}, nil)}
 }
 
-// Close removes what is temporary. No query runs any more.
+// Close removes temporary files. No query may be running.
 func (m *Mirror) Close() error { return m.copies.Close() }
 
 // Forget removes the copy of a connection.
@@ -129,7 +126,7 @@ func (m *Mirror) Tables(ctx context.Context, only []store.ConnectionID) ([]host.
 
 var plain = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// word is a name as a statement has it.
+// word returns a name as it is written in a statement.
 func word(name string) string {
 	if plain.MatchString(name) && !keyword[strings.ToUpper(name)] {
 		return name
@@ -137,15 +134,14 @@ func word(name string) string {
 	return sqlite3.QuoteIdentifier(name)
 }
 
-// keyword are those words of SQLite that are no names without quotes and that streams are
-// likely to have.
+// keyword has those reserved words of SQLite that are plausible names of streams.
 var keyword = map[string]bool{"ALL": true, "AND": true, "AS": true, "BETWEEN": true, "CASE": true, "CHECK": true, "COLLATE": true, "COMMIT": true, "CREATE": true,
 	"DEFAULT": true, "DELETE": true, "DISTINCT": true, "DROP": true, "ELSE": true, "EXISTS": true, "FROM": true, "GROUP": true, "HAVING": true, "IN": true, "INDEX": true,
 	"INSERT": true, "INTO": true, "IS": true, "JOIN": true, "LIMIT": true, "NOT": true, "NULL": true, "ON": true, "OR": true, "ORDER": true, "PRIMARY": true,
 	"REFERENCES": true, "SELECT": true, "SET": true, "TABLE": true, "THEN": true, "TO": true, "TRANSACTION": true, "UNION": true, "UNIQUE": true, "UPDATE": true,
 	"USING": true, "VALUES": true, "WHEN": true, "WHERE": true, "MAIN": true, "TEMP": true}
 
-// shapes are the columns of a connection's tables.
+// shapes returns the columns of a connection's tables.
 func (m *Mirror) shapes(ctx context.Context, c store.Connection) (map[store.Stream]*destination.Shape, error) {
 	f, err := m.refresh(ctx, c)
 	if err != nil {
@@ -165,8 +161,7 @@ func (m *Mirror) shapes(ctx context.Context, c store.Connection) (map[store.Stre
 	return out, err
 }
 
-// refresh brings the copy of a connection up to date. One that is damaged is made anew. Who
-// gets it releases it.
+// refresh brings the copy of a connection up to date, and replaces it if it is damaged. The caller must release it.
 func (m *Mirror) refresh(ctx context.Context, c store.Connection) (_ *duplicate, err error) {
 	f, err := m.copies.Use(c.ID)
 	if err != nil {
@@ -196,7 +191,7 @@ func (m *Mirror) refresh(ctx context.Context, c store.Connection) (_ *duplicate,
 	return nil, fmt.Errorf("copy connection %s for queries: %w", c.ID, err)
 }
 
-// full reports whether an error is that of a full disk.
+// full reports whether an error says that the disk is full.
 func full(err error) bool {
 	return errors.Is(err, sqlite3.FULL) || errors.Is(err, sqlite3.IOERR_WRITE) || errors.Is(err, syscall.ENOSPC)
 }
@@ -237,7 +232,7 @@ func (m *Mirror) copy(ctx context.Context, f *duplicate, c store.Connection) (er
 			return err
 		}
 	}
-	for id := range have { // erased
+	for id := range have { // the stream was erased
 		if err := sink.Clear(ctx, id); err != nil {
 			return err
 		}
@@ -245,8 +240,8 @@ func (m *Mirror) copy(ctx context.Context, f *duplicate, c store.Connection) (er
 	return f.Fit()
 }
 
-// begin says that a connection is being copied, until end, and returns what is told of rows
-// that were.
+// begin records that a connection is being copied, until end. The returned function must be called with the number of
+// rows that were copied.
 func (m *Mirror) begin(id store.ConnectionID, streams []store.StreamStats, have map[destination.StreamID]destination.Holding) func(rows int) {
 	p := &host.Copying{ConnectionID: string(id)}
 	for _, s := range streams {
@@ -288,7 +283,7 @@ func (m *Mirror) Copying(_ context.Context, only []store.ConnectionID) ([]host.C
 	return out, nil
 }
 
-// fitting is a sink that makes room for each batch.
+// A fitting is a sink that makes room for each batch.
 type fitting struct {
 	*sqlite.Sink
 	file *duplicate
@@ -318,7 +313,7 @@ func (m *Mirror) Query(ctx context.Context, q host.Query) (found host.QueryResul
 		return none, err
 	}
 	defer leave()
-	defer func() { // the library panics where SQLite has no more memory, and its connection is lost
+	defer func() { // when SQLite runs out of memory the library panics and the connection is lost
 		if p := recover(); p != nil {
 			if e, ok := p.(error); !ok || e.Error() != "sqlite3: out of memory" {
 				panic(p)
@@ -339,19 +334,19 @@ func (m *Mirror) Query(ctx context.Context, q host.Query) (found host.QueryResul
 	return s.run(st, q.Rows)
 }
 
-// A session runs one statement.
+// A session executes one statement.
 type session struct {
 	mirror   *Mirror
 	ctx      context.Context
 	db       *sqlite3.Conn
 	attached map[string]bool
-	files    []*duplicate // that are attached
+	files    []*duplicate // the attached ones
 	scratch  *scratch
 	only     []store.ConnectionID
-	calls    int             // of functions, in the statement that is prepared
-	denied   string          // what the authorizer refused
-	left     time.Duration   // for the statement
-	running  context.Context // of the statement, while it is compiled or runs
+	calls    int             // of functions, in the statement being prepared
+	denied   string          // what the authorizer denied
+	left     time.Duration   // time left for the statement
+	running  context.Context // of the statement, while it is compiled or executed
 }
 
 func (s *session) open() (err error) {
@@ -365,7 +360,7 @@ func (s *session) open() (err error) {
 	s.db.Limit(sqlite3.LIMIT_LENGTH, maxValue)
 	s.db.Limit(sqlite3.LIMIT_VDBE_OP, maxSteps)
 	s.db.Limit(sqlite3.LIMIT_FUNCTION_ARG, maxArguments)
-	if err := s.db.BusyTimeout(s.mirror.within); err != nil { // who feeds a copy may be closing it
+	if err := s.db.BusyTimeout(s.mirror.within); err != nil { // a writer may be closing a copy
 		return err
 	}
 	if err := s.db.Exec("PRAGMA query_only = ON; PRAGMA temp_store = FILE; PRAGMA trusted_schema = OFF"); err != nil {
@@ -379,7 +374,7 @@ func (s *session) open() (err error) {
 
 func (s *session) close() {
 	if s.db != nil {
-		_ = s.db.Close() // it was in memory
+		_ = s.db.Close() // it was only in memory
 	}
 	s.scratch.end()
 	for _, f := range s.files {
@@ -387,10 +382,10 @@ func (s *session) close() {
 	}
 }
 
-// attaching is set while the session itself attaches a file.
+// attaching is the value of denied while the session itself attaches a file.
 const attaching = "\x00"
 
-// authorize lets a statement read tables and call functions, and nothing else.
+// authorize lets a statement read tables and call allowed functions, and nothing else.
 func (s *session) authorize(action sqlite3.AuthorizerActionCode, name3, name4, schema, _ string) sqlite3.AuthorizerReturnCode {
 	switch action {
 	case sqlite3.AUTH_SELECT, sqlite3.AUTH_RECURSIVE:
@@ -422,7 +417,7 @@ func (s *session) authorize(action sqlite3.AuthorizerActionCode, name3, name4, s
 
 var unknown = regexp.MustCompile(`(?:no such table: ([a-z0-9][a-z0-9_-]{0,63})\.|unknown database "?([a-z0-9][a-z0-9_-]{0,63})"?$)`)
 
-// prepare compiles the statement, and attaches the connections that it names.
+// prepare compiles the statement and attaches the connections that it names.
 func (s *session) prepare(sql string) (*sqlite3.Stmt, error) {
 	for {
 		s.denied, s.calls = "", 0
@@ -445,8 +440,7 @@ func (s *session) prepare(sql string) (*sqlite3.Stmt, error) {
 	}
 }
 
-// timed lets the statement have what is left of its time, until stop. Copies that it waits for
-// take none of it.
+// timed limits the statement to its remaining time until stop is called. Waiting for copies does not count.
 func (s *session) timed() (stop func()) {
 	ctx, cancel := context.WithTimeout(s.ctx, s.left)
 	began := time.Now()
@@ -476,7 +470,7 @@ func (s *session) single(st *sqlite3.Stmt, tail string) (*sqlite3.Stmt, error) {
 
 var tooLarge = fmt.Sprintf("the query needs more than %d MiB of memory, or too many steps; narrow it with WHERE, or ask for less in one statement", maxMemory>>20)
 
-// wrong is an error of a statement as whoever wrote it may read it.
+// wrong converts an error of a statement to one for its author.
 func (s *session) wrong(err error) error {
 	switch {
 	case s.ctx.Err() != nil:
@@ -499,8 +493,7 @@ func (s *session) wrong(err error) error {
 	return host.Refuse("query_invalid", "%s", abi.Cut(abi.Clean(text), 500))
 }
 
-// attach makes the tables of a connection known. One that may not be seen is as one that
-// there is not.
+// attach attaches the copy of a connection. A connection that may not be seen is treated like one that does not exist.
 func (s *session) attach(name string) error {
 	id := store.ConnectionID(name)
 	c, err := s.mirror.store.Connection(s.ctx, id)
@@ -524,7 +517,7 @@ func (s *session) attach(name string) error {
 	return s.db.Exec("ATTACH " + sqlite3.Quote(sqlite.ReadOnlyURI(f.Path)+"&vfs=os") + " AS " + sqlite3.QuoteIdentifier(name))
 }
 
-// run collects the answer.
+// run executes the statement and returns up to most rows.
 func (s *session) run(st *sqlite3.Stmt, most int) (host.QueryResult, error) {
 	defer s.timed()()
 	out := host.QueryResult{Columns: []host.QueryColumn{}, Rows: [][]json.RawMessage{}}
@@ -551,7 +544,7 @@ func (s *session) run(st *sqlite3.Stmt, most int) (host.QueryResult, error) {
 	return out, nil
 }
 
-// typeOf is the type of a column by what it was declared as.
+// typeOf returns the type of a column by its declaration.
 func typeOf(declared string) string {
 	switch declared {
 	case "TIMESTAMP":

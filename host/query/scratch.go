@@ -10,8 +10,8 @@ import (
 	"github.com/ncruces/go-sqlite3/vfs"
 )
 
-// scratch is the disk of one query, for what SQLite sorts: files without names, of so many
-// bytes together. Sorting in memory takes longer by half, and all memory there is.
+// A scratch is the disk space of one query for sorting: unnamed files with a limit on their total size. Sorting in
+// memory would be half again as slow and could use up all memory.
 type scratch struct {
 	name string
 	most int64
@@ -27,13 +27,13 @@ func newScratch(most int64) *scratch {
 	return s
 }
 
-// end is called when the connection is closed.
+// end releases the name. The connection must be closed.
 func (s *scratch) end() { vfs.Unregister(s.name) }
 
-// over reports whether there was no place for more.
+// over reports whether the limit was reached.
 func (s *scratch) over() bool { return s.full.Load() }
 
-// Open implements vfs.VFS. There are no files but those for what is sorted.
+// Open implements vfs.VFS. It only opens temporary files.
 func (s *scratch) Open(name string, flags vfs.OpenFlag) (vfs.File, vfs.OpenFlag, error) {
 	if name != "" || flags&(vfs.OPEN_TEMP_DB|vfs.OPEN_TRANSIENT_DB|vfs.OPEN_TEMP_JOURNAL|vfs.OPEN_SUBJOURNAL) == 0 {
 		return nil, flags, sqlite3.CANTOPEN
@@ -42,7 +42,7 @@ func (s *scratch) Open(name string, flags vfs.OpenFlag) (vfs.File, vfs.OpenFlag,
 	if err != nil {
 		return nil, flags, fmt.Errorf("%w: %w", sqlite3.CANTOPEN, err)
 	}
-	_ = os.Remove(f.Name()) // where a file that is open can be; else Close does
+	_ = os.Remove(f.Name()) // if an open file cannot be removed, Close does it
 	return &scratchFile{File: f, of: s}, flags, nil
 }
 
@@ -55,7 +55,7 @@ func (s *scratch) Access(string, vfs.AccessFlag) (bool, error) { return false, n
 // FullPathname implements vfs.VFS.
 func (s *scratch) FullPathname(name string) (string, error) { return name, nil }
 
-// A scratchFile counts what it holds.
+// A scratchFile counts its size towards the limit.
 type scratchFile struct {
 	*os.File
 	of   *scratch
@@ -98,10 +98,10 @@ func (f *scratchFile) Close() error {
 // Size implements vfs.File.
 func (f *scratchFile) Size() (int64, error) { return f.size, nil }
 
-// Sync implements vfs.File: nobody reads it after a crash.
+// Sync implements vfs.File. It does nothing, because the file is not needed after a crash.
 func (f *scratchFile) Sync(vfs.SyncFlag) error { return nil }
 
-// Lock implements vfs.File, of which there is one user.
+// Lock implements vfs.File. It does nothing, because the file has only one user.
 func (f *scratchFile) Lock(vfs.LockLevel) error { return nil }
 
 // Unlock implements vfs.File.
