@@ -9,19 +9,18 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A finding is a record that may be a hit. The lower its rank, the better it fits.
+// A finding is a possible hit. A lower rank is a better match.
 type finding struct {
 	connection store.ConnectionID
 	stream     store.Stream
 	key        string
 	rank       float64
-	at         int64 // microseconds since 1970, when it was committed
-	row        int64 // grows with each change of a stream
+	at         int64 // time of the commit, in microseconds since 1970
+	row        int64 // grows with each change in the stream
 }
 
-// find finds the best records of a stream. Counting all records that have a frequent word is
-// what makes ranking slow, so only words that are rare in the stream say how well a record
-// fits; without any, the newest do.
+// find returns the best records of a stream. Ranking by a frequent word is slow because it counts all records that have
+// it. So only words that are rare in the stream determine the rank; without any, the newest records are the best.
 func (x *index) find(stream store.Stream, t terms, most int) (found []finding, err error) {
 	id := x.parts[stream].id
 	var telling []phrase
@@ -49,7 +48,7 @@ func (x *index) find(stream store.Stream, t terms, most int) (found []finding, e
 	return x.keyed(id, found[:min(most, len(found))])
 }
 
-// ranked are the records that fit, by the words that tell.
+// ranked returns the matching records, ranked by the rare phrases in telling.
 func (x *index) ranked(id int64, t terms, telling []phrase) (out []finding, err error) {
 	fits := map[int64]bool{}
 	if err := x.rows(fmt.Sprintf("SELECT rowid FROM w%[1]d WHERE w%[1]d MATCH ?", id), func(st *sqlite3.Stmt) { fits[st.ColumnInt64(0)] = true }, t.match()); err != nil || len(fits) == 0 {
@@ -59,13 +58,13 @@ func (x *index) ranked(id int64, t terms, telling []phrase) (out []finding, err 
 	return slices.DeleteFunc(all, func(f finding) bool { return !fits[f.row] }), err
 }
 
-// The orders of what matches, with what ranks it.
+// Queries for matching records in two orders, with their rank.
 const (
 	newest = "SELECT rowid, 0 FROM w%[1]d WHERE w%[1]d MATCH ? ORDER BY rowid DESC LIMIT ?"
 	best   = "SELECT rowid, rank FROM w%[1]d WHERE w%[1]d MATCH ? ORDER BY rank LIMIT ?"
 )
 
-// match are the first records that match in an order, without their keys.
+// match returns the first matching records in an order, without their keys.
 func (x *index) match(id int64, words, order string, most int) (out []finding, err error) {
 	err = x.rows(fmt.Sprintf(order, id), func(st *sqlite3.Stmt) {
 		out = append(out, finding{row: st.ColumnInt64(0), rank: st.ColumnFloat(1)})
@@ -73,7 +72,7 @@ func (x *index) match(id int64, words, order string, most int) (out []finding, e
 	return out, err
 }
 
-// keyed are the records with their keys.
+// keyed adds the keys and times of records.
 func (x *index) keyed(id int64, found []finding) ([]finding, error) {
 	for i := range found {
 		f := &found[i]

@@ -16,17 +16,17 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// How much one step of the index takes in.
+// Size of one step of indexing.
 const (
 	pageRows  = 5000
 	stepRows  = 10_000
 	stepBytes = 8 << 20
-	segment   = 16 << 20 // bytes that FTS5 gathers before it writes
+	segment   = 16 << 20 // bytes that FTS5 buffers before it writes
 )
 
-// An index is the file of one connection. A stream has a table of words, without the texts
-// themselves, and one of keys; both by a number that grows with each change, so that the
-// newest is last. It is used by one goroutine at a time.
+// An index is the index file of one connection. Each stream has a table of words, without the texts, and one of keys.
+// Both use row ids that grow with each change, so that the newest record is last. An index is not safe for concurrent
+// use.
 type index struct {
 	db    *sqlite3.Conn
 	path  string
@@ -37,11 +37,11 @@ type index struct {
 // A part is the index of one stream.
 type part struct {
 	id    int64
-	since time.Time // when the connection was made
-	mark  uint64    // everything up to this version is there
+	since time.Time // when the connection was created
+	mark  uint64    // changes up to this version are indexed
 }
 
-// open opens the file of a connection, and makes it if it is not there.
+// open opens the index file of a connection, which it creates if necessary.
 func open(path string) (_ *index, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func open(path string) (_ *index, err error) {
 	return x, nil
 }
 
-// layout is the number of how the file is made up. Another one is made anew.
+// layout is the version of the file's schema. Files of other versions are made again.
 const layout = 1
 
 var errLayout = errors.New("the index was made by another version")
@@ -98,13 +98,13 @@ func (x *index) begin() error {
 
 func (x *index) close() error { return x.db.Close() }
 
-// same reports whether the file is still the one that was opened.
+// same reports whether path still names the file that was opened.
 func (x *index) same() bool {
 	info, err := os.Stat(x.path)
 	return err == nil && os.SameFile(info, x.file)
 }
 
-// rows runs a statement with values in place of its question marks.
+// rows runs a statement with args as its parameters and calls row for each row.
 func (x *index) rows(sql string, row func(*sqlite3.Stmt), args ...any) error {
 	st, _, err := x.db.Prepare(sql)
 	if err != nil {
@@ -136,7 +136,7 @@ func (x *index) exec(sql string, args ...any) error {
 	return x.rows(sql, func(*sqlite3.Stmt) {}, args...)
 }
 
-// step does all of do in one transaction, or nothing.
+// step runs do in a transaction.
 func (x *index) step(do func() error) (err error) {
 	tx, err := x.db.BeginImmediate()
 	if err != nil {
@@ -146,7 +146,7 @@ func (x *index) step(do func() error) (err error) {
 	return do()
 }
 
-// refresh brings the index of a connection up to date; grow makes room for each step.
+// refresh brings the index of a connection up to date. It calls grow before each step.
 func (x *index) refresh(ctx context.Context, src Store, c store.Connection, grow func() error) error {
 	streams, err := src.Streams(ctx, c.ID)
 	if err != nil {
@@ -172,7 +172,7 @@ func (x *index) refresh(ctx context.Context, src Store, c store.Connection, grow
 		}
 	}
 	for stream := range x.parts {
-		if !there[stream] { // erased
+		if !there[stream] { // the stream was erased
 			if err := x.drop(stream); err != nil {
 				return err
 			}
@@ -195,8 +195,8 @@ func (x *index) drop(stream store.Stream) error {
 	return err
 }
 
-// create makes the tables of a stream. The words come folded and apart, so the tokenizer is
-// the one that does nothing.
+// create creates the tables of a stream. Words are inserted already folded and separated, so the simplest tokenizer
+// suffices.
 func (x *index) create(stream store.Stream, since time.Time) (p part, err error) {
 	p = part{since: since}
 	err = x.step(func() error {
@@ -214,13 +214,13 @@ func (x *index) create(stream store.Stream, since time.Time) (p part, err error)
 	return p, err
 }
 
-// A change is a record as the index has it.
+// A change is a record as it is indexed.
 type change struct {
 	key, words string
-	at         int64 // microseconds since 1970, when it was committed
+	at         int64 // time of the commit, in microseconds since 1970
 }
 
-// A reading is what is brought in by one step.
+// A reading is the input of one step.
 type reading struct {
 	changes []change
 	mark    uint64
@@ -228,7 +228,7 @@ type reading struct {
 	err     error
 }
 
-// bring brings in what changed in a stream. The next step is read while one is written.
+// bring indexes the changes of a stream. It reads the next step while it writes one.
 func (x *index) bring(ctx context.Context, src Store, c store.Connection, s store.StreamStats, grow func() error) error {
 	p, ok := x.parts[s.Stream]
 	if !ok {
@@ -267,7 +267,7 @@ func (x *index) bring(ctx context.Context, src Store, c store.Connection, s stor
 	return nil
 }
 
-// read reads what changed behind a mark, as far as one step goes.
+// read reads the changes after a mark, up to the size of one step.
 func read(ctx context.Context, src Store, c store.ConnectionID, stream store.Stream, mark uint64) (r reading) {
 	r.mark = mark
 	var text strings.Builder
@@ -286,14 +286,14 @@ func read(ctx context.Context, src Store, c store.ConnectionID, stream store.Str
 		}
 		r.mark = max(r.mark, page.After)
 		if r.more = page.More; !r.more {
-			r.mark = max(r.mark, page.Version) // versions whose keys have newer ones
+			r.mark = max(r.mark, page.Version) // skip versions that are superseded
 			break
 		}
 	}
 	return r
 }
 
-// write brings in one step.
+// write writes one step.
 func (x *index) write(stream store.Stream, r reading) error {
 	p := x.parts[stream]
 	err := x.step(func() error {
@@ -309,8 +309,8 @@ func (x *index) write(stream store.Stream, r reading) error {
 	return err
 }
 
-// change takes all out that changed, and then brings in what there is now: FTS5 begins a new
-// segment each time that its numbers do not grow.
+// change removes all changed records before it inserts any, because FTS5 starts a new segment whenever row ids do not
+// grow.
 func (x *index) change(id int64, changes []change) error {
 	gone, err := x.forget(id, changes)
 	if err != nil {
@@ -345,7 +345,7 @@ func (x *index) change(id int64, changes []change) error {
 	return nil
 }
 
-// forget takes keys out, and returns the numbers that they had.
+// forget removes keys and returns their row ids.
 func (x *index) forget(id int64, changes []change) (gone []int64, err error) {
 	st, _, err := x.db.PrepareFlags(fmt.Sprintf("DELETE FROM k%d WHERE key = ? RETURNING id", id), sqlite3.PREPARE_PERSISTENT)
 	if err != nil {
@@ -366,7 +366,7 @@ func (x *index) forget(id int64, changes []change) (gone []int64, err error) {
 	return gone, nil
 }
 
-// once runs a statement that has no rows.
+// once executes a statement that returns no rows.
 func once(st *sqlite3.Stmt, args ...any) error {
 	if err := bind(st, args...); err != nil {
 		return err

@@ -1,10 +1,9 @@
-// Package search finds records by the words in their texts. Of each connection it keeps an
-// index in a file of SQLite (FTS5), which is made when somebody searches first, brought up to
-// date before each search, and made anew when it is missing or damaged. It holds words and
-// keys: what a hit shows is read from the store, which stays the truth.
+// Package search finds records by the words in their texts. It keeps an index of each connection in an SQLite file
+// (FTS5), which it makes for the first search, updates before each search, and makes again if it is missing or damaged.
+// The index only has words and keys. What a hit shows is read from the store, which is authoritative.
 //
-// What is looked for is hostile. Only letters and digits of it reach FTS5. Time, memory and
-// the number of hits are bounded, also where a word is in every record.
+// Search terms are untrusted. Only their letters and digits reach FTS5. Time, memory and the number of hits are
+// limited, even for a word that is in every record.
 package search
 
 import (
@@ -25,58 +24,57 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// The bounds of one search.
+// Limits of one search.
 const (
-	within      = 10 * time.Second // and however long the index takes
-	maxMemory   = 256 << 20        // bytes, of SQLite
+	within      = 10 * time.Second // without the time for updating the index
+	maxMemory   = 256 << 20        // bytes used by SQLite
 	defaultHits = 20
 	maxHits     = 100
-	// AtOnce is how many searches work at the same time.
+	// AtOnce is how many searches run concurrently.
 	AtOnce  = 4
-	maxOpen = 8 // files
-	readers = 4 // of the records that one search shows
-	// rare is how many records have a word at most that says how well a record fits. Where
-	// all words are in more, the newest records are the best.
+	maxOpen = 8 // open files
+	readers = 4 // concurrent reads of the records that a search shows
+	// rare is the maximum number of records with a word for the word to count in ranking. If all words are more
+	// frequent, the newest records are the best.
 	rare = 4000
 )
 
-// Store is what is searched.
+// Store is the source of the records.
 type Store interface {
 	store.Records
 	Connection(ctx context.Context, id store.ConnectionID) (store.Connection, error)
 	Connections(ctx context.Context) ([]store.Connection, error)
 }
 
-// Options are what the wiring gives.
+// Options are the dependencies and settings of Indexes.
 type Options struct {
 	Store   Store
-	Dir     string       // where the indexes are; "" makes a temporary one
-	Most    int64        // bytes of all indexes; 0 is no bound
-	Setting string       // that an owner changes Most by
-	Room    func() error // refuses while the disk is nearly full; nil: it never is
-	Turns   *cache.Turns // of several together; nil: AtOnce for these
+	Dir     string       // directory of the indexes; "" for a temporary one
+	Most    int64        // maximum bytes of all indexes; 0 for no limit
+	Setting string       // name of the setting for Most
+	Room    func() error // returns an error while the disk is nearly full; may be nil
+	Turns   *cache.Turns // shared with other Indexes; nil allows AtOnce for these
 }
 
-// An Indexes is the indexes of all connections. Its methods may be called concurrently. It
-// implements host.Searcher.
+// Indexes implements host.Searcher with the indexes of all connections. It is safe for concurrent use.
 type Indexes struct {
 	store Store
 	files *cache.Dir[place]
 	turns *cache.Turns
 }
 
-// A place is where the index of a connection is.
-type place struct{ index *index } // nil while it is not open
+// A place holds the index of a connection while it is open.
+type place struct{ index *index } // nil unless open
 
 var _ host.Searcher = (*Indexes)(nil)
 
-// New makes the indexes. None is made before it is asked for.
+// New returns Indexes. It makes each index when it is first needed.
 func New(o Options) *Indexes {
 	return &Indexes{store: o.Store, turns: cmp.Or(o.Turns, cache.NewTurns(AtOnce)),
 		files: cache.New(cache.Options{Dir: o.Dir, Most: o.Most, Setting: o.Setting, Code: "search_limit", Room: o.Room}, (*place).close)}
 }
 
-// Close lets go of all files, and removes what is temporary. Nobody searches any more.
+// Close closes all files and removes temporary ones. No search may be running.
 func (xs *Indexes) Close() error { return xs.files.Close() }
 
 // Forget removes the index of a connection.
@@ -125,8 +123,8 @@ func (xs *Indexes) Search(ctx context.Context, q host.SearchQuery) (host.SearchR
 	return xs.hits(ctx, t, all, q.Limit)
 }
 
-// hits reads the best records, some at a time: each takes the store a segment. One that was
-// deleted meanwhile is none.
+// hits reads the best records, several at a time because each takes the store a segment. It skips records that were
+// deleted meanwhile.
 func (xs *Indexes) hits(ctx context.Context, t terms, all []finding, most int) (host.SearchResult, error) {
 	out := host.SearchResult{Hits: []host.Hit{}}
 	for some := range slices.Chunk(all, readers) {
@@ -152,7 +150,7 @@ func (xs *Indexes) hits(ctx context.Context, t terms, all []finding, most int) (
 	return out, nil
 }
 
-// hit reads a record; nil is one that is gone.
+// hit reads a record. It returns nil if the record is gone.
 func (xs *Indexes) hit(ctx context.Context, f finding, t terms) (*host.Hit, error) {
 	r, err := xs.store.Record(ctx, f.connection, f.stream, f.key)
 	if errors.Is(err, store.ErrNotFound) || err == nil && r.Deleted {
@@ -168,7 +166,7 @@ func (xs *Indexes) hit(ctx context.Context, f finding, t terms) (*host.Hit, erro
 	}}, nil
 }
 
-// seen are the connections to search.
+// seen returns the connections to search.
 func (xs *Indexes) seen(ctx context.Context, q host.SearchQuery) (out []store.Connection, err error) {
 	all, err := xs.store.Connections(ctx)
 	if err != nil {
@@ -182,7 +180,7 @@ func (xs *Indexes) seen(ctx context.Context, q host.SearchQuery) (out []store.Co
 	return out, nil
 }
 
-// searchConnection searches one connection. An index that is damaged is made anew, once.
+// searchConnection searches one connection. A damaged index is made again, once.
 func (xs *Indexes) searchConnection(ctx context.Context, c store.Connection, q host.SearchQuery, t terms) (out []finding, err error) {
 	if err := xs.files.Idle(maxOpen - 1); err != nil {
 		return nil, fmt.Errorf("close an index: %w", err)
@@ -218,7 +216,7 @@ func damaged(err error) bool {
 
 func (xs *Indexes) tryConnection(ctx context.Context, f *cache.File[place], c store.Connection, q host.SearchQuery, t terms) (out []finding, err error) {
 	p := &f.Value
-	defer func() { // the library panics where SQLite has no more memory, and its connection is lost
+	defer func() { // when SQLite runs out of memory the library panics and the connection is lost
 		if r := recover(); r != nil {
 			if e, ok := r.(error); !ok || e.Error() != "sqlite3: out of memory" {
 				panic(r)

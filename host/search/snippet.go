@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehost/sluice/host"
 )
 
-// How much a hit shows.
+// Limits of what a hit shows.
 const (
 	maxSnippets = 3
 	around      = 60 // bytes before the first match
@@ -21,7 +21,7 @@ const (
 	maxText     = 1 << 20 // bytes of a record that the index reads
 )
 
-// texts yields the texts of a record with their paths, until yield returns false.
+// texts calls yield with the texts of a record and their paths until yield returns false.
 func texts(data []byte, yield func(path, text string) bool) {
 	walk("", strictjson.ValueOf(data), 0, yield)
 }
@@ -53,7 +53,7 @@ func walk(path string, v strictjson.Value, depth int, yield func(path, text stri
 	return true
 }
 
-// snippets are the parts of a record in which the terms are.
+// snippets returns the parts of a record that contain the terms.
 func (t terms) snippets(data []byte) []host.Snippet {
 	out := []host.Snippet{}
 	left := maxText
@@ -68,10 +68,10 @@ func (t terms) snippets(data []byte) []host.Snippet {
 	return out
 }
 
-// A span is a match, in bytes.
+// A span is the position of a match, in bytes.
 type span struct{ start, end int }
 
-// mark cuts a text around its first match; nil is without one.
+// mark returns the text around the first match, or nil if there is none.
 func (t terms) mark(text string) (parts []host.SnippetPart) {
 	spans := t.spans(text)
 	if len(spans) == 0 {
@@ -106,7 +106,7 @@ func (t terms) mark(text string) (parts []host.SnippetPart) {
 	return parts
 }
 
-// spans are the matches of a text, apart from each other and in order.
+// spans returns the matches in a text, in order and merged where they overlap.
 func (t terms) spans(text string) (out []span) {
 	add := func(s span) {
 		if last := len(out) - 1; last >= 0 && s.start <= out[last].end {
@@ -132,7 +132,7 @@ func (t terms) spans(text string) (out []span) {
 	return out
 }
 
-// one adds where a character stands in a word of two.
+// one adds the positions of a single character in a word of two.
 func (t terms) one(char string, w word, text string, add func(span)) {
 	if strings.HasPrefix(w.text, char) {
 		_, size := utf8.DecodeRuneInString(text[w.start:])
@@ -144,7 +144,7 @@ func (t terms) one(char string, w word, text string, add func(span)) {
 	}
 }
 
-// cutAt is the next place at or before n that is between two characters.
+// cutAt returns the last boundary between characters at or before n.
 func cutAt(text string, n int) int {
 	for n > 0 && n < len(text) && !utf8.RuneStart(text[n]) {
 		n--
@@ -152,8 +152,8 @@ func cutAt(text string, n int) int {
 	return n
 }
 
-// indexed appends the text of a record as the index has it. The last character of a run
-// without spaces is there alone too, so that it is found as the others are.
+// indexed appends the words of a record as they are indexed. The last character of a run without spaces is also added
+// alone, so that it can be found like the others.
 func indexed(to *strings.Builder, data []byte) {
 	left := maxText
 	texts(data, func(_, text string) bool {

@@ -7,28 +7,28 @@ import (
 	"github.com/sluicehost/sluice/host"
 )
 
-// The bounds of what may be looked for.
+// Limits of a search query.
 const (
 	maxWords   = 1000 // bytes
 	maxPhrases = 20
 	maxPhrase  = 32 // words
-	minPrefix  = 3  // letters, which the index knows the beginnings of words by
+	minPrefix  = 3  // letters; the index has prefixes of this length
 )
 
-// A phrase is words that follow each other. A prefix is the beginning of the last.
+// A phrase is a sequence of adjacent words. If prefix is true, the last one is only the beginning of a word.
 type phrase struct {
 	words  []string
 	prefix bool
-	single bool // one character of a script without spaces
+	single bool // a single character of a script without spaces
 }
 
-// terms are a query that was understood.
+// terms is a parsed query.
 type terms struct {
 	want, without []phrase
 }
 
-// parse reads what somebody typed. Everything that is no letter or digit only separates, so
-// there is no text that means something else to SQLite.
+// parse parses a user's query. Everything except letters and digits only separates words, so no text has a special
+// meaning for SQLite.
 func parse(text string) (terms, error) {
 	var t terms
 	if len(text) > maxWords {
@@ -69,7 +69,7 @@ func parse(text string) (terms, error) {
 	return t, nil
 }
 
-// phrases are the words of a piece of a query. A run without spaces is a phrase of its own.
+// phrases returns the phrases in a piece of a query. A run without spaces is a phrase of its own.
 func phrases(atom string, begins bool) (out []phrase) {
 	var p phrase
 	end := func() {
@@ -98,7 +98,7 @@ func phrases(atom string, begins bool) (out []phrase) {
 	return out
 }
 
-// String is the phrase as FTS5 reads it. Words are letters and digits.
+// String returns the phrase in the syntax of FTS5. Words contain only letters and digits.
 func (p phrase) String() string {
 	s := `"` + strings.Join(p.words, " ") + `"`
 	if p.prefix {
@@ -107,7 +107,7 @@ func (p phrase) String() string {
 	return s
 }
 
-// match is what FTS5 is asked for.
+// match returns the query for FTS5.
 func (t terms) match() string {
 	s := all(t.want)
 	for _, p := range t.without {
@@ -124,8 +124,7 @@ func all(ps []phrase) string {
 	return strings.Join(out, " AND ")
 }
 
-// at reports how many words of a text the phrase takes that begins with the first of them;
-// 0 is none.
+// at returns the length in words of the phrase if text begins with it, otherwise 0.
 func (p phrase) at(text []word) int {
 	if len(text) < len(p.words) || p.single {
 		return 0
@@ -138,7 +137,7 @@ func (p phrase) at(text []word) int {
 	return len(p.words)
 }
 
-// longest is the longest phrase that begins there, in words.
+// longest returns the length in words of the longest phrase with which text begins.
 func (t terms) longest(text []word) (n int) {
 	for _, p := range t.want {
 		n = max(n, p.at(text))

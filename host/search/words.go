@@ -10,20 +10,20 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// maxWord is how many characters of a word count. Longer ones are seldom words.
+// maxWord is how many characters of a word are significant.
 const maxWord = 64
 
-// A word is what an index has: letters and digits, folded, so that case, accents and other
-// spellings of one letter do not matter. In writing that has no spaces between words it is
-// two characters that follow each other, so that any part of a sentence can be found.
+// A word is a unit of the index: letters and digits, folded so that case, accents and alternative spellings of a letter
+// do not matter. In scripts without spaces it is a pair of adjacent characters, so that any part of a sentence can be
+// found.
 type word struct {
 	text       string
-	start, end int // in the bytes of the text
+	start, end int // position in the text, in bytes
 	dense      bool
-	last       bool // dense: the last pair of its run
+	last       bool // if dense: the last pair of its run
 }
 
-// canonical is a text as words reads it: letters that were spelled in pieces are one.
+// canonical returns a text in the form that words expects, with composed letters.
 func canonical(text string) string {
 	if norm.NFC.IsNormalString(text) {
 		return text
@@ -31,8 +31,7 @@ func canonical(text string) string {
 	return norm.NFC.String(text)
 }
 
-// words are the words of a canonical text, in their order. A dense run of one character is
-// a word of one.
+// words returns the words of a canonical text, in order. A dense run of one character is a word of one character.
 func words(text string) iter.Seq[word] {
 	return func(yield func(word) bool) {
 		var folded []byte
@@ -68,7 +67,7 @@ func words(text string) iter.Seq[word] {
 	}
 }
 
-// pairs yields a dense run as pairs, and returns where it ends.
+// pairs yields a dense run as pairs and returns its end.
 func pairs(text string, at int, yield func(word) bool) (end int, on bool) {
 	before, was := -1, ""
 	for n := 0; ; n++ {
@@ -98,8 +97,8 @@ func letter(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsNumber(r)
 }
 
-// dense reports whether a character is of a script that is written without spaces, or in
-// which endings stick to words.
+// dense reports whether a character belongs to a script that is written without spaces, or in which suffixes are
+// attached to words.
 func dense(r rune) bool {
 	if r < 0x0e00 {
 		return false
@@ -118,7 +117,7 @@ func dense(r rune) bool {
 	return false
 }
 
-// appendFold appends a letter or mark as the index has it, which is nothing for an accent.
+// appendFold appends the folded form of a letter or mark, which is empty for an accent.
 func appendFold(to []byte, r rune) []byte {
 	switch {
 	case 'A' <= r && r <= 'Z':
@@ -133,8 +132,8 @@ func appendFold(to []byte, r rune) []byte {
 	return utf8.AppendRune(to, unicode.ToLower(r))
 }
 
-// folds is how the index has the letters of the alphabets. Most processes never ask, so
-// that none makes it as it starts.
+// folds returns the folded forms of letters below foldsTo. It is computed on first use, because most processes do not
+// need it.
 const foldsTo = 0x2000
 
 var folds = sync.OnceValue(func() *[foldsTo]string {
@@ -145,7 +144,7 @@ var folds = sync.OnceValue(func() *[foldsTo]string {
 	return &out
 })
 
-// foldLetter takes case and accents away. Marks of scripts in which they are vowels stay.
+// foldLetter removes case and accents. Marks that are vowels in their script stay.
 func foldLetter(r rune) string {
 	if same, ok := spelled[unicode.ToLower(r)]; ok {
 		return same
@@ -161,8 +160,8 @@ func foldLetter(r rune) string {
 	return b.String()
 }
 
-// spelled are letters that are written with others where a keyboard has them not. What
-// accents are to Latin, these are to Arabic; a tatweel is no letter at all.
+// spelled maps letters to those that are commonly typed instead. The Arabic ones correspond to accented letters in
+// Latin; the tatweel is not a letter.
 var spelled = map[rune]string{
 	'ß': "ss", 'æ': "ae", 'œ': "oe", 'ø': "o", 'đ': "d", 'ð': "d", 'ł': "l", 'þ': "th", 'ħ': "h", 'ı': "i", 'ŋ': "n", 'ς': "σ",
 	'ة': "ه", 'ى': "ي", 'ـ': "",
