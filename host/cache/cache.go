@@ -1,6 +1,5 @@
-// Package cache keeps files of SQLite that can be made anew, one a connection, in a directory
-// that takes no more of the disk than it may. Where there is no place for another, those go
-// that nobody used for longest.
+// Package cache keeps SQLite files that can be made again, one per connection, in a directory of limited size. If there
+// is no room for another, the least recently used ones are removed.
 package cache
 
 import (
@@ -17,27 +16,27 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Options say where files are, and how much of them.
+// Options are the settings of a Dir.
 type Options struct {
-	Dir     string       // "" makes a temporary one when it is first needed
-	Most    int64        // bytes of all files; 0 is no bound
-	Setting string       // that an owner changes Most by
-	Code    string       // of the refusal where one connection alone takes more
-	Room    func() error // refuses while the disk is nearly full; nil: it never is
+	Dir     string       // "" creates a temporary one when needed
+	Most    int64        // maximum bytes of all files; 0 for no limit
+	Setting string       // name of the setting for Most
+	Code    string       // of the refusal if one connection needs more
+	Room    func() error // returns an error while the disk is nearly full; may be nil
 }
 
-// A Dir is a directory with a file for each connection. What is known of a file while it is in
-// use is a T. Its methods may be called concurrently.
+// A Dir is a directory with a file for each connection, with a T as the state of a file in use. It is safe for
+// concurrent use.
 type Dir[T any] struct {
 	o     Options
 	close func(*T) error
 
-	mu    sync.Mutex // guards what follows, and removing
+	mu    sync.Mutex // guards the fields below; held while a file is removed
 	temp  bool
 	files map[store.ConnectionID]*File[T]
 }
 
-// A File is that of one connection. Whoever changes the file or its Value holds the lock.
+// A File is the file of one connection. The lock must be held to change the file or its Value.
 type File[T any] struct {
 	sync.Mutex
 	ID    store.ConnectionID
@@ -49,8 +48,7 @@ type File[T any] struct {
 	used  time.Time // guarded by Dir.mu
 }
 
-// New keeps files in a directory. Before one is removed, close lets go of it; nil does
-// nothing.
+// New returns a Dir. close, which may be nil, is called with a file's state before the file is removed.
 func New[T any](o Options, close func(*T) error) *Dir[T] {
 	if o.Room == nil {
 		o.Room = func() error { return nil }
@@ -61,7 +59,7 @@ func New[T any](o Options, close func(*T) error) *Dir[T] {
 	return &Dir[T]{o: o, close: close, files: map[store.ConnectionID]*File[T]{}}
 }
 
-// Close lets go of all files, and removes what is temporary. Nobody uses one any more.
+// Close closes all files and removes temporary ones. None may be in use.
 func (d *Dir[T]) Close() (err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -74,7 +72,7 @@ func (d *Dir[T]) Close() (err error) {
 	return err
 }
 
-// Use is the file of a connection, which may not be there yet. It stays until Release.
+// Use returns the file of a connection, which may not exist yet. It is not evicted until Release.
 func (d *Dir[T]) Use(id store.ConnectionID) (*File[T], error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -95,7 +93,7 @@ func (d *Dir[T]) Use(id store.ConnectionID) (*File[T], error) {
 	}
 	f.users++
 	f.used = time.Now()
-	// What was used last is known after a restart too. A file that is not there yet is new.
+	// Record the use for after a restart. The file may not exist yet.
 	if err := os.Chtimes(f.Path, f.used, f.used); err != nil && !errors.Is(err, os.ErrNotExist) {
 		f.users--
 		return nil, fmt.Errorf("touch %s: %w", f.Path, err)
@@ -110,12 +108,12 @@ func (f *File[T]) Release() {
 	f.users--
 }
 
-// Remove removes the file, which is made anew. Its lock is held.
+// Remove removes the file, so that it can be made again. The caller holds its lock.
 func (f *File[T]) Remove() error {
 	return errors.Join(f.dir.close(&f.Value), remove(f.Path))
 }
 
-// Forget removes the file of a connection, and waits for who changes it.
+// Forget removes the file of a connection. It waits for whoever is changing it.
 func (d *Dir[T]) Forget(id store.ConnectionID) error {
 	d.mu.Lock()
 	none := d.o.Dir == ""
@@ -133,7 +131,7 @@ func (d *Dir[T]) Forget(id store.ConnectionID) error {
 	return f.Remove()
 }
 
-// Idle lets go of the files that nobody uses, except the most that were used last.
+// Idle closes unused files, except for the most recently used ones, of which it leaves up to most.
 func (d *Dir[T]) Idle(most int) (err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -153,8 +151,8 @@ func (d *Dir[T]) Idle(most int) (err error) {
 	return err
 }
 
-// Grow is called before each step in which the file grows: it is Fit, and refuses while the
-// disk is nearly full.
+// Grow must be called before each step that grows the file. It calls Fit, and returns an error while the disk is nearly
+// full.
 func (f *File[T]) Grow() error {
 	if err := f.dir.o.Room(); err != nil {
 		return err
@@ -162,8 +160,8 @@ func (f *File[T]) Grow() error {
 	return f.Fit()
 }
 
-// Fit removes files of other connections until all fit. It returns a *host.Refusal when this
-// one does not fit alone, or beside those that are in use.
+// Fit removes files of other connections until all fit. It returns a *host.Refusal if this one does not fit by itself
+// or together with those in use.
 func (f *File[T]) Fit() error {
 	d := f.dir
 	if d.o.Most == 0 {
@@ -204,7 +202,7 @@ func (f *File[T]) Fit() error {
 	return nil
 }
 
-// size is a number of bytes as people say it.
+// size returns a number of bytes in words.
 func size(n int64) string {
 	if n < 1<<20 {
 		return fmt.Sprintf("%d bytes", n)
@@ -212,14 +210,14 @@ func size(n int64) string {
 	return fmt.Sprintf("%d MiB", n>>20)
 }
 
-// A weight is what the file of one connection takes, with those that SQLite keeps beside it.
+// A weight is the size of a connection's file including SQLite's additional files.
 type weight struct {
 	id    store.ConnectionID
 	bytes int64
 	used  time.Time
 }
 
-// weigh lists the files that there are, in the order in which they go.
+// weigh lists the existing files in the order of eviction.
 func (d *Dir[T]) weigh() ([]weight, error) {
 	entries, err := os.ReadDir(d.o.Dir)
 	if err != nil {
@@ -229,7 +227,7 @@ func (d *Dir[T]) weigh() ([]weight, error) {
 	for _, e := range entries {
 		id, rest, ok := strings.Cut(e.Name(), suffix)
 		info, err := e.Info()
-		if !ok || err != nil { // it went meanwhile
+		if !ok || err != nil { // it was removed meanwhile
 			continue
 		}
 		w := of[store.ConnectionID(id)]

@@ -5,9 +5,8 @@ import (
 	"sync"
 )
 
-// Turns are places of those who work at the same time. Whoever asks has half of them at most,
-// so that one who asks for much keeps nobody else waiting. Its methods may be called
-// concurrently.
+// Turns limits how many work concurrently. A single asker gets at most half of the places, so that nobody can keep all
+// others waiting. It is safe for concurrent use.
 type Turns struct {
 	all chan struct{}
 
@@ -15,18 +14,18 @@ type Turns struct {
 	by map[string]*own
 }
 
-// own are the places that one asker may have.
+// An own holds the places of one asker.
 type own struct {
 	places chan struct{}
-	users  int // that have or want one; guarded by Turns.mu
+	users  int // who have or want a place; guarded by Turns.mu
 }
 
-// NewTurns makes so many places, two at least.
+// NewTurns returns Turns with the given number of places, at least two.
 func NewTurns(places int) *Turns {
 	return &Turns{all: make(chan struct{}, places), by: map[string]*own{}}
 }
 
-// Take waits for a place, until ctx ends. Whoever got it calls leave.
+// Take waits for a place until ctx ends. The caller must call leave to return it.
 func (t *Turns) Take(ctx context.Context, who string) (leave func(), err error) {
 	t.mu.Lock()
 	o := t.by[who]
