@@ -11,13 +11,13 @@ import (
 	"github.com/sluicehost/sluice/host"
 )
 
-// The limits of response data.
+// Limits of the data of an answer, in bytes where not fields.
 const (
-	maxAnswer = abi.MaxResponseBytes // names and values together
+	maxAnswer = abi.MaxResponseBytes // names and values together, without files
 	maxFields = abi.MaxResponseFields
 	maxValue  = abi.MaxResponseValue
-	maxName   = abi.MaxIDBytes // of an interaction
-	// maxFiles bounds an answer with files, which are texts that are a third longer.
+	maxName   = abi.MaxIDBytes // of the id of an interaction
+	// maxFiles bounds an answer with files, which are base64 text and so a third longer.
 	maxFiles = maxAnswer + abi.MaxAnswerFile/3*4
 )
 
@@ -25,9 +25,8 @@ func badAnswer(field, message string) error {
 	return refuse("invalid_request", "%s", message).with("field", field)
 }
 
-// CheckAnswer makes the checks of an answer that need no question: its size and its
-// status. The error is a *Refusal that echoes nothing of what it was given:
-// invalid_request with details.field, or invalid_status.
+// CheckAnswer makes the checks of an answer that need no question: its size and its status. The error is a
+// *Refusal with code invalid_request and details.field, or invalid_status. It repeats nothing from the answer.
 func CheckAnswer(a host.Answer, timeOuts bool) error {
 	interactionID, status, data := a.InteractionID, a.Status, a.Data
 	if strings.TrimSpace(interactionID) == "" || len(interactionID) > 2*maxName {
@@ -49,9 +48,9 @@ func CheckAnswer(a host.Answer, timeOuts bool) error {
 	return nil
 }
 
-// Check is what the guest may get of the data of an answer that succeeded: every value belongs to a field, is of its type and one
-// of its choices, and none that is required is missing. It returns the data by
-// the connector's own names; the values are still the caller's. null is no value.
+// Check checks the data of a successful answer: every value belongs to a field, has its type and is one of its
+// choices, and no required value is missing; null counts as missing. It returns the data by the connector's own
+// names. The values are not copied.
 func (q Question) Check(data map[string]json.RawMessage) (map[string]json.RawMessage, error) {
 	own := make(map[string]json.RawMessage, len(data))
 	known, total := 0, 0
@@ -70,7 +69,7 @@ func (q Question) Check(data map[string]json.RawMessage) (map[string]json.RawMes
 			continue
 		case f.File && !isFile(v):
 			return nil, badAnswer(f.Shown, abi.ErrAnswerFile.Error())
-		case !f.File && len(raw) > maxValue && (q.Kind != abi.KindApproval || f.Shown != "edited"): // a letter has its line breaks
+		case !f.File && len(raw) > maxValue && (q.Kind != abi.KindApproval || f.Shown != "edited"): // may be longer
 			return nil, badAnswer(f.Shown, "a value of an answer has at most 8 KiB")
 		case !v.HasType(f.Type):
 			return nil, badAnswer(f.Shown, "this field has another type: want "+f.Type)
@@ -101,8 +100,7 @@ func isFile(v strictjson.Value) bool {
 	return err == nil
 }
 
-// checkDecision: what a decision says has to come with it, and nothing that it
-// does not say.
+// checkDecision checks that the data that a decision needs is present, and data of another decision is not.
 func checkDecision(data map[string]json.RawMessage) error {
 	blank := func(name string) bool { return strings.TrimSpace(strictjson.String(data[name])) == "" }
 	action := strictjson.String(data["action"])
@@ -118,9 +116,8 @@ func checkDecision(data map[string]json.RawMessage) error {
 	return nil
 }
 
-// choose is the value that the connector gets for v. Where its schema lists
-// choices, only they will do, as the connector spells them; an owner may have
-// been shown a text with something taken out of it.
+// choose returns the value that the connector gets for v. If the schema lists choices, v must be one of them and
+// is returned as the connector spells it, since the owner may have seen a redacted text.
 func choose(q Question, f Field, v strictjson.Value) (json.RawMessage, bool) {
 	schema, _ := strictjson.Parse(q.RawSchema, strictjson.ParseOptions{})
 	props, _ := schema.Member("properties")
@@ -129,7 +126,7 @@ func choose(q Question, f Field, v strictjson.Value) (json.RawMessage, bool) {
 	if !listed || !enum.Is(strictjson.KindArray) || q.Kind == abi.KindApproval {
 		return v.Raw, len(f.Enum) == 0 || slices.ContainsFunc(f.Enum, v.Equal)
 	}
-	n := 0 // of the texts, which are what is shown
+	n := 0 // counts the texts, which are what the owner sees
 	for item := range enum.Items() {
 		if same(item, v) {
 			return v.Raw, true
@@ -145,7 +142,7 @@ func choose(q Question, f Field, v strictjson.Value) (json.RawMessage, bool) {
 }
 
 func same(a, b strictjson.Value) bool {
-	if text, ok := a.Text(); ok { // the connector's, no secret
+	if text, ok := a.Text(); ok { // a text of the connector, so no secret
 		return b.Equal(text)
 	}
 	return bytes.Equal(strictjson.AppendCompact(nil, a.Raw), strictjson.AppendCompact(nil, b.Raw))

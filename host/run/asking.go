@@ -12,9 +12,9 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// asking is the open interaction of a run.
+// An asking is the open interaction of a run.
 type asking struct {
-	id          string // as events name it
+	id          string // id in events
 	interruptID string
 	message     *abi.InteractionMessage
 	schema      *reducedSchema
@@ -22,37 +22,37 @@ type asking struct {
 	call        uint32 // the ABI call that waits; 0 on stdio
 	deadline    time.Time
 	timed       bool
-	last        bool // the deadline is the end of the time that the run has for its owner
+	last        bool // the deadline is the end of the owner's budget
 	pending     *store.Interaction
-	since       time.Time // asked, by this process
+	since       time.Time // when this process asked
 	cancel      context.CancelFunc
 	span        span
-	question    Question // as the owner's channel gets it
+	question    Question // as Owner.Ask gets it
 	attachments []abi.Attachment
 	page        Page
-	host        *hostQuestion // who asks, when that is not the guest; nil else
+	host        *hostQuestion // set if the host asks, not the guest
 }
 
-// answer closes an interaction; by is the principal that did, or byHost.
+// An answer closes an interaction. by is the principal that answered, or byHost.
 type answer struct {
 	host.Answer
 	to     *asking
 	by     string
 	err    error
 	reason string        // why the host closed it; "" for none
-	lead   []store.Event // what is recorded before its end
+	lead   []store.Event // events that are recorded before the end of the question
 }
 
 func answerOf(a *asking, status, by string) answer {
 	return answer{Answer: host.Answer{InteractionID: a.id, Status: status}, to: a, by: by}
 }
 
-// seconds bounds a duration that a guest chose.
+// seconds converts a duration that a guest chose, and bounds it.
 func seconds(s float64) time.Duration {
 	return time.Duration(min(s, 10*365*24*3600) * float64(time.Second))
 }
 
-// answerText is the text of a string, or a number as it is written.
+// answerText returns the text of a string, or a number as written.
 func answerText(raw json.RawMessage) string {
 	v, err := strictjson.Parse(raw, strictjson.ParseOptions{AnyKind: true})
 	if err != nil {
@@ -74,8 +74,8 @@ func fieldNamed(fields []Field, name string) Field {
 	return Field{}
 }
 
-// askForHost opens a question of the host's own: an interaction of the run like
-// any other, but the guest neither asked nor hears of it.
+// askForHost opens a question of the host itself. It is an interaction of the run like any other, but the guest
+// does not learn of it.
 func (qs *questions) askForHost(q *hostQuestion) {
 	switch {
 	case qs.deps.Owner == nil || !qs.plan.Interactive:
@@ -92,15 +92,15 @@ func (qs *questions) askForHost(q *hostQuestion) {
 	qs.ask(m, 0, q)
 }
 
-// withdraw closes a question that nobody waits for any more.
+// withdraw closes a question for which nobody waits any more.
 func (qs *questions) withdraw(q *hostQuestion) {
 	if a := qs.asking; a != nil && a.host == q && !qs.outcome.over() {
 		qs.closeQuestion(answerOf(a, abi.AnswerCancelled, byHost))
 	}
 }
 
-// tellHost gives the browser the end of its question. While the run stands still
-// it waits, as a guest's answer does.
+// tellHost passes the end of its question to the browser. During a pause that waits, like an answer to the
+// guest.
 func (qs *questions) tellHost(q *asking, status string) {
 	tell := func() { q.host.answer(hostAnswer{id: q.id, status: status}) }
 	if qs.calls.outsideLoop() { // the call goes on
@@ -111,12 +111,12 @@ func (qs *questions) tellHost(q *asking, status string) {
 	qs.pause.afterwards(tell)
 }
 
-// watched reports whether the loss of a surface ends a question.
+// watched reports whether a question ends if the browser surface is lost.
 func (q *asking) watched() bool {
 	return q != nil && (q.message.Kind == abi.KindManualAction || q.message.Kind == abi.KindOTP)
 }
 
-// A hostQuestion is what the browser asks the owner for itself.
+// A hostQuestion is a question that the browser asks the owner by itself.
 type hostQuestion struct {
 	message string
 	timeout time.Duration
@@ -128,7 +128,7 @@ type hostAnswer struct {
 	err        error
 }
 
-// answer replies once; to nobody it does nothing.
+// answer replies once. It does nothing for a nil q.
 func (q *hostQuestion) answer(a hostAnswer) {
 	if q == nil {
 		return
@@ -139,7 +139,7 @@ func (q *hostQuestion) answer(a hostAnswer) {
 	}
 }
 
-// mark names the interaction and its stream on the events of one fact.
+// mark sets the interaction and its stream on events.
 func (q *asking) mark(events []store.Event) []store.Event {
 	for i := range events {
 		events[i].InteractionID = q.id
@@ -148,8 +148,7 @@ func (q *asking) mark(events []store.Event) []store.Event {
 	return events
 }
 
-// decisions are those that are offered; edit is what openwop calls the editing one
-// there.
+// decisions returns the decisions that are offered. edit is the name of the editing one.
 func (q *asking) decisions(edit string) []string {
 	if q.schema == nil { // a manual action
 		return []string{abi.DecisionAccept, abi.DecisionReject}

@@ -11,15 +11,15 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// assistances are requests to the owner that do not block the run, and its waits that
-// the owner is told of.
+// assistances are requests to the owner that do not block the run, including waits of the run that the owner is
+// told of.
 type assistances struct {
 	*parts
-	deadlines map[string]time.Time // by id, of those that have one
-	turn      *turn                // what the call in progress waits for
+	deadlines map[string]time.Time // by id, only of those with a deadline
+	turn      *turn                // the wait of the call in progress
 }
 
-// waiting reports whether the call in progress waits for a turn with an origin.
+// waiting reports whether the call in progress waits until an origin accepts requests.
 func (as *assistances) waiting() bool { return as.turn != nil }
 
 // postpone moves every deadline by the time of a pause.
@@ -29,7 +29,7 @@ func (as *assistances) postpone(by time.Duration) {
 	}
 }
 
-// assist is ASSISTANCE: recorded, never blocking.
+// assist handles ASSISTANCE, which is recorded and never blocks.
 func (as *assistances) assist(m *abi.AssistanceMessage) {
 	as.history.asksFor()
 	m.InputSchema = bytes.Clone(m.InputSchema)
@@ -63,7 +63,7 @@ func (as *assistances) assist(m *abi.AssistanceMessage) {
 
 var refPattern = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,200}$`)
 
-// attachments are those of a request as events may show them: no URL, no payload.
+// attachments returns the attachments of a request as events may show them, without URLs and payloads.
 func (as *assistances) attachments(in []abi.Attachment) []abi.Attachment {
 	out := []abi.Attachment{}
 	for _, a := range in {
@@ -75,20 +75,20 @@ func (as *assistances) attachments(in []abi.Attachment) []abi.Attachment {
 			kept.Ref = as.canary.Text(a.Ref)
 		}
 		if b := as.bindings.screen(); b != nil && kept.Kind == surfaceKind {
-			kept = as.bindings.shown(b.Surface(), kept) // whether there is one is the host's to say
+			kept = as.bindings.shown(b.Surface(), kept) // the host knows whether there is a surface
 		}
 		out = append(out, kept)
 	}
 	return out
 }
 
-// assistStatus is ASSISTANCE_STATUS.
+// assistStatus handles ASSISTANCE_STATUS.
 func (as *assistances) assistStatus(m *abi.AssistanceStatusMessage) {
 	o, _ := as.proto.CloseAssistance(m.ID)
 	as.commits.record(as.assistanceEnd(o, m.Status, "", m.Message))
 }
 
-// assistanceEnd is the event that closes one assistance.
+// assistanceEnd returns the event that closes an assistance.
 func (as *assistances) assistanceEnd(o abi.OpenAssistance, status, reason, message string) store.Event {
 	delete(as.deadlines, o.ID)
 	as.bindings.browserReleased(o.ID)
@@ -104,7 +104,7 @@ func (as *assistances) assistanceEnd(o abi.OpenAssistance, status, reason, messa
 	return as.journal.streamEvent("run.assistance_"+status, status, o.Stream, d)
 }
 
-// escalate closes open requests to the owner, which give way to a question.
+// escalate closes the open assistances that a question supersedes.
 func (as *assistances) escalate(stream string) []store.Event {
 	var events []store.Event
 	for _, o := range as.proto.OpenAssistances() {
@@ -116,8 +116,7 @@ func (as *assistances) escalate(stream string) []store.Event {
 	return events
 }
 
-// assistanceTimeouts stops a connector whose request for assistance ran out of
-// time.
+// assistanceTimeouts fails the run if the time of an assistance is over.
 func (as *assistances) assistanceTimeouts(now time.Time) {
 	if as.outcome.proposal() != nil || as.history.replaying() {
 		return
@@ -131,8 +130,8 @@ func (as *assistances) assistanceTimeouts(now time.Time) {
 	}
 }
 
-// closeAssistances ends what is open just before the terminal event. It
-// may be asked again for another end: nothing is forgotten.
+// closeAssistances returns the events that close open assistances just before the terminal event. It may be
+// called again with another status, since it keeps the list.
 func (as *assistances) closeAssistances(status, reason, timedOut string) []store.Event {
 	events := append(as.closeTurn("cancelled", reason), as.commits.closeStall()...)
 	for _, o := range as.proto.OpenAssistances() {
@@ -148,30 +147,30 @@ func (as *assistances) closeAssistances(status, reason, timedOut string) []store
 	return events
 }
 
-// ownerInvolved reports whether an open assistance waits for the owner, so
-// that sleeping is waiting for them.
+// ownerInvolved reports whether an open assistance waits for the owner, so that sleeping counts as waiting for
+// the owner.
 func (as *assistances) ownerInvolved() bool {
 	return slices.ContainsFunc(as.proto.OpenAssistances(), func(o abi.OpenAssistance) bool {
 		return o.Message.OwnerAction != abi.ActionNone
 	})
 }
 
-// A turn is what a request waits for: an origin that takes no more until then.
-// With a zero time the wait is over.
+// A turn is the wait of a request until an origin accepts requests again. A zero time means that the wait is
+// over.
 type turn struct {
 	origin string
 	until  time.Time
-	shown  string // id of the assistance that says so
+	shown  string // id of the assistance that shows it
 }
 
-// shownWait is the shortest wait that an owner is told of.
+// shownWait is the shortest wait that is shown to the owner.
 const shownWait = 2 * time.Second
 
-// takeTurn counts a wait for a rate as such, and shows a long one as state D:
-// nothing to do.
+// takeTurn counts a wait for an origin's rate limit, and shows a long one as an assistance without an owner
+// action.
 func (as *assistances) takeTurn(t *turn) {
 	if as.outcome.over() {
-		return // closeTurn tells how it ended
+		return // closeTurn records its end
 	}
 	if as.turn != nil {
 		if end := as.closeTurn("resolved", ""); end != nil {
@@ -192,7 +191,7 @@ func (as *assistances) takeTurn(t *turn) {
 	as.commits.record(as.hostAssistance(as.waitingFor(t)))
 }
 
-// closeTurn ends the assistance of a wait that the owner was told of.
+// closeTurn returns the event that ends the assistance of a wait, nil if none was shown.
 func (as *assistances) closeTurn(status, reason string) []store.Event {
 	if as.turn == nil || as.turn.shown == "" {
 		return nil
@@ -200,13 +199,13 @@ func (as *assistances) closeTurn(status, reason string) []store.Event {
 	return []store.Event{as.assistanceEnd(as.waitingFor(as.turn), status, reason, "")}
 }
 
-// waitingFor is a wait as an assistance of the host's own. The guest chose the
-// origin, so it may hold a secret.
+// waitingFor returns a wait as an assistance of the host. The guest chose the origin, so it may contain a
+// secret.
 func (as *assistances) waitingFor(t *turn) abi.OpenAssistance {
 	return waitOf(t.shown, abi.Cut("Waiting until "+store.Time(t.until)+" for "+as.canary.Text(t.origin)+", which takes no more requests before.", 200))
 }
 
-// waitOf is a wait as an assistance of the host's own: nothing to do for the owner.
+// waitOf returns an assistance of the host that needs no action of the owner.
 func waitOf(id, message string) abi.OpenAssistance {
 	return abi.OpenAssistance{ID: id, Message: &abi.AssistanceMessage{
 		ID: id, Message: message, ProgressPosture: abi.PostureWaitingRetry, OwnerAction: abi.ActionNone,
@@ -214,7 +213,7 @@ func waitOf(id, message string) abi.OpenAssistance {
 	}}
 }
 
-// hostAssistance is the event that begins one.
+// hostAssistance returns the event that opens an assistance of the host.
 func (as *assistances) hostAssistance(o abi.OpenAssistance) store.Event {
 	m := o.Message
 	return as.journal.event("run.assistance_requested", "started", data{

@@ -15,15 +15,15 @@ import (
 	"github.com/sluicehost/sluice/host/run/redact"
 )
 
-// bindings are those that the run was lent, and what they say. Only the loop touches
-// what is not said to be guarded.
+// bindings are the bindings that the run was lent, and the queue of what they report. Only the loop accesses
+// fields that are not marked as guarded.
 type bindings struct {
 	*parts
 	all      []binding.Binding
-	closed   bool // the speakers are
+	closed   bool // the speakers are closed
 	calling  bool // a call of a speaker is being handled
-	lost     bool // the surface was
-	spent    bool // no attempt may follow
+	lost     bool // the surface was lost
+	spent    bool // the run must not be retried
 	wake     chan struct{}
 	over     chan struct{}   // closed with the speakers
 	counts   map[string]int  // events so far, by type
@@ -31,7 +31,7 @@ type bindings struct {
 	surfaces map[string]abi.Attachment
 
 	mu   sync.Mutex // guards what follows
-	said []func()   // in order; nil once it is over
+	said []func()   // in order; nil after end
 	deaf bool
 }
 
@@ -45,7 +45,7 @@ func newBindings(all *parts) *bindings {
 	return bs
 }
 
-// add takes bindings, and closes them with the run.
+// add adds bindings, which are closed with the run.
 func (bs *bindings) add(more ...binding.Binding) {
 	for _, b := range more {
 		if b != nil {
@@ -54,7 +54,7 @@ func (bs *bindings) add(more ...binding.Binding) {
 	}
 }
 
-// open are the bindings that may be called.
+// open returns the bindings that may be called.
 func (bs *bindings) open() []binding.Binding {
 	if !bs.closed {
 		return bs.all
@@ -67,7 +67,7 @@ func speaks(b binding.Binding) bool {
 	return ok
 }
 
-// each calls f with every binding that has a role, and reports whether there is one.
+// each calls f for every open binding with a role, and reports whether there is one.
 func each[Role any](bs *bindings, f func(Role)) (found bool) {
 	for _, b := range bs.open() {
 		if r, ok := b.(Role); ok {
@@ -78,10 +78,10 @@ func each[Role any](bs *bindings, f func(Role)) (found bool) {
 	return found
 }
 
-// has reports whether a binding has a role.
+// has reports whether an open binding has a role.
 func has[Role any](bs *bindings) bool { return each(bs, func(Role) {}) }
 
-// taking is the binding that a call is for, nil for none.
+// taking returns the binding that handles a call, nil for none.
 func (bs *bindings) taking(call abi.Call, payload []byte) binding.Binding {
 	for _, b := range bs.open() {
 		if b.Takes(call, payload) {
@@ -91,7 +91,7 @@ func (bs *bindings) taking(call abi.Call, payload []byte) binding.Binding {
 	return nil
 }
 
-// give takes what a stream handle stands for from the binding whose it is.
+// give takes over the content of a stream handle from the binding that owns it.
 func give(ctx context.Context, lent []binding.Binding, handle uint32) (io.ReadCloser, error) {
 	read := abi.AppendRead(nil, handle, 1)
 	for _, b := range lent {
@@ -106,16 +106,16 @@ func give(ctx context.Context, lent []binding.Binding, handle uint32) (io.ReadCl
 	return nil, refuseFile(abi.ENOENT, "unknown_handle", "there is no such handle")
 }
 
-// screen is what the owner can look at, nil for nothing.
+// screen returns the binding whose screen the owner can look at, nil for none.
 func (bs *bindings) screen() (s binding.Screen) {
 	each(bs, func(b binding.Screen) { s = b })
 	return s
 }
 
-// abort ends the requests that are on their way.
+// abort cancels requests in progress.
 func (bs *bindings) abort() { each(bs, binding.Requester.Abort) }
 
-// fault is why the run cannot go on for one of them, "" for no reason.
+// fault returns why the run cannot continue because of a binding, "" if it can.
 func (bs *bindings) fault(gone bool) (code, message string) {
 	each(bs, func(b binding.Requester) {
 		if code == "" {
@@ -125,10 +125,10 @@ func (bs *bindings) fault(gone bool) (code, message string) {
 	return code, message
 }
 
-// word is signalled when the binding said something.
+// word is signalled when a binding reported something.
 func (bs *bindings) word() <-chan struct{} { return bs.wake }
 
-// serve returns what handles a call of a binding, until served.
+// serve returns the handler of a binding's call. The caller calls served when the call has ended.
 func (bs *bindings) serve(b binding.Binding) handler {
 	bs.calling = speaks(b)
 	return b.Handle
@@ -136,10 +136,10 @@ func (bs *bindings) serve(b binding.Binding) handler {
 
 func (bs *bindings) served() { bs.calling = false }
 
-// wasted reports whether a stored password was sent for nothing.
+// wasted reports whether a stored secret may have been sent without a session being established.
 func (bs *bindings) wasted() bool { return bs.spent }
 
-// post hands what the binding says to the loop; false once nobody listens. It may
+// post queues a report of a binding for the loop. It reports false if the loop does not listen any more. It may
 // be called from any goroutine.
 func (bs *bindings) post(f func()) bool {
 	bs.mu.Lock()
@@ -155,7 +155,7 @@ func (bs *bindings) post(f func()) bool {
 	return true
 }
 
-// take returns what was said since it was last asked.
+// take returns the queued reports.
 func (bs *bindings) take() []func() {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
@@ -164,7 +164,7 @@ func (bs *bindings) take() []func() {
 	return said
 }
 
-// end makes the binding unheard.
+// end stops accepting reports.
 func (bs *bindings) end() {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
@@ -172,14 +172,14 @@ func (bs *bindings) end() {
 	close(bs.over)
 }
 
-// listen acts on what the binding said, in order.
+// listen handles the queued reports in order.
 func (bs *bindings) listen() {
 	for _, f := range bs.take() {
 		f()
 	}
 }
 
-// A backchannel is the run as its browser sees it. Its methods only leave word.
+// A backchannel implements binding.Run. Its methods only queue reports for the loop.
 type backchannel struct{ bs *bindings }
 
 var _ binding.Run = backchannel{}
@@ -228,15 +228,15 @@ func (c backchannel) Ask(ctx context.Context, message string, timeout time.Durat
 	}
 }
 
-// How long a speaker may take to close: a browser writes its trace and ends gracefully.
-// One that does not keep to it is left behind a little later.
+// How long a speaker may take to close, in which a browser writes its trace and ends gracefully, and how much
+// later it is left behind.
 const (
 	speakerClose = 20 * time.Second
 	speakerLeft  = 2 * time.Second
 )
 
-// closeSpeakers closes those that have something to say, on every path before the
-// terminal event. What they say meanwhile is recorded, and the lease is kept.
+// closeSpeakers closes the speakers, on every path before the terminal event. What they report meanwhile is
+// recorded, and the lease is renewed.
 func (bs *bindings) closeSpeakers() {
 	if !has[binding.Speaker](bs) {
 		return
@@ -278,7 +278,7 @@ func (bs *bindings) closeSpeakers() {
 	bs.loop.settled()
 }
 
-// close closes all others, behind the terminal event.
+// close closes the other bindings after the terminal event.
 func (bs *bindings) close() {
 	for _, b := range bs.all {
 		if speaks(b) {
@@ -290,8 +290,8 @@ func (bs *bindings) close() {
 	}
 }
 
-// unrepeated is the hint of a failure after which a stored password was sent for
-// nothing: whatever the connector says of it, its owner looks first.
+// unrepeated returns the recovery hint of a failure. If a stored secret was wasted, the run is not retried until
+// its owner has acted, whatever the connector says.
 func (bs *bindings) unrepeated(h Hint) Hint {
 	switch {
 	case !bs.spent:
@@ -302,8 +302,8 @@ func (bs *bindings) unrepeated(h Hint) Hint {
 	return Hint{abi.ManualActionRequired, false}
 }
 
-// abortCall ends a call that nobody waits for any more, so that the binding
-// is not closed under it. One that does not heed its context is left to that.
+// abortCall ends the call of a speaker, so that the binding is not closed during it. A call that ignores its
+// context is left alone.
 func (bs *bindings) abortCall() {
 	if !bs.calling {
 		return
@@ -319,8 +319,8 @@ func (bs *bindings) abortCall() {
 	}
 }
 
-// endedByBinding ends collection as failed, as a DONE of the guest with that error
-// would. A guest that sent its DONE before has ended it already.
+// endedByBinding ends collection as failed, like a DONE of the guest with that error, unless the guest sent a
+// DONE before.
 func (bs *bindings) endedByBinding(f binding.Failure) {
 	if !bs.outcome.ready() || bs.outcome.proposal() != nil || bs.outcome.left() != nil {
 		return
@@ -333,9 +333,8 @@ func (bs *bindings) endedByBinding(f binding.Failure) {
 	bs.outcome.latch(&cause{reason: "connector_reported_failed", origin: "runtime", message: failure.Message})
 }
 
-// The most that a browser adds to a timeline: of its actions all, then failures and
-// a count now and then; of refused requests no more, and of each other
-// kind, which a guest can ask for as fast as it likes, as many as of actions.
+// Limits of the events that a browser adds to a timeline: allActions events of each type; beyond that only
+// failed actions and a count every actionCount actions; at most mostDenials refused requests.
 const (
 	allActions  = 1000
 	actionCount = 100
@@ -347,8 +346,7 @@ const (
 	eventDenied = "run.browser_egress_denied"
 )
 
-// browserEvent records what the binding says happened. A page may have a say in
-// hosts and roles, so the canary looks at all of it.
+// browserEvent records an event of the browser. A page may influence hosts and roles, so all of it is redacted.
 func (bs *bindings) browserEvent(typ, status string, d data) {
 	if !strings.HasPrefix(typ, "run.browser_") && !strings.HasPrefix(typ, "run.stream_") {
 		slog.Error("the browser recorded an event of another kind", "run", bs.id, "type", typ)
@@ -378,14 +376,14 @@ func (bs *bindings) recordBrowser(typ, status string, d data) {
 	bs.commits.record(e)
 }
 
-// cloneData copies a payload that somebody else made.
+// cloneData copies a payload that another package made.
 func cloneData(d data) data {
 	out := make(data, len(d)+1)
 	maps.Copy(out, d)
 	return out
 }
 
-// sealedTyped records, once each, where values were typed into a page.
+// sealedTyped records where sealed values were typed into a page, each place once.
 func (bs *bindings) sealedTyped(field, origin, placement string) {
 	key := field + "\x00" + origin + "\x00" + placement
 	if bs.used[key] {
@@ -396,9 +394,8 @@ func (bs *bindings) sealedTyped(field, origin, placement string) {
 	bs.commits.record(e)
 }
 
-// leftArtifact registers a file that the run leaves to its owner. What
-// it is and how to know it again stands in the log, which alone says what there is;
-// the file lies where its type has its files.
+// leftArtifact records a file that the run leaves to its owner. The event has what identifies it; the file is
+// stored with others of its type.
 func (bs *bindings) leftArtifact(a binding.Artifact) {
 	bs.commits.record(bs.journal.event("artifact.created", "succeeded", data{
 		"artifactId": newULID("art_", time.Now()), "artifactType": a.Type, "nodeId": bs.plan.manifest.Node(), "version": 1,
@@ -406,7 +403,7 @@ func (bs *bindings) leftArtifact(a binding.Artifact) {
 	}))
 }
 
-// hostProgress is progress that no connector reported.
+// hostProgress records progress that the host reports.
 func (bs *bindings) hostProgress(message string) {
 	e := bs.journal.event("run.progress_reported", "in_progress", data{"message": redact.Progress(bs.canary.Text(message)), "origin": "host"})
 	bs.commits.record(e)

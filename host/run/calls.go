@@ -11,13 +11,13 @@ import (
 	"github.com/sluicehost/sluice/host/sandbox"
 )
 
-// calls is the conversation with the guest: at most one call waits for a reply.
+// calls is the conversation with the guest. At most one call awaits a reply.
 type calls struct {
 	*parts
-	start    []byte             // START, until it is asked for
-	open     uint32             // the call that waits for its reply; 0 is none
-	beside   bool               // it is being handled outside of the loop
-	abort    context.CancelFunc // ends that; nil before the first
+	start    []byte             // START, until the guest asks for it
+	open     uint32             // the call that awaits a reply; 0 for none
+	beside   bool               // it is handled outside of the loop
+	abort    context.CancelFunc // cancels that; nil before the first
 	finished chan finishedCall
 	stated   bool // the call in progress was an accepted STATE
 	stdio    stdio
@@ -25,8 +25,7 @@ type calls struct {
 	hold     hold
 }
 
-// call is everything a guest can ask of the host, in the order of the contract.
-// Each case ends with a reply, a credit, or a latched cause.
+// call handles a call of the guest. Each case ends with a reply, a credit, or a latched cause.
 func (cl *calls) call(in sandbox.Inbound) {
 	if cl.outcome.over() {
 		in.Release()
@@ -59,7 +58,7 @@ func (cl *calls) call(in sandbox.Inbound) {
 	}
 }
 
-// dispatch is the switch; it reports whether the payload is still needed.
+// dispatch handles a call by its type. It reports whether the payload is still needed.
 func (cl *calls) dispatch(in sandbox.Inbound) (kept bool) {
 	switch c := in.Call; c {
 	case abi.CallStart:
@@ -68,7 +67,7 @@ func (cl *calls) dispatch(in sandbox.Inbound) (kept bool) {
 			break
 		}
 		cl.reply(in.ID, cl.start)
-		cl.start = nil // it is asked for once
+		cl.start = nil // the guest asks for it once
 	case abi.CallEmit:
 		cl.emit(in.Payload)
 		cl.credit(1, len(in.Payload))
@@ -103,7 +102,7 @@ func (cl *calls) dispatch(in sandbox.Inbound) (kept bool) {
 		if c.Binding() != "" {
 			return cl.sideCall(in)
 		}
-		if abi.MessageType(c) == "" { // of a file
+		if abi.MessageType(c) == "" { // a file call
 			if cl.lend(in) {
 				return true
 			}
@@ -120,8 +119,7 @@ func (cl *calls) dispatch(in sandbox.Inbound) (kept bool) {
 	return kept
 }
 
-// handle acts on a valid message. call is 0 on stdio, where a write is
-// answered by its own call.
+// handle acts on a valid message. call is 0 on stdio, where the reply belongs to the call that wrote the line.
 func (cl *calls) handle(m abi.Message, call uint32) {
 	cl.clocks.touch()
 	switch m := m.(type) {
@@ -147,7 +145,7 @@ func (cl *calls) handle(m abi.Message, call uint32) {
 		cl.gaps.coverageDeclared(m)
 	case *abi.InteractionMessage:
 		cl.questions.interact(m, call)
-		return // answered by closeQuestion
+		return // closeQuestion replies
 	case *abi.AssistanceMessage:
 		cl.assistances.assist(m)
 		if call != 0 {
@@ -159,9 +157,9 @@ func (cl *calls) handle(m abi.Message, call uint32) {
 	case *abi.TextMessage:
 		cl.output.message(m.Chunk, m.Last, m.Meta)
 	case *abi.RequestMessage, *abi.ReadMessage:
-		cl.stdio.exchange.line = m // its turn is when the line is done with
+		cl.stdio.exchange.line = m // handled once the line is finished
 	case *abi.DoneMessage:
-		if cl.hold.on { // a drain point, unprocessed until resume
+		if cl.hold.on { // a drain point, handled after the pause
 			cl.hold.done, cl.hold.doneCall = m, call
 			return
 		}
@@ -174,7 +172,7 @@ func (cl *calls) handle(m abi.Message, call uint32) {
 	}
 }
 
-// emit takes a frame, record by record; those before a fault stand.
+// emit admits the records of a frame one by one. Those before an invalid one are kept.
 func (cl *calls) emit(frame []byte) {
 	fr, v := cl.proto.Frame(frame)
 	if v != nil {
@@ -200,7 +198,7 @@ func (cl *calls) emit(frame []byte) {
 	cl.clocks.touch()
 }
 
-// doneReceived is DONE on receipt: a proposal, not a latch.
+// doneReceived handles the receipt of DONE, which proposes an end but does not decide it.
 func (cl *calls) doneReceived(m *abi.DoneMessage) bool {
 	cl.outcome.propose(m)
 	if m.Status == abi.Succeeded {
@@ -216,8 +214,7 @@ func (cl *calls) doneReceived(m *abi.DoneMessage) bool {
 	return true
 }
 
-// sideMessage is message and log: allowed in any phase before DONE, never able
-// to change state.
+// sideMessage handles message and log, which are allowed in any phase before DONE and never change state.
 func (cl *calls) sideMessage(c abi.Call, in sandbox.Inbound) {
 	typ := "MESSAGE"
 	if c == abi.CallLog {
@@ -260,7 +257,7 @@ func (cl *calls) sideMessage(c abi.Call, in sandbox.Inbound) {
 	cl.reply(in.ID, nil)
 }
 
-// sideCall takes calls of bindings and of handles, which are no messages.
+// sideCall handles calls of bindings and of handles, which are not messages.
 func (cl *calls) sideCall(in sandbox.Inbound) (kept bool) {
 	if v := cl.proto.Step(abi.StepSide); v != nil {
 		cl.outcome.violate(v)
@@ -278,7 +275,7 @@ func (cl *calls) sideCall(in sandbox.Inbound) (kept bool) {
 	return false
 }
 
-// lend hands a call to the binding that takes it, if there is one.
+// lend passes a call to the binding that handles it, and reports whether there is one.
 func (cl *calls) lend(in sandbox.Inbound) bool {
 	b := cl.bindings.taking(in.Call, in.Payload)
 	if b != nil {
@@ -287,7 +284,7 @@ func (cl *calls) lend(in sandbox.Inbound) bool {
 	return b != nil
 }
 
-// lostBy is the answer of a request that was sent before, and whose answer is lost.
+// lostBy returns the reply to a request that was sent before the run was resumed and whose response is lost.
 func lostBy(b binding.Binding, call abi.Call, payload []byte) ([]byte, abi.Errno) {
 	if h, ok := b.(binding.Holder); ok {
 		return h.Lost(call, payload)
@@ -295,9 +292,8 @@ func lostBy(b binding.Binding, call abi.Call, payload []byte) ([]byte, abi.Errno
 	return errorText("reply_lost", "the host ended before the answer was kept"), abi.EUNAVAIL
 }
 
-// outside has a call handled beside the loop: it may wait for a disk or a
-// server. The payload is released when it is finished. lost answers in place of handle in a run
-// that was resumed, when the call may have been sent before.
+// outside handles a call outside of the loop, since it may wait for a disk or a server. The payload is released
+// when the call has finished. In a resumed run, lost replaces handle if the request may have been sent before.
 func (cl *calls) outside(in sandbox.Inbound, call abi.Call, handle handler, lost func() ([]byte, abi.Errno)) {
 	sent := false
 	if cl.history.replaying() {
@@ -326,7 +322,7 @@ func (cl *calls) outside(in sandbox.Inbound, call abi.Call, handle handler, lost
 	}()
 }
 
-// sends reports whether a call makes a request of a server.
+// sends reports whether a call sends a request to a server.
 func sends(call abi.Call, payload []byte) bool {
 	if call == abi.CallNetworkExchange {
 		_, asked, err := abi.ParseExchange(payload)
@@ -335,8 +331,8 @@ func sends(call abi.Call, payload []byte) bool {
 	return call == abi.CallNetworkRequest
 }
 
-// playResult has a call come to what it came to before the run was put down. It is not played
-// where the run goes on by itself from here; sent says whether it may have been sent then.
+// playResult replies to a call from the journal. played is false if the run has reached the end of its journal;
+// sent then reports whether the request may have been sent before.
 func (cl *calls) playResult(in sandbox.Inbound) (sent, played bool) {
 	errno, reply, sent, ok := cl.history.resultPlayed()
 	if !ok && cl.history.live() && cl.outcome.ready() {
@@ -351,13 +347,13 @@ func (cl *calls) playResult(in sandbox.Inbound) (sent, played bool) {
 	return sent, true
 }
 
-// deny is a denial: an errno for the guest and a line for the owner.
+// deny denies a call, with an error for the guest and a log line for the owner.
 func (cl *calls) deny(id uint32, code, message string) {
 	cl.output.logged("warn", "denied: "+message, strictjson.Value{})
 	cl.replyError(id, abi.EDENIED, code, message)
 }
 
-// fault is a request the worker refused before copying it.
+// fault handles a request that the worker refused before copying it.
 func (cl *calls) fault(payload []byte) {
 	f, err := abi.ParseRequestFault(payload)
 	if err != nil {
@@ -371,8 +367,8 @@ func (cl *calls) fault(payload []byte) {
 	cl.outcome.violate(&abi.Violation{Subtype: abi.VAbiFault, MessageType: abi.MessageType(f.Call), Detail: "a pointer outside of memory"})
 }
 
-// A finishedCall is a call that was handled outside of the loop, or with a turn
-// one that is on its way.
+// A finishedCall is a call that was handled outside of the loop or, if turn is set, a wait of the call in
+// progress.
 type finishedCall struct {
 	in     sandbox.Inbound
 	reply  []byte
@@ -381,7 +377,7 @@ type finishedCall struct {
 	played bool // from the journal
 }
 
-// taped ends a run that is recorded or replayed when that failed.
+// taped ends a run whose recording or replay failed.
 func (cl *calls) taped(gone bool) {
 	if cl.outcome.cancelled() {
 		return
@@ -404,7 +400,7 @@ func (cl *calls) finishCall(f finishedCall) {
 	cl.abort()
 	cl.beside = false
 	cl.bindings.served()
-	cl.bindings.listen() // what a binding said in a call comes before its reply
+	cl.bindings.listen() // reports of a binding during a call come before its reply
 	if f.in.Call.Binding() != "" || f.in.Call == abi.CallAttach {
 		cl.taped(false)
 		cl.secrets.learn()
@@ -428,8 +424,7 @@ func (cl *calls) finishCall(f finishedCall) {
 	cl.history.leaves(time.Now(), true)
 }
 
-// callCancelled answers a call after a cancel request: everything fails, and
-// what the guest says goes unread.
+// callCancelled answers a call after a cancel request. Every call fails, and what the guest sends is not read.
 func (cl *calls) callCancelled(in sandbox.Inbound) {
 	switch in.Call {
 	case abi.CallEmit:
@@ -442,7 +437,7 @@ func (cl *calls) callCancelled(in sandbox.Inbound) {
 	case abi.CallStdin:
 		cl.stdin(in)
 	case abi.CallSleep:
-		cl.sleep(in) // for as long as it says: a runtime that wakes early only asks again
+		cl.sleep(in) // in full, since a runtime that wakes early only sleeps again
 	default:
 		cl.replyError(in.ID, abi.ECANCELED, "run_cancelled", "the run is being cancelled")
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// checkpoints keeps the cursors accepted during the run, in the order the streams
-// were first staged.
+// checkpoints keeps the cursors that were accepted during the run, in the order in which the streams were first
+// staged.
 type checkpoints struct {
 	*parts
 	order     []string
@@ -28,18 +28,18 @@ func (cp *checkpoints) stage(stream string, cursor json.RawMessage) {
 	cp.cursors[stream] = cursor
 }
 
-// staged are the cursors by stream.
+// staged returns the cursors by stream.
 func (cp *checkpoints) staged() cursors { return cp.cursors }
 
 func (cp *checkpoints) cursor(stream string) json.RawMessage { return cp.cursors[stream] }
 
-// counts are how many streams were staged, and committed so far.
+// counts returns how many streams were staged, and how many committed so far.
 func (cp *checkpoints) counts() (staged, committed int) { return len(cp.order), len(cp.committed) }
 
-// kept are the streams whose cursors stay where they were.
+// kept returns the streams whose cursors are not advanced.
 func (cp *checkpoints) kept() []string { return cp.withheld }
 
-// withhold keeps the cursors that are not eligible.
+// withhold withholds the staged cursors that are not eligible.
 func (cp *checkpoints) withhold(eligible []string) {
 	for _, s := range cp.order {
 		if !slices.Contains(eligible, s) {
@@ -50,11 +50,11 @@ func (cp *checkpoints) withhold(eligible []string) {
 
 func (cp *checkpoints) commit(stream string) { cp.committed = append(cp.committed, stream) }
 
-// takeBack is for the last n, which the store refused.
+// takeBack undoes the last n commits, which the store refused.
 func (cp *checkpoints) takeBack(n int) { cp.committed = cp.committed[:len(cp.committed)-n] }
 
-// checkpoint is STATE: flush what the cursor covers, then stage it. It
-// reports whether the cursor is durable.
+// checkpoint handles STATE: it flushes what the cursor covers, then stages the cursor. It reports whether the
+// cursor is durable.
 func (cp *checkpoints) checkpoint(m *abi.StateMessage) bool {
 	if cp.canary.Leaks(m.Cursor) {
 		cp.outcome.leak("STATE", m.Stream, "/cursor", m.Cursor)
@@ -87,8 +87,8 @@ func (cp *checkpoints) checkpoint(m *abi.StateMessage) bool {
 	return cp.loop.barrier()
 }
 
-// shortfalls are the checkpoint streams whose coverage is not complete.
-// Each adds a known gap and an event.
+// shortfalls returns the checkpoint streams whose detail coverage is incomplete, with an event for each. Each
+// also adds a known gap.
 func (cp *checkpoints) shortfalls() (short map[string]bool, events []store.Event) {
 	short = map[string]bool{}
 	for _, parent := range cp.order {
@@ -127,7 +127,7 @@ func (cp *checkpoints) shortfall(stream, parent string, diagnostics data) store.
 	})
 }
 
-// eligible are the staged streams that may commit, in staging order.
+// eligible returns the staged streams whose cursors may be committed, in staging order.
 func (cp *checkpoints) eligible(certified bool, short, dropped map[string]bool) []string {
 	var out []string
 	for _, p := range cp.order {
@@ -139,8 +139,8 @@ func (cp *checkpoints) eligible(certified bool, short, dropped map[string]bool) 
 	return out
 }
 
-// droppedChild reports whether records of a stream that p governs were dropped: a cursor
-// behind them would lose them.
+// droppedChild reports whether records of a stream that p governs were dropped. Committing the cursor of p would
+// lose them.
 func (cp *checkpoints) droppedChild(p string, dropped map[string]bool) bool {
 	for stream := range dropped {
 		if slices.Contains(cp.plan.manifest.Stream(stream).ParentStreams, p) {
@@ -150,7 +150,7 @@ func (cp *checkpoints) droppedChild(p string, dropped map[string]bool) bool {
 	return false
 }
 
-// commitStatus says in one word what became of the staged cursors.
+// commitStatus summarizes whether the staged cursors were committed.
 func (cp *checkpoints) commitStatus(status string) string {
 	staged, committed := len(cp.order), len(cp.committed)
 	switch {
@@ -166,7 +166,7 @@ func (cp *checkpoints) commitStatus(status string) string {
 	return CommitDone
 }
 
-// checkpointFact says what became of the cursors that govern a stream.
+// checkpointFact reports whether the cursors that govern a stream were committed.
 func (cp *checkpoints) checkpointFact(stream string) string {
 	if !cp.plan.persist {
 		return CommitDisabled
@@ -193,7 +193,7 @@ func (cp *checkpoints) state(stream string) store.State {
 	return store.State{Stream: store.Stream(stream), Cursor: cp.cursors[stream], CommittedAt: time.Now(), RunID: cp.id}
 }
 
-// advanced is run.state_advanced for the next committed stream.
+// advanced returns the run.state_advanced event of the next committed stream.
 func (cp *checkpoints) advanced(stream string) store.Event {
 	return cp.journal.streamEvent("run.state_advanced", abi.Succeeded, stream, data{
 		"cursor": cp.journal.shownCursor(cp.cursors[stream]), "checkpoint_mode": checkpointMode,

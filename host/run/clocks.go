@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// Budgets bound the clocks of a run. Zero disables one.
+// Budgets limit the clocks of a run. Zero means unlimited.
 type Budgets struct {
 	Compute   time.Duration // CPU time of the worker
 	Active    time.Duration // compute and work
 	Stall     time.Duration // active time without an accepted message or finished call
 	OwnerWait time.Duration
-	Total     time.Duration // everything but pauses
-	Prepare   time.Duration // before run.started, less the wait for a slot
+	Total     time.Duration // all but pauses
+	Prepare   time.Duration // before run.started, without the wait for a slot
 	Pause     time.Duration // paused time
 
-	ExitGrace   time.Duration // from DONE to the guest's exit
-	CancelGrace time.Duration // from a cancel request to the stop
-	Drain       time.Duration // from a pause request to where the guest stands
+	ExitGrace   time.Duration // from DONE until the guest has exited
+	CancelGrace time.Duration // from a cancel request until the guest is stopped
+	Drain       time.Duration // from a pause request until the guest pauses
 }
 
-// DefaultBudgets returns the budgets of a run whose manifest lowers none.
+// DefaultBudgets returns the budgets that apply unless a manifest lowers them.
 func DefaultBudgets() Budgets {
 	return Budgets{
 		Compute: 10 * time.Minute, Active: 6 * time.Hour, Stall: 30 * time.Minute,
@@ -29,8 +29,7 @@ func DefaultBudgets() Budgets {
 	}
 }
 
-// Lower applies the budgets of a manifest, which may only lower. Keys
-// end in _ms; unknown ones are ignored.
+// Lower applies the budgets of a manifest, which can only lower. Keys end in _ms; unknown ones are ignored.
 func (b Budgets) Lower(manifest map[string]int64) Budgets {
 	for key, field := range map[string]*time.Duration{
 		"compute_ms": &b.Compute, "active_ms": &b.Active, "stall_ms": &b.Stall,
@@ -46,10 +45,10 @@ func (b Budgets) Lower(manifest map[string]int64) Budgets {
 	return b
 }
 
-// clocks account for every moment of a run.
+// clocks account for the time of a run.
 //
-// Invariant: work, owner, rate and the guest's own time never overlap: at most
-// one call is being executed for the guest at a time.
+// Invariant: work, owner, rate and the guest's own time never overlap, since at most one call is executed for
+// the guest at a time.
 type clocks struct {
 	started  time.Time
 	work     time.Duration
@@ -59,18 +58,18 @@ type clocks struct {
 	activity time.Duration // active time at the last accepted message or finished call
 
 	since time.Time      // start of the span in progress
-	span  *time.Duration // what it counts for: work, owner or rate; nil for none in progress
+	span  *time.Duration // counter of that span: work, owner or rate; nil if none is in progress
 
-	paused time.Duration // that is over
-	stood  time.Time     // start of the pause in progress, zero for none: no span counts
+	paused time.Duration // of pauses that are over
+	stood  time.Time     // start of the pause in progress, zero for none; no span counts meanwhile
 
-	stalled bool // work does not count: the host waits for its disk
+	stalled bool // the host waits for disk space, and work does not count
 }
 
-// start is when the run was accepted, and again when its guest goes.
+// start sets when the run was accepted, and again when its guest starts.
 func (c *clocks) start(now time.Time) { c.started = now }
 
-// begin starts a span of work, or of waiting for the owner.
+// begin starts a span of work or, for owner, of waiting for the owner.
 func (c *clocks) begin(now time.Time, owner bool) {
 	span := &c.work
 	if owner {
@@ -79,10 +78,10 @@ func (c *clocks) begin(now time.Time, owner bool) {
 	c.beginSpan(now, span)
 }
 
-// beginRate starts a span of waiting for a turn with an origin.
+// beginRate starts a span of waiting for an origin's rate limit.
 func (c *clocks) beginRate(now time.Time) { c.beginSpan(now, &c.rate) }
 
-// waited is the time that was the owner's, and that of rates.
+// waited returns the time spent waiting for the owner and for rate limits.
 func (c *clocks) waited() (owner, rate time.Duration) { return c.owner, c.rate }
 
 func (c *clocks) computed() time.Duration { return c.compute }
@@ -100,8 +99,8 @@ func (c *clocks) end(now time.Time) {
 	c.span = nil
 }
 
-// pause stops every clock but its own; the span in progress goes on
-// afterwards, or whichever replaced it.
+// pause stops all clocks but that of pauses. The span in progress, or the one that replaces it, continues after
+// the pause.
 func (c *clocks) pause(now time.Time) {
 	if span := c.span; span != nil {
 		c.beginSpan(now, span)
@@ -109,8 +108,7 @@ func (c *clocks) pause(now time.Time) {
 	c.stood = now
 }
 
-// stall says whether the host waits for its disk from now on, which is no work
-// of the run's.
+// stall sets whether the host waits for disk space. That time is not work of the run.
 func (c *clocks) stall(now time.Time, on bool) {
 	if c.span != nil {
 		c.beginSpan(now, c.span)
@@ -124,7 +122,7 @@ func (c *clocks) resume(now time.Time) {
 	}
 }
 
-// pausedBy is how long the run was paused in all.
+// pausedBy returns how long the run was paused in all.
 func (c *clocks) pausedBy(now time.Time) time.Duration {
 	if c.stood.IsZero() {
 		return c.paused
@@ -132,7 +130,7 @@ func (c *clocks) pausedBy(now time.Time) time.Duration {
 	return c.paused + now.Sub(c.stood)
 }
 
-// sample folds the running span into the totals and goes on.
+// sample adds the span in progress to its counter and continues it.
 func (c *clocks) sample(now time.Time, compute time.Duration) {
 	if c.span != nil {
 		c.beginSpan(now, c.span)
@@ -144,7 +142,7 @@ func (c *clocks) active() time.Duration { return c.compute + c.work }
 
 func (c *clocks) touch() { c.activity = c.active() }
 
-// over is the end of a run whose budget has ended, nil while none has.
+// over returns the cause of a run that has used up a budget, nil for none.
 func (c *clocks) over(b Budgets, now time.Time) *cause {
 	for _, x := range []struct {
 		name          string
@@ -167,8 +165,7 @@ func timedOut(deadline string, budget time.Duration) *cause {
 	return &cause{reason: "run_timed_out", origin: "runtime", deadline: deadline, message: fmt.Sprintf("The run used up its %s budget of %s.", deadline, budget)}
 }
 
-// ownerLeft is how long the owner may still be waited for; ok is false when
-// the budget is unlimited.
+// ownerLeft returns how long the run may still wait for its owner. ok is false if that is unlimited.
 func (c *clocks) ownerLeft(b Budgets) (left time.Duration, ok bool) {
 	if b.OwnerWait == 0 {
 		return 0, false
@@ -176,13 +173,13 @@ func (c *clocks) ownerLeft(b Budgets) (left time.Duration, ok bool) {
 	return max(0, b.OwnerWait-c.owner), true
 }
 
-// spent is what was used up to now.
+// spent returns what was used so far.
 func (c *clocks) spent(now time.Time) spent {
 	c.sample(now, 0)
 	return spent{c.started, c.work, c.owner, c.rate, c.compute, c.activity, c.pausedBy(now)}
 }
 
-// restore goes on from there, with work or waiting for the owner since a time.
+// restore continues from s, with a span of work or of waiting for the owner that began at since.
 func (c *clocks) restore(s spent, since time.Time, owner bool) {
 	c.started, c.work, c.owner, c.rate, c.activity, c.paused = s.Started, s.Work, s.Owner, s.Rate, s.Activity, s.Pause
 	c.compute = max(c.compute, s.Compute)

@@ -9,30 +9,30 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// commits are those of a run that are not settled. They reach the store one after the
-// other, and become durable in that order.
+// commits are the unsettled commits of a run. They are submitted to the store one after the other, and become
+// durable in that order.
 type commits struct {
 	*parts
-	unsent  []*pendingCommit // not handed to the store
-	sending *pendingCommit   // on its way to the store; nil for none
-	pending []*pendingCommit // taken by the store
-	bytes   int              // of the batches in these
+	unsent  []*pendingCommit // not submitted to the store
+	sending *pendingCommit   // being submitted; nil for none
+	pending []*pendingCommit // accepted by the store, not durable
+	bytes   int              // in all of these
 
-	collecting context.Context // ends when the run is to end: records that the store did not take by then are lost
+	collecting context.Context // ends when the run must end; drops records not accepted by then
 	collected  context.CancelFunc
 
-	stall *stall // nil while the store takes what comes
-	said  *stall // whose assistance is open
+	stall *stall // nil while the store accepts commits
+	said  *stall // the stall whose assistance is open
 }
 
-// A pendingCommit is on its way to the disk. done runs once its fate is known.
+// A pendingCommit is a commit that is not durable yet. done is called once its outcome is known.
 type pendingCommit struct {
 	commit  *store.Commit
-	taken   chan struct{} // closed once the store took it, or refused: then what follows is set
+	taken   chan struct{} // closed when the store accepted or refused it, which sets receipt or refused
 	receipt *store.Receipt
 	refused error
 	span    span
-	bytes   int // of its batches
+	bytes   int // memory of its contents
 	done    func(store.Ack, error)
 }
 
@@ -54,8 +54,8 @@ func (cs *commits) pend(c *store.Commit, done func(store.Ack, error)) *pendingCo
 	return p
 }
 
-// submit queues a commit behind all earlier ones. Waiting progress goes first,
-// so that it stays in order.
+// submit queues a commit after all earlier ones. Progress that is held back is submitted first, to keep the
+// order.
 func (cs *commits) submit(c *store.Commit, done func(store.Ack, error)) {
 	if cs.output.holdsProgress() {
 		cs.output.flushProgress(time.Now(), true)
@@ -63,7 +63,7 @@ func (cs *commits) submit(c *store.Commit, done func(store.Ack, error)) {
 	cs.submitNow(c, done)
 }
 
-// record submits events alone.
+// record submits a commit of events only.
 func (cs *commits) record(events ...store.Event) { cs.submit(&store.Commit{Events: events}, nil) }
 
 func (cs *commits) submitNow(c *store.Commit, done func(store.Ack, error)) {
@@ -82,12 +82,11 @@ func (cs *commits) submitNow(c *store.Commit, done func(store.Ack, error)) {
 	cs.sendNext()
 }
 
-// sendNext hands the store the next commit. A store whose disk is full keeps
-// whoever submits records waiting, so nobody of the run waits for that: records
-// stay here meanwhile, and the loop goes on.
+// sendNext submits the next commit to the store in a goroutine. While the store's disk is full, commits with
+// records stay in the queue, so that the loop does not wait for them.
 func (cs *commits) sendNext() {
 	if cs.sending == nil && len(cs.unsent) > 0 && len(cs.unsent[0].commit.Batches) > 0 {
-		cs.stalls(time.Now()) // which may send what says so
+		cs.stalls(time.Now()) // may submit the event of a stall
 	}
 	if cs.sending != nil || len(cs.unsent) == 0 {
 		return
@@ -111,22 +110,22 @@ func (cs *commits) sendNext() {
 	}()
 }
 
-// begin has the store take records until stopRecords.
+// begin allows submitting records until stopRecords.
 func (cs *commits) begin() { cs.collecting, cs.collected = context.WithCancel(cs.ctx) }
 
-// stopRecords gives up records that the store has not taken.
+// stopRecords gives up on records that the store has not accepted.
 func (cs *commits) stopRecords() { cs.collected() }
 
-// full reports whether the guest has to wait.
+// full reports whether the guest has to wait for the store.
 func (cs *commits) full() bool { return cs.underway() >= window || cs.bytes >= windowBytes }
 
-// stalled reports whether the store waits for its disk.
+// stalled reports whether the store waits for disk space.
 func (cs *commits) stalled() bool { return cs.stall != nil }
 
-// adopt takes a commit that the store has.
+// adopt adds a commit that the store has accepted.
 func (cs *commits) adopt(p *pendingCommit) { cs.pending = append(cs.pending, p) }
 
-// sent is closed when the store took the commit that was handed to it; nil when
+// sent returns a channel that is closed when the store has accepted or refused the submitted commit; nil if
 // there is none.
 func (cs *commits) sent() <-chan struct{} {
 	if cs.sending == nil {
@@ -135,7 +134,7 @@ func (cs *commits) sent() <-chan struct{} {
 	return cs.sending.taken
 }
 
-// took is what follows.
+// took handles the outcome of that submission and submits the next commit.
 func (cs *commits) took() {
 	p := cs.sending
 	cs.sending = nil
@@ -147,7 +146,7 @@ func (cs *commits) took() {
 	cs.sendNext()
 }
 
-// underway counts the commits that are not settled.
+// underway returns the number of unsettled commits.
 func (cs *commits) underway() int {
 	n := len(cs.pending) + len(cs.unsent)
 	if cs.sending != nil {
@@ -156,8 +155,7 @@ func (cs *commits) underway() int {
 	return n
 }
 
-// head is closed when the oldest pending commit has settled; nil when there is
-// none.
+// head returns a channel that is closed when the oldest pending commit is settled; nil if there is none.
 func (cs *commits) head() <-chan struct{} {
 	if len(cs.pending) == 0 {
 		return nil
@@ -165,7 +163,7 @@ func (cs *commits) head() <-chan struct{} {
 	return cs.pending[0].receipt.Done()
 }
 
-// settle takes the oldest pending commit's outcome.
+// settle handles the outcome of the oldest pending commit.
 func (cs *commits) settle() {
 	p := cs.pending[0]
 	cs.pending = cs.pending[1:]
@@ -180,7 +178,7 @@ func (cs *commits) settle() {
 	cs.journal.announce(p.commit.Events, ack)
 }
 
-// fail is the end of a commit that the store refused.
+// fail handles a commit that the store refused.
 func (cs *commits) fail(p *pendingCommit, err error) {
 	cs.bytes -= p.bytes
 	p.span.end(err)
@@ -189,7 +187,7 @@ func (cs *commits) fail(p *pendingCommit, err error) {
 	cs.outcome.latchStore(storeCause(err))
 }
 
-// storeCause maps a store's refusal to a reason.
+// storeCause returns the cause of an end for an error of the store.
 func storeCause(err error) *cause {
 	c := &cause{reason: "runtime_error", origin: "storage", message: abi.Cut(err.Error(), 500)}
 	var sink *store.SinkError
@@ -202,16 +200,14 @@ func storeCause(err error) *cause {
 	return c
 }
 
-// A stall is a time in which the store settles no commit, or takes no records,
-// for its disk is full. The guest waits meanwhile, which costs it no
-// budget, and the run goes on by itself.
+// A stall is a time in which the store settles no commit or accepts no records because its disk is full. The
+// guest waits meanwhile without using up its budgets, and the run continues by itself.
 type stall struct {
 	message string
-	shown   string // id of the assistance that says so, "" for none
+	shown   string // id of the assistance that shows it, "" for none
 }
 
-// stalls looks whether the store keeps the run waiting, and says when that
-// begins and when it is over.
+// stalls checks whether the store is stalled, and reports the begin and the end of a stall.
 func (cs *commits) stalls(now time.Time) {
 	if cs.history.replaying() {
 		return
@@ -237,21 +233,21 @@ func (cs *commits) stalls(now time.Time) {
 	}
 }
 
-// stands says of the run that it waits for the disk.
+// stands sets the current stall.
 func (cs *commits) stands(s *stall) {
 	cs.stall = s
 	cs.control.change(func(l *Live) { l.Stalled = s.message })
 }
 
-// stood goes on with a stall that was told of, and maybe is over since, before the run was resumed.
+// stood continues a stall that was reported before the run was resumed. It may be over meanwhile.
 func (cs *commits) stood(s *stall) {
 	cs.said = s
 	cs.clocks.stall(time.Now(), true)
 	cs.stands(s)
 }
 
-// showStall is the event that says it. It overtakes what is not with the store
-// yet: records may wait there for as long as the stall lasts.
+// showStall submits the event that reports a stall. It goes ahead of queued commits, since those with records
+// wait for the end of the stall.
 func (cs *commits) showStall() {
 	cs.stall.shown, cs.said = hexID("asst_", 8), cs.stall
 	c := &store.Commit{Events: []store.Event{cs.assistances.hostAssistance(cs.stall.open())}, Journal: cs.history.overtaken(cs.stall)}
@@ -259,10 +255,10 @@ func (cs *commits) showStall() {
 	cs.sendNext()
 }
 
-// open is a stall as an assistance of the host's own.
+// open returns a stall as an assistance of the host.
 func (s *stall) open() abi.OpenAssistance { return waitOf(s.shown, s.message) }
 
-// closeStall ends the assistance of a stall that is not over when the run is.
+// closeStall returns the event that ends the assistance of a stall when the run ends during it.
 func (cs *commits) closeStall() []store.Event {
 	if cs.said == nil {
 		return nil
@@ -270,12 +266,11 @@ func (cs *commits) closeStall() []store.Event {
 	return []store.Event{cs.assistances.assistanceEnd(cs.said.open(), "cancelled", "", "")}
 }
 
-// errLeft is why the end of a run is not written: whoever asked for it, or its
-// host, goes, and the disk is full.
+// errLeft is the error of commits that are given up because the disk is full and the run or its host has to end.
 var errLeft = errors.New("the disk is full")
 
-// forsake gives up what is not durable. What the store has already may become
-// durable later, which repeats nothing: no cursor covers it.
+// forsake gives up all commits that are not durable. Some may still become durable, which is harmless since no
+// cursor covers them.
 func (cs *commits) forsake() {
 	left := append(cs.pending, cs.unsent...)
 	if cs.sending != nil {

@@ -9,17 +9,17 @@ import (
 	"github.com/sluicehost/sluice/host/sandbox"
 )
 
-// Live is the state of a run that is in memory only.
+// Live is the part of a run's state that is only in memory.
 type Live struct {
-	Phase           string // preparing, running, waiting, finishing, committing; "" once it is over
+	Phase           string // preparing, running, waiting, finishing or committing; "" once it is over
 	Queued          bool   // it waits for a slot of host.runs
-	PauseRequested  bool   // and not in effect yet
+	PauseRequested  bool   // but not in effect yet
 	Paused          bool
 	CancelRequested bool
-	Resumable       bool   // it goes on under the next host
-	Stalled         string // why the store keeps it waiting; "" while it does not
+	Resumable       bool   // it continues under the next host
+	Stalled         string // why the store delays it; "" if it does not
 	Usage           sandbox.Usage
-	Memory          *Memory // nil: not known yet
+	Memory          *Memory // nil if not known yet
 }
 
 // The drain policies of a pause.
@@ -28,37 +28,37 @@ const (
 	DrainImmediate   = "immediate"
 )
 
-// A PauseRequest asks a run to stand still.
+// A PauseRequest asks a run to pause.
 type PauseRequest struct {
-	Policy string // "" is DrainCurrentNode
+	Policy string // "" means DrainCurrentNode
 	Reason string
-	By     string // principal, "" is owner
+	By     string // principal; "" means owner
 }
 
-// A ResumeRequest asks a paused run to go on.
+// A ResumeRequest asks a paused run to continue.
 type ResumeRequest struct {
 	Reason string
-	By     string // principal, "" is owner
+	By     string // principal; "" means owner
 }
 
-// control is what other goroutines see of a run and ask of it. The run's own
-// goroutine is told by wake and looks.
+// control holds what other goroutines see of a run and request from it. wake notifies the run's own goroutine,
+// which then reads the requests.
 type control struct {
 	wake  chan struct{} // capacity 1, coalesced
-	wants atomic.Bool   // a pause is asked for; spares the run a lock per call
+	wants atomic.Bool   // a pause is requested; saves a lock per call
 
-	stopping atomic.Bool // the host stops, and waits for the run's end
-	drained  atomic.Bool // the host is, and puts the run down while it waits for its owner
-	sleeps   atomic.Bool // its place or its memory is wanted: the same, for this question
-	wentOn   atomic.Bool // it does what it did not do before; see Run.WentOn
+	stopping atomic.Bool // the host is stopping, and waits for the end of the run
+	drained  atomic.Bool // the host is drained, so the run is suspended while it waits for its owner
+	sleeps   atomic.Bool // likewise for the current question, because its place or memory is needed
+	wentOn   atomic.Bool // the run makes progress beyond its journal; see Run.WentOn
 
 	mu       sync.Mutex // guards what follows
 	live     Live
-	status   string // how it ended, as the API says it; "" while active
+	status   string // final status in terms of the API; "" while active
 	guest    Guest
 	pausing  *pauseAsked
 	resuming *resumeAsked
-	waiting  time.Time // since when for its owner, of a run that can be put down; else zero
+	waiting  time.Time // since when it waits for its owner and can be suspended; otherwise zero
 	memory   Memory
 }
 
@@ -66,21 +66,21 @@ func newControl() *control {
 	return &control{wake: make(chan struct{}, 1), live: Live{Phase: "preparing"}}
 }
 
-// stop says that the host stops and waits for the run's end.
+// stop records that the host is stopping and waits for the end of the run.
 func (c *control) stop() { c.stopping.Store(true) }
 
-// going reports whether it does.
+// going reports whether the run makes progress beyond its journal.
 func (c *control) going() bool { return c.wentOn.Load() }
 
-// goesOn says that a run is not, or no more, answered from its journal.
+// goesOn records that the run is not, or no longer, answered from its journal.
 func (c *control) goesOn() { c.wentOn.Store(true) }
 
 func (c *control) stopped() bool { return c.stopping.Load() }
 
-// woken is signalled when somebody asked for something.
+// woken is signalled when something was requested.
 func (c *control) woken() <-chan struct{} { return c.wake }
 
-// wanted reports whether a pause is asked for and not in effect.
+// wanted reports whether a pause is requested and not in effect.
 func (c *control) wanted() bool { return c.wants.Load() }
 
 type pauseAsked struct {
@@ -93,21 +93,19 @@ type resumeAsked struct {
 	at time.Time
 }
 
-// Pause asks the run to stand still at its next drain point and returns when it
-// was asked to, without waiting. Asking again before that changes nothing. The
-// error is a *Refusal with code conflict and details.runStatus for a run that is
-// preparing, paused, past DONE, being cancelled or over. Any goroutine
-// may call it.
+// Pause asks the run to pause at its next drain point, and returns the time of the request without waiting. A
+// repeated request has no effect. The error is a *Refusal with code conflict and details.runStatus for a run
+// that is preparing, paused, past DONE, being cancelled or over. It may be called from any goroutine.
 func (r *Run) Pause(q PauseRequest) (time.Time, error) { return r.r.control.pause(q) }
 
-// PutDown says whether the run is to be put down as soon as it waits for its owner and can go on
-// elsewhere. Any goroutine may call it.
+// PutDown sets whether the run is suspended as soon as it waits for its owner and can continue elsewhere. It may
+// be called from any goroutine.
 func (r *Run) PutDown(on bool) { r.r.control.putDown(on) }
 
 func (c *control) putDown(on bool) { c.drained.Store(on) }
 
-// Waits is since when the run has waited for its owner, if it can sleep meanwhile; zero else. Any
-// goroutine may call it.
+// Waits returns since when the run has waited for its owner if it can be suspended meanwhile, otherwise the zero
+// time. It may be called from any goroutine.
 func (r *Run) Waits() time.Time {
 	c := r.r.control
 	c.mu.Lock()
@@ -118,15 +116,15 @@ func (r *Run) Waits() time.Time {
 	return c.waiting
 }
 
-// Sleep has a run put down that waits for its owner, if it still does. Any goroutine may call it.
+// Sleep suspends the run if it still waits for its owner. It may be called from any goroutine.
 func (r *Run) Sleep() { r.r.control.makeRoom() }
 
 func (c *control) makeRoom() { c.sleeps.Store(true) }
 
-// makesRoom reports whether the run is to sleep for others.
+// makesRoom reports whether the run should be suspended to make room for others.
 func (c *control) makesRoom() bool { return c.sleeps.Load() }
 
-// waits says since when the run waits and can be put down; zero for not.
+// waits sets since when the run waits and can be suspended; zero if it does not.
 func (c *control) waits(since time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -138,12 +136,11 @@ func (c *control) waits(since time.Time) {
 // leaving reports whether the host is drained.
 func (c *control) leaving() bool { return c.drained.Load() }
 
-// Resume lets a paused run go on, or takes back a pause that has not taken
-// effect. It does not wait. The error is a *Refusal with code conflict and
-// details.runStatus. Any goroutine may call it.
+// Resume continues a paused run, or withdraws a pause that is not in effect yet. It does not wait. The error is
+// a *Refusal with code conflict and details.runStatus. It may be called from any goroutine.
 func (r *Run) Resume(q ResumeRequest) (time.Time, error) { return r.r.control.resume(q) }
 
-// Live tells where the run is. Any goroutine may call it.
+// Live returns the current state of the run. It may be called from any goroutine.
 func (r *Run) Live() Live {
 	c := r.r.control
 	c.mu.Lock()
@@ -156,14 +153,14 @@ func (r *Run) Live() Live {
 	return live
 }
 
-// measured notes the memory of the worker at a time after the run's start.
+// measured records the memory of the worker at a time since the start of the run.
 func (c *control) measured(since time.Duration, bytes uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.memory.add(since, bytes)
 }
 
-// remembered is the memory of the worker so far, nil for none.
+// remembered returns the memory of the worker so far, nil for none.
 func (c *control) remembered() *Memory {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -189,7 +186,7 @@ func (c *control) resume(q ResumeRequest) (time.Time, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.pausing != nil: // not in effect: it never was
+	case c.pausing != nil: // not in effect yet: withdrawn
 		c.drop()
 		return time.Now(), nil
 	case !c.live.Paused:
@@ -202,8 +199,8 @@ func (c *control) resume(q ResumeRequest) (time.Time, error) {
 	return c.resuming.at, nil
 }
 
-// unpausable is the status of a run that cannot be paused, "" for one that can.
-// mu is held, as in current and drop.
+// unpausable returns the status of a run that cannot be paused, "" if it can. The caller holds mu, also for
+// current and drop.
 func (c *control) unpausable() string {
 	switch {
 	case c.live.Paused, c.live.CancelRequested:
@@ -213,8 +210,7 @@ func (c *control) unpausable() string {
 	return c.current()
 }
 
-// current is the run's status as refusals name it; which way a run waits is not
-// told apart.
+// current returns the status of the run as refusals name it, without the kinds of waiting.
 func (c *control) current() string {
 	switch {
 	case c.status != "":
@@ -239,26 +235,26 @@ func (c *control) signal() {
 	}
 }
 
-// change is how the run's goroutine tells where it is.
+// change updates the live state. It is called by the run's goroutine.
 func (c *control) change(f func(*Live)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	f(&c.live)
 	if c.live.Phase != "running" && c.live.Phase != "waiting" {
-		c.drop() // the end came first: the request lapses
+		c.drop() // the run ends first, which drops the request
 	}
 }
 
 func (c *control) phase(name string) { c.change(func(l *Live) { l.Phase = name }) }
 
-// runs shows whose usage is the run's.
+// runs sets the guest whose usage Live reports.
 func (c *control) runs(g Guest) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.guest = g
 }
 
-// over is the end.
+// over sets the final status.
 func (c *control) over(status string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -266,15 +262,14 @@ func (c *control) over(status string) {
 	c.drop()
 }
 
-// asked returns the pause that is wanted and not in effect, nil for none.
+// asked returns the requested pause that is not in effect, nil for none.
 func (c *control) asked() *pauseAsked {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.pausing
 }
 
-// paused makes the pause that is wanted one that is in effect; nil when it was
-// taken back.
+// paused puts the requested pause into effect and returns it, nil if it was withdrawn.
 func (c *control) paused() *pauseAsked {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -286,7 +281,7 @@ func (c *control) paused() *pauseAsked {
 	return q
 }
 
-// resumes returns the request to go on, nil for none.
+// resumes returns the request to continue, nil for none.
 func (c *control) resumes() *resumeAsked {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,8 +7,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// details keeps the detail gaps of the connection's namespace and what this
-// run learnt about them.
+// details keeps the detail gaps of the connection's namespace, and what this run learnt about them.
 type details struct {
 	byRef   map[gapRef]*store.DetailGap
 	byID    map[string]*store.DetailGap
@@ -19,7 +18,7 @@ type details struct {
 	met     []*store.DetailGap                       // pending gaps whose record was flushed
 }
 
-// gapRef is the identity of a gap inside of its namespace.
+// A gapRef identifies a gap within its namespace.
 type gapRef struct{ stream, parent, ref string }
 
 func newDetails(gaps []store.DetailGap) details {
@@ -33,8 +32,7 @@ func newDetails(gaps []store.DetailGap) details {
 	return d
 }
 
-// keep remembers a gap, without what only the store needs to know of it: there
-// may be many.
+// keep stores a gap without what only the store needs, since there may be many.
 func (d *details) keep(g *store.DetailGap) {
 	g.Locator, g.ListCursor = nil, nil
 	d.byRef[gapRef{string(g.Stream), string(g.ParentStream), g.Ref}] = g
@@ -52,7 +50,7 @@ func (d *details) keep(g *store.DetailGap) {
 	}
 }
 
-// seen takes the pending gaps that a record closes once it is flushed.
+// seen removes and returns the pending gaps that a record closes once it is flushed.
 func (d *details) seen(stream string, key []byte) []*store.DetailGap {
 	gaps := d.pending[stream][string(key)]
 	if gaps != nil {
@@ -61,7 +59,7 @@ func (d *details) seen(stream string, key []byte) []*store.DetailGap {
 	return gaps
 }
 
-// accounts reports whether a gap of this run stands for a required key.
+// accounts reports whether this run reported a gap for a required key.
 func (d *details) accounts(stream, parent, key string, onlyParent bool) bool {
 	return d.fresh[gapRef{stream, parent, keyRef(key)}] || onlyParent && d.fresh[gapRef{stream, "", keyRef(key)}]
 }
@@ -75,10 +73,10 @@ func gapData(g *store.DetailGap, d data) data {
 	return d
 }
 
-// gapBytes is what is remembered of a gap: its names, not where its details are.
+// gapBytes returns the bytes of a gap that are kept in memory.
 func gapBytes(g *store.DetailGap) int { return len(g.RecordKey) + len(g.Ref) + len(g.Reason) }
 
-// coverageBytes counts keys as they are and a little for each.
+// coverageBytes estimates the bytes of a coverage report: its keys and an overhead for each.
 func coverageBytes(m *abi.CoverageMessage) int {
 	const each = 16
 	n := 0
@@ -90,8 +88,8 @@ func coverageBytes(m *abi.CoverageMessage) int {
 	return n
 }
 
-// missing reports whether a detail is pending that this run should have got: one
-// it reported itself, or one that START served it.
+// missing reports whether a detail is pending that this run should have collected: one that it reported itself,
+// or that START listed for it.
 func (d *details) missing(inScope func(string) bool) bool {
 	for ref, g := range d.byRef {
 		if g.Status == gapPending && (d.fresh[ref] || g.Retryable && inScope(ref.stream)) {

@@ -6,12 +6,12 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// member is a member of a record.
+// A member is a member of a record.
 type member = strictjson.Member
 
 func appendQuoted(b, text []byte) []byte { return strictjson.AppendQuote(b, text) }
 
-// field appends the value of a field that holds files: null, one, or a list.
+// field appends the value of a field that holds files: null, one file, or a list.
 func (f *files) field(data []byte, x member, h *holding) ([]byte, *Rejection) {
 	name := string(x.Name)
 	one := func(v member) *Rejection {

@@ -21,42 +21,42 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// FileQuotas bound the files that records hold, in bytes. The zero value is the default.
+// FileQuotas limit the files that records hold, in bytes. The zero value means the default.
 type FileQuotas struct {
 	File       int64 // one file
-	Run        int64 // what one run attaches, each file as often as it does
-	Connection int64 // what is kept of a connection, each content once
+	Run        int64 // all files that one run attaches, repeated ones included
+	Connection int64 // all files that are kept of a connection, each content once
 }
 
-// DefaultFileQuotas are those of a host that was not told otherwise.
+// DefaultFileQuotas returns the default quotas.
 func DefaultFileQuotas() FileQuotas {
 	return FileQuotas{File: 256 << 20, Run: 4 << 30, Connection: 32 << 30}
 }
 
-// Bounds of files that no record holds yet. They are in memory where they are short.
+// Limits of attached files that no record holds yet, and of files held by the records of one flush.
 const (
 	maxUnheld       = 10_000
 	maxUnheldMemory = 16 * abi.MiB
 	maxHeldPerFlush = 200
 )
 
-// files are what the guest attached and what becomes of it. Calls are served beside the
-// loop, one at a time; records are looked at in the loop.
+// files are the files that the guest attached. Calls are handled outside of the loop, one at a time; records are
+// checked in the loop.
 type files struct {
 	*parts
 	quotas FileQuotas
-	kept   store.Files // nil where the store keeps none
+	kept   store.Files // nil if the store keeps no files
 	fields map[string]map[string]bool
 
 	mu     sync.Mutex // guards what follows
 	open   map[uint32]*attachment
 	next   uint32
-	ready  map[store.Digest]*attached // and not durable in a record
-	memory int                        // of these that no commit has
-	unheld int                        // how many those are
+	ready  map[store.Digest]*attached // attached, but not durable in a record yet
+	memory int                        // bytes in memory of those that no commit has
+	unheld int                        // number of those
 	run    int64                      // bytes that the run attached
-	before int64                      // bytes of the connection when they were counted, -1 before
-	fresh  int64                      // bytes that became ready since, at most
+	before int64                      // bytes of the connection at the last recount, -1 before the first
+	fresh  int64                      // upper bound of bytes that became ready since
 	closed bool
 }
 
@@ -65,16 +65,16 @@ type attachment struct {
 	stream, field, name, media string
 	to                         store.StagedFile
 	size                       int64
-	first                      []byte // for its media type
-	tail                       []byte // of what was searched: a value may go on in the next part
+	first                      []byte // used to detect its media type
+	tail                       []byte // end of what was searched, since a secret may continue in the next part
 }
 
-// An attached file is one that records may name.
+// An attached is a complete file that records may refer to.
 type attached struct {
 	file   store.File
 	staged store.StagedFile // nil once a commit has it
 	memory int
-	asked  bool // whether the store has it, which is known; only for recount
+	asked  bool // known is valid; for recount only
 	known  bool
 }
 
@@ -86,7 +86,7 @@ func newFiles(all *parts) *files {
 	if f.quotas == (FileQuotas{}) {
 		f.quotas = DefaultFileQuotas()
 	}
-	f.kept, _ = store.FilesOf(all.deps.Store) // a refusal when a guest asks
+	f.kept, _ = store.FilesOf(all.deps.Store) // nil means a refusal when the guest attaches
 	for _, s := range all.plan.scope.Streams {
 		spec := all.plan.manifest.Stream(s.Name)
 		for name := range spec.FileFields() {
@@ -99,7 +99,7 @@ func newFiles(all *parts) *files {
 	return f
 }
 
-// A fileRefusal is why a call of the guest's fails.
+// A fileRefusal is the error that a guest gets for a call.
 type fileRefusal struct {
 	errno         abi.Errno
 	code, message string
@@ -111,8 +111,8 @@ func refuseFile(errno abi.Errno, code, format string, args ...any) error {
 	return &fileRefusal{errno, code, fmt.Sprintf(format, args...)}
 }
 
-// attach serves the calls of files. What protects values, and the bindings that are open, are
-// those of the loop at its beginning.
+// attach returns the handler of file calls. protected and lent are the protected values and open bindings at the
+// time of the call.
 func (f *files) attach(protected *redact.Watch, lent []binding.Binding) handler {
 	return func(ctx context.Context, call abi.Call, payload []byte) ([]byte, abi.Errno) {
 		reply, err := f.serve(ctx, call, payload, protected, lent)
@@ -176,7 +176,7 @@ func (f *files) serve(ctx context.Context, call abi.Call, payload []byte, protec
 	return redact.Marshal(abi.AttachHandle{Handle: f.next})
 }
 
-// begin checks what may be refused before a byte is kept.
+// begin makes all checks that are possible before any content is stored.
 func (f *files) begin(ctx context.Context, q abi.Attach, protected *redact.Watch) (*attachment, error) {
 	granted, declared := f.fields[q.Stream][q.Field]
 	switch {
@@ -206,7 +206,7 @@ func (f *files) begin(ctx context.Context, q abi.Attach, protected *redact.Watch
 	return &attachment{stream: q.Stream, field: q.Field, name: fileName(q.Name), media: mediaType(q.MediaType), to: to}, nil
 }
 
-// part goes on with a file. One that is refused is gone.
+// part appends to a file. A file whose part is refused is discarded.
 func (f *files) part(payload []byte, protected *redact.Watch) ([]byte, error) {
 	handle, flags, content, err := abi.ParseAttachPart(payload)
 	if err != nil {
@@ -238,8 +238,8 @@ func (f *files) part(payload []byte, protected *redact.Watch) ([]byte, error) {
 	return nil, nil
 }
 
-// copy takes the bytes of a stream handle, which the guest has no more. Sealed values in
-// them are handles, as for the guest.
+// copy appends the content of a stream handle, which the guest loses. Sealed values in it are handles, as the
+// guest would see them.
 func (f *files) copy(ctx context.Context, a *attachment, from io.ReadCloser, protected *redact.Watch) error {
 	defer from.Close()
 	buf := make([]byte, 256*abi.KiB)
@@ -261,7 +261,7 @@ func (f *files) copy(ctx context.Context, a *attachment, from io.ReadCloser, pro
 	}
 }
 
-// write appends to a file, within its quotas and without a protected value.
+// write appends to a file, and checks quotas and protected values.
 func (f *files) write(a *attachment, b []byte, protected *redact.Watch) error {
 	n := int64(len(b))
 	if a.size+n > f.quotas.File {
@@ -286,7 +286,7 @@ func (f *files) write(a *attachment, b []byte, protected *redact.Watch) error {
 	return err
 }
 
-// finish makes a file one that records may name.
+// finish completes a file, so that records may refer to it.
 func (f *files) finish(a *attachment) ([]byte, error) {
 	digest, size, err := a.to.Finish()
 	if err != nil {
@@ -318,8 +318,8 @@ func (f *files) finish(a *attachment) ([]byte, error) {
 	return redact.Marshal(abi.FileRef{Digest: string(digest), Size: size, MediaType: file.MediaType, Name: file.Name})
 }
 
-// room refuses a content beyond the quota of the connection. The store is asked only where
-// that could be: until then every content counts as new.
+// room refuses content above the quota of the connection. It assumes that all content is new, and asks the store
+// only if the quota could be exceeded.
 func (f *files) room(d store.Digest, size int64) error {
 	if f.counts(d, size) {
 		return nil
@@ -337,7 +337,7 @@ func (f *files) room(d store.Digest, size int64) error {
 	return nil
 }
 
-// counts adds a content that is not ready yet, unless there may be no room for it.
+// counts adds content to the usage. It reports false if the quota might be exceeded.
 func (f *files) counts(d store.Digest, size int64) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -351,8 +351,8 @@ func (f *files) counts(d store.Digest, size int64) bool {
 	return true
 }
 
-// recount asks the store what it keeps of the connection, and which of the contents that are
-// ready it has already: of each once, until a commit takes it.
+// recount asks the store for the usage of the connection, and which of the attached contents it has already,
+// each of them once.
 func (f *files) recount(ctx context.Context) error {
 	f.mu.Lock()
 	ready := maps.Clone(f.ready)
@@ -380,13 +380,13 @@ func (f *files) recount(ctx context.Context) error {
 	return nil
 }
 
-// holding are the files of a record.
+// A holding has the files of a record.
 type holding struct {
 	held   []store.Held
-	staged []*attached // that no commit has
+	staged []*attached // contents that no commit has
 }
 
-// resolve checks the references of a record and writes what they stand for into it.
+// resolve checks the file references of a record and replaces them by the stored form.
 func (f *files) resolve(fields map[string]bool, m *abi.RecordMessage) (h holding, bad *Rejection) {
 	if !slices.ContainsFunc(m.Members, func(x member) bool { return fields[string(x.Name)] }) {
 		return h, nil
@@ -410,7 +410,7 @@ func (f *files) resolve(fields map[string]bool, m *abi.RecordMessage) (h holding
 	return h, nil
 }
 
-// forget discards what no record holds.
+// forget discards the files that no record holds.
 func (f *files) forget() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -426,12 +426,12 @@ func (f *files) forget() {
 	f.open, f.ready = nil, nil
 }
 
-// taken hands the contents of files to a commit.
+// taken removes the contents of files that no commit has yet, and returns them for a commit.
 func (f *files) taken(list []*attached) (staged []store.StagedFile) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, x := range list {
-		if x.staged != nil { // two records of the batch may hold it
+		if x.staged != nil { // two records of the batch may hold the file
 			staged = append(staged, x.staged)
 			f.unheld, f.memory = f.unheld-1, f.memory-x.memory
 			x.staged = nil
@@ -440,7 +440,7 @@ func (f *files) taken(list []*attached) (staged []store.StagedFile) {
 	return staged
 }
 
-// durable drops what the store knows from now on.
+// durable forgets files that are durable in the store.
 func (f *files) durable(list []*attached) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -451,7 +451,7 @@ func (f *files) durable(list []*attached) {
 	}
 }
 
-// reference is one file as a record names it.
+// reference returns the file that a record refers to.
 func (f *files) reference(value member, h *holding, field string) (store.File, *Rejection) {
 	wrong := &Rejection{Code: rejectFile, Field: field}
 	v := value.Tree()
@@ -490,8 +490,8 @@ func (f *files) reference(value member, h *holding, field string) (store.File, *
 	return file, nil
 }
 
-// fileName is a last path element of at most 255 bytes, without control characters; "" for
-// none.
+// fileName returns the last element of a path, without control characters and cut to abi.MaxFileName bytes; ""
+// if nothing is left.
 func fileName(name string) string {
 	name = path.Base(strings.ReplaceAll(name, "\\", "/"))
 	name = strings.Map(func(r rune) rune {
@@ -507,7 +507,7 @@ func fileName(name string) string {
 	return name
 }
 
-// mediaType is type/subtype in lower case, without parameters; "" for what is none.
+// mediaType returns type/subtype in lower case without parameters, "" if text is invalid.
 func mediaType(text string) string {
 	kind, _, err := mime.ParseMediaType(text)
 	if err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter) || len(kind) > abi.MaxMediaType || strings.Count(kind, "/") != 1 {
@@ -516,7 +516,7 @@ func mediaType(text string) string {
 	return kind
 }
 
-// fileJSON is a file as it stands in a record.
+// fileJSON returns the form of a file in a stored record.
 func fileJSON(file store.File) []byte {
 	b, _ := json.Marshal(file) // texts and a number
 	return b

@@ -20,7 +20,7 @@ const (
 	gapRecovered = "recovered"
 )
 
-// gaps is what a run knows to be missing: known gaps, and the details that are.
+// gaps is what a run knows to be missing: known gaps and pending details.
 type gaps struct {
 	*parts
 	gapList
@@ -28,7 +28,7 @@ type gaps struct {
 	coverage   []*abi.CoverageMessage
 	skips      map[string]*KnownGap // latest skip_result by stream
 	failed     map[string]bool      // data streams of a certified failure
-	remembered int                  // bytes, see remember
+	remembered int                  // bytes that remember counts
 }
 
 func newGaps(all *parts) *gaps {
@@ -39,18 +39,18 @@ func newGaps(all *parts) *gaps {
 	return gs
 }
 
-// seen takes the pending gaps that a record closes once it is flushed.
+// seen removes and returns the pending gaps that a record closes once it is flushed.
 func (gs *gaps) seen(stream string, key []byte) []*store.DetailGap {
 	return gs.details.seen(stream, key)
 }
 
-// stored closes gaps with the run, for their records are durable.
+// stored marks gaps to be closed with the run, since their records are durable.
 func (gs *gaps) stored(met []*store.DetailGap) { gs.details.met = append(gs.details.met, met...) }
 
-// incomplete reports whether something is missing that is more than a remark.
+// incomplete reports whether data is missing, not counting gaps that are mere notes.
 func (gs *gaps) incomplete() bool { return gs.holes > 0 || gs.details.missing(gs.plan.inScope) }
 
-// pending counts the details of a stream that are missing.
+// pending returns the number of missing details of a stream.
 func (gs *gaps) pending(stream string) (n int) {
 	for _, g := range gs.details.byRef {
 		if string(g.Stream) == stream && g.Status == gapPending {
@@ -60,24 +60,24 @@ func (gs *gaps) pending(stream string) (n int) {
 	return n
 }
 
-// recorded counts the detail gaps that this run reported.
+// recorded returns the number of detail gaps that this run reported.
 func (gs *gaps) recorded() int { return len(gs.details.touched) }
 
-// all are the known gaps, as far as they are kept.
+// all returns the known gaps that are kept.
 func (gs *gaps) all() []KnownGap { return gs.kept }
 
 func (gs *gaps) any() bool { return gs.count > 0 }
 
-// restore goes back to a clone.
+// restore restores an earlier copy of the list.
 func (gs *gaps) restore(l gapList) { gs.gapList = l }
 
-// skipOf is the latest skip of a stream, nil for none.
+// skipOf returns the latest skip of a stream, nil for none.
 func (gs *gaps) skipOf(stream string) *KnownGap { return gs.skips[stream] }
 
-// streamFailed reports whether the connector named a stream that failed.
+// streamFailed reports whether the connector reported a failed stream.
 func (gs *gaps) streamFailed() bool { return len(gs.failed) > 0 }
 
-// detailGap is DETAIL_GAP.
+// detailGap handles DETAIL_GAP.
 func (gs *gaps) detailGap(m *abi.GapMessage) {
 	for _, part := range []struct {
 		at  string
@@ -105,7 +105,7 @@ func (gs *gaps) detailGap(m *abi.GapMessage) {
 			Ref: ref.ref, RecordKey: m.RecordKey, CreatedAt: time.Now()}
 	}
 	if d.healed[g.ID] {
-		return // stays recovered in the run that recovered it
+		return // stays recovered for the rest of the run
 	}
 	if !known && !gs.remember(gapBytes(g), "DETAIL_GAP") {
 		return
@@ -142,8 +142,7 @@ func (gs *gaps) gapNote(g *store.DetailGap) KnownGap {
 	}
 }
 
-// detailRecovered is DETAIL_GAP_RECOVERED: all buffers are flushed
-// before it takes effect.
+// detailRecovered handles DETAIL_GAP_RECOVERED. All buffers are flushed before it takes effect.
 func (gs *gaps) detailRecovered(m *abi.RecoveredMessage) bool {
 	gs.records.flushAll()
 	if !gs.loop.barrier() {
@@ -165,10 +164,9 @@ func (gs *gaps) detailRecovered(m *abi.RecoveredMessage) bool {
 	return true
 }
 
-// closedGaps are closed by the terminal commit: pending gaps whose record was
-// stored, however the run ends, or whose key a report says is hydrated. A report
-// counts when the run succeeded: otherwise the records it speaks of may have been
-// dropped.
+// closedGaps closes, with the terminal commit, pending gaps whose record was stored, however the run ends. If
+// the run succeeded, it also closes those whose key a coverage report lists as hydrated; otherwise those records
+// may have been dropped.
 func (gs *gaps) closedGaps(succeeded bool) (gaps []store.DetailGap, events []store.Event) {
 	d := &gs.details
 	met := slices.Clone(d.met)
@@ -197,7 +195,7 @@ func (gs *gaps) closedGaps(succeeded bool) (gaps []store.DetailGap, events []sto
 	return gaps, events
 }
 
-// coverageDeclared is DETAIL_COVERAGE: kept until the end.
+// coverageDeclared handles DETAIL_COVERAGE, which is kept until the end.
 func (gs *gaps) coverageDeclared(m *abi.CoverageMessage) {
 	if !gs.remember(coverageBytes(m), "DETAIL_COVERAGE") {
 		return
@@ -217,7 +215,7 @@ func (gs *gaps) coverageDeclared(m *abi.CoverageMessage) {
 	gs.commits.record(gs.journal.streamEvent("run.detail_coverage_declared", abi.Succeeded, m.Stream, d))
 }
 
-// skip is SKIP_RESULT.
+// skip handles SKIP_RESULT.
 func (gs *gaps) skip(m *abi.SkipMessage) {
 	reason := "unknown"
 	if m.Reason != "" {
@@ -259,8 +257,7 @@ func (gs *gaps) skip(m *abi.SkipMessage) {
 	gs.commits.record(events...)
 }
 
-// stepSkipped is a skipped stream as openwop sees it: a step of the connector's
-// node that is passed over.
+// stepSkipped returns the openwop event of a skipped stream: a skipped step of the connector's node.
 func (gs *gaps) stepSkipped(stream, reason string) store.Event {
 	id := gs.plan.manifest.Node() + "." + stream
 	e := gs.journal.streamEvent("node.skipped", "skipped", stream, data{"nodeId": id, "reason": reason})
@@ -288,14 +285,11 @@ func (gs *gaps) skipScope(m *abi.SkipMessage) *GapScope {
 	return s
 }
 
-// mostRemembered bounds what a run's guest can make the host keep until the end
-// of the run: cursors, keys of gaps, lists of coverage. The limits of
-// the protocol count messages, and a thousand of the largest would fill the
-// host's memory.
+// mostRemembered limits the bytes that a guest can make the host keep until the end of the run: cursors, keys of
+// gaps and coverage lists. Limits on the number of messages alone would allow it to fill the host's memory.
 const mostRemembered = 16 * abi.MiB
 
-// remember takes note of n bytes more. False: they are too many, and the run has
-// ended.
+// remember counts n more bytes. It reports false, and ends the run, if they are too many.
 func (gs *gaps) remember(n int, typ string) bool {
 	if gs.remembered += n; gs.remembered <= mostRemembered {
 		return true
@@ -313,8 +307,8 @@ func (gs *gaps) report(stream, parent string) *abi.CoverageMessage {
 	return nil
 }
 
-// unaccounted counts the required keys that were neither hydrated nor reported
-// as a gap that counts for the report's parent.
+// unaccounted returns the number of required keys that were neither hydrated nor reported as a gap of the
+// report's parent.
 func (gs *gaps) unaccounted(report *abi.CoverageMessage, spec abi.StreamSpec) int {
 	have := make(map[string]bool, len(report.HydratedKeys))
 	for _, k := range report.HydratedKeys {
@@ -353,7 +347,7 @@ func (gs *gaps) gapNotes() []GapNote {
 	return out
 }
 
-// covered are sums over a stream's reports, never filled from counts.
+// covered returns the sums over a stream's coverage reports. Without reports it returns nil, not record counts.
 func (gs *gaps) covered(stream string) (considered, covered *int64) {
 	var reports []*abi.CoverageMessage
 	for _, c := range gs.coverage {
@@ -389,7 +383,7 @@ func (gs *gaps) covered(stream string) (considered, covered *int64) {
 	return &con, covered
 }
 
-// reopen takes back gaps whose closing was not committed.
+// reopen reverts gaps whose closing was not committed.
 func (gs *gaps) reopen(gaps []store.DetailGap) {
 	for _, g := range gaps {
 		if kept := gs.details.byID[g.ID]; kept != nil {

@@ -13,24 +13,24 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A History says how the journal of a run is kept: what its guest was answered, sealed, so
-// that a run that waits for its owner outlives its host.
+// A History configures the journal of a run: the sealed record of what its guest was answered, which lets a run
+// that waits for its owner outlive its host.
 type History struct {
-	// Key seals the journal: 32 bytes that only this run has.
+	// Key seals the journal. It has 32 bytes and belongs to this run only.
 	Key []byte
-	// Bound says why a run like this does not outlive its host, "" where it may.
+	// Bound says why this run does not outlive its host, "" if it may.
 	Bound string
-	// Request is what the host needs to prepare the run again. It is sealed.
+	// Request is what the host needs to prepare the run again. It is stored sealed.
 	Request []byte
-	// MaxBytes bounds the journal, MaxEntries what is in it; 0 are the defaults.
+	// MaxBytes and MaxEntries limit the journal; 0 means the default.
 	MaxBytes, MaxEntries int
-	// Awake is how long a run waits before it is put down; 0 is for ever.
+	// Awake is how long a run waits before it is suspended; 0 means forever.
 	Awake time.Duration
-	// Resumable says that the connector goes on after its host ended also when it did not wait.
-	// Everything that it is answered is then durable with what follows from it, and each request
+	// Resumable reports that the connector continues after the end of its host even if it did not wait.
+	// Everything that it is answered is then made durable together with what follows from it, and each request
 	// before it is sent.
 	Resumable bool
-	// Resume continues a run that was put down; nil for one that begins.
+	// Resume continues a suspended run; nil for a new one.
 	Resume *Suspended
 }
 
@@ -40,7 +40,7 @@ const (
 	DefaultHistoryEntries = 1_000_000
 )
 
-// A mark is what is known of a run besides its calls when it asks, or begins.
+// A mark is the state of a run, besides its calls, when it asks a question or begins.
 type mark struct {
 	ID       string   `json:"id,omitempty"`
 	Question Question `json:"question"`
@@ -59,45 +59,45 @@ type spent struct {
 	Work, Owner, Rate, Compute, Activity, Pause time.Duration
 }
 
-// A made commit is what the journal has of one.
+// A made is the journal's entry of a commit.
 type made struct {
 	Events uint64 `json:"events"` // of the run, up to its end
 	Spent  spent  `json:"spent"`
 }
 
-// history is the journal of a run: written while it goes on, and read while it is resumed.
+// history is the journal of a run. It is written while the run proceeds, and read while it is resumed.
 type history struct {
 	*parts
 	sealer    *sealer
-	bound     string // why the run does not outlive its host, "" when it does
+	bound     string // why the run does not outlive its host, "" if it does
 	resumable bool
 
-	buffer  []byte // room for a tag, then entries that are in no piece; or nothing
+	buffer  []byte // space for a tag, then entries that are in no piece yet; or empty
 	ready   []store.JournalPiece
-	pieces  uint64 // sealed
+	pieces  uint64 // number of sealed pieces
 	last    hash16
 	bytes   int
 	entries int
 
 	player *player        // nil unless the run is being resumed
-	calls  int            // that were played
-	cancel *CancelRequest // that came meanwhile; nil for none
-	asked  string         // the question that was marked last
-	going  bool           // it is being put down
-	frozen frozen         // what the plan was made of
+	calls  int            // number of calls that were played
+	cancel *CancelRequest // received during the replay; nil for none
+	asked  string         // id of the question that was marked last
+	going  bool           // the run is being suspended
+	frozen frozen         // what the plan was made from
 
-	// Of a resumable run.
-	events  uint64    // that were submitted
+	// The fields below are for resumable runs.
+	events  uint64    // number of submitted events
 	held    []byte    // what the network held after its newest call
-	sure    bool      // that it is resumable no more is durable, where that is so
-	leaving time.Time // since when it is to be put down once a request is answered; zero for not
+	sure    bool      // that the run is resumable no more is durable, if so
+	leaving time.Time // since when it waits to be suspended after a request; zero if it does not
 	marked  bool      // the next commit asks the question of a mark
-	waits   *mark     // of the open question, until it is asked on
-	beside  uint64    // events that overtook others, each in a piece of its own
-	stood   *stall    // that the newest of these tells of, while it is not over
+	waits   *mark     // of the open question, until this process asks it
+	beside  uint64    // number of events that overtook others, each with its own piece
+	stood   *stall    // the stall that the newest of these reports, if not over
 }
 
-// newHistory returns the journal of a run; a run without one has a bound.
+// newHistory returns the journal of a run. bound is set if no journal is kept.
 func newHistory(all *parts, h *History) *history {
 	out := &history{parts: all, bound: "its host does not keep what it was answered", frozen: all.plan.freeze(), sure: true}
 	if h == nil {
@@ -126,10 +126,10 @@ func newHistory(all *parts, h *History) *history {
 // replaying reports whether the guest is answered from the journal.
 func (h *history) replaying() bool { return h.player != nil }
 
-// keeps reports whether there is a journal to write.
+// keeps reports whether the journal is written.
 func (h *history) keeps() bool { return h.bound == "" && h.player == nil }
 
-// write appends an entry, unless that takes the journal over its bounds.
+// write appends an entry. If that exceeds the limits, the journal is given up.
 func (h *history) write(e entry) {
 	if !h.keeps() {
 		return
@@ -155,14 +155,14 @@ func (h *history) write(e entry) {
 		h.cut()
 	}
 	if len(h.ready) >= piecesAtOnce && !h.resumable {
-		h.commits.submitNow(&store.Commit{}, nil) // which takes them
+		h.commits.submitNow(&store.Commit{}, nil) // which takes the pieces
 	}
 }
 
-// piecesAtOnce is how many pieces wait for a commit of the run before they get one of their own.
+// piecesAtOnce is how many pieces wait for a commit of the run before they get their own.
 const piecesAtOnce = 4
 
-// give gives the journal up, for a reason that the owner is told of.
+// give gives the journal up, for a reason that is shown to the owner.
 func (h *history) give(why string) {
 	if h.resumable {
 		h.loop.hostBound(why)
@@ -171,8 +171,7 @@ func (h *history) give(why string) {
 	h.forgo()
 }
 
-// forgo makes a run that is resumable one that is not: it does from now on what its journal has
-// not, or is over.
+// forgo makes a run not resumable, because it is over or does from now on what its journal lacks.
 func (h *history) forgo() {
 	if h.resumable {
 		h.resumable, h.sure = false, false
@@ -181,7 +180,7 @@ func (h *history) forgo() {
 	}
 }
 
-// cut seals what was written, in pieces, each with the tag before it where the end of the last one was.
+// cut seals the buffered entries in pieces, each preceded by the tag of the one before it.
 func (h *history) cut() {
 	left := h.buffer
 	for len(left) > pieceBytes16 {
@@ -194,7 +193,7 @@ func (h *history) cut() {
 	}
 }
 
-// seal seals a piece: room for a tag, then entries.
+// seal seals a piece: space for a tag, then entries.
 func (h *history) seal(plain []byte) {
 	copy(plain, h.last[:])
 	piece := h.sealer.seal(h.pieces, plain)
@@ -202,8 +201,8 @@ func (h *history) seal(plain []byte) {
 	h.pieces, h.last = h.pieces+1, tagOf(piece)
 }
 
-// take is what goes with a commit. Of a resumable run it is everything: what a commit makes
-// durable is never without what led to it, nor the other way round.
+// take returns the pieces that belong to a commit. For a resumable run these are all entries, so that a commit
+// and the entries that led to it become durable together.
 func (h *history) take(c *store.Commit) []store.JournalPiece {
 	if h.resumable && h.keeps() {
 		if h.pieces == 0 {
@@ -219,7 +218,7 @@ func (h *history) take(c *store.Commit) []store.JournalPiece {
 	return out
 }
 
-// begin writes what the run was started with, with the commit of that.
+// begin writes how the run was started, with the first commit.
 func (h *history) begin(c *store.Commit) {
 	b, err := json.Marshal(mark{Request: h.deps.History.Request, Plan: h.frozen})
 	if err != nil || len(b) > store.MaxJournalPiece-1024 {
@@ -233,7 +232,7 @@ func (h *history) begin(c *store.Commit) {
 	}
 }
 
-// wrote writes that a commit is made.
+// wrote writes the entry of a commit.
 func (h *history) wrote(facts bool, events int) {
 	data := []byte{0}
 	if facts {
@@ -247,33 +246,33 @@ func (h *history) wrote(facts bool, events int) {
 	h.write(entry{kind: entryCommit, data: append(data, b...)})
 }
 
-// isFact reports whether a commit follows from what the guest did alone: the same calls make it again.
-// When events are told may depend on the time.
+// isFact reports whether a commit follows from the guest's calls alone, so that the same calls repeat it.
+// Commits of events only may depend on the time.
 func isFact(c *store.Commit) bool {
 	return len(c.Batches)+len(c.Files)+len(c.Staged)+len(c.Gaps) > 0 || c.Answered != ""
 }
 
-// ofFacts is isFact of the commit of an entry.
+// ofFacts is isFact for the commit of an entry.
 func ofFacts(e entry) bool { return len(e.data) > 0 && e.data[0] == 1 }
 
-// counts takes note of events that are submitted.
+// counts adds to the number of submitted events.
 func (h *history) counts(events int) { h.events += uint64(events) } // #nosec G115 -- a length
 
-// asksFor gives the journal of a resumable run up, which has no place for what it asks for beside
-// its work.
+// asksFor gives up the journal of a resumable run that asks for an assistance, which the journal cannot
+// represent.
 func (h *history) asksFor() {
 	if h.resumable && h.keeps() {
 		h.give("it asks for something that it does not wait for")
 	}
 }
 
-// ends says why the run ends with its host, "" where it does not.
+// ends returns why the run ends with its host, "" if it does not.
 func (h *history) ends() string { return h.bound }
 
 // goesOnAfter reports whether the run is resumable.
 func (h *history) goesOnAfter() bool { return h.resumable }
 
-// called is told of every call before it is handled. It reports whether it may be.
+// called records or compares a call before it is handled. It reports whether the call may be handled.
 func (h *history) called(in sandbox.Inbound) bool {
 	if in.Call == abi.CallAttach && h.bound == "" {
 		h.give("it attached a file")
@@ -295,8 +294,7 @@ func (h *history) called(in sandbox.Inbound) bool {
 	return ok
 }
 
-// sends is told before a request is sent, and reports whether it may be: that it was is durable
-// by then.
+// sends makes durable that a request is about to be sent. It reports whether the request may be sent.
 func (h *history) sends() bool {
 	switch {
 	case h.resumable && h.keeps():
@@ -309,7 +307,7 @@ func (h *history) sends() bool {
 	return h.loop.barrier()
 }
 
-// result keeps what a call beside the loop came to.
+// result records the result of a call that was handled outside of the loop.
 func (h *history) result(errno abi.Errno, reply []byte) {
 	h.write(entry{kind: entryResult, code: uint16(errno), data: reply})
 	if !h.resumable || !h.keeps() {
@@ -326,8 +324,8 @@ func (h *history) result(errno abi.Errno, reply []byte) {
 	}
 }
 
-// replied is told of every reply before the guest gets it, and returns the time that the guest
-// is told with it; 0 where it has a clock of its own.
+// replied records or compares a reply before the guest gets it, and returns the time that the guest is told with
+// it; 0 if the guest has its own clock.
 func (h *history) replied(errno abi.Errno, payload []byte) (at uint64, ok bool) {
 	if h.sealer == nil {
 		return 0, true
@@ -353,7 +351,7 @@ func (h *history) replied(errno abi.Errno, payload []byte) (at uint64, ok bool) 
 	return was.at, ok
 }
 
-// A keptAnswer is how a question ended.
+// A keptAnswer is the journal's entry of how a question ended.
 type keptAnswer struct {
 	ID     string                     `json:"id"`
 	Status string                     `json:"status"`
@@ -361,10 +359,10 @@ type keptAnswer struct {
 	Data   map[string]json.RawMessage `json:"data,omitempty"`
 }
 
-// answered keeps how a question ended.
+// answered records how a question ended.
 func (h *history) answered(q *asking, a answer) {
 	if h.resumable {
-		h.loop.hostBound("") // what only the question was bound by
+		h.loop.hostBound("") // drops a reason that only the question had
 	}
 	if !h.keeps() {
 		return
@@ -384,8 +382,8 @@ func (h *history) answered(q *asking, a answer) {
 	clear(b)
 }
 
-// asks writes the mark of a question that is about to be asked, and says in it whether the run
-// outlives its host, or why it does not.
+// asks writes the mark of a question that is about to be asked, and sets in the question whether the run
+// outlives its host, or why not.
 func (h *history) asks(a *asking) {
 	held, why := h.holds(a)
 	if h.bound == "" && why == "" {
@@ -404,7 +402,7 @@ func (h *history) asks(a *asking) {
 	if h.bound != "" {
 		why = h.bound
 	}
-	if h.deps.History != nil { // or no run of this host outlives it, which is not news
+	if h.deps.History != nil { // otherwise no run of this host outlives it, which need not be shown
 		h.loop.hostBound(why)
 	}
 	if a.pending.HostBound = why; why == "" {
@@ -413,7 +411,7 @@ func (h *history) asks(a *asking) {
 	h.asked = a.id
 }
 
-// holds is what bindings hold for the run, or why they cannot give it on.
+// holds returns the state that bindings hold for the run, or why they cannot hand it over.
 func (h *history) holds(a *asking) (held []byte, why string) {
 	switch {
 	case h.bound != "":
@@ -426,7 +424,7 @@ func (h *history) holds(a *asking) (held []byte, why string) {
 	return h.holding(h.resumable)
 }
 
-// holding is what bindings hold. Where it may break off, what is half done is no reason not to.
+// holding returns the state that bindings hold. With breakOff, unfinished requests are no obstacle.
 func (h *history) holding(breakOff bool) (held []byte, why string) {
 	for _, b := range h.bindings.open() {
 		k, ok := b.(binding.Holder)

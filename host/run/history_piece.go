@@ -12,20 +12,20 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A piece of a history is sealed with the key of its run: the tag of the piece before it,
-// then entries.
+// A piece of a history is sealed with the key of its run. It has the tag of the piece before it,
+// and then entries:
 //
 //	call    u8 1  u16 call  hash of the request
-//	result  u8 2  u16 errno  u32 len  bytes        of a call that was handled beside the loop
+//	result  u8 2  u16 errno  u32 len  bytes        of a call that was handled outside of the loop
 //	reply   u8 3  u16 errno  u64 ms since 1970  hash of the reply
 //	answer  u8 4  u32 len  JSON                   how a question ended
-//	mark    u8 5  u32 len  JSON                   a question is open; the last of its piece
-//	commit  u8 6  u32 len  JSON                   a commit that these entries went with is made
+//	mark    u8 5  u32 len  JSON                   an open question; the last entry of its piece
+//	commit  u8 6  u32 len  JSON                   a commit that includes the entries before it
 //	intent  u8 7  u32 len                         a request is about to be sent
 //	held    u8 8  u32 len  bytes                  what the network holds for the run
-//	begin   u8 9  u32 len  JSON                   what the run was started with; the only one of its piece
+//	begin   u8 9  u32 len  JSON                   how the run was started; the only entry of its piece
 //
-// Those from 6 on are in the journals of runs that are resumable.
+// Only the journals of resumable runs have entries of kinds 6 to 9.
 // Numbers are little-endian; a hash is the first 16 bytes of SHA-256.
 const (
 	entryCall = 1 + iota
@@ -40,14 +40,14 @@ const (
 )
 
 const (
-	pieceBytes16 = 16 // of a hash, and of a tag
+	pieceBytes16 = 16 // size of a hash, and of a tag
 	pieceEntries = 192 << 10
 )
 
-// errHistory: a history was changed, cut or is of another run.
+// errHistory is returned for a history that was changed, cut or belongs to another run.
 var errHistory = errors.New("the journal of the run is damaged")
 
-// errShort: an entry goes on in the next piece.
+// errShort is returned for an entry that continues in the next piece.
 var errShort = fmt.Errorf("%w: it ends in an entry", errHistory)
 
 type hash16 [pieceBytes16]byte
@@ -81,7 +81,7 @@ func (e entry) append(b []byte) []byte {
 	return append(le.AppendUint32(b, uint32(len(e.data))), e.data...)
 }
 
-// parseEntry reads the first entry of b. Its data is a part of b.
+// parseEntry reads the first entry of b. Its data aliases b.
 func parseEntry(b []byte) (e entry, rest []byte, err error) {
 	if len(b) == 0 {
 		return e, nil, errShort
@@ -121,7 +121,7 @@ func parseEntry(b []byte) (e entry, rest []byte, err error) {
 	return e, rest[n:], nil
 }
 
-// A sealer seals and opens the pieces of one run's history.
+// A sealer seals and opens the pieces of the history of one run.
 type sealer struct {
 	aead cipher.AEAD
 	id   store.RunID
@@ -136,12 +136,12 @@ func newSealer(key []byte, id store.RunID) (*sealer, error) {
 	return &sealer{aead, id}, err
 }
 
-// place binds a piece to its run and its number.
+// place returns the additional data that binds a piece to its run and number.
 func (s *sealer) place(n uint64) []byte {
 	return binary.BigEndian.AppendUint64([]byte("sluice journal 1 "+string(s.id)+" "), n)
 }
 
-// seal returns the nth piece: the tag of the one before it, then entries.
+// seal returns the nth piece. plain is the tag of the piece before it, then entries.
 func (s *sealer) seal(n uint64, plain []byte) []byte {
 	return s.aead.Seal(nil, nil, plain, s.place(n)) // #nosec G407 -- it makes the nonce itself
 }
@@ -155,23 +155,23 @@ func (s *sealer) open(n uint64, piece []byte) (before hash16, entries []byte, er
 	return hash16(plain), plain[pieceBytes16:], nil
 }
 
-// tagOf is the end of a sealed piece, which no other has.
+// tagOf returns the tag at the end of a sealed piece, which is unique to it.
 func tagOf(piece []byte) hash16 { return hash16(piece[len(piece)-pieceBytes16:]) }
 
-// A player reads a history that a store has, piece by piece.
+// A player reads a history from a store, piece by piece.
 type player struct {
 	*sealer
 	load    func(ctx context.Context, n uint64) ([]byte, error)
-	pieces  uint64 // 0 for as many as there are
-	next    uint64 // piece
+	pieces  uint64 // 0 means all that exist
+	next    uint64 // number of the next piece
 	last    hash16 // tag of the piece before it
-	entries []byte // left of it
+	entries []byte // unread entries of the pieces read so far
 
-	bytes, taken int    // of entries
-	commit       []byte // data of the newest entry of a commit that was taken
+	bytes, taken int    // of entries read, and of entries taken
+	commit       []byte // data of the newest commit entry that was taken
 }
 
-// parse reads pieces until there is a whole entry; of kind 0 at the end.
+// parse returns the next entry, and reads pieces as needed. The entry has kind 0 at the end.
 func (p *player) parse(ctx context.Context) (e entry, rest []byte, err error) {
 	for {
 		e, rest, err = parseEntry(p.entries)
@@ -193,7 +193,7 @@ func (p *player) parse(ctx context.Context) (e entry, rest []byte, err error) {
 	}
 }
 
-// errEnd: there are no more pieces.
+// errEnd is returned if there are no more pieces.
 var errEnd = errors.New("the end of the journal")
 
 // read reads the next piece.
@@ -217,8 +217,8 @@ func (p *player) read(ctx context.Context) error {
 	return nil
 }
 
-// peek is the next entry, of kind 0 at the end. Commits of events alone are passed over: when
-// they are made depends on the time.
+// peek returns the next entry, of kind 0 at the end. It skips commits of events only, whose place depends on the
+// time.
 func (p *player) peek(ctx context.Context) (entry, error) {
 	for {
 		e, _, err := p.parse(ctx)
@@ -231,13 +231,13 @@ func (p *player) peek(ctx context.Context) (entry, error) {
 	}
 }
 
-// parsed is the next entry, whatever it is; of kind 0 at the end.
+// parsed returns the next entry of any kind without taking it, of kind 0 at the end.
 func (p *player) parsed(ctx context.Context) (entry, error) {
 	e, _, err := p.parse(ctx)
 	return e, err
 }
 
-// take is peek, and goes on.
+// take returns the same entry as peek and takes it.
 func (p *player) take(ctx context.Context) (entry, error) {
 	if _, err := p.peek(ctx); err != nil {
 		return entry{}, err
@@ -245,7 +245,7 @@ func (p *player) take(ctx context.Context) (entry, error) {
 	return p.any(ctx)
 }
 
-// any takes the next entry, whatever it is.
+// any takes the next entry of any kind.
 func (p *player) any(ctx context.Context) (entry, error) {
 	e, rest, err := p.parse(ctx)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// made reports whether a commit of a run that is being resumed was made before.
+// made reports whether the journal has a commit of a run that is being resumed.
 func (h *history) made(c *store.Commit) bool {
 	if !h.resumable {
 		return true
@@ -38,8 +38,8 @@ func (h *history) made(c *store.Commit) bool {
 	return true
 }
 
-// live reports whether the run does what it did not do before. One that is resumable and comes to
-// the end of its journal goes on by itself from there.
+// live reports whether the run proceeds beyond its journal. A resumable run that has reached the end of its
+// journal goes live here.
 func (h *history) live() bool {
 	if h.player == nil {
 		return true
@@ -58,7 +58,8 @@ func (h *history) live() bool {
 	return h.player == nil
 }
 
-// whole is the newest commit of a journal that was read to its end, which is where the timeline ends too.
+// whole returns the newest commit of a journal that was read to its end, after checking that the timeline ends
+// there too.
 func (h *history) whole() (last made, ok bool) {
 	if c := h.player.commit; len(c) == 0 || json.Unmarshal(c[1:], &last) != nil {
 		h.fail(errHistory)
@@ -74,7 +75,7 @@ func (h *history) whole() (last made, ok bool) {
 	return last, err == nil
 }
 
-// atEnd has a run that did not wait go on by itself.
+// atEnd makes a resumable run live at the end of its journal.
 func (h *history) atEnd() {
 	last, ok := h.whole()
 	if !ok {
@@ -88,7 +89,7 @@ func (h *history) atEnd() {
 	h.goLive(h.held, last.Spent, time.Now(), false)
 }
 
-// told says how a call differs from the one that was there.
+// told describes how a call differs from the recorded one.
 func told(is, was entry) string {
 	if is.code != was.code {
 		return activity(abi.Call(is.code)) + ", and was " + activity(abi.Call(was.code))
@@ -96,7 +97,7 @@ func told(is, was entry) string {
 	return activity(abi.Call(is.code)) + " with another request"
 }
 
-// played is the next entry, which has to be of a kind.
+// played takes the next entry. The run has diverged if it is not of the given kind.
 func (h *history) played(kind byte) (entry, bool) {
 	e, err := h.player.take(h.ctx)
 	switch {
@@ -118,7 +119,7 @@ func (h *history) diverge(what string) {
 		what + ". A connector must do the same again when it is answered the same."})
 }
 
-// fail ends the resumption for a journal that cannot be read.
+// fail ends a resumption whose journal cannot be read.
 func (h *history) fail(err error) {
 	if errors.Is(err, errHistory) || errors.Is(err, store.ErrNotFound) {
 		h.outcome.latch(&cause{reason: reasonDiverged, origin: "runtime", message: "The run cannot be resumed: " + err.Error() + "."})
@@ -127,8 +128,8 @@ func (h *history) fail(err error) {
 	h.outcome.latch(hostFault("resume from journal", err))
 }
 
-// resultPlayed is what it came to. Where the journal ends before that, ok is not set, and sent
-// says whether it may have been sent.
+// resultPlayed returns the recorded result of a call. If the journal ends before it, ok is false and sent
+// reports whether the request may have been sent.
 func (h *history) resultPlayed() (errno abi.Errno, reply []byte, sent, ok bool) {
 	if h.resumable {
 		e, err := h.player.peek(h.ctx)
@@ -147,13 +148,13 @@ func (h *history) resultPlayed() (errno abi.Errno, reply []byte, sent, ok bool) 
 	e, ok := h.played(entryResult)
 	if next, err := h.player.peek(h.ctx); ok && err == nil && next.kind == entryHeld {
 		h.held = next.data
-		_, _ = h.player.take(h.ctx) // it was looked at
+		_, _ = h.player.take(h.ctx) // peek has read it without error
 	}
 	return abi.Errno(e.code), e.data, sent, ok
 }
 
-// again closes the open question if that is what came next, and has it asked on where the journal
-// ends: a guest that waits at its input makes no call that would. It is called while the guest stands.
+// again closes the open question if its answer comes next in the journal, or asks it if the journal ends here: a
+// guest that waits at its input makes no call that would do so. It is called while the guest waits.
 func (h *history) again() {
 	q := h.questions.current()
 	if h.player == nil || q == nil || !h.outcome.ready() {
@@ -182,8 +183,8 @@ func (h *history) again() {
 	h.questions.closeQuestion(a)
 }
 
-// reasked is the question that a run that is being resumed asks. It reports whether it is the
-// one that is open, with which the run goes on by itself.
+// reasked matches a question that a resumed run asks with the journal. It reports whether the question is the
+// open one, with which the run goes live.
 func (h *history) reasked(a *asking) (open bool) {
 	e, ok := h.played(entryMark)
 	var m mark
@@ -210,7 +211,7 @@ func (h *history) reasked(a *asking) (open bool) {
 		h.diverge("it asks something else")
 		return false
 	case more:
-		if a.id == r.Open.ID { // a guest that waits at its input may have gone there since
+		if a.id == r.Open.ID { // a guest that waits at its input may have continued to it since
 			h.waits = &m
 		}
 		return false
@@ -224,7 +225,7 @@ func (h *history) reasked(a *asking) (open bool) {
 	return h.outcome.ready()
 }
 
-// asksOn has the question that is open asked by this process.
+// asksOn makes this process ask the open question.
 func (h *history) asksOn(a *asking, m *mark) {
 	r := h.deps.History.Resume
 	a.interruptID, a.pending, a.last = r.Open.Interrupt, &r.Open, m.Last
@@ -235,12 +236,12 @@ func (h *history) asksOn(a *asking, m *mark) {
 	h.goLive(m.Held, m.Spent, h.here(r.Open.OpenedAt), true)
 }
 
-// goLive ends the replay: from now on everything counts. A run that waits for its owner has done
-// so since a time.
+// goLive ends the replay, and the run proceeds by itself. since is the start of its current span, which is the
+// owner's if owner is set.
 func (h *history) goLive(held []byte, s spent, since time.Time, owner bool) {
 	var last made
 	if c := h.player.commit; len(c) > 0 {
-		_ = json.Unmarshal(c[1:], &last) // it is what this host wrote
+		_ = json.Unmarshal(c[1:], &last) // this host wrote it
 	}
 	h.pieces, h.last, h.bytes, h.entries, h.events = h.player.next, h.player.last, h.player.bytes, h.player.taken, last.Events
 	h.player = nil
@@ -269,7 +270,7 @@ func (h *history) goLive(held []byte, s spent, since time.Time, owner bool) {
 	}
 }
 
-// left is told that the guest of a run that is being resumed is gone.
+// left handles the exit of the guest of a run that is being resumed.
 func (h *history) left(e sandbox.Exit) {
 	if !h.live() && h.outcome.ready() && (e.Kind == sandbox.ExitExited || e.Kind == sandbox.ExitTrapped) {
 		h.diverge(fmt.Sprintf("the connector ended after call %d", h.calls))

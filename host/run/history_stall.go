@@ -9,12 +9,12 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// firstBeside is the number of the first piece that is not in the order of the journal. What tells of a full
-// disk goes to the store before commits that have their pieces already, so it is kept beside them: one
-// piece for each such event, which is sealed with the stall until that is over, and with nothing from then on.
+// firstBeside is the number of the first piece outside of the order of the journal. An event that reports a full
+// disk overtakes commits that have their pieces already, so it gets a piece of its own. The piece holds the
+// stall, or an empty one once the stall is over.
 const firstBeside = 1 << 62
 
-// overtaken is the piece that goes with the event of a stall.
+// overtaken returns the piece of the event that reports a stall.
 func (h *history) overtaken(s *stall) []store.JournalPiece {
 	if !h.resumable || !h.keeps() {
 		return nil
@@ -23,7 +23,7 @@ func (h *history) overtaken(s *stall) []store.JournalPiece {
 	return h.tells(s)
 }
 
-// goesOn is the piece that goes with the end of the stall.
+// goesOn returns the piece of the event that ends a stall.
 func (h *history) goesOn() []store.JournalPiece {
 	if !h.resumable || !h.keeps() || h.beside == 0 {
 		return nil
@@ -31,7 +31,7 @@ func (h *history) goesOn() []store.JournalPiece {
 	return h.tells(&stall{})
 }
 
-// tells is the newest piece beside the journal.
+// tells returns the newest piece outside of the order.
 func (h *history) tells(s *stall) []store.JournalPiece {
 	b, err := json.Marshal(toldStall{s.shown, s.message})
 	if err != nil {
@@ -43,11 +43,11 @@ func (h *history) tells(s *stall) []store.JournalPiece {
 }
 
 type toldStall struct {
-	ID      string `json:"id"` // "" once it is over
+	ID      string `json:"id"` // "" for a stall that is over
 	Message string `json:"message"`
 }
 
-// readBeside counts the events that overtook others before the run was put down.
+// readBeside reads the pieces outside of the order when a run is resumed.
 func (h *history) readBeside(ctx context.Context) error {
 	for {
 		n := firstBeside + h.beside

@@ -9,22 +9,21 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A Suspended run is active, and nobody performs it.
+// A Suspended is an active run that nobody performs.
 type Suspended struct {
 	Run      store.Run
 	Lease    store.Lease
-	Open     store.Interaction // its question; without an ID it does not wait for its owner
-	Question Question          // as the owner's channel gets it; Timeout is not set
+	Open     store.Interaction // its open question; without an ID the run does not wait for its owner
+	Question Question          // as Owner.Ask gets it, without Timeout
 	Request  []byte            // History.Request
-	Cause    string            // why it goes on, for run.resumed
+	Cause    string            // cause of the resumption, for run.resumed
 	mark     mark
 }
 
-// ErrSuspended: the run was put down, and is to be resumed from its journal. It has no result.
+// ErrSuspended is returned for a run that was suspended and will be resumed from its journal. It has no result.
 var ErrSuspended = errors.New("the run waits, and nobody performs it")
 
-// Suspension reads what there is to know of a run that nobody performs; the error says why it
-// cannot be resumed.
+// Suspension reads what is stored of a run that nobody performs. The error says why it cannot be resumed.
 func Suspension(ctx context.Context, st store.Store, l store.Lease, key []byte) (*Suspended, error) {
 	rec, err := st.Run(ctx, l.RunID)
 	if err != nil {
@@ -61,8 +60,7 @@ func Suspension(ctx context.Context, st store.Store, l store.Lease, key []byte) 
 	return out, err
 }
 
-// Outlives reports whether a run can be resumed, whoever performs it now: it is resumable, or
-// waits for an answer with which it can go on.
+// Outlives reports whether a run can be resumed: it is resumable, or it waits for an answer and has a journal.
 func Outlives(rec store.Run, open []store.Interaction) bool {
 	if rec.Status != "active" || len(open) == 0 {
 		return rec.Status == "active" && rec.Resumable
@@ -70,7 +68,7 @@ func Outlives(rec store.Run, open []store.Interaction) bool {
 	return rec.Phase == "waiting" && len(open) == 1 && open[0].Journal > 0
 }
 
-// suspendable reports whether the run can be put down now.
+// suspendable reports whether the run can be suspended now.
 func (h *history) suspendable() bool {
 	if h.going || !h.outcome.ready() || h.player != nil {
 		return !h.going && h.outcome.ready()
@@ -81,8 +79,8 @@ func (h *history) suspendable() bool {
 	return h.resumable && h.guest != nil && h.outcome.left() == nil && !h.pause.on()
 }
 
-// suspends puts the run down if it can be, and reports whether that was begun. A request that is
-// on its way is waited for, for a time.
+// suspends suspends the run if possible, and reports whether that has begun. It first waits for a request in
+// progress, for at most answersWithin.
 func (h *history) suspends(cause string) bool {
 	switch {
 	case !h.suspendable():
@@ -97,24 +95,24 @@ func (h *history) suspends(cause string) bool {
 	return h.going
 }
 
-// answersWithin is how long a host that stops waits for the answer of a request.
+// answersWithin is how long a stopping host waits for the response to a request.
 const answersWithin = 5 * time.Second
 
-// leaves puts down a run that was only waiting for an answer of a server.
+// leaves suspends a run that was waiting for the response to a request.
 func (h *history) leaves(now time.Time, answered bool) {
 	if !h.leaving.IsZero() && h.suspendable() && (answered || now.Sub(h.leaving) >= answersWithin) {
 		h.suspend("host_stopped")
 	}
 }
 
-// suspend puts the run down. cause is told on its timeline; a run that is being resumed is put
-// down as it was.
+// suspend suspends the run. cause is recorded in its timeline, unless the run is still being resumed, which
+// leaves its journal unchanged.
 func (h *history) suspend(cause string) {
 	h.going = true
 	if h.player == nil {
 		h.commits.record(h.journal.event("run.suspended", "waiting", data{"cause": cause}))
 		if !h.loop.barrier() {
-			h.going = false // the end of the run decides
+			h.going = false // the end of the run takes precedence
 			return
 		}
 	}
@@ -123,7 +121,8 @@ func (h *history) suspend(cause string) {
 
 var suspended = &cause{reason: "suspended", origin: "runtime", message: "The run waits, and nobody performs it."}
 
-// putDown reports whether a run whose guest is gone is not over, and lets go of what it has.
+// putDown reports whether a run whose guest is gone is suspended and not over. Otherwise, a diverged replay is
+// turned into an end.
 func (h *history) putDown() bool {
 	if h.outcome.cause() == suspended {
 		return true
@@ -132,7 +131,7 @@ func (h *history) putDown() bool {
 		return false
 	}
 	if c := h.outcome.cause(); c != nil && (c.reason == reasonDiverged || c.violation != nil) {
-		h.player = nil // so that its end counts
+		h.player = nil // so that its end is recorded
 		h.bound = "it is over"
 		h.forgo()
 		h.questions.drop()
@@ -142,7 +141,7 @@ func (h *history) putDown() bool {
 	return true
 }
 
-// postpones keeps a request to end the run until it goes on by itself.
+// postpones keeps a request to end the run until the replay is over. It reports false if there is no replay.
 func (h *history) postpones(c CancelRequest) bool {
 	if h.player != nil {
 		h.cancel = &c
@@ -150,7 +149,8 @@ func (h *history) postpones(c CancelRequest) bool {
 	return h.player != nil
 }
 
-// waitsSince is since when the run waits in a phase, of one that can be put down; zero else.
+// waitsSince returns since when a run in the given phase waits for its owner and can be suspended, otherwise the
+// zero time.
 func (h *history) waitsSince(phase string) time.Time {
 	q := h.questions.current()
 	if phase != "waiting" || q == nil || h.player != nil || q.pending == nil || q.pending.Journal == 0 {
@@ -159,7 +159,7 @@ func (h *history) waitsSince(phase string) time.Time {
 	return q.since
 }
 
-// idle puts a run down that has waited for long, whose host is drained, or for others.
+// idle suspends a run that has waited for long, whose host is drained, or whose place is needed by others.
 func (h *history) idle(now time.Time) {
 	q, o := h.questions.current(), h.deps.History
 	if q == nil || o == nil || h.player != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// NewRunID makes an id that sorts by time.
+// NewRunID returns a new id. Ids sort by time.
 func NewRunID(now time.Time) store.RunID {
 	return store.RunID(newULID("run_", now))
 }
@@ -30,7 +30,7 @@ func hexID(prefix string, bytes int) string {
 	return prefix + hex.EncodeToString(b)
 }
 
-// randomOf reads n bytes of a source that does not fail.
+// randomOf reads n bytes from a source that must not fail.
 func randomOf(source io.Reader, n int) []byte {
 	b := make([]byte, n)
 	if _, err := io.ReadFull(source, b); err != nil {

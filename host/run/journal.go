@@ -16,26 +16,26 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// data is the payload of an event besides source.
+// data is the payload of an event without its source.
 type data map[string]any
 
-// set adds a member that is not empty.
+// set adds a member unless value is empty.
 func (d data) set(name, value string) {
 	if value != "" {
 		d[name] = value
 	}
 }
 
-// maxEventData bounds one event's data.
+// maxEventData limits the data of an event, in bytes.
 const maxEventData = 64 * abi.KiB
 
-// source is the member that says which connector an event is of.
+// source returns the member that identifies the connector of an event.
 func source(connector store.ConnectorID) map[string]any {
 	return map[string]any{"kind": "connector", "id": connector}
 }
 
-// encode writes the payload. Members that would take it over the bound become
-// {truncated, bytes, sha256}, largest first.
+// encode encodes the payload. If it exceeds maxEventData, the largest members are replaced by {truncated, bytes,
+// sha256}.
 func (d data) encode() (json.RawMessage, error) {
 	members := make(map[string]json.RawMessage, len(d)+1)
 	total := 2
@@ -64,14 +64,14 @@ func (d data) encode() (json.RawMessage, error) {
 	return redact.Marshal(members)
 }
 
-// truncated stands for a value that is too large to show.
+// truncated returns the placeholder of a value that is too large.
 func truncated(raw []byte) json.RawMessage {
 	sum := sha256.Sum256(raw)
 	return json.RawMessage(fmt.Sprintf(`{"truncated":true,"bytes":%d,"sha256":"%s"}`, len(raw), hex.EncodeToString(sum[:])))
 }
 
-// shownCursor is a cursor as events show it: a large one as its digest. So is one with a
-// protected value, which only an owner who switched the canary off lets pass.
+// shownCursor returns a cursor for events. One that is large or contains a protected value, which is possible
+// only with the canary off, is replaced by its digest.
 func (j *journal) shownCursor(c json.RawMessage) json.RawMessage {
 	if len(c) > 4*abi.KiB || j.canary.Armed() && j.canary.Find(c) {
 		return truncated(c)
@@ -79,46 +79,46 @@ func (j *journal) shownCursor(c json.RawMessage) json.RawMessage {
 	return c
 }
 
-// journal remembers the last event a run submitted, for violations.
+// journal builds the events of a run, and remembers the last one for violations.
 type journal struct {
 	*parts
 	last     store.Event     // submitted, maybe not durable
 	at       time.Time       // of the newest event
 	sequence uint64          // of the next event
-	spanned  context.Context // of the run's span, or its node's
+	spanned  context.Context // context of the run's span, or of its node's
 	node     span            // of the guest
 }
 
 // note remembers the last event.
 func (j *journal) note(e store.Event) { j.last = e }
 
-// latest is the last event that was submitted.
+// latest returns the last event that was submitted.
 func (j *journal) latest() store.Event { return j.last }
 
-// refused takes back the numbers of events that did not become durable.
+// refused takes back the sequence numbers of events that did not become durable.
 func (j *journal) refused(events []store.Event) { j.sequence -= uint64(len(events)) }
 
-// begin starts the span of the run, and returns it.
+// begin starts the span of the run and returns it.
 func (j *journal) begin() (whole span) {
 	j.spanned = j.ctx
 	j.spanned, whole = j.traced("run", "link", j.plan.Request.TraceParent)
 	return whole
 }
 
-// beginNode starts the span of the guest, which all others are below of from now on.
+// beginNode starts the span of the guest, which is the parent of all later ones.
 func (j *journal) beginNode(name string, attempt int) {
 	j.spanned, j.node = j.traced("node."+name, "node_id", j.plan.manifest.Node(), "node_type", name, "node_attempt", attempt)
 }
 
 func (j *journal) endNode(err error) { j.node.end(err) }
 
-// event builds an event of this run. The runtime is its actor.
+// event builds an event of this run with the runtime as its actor.
 func (j *journal) event(typ, status string, d data) store.Event {
 	d["source"] = source(j.plan.Connector.ID)
 	return j.bare(typ, status, d)
 }
 
-// bare is an event whose data is closed: it has no source.
+// bare builds an event whose data takes no further members, such as source.
 func (j *journal) bare(typ, status string, d data) store.Event {
 	raw, err := d.encode()
 	if err != nil {
@@ -136,8 +136,7 @@ func (j *journal) bare(typ, status string, d data) store.Event {
 	return e
 }
 
-// ofRun reports whether an event is about the run as a whole. All others are of
-// the node that works.
+// ofRun reports whether an event is about the run as a whole. All others are about its node.
 func ofRun(typ string) bool {
 	switch typ {
 	case "run.started", "run.paused", "run.resumed", "run.suspended", "run.cancel_requested", "run.completed", "run.failed", "run.cancelled":
@@ -146,24 +145,24 @@ func ofRun(typ string) bool {
 	return strings.HasPrefix(typ, "lease.")
 }
 
-// streamEvent is an event about one stream.
+// streamEvent builds an event about one stream.
 func (j *journal) streamEvent(typ, status, stream string, d data) store.Event {
 	e := j.event(typ, status, d)
 	e.Stream = store.Stream(stream)
 	return e
 }
 
-// nodeEvent is an event of the connector's one node.
+// nodeEvent builds an event about the connector's node.
 func (j *journal) nodeEvent(typ, status string, d data) store.Event {
 	d["nodeId"] = j.plan.manifest.Node()
 	return j.event(typ, status, d)
 }
 
-// inOrder keeps the times of a run's events from decreasing: events of one
-// commit are not made in the order they stand in, and a clock may be set back.
+// inOrder makes the times of a run's events non-decreasing: events of one commit are not built in their final
+// order, and a clock may be set back.
 func (j *journal) inOrder(events []store.Event) {
 	for i := range events {
-		at := events[i].OccurredAt.Round(0) // the wall clock: that is what is stored
+		at := events[i].OccurredAt.Round(0) // keep only the wall clock, which is what is stored
 		if at.Before(j.at) {
 			at = j.at
 		}
@@ -171,7 +170,7 @@ func (j *journal) inOrder(events []store.Event) {
 	}
 }
 
-// announce shows durable events to whoever watches the run.
+// announce passes durable events to Deps.Watch.
 func (j *journal) announce(events []store.Event, ack store.Ack) {
 	if j.deps.Watch == nil {
 		return
@@ -185,14 +184,14 @@ func (j *journal) announce(events []store.Event, ack store.Ack) {
 	}
 }
 
-// Spans is told when a part of a run begins. The function that it returns
-// is called once, at the part's end, with why it failed. It may be called from
-// several goroutines. Attributes hold ids and names, never content.
+// Spans traces the parts of a run. Start is called when a part begins. The function that it returns is called
+// once at the end of the part, with the error if it failed. Calls may come from several goroutines. Attributes
+// hold ids and names, never content.
 type Spans interface {
 	Start(ctx context.Context, name string, attrs map[string]any) (context.Context, func(err error))
 }
 
-// A span is a part of a run that somebody traces; nil is one that nobody does.
+// A span ends a traced part of a run; nil if nobody traces.
 type span func(error)
 
 func (s span) end(err error) {
@@ -210,7 +209,7 @@ func (s span) errno(e abi.Errno) {
 	s.end(e)
 }
 
-// traced begins a span below that of the run, or of its node. more are pairs of attribute and value.
+// traced starts a span below that of the run or of its node. more are pairs of attribute and value.
 func (j *journal) traced(name string, more ...any) (context.Context, span) {
 	ctx := j.spanned
 	if j.deps.Spans == nil {
@@ -224,8 +223,8 @@ func (j *journal) traced(name string, more ...any) (context.Context, span) {
 	return ctx, end
 }
 
-// appended begins the span of a commit's events. Nobody else appends to the
-// run's timeline, so their numbers are known.
+// appended starts the span of a commit's events. Only this run appends to its timeline, so it knows the sequence
+// numbers.
 func (j *journal) appended(events []store.Event) span {
 	first := j.sequence
 	j.sequence += uint64(len(events))
@@ -236,12 +235,12 @@ func (j *journal) appended(events []store.Event) span {
 	return s
 }
 
-// workflow is what the run is called where it was asked for.
+// workflow returns the workflow id of the request, or the connection's id.
 func (j *journal) workflow() string {
 	return cmp.Or(j.plan.Request.WorkflowID, string(j.plan.Connection.ID))
 }
 
-// tracedActivity begins the span of a call that is handled beside the loop.
+// tracedActivity starts the span of a call that is handled outside of the loop.
 func (j *journal) tracedActivity(c abi.Call) span {
 	if j.deps.Spans == nil {
 		return nil
@@ -250,7 +249,7 @@ func (j *journal) tracedActivity(c abi.Call) span {
 	return s
 }
 
-// activity names a call for a span.
+// activity returns the name of a call for its span.
 func activity(c abi.Call) string {
 	for _, f := range abi.Functions {
 		if f.Call == c {
