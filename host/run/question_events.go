@@ -11,15 +11,15 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// questionEvents is row 15 of the event catalogue: the question as openwop
-// clients, run-protocol clients and the dashboard each read it.
+// questionEvents builds the events of row 15 of the event catalogue: a question in the forms that openwop
+// clients, run-protocol clients and the dashboard read.
 func (qs *questions) questionEvents(a *asking) []store.Event {
 	m := a.message
 	message := cmp.Or(qs.canary.Assistance(m.Message, 200), "Owner assistance requested.")
 	key := abi.Cut(string(qs.id)+":"+qs.plan.manifest.Node()+":"+a.id, 256)
 	kind, payload := qs.interruptData(a, message)
 
-	requested := data{"kind": kind, "key": key, "data": payload} // closed: no more members
+	requested := data{"kind": kind, "key": key, "data": payload} // takes no further members
 	if a.schema != nil && kind == "clarification" {
 		requested["resumeSchema"] = a.schema
 	}
@@ -62,7 +62,7 @@ func (qs *questions) questionEvents(a *asking) []store.Event {
 	return a.mark(events)
 }
 
-// interruptData is the mapping of an interaction to an interrupt.
+// interruptData maps an interaction to an openwop interrupt.
 func (qs *questions) interruptData(a *asking, message string) (kind string, payload map[string]any) {
 	switch a.message.Kind {
 	case abi.KindManualAction, abi.KindApproval:
@@ -84,7 +84,7 @@ func (qs *questions) interruptData(a *asking, message string) (kind string, payl
 	return "clarification", map[string]any{"questions": questions, "contextType": a.message.Kind}
 }
 
-// answerEvents is row 16: how the question ended, for every kind of reader.
+// answerEvents builds the events of row 16: how a question ended, in the same forms.
 func (qs *questions) answerEvents(q *asking, a answer) []store.Event {
 	m := q.message
 	kind, _ := qs.interruptData(q, "")
@@ -136,8 +136,8 @@ func (qs *questions) answerEvents(q *asking, a answer) []store.Event {
 	return q.mark(events)
 }
 
-// approvalValue is the logged decision, without the text that an
-// owner edited. Whoever cancels, rejects.
+// approvalValue returns the decision for the log, without the text that an owner edited. A cancelled question
+// counts as rejected.
 func (qs *questions) approvalValue(kind string, a answer) map[string]any {
 	value := map[string]any{"action": abi.DecisionAccept}
 	if a.Status != abi.AnswerSuccess {
@@ -155,8 +155,8 @@ func (qs *questions) approvalValue(kind string, a answer) map[string]any {
 	return value
 }
 
-// loggedAnswers keeps what is not secret of a clarification; of credentials
-// and one-time codes nothing.
+// loggedAnswers returns the answers of a clarification for the log, with secret ones redacted. All answers of
+// other kinds are redacted.
 func (qs *questions) loggedAnswers(q *asking, a answer) map[string]any {
 	out := map[string]any{}
 	for _, f := range q.fields {

@@ -18,12 +18,12 @@ import (
 // questions are the interactions of a run, one at a time.
 type questions struct {
 	*parts
-	asking  *asking        // the one that is open; nil for none
-	asked   map[string]int // request_id -> uses
-	spent   bool           // the time that the run has for its owner is over
+	asking  *asking        // the open question; nil for none
+	asked   map[string]int // number of uses of each request_id
+	spent   bool           // the owner's budget is used up
 	answers chan answer
 	owner   sync.WaitGroup // calls of Owner.Ask
-	turn    sync.Mutex     // held during one
+	turn    sync.Mutex     // held during such a call
 }
 
 // open reports whether a question waits for its owner.
@@ -32,10 +32,10 @@ func (qs *questions) open() bool { return qs.asking != nil }
 // current is the open question, nil for none.
 func (qs *questions) current() *asking { return qs.asking }
 
-// drop forgets the open question of a run that was resumed: it is still the store's.
+// drop forgets the open question of a resumed run. It stays open in the store.
 func (qs *questions) drop() { qs.asking = nil }
 
-// openID names it, "" for none.
+// openID returns its id, "" for none.
 func (qs *questions) openID() string {
 	if qs.asking == nil {
 		return ""
@@ -43,7 +43,7 @@ func (qs *questions) openID() string {
 	return qs.asking.id
 }
 
-// watched is the open question if it needs its browser surface, nil for none.
+// watched returns the open question if it needs its browser surface, otherwise nil.
 func (qs *questions) watched() *asking {
 	if !qs.asking.watched() {
 		return nil
@@ -51,27 +51,27 @@ func (qs *questions) watched() *asking {
 	return qs.asking
 }
 
-// answered are the answers of the owner's channel.
+// answered returns the channel of answers from Owner.Ask.
 func (qs *questions) answered() <-chan answer { return qs.answers }
 
-// wait returns when no call of the owner's channel is under way.
+// wait waits until no call of Owner.Ask is in progress.
 func (qs *questions) wait() { qs.owner.Wait() }
 
-// cancel closes the open question for a run that is being cancelled.
+// cancel closes the open question of a run that is being cancelled.
 func (qs *questions) cancel() {
 	if qs.asking != nil {
 		qs.closeQuestion(answerOf(qs.asking, abi.AnswerCancelled, byHost))
 	}
 }
 
-// postpone moves the end of the open question by the time of a pause.
+// postpone extends the deadline of the open question by the duration of a pause.
 func (qs *questions) postpone(by time.Duration) {
 	if qs.asking != nil {
 		qs.asking.deadline = qs.asking.deadline.Add(by)
 	}
 }
 
-// postponed is the open question as the store keeps it after a pause of that length.
+// postponed returns the open question as the store keeps it after a pause, nil if there is nothing to change.
 func (qs *questions) postponed(by time.Duration) *store.Interaction {
 	a := qs.asking
 	if a == nil || !a.timed {
@@ -83,17 +83,17 @@ func (qs *questions) postponed(by time.Duration) *store.Interaction {
 	return &moved
 }
 
-// interact is INTERACTION.
+// interact handles INTERACTION.
 func (qs *questions) interact(m *abi.InteractionMessage, call uint32) {
-	if qs.asking != nil { // of the host, in a call that the guest waits for
+	if qs.asking != nil { // a question of the host, in a call that the guest waits for
 		qs.outcome.latch(&cause{reason: "worker_protocol_error", origin: "runtime", message: "The worker asked a question within a call."})
 		return
 	}
 	qs.ask(m, call, nil)
 }
 
-// ask flushes, escalates, probes, records and asks, for the guest or for
-// the host itself.
+// ask asks a question of the guest or of the host: it flushes records, closes superseded assistances, looks at
+// the browser surface, records the question, and passes it to the owner.
 func (qs *questions) ask(m *abi.InteractionMessage, call uint32, host *hostQuestion) {
 	qs.records.flushAll()
 	if !qs.loop.barrier() {
@@ -133,15 +133,15 @@ func (qs *questions) ask(m *abi.InteractionMessage, call uint32, host *hostQuest
 		return
 	}
 	if left, bounded := qs.clocks.ownerLeft(qs.plan.Budgets); bounded && (left == 0 || qs.spent) {
-		qs.closeQuestion(answerOf(a, abi.AnswerTimeout, byHost)) // later ones close at once
+		qs.closeQuestion(answerOf(a, abi.AnswerTimeout, byHost)) // further questions are closed at once
 		return
 	}
 	qs.clocks.begin(time.Now(), true)
 	qs.put(a)
 }
 
-// askAgain asks what a run asked before it was put down: what was answered then is answered
-// the same, and the one that is open is asked on.
+// askAgain repeats a question that the run asked before it was suspended. If it was answered, it gets the same
+// answer; the open one is asked again.
 func (qs *questions) askAgain(a *asking) {
 	qs.assistances.escalate(a.message.Stream)
 	qs.asking, a.question = a, qs.shown(a)
@@ -153,7 +153,7 @@ func (qs *questions) askAgain(a *asking) {
 	qs.history.again()
 }
 
-// put puts the open question to its owner.
+// put passes the open question to Owner.Ask in a goroutine.
 func (qs *questions) put(a *asking) {
 	qs.pause.place()
 	qs.bindings.browserAsked(a)
@@ -164,7 +164,7 @@ func (qs *questions) put(a *asking) {
 		q.Timeout = time.Until(a.deadline)
 	}
 	qs.owner.Go(func() {
-		qs.turn.Lock() // a question that was closed may still be on its way back
+		qs.turn.Lock() // the call of a closed question may not have returned yet
 		got, err := qs.deps.Owner.Ask(ctx, q)
 		qs.turn.Unlock()
 		select {
@@ -175,7 +175,7 @@ func (qs *questions) put(a *asking) {
 	})
 }
 
-// question gives an interaction its owner-visible id and its form.
+// question builds an interaction with its id and its form.
 func (qs *questions) question(m *abi.InteractionMessage, call uint32) *asking {
 	a := &asking{id: qs.interactionID(m.RequestID), interruptID: newULID("int_", time.Now()), message: m, call: call, schema: qs.reduce(m.Kind, m.Schema)}
 	a.fields = qs.fields(a)
@@ -189,8 +189,8 @@ func (qs *questions) question(m *abi.InteractionMessage, call uint32) *asking {
 	return a
 }
 
-// interactionID is the connector's own id, and a number from its second
-// use on. No two questions of a run share one.
+// interactionID returns the connector's own id, with a number from its second use on. Ids are unique within a
+// run.
 func (qs *questions) interactionID(request string) string {
 	request = qs.canary.Text(request)
 	qs.asked[request]++
@@ -206,12 +206,12 @@ func (qs *questions) interactionID(request string) string {
 	return id
 }
 
-// fields is the form of a question, sorted by name.
+// fields returns the form of a question, sorted by name.
 func (qs *questions) fields(a *asking) []Field {
 	if a.schema == nil {
 		return nil
 	}
-	names := map[string]string{} // shown -> the connector's own
+	names := map[string]string{} // shown name -> the connector's own
 	schema, _ := strictjson.Parse(a.message.Schema, strictjson.ParseOptions{})
 	props, _ := schema.Member("properties")
 	if a.message.Kind != abi.KindApproval {
@@ -242,7 +242,7 @@ func (qs *questions) fields(a *asking) []Field {
 	return out
 }
 
-// shown is the question as the owner's channel gets it.
+// shown returns the question as Owner.Ask gets it.
 func (qs *questions) shown(a *asking) Question {
 	m := a.message
 	q := Question{
@@ -257,22 +257,21 @@ func (qs *questions) shown(a *asking) Question {
 	return q
 }
 
-// badChannel is the reason of a run whose owner's channel answered something
-// that was not asked.
+// badChannel is the reason of a run that failed because Owner.Ask returned an answer to another question.
 const badChannel = "interaction_handler_invalid_response"
 
-// settled tells the owner's channel what became of an answer that it gave.
+// settled tells the owner's channel whether an answer was accepted.
 func (qs *questions) settled(a answer, err error) {
 	if owner, ok := qs.deps.Owner.(Settler); ok && a.err == nil && a.by != byHost {
 		owner.Settled(qs.id, a.to.id, err)
 	}
 }
 
-// take takes an answer of the owner's channel.
+// take handles an answer of Owner.Ask.
 func (qs *questions) take(a answer) {
 	q := qs.asking
 	if q == nil || a.to != q || qs.outcome.over() {
-		qs.settled(a, ErrTooLate) // the question was closed before
+		qs.settled(a, ErrTooLate) // the question was closed already
 		return
 	}
 	if a.err != nil {
@@ -288,17 +287,16 @@ func (qs *questions) take(a answer) {
 	qs.closeQuestion(a)
 }
 
-// interactionTimeout closes a question whose time is over.
+// interactionTimeout closes a question whose deadline has passed.
 func (qs *questions) interactionTimeout(now time.Time) {
 	if q := qs.asking; q != nil && q.timed && !now.Before(q.deadline) && !qs.history.replaying() {
-		qs.spent = qs.spent || q.last // its clock may say less, as it started after the commit of the question
+		qs.spent = qs.spent || q.last // ownerLeft may still be positive, since its clock started after the commit of the question
 		qs.closeQuestion(answerOf(q, abi.AnswerTimeout, byHost))
 	}
 }
 
-// closeQuestion records the end of the open interaction, then hands the
-// response over: the answer itself is in no event, but for decisions and what is
-// not secret of a clarification.
+// closeQuestion records the end of the open interaction, then passes the response on. The answer is in no event,
+// except for decisions and what is not secret of a clarification.
 func (qs *questions) closeQuestion(a answer) {
 	q := qs.asking
 	if q.cancel != nil {
@@ -310,7 +308,7 @@ func (qs *questions) closeQuestion(a answer) {
 		qs.gaps.add(qs.interactionGap(q, a.Status))
 	}
 	qs.history.answered(q, a)
-	response := qs.response(q, a) // registers the canary before anything is recorded
+	response := qs.response(q, a) // protects secret values before anything is recorded
 	qs.loop.stage("running")
 	events := append(a.lead, qs.answerEvents(q, a)...)
 	qs.commits.submit(&store.Commit{Answered: q.id, Run: qs.loop.row(), Events: events}, func(_ store.Ack, err error) {
@@ -350,15 +348,15 @@ func (qs *questions) interactionGap(q *asking, status string) KnownGap {
 	return g
 }
 
-// response builds INTERACTION_RESPONSE. Sealed fields become handles, and all
-// secret values become protected.
+// response builds INTERACTION_RESPONSE. Sealed fields become handles, and secret values are protected from now
+// on.
 func (qs *questions) response(q *asking, a answer) abi.Response {
 	out := abi.Response{RequestID: q.message.RequestID, Status: a.Status}
 	if a.Status != abi.AnswerSuccess {
 		return out
 	}
 	out.Data = map[string]json.RawMessage{}
-	for _, name := range slices.Sorted(maps.Keys(a.Data)) { // the order of handles
+	for _, name := range slices.Sorted(maps.Keys(a.Data)) { // determines the order of handles
 		raw := a.Data[name]
 		f := fieldNamed(q.fields, name)
 		switch {
@@ -375,7 +373,7 @@ func (qs *questions) response(q *asking, a answer) abi.Response {
 	return out
 }
 
-// sealAnswer returns a handle for a field of an answer.
+// sealAnswer returns the handle for a sealed field of an answer.
 func (qs *questions) sealAnswer(field string, raw json.RawMessage) string {
 	var to []abi.Destination
 	if s := qs.plan.manifest.Sluice; s != nil {
@@ -386,7 +384,7 @@ func (qs *questions) sealAnswer(field string, raw json.RawMessage) string {
 	return qs.secrets.seal(field, answerText(raw), to)
 }
 
-// respond hands a response to the guest: the reply of its call, or a line.
+// respond passes a response to the guest, as the reply of its call or as a line on stdio.
 func (qs *questions) respond(q *asking, response abi.Response) {
 	if qs.plan.Transport == "stdio" {
 		response.Type = "INTERACTION_RESPONSE"
@@ -408,9 +406,8 @@ func (qs *questions) respond(q *asking, response abi.Response) {
 	qs.calls.reply(q.call, body)
 }
 
-// leftWaiting closes a question whose guest is gone. A violation while waiting,
-// or an owner's channel that talks nonsense, leaves it open: the terminal event
-// names it.
+// leftWaiting closes a question whose guest is gone. After a violation while waiting, or an invalid answer of
+// the owner's channel, it stays open and the terminal event names it.
 func (qs *questions) leftWaiting() {
 	if qs.asking == nil || qs.outcome.unanswered() {
 		return
@@ -429,7 +426,7 @@ func (qs *questions) leftWaiting() {
 	q.host.answer(hostAnswer{id: q.id, status: abi.AnswerCancelled})
 }
 
-// surfaceChanged tells what open items say of the surface from now on.
+// surfaceChanged records a change of the surface in open assistances and the open question.
 func (bs *bindings) surfaceChanged(a abi.Attachment) {
 	bs.questions.surfaceChanged(a)
 	for _, o := range bs.proto.OpenAssistances() {
@@ -450,7 +447,7 @@ func (bs *bindings) surfaceChanged(a abi.Attachment) {
 	}
 }
 
-// surfaceChanged tells what the open question says of the surface from now on.
+// surfaceChanged records a change of the surface in the open question.
 func (qs *questions) surfaceChanged(a abi.Attachment) {
 	q := qs.asking
 	if q == nil || len(q.attachments) != 1 {

@@ -13,19 +13,16 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Reconcile closes the runs that nobody lives to end: each gets run.failed
-// with controller_restarted and counts rebuilt from its timeline, its pending
-// question is erased, and its connection is free again. hostID and bootEpoch are
-// the caller's. A run of this boot is never touched. Of a store that hosts share
-// (store.Members) it closes those whose host is no member any more, of any other
-// store those of every other boot.
+// Reconcile closes the runs that nobody performs any more: each gets run.failed with controller_restarted and
+// counts rebuilt from its timeline, its pending question is erased, and its connection is released. hostID and
+// bootEpoch are the caller's. Runs of this boot are never touched. If hosts share the store (store.Members), it
+// closes runs whose host is no longer a member, otherwise those of every other boot.
 //
-// It is called before anything starts, and then now and again. Doing it twice, or
-// on two hosts at once, changes nothing.
+// It is called before anything is started, and regularly after that. Repeated or concurrent calls, also on other
+// hosts, are harmless.
 //
-// A run that waits for its owner and outlives its host is left as it is, and handed to waits,
-// which does not wait; nil for nobody. Where hosts share the store each of them may be the one
-// that takes it.
+// A run that outlives its host is not closed but passed to waits, which must not block; it may be nil. If hosts
+// share the store, each of them may take such a run.
 func Reconcile(ctx context.Context, st store.Store, hostID, bootEpoch string, waits func(store.Lease)) error {
 	leases, err := st.Leases(ctx)
 	if err != nil {
@@ -34,7 +31,7 @@ func Reconcile(ctx context.Context, st store.Store, hostID, bootEpoch string, wa
 	shared := store.MembersOf(st)
 	alive := map[string]bool{bootEpoch: true}
 	if shared != nil && len(leases) > 0 {
-		all, err := shared.Members(ctx) // behind the leases: who has one of them is a member
+		all, err := shared.Members(ctx) // after the leases, so that each holder of a lease is included
 		if err != nil {
 			return fmt.Errorf("list hosts: %w", err)
 		}
@@ -45,9 +42,8 @@ func Reconcile(ctx context.Context, st store.Store, hostID, bootEpoch string, wa
 	return closeRuns(ctx, st, leases, hostID, func(l store.Lease) bool { return !alive[l.BootEpoch] }, waits)
 }
 
-// CloseLost closes those runs of this boot that lost names: active in the store,
-// and performed by nobody since their goroutine is gone. It is Reconcile's
-// complement, for a host that knows which runs it performs.
+// CloseLost closes the runs of this boot for which lost returns true: active in the store, but their goroutine
+// is gone. It complements Reconcile, for a host that knows which runs it performs.
 func CloseLost(ctx context.Context, st store.Store, hostID, bootEpoch string, lost func(store.Lease) bool, waits func(store.Lease)) error {
 	leases, err := st.Leases(ctx)
 	if err != nil {
@@ -56,13 +52,13 @@ func CloseLost(ctx context.Context, st store.Store, hostID, bootEpoch string, lo
 	return closeRuns(ctx, st, leases, hostID, func(l store.Lease) bool { return l.BootEpoch == bootEpoch && lost(l) }, waits)
 }
 
-// EndSuspended ends a run that cannot be resumed, as Reconcile would.
+// EndSuspended ends a suspended run that cannot be resumed, like Reconcile.
 func EndSuspended(ctx context.Context, st store.Store, l store.Lease, hostID, reason, why string) error {
 	return endRun(ctx, st, l, hostID, reason, why)
 }
 
-// closeRuns closes the runs of these leases, also when one of them cannot be closed. Those that
-// outlive their host are left, and handed to waits.
+// closeRuns closes the runs of the leases for which of returns true, and continues after errors. Runs that
+// outlive their host are passed to waits instead.
 func closeRuns(ctx context.Context, st store.Store, leases []store.Lease, hostID string, of func(store.Lease) bool, waits func(store.Lease)) error {
 	var failed error
 	for _, l := range leases {
@@ -85,8 +81,7 @@ func closeRuns(ctx context.Context, st store.Store, leases []store.Lease, hostID
 	return failed
 }
 
-// leaves decides what becomes of a run that nobody performs: one that outlives its host is left
-// waiting, any other is ended.
+// leaves reports whether a run that nobody performs outlives its host and is left waiting. Any other is ended.
 func leaves(ctx context.Context, st store.Store, l store.Lease) (bool, error) {
 	rec, err := st.Run(ctx, l.RunID)
 	if err != nil {
@@ -96,7 +91,7 @@ func leaves(ctx context.Context, st store.Store, l store.Lease) (bool, error) {
 	return Outlives(rec, open), err
 }
 
-// endRun ends a run that nobody performs. Without a message its host stopped.
+// endRun ends a run that nobody performs. The default message says that its host stopped.
 func endRun(ctx context.Context, st store.Store, l store.Lease, hostID, reason, message string) error {
 	rec, err := st.Run(ctx, l.RunID)
 	if err != nil {
@@ -106,7 +101,7 @@ func endRun(ctx context.Context, st store.Store, l store.Lease, hostID, reason, 
 		message = restarted("The host stopped while the run was active.", rec)
 	}
 	if rec.Status != "active" {
-		return nil // its own end came meanwhile
+		return nil // it ended by itself meanwhile
 	}
 	seen, err := replay(ctx, st, l.RunID)
 	if err != nil {
@@ -182,7 +177,7 @@ func endRun(ctx context.Context, st store.Store, l store.Lease, hostID, reason, 
 	return nil
 }
 
-// takenOver says whose the run was and whose it is now, to be ended.
+// takenOver returns the events that a run's lease was lost, and acquired by this host to end the run.
 func takenOver(event func(typ, status string, d data) (store.Event, error), l store.Lease, hostID string) ([]store.Event, error) {
 	lost, err := event("lease.lost", "failed", data{
 		"leaseId": leaseID(l), "host": "cloud", "instanceId": l.HostID, "expiresAt": store.Time(l.ExpiresAt),
@@ -190,15 +185,15 @@ func takenOver(event func(typ, status string, d data) (store.Event, error), l st
 	if err != nil {
 		return nil, err
 	}
-	hostID = cmp.Or(hostID, l.HostID) // one whose directory is only being opened has no id yet
+	hostID = cmp.Or(hostID, l.HostID) // hostID is "" while a directory is being opened
 	acquired, err := event("lease.acquired", "started", data{"leaseId": leaseID(l), "host": "cloud", "instanceId": hostID})
 	return []store.Event{lost, acquired}, err
 }
 
-// ReasonRestarted ends a run that its host did not live to end.
+// ReasonRestarted is the reason of a run whose host ended before the run did.
 const ReasonRestarted = "controller_restarted"
 
-// restarted is the message of a run that ended with its host, and why it did.
+// restarted returns the message of a run that ended with its host, and why it did not outlive it.
 func restarted(message string, rec store.Run) string {
 	if rec.HostBound == "" {
 		return message
@@ -206,13 +201,13 @@ func restarted(message string, rec store.Run) string {
 	return message + " It did not outlive that: " + rec.HostBound + "."
 }
 
-// result is the result value of a run that was cut off. What its guest
-// had emitted, used and staged is not known any more.
+// result returns the result of a run that was cut off. What its guest had emitted, used and staged is not known
+// any more.
 func (s rebuilt) result(rec store.Run, gaps gapList, status, reason, message string) (json.RawMessage, error) {
 	counts := countsOf(s.attempted, s.accepted, s.rejected)
 	return redact.Marshal(struct {
 		Result
-		RecordsEmitted *int64 `json:"records_emitted"` // null: only the host's memory had it
+		RecordsEmitted *int64 `json:"records_emitted"` // null, since only the host's memory had it
 	}{Result: Result{
 		RunID: rec.ID, TraceID: rec.TraceID, ConnectorID: rec.ConnectorID, ConnectionID: rec.ConnectionID, ConnectorDigest: rec.Digest,
 		Status: abi.Failed, Outcome: OutcomeFailed, TerminalReason: new(reason),
@@ -226,7 +221,7 @@ func (s rebuilt) result(rec store.Run, gaps gapList, status, reason, message str
 	}})
 }
 
-// rebuilt is what a timeline tells of a run that was cut off.
+// rebuilt is what the timeline of a run that was cut off contains.
 type rebuilt struct {
 	attempted, accepted, rejected int64
 	staged                        int

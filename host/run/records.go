@@ -22,18 +22,18 @@ type records struct {
 	order    []int // streams with a buffer, by first buffered record
 	buffered int   // bytes in all buffers
 	perRun   recordCounts
-	// submitted is what accepted will be once all pending flushes are durable.
+	// submitted is the value of accepted once all pending flushes are durable.
 	submitted int64
 	free      []*store.Batch
-	freeBytes int // that free holds on to
+	freeBytes int // capacity of the batches in free
 }
 
-// recordCounts are those of the whole run.
+// recordCounts are the counts of the whole run.
 type recordCounts struct{ attempted, accepted, rejected, dropped int64 }
 
 func (rs *records) counts() recordCounts { return rs.perRun }
 
-// streams are what is known of each stream, in the order of the scope.
+// streams returns the state of each stream, in the order of the scope.
 func (rs *records) streams() []buffer { return rs.buffers }
 
 type buffer struct {
@@ -42,12 +42,12 @@ type buffer struct {
 	batch    *store.Batch
 	met      []*store.DetailGap // pending gaps whose records are in batch
 	rejected rejections         // records rejected alone since the last flush
-	refused  rejections         // those of all flushes
+	refused  rejections         // rejected records of all flushes
 	emitted  int64
 	flushed  int64
 	files    map[string]bool // fields that hold files; nil for none
 	held     int             // files of the records in batch
-	staged   []*attached     // contents that these hold and no commit has
+	staged   []*attached     // contents of these files that no commit has
 	staging  int             // their bytes in memory
 }
 
@@ -74,7 +74,7 @@ func (b *buffer) size() int {
 	return b.batch.Size()
 }
 
-// admit takes a record that passed the protocol: identity, buffer.
+// admit checks and buffers a record that passed the checks of the protocol, and flushes full buffers.
 func (rs *records) admit(m *abi.RecordMessage) {
 	b := &rs.buffers[m.Stream]
 	if b.len() == 0 {
@@ -98,12 +98,12 @@ func (rs *records) admit(m *abi.RecordMessage) {
 	switch {
 	case b.len() >= rs.plan.Limits.FlushRecords || b.size()+b.staging >= rs.plan.Limits.FlushBytes || b.held >= maxHeldPerFlush:
 		rs.flush(m.Stream)
-	case rs.buffered >= 2*rs.plan.Limits.FlushBytes: // of many streams
+	case rs.buffered >= 2*rs.plan.Limits.FlushBytes: // many streams together
 		rs.flush(rs.fullest())
 	}
 }
 
-// fullest is the stream with the largest buffer.
+// fullest returns the stream with the largest buffer.
 func (rs *records) fullest() int {
 	return slices.MaxFunc(rs.order, func(a, b int) int { return cmp.Compare(rs.buffers[a].size(), rs.buffers[b].size()) })
 }
@@ -124,7 +124,7 @@ func (rs *records) buffer(b *buffer, m *abi.RecordMessage) {
 	rs.buffered += b.batch.Size()
 }
 
-// hold says what the record that was buffered last holds.
+// hold adds the files of the record that was buffered last.
 func (b *buffer) hold(h holding) {
 	if b.files == nil {
 		return
@@ -148,15 +148,14 @@ func (rs *records) newBatch(stream string) *store.Batch {
 	return &store.Batch{Stream: store.Stream(stream)}
 }
 
-// recycle keeps the memory of a batch that the store is done with, unless there
-// is plenty already.
+// recycle keeps the memory of a batch for reuse, up to windowBytes.
 func (rs *records) recycle(b *store.Batch) {
 	if n := cap(b.Packed()); rs.freeBytes+n <= windowBytes {
 		rs.free, rs.freeBytes = append(rs.free, b), rs.freeBytes+n
 	}
 }
 
-// protected is check 10 of RECORD, before the record counts.
+// protected makes check 10 of RECORD, before the record is counted.
 func (rs *records) protected(m *abi.RecordMessage) *abi.Violation {
 	if !rs.canary.Armed() {
 		return nil
@@ -170,9 +169,8 @@ func (rs *records) protected(m *abi.RecordMessage) *abi.Violation {
 	return nil
 }
 
-// refusedAll reports whether the run got records for a stream that a checkpoint
-// stream governs and could store none of them. A cursor behind them would lose
-// them for good.
+// refusedAll reports whether the run received records for a stream that p governs, but could store none of them.
+// A cursor after them would lose them for good.
 func (rs *records) refusedAll(p string) bool {
 	return slices.ContainsFunc(rs.buffers, func(b buffer) bool {
 		parents := rs.plan.manifest.Parents(b.stream)
@@ -181,8 +179,8 @@ func (rs *records) refusedAll(p string) bool {
 	})
 }
 
-// refusedRecords adds a known gap for every stream with rejected records, and
-// the event that a stream of which nothing could be stored was left out.
+// refusedRecords adds a known gap for every stream with rejected records, and returns an event for each stream
+// of which no record could be stored.
 func (rs *records) refusedRecords() (events []store.Event) {
 	for i := range rs.buffers {
 		b := &rs.buffers[i]
@@ -201,7 +199,7 @@ func (rs *records) refusedRecords() (events []store.Event) {
 			RecoveryHint: Hint{abi.RetryOnConnectorUpgrade, false}, Diagnostics: raw}
 		rs.gaps.add(g)
 		if b.flushed > 0 {
-			continue // run.batch_ingested told it
+			continue // run.batch_ingested reports it
 		}
 		events = append(events, rs.journal.streamEvent("run.stream_skipped", "skipped", b.stream, data{
 			"stream": b.stream, "reason": g.Reason, "message": message, "known_gap": g, "diagnostics": g.Diagnostics,
@@ -210,15 +208,14 @@ func (rs *records) refusedRecords() (events []store.Event) {
 	return events
 }
 
-// ingestFailure is what the terminal event says of a flush that failed.
+// An ingestFailure describes a failed flush in the terminal event.
 type ingestFailure struct {
 	Stream    string `json:"stream"`
 	BatchSize int    `json:"batch_size"`
 	Phase     string `json:"phase"`
 }
 
-// flush hands one stream's buffer to the store: its records and the event that
-// announces them, in one commit. It does not wait.
+// flush submits the buffer of a stream, with the event that announces it, as one commit. It does not wait.
 func (rs *records) flush(stream int) {
 	n := rs.buffers[stream].len()
 	if n == 0 || !rs.outcome.ready() {
@@ -232,7 +229,7 @@ func (rs *records) flush(stream int) {
 	rs.commits.submit(rs.taken(stream))
 }
 
-// taken empties one stream's buffer into a commit. done counts what became of it.
+// taken empties the buffer of a stream into a commit. done updates the counts once its outcome is known.
 func (rs *records) taken(stream int) (c *store.Commit, done func(store.Ack, error)) {
 	b := &rs.buffers[stream]
 	n := b.len()
@@ -279,17 +276,15 @@ func (rs *records) taken(stream int) (c *store.Commit, done func(store.Ack, erro
 	}
 }
 
-// How long the last records of a run may wait for a place on the disk: it is full,
-// or very slow. Whoever cancels waits with them.
+// How long the end of a run, or of a cancelled run, waits for the store to accept the last records.
 const (
 	keepWithin          = 10 * time.Second
 	keepWithinCancelled = time.Second
 )
 
-// keepEmitted stores what the guest had sent before the run ended, however it
-// ended: records are facts, and only a cursor is a promise. A store that refuses
-// them, or a grant that is over, leaves them dropped, and changes nothing about
-// how the run ends. Beside a protected value nothing is kept that is not yet.
+// keepEmitted stores what the guest had sent before the run ended, however it ended, since only cursors depend
+// on how a run ends. If the store refuses the records or the grant is not usable, they are dropped, which does
+// not change the status of the run. After a leak of a protected value nothing more is stored.
 func (rs *records) keepEmitted() {
 	if len(rs.order) == 0 || rs.outcome.unkept() || rs.plan.grantFault() != nil {
 		return
@@ -301,7 +296,7 @@ func (rs *records) keepEmitted() {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(rs.ctx), within)
 	defer stop()
 	rs.output.flushProgress(time.Now(), true)
-	rs.history.forgo() // its journal has not what follows
+	rs.history.forgo() // its journal lacks what follows
 	rs.loop.settled()
 	defer rs.outcome.unchanged()()
 	for _, stream := range slices.Clone(rs.order) {
@@ -319,7 +314,7 @@ func (rs *records) keepEmitted() {
 	rs.loop.settled()
 }
 
-// ingestCause maps what the sink said of a flush.
+// ingestCause returns the cause of an end for an error of a flush.
 func ingestCause(err error, f *ingestFailure) *cause {
 	c := storeCause(err)
 	c.ingest = f
@@ -330,15 +325,15 @@ func ingestCause(err error, f *ingestFailure) *cause {
 	return c
 }
 
-// flushAll flushes every buffer, in the order of their first record.
+// flushAll flushes every buffer, in the order of their first records.
 func (rs *records) flushAll() {
 	for _, stream := range slices.Clone(rs.order) {
 		rs.flush(stream)
 	}
 }
 
-// flushFor flushes what a cursor of stream covers: its own buffer and those of
-// the streams that declare it as a parent.
+// flushFor flushes what a cursor of stream covers: its own buffer, and those of the streams that declare it as a
+// parent.
 func (rs *records) flushFor(stream string) {
 	children := rs.plan.manifest.Children(stream)
 	for _, i := range slices.Clone(rs.order) {
@@ -348,7 +343,7 @@ func (rs *records) flushFor(stream string) {
 	}
 }
 
-// dropBuffers counts what will never be flushed.
+// dropBuffers drops all buffered records and counts them.
 func (rs *records) dropBuffers() (dropped map[string]bool) {
 	dropped = map[string]bool{}
 	for i := range rs.buffers {

@@ -9,8 +9,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A Refusal says why a run was not started, by one of the codes of
-// docs/spec/runs.md, "Checks before a start". No guest ran.
+// A Refusal says why a run was not started. Code is one of those in docs/spec/runs.md, "Checks before a start".
+// No guest ran.
 type Refusal struct {
 	Code    string
 	Message string
@@ -42,11 +42,10 @@ type LaunchError struct {
 func (e *LaunchError) Error() string { return e.Code + ": " + e.Err.Error() }
 func (e *LaunchError) Unwrap() error { return e.Err }
 
-// RecordRefusal keeps a scheduled start that was refused as a run of one event,
-// run.failed with launch_failed and the code of refused, and returns its
-// row. What with returns is written in the same commit as the row. The manifest
-// of in may be nil; its secrets are not used. The error is a *Refusal with run_already_active
-// when the connection is being collected: then nothing was recorded.
+// RecordRefusal records a refused start of a schedule as a run with one event, run.failed with launch_failed and
+// the code of refused, and returns its row. What with returns is written in the same commit. The manifest of in
+// may be nil; its secrets are not used. The error is a *Refusal with run_already_active if the connection has an
+// active run, and nothing was recorded then.
 func RecordRefusal(ctx context.Context, st store.Store, in Input, hostID, bootEpoch string, refused *Refusal, with func(store.Run) []store.Write) (store.Run, error) {
 	in.Secrets, in.Tokens = nil, nil
 	if in.Manifest == nil {
@@ -70,9 +69,8 @@ func RecordRefusal(ctx context.Context, st store.Store, in Input, hostID, bootEp
 	return r.rec, nil
 }
 
-// Faults makes the checks of Prepare that need no secret and no state, all of
-// them and not only up to the first that fails, and returns what each says. Of
-// Input.Secrets and Input.Tokens it looks at which are there.
+// Faults makes all checks of Prepare that need no secrets and no state, and returns every refusal. Of
+// Input.Secrets and Input.Tokens it uses only the names.
 func Faults(ctx context.Context, st store.Store, in Input) []*Refusal {
 	p := &Plan{Input: in, manifest: in.Manifest}
 	var out []*Refusal

@@ -13,8 +13,8 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// A Rejection is one record that can never be stored, named for its author and
-// its owner: never by a value of its data.
+// A Rejection describes one record that can never be stored, for the author of the connector and its owner. It
+// has no value of the record's data.
 type Rejection struct {
 	Key      string `json:"key"`
 	Code     string `json:"code"`
@@ -23,7 +23,7 @@ type Rejection struct {
 	Received string `json:"received,omitempty"` // a JSON type, or "missing"
 }
 
-// String is the rejection as a sentence without its end.
+// String returns the rejection as a sentence without its full stop.
 func (j Rejection) String() string {
 	if j.Field == "" {
 		return j.Key + ": " + reasonText(j.Code)
@@ -44,7 +44,7 @@ func reasonText(code string) string {
 	return code
 }
 
-// The codes of records that are rejected alone.
+// The codes of rejected records.
 const (
 	rejectIdentity    = "invalid_record_identity"
 	rejectSchema      = "invalid_record_schema"
@@ -63,12 +63,10 @@ var rejectionTexts = map[string]string{
 	rejectKeyForm:     "its key is a text that spells an array, and so the key of another record",
 }
 
-// maxRejections is how many rejected records of a stream are named; all are
-// counted.
+// maxRejections is how many rejected records of a stream are described. All are counted.
 const maxRejections = 5
 
-// rejections are what a stream's buffer or a whole run knows of its rejected
-// records.
+// rejections are the rejected records of a buffer or a run.
 type rejections struct {
 	count int
 	codes map[string]int
@@ -86,7 +84,7 @@ func (x *rejections) add(j Rejection) {
 	}
 }
 
-// join adds what another counted.
+// join adds the counts of o.
 func (x *rejections) join(o rejections) {
 	x.count += o.count
 	if x.codes == nil {
@@ -98,7 +96,7 @@ func (x *rejections) join(o rejections) {
 	x.first = append(x.first, o.first[:min(len(o.first), maxRejections-len(x.first))]...)
 }
 
-// most is the code that most of the records have.
+// most returns the most frequent code.
 func (x *rejections) most() string {
 	codes := slices.Sorted(maps.Keys(x.codes))
 	return slices.MaxFunc(codes, func(a, b string) int { return cmp.Or(cmp.Compare(x.codes[a], x.codes[b]), cmp.Compare(b, a)) })
@@ -111,7 +109,7 @@ func countOf(n int64, word string) string {
 	return strconv.FormatInt(n, 10) + " " + word + "s"
 }
 
-// reject says why a record can never be stored, nil for one that can.
+// reject returns why a record can never be stored, nil if it can.
 func (b *buffer) reject(m *abi.RecordMessage) *Rejection {
 	if m.Rejected != "" {
 		return &Rejection{Code: m.Rejected, Field: m.RejectedAt}
@@ -131,8 +129,8 @@ func (b *buffer) reject(m *abi.RecordMessage) *Rejection {
 	return nil
 }
 
-// spellsArray reports whether a key that is a text spells what a compound key is
-// kept as: the two would be one record.
+// spellsArray reports whether a text key equals the stored form of a compound key, since both would be the same
+// record.
 func spellsArray(key []byte) bool {
 	if len(key) < 2 || key[0] != '[' || key[len(key)-1] != ']' {
 		return false
@@ -145,8 +143,8 @@ func spellsArray(key []byte) bool {
 	return ok && bytes.Equal(canonical, key)
 }
 
-// identity compares the primary-key fields that data has with their parts of
-// the key, and names the one that differs.
+// identity compares the primary-key fields in the data with their parts of the key. It returns the field that
+// differs.
 func (b *buffer) identity(m *abi.RecordMessage) (field string, ok bool) {
 	names := b.spec.PrimaryKey
 	agrees := func(name string, part []byte) bool {
@@ -169,7 +167,7 @@ func (b *buffer) identity(m *abi.RecordMessage) (field string, ok bool) {
 		}
 		i++
 	}
-	if len(names) == 1 { // an array of one stands for one field
+	if len(names) == 1 { // an array of one element stands for one field
 		return names[0], i == 1
 	}
 	return "", i == len(names)
@@ -208,8 +206,7 @@ func isInteger(key []byte) bool {
 	return len(key) > 0 && !slices.ContainsFunc(key, func(c byte) bool { return (c < '0' || c > '9') && c != '-' })
 }
 
-// mismatch checks required members and the types of those present, and says
-// what does not match.
+// mismatch checks required members and the types of present ones, and returns the first mismatch, nil for none.
 func mismatch(spec abi.StreamSpec, m *abi.RecordMessage) *Rejection {
 	for _, name := range spec.Required {
 		if memberOf(m.Members, name).Kind == 0 {

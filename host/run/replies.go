@@ -10,10 +10,9 @@ import (
 	"github.com/sluicehost/sluice/host/sandbox"
 )
 
-// cancelCalls ends whatever the guest waits for when a cancel arrives: requests
-// in progress, its input, a sleep, and its emits, which wait for no reply that
-// could tell it. A runtime that only sleeps again does so in its own time, or is
-// stopped after the grace.
+// cancelCalls ends what the guest waits for when a cancel request arrives: requests in progress, its input, a
+// sleep, and emits, which get no reply that could report it. A runtime that only sleeps again continues until
+// its sleep is over or it is stopped after the grace period.
 func (cl *calls) cancelCalls() {
 	if cl.abort != nil {
 		cl.abort()
@@ -35,7 +34,7 @@ func (cl *calls) cancelCalls() {
 	}
 }
 
-// A sleeper is a guest that sleeps.
+// A sleeper is the sleep of a guest.
 type sleeper struct {
 	id    uint32
 	until time.Time
@@ -44,8 +43,7 @@ type sleeper struct {
 
 const maxSleep = 365 * 24 * time.Hour
 
-// sleep lets the guest wait. While an assistance waits for the owner, the time
-// is the owner's.
+// sleep makes the guest wait. The time counts as the owner's while an assistance waits for the owner.
 func (cl *calls) sleep(in sandbox.Inbound) {
 	if len(in.Payload) != 8 {
 		cl.replyError(in.ID, abi.EINVAL, "invalid_request", "sleep wants a duration")
@@ -55,14 +53,14 @@ func (cl *calls) sleep(in sandbox.Inbound) {
 	left, bounded := cl.clocks.ownerLeft(cl.plan.Budgets)
 	now := time.Now()
 	cl.clocks.begin(now, cl.assistances.ownerInvolved() && (!bounded || left > 0))
-	if !cl.history.live() { // it was slept
+	if !cl.history.live() { // the sleep is over already
 		cl.reply(in.ID, nil)
 		return
 	}
 	cl.sleeping = &sleeper{in.ID, now.Add(d), time.NewTimer(d)}
 }
 
-// stopSleep stops the guest's sleep and says what is left of it.
+// stopSleep stops the timer of the guest's sleep and returns the remaining time.
 func (cl *calls) stopSleep(now time.Time) time.Duration {
 	if cl.sleeping == nil {
 		return 0
@@ -71,7 +69,7 @@ func (cl *calls) stopSleep(now time.Time) time.Duration {
 	return max(0, cl.sleeping.until.Sub(now))
 }
 
-// sleepOn goes on with it.
+// sleepOn continues the sleep.
 func (cl *calls) sleepOn(now time.Time, left time.Duration) {
 	if s := cl.sleeping; s != nil {
 		s.until = now.Add(left)
@@ -79,7 +77,7 @@ func (cl *calls) sleepOn(now time.Time, left time.Duration) {
 	}
 }
 
-// woken is the end of a sleep; nil when the guest does not sleep, or stands still.
+// woken is signalled at the end of a sleep; nil if the guest does not sleep or is paused.
 func (cl *calls) woken() <-chan time.Time {
 	if cl.sleeping == nil || cl.pause.on() {
 		return nil
@@ -101,8 +99,7 @@ func (cl *calls) replyError(id uint32, errno abi.Errno, code, message string) {
 	cl.send(id, errno, errorText(code, message))
 }
 
-// send answers the call that is open; one that was answered meanwhile, by a
-// cancel, is left alone.
+// send replies to the open call. A call that was answered meanwhile, by a cancel, is ignored.
 func (cl *calls) send(id uint32, errno abi.Errno, payload []byte) {
 	if cl.outcome.over() || id != cl.open {
 		return
@@ -123,7 +120,7 @@ func (cl *calls) send(id uint32, errno abi.Errno, payload []byte) {
 	}
 }
 
-// replyAt replies with the time, to a guest that has no clock of its own.
+// replyAt replies with the time, if the guest has no clock of its own.
 func (cl *calls) replyAt(id uint32, errno abi.Errno, payload []byte, at uint64) error {
 	if g, ok := cl.guest.(interface {
 		ReplyAt(id uint32, errno abi.Errno, payload []byte, at uint64) error
@@ -133,8 +130,8 @@ func (cl *calls) replyAt(id uint32, errno abi.Errno, payload []byte, at uint64) 
 	return cl.guest.Reply(id, errno, payload)
 }
 
-// rest ends the span of a call. While a question is open the time is the
-// owner's, on stdio too, where the guest goes on and waits at its input.
+// rest ends the span of a call. While a question is open the time counts as the owner's. That includes stdio,
+// where the guest continues and waits at its input.
 func (cl *calls) rest(now time.Time) {
 	if cl.questions.open() {
 		cl.clocks.begin(now, true)
@@ -157,18 +154,17 @@ func (cl *calls) credit(frames, bytes int) {
 	}
 }
 
-// hold keeps back what would let the guest go on: from before the call that a
-// pause may take effect at, to its end.
+// A hold keeps back what would let the guest continue, from before a call at which a pause may take effect until
+// the end of the pause.
 //
-// Invariant: calls is bounded by the credit of the guest, none of which is
-// returned meanwhile.
+// Invariant: the length of calls is bounded by the guest's credit, none of which is returned meanwhile.
 type hold struct {
 	on            bool
 	reply         *heldReply
 	frames, bytes int              // credit
 	done          *abi.DoneMessage // a DONE that was the drain point, unprocessed
 	doneCall      uint32
-	calls         []sandbox.Inbound // what arrived since, in order
+	calls         []sandbox.Inbound // calls that arrived since, in order
 }
 
 type heldReply struct {
@@ -177,8 +173,7 @@ type heldReply struct {
 	payload []byte
 }
 
-// goOn gives the guest what was kept back. Calls that came meanwhile follow from
-// the loop.
+// goOn releases what was held back. Calls that arrived meanwhile stay in hold, from which the loop handles them.
 func (cl *calls) goOn() {
 	h := cl.hold
 	cl.hold = hold{calls: h.calls}
@@ -193,14 +188,13 @@ func (cl *calls) goOn() {
 	}
 }
 
-// dropHeld is goOn for a run that is being cancelled: every call fails.
+// dropHeld is goOn for a run that is being cancelled, in which every call fails.
 func (cl *calls) dropHeld() {
 	cl.hold.reply, cl.hold.done = nil, nil
 	cl.goOn()
 }
 
-// again handles a call that came while the run stood still; it reports whether
-// there was one.
+// again handles the next call that arrived during a pause. It reports whether there was one.
 func (cl *calls) again() bool {
 	if len(cl.hold.calls) == 0 || cl.hold.on {
 		return false
@@ -216,7 +210,7 @@ func (h *hold) keep(id uint32, errno abi.Errno, payload []byte) {
 	h.reply = &heldReply{id, errno, bytes.Clone(payload)}
 }
 
-// waits hands a wait of the call in progress to the loop, in order with its end.
+// waits passes a wait of the call in progress to the loop, in order with the end of the call.
 func (cl *calls) waits(origin string, until time.Time) {
 	select {
 	case cl.finished <- finishedCall{turn: &turn{origin: origin, until: until}}:
@@ -224,21 +218,21 @@ func (cl *calls) waits(origin string, until time.Time) {
 	}
 }
 
-// ended are calls that were handled outside of the loop.
+// ended returns the channel of calls that were handled outside of the loop.
 func (cl *calls) ended() <-chan finishedCall { return cl.finished }
 
-// standing reports whether the guest waits, or is between a STATE and what follows it.
+// standing reports whether the guest is at a drain point: it waits, or has sent a STATE and nothing after it.
 func (cl *calls) standing() bool {
 	return cl.sleeping != nil || cl.stdio.wants || cl.hold.done != nil || cl.stated
 }
 
-// underway reports whether a call has no reply yet.
+// underway reports whether a call awaits its reply.
 func (cl *calls) underway() bool { return cl.open != 0 || cl.hold.on }
 
-// holdBack keeps what would let the guest go on, until goOn.
+// holdBack starts holding back what would let the guest continue, until goOn.
 func (cl *calls) holdBack() { cl.hold.on = true }
 
-// outsideLoop reports whether the call in progress is handled beside the loop.
+// outsideLoop reports whether the call in progress is handled outside of the loop.
 func (cl *calls) outsideLoop() bool { return cl.beside }
 
 // last handles what a worker that is gone had sent during a pause.
@@ -253,11 +247,11 @@ func (cl *calls) last() {
 // begin keeps START until the guest asks for it.
 func (cl *calls) begin(start []byte) { cl.start = start }
 
-// started gives a stdio guest its START line.
+// started sends a stdio guest its START line.
 func (cl *calls) started() {
 	cl.feed(append(cl.start, '\n'), "start")
 	cl.start = nil
 }
 
-// abortCall ends the call that is handled beside the loop.
+// abortCall cancels the call that is handled outside of the loop.
 func (cl *calls) abortCall() { cl.abort() }

@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// report builds the result and the terminal event of the other parts' state.
+// report builds the result and the terminal event from the state of the other parts.
 type report struct{ *parts }
 
 func (e ending) reason() string {
@@ -29,7 +29,7 @@ func (e ending) timedOut() string {
 	return e.cause.timedOut
 }
 
-// closingGaps appends what the end of the run itself leaves open.
+// closingGaps adds the gaps that result from the end of the run itself.
 func (rp *report) closingGaps(end ending) {
 	if end.status == abi.Failed {
 		g := KnownGap{Kind: gapRunFailed, Reason: end.cause.reason, Severity: "actionable"}
@@ -47,7 +47,7 @@ func (rp *report) closingGaps(end ending) {
 	}
 }
 
-// connectorError is the connector's own error, when it decided the end.
+// connectorError returns the error of the connector's DONE, redacted, nil if it did not decide the end.
 func (rp *report) connectorError(end ending) *abi.DoneError {
 	if rp.outcome.proposal() == nil || rp.outcome.proposal().Error == nil || end.cause == nil || end.cause.violation != nil {
 		return nil
@@ -64,10 +64,10 @@ func (rp *report) connectorError(end ending) *abi.DoneError {
 	return &e
 }
 
-// noWalls is the isolation of a run that never had a guest.
+// noWalls is the isolation in the result of a run that never had a guest.
 var noWalls = sandbox.Isolation{Level: "process", Namespaces: []string{}, Seccomp: "off", UID: "shared"}
 
-// result builds the one result value of the run.
+// result builds the result of the run.
 func (rp *report) result(end ending, now time.Time) *Result {
 	n := rp.records.counts()
 	out := &Result{
@@ -118,8 +118,7 @@ func (rp *report) reported() json.RawMessage {
 	return json.RawMessage("null")
 }
 
-// describeExit adds code, trap and, for a guest that left without DONE, the end
-// of its log.
+// describeExit adds exit code, trap and, for a guest that exited without DONE, the end of its log.
 func (rp *report) describeExit(out *Result, end ending) {
 	switch rp.outcome.left().Kind {
 	case sandbox.ExitExited:
@@ -167,7 +166,7 @@ func (rp *report) usage(now time.Time) Usage {
 	return u
 }
 
-// nodeEnd is the openwop view of the run's end.
+// nodeEnd builds the openwop event of the run's end.
 func (rp *report) nodeEnd(end ending, out *Result, now time.Time) store.Event {
 	duration := rp.loop.age().Milliseconds()
 	switch {
@@ -206,7 +205,7 @@ func (rp *report) openwopError(end ending) map[string]any {
 	return map[string]any{"code": c.reason, "message": message, "details": details, "retryable": rp.retryable()}
 }
 
-// retryable is what the closing gap says of the run.
+// retryable returns whether the closing gap allows a retry.
 func (rp *report) retryable() bool {
 	for _, g := range slices.Backward(rp.gaps.all()) {
 		if g.Kind == gapRunFailed {
@@ -216,7 +215,7 @@ func (rp *report) retryable() bool {
 	return false
 }
 
-// terminalEvent is the last event of the run.
+// terminalEvent builds the last event of the run.
 func (rp *report) terminalEvent(end ending, out *Result, now time.Time) store.Event {
 	n := rp.records.counts()
 	staged, committed := rp.states.counts()
@@ -255,7 +254,7 @@ func (rp *report) terminalEvent(end ending, out *Result, now time.Time) store.Ev
 	return rp.journal.event(end.event, end.status, d)
 }
 
-// causeData is the part of the terminal block that says why.
+// causeData adds the cause of the end to the terminal event.
 func (rp *report) causeData(d data, end ending, out *Result) {
 	c := end.cause
 	d["reason"] = c.reason
@@ -316,8 +315,8 @@ func (rp *report) facts() *Facts {
 	return f
 }
 
-// The outcomes of a run. A status says how the run ended; the outcome also
-// tells a success that has everything from one that left data out.
+// The outcomes of a run. In contrast to its status, the outcome distinguishes a success with complete data from
+// one that lacks some.
 const (
 	OutcomeComplete  = "complete"
 	OutcomePartial   = "partial"
@@ -325,8 +324,8 @@ const (
 	OutcomeCancelled = abi.Cancelled
 )
 
-// outcomeOf is partial for a success with a hole: a known gap that is more than
-// a remark, a detail that is still pending, or a record that was not stored.
+// outcomeOf returns partial for a success that lacks data: a known gap that is more than a note, a pending
+// detail, or a record that was not stored.
 func (rp *report) outcomeOf(status string, facts *Facts) string {
 	n := rp.records.counts()
 	switch {
@@ -341,12 +340,12 @@ func (rp *report) outcomeOf(status string, facts *Facts) string {
 	return OutcomeComplete
 }
 
-// short says that the connector itself counted more than it covered.
+// short reports whether the connector considered more items than it covered.
 func (f StreamFact) short() bool {
 	return f.Considered != nil && f.Covered != nil && *f.Covered < *f.Considered
 }
 
-// err is why a run failed, for its span; its text is a code.
+// err returns why a run failed, for its span. The text is a code.
 func (r *Result) err() error {
 	if r.Status == abi.Succeeded || r.TerminalReason == nil {
 		return nil
