@@ -11,22 +11,21 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// A KnownGap is a bounded note about something that was not collected or not
-// finished.
+// A KnownGap is a note of bounded size about something that was not collected or not finished.
 type KnownGap struct {
 	Kind         string            `json:"kind"`
 	Reason       string            `json:"reason"`
 	Severity     string            `json:"severity"`
 	Stream       *string           `json:"stream"`
 	Message      string            `json:"message,omitempty"`
-	Count        int64             `json:"count,omitempty"` // of records, where it is known
+	Count        int64             `json:"count,omitempty"` // number of records, where known
 	Scope        *GapScope         `json:"scope,omitempty"`
 	RecoveryHint Hint              `json:"recovery_hint"`
 	Diagnostics  json.RawMessage   `json:"diagnostics,omitempty"`
 	Continuation *abi.Continuation `json:"continuation,omitempty"`
 }
 
-// A GapScope says which part of a stream a gap is about.
+// A GapScope identifies the part of a stream that a gap is about.
 type GapScope struct {
 	ResourceIDs  []string       `json:"resource_ids,omitempty"`
 	TimeRange    *abi.TimeRange `json:"time_range,omitempty"`
@@ -52,7 +51,7 @@ const (
 	gapRejected    = "records_rejected"
 )
 
-// hintOf is what may help: a declared hint is final, otherwise words decide.
+// hintOf returns what may help: a declared hint if there is one, otherwise what the words suggest.
 func hintOf(declared *abi.RecoveryHint, retryable *bool, words ...string) Hint {
 	if declared != nil {
 		return Hint{declared.Action, declared.WillRetry()}
@@ -64,15 +63,15 @@ func hintOf(declared *abi.RecoveryHint, retryable *bool, words ...string) Hint {
 	return Hint{action, action == abi.RetryByRuntime}
 }
 
-// word matches whole words: letters, digits and underscore belong to a word. Most processes
-// never ask, so that none compiles it as it starts.
+// word returns a function that compiles a pattern for whole words on first use, since most processes never need
+// it. Letters, digits and underscore belong to a word.
 func word(list string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?i)(?:^|[^A-Za-z0-9_])(?:` + list + `)(?:[^A-Za-z0-9_]|$)`)
 	})
 }
 
-// inference tells from words what may help; the first row that matches wins.
+// inference maps words to what may help. The first row that matches applies.
 var inference = []struct {
 	words  func() *regexp.Regexp
 	action string
@@ -94,13 +93,13 @@ func inferAction(text string) string {
 	return abi.UnknownAction
 }
 
-// transientReasons are those of gaps that pass by themselves.
+// transientReasons are the reasons of gaps that resolve without action.
 var transientReasons = map[string]bool{
 	"http_429": true, "manifest_stream_unresolved": true, "rate_limited": true, "retry_exhausted": true,
 	"temporary_unavailable": true, "upstream_pressure": true, "upstream_pressure_deferred": true,
 }
 
-// severity says how much a gap matters. named: an explicit scope names the stream.
+// severity returns how much a gap matters. named reports whether an explicit scope names the stream.
 func severity(kind, reason string, named, unsupported bool, declared *abi.RecoveryHint) string {
 	switch {
 	case kind == gapDetail:
@@ -122,7 +121,7 @@ func severity(kind, reason string, named, unsupported bool, declared *abi.Recove
 	return "actionable"
 }
 
-// Bounds of what one run remembers of its gaps; the summary counts all.
+// Limits of the gaps that a run keeps and shows; the summary counts all.
 const (
 	maxGapsKept    = 1000
 	maxGapsShown   = 50
@@ -131,11 +130,11 @@ const (
 	maxGapListItem = 20
 )
 
-// gapList keeps gaps in the order they arose.
+// A gapList keeps gaps in the order in which they arose.
 type gapList struct {
 	kept     []KnownGap
 	count    int
-	holes    int // those that say that data is missing; a detail may still be recovered
+	holes    int // gaps that mean missing data; detail gaps are not counted, since they may be recovered
 	byReason map[string]int
 }
 
@@ -161,7 +160,7 @@ func (l *gapList) clone() gapList {
 	return gapList{slices.Clone(l.kept), l.count, l.holes, maps.Clone(l.byReason)}
 }
 
-// shown is what an event may carry: the first ones, and the closing ones.
+// shown returns the gaps that an event may carry: the first ones and the closing ones.
 func (l *gapList) shown() []KnownGap {
 	if len(l.kept) <= maxGapsShown {
 		return l.kept
@@ -174,7 +173,7 @@ func (l *gapList) shown() []KnownGap {
 	return append(head, l.kept[len(l.kept)-closing:]...)
 }
 
-// GapSummary counts all gaps of a run.
+// A GapSummary counts all gaps of a run.
 type GapSummary struct {
 	Count     int            `json:"count"`
 	ByReason  map[string]int `json:"by_reason"`

@@ -8,7 +8,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// lease is the run's lease.
+// lease keeps the run's lease.
 type lease struct {
 	*parts
 	current  store.Lease
@@ -17,23 +17,23 @@ type lease struct {
 	renewed  chan renewal // capacity 1
 }
 
-// took begins the lease.
+// took sets the lease and schedules its renewal.
 func (l *lease) took(current store.Lease) {
 	l.current, l.renewAt = current, time.Now().Add(l.deps.LeaseRenew)
 }
 
-// sign makes a commit one of this run's holder, under its grant.
+// sign puts the run's lease and grant into a commit.
 func (l *lease) sign(c *store.Commit) { c.Lease, c.Grant = l.current, l.plan.grant }
 
-// A renewal is what the store said of the lease.
+// A renewal is the store's response to a renewal of the lease.
 type renewal struct {
 	lease store.Lease
 	err   error
 }
 
-// renew keeps the lease; a run that lost it writes nothing more. One that
-// had lapsed and was nobody's meanwhile is told of. It does not wait:
-// a store whose disk is full answers when there is room.
+// renew renews the lease when it is due. It does not wait, since a store whose disk is full responds only when
+// there is space. A run that lost its lease writes nothing more; one whose lease had expired without being taken
+// records that.
 func (l *lease) renew(now time.Time) {
 	if l.renewing {
 		l.renewal()
@@ -50,7 +50,7 @@ func (l *lease) renew(now time.Time) {
 	}()
 }
 
-// renewal takes the answer, when there is one.
+// renewal handles the response to a renewal, if it has arrived.
 func (l *lease) renewal() {
 	select {
 	case n := <-l.renewed:
@@ -71,10 +71,10 @@ func (l *lease) renewal() {
 	}
 }
 
-// held says which lease the run has.
+// held returns the event data that identify the run's lease.
 func (l *lease) held() data {
 	return data{"leaseId": leaseID(l.current), "host": "cloud", "instanceId": l.deps.HostID, "expiresAt": store.Time(l.current.ExpiresAt)}
 }
 
-// leaseID names a lease on the timeline.
+// leaseID returns the id of a lease in events.
 func leaseID(l store.Lease) string { return string(l.RunID) + ":" + strconv.FormatUint(l.Fence, 10) }

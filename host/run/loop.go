@@ -14,52 +14,51 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// parts is what a run consists of, beside what all of them read. Each part owns its
-// state: the others call its methods and leave its fields alone. Only the run's own
-// goroutine calls them, but for what is said to be guarded.
+// parts are the parts of a run and what all of them read. Each part owns its state: the others call its methods
+// and do not access its fields. Only the run's own goroutine calls them, unless they are marked as guarded.
 type parts struct {
 	plan   *Plan
 	deps   Deps
 	id     store.RunID
 	trace  store.TraceID
-	ctx    context.Context // ends with the guest: handlers watch it
-	guest  Guest           // nil before there is one
+	ctx    context.Context // ends with the guest; handlers observe it
+	guest  Guest           // nil before the launch
 	proto  *abi.Protocol
 	canary *redact.Canary
 	clocks *clocks
 
-	loop        *run         // waits and dispatches
-	calls       *calls       // what the guest asks, and what it is answered
-	records     *records     // admitted and not flushed
-	states      *checkpoints // cursors accepted and not committed
-	gaps        *gaps        // what is missing
-	questions   *questions   // to the owner, that block
-	assistances *assistances // to the owner, that do not
+	loop        *run         // waits for events and dispatches them
+	calls       *calls       // calls of the guest and replies to them
+	records     *records     // admitted and not flushed yet
+	states      *checkpoints // cursors accepted and not committed yet
+	gaps        *gaps        // known gaps and missing details
+	questions   *questions   // to the owner, blocking
+	assistances *assistances // to the owner, not blocking
 	bindings    *bindings    // what the run was lent
 	secrets     *secrets     // handles and protected values
 	files       *files       // attached, for records to hold
 	output      *output      // log, messages and progress
 	pause       *pause
-	control     *control // what other goroutines see of the run and ask of it
+	control     *control // what other goroutines see of the run and request from it
 	journal     *journal // events
 	history     *history // what the guest was answered
-	commits     *commits // on their way to the store
+	commits     *commits // not durable yet
 	lease       *lease
 	outcome     *outcome  // how the run ends
 	report      *report   // the result
 	terminal    *terminal // the last commit
 }
 
-// run is the loop of a run. Only the goroutine in do touches it.
+// run is the loop of a run. Only the goroutine of do accesses it.
 type run struct {
 	*parts
 	rec         store.Run
 	cancels     chan CancelRequest
 	stop        context.CancelFunc // ends ctx
-	asker       context.Context    // of who asked for the run
+	asker       context.Context    // context of the caller that asked for the run
 	accepted    bool
 	ticks       <-chan time.Time
-	interrupted <-chan struct{} // nil once it was seen
+	interrupted <-chan struct{} // nil after it was handled
 }
 
 func newRun(p *Plan, d Deps) *run {
@@ -87,7 +86,7 @@ func newRun(p *Plan, d Deps) *run {
 	all.proto = abi.NewProtocol(abi.Contract{
 		Scope: p.scope, Manifest: p.manifest, Records: scope.NewFilter(p.scope, p.manifest), Protected: all.records.protected,
 		Interactive: p.Interactive, Stdio: p.Transport == "stdio", Limits: p.Limits,
-		NewID: func() string { return "asst_" + hex.EncodeToString(randomOf(d.Handles, 8)) }, // the same when it is resumed
+		NewID: func() string { return "asst_" + hex.EncodeToString(randomOf(d.Handles, 8)) }, // repeated in a resumed run
 	})
 	r.rec = store.Run{
 		ID: r.id, TraceID: r.trace, ConnectorID: p.Connector.ID, ConnectionID: p.Connection.ID, GrantID: p.grant,
@@ -138,17 +137,17 @@ func (r *run) do(ctx context.Context) (*Result, error) {
 	return result, nil
 }
 
-// tick is how often budgets are looked at.
+// tick is the interval at which budgets are checked.
 const tick = 100 * time.Millisecond
 
-// How many commits of a run, and bytes in them, may be on their way at once.
-// What one call adds comes on top.
+// Limits of the commits of a run that are not durable yet, and of the bytes in them. What one call adds may
+// exceed them.
 const (
 	window      = 64
 	windowBytes = 12 * abi.MiB
 )
 
-// loop handles whatever comes until the worker is gone.
+// loop handles events until the worker is gone.
 func (r *run) loop() {
 	calls := r.guest.Calls()
 	for {
@@ -157,7 +156,7 @@ func (r *run) loop() {
 		}
 		in := calls
 		if r.commits.full() {
-			in = nil // back-pressure: the guest waits in its socket
+			in = nil // back-pressure: calls stay in the guest's socket
 		}
 		if r.outcome.over() {
 			in = calls // what it still sends is read and dropped
@@ -195,38 +194,38 @@ func (r *run) loop() {
 
 func (r *run) ticking() <-chan time.Time { return r.ticks }
 
-// row is the run's row, to be written.
+// row returns a copy of the run's row, to be written.
 func (r *run) row() *store.Run { return new(r.rec) }
 
-// age is how long ago the run started, maybe at another host.
+// age returns how long ago the run started, possibly at another host.
 func (r *run) age() time.Duration { return store.Now(r.deps.Store).Sub(r.rec.StartedAt) }
 
-// stored is an instant of this machine's clock by that of the store, and here the other way round.
+// stored converts a time of this machine's clock to one of the store's clock; here does the reverse.
 func (p *parts) stored(at time.Time) time.Time { return store.Now(p.deps.Store).Add(time.Until(at)) }
 
 func (p *parts) here(at time.Time) time.Time {
 	return time.Now().Add(at.Sub(store.Now(p.deps.Store)))
 }
 
-// resumable says in the row, once it is written, whether the run goes on after its host.
+// resumable sets whether the run continues after its host. The caller writes the row.
 func (r *run) resumable(on bool) {
 	r.rec.Resumable = on
 	r.control.change(func(l *Live) { l.Resumable = on })
 }
 
-// hostBound says in the row, once it is written, why the run ends with its host; "" where it does not.
+// hostBound sets why the run ends with its host, "" if it does not. The caller writes the row.
 func (r *run) hostBound(why string) { r.rec.HostBound = why }
 
-// boundBy is what it says.
+// boundBy returns what hostBound set.
 func (r *run) boundBy() string { return r.rec.HostBound }
 
-// ended writes the end into the row: the log and the record say the same.
+// ended sets the end of the run in its row, and returns a copy.
 func (r *run) ended(status string, at time.Time, result json.RawMessage) *store.Run {
 	r.rec.Status, r.rec.Phase, r.rec.FinishedAt, r.rec.Result = status, "", &at, result
 	return r.row()
 }
 
-// interrupt is the end of the context that the run was started with.
+// interrupt handles the end of the context with which the run was started.
 func (r *run) interrupt() {
 	r.interrupted = nil
 	r.cancelRequested(interruption)
@@ -234,7 +233,7 @@ func (r *run) interrupt() {
 
 var interruption = CancelRequest{Cause: "owner", Reason: "interrupted"}
 
-// tick looks at everything that time can end.
+// tick checks all time limits.
 func (r *run) tick(now time.Time) {
 	used := r.guest.Usage()
 	r.clocks.sample(now, used.CPU)
@@ -249,10 +248,10 @@ func (r *run) tick(now time.Time) {
 	if !r.inTime(now) {
 		return
 	}
-	if r.history.replaying() && r.history.live() && !r.outcome.ready() { // a guest that computes makes no call that would find the end of its journal
+	if r.history.replaying() && r.history.live() && !r.outcome.ready() { // finds the end of the journal if the guest only computes
 		return
 	}
-	if c := r.plan.grantFault(); c != nil && r.outcome.proposal() == nil { // it asks, waits and sends no further
+	if c := r.plan.grantFault(); c != nil && r.outcome.proposal() == nil { // it must not ask, wait or send any more
 		r.outcome.latch(c)
 		return
 	}
@@ -272,8 +271,7 @@ func (r *run) tick(now time.Time) {
 	}
 }
 
-// inTime looks at the budgets and renews the lease. It reports whether the run
-// goes on.
+// inTime checks the budgets and renews the lease. It reports whether the run continues.
 func (r *run) inTime(now time.Time) bool {
 	r.commits.stalls(now)
 	if c := r.clocks.over(r.plan.Budgets, now); c != nil {
@@ -284,10 +282,9 @@ func (r *run) inTime(now time.Time) bool {
 	return !r.outcome.over()
 }
 
-// barrier waits until everything submitted is durable or has failed, and
-// reports whether all is well. A disk may take its time: budgets, the lease and
-// requests to end the run are looked at meanwhile, and whatever ends it ends the
-// wait. The caller then leaves its call alone.
+// barrier waits until everything submitted is durable or has failed, and reports whether nothing has ended the
+// run. Meanwhile it checks budgets, renews the lease, and handles requests to end the run, all of which may end
+// the wait. If it reports false, the caller leaves the call unanswered.
 func (r *run) barrier() bool {
 	for r.commits.underway() > 0 && r.outcome.ready() {
 		r.await(true, func(now time.Time) {
@@ -300,9 +297,8 @@ func (r *run) barrier() bool {
 	return r.outcome.ready()
 }
 
-// settled waits for everything submitted, whatever its fate. While the disk is
-// full that may be long: a request to end the run is heard then, and the run is
-// given up when nobody is there any more.
+// settled waits until everything submitted is durable or has failed. While the disk is full, which may take
+// long, it handles requests to end the run, and gives up if nobody waits for the run any more.
 func (r *run) settled() {
 	for r.commits.underway() > 0 {
 		r.await(r.commits.stalled(), func(now time.Time) {
@@ -314,8 +310,7 @@ func (r *run) settled() {
 	}
 }
 
-// await handles one thing that the store says or, when ends is set, that asks for the
-// run's end, or a tick.
+// await handles one response of the store or one tick or, if ends is set, a request to end the run.
 func (r *run) await(ends bool, tick func(now time.Time)) {
 	cancels, interrupted := r.cancels, r.interrupted
 	if !ends {
@@ -335,20 +330,18 @@ func (r *run) await(ends bool, tick func(now time.Time)) {
 	}
 }
 
-// leaves reports whether a stalled run is given up: nobody is there to wait for
-// the disk any more.
+// leaves reports whether a stalled run is given up, because nobody waits for it any more.
 func (r *run) leaves() bool {
 	return r.commits.stalled() && (r.asker != nil && r.asker.Err() != nil || r.control.stopped())
 }
 
-// patiently does what ends with a commit and may take as long as the disk is
-// full. It returns errLeft when the run is given up meanwhile, and ends the
-// context of f once the store, which is not full, does not take the commit.
+// patiently performs f, which commits the end of a run and may take as long as the disk is full. It returns
+// errLeft if the run is given up meanwhile. If the disk is not full, f's context ends after within.
 func (r *run) patiently(within time.Duration, f func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	ticks := r.ticks
-	if ticks == nil { // the run was never begun
+	if ticks == nil { // the run never began
 		ticker := time.NewTicker(tick)
 		defer ticker.Stop()
 		ticks = ticker.C
@@ -374,8 +367,8 @@ func (r *run) patiently(within time.Duration, f func(context.Context) error) err
 	}
 }
 
-// meanwhile does what may take long before there is a guest: the lease is
-// renewed, and a request to end the run ends f's context. It returns when f has.
+// meanwhile performs f, which may take long, before there is a guest. It renews the lease, and a request to end
+// the run cancels f's context. It returns when f has returned.
 func (r *run) meanwhile(ctx context.Context, f func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -400,8 +393,7 @@ func (r *run) meanwhile(ctx context.Context, f func(context.Context) error) erro
 	}
 }
 
-// letGo ends what a run that is put down has in this process. Whoever made it gives its
-// bindings back.
+// letGo releases what a suspended run holds in this process, except for its bindings, which the caller releases.
 func (r *run) letGo() {
 	r.bindings.abort()
 	r.stop()
@@ -411,7 +403,7 @@ func (r *run) letGo() {
 	r.pause.release()
 }
 
-// left is the end of the worker.
+// left handles the end of the worker.
 func (r *run) left() {
 	r.outcome.exited(r.guest.Exit())
 	r.history.left(r.guest.Exit())
@@ -421,7 +413,7 @@ func (r *run) left() {
 	r.calls.last()
 }
 
-// phase names where the run is, for events and the run record.
+// phase returns the phase of the run for events and its row.
 func (r *run) phase() string {
 	switch {
 	case r.guest == nil:
@@ -434,18 +426,18 @@ func (r *run) phase() string {
 	return "running"
 }
 
-// stage moves the run between running and waiting.
+// stage sets the phase of the run to running or waiting.
 func (r *run) stage(phase string) {
 	r.rec.Phase = phase
 	if r.history.replaying() && r.deps.History.Resume.Open.ID != "" {
-		phase = "waiting" // whatever its guest does again
+		phase = "waiting" // whatever its guest does during the replay
 	}
 	r.control.phase(phase)
 	r.control.waits(r.history.waitsSince(phase))
 }
 
-// revoked takes the request that comes with a revocation: it ends a run as its
-// owner's cancellation, also when the store refuses a flush first.
+// revoked handles a pending request to cancel, so that a revocation ends the run as cancelled even if the store
+// refuses a flush first. It reports whether the run is being cancelled.
 func (r *run) revoked() bool {
 	select {
 	case c := <-r.cancels:
@@ -455,15 +447,15 @@ func (r *run) revoked() bool {
 	return r.outcome.cancelled()
 }
 
-// again has a request to end the run come once more.
+// again repeats a request to end the run.
 func (r *run) again(c CancelRequest) {
 	select {
 	case r.cancels <- c:
-	default: // another came meanwhile
+	default: // another one is pending
 	}
 }
 
-// cancelRequested begins the end of a run. Cancellation wins over any DONE until the terminal
+// cancelRequested handles a request to end the run. A cancellation takes precedence over DONE until the terminal
 // commit begins.
 func (r *run) cancelRequested(c CancelRequest) {
 	if !r.outcome.ready() {
@@ -495,7 +487,7 @@ func (r *run) cancelRequested(c CancelRequest) {
 	}
 	r.commits.record(e)
 	r.control.resumed()
-	r.pause.letRun() // a paused worker gets its grace too
+	r.pause.letRun() // a paused worker gets its grace period too
 	r.calls.dropHeld()
 	r.questions.cancel()
 	r.proto.End()

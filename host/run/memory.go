@@ -5,26 +5,23 @@ import (
 	"time"
 )
 
-// maxParts is in how many parts the time of a run is divided, and firstPart how long each is
-// until they are too many.
+// maxParts is the largest number of intervals in a Memory, and firstPart their initial length.
 const (
 	maxParts  = 60
 	firstPart = 250 * time.Millisecond
 )
 
-// Memory is the resident memory of a worker over the time of its run: the most in each of
-// equal parts from the run's start, at most 60. A part in which nothing was measured has the
-// value of the one before.
+// Memory is the resident memory of a worker over time: the maximum in each of at most maxParts equal intervals
+// since the start of the run. An interval without a sample has the value of the one before.
 type Memory struct {
 	Every int64    `json:"every_ms"`
 	Bytes []uint64 `json:"bytes"`
 }
 
-// add notes what a worker has at a time after the run's start. Parts double when they are too
-// many.
+// add adds a sample at a time since the start of the run. If there are too many intervals, their length doubles.
 func (m *Memory) add(since time.Duration, bytes uint64) {
 	if bytes == 0 || since < 0 {
-		return // it is not known, or no more
+		return // not known, or not any more
 	}
 	if m.Every == 0 {
 		m.Every = firstPart.Milliseconds()
@@ -47,7 +44,7 @@ func (m *Memory) add(since time.Duration, bytes uint64) {
 	m.Bytes[at] = max(m.Bytes[at], bytes)
 }
 
-// copied is a Memory of its own, nil for one that says nothing over time.
+// copied returns a copy, nil if there are fewer than two intervals.
 func (m *Memory) copied() *Memory {
 	if len(m.Bytes) < 2 {
 		return nil

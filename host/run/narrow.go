@@ -12,8 +12,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A Loss is what records of a stream hold and a scope leaves out: a record that
-// is collected again replaces the one that is stored, and so loses it.
+// A Loss lists the fields that stored records of a stream have and a scope omits: collecting such a record again
+// replaces it and loses those fields.
 type Loss struct {
 	Stream string
 	Fields []string // sorted
@@ -27,11 +27,11 @@ func (l Loss) String() string {
 	return fmt.Sprintf("stored records of %s also have %s, which those that are collected again would lose", l.Stream, strings.Join(named, ", "))
 }
 
-// lossSample is how many records of a stream are looked at, the newest.
+// lossSample is how many of the newest records of a stream Losses examines.
 const lossSample = 100
 
-// Losses are what the newest stored records of a connection hold of the streams
-// of a scope and its lists of fields leave out.
+// Losses returns the fields that the newest stored records of a connection have and the field lists of a scope
+// omit.
 func Losses(ctx context.Context, st store.Records, id store.ConnectionID, s abi.Scope) ([]Loss, error) {
 	var out []Loss
 	for _, e := range s.Streams {
@@ -61,8 +61,8 @@ func Losses(ctx context.Context, st store.Records, id store.ConnectionID, s abi.
 	return out, nil
 }
 
-// checkLosses refuses a caller's scope that would strip what is stored, unless
-// the caller said so. A grant's is asked about when it is given.
+// checkLosses refuses an explicit scope that would remove stored fields, unless Narrow is set. The scope of a
+// grant is checked when it is approved.
 func (p *Plan) checkLosses(ctx context.Context, st store.Store) error {
 	if !p.explicit || p.Narrow {
 		return nil
@@ -74,8 +74,8 @@ func (p *Plan) checkLosses(ctx context.Context, st store.Store) error {
 	return NarrowRefusal(losses[0])
 }
 
-// NarrowRefusal is scope_narrows_stored: its caller may ask again and say that
-// this is meant.
+// NarrowRefusal returns the refusal scope_narrows_stored. The caller may repeat the request and confirm the
+// loss.
 func NarrowRefusal(l Loss) *Refusal {
 	return refuse("scope_narrows_stored", "%s; list these fields too, or agree with --narrow", l).with("field", "narrow").with("stream", l.Stream).with("lost", l.Fields)
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A cause is what ends a run. The first one latched decides.
+// A cause is what ends a run. The first one that is latched decides.
 type cause struct {
 	reason      string
-	status      string // "" is failed
+	status      string // "" means failed
 	origin      string
 	message     string
 	code        string // failure_code
@@ -25,15 +25,15 @@ type cause struct {
 	cancelCause string
 	violation   *abi.Violation
 	ingest      *ingestFailure
-	timedOut    string // the assistance whose time passed
-	fenced      bool   // the lease is lost: nothing is written any more
+	timedOut    string // id of the assistance whose time is over
+	fenced      bool   // the lease is lost, and nothing more is written
 }
 
 func (c *cause) statusOr() string {
 	return cmp.Or(c.status, abi.Failed)
 }
 
-// leaked reports whether a protected value ended the run.
+// leaked reports whether a leak of a protected value ended the run.
 func (c *cause) leaked() bool { return c.violation != nil && c.violation.Subtype == abi.VSecretLeak }
 
 // outcome is how a run ends, as far as that is decided.
@@ -42,71 +42,71 @@ type outcome struct {
 	latched *cause
 	cancel  *cancelling
 	done    *abi.DoneMessage
-	doneAt  time.Time // when the guest was told that it was taken
+	doneAt  time.Time // when the guest got the reply to DONE
 	exit    *sandbox.Exit
 }
 
-// ready reports whether nothing has ended the run so far.
+// ready reports whether nothing has ended the run yet.
 func (o *outcome) ready() bool { return o.latched == nil && o.cancel == nil }
 
-// over reports whether the cause is decided.
+// over reports whether a cause is latched.
 func (o *outcome) over() bool { return o.latched != nil }
 
-// cause is what was decided, nil before.
+// cause returns the latched cause, nil for none.
 func (o *outcome) cause() *cause { return o.latched }
 
-// cancelled reports whether the run was asked to end.
+// cancelled reports whether the run is being cancelled.
 func (o *outcome) cancelled() bool { return o.cancel != nil }
 
-// cancelBy gives the guest its grace.
+// cancelBy begins the cancellation and the grace period of the guest.
 func (o *outcome) cancelBy(c CancelRequest) *cancelling {
 	o.cancel = &cancelling{request: c, until: time.Now().Add(o.plan.Budgets.CancelGrace)}
 	return o.cancel
 }
 
-// proposal is the DONE that was accepted, nil before.
+// proposal returns the DONE that was accepted, nil for none.
 func (o *outcome) proposal() *abi.DoneMessage { return o.done }
 
 func (o *outcome) propose(m *abi.DoneMessage) { o.done = m }
 
-// acknowledged is when the guest was told that its DONE was taken: it leaves soon.
+// acknowledged sets when the guest got the reply to DONE, after which it should exit.
 func (o *outcome) acknowledged(at time.Time) { o.doneAt = at }
 
-// lingers reports whether it has not.
+// lingers reports whether the guest has exceeded the time to exit after DONE.
 func (o *outcome) lingers(now time.Time) bool {
 	return o.done != nil && !o.doneAt.IsZero() && now.Sub(o.doneAt) > o.plan.Budgets.ExitGrace
 }
 
-// exited is the end of the worker.
+// exited records the exit of the worker.
 func (o *outcome) exited(e sandbox.Exit) { o.exit = &e }
 
-// left is how the worker ended, nil while it is there.
+// left returns the exit of the worker, nil while it is running.
 func (o *outcome) left() *sandbox.Exit { return o.exit }
 
-// orderly reports whether the guest said DONE and left without a fault of its worker.
+// orderly reports whether the guest sent DONE and exited without a fault of its worker.
 func (o *outcome) orderly() bool {
 	return o.done != nil && o.exit != nil && o.exitCause(*o.exit) == nil
 }
 
-// unanswered reports whether a question stays open in the terminal event: after a
-// violation, or when the owner's channel talked nonsense.
+// unanswered reports whether a question stays open in the terminal event: after a violation, or an invalid
+// answer of the owner's channel.
 func (o *outcome) unanswered() bool {
 	return o.latched != nil && (o.latched.violation != nil || o.latched.reason == badChannel)
 }
 
-// unkept reports whether records that are not stored yet are not to be.
+// unkept reports whether records that are not stored yet must not be stored any more.
 func (o *outcome) unkept() bool {
 	c := o.latched
 	return c != nil && (c.origin == "storage" || c.fenced || c.leaked())
 }
 
-// unchanged returns what takes back a cause that was latched meanwhile.
+// unchanged returns a function that restores the cause that is latched now.
 func (o *outcome) unchanged() (restore func()) {
 	was := o.latched
 	return func() { o.latched = was }
 }
 
-// asked is the request to cancel as an event of the last commit, where none was made before.
+// asked returns the event of the cancel request if it was not recorded before, for the last commit.
 func (o *outcome) asked() []store.Event {
 	if o.cancel == nil || o.cancel.event == nil {
 		return nil
@@ -114,10 +114,10 @@ func (o *outcome) asked() []store.Event {
 	return []store.Event{*o.cancel.event}
 }
 
-// endedBy is the principal that the end is due to.
+// endedBy returns the principal that ended the run.
 func (o *outcome) endedBy() string { return o.cancel.by() }
 
-// latch keeps the first decisive cause and stops the guest at once. Later causes are ignored.
+// latch keeps the first decisive cause and kills the guest at once. Later causes are ignored.
 func (o *outcome) latch(c *cause) {
 	if o.latched != nil || c.reason == "grant_revoked" && o.loop.revoked() {
 		return
@@ -135,11 +135,11 @@ func (o *outcome) violate(v *abi.Violation) {
 	if o.latched != nil {
 		return
 	}
-	for _, text := range []*string{&v.Stream, &v.Field, &v.Received, &v.Detail} { // the guest's words
+	for _, text := range []*string{&v.Stream, &v.Field, &v.Received, &v.Detail} { // texts of the guest
 		*text = o.canary.Text(*text)
 	}
 	v.Bound()
-	o.output.flushProgress(time.Now(), true) // it came before the fault
+	o.output.flushProgress(time.Now(), true) // it was sent before the violation
 	if o.latched != nil {
 		return
 	}
@@ -148,13 +148,13 @@ func (o *outcome) violate(v *abi.Violation) {
 	o.latch(&cause{reason: "connector_protocol_violation", origin: "runtime", message: v.Error(), violation: v})
 }
 
-// hostFault is any fault of the host itself; the text names what it was doing.
+// hostFault returns the cause for an error of the host itself. The text names what it was doing.
 func hostFault(doing string, err error) *cause {
 	return &cause{reason: "runtime_error", origin: "runtime", message: abi.Cut(fmt.Sprintf("%s: %v", doing, err), 500)}
 }
 
-// launchCause is why a guest could not be launched. What is not ready in time fails in many ways, all of
-// which are the budget's.
+// launchCause returns why a guest could not be launched. When the prepare budget is used up, launches fail with
+// various errors, all of which are reported as prepare_timeout.
 func (o *outcome) launchCause(err error, deadline error) *cause {
 	c := &cause{reason: "launch_failed", origin: "runtime", code: "host_resources", message: abi.Cut(err.Error(), 500)}
 	var l *LaunchError
@@ -167,8 +167,7 @@ func (o *outcome) launchCause(err error, deadline error) *cause {
 	return c
 }
 
-// exitCause maps a worker's end to the reason of the run. nil
-// means an orderly exit.
+// exitCause returns the cause of a worker's exit, nil for an orderly one.
 func (o *outcome) exitCause(e sandbox.Exit) *cause {
 	switch e.Kind {
 	case sandbox.ExitMemory:
@@ -190,18 +189,18 @@ func lostCode(k sandbox.ExitKind) string {
 	return "worker_crashed"
 }
 
-// A cancelling run waits for its guest to leave.
+// A cancelling is a cancellation during which the guest may still exit by itself.
 type cancelling struct {
 	request CancelRequest
 	until   time.Time
 	forced  bool
-	event   *store.Event // run.cancel_requested of a run without a guest: it goes with the end
+	event   *store.Event // run.cancel_requested, written with the end of a run without a guest
 }
 
-// byHost closes a question that nobody answered.
+// byHost is the principal of questions that the host closed.
 const byHost = "host"
 
-// cancelCause is the cause of a cancelled run once its guest is gone.
+// cause returns the cause of a cancelled run once its guest is gone.
 func (c *cancelling) cause() *cause {
 	reason := "owner_cancelled"
 	if c.forced {
@@ -210,7 +209,7 @@ func (c *cancelling) cause() *cause {
 	return &cause{reason: reason, status: abi.Cancelled, cancelCause: c.request.Cause}
 }
 
-// by is the principal that the end is due to; nil is the connector's own.
+// by returns the principal that ended the run. With a nil c, the connector did.
 func (c *cancelling) by() string {
 	if c == nil {
 		return "connector"
@@ -221,7 +220,7 @@ func (c *cancelling) by() string {
 	return byHost
 }
 
-// checkExit is checks 8 to 10 of DONE.
+// checkExit makes checks 8 to 10 of DONE.
 func (o *outcome) checkExit() {
 	clean := o.exit.Kind == sandbox.ExitExited && o.exit.Code == 0
 	if clean != (o.done.Status == abi.Succeeded) {
@@ -245,18 +244,18 @@ func (o *outcome) checkExit() {
 	}
 }
 
-// An ending is how a run ends before anything is committed.
+// An ending is how a run ends, before anything is committed.
 type ending struct {
 	status string
-	cause  *cause // nil when it succeeded
+	cause  *cause // nil for a success
 	event  string
-	commit bool // staged cursors may commit
+	commit bool // staged cursors may be committed
 }
 
-// decide says how the run ends.
+// decide determines how the run ends.
 func (o *outcome) decide() ending {
 	switch {
-	case o.cancel != nil: // nothing latches a cause before it asks for one
+	case o.cancel != nil: // later causes do not override a cancellation
 		return ending{status: abi.Cancelled, cause: o.cancel.cause(), event: "run.cancelled"}
 	case o.latched != nil:
 		return ending{status: o.latched.statusOr(), cause: o.latched, event: "run.failed"}
@@ -274,7 +273,7 @@ func (o *outcome) decide() ending {
 	return ending{status: abi.Succeeded, event: "run.completed", commit: true}
 }
 
-// leftWithoutDone is the reason of a guest that ended on its own.
+// leftWithoutDone returns the cause for a guest that exited by itself.
 func (o *outcome) leftWithoutDone() *cause {
 	if o.exit.Kind == sandbox.ExitTrapped {
 		return &cause{reason: "connector_trapped", origin: "connector", message: "The connector crashed (" + o.exit.TrapKind + ") before it sent DONE."}
@@ -288,9 +287,8 @@ func (o *outcome) leftWithoutDone() *cause {
 		message: "The connector ended with exit code " + code + " before it sent DONE."}
 }
 
-// leaving reports whether the run is being cancelled: the cancel came first, and
-// nothing else decides now. A guest that stays beyond the grace is
-// stopped.
+// leaving reports whether the run is being cancelled, in which case nothing else decides its end. It kills a
+// guest that has not exited within the grace period.
 func (o *outcome) leaving(now time.Time) bool {
 	c := o.cancel
 	if c != nil && now.After(c.until) && !c.forced && o.guest != nil {
@@ -300,26 +298,25 @@ func (o *outcome) leaving(now time.Time) bool {
 	return c != nil
 }
 
-// latchStore is latch for a failure of the store. One that comes while the guest
-// has its grace ends nothing: the cancel came first.
+// latchStore is latch for an error of the store. It does nothing during a cancellation.
 func (o *outcome) latchStore(c *cause) {
 	if o.cancel == nil {
 		o.latch(c)
 	}
 }
 
-// certified reports a failure that says, with structure, which streams failed.
+// certified reports whether the connector reported failure and which streams failed.
 func (o *outcome) certified() bool {
 	return o.done != nil && o.done.Status == abi.Failed && o.done.Error != nil &&
 		o.done.Error.Code == abi.CodeStreamFailed && o.gaps.streamFailed()
 }
 
-// leak ends the run for a protected value in a cursor, progress or gap.
+// leak ends the run because of a protected value in a cursor, progress message or gap.
 func (o *outcome) leak(typ, stream, at string, raw []byte) {
 	o.violate(o.leaked(typ, stream, at, raw))
 }
 
-// leaked says where in a message a protected value is, never the value.
+// leaked returns the violation for a protected value in a message. It has the place and not the value.
 func (o *outcome) leaked(typ, stream, at string, raw []byte) *abi.Violation {
 	if v, err := strictjson.Parse(raw, strictjson.ParseOptions{AnyKind: true}); err == nil {
 		at += o.canary.Locate(v)

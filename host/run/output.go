@@ -12,7 +12,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Diagnostics is what a crashed connector left in its log.
+// Diagnostics is what a connector that exited abnormally left in its log.
 type Diagnostics struct {
 	StderrTail *StderrTail `json:"stderr_tail"`
 }
@@ -28,7 +28,7 @@ type StderrTail struct {
 	Redacted      bool   `json:"redacted"`
 }
 
-// output is what the guest says to its owner: log, messages, progress.
+// output is the output of the guest for its owner: log, messages and progress.
 type output struct {
 	*parts
 	diag     diagnostics
@@ -43,7 +43,7 @@ func newOutput(all *parts, now time.Time) *output {
 	return op
 }
 
-// diagnostics keeps the tail of everything the guest logged.
+// diagnostics keeps the end of everything that the guest logged.
 type diagnostics struct {
 	tail     []byte
 	observed int64
@@ -51,15 +51,15 @@ type diagnostics struct {
 	rate     int
 	budget   int // bytes left in this second
 	second   time.Time
-	line     []byte // of a stdio connector's fd 2, not ended yet
+	line     []byte // unfinished line on fd 2 of a stdio connector
 }
 
-// maxLogEvents bounds the log lines of one run on its timeline.
+// maxLogEvents limits the log lines of one run in its timeline.
 const maxLogEvents = 2000
 
 func (d *diagnostics) init(l abi.Limits) { d.rate = l.LogBytesPerSecond }
 
-// write takes log output. What exceeds the rate is counted and dropped.
+// write adds log output. Output above the rate is counted and dropped.
 func (d *diagnostics) write(p []byte, now time.Time) (kept bool) {
 	d.observed += int64(len(p))
 	if now.Sub(d.second) >= time.Second {
@@ -80,7 +80,7 @@ func (d *diagnostics) write(p []byte, now time.Time) (kept bool) {
 	return true
 }
 
-// report is connector_diagnostics.
+// crashReport returns connector_diagnostics.
 func (op *output) crashReport() *Diagnostics {
 	d := &op.diag
 	text := strings.ToValidUTF8(string(d.tail), "")
@@ -91,16 +91,15 @@ func (op *output) crashReport() *Diagnostics {
 	}}
 }
 
-// logged is the log call: kept in the tail, and on the timeline.
+// logged handles the log call, whose text is added to the tail and to the timeline.
 func (op *output) logged(level, message string, fields strictjson.Value) {
 	if op.diag.write([]byte(level+" "+message+"\n"), time.Now()) {
 		op.logEvent(level, message, fields)
 	}
 }
 
-// diagnosed is text on a file descriptor: kept in the tail. What a stdio
-// connector writes to fd 2 is its log, and each line an event: it has no call
-// for that.
+// diagnosed handles text on a file descriptor, which is added to the tail. What a stdio connector writes to fd 2
+// is its log, and each line is also an event, since it has no log call.
 func (op *output) diagnosed(p []byte) {
 	d := &op.diag
 	if !d.write(p, time.Now()) || op.plan.Transport != "stdio" {
@@ -111,7 +110,7 @@ func (op *output) diagnosed(p []byte) {
 	if end < 0 && len(d.line) < abi.LogTailBytes {
 		return
 	}
-	if end < 0 { // nobody reads a line that long
+	if end < 0 { // the line is too long; split it
 		end = len(d.line)
 	}
 	text := d.line[:end]
@@ -119,14 +118,14 @@ func (op *output) diagnosed(p []byte) {
 	op.logLines(text)
 }
 
-// endLog takes a last line without an end.
+// endLog handles a last line without a line feed.
 func (op *output) endLog() {
 	text := op.diag.line
 	op.diag.line = nil
 	op.logLines(text)
 }
 
-// logLines redacts first: a secret may have lines of its own.
+// logLines redacts the text before splitting it into lines, since a secret may span several.
 func (op *output) logLines(text []byte) {
 	for line := range strings.SplitSeq(op.canary.Text(strings.ToValidUTF8(string(text), "")), "\n") {
 		if !abi.Blank(line) {
@@ -135,7 +134,7 @@ func (op *output) logLines(text []byte) {
 	}
 }
 
-// logEvent puts a line on the timeline as long as there is room.
+// logEvent records a log line, up to maxLogEvents.
 func (op *output) logEvent(level, message string, fields strictjson.Value) {
 	if op.diag.events >= maxLogEvents {
 		return
@@ -152,8 +151,7 @@ func (op *output) logEvent(level, message string, fields strictjson.Value) {
 	op.commits.record(e)
 }
 
-// messageText holds back the end of streamed text while a protected value
-// could still be completed by the next chunk.
+// messageText holds back the end of streamed text that the next chunk could complete to a protected value.
 type messageText struct {
 	held   string
 	events int
@@ -165,7 +163,7 @@ const (
 	maxChunkEvents = 8000
 )
 
-// message is the message call: text the connector streams on purpose.
+// message handles the message call: text that the connector streams to its owner.
 func (op *output) message(chunk string, last bool, meta strictjson.Value) {
 	t := &op.text
 	chunk = op.canary.Text(t.held + chunk)
@@ -206,7 +204,7 @@ func (op *output) chunk(part string, last bool, meta strictjson.Value) {
 	op.commits.record(e)
 }
 
-// messageMeta keeps the known members; others move into providerExtensions.
+// messageMeta returns the known members of meta. Others move into providerExtensions.
 func messageMeta(c *redact.Canary, meta strictjson.Value) map[string]any {
 	if !meta.Is(strictjson.KindObject) || len(meta.Raw) > 4*abi.KiB || c.Armed() && c.Find(meta.Raw) {
 		return nil
@@ -237,19 +235,19 @@ func messageMeta(c *redact.Canary, meta strictjson.Value) map[string]any {
 	return out
 }
 
-// progress is the rate of PROGRESS on the timeline: a token bucket, and
-// per stream the newest message that waits for a token.
+// progress limits the rate of PROGRESS events with a token bucket. Per stream, the newest message waits for a
+// token.
 type progress struct {
 	rate    float64 // tokens per second
 	burst   float64
 	tokens  float64
 	filled  time.Time
-	waiting []waitingProgress // by first waiting message
+	waiting []waitingProgress // in the order of the first waiting message
 }
 
 type waitingProgress struct {
 	message   abi.ProgressMessage
-	coalesced int // messages it stands for beyond itself
+	coalesced int // number of messages that it replaced
 }
 
 func (p *progress) init(l abi.Limits, now time.Time) {
@@ -257,7 +255,7 @@ func (p *progress) init(l abi.Limits, now time.Time) {
 	p.tokens, p.filled = p.burst, now
 }
 
-// take spends a token if there is one.
+// take takes a token, and reports whether there was one.
 func (p *progress) take(now time.Time) bool {
 	p.tokens = min(p.burst, p.tokens+now.Sub(p.filled).Seconds()*p.rate)
 	p.filled = now
@@ -268,8 +266,7 @@ func (p *progress) take(now time.Time) bool {
 	return true
 }
 
-// progressed is PROGRESS: observability, nothing more. A message that has
-// to wait costs next to nothing, for the next one may take its place.
+// progressed handles PROGRESS. A message that has to wait is not encoded yet, since the next one may replace it.
 func (op *output) progressed(m *abi.ProgressMessage) {
 	if op.canary.LeaksText([]byte(m.Message)) {
 		op.outcome.leak("PROGRESS", m.Stream, "/message", nil)
@@ -289,11 +286,11 @@ func (op *output) progressed(m *abi.ProgressMessage) {
 	p.waiting[i].coalesced++
 }
 
-// holdsProgress reports whether messages wait.
+// holdsProgress reports whether messages are waiting.
 func (op *output) holdsProgress() bool { return len(op.progress.waiting) > 0 }
 
-// flushProgress records what waits: what the rate allows, or all of it before
-// an event of another type.
+// flushProgress records the waiting messages that the rate allows or, with all, every one of them, which keeps
+// the order before another event.
 func (op *output) flushProgress(now time.Time, all bool) {
 	p := &op.progress
 	for len(p.waiting) > 0 && (all || p.take(now)) {
@@ -321,14 +318,14 @@ func (op *output) recordProgress(w waitingProgress) {
 	op.commits.submitNow(&store.Commit{Events: []store.Event{e}}, nil)
 }
 
-// endText closes a message the connector left open.
+// endText ends a message that the connector left unfinished.
 func (op *output) endText() {
 	if op.text.open && op.guest != nil {
 		op.message("", true, strictjson.Value{})
 	}
 }
 
-// denied tells the owner of a denial that a binding decided.
+// denied logs, for the owner, that a binding denied a request.
 func (op *output) denied(reply []byte) {
 	v, err := strictjson.Parse(reply, strictjson.ParseOptions{})
 	if err != nil {
@@ -340,7 +337,7 @@ func (op *output) denied(reply []byte) {
 	}
 }
 
-// deniedOf tells the owner of the denials among the answers of an exchange.
+// deniedOf logs the denials among the answers of an exchange.
 func (op *output) deniedOf(answers []byte) {
 	for len(answers) > 0 {
 		a, rest, err := abi.NextAnswer(answers)

@@ -12,23 +12,23 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// pause is the run's standstill, and its place among those that execute.
+// pause handles pauses of the run and its slot.
 type pause struct {
 	*parts
-	paused *pausing // nil while the run goes on
-	placed bool     // it has a place of Slots, or away has it given away
+	paused *pausing // nil if the run is not paused
+	placed bool     // the run has a slot, or has given it up while away
 	away   bool
 }
 
-// pausing is a pause in effect.
+// A pausing is a pause in effect.
 type pausing struct {
 	since    time.Time
-	sleep    time.Duration // that is left of the guest's sleep
-	resolved string        // the interrupt that was answered meanwhile
-	told     func()        // tells the browser of an answer of meanwhile; nil for none
+	sleep    time.Duration // rest of the guest's sleep
+	resolved string        // the interrupt that was answered during the pause
+	told     func()        // passes an answer to the browser after the pause; nil for none
 }
 
-// A suspender is a Guest whose worker can be stopped where it stands.
+// A suspender is a Guest whose worker can be suspended at any point.
 type suspender interface {
 	Suspend() error
 	Resume() error
@@ -36,17 +36,17 @@ type suspender interface {
 
 func (ps *pause) on() bool { return ps.paused != nil }
 
-// end is that of a run whose worker is gone.
+// end ends the pause of a run whose worker is gone.
 func (ps *pause) end() { ps.paused = nil }
 
-// answered remembers a question that was answered during a pause: node.resumed follows run.resumed.
+// answered remembers a question that was answered during a pause, so that node.resumed follows run.resumed.
 func (ps *pause) answered(interrupt string) {
 	if ps.paused != nil {
 		ps.paused.resolved = interrupt
 	}
 }
 
-// afterwards calls f now, or after the pause.
+// afterwards calls f now or, during a pause, after it.
 func (ps *pause) afterwards(f func()) {
 	if ps.paused != nil {
 		ps.paused.told = f
@@ -55,7 +55,7 @@ func (ps *pause) afterwards(f func()) {
 	f()
 }
 
-// steer looks at what was asked of the run: to pause or to go on.
+// steer handles requests to pause or to resume.
 func (ps *pause) steer(now time.Time) {
 	if !ps.outcome.ready() || ps.history.replaying() {
 		return
@@ -71,9 +71,8 @@ func (ps *pause) steer(now time.Time) {
 	}
 }
 
-// drained reports whether the run is at a drain point of q: a guest
-// call that reached the host, or better a STATE, a wait or DONE. After the time
-// for that it is wherever the guest stands.
+// drained reports whether the run is at a drain point for q: at a STATE, a wait or DONE or, for DrainImmediate,
+// in any call. After Budgets.Drain, any point will do.
 func (ps *pause) drained(q *pauseAsked, now time.Time) bool {
 	switch {
 	case ps.questions.open(), ps.assistances.waiting(), ps.calls.standing():
@@ -84,8 +83,8 @@ func (ps *pause) drained(q *pauseAsked, now time.Time) bool {
 	return now.Sub(q.at) >= ps.plan.Budgets.Drain
 }
 
-// drain ends a call that came while a pause is wanted: either it takes effect, or
-// the guest goes on.
+// drain is called after a call while a pause is requested. Either the pause takes effect, or the guest
+// continues.
 func (ps *pause) drain() {
 	if q := ps.control.asked(); q != nil && ps.drained(q, time.Now()) {
 		ps.pause()
@@ -94,8 +93,8 @@ func (ps *pause) drain() {
 	ps.calls.goOn()
 }
 
-// pause takes effect: everything sent before is durable, then run.paused
-// is, then nothing of the guest moves.
+// pause puts the pause into effect: first everything sent before is made durable, then run.paused, then the
+// guest is suspended.
 func (ps *pause) pause() {
 	ps.calls.holdBack()
 	ps.records.flushAll()
@@ -104,13 +103,13 @@ func (ps *pause) pause() {
 	}
 	q := ps.control.paused()
 	if q == nil {
-		ps.calls.goOn() // taken back
+		ps.calls.goOn() // withdrawn
 		return
 	}
 	d := data{"drainPolicy": q.Policy, "requestedBy": ownerOr(q.By)}
 	d.set("reason", redact.Gap(q.Reason, 200))
 	ps.paused = &pausing{since: time.Now()}
-	ps.loop.resumable(false) // it does not go on by itself while its owner has it stand still
+	ps.loop.resumable(false) // it does not continue by itself while it is paused
 	if ps.history.goesOnAfter() && !ps.questions.open() {
 		ps.loop.hostBound("it is paused")
 	}
@@ -121,7 +120,7 @@ func (ps *pause) pause() {
 	ps.stand(time.Now())
 }
 
-// stand stops the worker and every clock but that of the pause.
+// stand suspends the worker and stops every clock but that of pauses.
 func (ps *pause) stand(now time.Time) {
 	if g, ok := ps.guest.(suspender); ok {
 		if err := g.Suspend(); reachable(err) {
@@ -136,8 +135,8 @@ func (ps *pause) stand(now time.Time) {
 	ps.place()
 }
 
-// resume records that the run goes on, and lets it. Whoever answered meanwhile
-// is heard now.
+// resume records the end of the pause and lets the run continue. An answer that arrived meanwhile is passed on
+// now.
 func (ps *pause) resume(q *resumeAsked) {
 	now := time.Now()
 	d := data{"cause": "owner"}
@@ -160,7 +159,7 @@ func (ps *pause) resume(q *resumeAsked) {
 	ps.calls.goOn()
 }
 
-// letRun ends the standstill: time goes on where it was.
+// letRun ends the pause and restarts the clocks.
 func (ps *pause) letRun() {
 	p := ps.paused
 	if p == nil {
@@ -185,7 +184,7 @@ func (ps *pause) letRun() {
 	ps.place()
 }
 
-// by names the principal that an event is due to.
+// by sets the owner's principal as the actor of an event.
 func by(principal string, e store.Event) store.Event {
 	e.ActorType, e.ActorID = "owner", ownerOr(principal)
 	return e
@@ -195,24 +194,22 @@ func ownerOr(principal string) string {
 	return cmp.Or(principal, "owner")
 }
 
-// reachable reports whether an error of the worker's channel is a fault: a worker
-// that is gone is none.
+// reachable reports whether an error of the worker's channel is a fault. It is none if the worker is gone.
 func reachable(err error) bool { return err != nil && !errors.Is(err, sandbox.ErrGone) }
 
-// Slots are the places of runs that execute (host.runs of the limits). One
-// value serves one run, and is called by that run's goroutine alone.
+// Slots limit how many runs execute at once (host.runs). A value serves one run, and only the goroutine of that
+// run calls it.
 //
-// A run takes a place before its guest is started and has it to the end, but not
-// while it waits for its owner or is paused: then it uses no processor, and may
-// do so for days.
+// A run acquires a slot before its guest is started and keeps it to the end, except while it waits for its owner
+// or is paused: it uses no processor then, possibly for days.
 type Slots interface {
-	Acquire(ctx context.Context) error // waits for a place
-	Leave()                            // the place is free for another
-	Return()                           // it goes on at once, also beyond the limit
-	Release()                          // the end; after Acquire, and not while away
+	Acquire(ctx context.Context) error // waits for a slot
+	Leave()                            // gives the slot up for a while
+	Return()                           // takes a slot again at once, even beyond the limit
+	Release()                          // gives the slot up for good; after Acquire, and not between Leave and Return
 }
 
-// queue waits for a place.
+// queue waits for a slot. It reports whether the run may start.
 func (ps *pause) queue(ctx context.Context) bool {
 	if ps.deps.Slots == nil {
 		return true
@@ -227,7 +224,7 @@ func (ps *pause) queue(ctx context.Context) bool {
 	return ps.outcome.ready()
 }
 
-// place gives the run's place away while it waits, and takes it back.
+// place gives up the slot while the run waits or is paused, and takes it again afterwards.
 func (ps *pause) place() {
 	away := ps.questions.open() || ps.paused != nil
 	if !ps.placed || away == ps.away {
@@ -240,7 +237,7 @@ func (ps *pause) place() {
 	}
 }
 
-// release gives the place up.
+// release gives the slot up for good.
 func (ps *pause) release() {
 	if !ps.placed {
 		return

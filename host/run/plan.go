@@ -18,8 +18,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// An Input is a start that was asked for, with everything resolved that does
-// not depend on the run protocol: connection, connector and module.
+// An Input is a requested start, with connection, connector and module resolved.
 type Input struct {
 	Connector  store.Connector
 	Connection store.Connection
@@ -27,40 +26,38 @@ type Input struct {
 	Transport  string        // abi or stdio
 	UsesABI    bool          // the module imports a sluice_v1* function
 
-	Mode  string          // full_refresh, incremental or "" for the default
+	Mode  string          // full_refresh or incremental; "" means the default
 	Scope json.RawMessage // explicit scope; nil for none
-	// Narrow says that stored records may lose fields that Scope leaves out.
+	// Narrow allows stored records to lose fields that Scope leaves out.
 	Narrow bool
-	// State replaces the stored cursors when it is not nil; ResetState ignores
-	// them; NoPersist neither hands any over nor commits any.
+	// State replaces the stored cursors if it is not nil. ResetState ignores the stored cursors. With NoPersist
+	// none are passed on or committed.
 	State      json.RawMessage
 	ResetState bool
 	NoPersist  bool
-	// StateFrom makes the run a branch: the runs that committed the cursors of
-	// State, by stream. They are handed over also when none is committed. nil
-	// is no branch.
+	// StateFrom makes the run a branch: it has the runs that committed the cursors of State, by stream. The
+	// cursors are then passed on even if none will be committed. Nil means that the run is no branch.
 	StateFrom map[string]store.RunID
 
 	Secrets     map[string]string // by declared name
-	Tokens      map[string]Token  // of the secrets that the host obtains itself
+	Tokens      map[string]Token  // secrets that the host obtains itself
 	Interactive bool              // an owner channel is attached
-	Kinds       binding.Kinds     // of bindings that hosts know
-	Absent      map[string]string // by name, those that this host has none of to lend, and why
-	Supplied    map[string]bool   // by name, those that come with the run and need no approval
+	Kinds       binding.Kinds     // bindings known to the host
+	Absent      map[string]string // why this host cannot lend a binding, by name
+	Supplied    map[string]bool   // bindings that come with the run and need no approval, by name
 
 	Trigger        string // manual, scheduled, retry or webhook
 	AutomationMode string
 	Attempt        int
 	RetryOf        store.RunID
-	Request        store.Request // kept with the run, for the API to give back
+	Request        store.Request // stored with the run, for the API
 
 	Limits  abi.Limits
 	Budgets Budgets
 	Files   FileQuotas
 }
 
-// A Plan is a start that passed every check but the lock
-// (docs/spec/runs.md, "Checks before a start").
+// A Plan is a start that passed every check but that of the lease (docs/spec/runs.md, "Checks before a start").
 type Plan struct {
 	Input
 	manifest  *abi.Manifest
@@ -70,7 +67,7 @@ type Plan struct {
 	grant     store.GrantID
 	persist   bool
 	states    map[string]json.RawMessage
-	from      map[string]store.RunID // whose they are; nil when a caller supplied them
+	from      map[string]store.RunID // the runs that committed them; nil if a caller supplied them
 	gaps      []store.DetailGap
 	served    []abi.ServedGap
 	lent      abi.Bindings
@@ -78,8 +75,8 @@ type Plan struct {
 	delivered deliveredSecrets
 }
 
-// Prepare makes the checks before a start from the grant on, in order. The error is a
-// *Refusal. Checks 1, 2 and 4 are the caller's: they decide what Input holds.
+// Prepare makes the checks before a start from the grant on, in order. The error is a *Refusal. Checks 1, 2 and
+// 4 are made by the caller, who fills the Input.
 func Prepare(ctx context.Context, st store.Store, in Input) (*Plan, error) {
 	p := &Plan{Input: in, manifest: in.Manifest}
 	for _, check := range []func(context.Context, store.Store) error{
@@ -104,7 +101,7 @@ func asRefusal(err error) error {
 	return &Refusal{Code: "runtime_error", Message: err.Error(), Err: err}
 }
 
-// checkGrant refuses a grant that is not usable. One for a single use keeps no state.
+// checkGrant refuses an unusable grant. A single-use grant keeps no state.
 func (p *Plan) checkGrant(context.Context, store.Store) error {
 	g := p.Connection.Grant
 	p.persist = !p.NoPersist
@@ -129,7 +126,7 @@ func (p *Plan) checkMode(context.Context, store.Store) error {
 	return nil
 }
 
-// checkScope narrows what the manifest declares to what was asked for and granted.
+// checkScope narrows the declared streams to what is requested and granted.
 func (p *Plan) checkScope(context.Context, store.Store) error {
 	var granted json.RawMessage
 	if p.Connection.Grant != nil {
@@ -147,7 +144,7 @@ func (p *Plan) checkScope(context.Context, store.Store) error {
 	return nil
 }
 
-// checkState chooses the cursors that are handed over, and the mode that follows from them.
+// checkState chooses the cursors to pass on, and the mode that results.
 func (p *Plan) checkState(ctx context.Context, st store.Store) error {
 	p.states, p.from = map[string]json.RawMessage{}, map[string]store.RunID{}
 	switch {
@@ -205,7 +202,7 @@ func (p *Plan) suppliedState() error {
 	return nil
 }
 
-// checkBindings refuses a start without a required binding, and says what is lent.
+// checkBindings refuses a start without a required binding, and determines what is lent.
 func (p *Plan) checkBindings(context.Context, store.Store) error {
 	for _, name := range sortedKeys(p.manifest.Bindings) {
 		if p.manifest.Bindings[name].Required {
@@ -229,8 +226,7 @@ func (p *Plan) checkBindings(context.Context, store.Store) error {
 	return nil
 }
 
-// requireBinding refuses a start without a binding that its owner has not approved, or
-// that this host does not have.
+// requireBinding refuses a binding that is not approved or that this host cannot lend.
 func (p *Plan) requireBinding(name string) error {
 	if name == abi.BindingInteractive {
 		if p.Interactive {
@@ -280,8 +276,8 @@ func (p *Plan) checkSettings(context.Context, store.Store) error {
 	return nil
 }
 
-// checkSecrets refuses a start without a required secret, or with one that the connector
-// would see without its owner's consent.
+// checkSecrets refuses a start without a required secret, or with one that the connector would see in plain text
+// without the owner's consent.
 func (p *Plan) checkSecrets(context.Context, store.Store) error {
 	for _, f := range SecretFields(p.manifest) {
 		_, ok := p.Secrets[f.Name]
@@ -301,7 +297,7 @@ func (p *Plan) checkSecrets(context.Context, store.Store) error {
 	return nil
 }
 
-// loadGaps reads the namespace's detail gaps and chooses those to serve.
+// loadGaps reads the detail gaps of the namespace and chooses those for START.
 func (p *Plan) loadGaps(ctx context.Context, st store.Store) error {
 	gaps, err := st.Gaps(ctx, p.Connection.ID, p.grant, "")
 	if err != nil {
@@ -310,7 +306,7 @@ func (p *Plan) loadGaps(ctx context.Context, st store.Store) error {
 	return p.serveGaps(gaps)
 }
 
-// serveGaps chooses those that START tells.
+// serveGaps chooses the gaps that START lists.
 func (p *Plan) serveGaps(gaps []store.DetailGap) error {
 	const maxServed = 256 * abi.KiB
 	p.gaps, p.served = gaps, []abi.ServedGap{}
@@ -339,8 +335,7 @@ func (p *Plan) inScope(stream string) bool {
 	return slices.ContainsFunc(p.scope.Streams, func(s abi.ScopeStream) bool { return s.Name == stream })
 }
 
-// Given is the part of START that is known before the run: neither its id nor
-// secrets.
+// Given returns the part of START that is known before the run, without its id and secrets.
 func (p *Plan) Given() abi.Start {
 	s := abi.Start{
 		ConnectionID: string(p.Connection.ID), ConnectorID: string(p.Connector.ID),
@@ -352,7 +347,7 @@ func (p *Plan) Given() abi.Start {
 	return s
 }
 
-// start builds the START envelope. It holds no token, host path or address.
+// start builds the START envelope. It contains no token, host path or address.
 func (p *Plan) start(runID store.RunID) ([]byte, error) {
 	s := p.Given()
 	s.RunID, s.Secrets = string(runID), p.delivered.values
@@ -372,7 +367,7 @@ func (p *Plan) start(runID store.RunID) ([]byte, error) {
 	return b, nil
 }
 
-// intent is state_commit_intent.
+// intent returns state_commit_intent.
 func (p *Plan) intent() string {
 	if p.persist {
 		return intentOnSuccess
@@ -380,8 +375,8 @@ func (p *Plan) intent() string {
 	return intentNone
 }
 
-// grantFault is the end of a run whose grant has run out, nil while it is
-// usable. What changes it meanwhile the store knows.
+// grantFault returns the cause for a grant that has expired, nil while it is usable. Other changes of the grant
+// are noticed by the store.
 func (p *Plan) grantFault() *cause {
 	code := p.Connection.Grant.Fault(time.Now())
 	if code == "" {
@@ -390,7 +385,7 @@ func (p *Plan) grantFault() *cause {
 	return &cause{reason: code, origin: "storage", message: "The grant of this connection is no longer usable."}
 }
 
-// A frozen plan is what one was made of that the run itself changes.
+// A frozen holds the parts of a plan that depend on state which the run itself changes.
 type frozen struct {
 	Mode   string                     `json:"mode"`
 	States map[string]json.RawMessage `json:"states,omitempty"`
@@ -411,7 +406,7 @@ func (p *Plan) freeze() frozen {
 	return f
 }
 
-// thaw makes the plan what it was.
+// thaw restores the plan from f.
 func (p *Plan) thaw(f frozen) {
 	p.mode, p.states, p.from = f.Mode, f.States, f.From
 	gaps := make([]store.DetailGap, 0, len(f.Gaps))

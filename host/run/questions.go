@@ -290,7 +290,7 @@ func (qs *questions) take(a answer) {
 // interactionTimeout closes a question whose deadline has passed.
 func (qs *questions) interactionTimeout(now time.Time) {
 	if q := qs.asking; q != nil && q.timed && !now.Before(q.deadline) && !qs.history.replaying() {
-		qs.spent = qs.spent || q.last // ownerLeft may still be positive, since its clock started after the commit of the question
+		qs.spent = qs.spent || q.last // ownerLeft may be positive: its clock starts after the commit
 		qs.closeQuestion(answerOf(q, abi.AnswerTimeout, byHost))
 	}
 }

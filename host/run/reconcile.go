@@ -227,7 +227,7 @@ type rebuilt struct {
 	staged                        int
 	persist                       bool
 	node                          string
-	last                          time.Time // of the newest event
+	last                          time.Time // time of the newest event
 }
 
 func replay(ctx context.Context, st store.Store, id store.RunID) (rebuilt, error) {

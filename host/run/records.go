@@ -14,8 +14,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// records holds what was admitted and not flushed yet, one buffer per stream,
-// and the counts of the run.
+// records holds the admitted records that are not flushed yet, in one buffer per stream, and the counts of the
+// run.
 type records struct {
 	*parts
 	buffers  []buffer

@@ -162,7 +162,7 @@ type hold struct {
 	on            bool
 	reply         *heldReply
 	frames, bytes int              // credit
-	done          *abi.DoneMessage // a DONE that was the drain point, unprocessed
+	done          *abi.DoneMessage // a DONE that was the drain point, not handled yet
 	doneCall      uint32
 	calls         []sandbox.Inbound // calls that arrived since, in order
 }

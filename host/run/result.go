@@ -8,8 +8,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A Result is what every run yields, however it ends. There is no second
-// channel.
+// A Result is what every run returns, however it ends.
 type Result struct {
 	RunID           store.RunID        `json:"run_id"`
 	TraceID         store.TraceID      `json:"trace_id"`
@@ -45,7 +44,7 @@ type Result struct {
 	Isolation            sandbox.Isolation `json:"isolation"`
 }
 
-// RecordCounts are what became of the records that a guest emitted.
+// RecordCounts count the outcomes of the records that a guest emitted.
 type RecordCounts struct {
 	RecordsAttempted           int64 `json:"records_attempted"`
 	RecordsAccepted            int64 `json:"records_accepted"`
@@ -54,18 +53,18 @@ type RecordCounts struct {
 	RecordsUnresolvedRetryable int64 `json:"records_unresolved_retryable"`
 }
 
-// countsOf are those of so many records that were attempted, accepted and rejected.
+// countsOf returns the counts for numbers of attempted, accepted and rejected records.
 func countsOf(attempted, accepted, rejected int64) RecordCounts {
 	return RecordCounts{attempted, accepted, accepted, rejected, attempted - accepted - rejected}
 }
 
-// in adds the counts to an event.
+// in adds the counts to the data of an event.
 func (n RecordCounts) in(d data) {
 	d["records_attempted"], d["records_accepted"], d["records_flushed"] = n.RecordsAttempted, n.RecordsAccepted, n.RecordsFlushed
 	d["records_permanently_rejected"], d["records_unresolved_retryable"] = n.RecordsPermanentlyRejected, n.RecordsUnresolvedRetryable
 }
 
-// A Failure says what ended a failed run.
+// A Failure describes what ended a failed run.
 type Failure struct {
 	Reason   string   `json:"reason"`
 	Subtype  string   `json:"subtype,omitempty"`
@@ -75,7 +74,7 @@ type Failure struct {
 	Received string   `json:"received,omitempty"`
 }
 
-// A Trap is how a guest crashed.
+// A Trap describes how a guest crashed.
 type Trap struct {
 	Kind string `json:"kind"`
 }
@@ -91,7 +90,7 @@ type Checkpoints struct {
 	RecordCounts
 }
 
-// What became of the staged cursors.
+// The values of commit_status, checkpoint_mode and state_commit_intent.
 const (
 	CommitDisabled  = "disabled"
 	CommitDone      = "committed"
@@ -102,7 +101,7 @@ const (
 	intentNone      = "do_not_persist"
 )
 
-// A GapNote is a detail gap as the result lists it.
+// A GapNote is an entry of detail_gaps in a result.
 type GapNote struct {
 	GapID        string `json:"gap_id"`
 	Stream       string `json:"stream"`
@@ -112,7 +111,7 @@ type GapNote struct {
 	AttemptCount int    `json:"attempt_count"`
 }
 
-// Usage is what the run cost. Times are milliseconds.
+// Usage is what a run used. Times are in milliseconds.
 type Usage struct {
 	CPU         int64 `json:"cpu_ms"`
 	PeakMemory  int64 `json:"peak_memory_bytes"`
@@ -128,14 +127,14 @@ type Usage struct {
 // cursors maps a checkpoint stream to its staged cursor.
 type cursors map[string]json.RawMessage
 
-// Facts are the collection_facts of a result: what was counted, without a verdict.
+// Facts are the collection_facts of a result: counts without a verdict.
 type Facts struct {
 	ReferenceOnly bool         `json:"reference_only"`
 	SchemaVersion int          `json:"schema_version"`
 	Streams       []StreamFact `json:"streams"`
 }
 
-// A StreamFact is what is known of one in-scope stream.
+// A StreamFact has the facts about one stream in scope.
 type StreamFact struct {
 	Stream            string       `json:"stream"`
 	Collected         int64        `json:"collected"`
@@ -148,7 +147,7 @@ type StreamFact struct {
 	CollectionScope   string       `json:"collection_scope,omitempty"`
 }
 
-// A SkippedFact is the latest skip of a stream.
+// A SkippedFact describes the latest skip of a stream.
 type SkippedFact struct {
 	Reason         string            `json:"reason"`
 	RecoveryAction string            `json:"recovery_action,omitempty"`

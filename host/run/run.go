@@ -1,22 +1,20 @@
-// Package run is one run: it takes a resolved start, drives a guest through the run
-// protocol and leaves one result and one timeline.
+// Package run performs one run: it takes a resolved start, drives a guest through the run protocol, and produces
+// one result and one timeline.
 //
-// A run is one goroutine, the loop (loop.go). Guest calls, store receipts, answers of
-// the owner, timers and requests to end or pause reach it over channels and are handled
-// one at a time, so that its state needs no locks. The state is that of its parts, each
-// in a file of its own: records, checkpoints, gaps, questions, assistances, secrets,
-// output, pause, journal, commits, lease, outcome, report and terminal. A part calls the
-// methods of the others and leaves their fields alone (parts_test.go).
+// A run is one goroutine, the loop (loop.go). Guest calls, store receipts, answers of the owner, timers and
+// requests to end or pause reach it over channels and are handled one at a time, so its state needs no locks.
+// The state is divided into parts, each in its own file: records, checkpoints, gaps, questions, assistances,
+// secrets, output, pause, journal, commits, lease, outcome, report and terminal. A part calls the methods of the
+// others and does not access their fields (parts_test.go).
 //
-// Everything a guest can call stands on one page (calls.dispatch); whether a message is
-// allowed is decided by abi.Protocol, which is pure.
+// Every call of a guest is handled in calls.dispatch. Whether a message is allowed is decided by abi.Protocol,
+// which does no I/O.
 //
-// Accept makes a run durable, Do performs it. Others steer it with Cancel, Pause and
-// Resume and look at it with Live; none of them waits for the run. A wait for the disk
-// does not keep the run from being cancelled.
+// Accept makes a run durable, and Do performs it. Cancel, Pause and Resume control it and Live shows its state;
+// none of them waits for the run. A run can be cancelled even while it waits for the disk.
 //
-// The guest and every byte from it are hostile. The package trusts its Plan, which
-// Prepare has checked, and the store's acknowledgements, and nothing else.
+// The guest and every byte from it are hostile. The package trusts only its Plan, which Prepare has checked, and
+// the acknowledgements of the store.
 package run
 
 import (
@@ -32,29 +30,28 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A Guest is a worker that is ready to run one guest: *sandbox.Guest, or a
-// script in tests.
+// A Guest is a worker that is ready to run one guest: a *sandbox.Guest, or a script in tests.
 type Guest interface {
-	// Go lets the guest execute its first instruction.
+	// Go starts the execution of the guest.
 	Go() error
-	// Calls yields what the guest asks, in order; it is closed when the worker is gone.
+	// Calls returns the calls of the guest, in order. The channel is closed when the worker is gone.
 	Calls() <-chan sandbox.Inbound
-	// Reply answers the call with that id.
+	// Reply answers the call with the given id.
 	Reply(id uint32, errno abi.Errno, payload []byte) error
-	// Credit returns window for frames that were taken.
+	// Credit returns credit for frames that were taken.
 	Credit(frames, bytes int) error
-	// Kill stops the worker at once; Calls is closed soon after.
+	// Kill stops the worker. Calls is closed soon after.
 	Kill()
-	// Usage is a sample, at most 100 ms old.
+	// Usage returns a sample that is at most 100 ms old.
 	Usage() sandbox.Usage
-	// Exit is valid once Calls is closed.
+	// Exit returns how the worker ended. It is valid once Calls is closed.
 	Exit() sandbox.Exit
 	Isolation() sandbox.Isolation
 }
 
 var _ Guest = (*sandbox.Guest)(nil)
 
-// A Launch is what the host needs to know to start the guest of a run.
+// A Launch has what the host needs to start the guest of a run.
 type Launch struct {
 	RunID store.RunID
 	Name  string // args[0]
@@ -63,50 +60,49 @@ type Launch struct {
 
 // Deps are the facilities a run uses.
 type Deps struct {
-	// ID is that of the run; "" is a new one.
+	// ID is the id of the run; "" means a new one.
 	ID    store.RunID
 	Store store.Store
-	// Launch starts a worker and returns when the guest is ready, with the binding of
-	// its files, nil for none. A *LaunchError
-	// gives the failure_code.
+	// Launch starts a worker. It returns when the guest is ready, with the binding of its files, nil for none. A
+	// *LaunchError sets the failure_code.
 	Launch func(context.Context, Launch) (Guest, binding.Binding, error)
-	// Bindings are what the guest was lent beside its files; nil ones are left out. A
-	// call goes to the first that takes it. The run closes them.
+	// Bindings are the bindings that the guest was lent, except for its files; nil ones are ignored. A call goes
+	// to the first binding that takes it. The run closes them.
 	Bindings []binding.Binding
-	// Handles are the random bytes of handles; nil for fresh ones. In a run that is
-	// recorded or replayed they are those of its seed.
+	// Handles is the source of random bytes for handles; nil means crypto/rand. In a run that is recorded or
+	// replayed it is derived from the seed.
 	Handles io.Reader
-	// History is the journal of what the guest is answered; nil for none. Handles, and the
-	// clock and the random numbers of the guest, are then to be the same when it is resumed.
+	// History configures the journal of what the guest is answered; nil means none. With a journal, Handles and
+	// the clock and random numbers of the guest must be the same when the run is resumed.
 	History *History
 	// Owner answers questions; nil when the run is not interactive.
 	Owner  Owner
 	HostID string
-	// BootEpoch is new at every start of the host.
+	// BootEpoch identifies this start of the host.
 	BootEpoch string
-	// Ended is called when a run that took the lease is over; nil for none.
+	// Ended is called when a run that took the lease is over. It may be nil.
 	Ended func()
-	// Watch sees every event once it is durable, in order; nil for none.
+	// Watch gets every event once it is durable, in order. It may be nil.
 	Watch func(store.Event)
-	// Slots are the places of runs that execute; nil for no limit.
+	// Slots limits the runs that execute at once; nil means no limit.
 	Slots Slots
-	// Spans is told of what the run does, for traces; nil for nobody.
+	// Spans traces what the run does; nil means no tracing.
 	Spans Spans
-	// EngineVersion is the host's version, for run.started; "" for none.
+	// EngineVersion is the version of the host, for run.started; "" means none.
 	EngineVersion string
-	// LeaseTTL and LeaseRenew default to 60 s and 15 s.
+	// LeaseTTL and LeaseRenew are the lifetime of a lease and the interval of renewals, by default 60 s and 15
+	// s.
 	LeaseTTL, LeaseRenew time.Duration
 }
 
-// A Run is one attempt to collect. Accept is called at most once, then Do, once.
-// Cancel, Pause, Resume and Live may be called from any goroutine, before,
-// during and after them.
+// A Run is one attempt to collect. Accept is called at most once, then Do once. Cancel, Pause, Resume and Live
+// may be called from any goroutine at any time.
 type Run struct {
 	ID store.RunID
 	r  *run
 }
 
-// New makes a run of a plan.
+// New returns the run of a plan. For a resumed run it modifies p.
 func New(p *Plan, d Deps) *Run {
 	d.Handles = cmp.Or(d.Handles, rand.Reader)
 	if h := d.History; h != nil && h.Resume != nil {
@@ -119,18 +115,18 @@ func New(p *Plan, d Deps) *Run {
 	return &Run{ID: r.id, r: r}
 }
 
-// CauseShutdown is the cause of a request that ends the run because its host
-// stops: it fails with controller_restarted.
+// CauseShutdown is the cause of a request that ends the run because its host is stopping. The run fails with
+// controller_restarted, or is suspended.
 const CauseShutdown = "host_shutdown"
 
-// CauseGuest is the cause of a cancelled run that its own connector gave up.
+// CauseGuest is the cause of a run that its connector cancelled.
 const CauseGuest = "guest"
 
 // A CancelRequest asks for the end of a run.
 type CancelRequest struct {
 	Cause  string // owner, grant_revoked, host_policy or CauseShutdown
 	Reason string
-	By     string // principal, "" is owner for that cause
+	By     string // principal; "" means owner if that is the cause
 }
 
 // Cancel asks the run to end. It does not wait and may be repeated.
@@ -141,15 +137,14 @@ func (r *Run) Cancel(c CancelRequest) {
 	}
 	select {
 	case r.r.cancels <- c:
-	default: // one is waiting already: repeating changes nothing
+	default: // one is pending already
 	}
 }
 
-// WentOn reports whether the run did what it had not done before: one that is being resumed has
-// not. Any goroutine may call it.
+// WentOn reports whether the run has made progress beyond its journal, which a run that is still being resumed
+// has not. It may be called from any goroutine.
 func (r *Run) WentOn() bool { return r.r.control.going() }
 
-// Do performs the run to its end; it accepts one that nobody accepted. The error
-// is a *Refusal of Accept's: then nothing was recorded; or ErrSuspended: then the run is not over.
-// Everything else is in the result.
+// Do performs the run to its end, and accepts it first if needed. The error is a *Refusal of Accept, and nothing
+// was recorded then, or ErrSuspended, and the run is not over then. Everything else is in the result.
 func (r *Run) Do(ctx context.Context) (*Result, error) { return r.r.do(ctx) }

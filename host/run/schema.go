@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehost/sluice/host/run/redact"
 )
 
-// A reducedSchema is what the timeline keeps of an input schema.
+// A reducedSchema is the part of an input schema that is kept in the timeline.
 type reducedSchema struct {
 	Type       string                 `json:"type"`
 	Properties map[string]schemaField `json:"properties"`
@@ -27,14 +27,14 @@ type schemaField struct {
 	Enum     []json.RawMessage `json:"enum,omitempty"`
 }
 
-// isFile reports a field that is answered with a file.
+// isFile reports whether the field is answered with a file.
 func (f schemaField) isFile() bool { return f.Format == abi.FormatFile && f.Type == "string" }
 
-// acceptable is what the accept of a file may say: extensions and media types.
+// acceptable matches an accept member of a file: extensions and media types.
 var acceptable = regexp.MustCompile(`^[A-Za-z0-9.+*/, _-]{1,100}$`)
 
-// secretLooking reports whether a field is to be treated as a secret, whatever the
-// connector says of it.
+// secretLooking reports whether a field is treated as a secret, even if the connector does not declare it as
+// one.
 func secretLooking(kind, name string, spec strictjson.Value) bool {
 	format, _ := spec.Member("format")
 	if format.Equal("password") {
@@ -53,7 +53,7 @@ func secretLooking(kind, name string, spec strictjson.Value) bool {
 	return kind == abi.KindOTP && (typ.Absent() || typ.Equal("string"))
 }
 
-// deliveryOf says how a field of an answer reaches the guest.
+// deliveryOf returns how a field of an answer is delivered to the guest: plain or sealed.
 func deliveryOf(m *abi.Manifest, kind, name string, secret bool) string {
 	if m.Sluice == nil {
 		return "plain"
@@ -67,8 +67,8 @@ func deliveryOf(m *abi.Manifest, kind, name string, secret bool) string {
 	return "plain"
 }
 
-// reduce builds the schema an owner is shown for an interaction or an
-// assistance. Names outside of the pattern become field_<n>.
+// reduce builds the schema that an owner sees for an interaction or an assistance. Names with other characters
+// than fieldName allows become field_<n>.
 func (qs *questions) reduce(kind string, raw json.RawMessage) *reducedSchema {
 	if kind == abi.KindApproval {
 		return approvalSchema(raw)
@@ -105,7 +105,7 @@ func (qs *questions) reduceField(kind, name string, spec strictjson.Value) schem
 	}
 	f.Type, f.Format, f.Title = text("type", 20), text("format", 40), text("title", 80)
 	if accept, _ := spec.Member("accept"); f.isFile() {
-		f.Secret = false // its content is in no event anyway
+		f.Secret = false // its content is in no event
 		if text, ok := accept.Text(); ok && acceptable.MatchString(text) {
 			f.Accept = text
 		}
@@ -123,9 +123,8 @@ func (qs *questions) reduceField(kind, name string, spec strictjson.Value) schem
 	return f
 }
 
-// approvalSchema has the decisions that the connector offers beyond accept and
-// reject, and a field for the text if its owner may edit it. Nothing else
-// of the connector's schema counts.
+// approvalSchema has the decisions that the connector offers beyond accept and reject, and a field for the text
+// if the owner may edit it. The rest of the connector's schema is ignored.
 func approvalSchema(raw json.RawMessage) *reducedSchema {
 	out := &reducedSchema{Type: "object", Required: []string{"action"}, Properties: map[string]schemaField{"comment": {Type: "string"}}}
 	schema, _ := strictjson.Parse(raw, strictjson.ParseOptions{})
@@ -150,7 +149,7 @@ func approvalSchema(raw json.RawMessage) *reducedSchema {
 	return out
 }
 
-// defaultSchema has the fields of a question without a schema; nil for manual_action.
+// defaultSchema returns the fields of a question without a schema; nil for manual_action.
 func (qs *questions) defaultSchema(kind string) *reducedSchema {
 	field := func(name string, secret bool) schemaField {
 		f := schemaField{Type: "string", Secret: secret}
@@ -183,8 +182,8 @@ func (s *reducedSchema) secret() bool {
 	return false
 }
 
-// shownNames maps the names of a schema's properties to those an owner sees:
-// names outside of the pattern become field_<n>, and no two are the same.
+// shownNames maps the names of a schema's properties to unique names that an owner sees. Names that fieldName
+// does not allow become field_<n>.
 func shownNames(props strictjson.Value) map[string]string {
 	shown := map[string]string{}
 	for name := range props.Members() {

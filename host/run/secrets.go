@@ -16,23 +16,22 @@ import (
 	"github.com/sluicehost/sluice/host/run/redact"
 )
 
-// SecretFields lists the secrets a manifest declares.
+// SecretFields returns the secrets that a manifest declares.
 func SecretFields(m *abi.Manifest) []abi.SecretField { return m.SecretFields() }
 
-// Sealed reports whether a connector gets a handle for a secret instead of its
-// value.
+// Sealed reports whether a connector gets a handle for a secret instead of its value.
 func Sealed(m *abi.Manifest, f abi.SecretField) bool {
 	return m.Sluice != nil && f.Delivery != "plain"
 }
 
-// deliveredSecrets are what a guest gets of its secrets: handles or values.
+// deliveredSecrets are the handles or values of secrets that a guest gets.
 type deliveredSecrets struct {
 	values map[string]string
 	env    []string
 }
 
-// deliver decides per declared secret between handle and value
-// and registers both kinds with the canary.
+// deliver determines for each declared secret whether the guest gets a handle or the value, and protects the
+// value in both cases.
 func (se *secrets) deliver() {
 	p := se.plan
 	for _, f := range SecretFields(p.manifest) {
@@ -41,7 +40,7 @@ func (se *secrets) deliver() {
 		case f.OAuth != nil:
 			value, ok = se.sealToken(f)
 		case ok && slices.Contains(p.manifest.Sluice.ClientSecrets(), f.Name):
-			se.seal(f.Name, value, nil) // the host uses it, and nobody gets its handle
+			se.seal(f.Name, value, nil) // the host uses it, and the guest does not get the handle
 			ok = false
 		}
 		if !ok {
@@ -65,14 +64,14 @@ func (se *secrets) deliver() {
 	se.sealSessions()
 }
 
-// protect remembers a value that the guest gets in plain.
+// protect protects a value that the guest gets in plain text.
 func (se *secrets) protect(field, value string) {
 	se.canary.Protect(value)
 	each(se.bindings, func(b binding.Keeper) { b.Protect(field, value, redact.Forms(value)) })
 }
 
-// seal returns a new handle for a value, which network and browser put where it
-// may go.
+// seal returns a new handle for a value. Network and browser replace the handle by the value in requests to the
+// given destinations.
 func (se *secrets) seal(field, value string, to []abi.Destination) string {
 	se.canary.Protect(value)
 	se.canary.ProtectWord(value)
@@ -81,7 +80,7 @@ func (se *secrets) seal(field, value string, to []abi.Destination) string {
 	return handle
 }
 
-// sealedUses reports where values were sent for the first time.
+// sealedUses records where values were sent for the first time.
 func (se *secrets) sealedUses() {
 	each(se.bindings, func(b binding.Keeper) {
 		b.Uses(func(field, origin, placement string) {
@@ -91,7 +90,7 @@ func (se *secrets) sealedUses() {
 	})
 }
 
-// environment is TZ and the names the manifest declares, nothing else.
+// environment returns TZ and the variables that the manifest declares, nothing else.
 func (p *Plan) environment() []string {
 	env := append([]string{"TZ=UTC"}, p.delivered.env...)
 	if p.manifest.Sluice == nil || p.manifest.Sluice.Settings == nil {
@@ -120,19 +119,19 @@ func (p *Plan) environment() []string {
 	return env
 }
 
-// newHandle makes a handle: 128 random bits, no padding.
+// newHandle returns a handle with 128 random bits.
 func newHandle(random io.Reader) string {
 	return handleOf([16]byte(randomOf(random, 16)))
 }
 
-// handleOf is a handle with these bits.
+// handleOf returns the handle with the given bits.
 func handleOf(b [16]byte) string {
 	return "sluice-sealed-v1-" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))
 }
 
-// atOwners is a destination of an answer where it really is: one that the manifest
-// leaves to the owner is at each origin that they named for a secret of this
-// connection, with the placements that the manifest asks for.
+// atOwners returns the actual destinations of a declared one. If the manifest leaves the origin to the owner,
+// they are all origins that the owner named for secrets of this connection, with the path prefix and placements
+// of the declaration.
 func (p *Plan) atOwners(d abi.Destination) (out []abi.Destination) {
 	if d.Origin != abi.OwnerOrigin {
 		return []abi.Destination{d}
@@ -147,14 +146,14 @@ func (p *Plan) atOwners(d abi.Destination) (out []abi.Destination) {
 	return out
 }
 
-// A Token is a secret that the host obtains, such as an access token of OAuth
-// 2.0: its value changes while a run lasts.
+// A Token is a secret that the host obtains, such as an OAuth 2.0 access token. Its value may change during a
+// run.
 type Token interface {
-	// Current returns the value of the moment, another than the one that a server
-	// refused, if there is one; refused is "" for none.
+	// Current returns the current value. refused is a value that a server rejected and that should be replaced
+	// if possible, "" for none.
 	Current(ctx context.Context, refused string) (string, error)
-	// Tell has f told of every secret that it has or gets, before Current returns
-	// what came with it. f may be called from any goroutine.
+	// Tell makes f be called with every secret that the token has or obtains, before Current returns the value
+	// that came with it. f may be called from any goroutine.
 	Tell(f func(secret string))
 }
 
@@ -171,7 +170,7 @@ func (p *Plan) checkToken(f abi.SecretField) error {
 		with("secret", f.Name)
 }
 
-// AuthorizeCommand is what an owner says to authorize a secret.
+// AuthorizeCommand returns the command with which an owner authorizes a secret.
 func AuthorizeCommand(m *abi.Manifest, connection, secret string) string {
 	command := "sluice secret authorize " + m.Name() + " " + secret
 	if connection != m.Name() {
@@ -180,8 +179,8 @@ func AuthorizeCommand(m *abi.Manifest, connection, secret string) string {
 	return command
 }
 
-// sealToken returns a handle for whatever a token is when a request is made.
-// Everything that was used to obtain it is protected as well.
+// sealToken returns a handle that stands for the value of a token at the time of a request. All secrets that are
+// used to obtain the token are protected too.
 func (se *secrets) sealToken(f abi.SecretField) (handle string, ok bool) {
 	t := se.plan.Tokens[f.Name]
 	if t == nil || !has[binding.Keeper](se.bindings) {
@@ -189,7 +188,7 @@ func (se *secrets) sealToken(f abi.SecretField) (handle string, ok bool) {
 	}
 	handle = newHandle(se.deps.Handles)
 	each(se.bindings, func(b binding.Keeper) { b.SealCurrent(f.Name, handle, t.Current, f.Destinations) })
-	var keepers []binding.Keeper // it may be told beside the loop
+	var keepers []binding.Keeper // t may call the function below outside of the loop
 	each(se.bindings, func(b binding.Keeper) { keepers = append(keepers, b) })
 	t.Tell(func(secret string) {
 		for _, k := range keepers {
@@ -201,9 +200,8 @@ func (se *secrets) sealToken(f abi.SecretField) (handle string, ok bool) {
 	return handle, true
 }
 
-// sealSessions has the network keep session tokens of answers from the guest. Their
-// handles are drawn from one number, so that a replay has the same whatever comes
-// first.
+// sealSessions makes the network replace session tokens in responses by handles. The handles are derived from
+// one random number, so that they are the same in a replay, whatever the order of responses.
 func (se *secrets) sealSessions() {
 	b := se.plan.manifest.Sluice
 	if b == nil || len(b.SessionTokens) == 0 || !has[binding.Keeper](se.bindings) {
@@ -212,7 +210,7 @@ func (se *secrets) sealSessions() {
 	var places []abi.SessionToken
 	for _, t := range b.SessionTokens {
 		at := se.plan.atOwners(abi.Destination{Origin: t.Origin})
-		if len(at) == 0 { // the owner named no server: it may be any
+		if len(at) == 0 { // the owner named no server, so it may be any
 			at = []abi.Destination{{}}
 		}
 		for _, d := range at {
@@ -224,7 +222,7 @@ func (se *secrets) sealSessions() {
 	mint := func(field string, n int, value string) (string, [][]byte) {
 		sum := sha256.Sum256(fmt.Appendf(base[:len(base):len(base)], "%s/%d", field, n))
 		handle := handleOf([16]byte(sum[:16]))
-		if value == "" { // a replay has none
+		if value == "" { // a replay has no values
 			return handle, nil
 		}
 		se.learned.add(value)
@@ -233,18 +231,17 @@ func (se *secrets) sealSessions() {
 	each(se.bindings, func(b binding.Keeper) { b.SealTokens(places, mint) })
 }
 
-// secrets gives the guest its secrets, as handles or in plain, and protects them.
+// secrets gives the guest its secrets, as handles or in plain text, and protects them.
 type secrets struct {
 	*parts
 	learned learned
 }
 
-// learn protects the secrets that came up in a call.
+// learn protects the secrets that came up during a call.
 func (se *secrets) learn() { se.learned.each(se.canary.Protect) }
 
-// learned are secrets that came up beside the loop, where the canary is not to
-// be touched. They reach it before the reply of the call that brought them up
-// reaches the guest.
+// learned are secrets that came up outside of the loop, where the canary must not be accessed. They are
+// protected before the guest gets the reply of the call that brought them up.
 type learned struct {
 	mu     sync.Mutex // guards values
 	values []string
@@ -256,7 +253,7 @@ func (l *learned) add(value string) {
 	l.values = append(l.values, value)
 }
 
-// each takes what there is.
+// each removes all values and calls f with each.
 func (l *learned) each(f func(string)) {
 	l.mu.Lock()
 	values := l.values

@@ -13,12 +13,10 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Accept makes the run row and the lease durable, before there is a guest, and
-// returns the row. with is called with the row, and what it returns is
-// written in the same commit; nil for nothing. The error is a *Refusal when the
-// connection is being collected or START is too large: then nothing was
-// recorded. Whoever accepts a run calls Do soon, which renews the lease and ends
-// the run whatever happens.
+// Accept makes the run's row and lease durable before there is a guest, and returns the row. If with is not nil,
+// it is called with the row, and what it returns is written in the same commit. The error is a *Refusal if the
+// connection has an active run or START is too large, and nothing was recorded then. The caller must call Do
+// soon, which renews the lease and always ends the run.
 func (r *Run) Accept(ctx context.Context, with func(store.Run) []store.Write) (store.Run, error) {
 	if err := r.r.accept(ctx, with); err != nil {
 		return store.Run{}, err
@@ -43,7 +41,7 @@ func (r *run) accept(ctx context.Context, with func(store.Run) []store.Write) er
 	return nil
 }
 
-// takeOver takes the lease of a run that was put down.
+// takeOver takes the lease of a suspended run.
 func (r *run) takeOver(ctx context.Context) error {
 	held, err := r.deps.Store.TakeOver(ctx, r.deps.History.Resume.Lease, r.deps.HostID, r.deps.BootEpoch, r.deps.LeaseTTL)
 	if err != nil {
@@ -82,10 +80,10 @@ func (r *run) acquire(ctx context.Context, with func(store.Run) []store.Write) e
 	return asRefusal(fmt.Errorf("start run: %w", err))
 }
 
-// launch brings the guest to its start line and makes run.started durable
-// before it may cross it. It reports whether there is a guest to run.
+// launch starts the worker and makes run.started durable before the guest executes. It reports whether there is
+// a guest to run.
 func (r *run) launch(ctx context.Context) bool {
-	prepare, cancel := context.WithTimeout(ctx, cmp.Or(r.plan.Budgets.Prepare, 1<<62)) // or for ever
+	prepare, cancel := context.WithTimeout(ctx, cmp.Or(r.plan.Budgets.Prepare, 1<<62)) // no limit
 	defer cancel()
 	var guest Guest
 	var files binding.Binding
@@ -132,8 +130,7 @@ func discard(g Guest) {
 	}
 }
 
-// commitStart makes run.started durable before the guest's first instruction:
-// row 2 of the event catalogue.
+// commitStart makes the events of row 2 of the event catalogue durable before the guest's first instruction.
 func (r *run) commitStart() {
 	p := r.plan
 	names := make([]string, 0, len(p.scope.Streams))
@@ -153,7 +150,7 @@ func (r *run) commitStart() {
 	switch {
 	case len(p.from) > 0:
 		started["state_from"] = p.from
-	case len(p.states) > 0: // of nobody's run
+	case len(p.states) > 0: // not committed by a run
 		started["state_supplied"] = true
 	}
 	started.set("automation_mode", p.AutomationMode)
@@ -184,7 +181,7 @@ func (r *run) commitStart() {
 	r.clocks.start(time.Now())
 }
 
-// anew says which attempt this is, of a run that is one of a series.
+// anew returns which attempt this is, and the run that it retries.
 func (r *run) anew() data {
 	d := data{"attempt": r.rec.Attempt - 1}
 	d.set("retryOf", string(r.plan.RetryOf))

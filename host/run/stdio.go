@@ -17,12 +17,12 @@ import (
 
 // stdio is the stdio profile's two pipes.
 type stdio struct {
-	line   []byte // of fd 1, not ended yet
-	out    []byte // for fd 0, not read yet
-	parts  []part // what out consists of
-	eof    bool   // after DONE was accepted
+	line   []byte // unfinished line from fd 1
+	out    []byte // bytes for fd 0 that are not read yet
+	parts  []part // the lines in out
+	eof    bool   // fd 0 ends after out
 	closed bool   // the guest closed fd 0
-	read   uint32 // the read that waits; valid when reading
+	read   uint32 // call id of the waiting read; valid if wants is set
 	room   int
 	wants  bool
 
@@ -42,23 +42,23 @@ func (cl *calls) feed(line []byte, name string) {
 	s.parts = append(s.parts, part{name, len(line)})
 }
 
-// unread queues a line for a guest that closed its input: it will never be read.
+// unread queues a line that will never be read if the guest has closed its input.
 func (cl *calls) unread(name string) {
 	if cl.stdio.closed {
 		cl.feed([]byte{'\n'}, name)
 	}
 }
 
-// undelivered names the line that the guest did not read, "" for none.
+// undelivered returns the name of the line that the guest did not read, "" for none.
 func (cl *calls) undelivered() string {
 	s := &cl.stdio
 	if !s.closed || len(s.parts) == 0 || s.parts[0].name == "response" {
-		return "" // what a server said may go unread
+		return "" // responses of servers may stay unread
 	}
 	return s.parts[0].name
 }
 
-// stdin is a read of fd 0: it waits until there is a byte or the end.
+// stdin handles a read of fd 0, which waits until there is a byte or the end.
 func (cl *calls) stdin(in sandbox.Inbound) {
 	if len(in.Payload) != 4 {
 		cl.replyError(in.ID, abi.EINVAL, "invalid_request", "a read wants a size")
@@ -70,7 +70,7 @@ func (cl *calls) stdin(in sandbox.Inbound) {
 	cl.serveStdin()
 }
 
-// serveStdin answers a waiting read if there is something to say.
+// serveStdin answers a waiting read if there is data or the end.
 func (cl *calls) serveStdin() {
 	s := &cl.stdio
 	if !s.wants || len(s.out) == 0 && !s.eof {
@@ -91,8 +91,8 @@ func (cl *calls) serveStdin() {
 	}
 }
 
-// lines takes p of what the guest wrote to fd 1 and processes every line that is
-// complete. The write returns when they are: kept says that it waits.
+// lines handles p, a part of what the guest wrote to fd 1, and processes every complete line. It replies to the
+// write after that. kept reports that the write still waits.
 func (cl *calls) lines(in sandbox.Inbound, p []byte) (kept bool) {
 	s := &cl.stdio
 	for cl.outcome.ready() {
@@ -122,7 +122,7 @@ func (cl *calls) lines(in sandbox.Inbound, p []byte) (kept bool) {
 	}
 	s.line = append(s.line, p...)
 	if phase := cl.proto.Phase(); (phase == abi.Waiting || phase == abi.Finishing) && len(bytes.TrimSpace(s.line)) > 0 {
-		cl.outcome.violate(cl.proto.Step(abi.StepMessage)) // it need not be a whole line
+		cl.outcome.violate(cl.proto.Step(abi.StepMessage)) // even for a part of a line
 	}
 	return false
 }
@@ -141,7 +141,7 @@ func (cl *calls) line(line []byte) {
 	cl.handle(m, 0)
 }
 
-// lastLine processes a line that the guest's exit ended.
+// lastLine processes an unfinished line when the guest has exited.
 func (cl *calls) lastLine() {
 	if line := cl.stdio.line; len(line) > 0 && cl.outcome.ready() {
 		cl.stdio.line = nil
@@ -149,22 +149,21 @@ func (cl *calls) lastLine() {
 	}
 }
 
-// exchange is the network of a stdio connector that speaks lines: one request
-// at a time, made by the same binding and under the same policy as by its functions.
+// exchange is the network of a stdio connector that speaks lines. It makes one request at a time, by the same
+// binding and under the same policy as a connector that imports functions.
 type exchange struct {
 	line   abi.Message // REQUEST or READ that is to be handled
-	id     string      // of the line that the guest's write waits for, "" without one
-	rest   []byte      // what came behind that line in the same write
-	handle uint32      // of a body that there is more of, 0 without
-	held   []byte      // its bytes that are read and make no whole character yet
+	id     string      // id of the line that the guest's write waits for, "" for none
+	rest   []byte      // what followed that line in the same write
+	handle uint32      // of a body that is not read to its end, 0 for none
+	held   []byte      // bytes read that are an incomplete character
 }
 
-// pieceBytes is how much of a body one line brings. Written as text it takes no more
-// than six times as much.
+// pieceBytes is how much of a body one line carries, in bytes. Escaped as text it can grow up to six times.
 const pieceBytes = 128 * abi.KiB
 
-// request handles a REQUEST or READ line. It reports whether the guest's write, in,
-// waits for it; what follows the line in the write is rest.
+// request handles a REQUEST or READ line. It reports whether the guest's write, in, waits for it. rest is what
+// follows the line in the write.
 func (cl *calls) request(in sandbox.Inbound, m abi.Message, rest []byte) (waits bool) {
 	x := &cl.stdio.exchange
 	if len(cl.stdio.out) > 0 {
@@ -186,7 +185,7 @@ func (cl *calls) request(in sandbox.Inbound, m abi.Message, rest []byte) (waits 
 		return false
 	}
 	x.id, x.rest = id, bytes.Clone(rest)
-	in.Call = call // what is told of it afterwards is told of that call
+	in.Call = call // for the log and spans
 	cl.outside(in, call, func(ctx context.Context, _ abi.Call, _ []byte) ([]byte, abi.Errno) {
 		if call == abi.CallRead {
 			return x.more(ctx, network.Handle, nil)
@@ -196,10 +195,10 @@ func (cl *calls) request(in sandbox.Inbound, m abi.Message, rest []byte) (waits 
 	return true
 }
 
-// handler is [Network]'s Handle.
+// A handler handles a call, as binding.Binding.Handle does.
 type handler func(context.Context, abi.Call, []byte) ([]byte, abi.Errno)
 
-// make makes a request. The body of the one before is not read any further.
+// make makes a request. The rest of the previous body is discarded.
 func (x *exchange) make(ctx context.Context, handle handler, frame []byte) ([]byte, abi.Errno) {
 	x.close(ctx, handle)
 	reply, errno := handle(ctx, abi.CallNetworkRequest, frame)
@@ -220,7 +219,7 @@ func (x *exchange) make(ctx context.Context, handle handler, frame []byte) ([]by
 		head = append(append(strictjson.AppendQuote(append(head, ','), name), ':'), m.Raw...)
 	}
 	line, errno := x.more(ctx, handle, head)
-	if errno != abi.OK { // the head is an answer; what happened to the body is told by READ
+	if errno != abi.OK { // the head is a response; the next READ reports the error of the body
 		return append(head, `,"body":"","more":true`...), abi.OK
 	}
 	return line, errno
@@ -239,7 +238,7 @@ func (x *exchange) more(ctx context.Context, handle handler, line []byte) ([]byt
 			return piece, errno
 		}
 		if errno != abi.OK {
-			break // the next READ is told
+			break // the next READ reports it
 		}
 		body = append(body, piece...)
 		if more = len(piece) > 0; !more {
@@ -263,7 +262,7 @@ func (x *exchange) more(ctx context.Context, handle handler, line []byte) ([]byt
 	return line, abi.OK
 }
 
-// wholeText leaves out the beginning of a character at the end of a piece.
+// wholeText cuts off an incomplete character at the end of a piece.
 func wholeText(p []byte) []byte {
 	for n := 1; n < utf8.UTFMax && n <= len(p); n++ {
 		if at := len(p) - n; utf8.RuneStart(p[at]) {
@@ -278,12 +277,12 @@ func wholeText(p []byte) []byte {
 
 func (x *exchange) close(ctx context.Context, handle handler) {
 	if x.handle != 0 {
-		_, _ = handle(ctx, abi.CallClose, binary.LittleEndian.AppendUint32(nil, x.handle)) // it is ours
+		_, _ = handle(ctx, abi.CallClose, binary.LittleEndian.AppendUint32(nil, x.handle)) // the handle exists
 	}
 	x.handle, x.held = 0, nil
 }
 
-// lineAnswered gives the guest the line it waits for and goes on with its write.
+// lineAnswered feeds the guest the line that it waits for, and continues its write.
 func (cl *calls) lineAnswered(f finishedCall) {
 	x := &cl.stdio.exchange
 	id, rest := x.id, x.rest
@@ -299,7 +298,7 @@ func (cl *calls) lineAnswered(f finishedCall) {
 	cl.lines(sandbox.Inbound{ID: f.in.ID, Call: abi.CallStdout}, rest)
 }
 
-// answer feeds a RESPONSE: members of an answer, or the error text of a failure.
+// answer feeds a RESPONSE: the members of a response, or the error text of a failure.
 func (cl *calls) answer(id string, errno abi.Errno, text []byte) {
 	line := strictjson.AppendQuote([]byte(`{"type":"RESPONSE","id":`), id)
 	if errno == abi.OK {

@@ -18,11 +18,11 @@ const (
 	unavailable = "unavailable"
 )
 
-// probeTime bounds the probe before a question.
+// probeTime limits the probe of a surface before a question.
 const probeTime = 5 * time.Second
 
-// surfaceOf is what a question of that kind says of a browser surface, and of its page. A surface is probed first, while
-// cancellation is heard; its page is asked meanwhile.
+// surfaceOf returns the attachments of a question of that kind, which describe the browser surface, and its
+// page. The surface is probed while requests to end the run are handled.
 func (bs *bindings) surfaceOf(kind string) ([]abi.Attachment, Page) {
 	b := bs.screen()
 	registered := b != nil && b.Registered()
@@ -36,7 +36,7 @@ func (bs *bindings) surfaceOf(kind string) ([]abi.Attachment, Page) {
 		ctx, cancel := context.WithTimeout(bs.ctx, probeTime)
 		defer cancel()
 		probed := make(chan abi.Attachment, 1)
-		_ = bs.loop.meanwhile(ctx, func(ctx context.Context) error { // it only hands back what its function returns
+		_ = bs.loop.meanwhile(ctx, func(ctx context.Context) error { // it returns only what f returns
 			page := make(chan Page, 1)
 			go func() {
 				title, host := b.Page(ctx)
@@ -54,7 +54,7 @@ func (bs *bindings) surfaceOf(kind string) ([]abi.Attachment, Page) {
 	return []abi.Attachment{bs.shown(a, abi.Attachment{})}, Page{abi.Cut(abi.Clean(at.Title), 200), abi.Cut(abi.Clean(at.Host), 255)}
 }
 
-// shown is a surface as an item shows it, in the words of the item.
+// shown returns a surface as an item shows it, with the role and label of the item.
 func (bs *bindings) shown(a, item abi.Attachment) abi.Attachment {
 	out := abi.Attachment{Kind: surfaceKind, Role: item.Role, Label: item.Label, Status: unavailable, Reason: a.Reason}
 	out.Role = cmp.Or(out.Role, surfaceRole)
@@ -66,8 +66,8 @@ func (bs *bindings) shown(a, item abi.Attachment) abi.Attachment {
 	return out
 }
 
-// surfaceLost closes a question that needs the surface. The loop decides who was first: a question that an answer
-// closed before is open no more, and one that is closed here takes none.
+// surfaceLost closes the open question if it needs the surface. An answer that the loop handled before takes
+// precedence; one that comes later is too late.
 func (bs *bindings) surfaceLost(surfaceID string, p binding.Probe) {
 	if bs.lost {
 		return
@@ -91,22 +91,21 @@ func (bs *bindings) surfaceLost(surfaceID string, p binding.Probe) {
 
 const surfaceFailed = "surface_failed"
 
-// browserAsked tells the binding of a question that is open.
+// browserAsked tells the browser which question is open.
 func (bs *bindings) browserAsked(q *asking) {
 	if b := bs.screen(); b != nil {
 		b.Asked(q.id, q.message.Kind, q.deadline)
 	}
 }
 
-// browserAnswered tells it that the question is closed.
+// browserAnswered tells the browser that the question is closed.
 func (bs *bindings) browserAnswered(q *asking) {
 	if b := bs.screen(); b != nil {
 		b.Answered(q.id)
 	}
 }
 
-// browserAssisted tells the binding of an assistance that is open, and remembers
-// what it says of the surface.
+// browserAssisted tells the browser which assistance is open, and remembers how that shows the surface.
 func (bs *bindings) browserAssisted(m *abi.AssistanceMessage) {
 	b := bs.screen()
 	if b == nil {
@@ -121,7 +120,7 @@ func (bs *bindings) browserAssisted(m *abi.AssistanceMessage) {
 	b.Assisted(m.ID, &copied)
 }
 
-// browserReleased tells it that an assistance is over.
+// browserReleased tells the browser that an assistance is over.
 func (bs *bindings) browserReleased(id string) {
 	delete(bs.surfaces, id)
 	if b := bs.screen(); b != nil {

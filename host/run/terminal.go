@@ -12,20 +12,20 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// terminalRetry bounds how long a terminal event is tried to be written.
+// terminalRetry limits how long writing the terminal event is retried.
 const terminalRetry = 30 * time.Second
 
 // terminal makes the end of a run durable.
 type terminal struct {
 	*parts
 	ending bool  // the terminal event is being written
-	lost   error // why it is not durable
+	lost   error // why the terminal event is not durable
 }
 
-// writing reports whether the terminal event is on its way.
+// writing reports whether the terminal event is being written.
 func (te *terminal) writing() bool { return te.ending }
 
-// failure is why the terminal event is not durable, nil when it is.
+// failure returns why the terminal event is not durable, nil if it is.
 func (te *terminal) failure() error { return te.lost }
 
 // perStream reports whether the store commits cursors one by one.
@@ -34,9 +34,8 @@ func (te *terminal) perStream() bool {
 	return ok && s.PerStream()
 }
 
-// terminate writes what a run leaves behind: eligible cursors, closed gaps, the
-// terminal event. A store that refuses a cursor makes the run a failed
-// one, told by a second commit.
+// terminate writes the end of a run: eligible cursors, closed gaps and the terminal event. If the store refuses
+// a cursor, the run fails, which a second commit records.
 func (te *terminal) terminate(end ending) *Result {
 	te.ending = true
 	dropped := te.records.dropBuffers()
@@ -70,7 +69,7 @@ func (te *terminal) terminate(end ending) *Result {
 	return te.unwritten(result, err)
 }
 
-// checkpoints decides which staged cursors may commit.
+// checkpoints determines which staged cursors may be committed.
 func (te *terminal) checkpoints(end ending, dropped map[string]bool) (eligible []string, events []store.Event) {
 	if !end.commit {
 		return nil, nil
@@ -84,8 +83,7 @@ func (te *terminal) checkpoints(end ending, dropped map[string]bool) (eligible [
 	return eligible, events
 }
 
-// advance commits one cursor behind lead, in a store that cannot commit them
-// together.
+// advance commits one cursor after the lead events, for a store that cannot commit cursors together.
 func (te *terminal) advance(lead []store.Event, stream string) error {
 	events := append(slices.Clone(lead), te.states.advanced(stream))
 	err := te.write(&store.Commit{Advance: []store.State{te.states.state(stream)}, Events: events})
@@ -95,12 +93,11 @@ func (te *terminal) advance(lead []store.Event, stream string) error {
 	return err
 }
 
-// gapsAtOnce is how many gaps the terminal commit closes. A run may close
-// 50,000: the others go ahead of it, which is harmless, for a gap closes on the
-// strength of records that are durable already.
+// gapsAtOnce is how many gaps the terminal commit closes. A run may close 50,000. The others are closed before
+// it, which is harmless since the records that close them are durable.
 const gapsAtOnce = 200
 
-// final builds the terminal commit and the result that goes with it.
+// final builds the terminal commit and the result.
 func (te *terminal) final(end ending, lead []store.Event, eligible []string) (*store.Commit, *Result) {
 	c := &store.Commit{End: true, Events: slices.Concat(lead, te.assistances.closeAssistances(end.status, end.reason(), end.timedOut()))}
 	c.Events = append(c.Events, te.outcome.asked()...)
@@ -135,8 +132,8 @@ func (te *terminal) final(end ending, lead []store.Event, eligible []string) (*s
 	return c, result
 }
 
-// refused is the end of a run whose cursor of a stream could not be committed: it
-// failed. Without a stream the sink refused the success itself.
+// refused ends the run as failed after the store refused the cursor of a stream. Without a stream, the sink
+// refused the success itself.
 func (te *terminal) refused(lead []store.Event, stream string, err error) *Result {
 	c := storeCause(err)
 	if stream != "" {
@@ -168,13 +165,13 @@ func refusedStream(err error, eligible []string) string {
 	return ""
 }
 
-// gone says that the run may write nothing more.
+// gone reports whether the run may write nothing more.
 func gone(err error) bool {
 	return errors.Is(err, store.ErrFenced) || errors.Is(err, store.ErrRunTerminal) || errors.Is(err, store.ErrClosed) || errors.Is(err, errLeft)
 }
 
-// unwritten is a result whose terminal event is not durable: never a success.
-// The next start of the host closes the run.
+// unwritten returns the result of a run whose terminal event is not durable, which is never a success. The next
+// start of the host closes the run.
 func (te *terminal) unwritten(result *Result, err error) *Result {
 	if result.Status == abi.Succeeded {
 		result.Status, result.TerminalReason = abi.Failed, new("runtime_error")
@@ -188,7 +185,7 @@ func (te *terminal) unwritten(result *Result, err error) *Result {
 	return result
 }
 
-// write makes a commit durable, with back-off while the store is unwell.
+// write makes a commit durable, and retries with back-off after temporary errors of the store.
 func (te *terminal) write(c *store.Commit) error {
 	te.lease.sign(c)
 	span := te.journal.appended(c.Events)
@@ -226,7 +223,7 @@ func persist(ctx context.Context, s store.Leases, c *store.Commit) (ack store.Ac
 	}
 }
 
-// memoryWall is what the worker's memory was bounded by.
+// memoryWall returns the memory limit of the worker.
 func (te *terminal) memoryWall() int64 {
 	if g, ok := te.guest.(interface{ MemoryWall() uint64 }); ok {
 		return int64(g.MemoryWall())
@@ -234,7 +231,7 @@ func (te *terminal) memoryWall() int64 {
 	return int64(te.outcome.left().Usage.PeakMemoryBytes)
 }
 
-// breach records that a limit with an openwop name was hit.
+// breach records that a limit with an openwop name was exceeded.
 func (te *terminal) breach(c *cause) {
 	if c == nil || te.outcome.left() == nil {
 		return
@@ -253,10 +250,10 @@ func (te *terminal) breach(c *cause) {
 	te.loop.settled()
 }
 
-// finish ends a run whose guest is gone, or never was.
+// finish ends a run whose guest is gone or was never launched.
 func (r *run) finish() *Result {
 	r.clocks.end(time.Now())
-	r.bindings.abort() // what the guest did not wait for
+	r.bindings.abort() // requests that the guest did not wait for
 	r.calls.lastLine()
 	r.questions.leftWaiting()
 	r.output.endText()
@@ -264,7 +261,7 @@ func (r *run) finish() *Result {
 		r.output.endLog()
 	}
 	r.secrets.sealedUses()
-	r.output.flushProgress(time.Now(), true) // the last message is never lost
+	r.output.flushProgress(time.Now(), true) // so that the last message is not lost
 	r.settled()
 	r.records.keepEmitted()
 	if r.outcome.ready() && r.outcome.orderly() {
@@ -286,7 +283,7 @@ func (r *run) finish() *Result {
 	return result
 }
 
-// statusOf is how the API calls the end of a run.
+// statusOf returns the API's name for the end of a run.
 func statusOf(r *Result) string {
 	switch {
 	case r.Status == abi.Succeeded:
