@@ -162,8 +162,8 @@ func (hs *hosts) end() {
 	}
 }
 
-// watch wakes runs of this host whenever a host changes, so that runs of hosts that are gone are ended or taken
-// over, until ctx ends. The controller's reconciler finds what it misses.
+// watch reconciles runs whenever a host changes, so that those of hosts that are gone are ended or taken over,
+// until ctx ends. The controller finds later what it misses.
 func (hs *hosts) watch(ctx context.Context) {
 	wake, stop := hs.members.Changed("")
 	defer stop()

@@ -49,8 +49,8 @@ type Options struct {
 	// result. Nil disables it.
 	Reconcile func(ctx context.Context, live func(store.RunID) bool) error
 	Every     time.Duration
-	// MemoryShort reports whether runs that wait for their owner should sleep to free memory. It is called every
-	// second while such a run exists; nil means never.
+	// MemoryShort reports whether runs that wait for their owner should sleep to free memory. It is called at
+	// least every second while such a run can sleep; nil means never.
 	MemoryShort func() bool
 	// Count receives events for metrics and must not block; nil discards them.
 	Count func(Event)

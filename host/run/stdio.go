@@ -15,7 +15,7 @@ import (
 	"github.com/sluicehost/sluice/host/sandbox"
 )
 
-// stdio is the stdio profile's two pipes.
+// stdio is the state of the two pipes of a stdio connector.
 type stdio struct {
 	line   []byte // unfinished line from fd 1
 	out    []byte // bytes for fd 0 that are not read yet

@@ -122,8 +122,8 @@ func Log(s string) string {
 // Gap redacts short texts in events and results: cleaned for display and cut to max bytes.
 func Gap(s string, max int) string { return abi.Cut(otp(Keyed(abi.Clean(s))), max) }
 
-// Assistance redacts texts that are shown to an owner in a question, including URLs and the addresses of browser
-// drivers, and cuts them to max bytes.
+// Assistance redacts texts that are shown to an owner in a question, including URLs and what gives access to a
+// browser driver, and cuts them to max bytes.
 func Assistance(s string, max int) string {
 	s = otp(Keyed(abi.Clean(s)))
 	s = URLs(s)
