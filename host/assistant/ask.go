@@ -9,25 +9,25 @@ import (
 	"github.com/sluicehost/sluice/host"
 )
 
-// maxAsks bounds how many calls of one assistant wait.
+// maxAsks bounds the waiting calls of one assistant.
 const maxAsks = 16
 
-// asks are the calls that wait until the owner says yes. They are in memory: without a host
-// there is nobody who waits.
+// asks holds the calls that wait for the owner's approval. They are only in memory, because no call outlives its host.
 type asks struct {
-	mu      sync.Mutex // guards all below
+	mu      sync.Mutex // guards the fields below
 	waiting map[string][]*ask
 	closed  bool
 }
 
 type ask struct {
 	call host.AssistantCall
-	said chan bool // of capacity 1
+	said chan bool // capacity 1
 }
 
 func newAsks() *asks { return &asks{waiting: map[string][]*ask{}} }
 
-// wait returns whether the owner said yes to a call, and else why not.
+// wait waits until the owner decides a call or the time is up. It returns whether the call is approved and, if not, a
+// code for the reason.
 func (a *asks) wait(ctx context.Context, id string, call host.AssistantCall, most time.Duration) (yes bool, code string) {
 	call.Outcome = "waiting"
 	w := &ask{call, make(chan bool, 1)}
@@ -63,7 +63,7 @@ func (a *asks) forget(id string, w *ask) {
 	}
 }
 
-// of are the calls of an assistant that wait, newest first.
+// of returns the waiting calls of an assistant, newest first.
 func (a *asks) of(id string) []host.AssistantCall {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -78,7 +78,7 @@ func (a *asks) waits(id, call string) bool {
 	return slices.ContainsFunc(a.of(id), func(c host.AssistantCall) bool { return c.CallID == call })
 }
 
-// decide says yes or no, once.
+// decide approves or denies a call. It returns false if no such call waits or it was already decided.
 func (a *asks) decide(id, call string, yes bool) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -89,20 +89,20 @@ func (a *asks) decide(id, call string, yes bool) bool {
 		select {
 		case w.said <- yes:
 			return true
-		default: // it was decided
+		default: // already decided
 		}
 	}
 	return false
 }
 
-// drop says no to all calls of an assistant.
+// drop denies all waiting calls of an assistant.
 func (a *asks) drop(id string) {
 	for _, c := range a.of(id) {
 		a.decide(id, c.CallID, false)
 	}
 }
 
-// close says no to all, and to all that come.
+// close denies all waiting calls and refuses later ones.
 func (a *asks) close() {
 	a.mu.Lock()
 	a.closed = true

@@ -12,31 +12,31 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// The bounds of what is kept of calls.
+// Limits of the log of calls.
 const (
-	keptCalls   = 10_000 // of one assistant, beside the audit log
+	keptCalls   = 10_000 // of one assistant, in addition to the audit log
 	keptFor     = 90 * 24 * time.Hour
-	unwritten   = 1000 // calls that may be on their way to the log
+	unwritten   = 1000 // calls that may be waiting to be written
 	batchCalls  = 200
 	againAfter  = time.Second
 	writeWithin = 30 * time.Second
 )
 
-// errNotWritten: calls cannot be written down, so there are none.
+// errNotWritten reports that calls cannot be logged, so none are served.
 var errNotWritten = errors.New("calls cannot be written down at present")
 
-// A book writes calls down, in the audit log and beside it, in their order. An answer does
-// not wait for the disk, but while the disk refuses, no call is answered.
+// A book writes calls, in order, to the audit log and to the store. Answers do not wait for that, but while writing
+// fails, no call is served.
 type book struct {
 	door *Door
-	wake chan struct{} // of capacity 1
+	wake chan struct{} // capacity 1
 	quit chan struct{} // closed by close
 	done chan struct{}
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	calls   []Call
-	written chan struct{} // closed, and replaced, when calls were written
-	failed  error         // what the last try ended with
+	written chan struct{} // closed and replaced after each write
+	failed  error         // error of the last write
 	closed  bool
 }
 
@@ -46,7 +46,7 @@ func newBook(d *Door) *book {
 	return b
 }
 
-// ready refuses calls that could not be written down, and has them wait while too many are.
+// ready returns an error if calls cannot be logged. It waits while too many are still to be written.
 func (b *book) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, writeWithin)
 	defer cancel()
@@ -68,7 +68,7 @@ func (b *book) ready(ctx context.Context) error {
 	}
 }
 
-// add takes a call that is over.
+// add queues a finished call.
 func (b *book) add(c Call) {
 	b.mu.Lock()
 	b.calls = append(b.calls, c)
@@ -83,7 +83,7 @@ func (b *book) nudge() {
 	}
 }
 
-// flush waits until all calls so far are written down.
+// flush waits until all queued calls are written.
 func (b *book) flush(ctx context.Context) error {
 	for {
 		b.mu.Lock()
@@ -103,7 +103,7 @@ func (b *book) flush(ctx context.Context) error {
 	}
 }
 
-// close writes what is left, once.
+// close writes the queued calls and stops. It is idempotent.
 func (b *book) close() {
 	b.mu.Lock()
 	closed := b.closed
@@ -127,7 +127,7 @@ func (b *book) loop() {
 			switch {
 			case b.broken() == nil:
 				continue
-			case ending: // the disk refuses, and nobody waits for it any more
+			case ending: // writing fails and there is no time to try again
 				return
 			}
 			select {
@@ -145,7 +145,7 @@ func (b *book) broken() error {
 	return b.failed
 }
 
-// batch writes the oldest calls down. more says that there are some left.
+// batch writes the oldest calls and reports whether there are more.
 func (b *book) batch() (more bool) {
 	b.mu.Lock()
 	calls := b.calls[:min(len(b.calls), batchCalls)]
@@ -181,8 +181,8 @@ func (b *book) write(calls []Call) error {
 
 func callKey(id string, n uint64) string { return fmt.Sprintf("%s/%016d", id, n) }
 
-// keep stores calls, with the counters of their assistants, and forgets the oldest. A call
-// that has its number was stored before.
+// keep stores calls and the counters of their assistants, and deletes the oldest calls. A call that already has a
+// number was stored before.
 func (d *Door) keep(ctx context.Context, calls []Call) error {
 	d.saving.Lock()
 	defer d.saving.Unlock()
@@ -234,7 +234,7 @@ func (d *Door) keep(ctx context.Context, calls []Call) error {
 		s := changed[def.Name]
 		s.def.Calls, s.def.UsedAt = def.Calls, def.UsedAt
 	}
-	for i := range calls { // a second try, of the audit log alone, keeps nothing twice
+	for i := range calls { // so that a retry after the audit log failed stores nothing twice
 		if s := changed[calls[i].Assistant]; s != nil && calls[i].Number == 0 {
 			calls[i].Number = s.def.Calls
 		}
@@ -248,7 +248,7 @@ func (d *Door) definition(s *seat) definition {
 	return s.def
 }
 
-// callWrites are a call's document, and the end of the one that is too old.
+// callWrites returns the writes that store a call and delete the one that exceeds keptCalls.
 func callWrites(def *definition, c host.AssistantCall, now time.Time) ([]store.Write, error) {
 	c.Number = def.Calls
 	data, err := json.Marshal(c)

@@ -11,7 +11,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// keyBytes are those of the key that an assistant's cursors are sealed with.
+// keyBytes is the length of the key for an assistant's cursors.
 const keyBytes = 32
 
 func newKey() []byte {
@@ -20,9 +20,9 @@ func newKey() []byte {
 	return b
 }
 
-// cursor is a place in a stream as an assistant gets it. A place is a number of all changes,
-// also of records that the assistant may not see, so it is sealed, and is another text each
-// time: it tells nothing, nor whether it is the one from before.
+// cursor returns a position in a stream for an assistant. A position counts all changes, including those of records
+// that the assistant may not see. So it is encrypted, with a different result each time, and reveals nothing, not even
+// whether it has changed.
 func (s *seat) cursor(q store.RecordQuery, after uint64) string {
 	c := s.sealer()
 	nonce := make([]byte, c.NonceSize())
@@ -30,7 +30,7 @@ func (s *seat) cursor(q store.RecordQuery, after uint64) string {
 	return base64.RawURLEncoding.EncodeToString(c.Seal(nonce, nonce, binary.BigEndian.AppendUint64(nil, after), purpose(q)))
 }
 
-// openCursor is the place that a cursor of this assistant names, for the same list.
+// openCursor returns the position in a cursor that this assistant got for the same list.
 func (s *seat) openCursor(q store.RecordQuery, text string) (after uint64, ok bool) {
 	c := s.sealer()
 	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
@@ -47,7 +47,7 @@ func (s *seat) openCursor(q store.RecordQuery, text string) (after uint64, ok bo
 func (s *seat) sealer() cipher.AEAD {
 	block, err := aes.NewCipher(s.def.Key)
 	if err != nil {
-		panic(err) // the length is right: newSeat
+		panic(err) // impossible: newSeat ensures the length
 	}
 	c, err := cipher.NewGCM(block)
 	if err != nil {
@@ -56,7 +56,7 @@ func (s *seat) sealer() cipher.AEAD {
 	return c
 }
 
-// purpose is what a cursor is for.
+// purpose returns the additional data that ties a cursor to a list.
 func purpose(q store.RecordQuery) []byte {
 	return fmt.Appendf(nil, "%q %q %t", q.Connection, q.Stream, q.Descending)
 }

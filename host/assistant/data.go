@@ -23,15 +23,15 @@ type dataConnection struct {
 
 type dataStream struct {
 	Stream    string            `json:"stream"`
-	Table     string            `json:"table"` // as SQL names it
+	Table     string            `json:"table"` // name in SQL
 	Records   json.RawMessage   `json:"records"`
 	UpdatedAt string            `json:"updatedAt,omitempty"`
-	Columns   map[string]string `json:"columns"` // with their types
+	Columns   map[string]string `json:"columns"` // names and types
 	Gaps      *int              `json:"missingDetails,omitempty"`
-	Schema    string            `json:"schema"` // the resource
+	Schema    string            `json:"schema"` // URI of the resource
 }
 
-// dataCall lists what can be seen. Counts are of the copy, so of what can be seen alone.
+// dataCall lists what the assistant can see. Counts come from its copy, so they only include visible records.
 func (s *seat) dataCall(ctx context.Context, r *mcp.CallToolRequest) (answer, int, error) {
 	if err := read(r, &struct{}{}); err != nil {
 		return nil, 0, err
@@ -78,7 +78,7 @@ func (s *seat) dataStream(ctx context.Context, m host.Queries, t host.Table) (da
 	}
 	if len(counted.Rows) == 1 {
 		out.Records = counted.Rows[0][0]
-		var newest time.Time // of what can be seen
+		var newest time.Time // among visible records
 		if json.Unmarshal(counted.Rows[0][1], &newest) == nil && !newest.IsZero() {
 			out.UpdatedAt = newest.UTC().Format(time.RFC3339)
 		}
@@ -87,8 +87,8 @@ func (s *seat) dataStream(ctx context.Context, m host.Queries, t host.Table) (da
 	return out, err
 }
 
-// gaps counts details that are missing, where all records of the stream can be seen: a count
-// would tell of others.
+// gaps counts the missing details of a stream, or returns nil unless all of its records are visible, because the count
+// would reveal others.
 func (s *seat) gaps(ctx context.Context, id store.ConnectionID, stream store.Stream) (*int, error) {
 	sight, err := s.window.sight(ctx, id)
 	if err != nil {
@@ -114,7 +114,7 @@ func (s *seat) gaps(ctx context.Context, id store.ConnectionID, stream store.Str
 	return &n, nil
 }
 
-// schemaTemplate is where schemas are, as resources.
+// schemaTemplate describes schemas as resources.
 var schemaTemplate = &mcp.ResourceTemplate{Name: "schema", Title: "Schema of a stream", URITemplate: "sluice://schemas/{connection}/{stream}",
 	MIMEType: "application/schema+json", Description: "The JSON Schema of a stream's records, with the fields that you may see."}
 
@@ -122,7 +122,7 @@ func schemaURI(connection, stream string) string {
 	return "sluice://schemas/" + connection + "/" + stream
 }
 
-// readSchema answers with the schema of a stream.
+// readSchema returns the schema of a stream.
 func (s *seat) readSchema(ctx context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 	c := s.entry(ctx, "schema", json.RawMessage(fmt.Sprintf("%q", abi.Cut(r.Params.URI, shownArgument))), s.door.o.Now())
 	var text []byte
@@ -161,8 +161,8 @@ func (s *seat) schemaOf(ctx context.Context, uri string) ([]byte, error) {
 	return json.Marshal(sight.schema(sight.manifest.Stream(stream), p))
 }
 
-// listSchemas lists the schemas of today, also of streams that a connector has since it was
-// updated.
+// listSchemas adds the current schemas to the list of resources, including those of streams that an update of the
+// connector added.
 func (s *seat) listSchemas(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
 		result, err := next(ctx, method, r)

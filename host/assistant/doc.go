@@ -1,11 +1,9 @@
-// Package assistant is the door for assistants: programs of others, most of them language
-// models, that read what was collected by MCP. It keeps who they are, what each may see,
-// and every call that they made.
+// Package assistant gives assistants access to collected data by MCP. They are external programs, most of them language
+// models. The package manages who they are and what each may see, and logs all their calls.
 //
-// An assistant is hostile, and so is every record that it reads: a text in one may tell it
-// what to ask for next. So nothing here is left to the model. A token is a grant. Each call
-// looks again whether it still holds, and sees the store through a window that leaves out
-// what the grant does not name, record by record and field by field. SQL and search run over
-// copies that were filled through that window, in files of this assistant alone. No tool
-// answers a question, shows a secret, or sends anything out of the host.
+// Assistants are untrusted, and so are the records that they read: a text in one may tell an assistant what to ask for
+// next. So nothing depends on the model. A token stands for a grant. Each call checks the grant again and sees the
+// store through a window that omits what the grant does not name, by record and by field. SQL and search run on copies
+// made through that window, in files of that assistant only. No tool answers a question, reveals a secret, or sends
+// anything out of the host.
 package assistant

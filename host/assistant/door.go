@@ -26,7 +26,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Store is what assistants are shown a part of, and where their grants and calls are.
+// Store is the source of the data, and holds grants and calls.
 type Store interface {
 	store.Documents
 	store.Records
@@ -42,37 +42,35 @@ type Starter interface {
 	StartRun(ctx context.Context, q host.StartRun) (store.Run, error)
 }
 
-// Options are what the wiring gives.
+// Options are the dependencies and settings of a Door.
 type Options struct {
 	Store Store
 	Runs  Starter
-	// Dir is where copies for queries are, one directory an assistant; "" makes temporary
-	// ones.
+	// Dir is the directory of the copies, with a subdirectory for each assistant; "" uses temporary ones.
 	Dir     string
-	Most    int64        // bytes of the copies of one assistant, and of its indexes; 0 is no bound
-	Setting string       // that an owner changes Most by
-	Room    func() error // refuses while the disk is nearly full; nil: it never is
+	Most    int64        // maximum bytes of one assistant's copies, and of its indexes; 0 for no limit
+	Setting string       // name of the setting for Most
+	Room    func() error // returns an error while the disk is nearly full; may be nil
 	Version string
-	// Audited does something that an owner asked for, and writes it down: an action and
-	// the name of an assistant. nil only does it.
+	// Audited runs do and records action and the name of the assistant in the audit log; nil only runs do.
 	Audited func(ctx context.Context, action, name string, do func() error) error
-	// Called writes calls to the audit log. nil: nobody does.
+	// Called writes calls to the audit log; nil does not.
 	Called func(calls []Call) error
-	// AskFor is how long a call waits for a yes; 0 is two minutes.
+	// AskFor is how long a call waits for approval; 0 means two minutes.
 	AskFor time.Duration
-	Log    *slog.Logger     // nil discards
-	Now    func() time.Time // nil is time.Now
+	Log    *slog.Logger     // nil discards messages
+	Now    func() time.Time // nil means time.Now
 }
 
-// A Call is one that is written down, with whose it is.
+// A Call is a call to be logged, with its caller.
 type Call struct {
 	Assistant string
-	ID        string // of the assistant, which others of its name do not have
+	ID        string // of the assistant; not shared with others by the same name
 	Who       host.Principal
 	host.AssistantCall
 }
 
-// The bounds of assistants.
+// Limits of assistants.
 const (
 	maxAssistants  = 64
 	maxConnections = 100
@@ -81,36 +79,35 @@ const (
 	askFor         = 2 * time.Minute
 )
 
-// A Door is the assistants of a host. All methods may be called concurrently. It implements
-// host.Assistants and http.Handler.
+// A Door implements host.Assistants and serves their requests. It is safe for concurrent use.
 type Door struct {
 	o                 Options
 	book              *book
 	asks              *asks
-	queries, searches *cache.Turns // of all assistants together
+	queries, searches *cache.Turns // shared by all assistants
 
 	saving sync.Mutex // held while definitions are written
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	seats  map[string]*seat
 }
 
 var _ host.Assistants = (*Door)(nil)
 
-// definition is an assistant as it is stored, by its name.
+// A definition is an assistant as it is stored under its name.
 type definition struct {
-	ID        string              `json:"id"` // of its token, its calls and its copies
+	ID        string              `json:"id"` // in its token, calls and copies
 	Name      string              `json:"name"`
 	Digest    []byte              `json:"digest"` // SHA-256 of the secret
-	Key       []byte              `json:"key"`    // of its cursors
+	Key       []byte              `json:"key"`    // for its cursors
 	Terms     host.AssistantTerms `json:"terms"`
-	Made      []time.Time         `json:"made"` // when the connections were, by their place in Terms
+	Made      []time.Time         `json:"made"` // creation times of the connections, in the order of Terms
 	CreatedAt time.Time           `json:"created_at"`
 	RevokedAt *time.Time          `json:"revoked_at,omitempty"`
 	UsedAt    *time.Time          `json:"used_at,omitempty"`
 	Calls     uint64              `json:"calls"`
 }
 
-// status is active, expired or revoked.
+// status returns whether an assistant is active, expired or revoked.
 func (d *definition) status(now time.Time) string {
 	switch {
 	case d.RevokedAt != nil:
@@ -121,7 +118,7 @@ func (d *definition) status(now time.Time) string {
 	return access.Active
 }
 
-// Open reads the assistants of a host; Close ends them.
+// Open loads the assistants of a host. CloseAssistants must be called at the end.
 func Open(ctx context.Context, o Options) (*Door, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -151,7 +148,7 @@ func Open(ctx context.Context, o Options) (*Door, error) {
 	return d, d.tidy()
 }
 
-// tidy removes copies of assistants that there are not any more.
+// tidy removes the copies of assistants that are no longer active.
 func (d *Door) tidy() error {
 	if d.o.Dir == "" {
 		return nil
@@ -179,7 +176,7 @@ func (d *Door) tidy() error {
 	return nil
 }
 
-// Forget removes what assistants have of a connection that was removed.
+// Forget removes a connection that was deleted from the assistants' copies.
 func (d *Door) Forget(id store.ConnectionID) (err error) {
 	for _, s := range d.all() {
 		if _, granted := s.window.grants[id]; granted {
@@ -195,7 +192,7 @@ func (d *Door) all() []*seat {
 	return slices.Collect(maps.Values(d.seats))
 }
 
-// CloseAssistants ends all calls, and returns when what they did is written down.
+// CloseAssistants ends all calls and returns once they are logged.
 func (d *Door) CloseAssistants() {
 	d.asks.close()
 	seats := d.all()
@@ -208,7 +205,7 @@ func (d *Door) CloseAssistants() {
 	}
 }
 
-// seat is the assistant of a name; store.ErrNotFound.
+// seat returns the assistant by that name, or store.ErrNotFound.
 func (d *Door) seat(name string) (*seat, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -221,7 +218,7 @@ func (d *Door) seat(name string) (*seat, error) {
 
 const tokenPrefix = "sla_"
 
-// newToken makes a token and the digest that is kept of it.
+// newToken returns a new token and the digest by which it is recognized.
 func newToken(id string) (token string, digest []byte) {
 	b := make([]byte, secretBytes)
 	_, _ = rand.Read(b) // never fails
@@ -234,8 +231,8 @@ func digestOf(secret string) []byte {
 	return sum[:]
 }
 
-// AuthenticateAssistant returns the name of who presents a token:
-// access.ErrUnauthenticated, ErrKeyExpired or ErrKeyRevoked.
+// AuthenticateAssistant returns the name of the token's assistant. It returns access.ErrUnauthenticated,
+// access.ErrKeyExpired or access.ErrKeyRevoked.
 func (d *Door) AuthenticateAssistant(token string) (name string, err error) {
 	rest, ok := strings.CutPrefix(token, tokenPrefix)
 	id, secret, whole := strings.Cut(rest, "_")
@@ -253,8 +250,8 @@ func (d *Door) AuthenticateAssistant(token string) (name string, err error) {
 	return "", access.ErrUnauthenticated
 }
 
-// KnownAssistant returns whether the assistant that the owner named at the local socket may
-// come in, like AuthenticateAssistant.
+// KnownAssistant checks an assistant that the owner named on the local socket. It returns the same errors as
+// AuthenticateAssistant.
 func (d *Door) KnownAssistant(name string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -46,7 +46,7 @@ func (d *Door) add(ctx context.Context, q host.NewAssistant) (host.Assistant, er
 	before := d.seats[q.Name]
 	d.seats[q.Name] = newSeat(d, def)
 	d.mu.Unlock()
-	if before != nil { // it has expired, or was revoked
+	if before != nil { // it had expired or was revoked
 		before.leave(true)
 	}
 	a := d.shown(def)
@@ -54,8 +54,8 @@ func (d *Door) add(ctx context.Context, q host.NewAssistant) (host.Assistant, er
 	return a, nil
 }
 
-// check checks what is asked for, and returns when each connection was made: a grant is for
-// that one, and not for another that gets its name.
+// check validates a request and returns when each connection was created, because a grant does not extend to a later
+// connection by the same name.
 func (d *Door) check(ctx context.Context, q host.NewAssistant, now time.Time) (made []time.Time, err error) {
 	switch {
 	case !abi.IsSlug(q.Name):
@@ -103,8 +103,8 @@ func checkScope(at string, raw json.RawMessage, c store.Connection) error {
 	return nil
 }
 
-// free refuses a name that is taken, and one assistant too many. A name whose assistant is
-// over may be given again.
+// free returns an error if a name is taken or there are too many assistants. The name of one that is no longer active
+// may be used again.
 func (d *Door) free(name string, now time.Time) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -129,7 +129,7 @@ func (d *Door) write(ctx context.Context, def definition, with ...store.Write) e
 	return nil
 }
 
-// shown is a definition as its owner sees it.
+// shown returns a definition as its owner sees it.
 func (d *Door) shown(def definition) host.Assistant {
 	return host.Assistant{Name: def.Name, AssistantTerms: def.Terms, Status: def.status(d.o.Now()), CreatedAt: def.CreatedAt,
 		LastUsedAt: def.UsedAt, Calls: def.Calls, Waiting: len(d.asks.of(def.ID))}
@@ -178,8 +178,7 @@ func (d *Door) RevokeAssistant(ctx context.Context, name string) (a host.Assista
 	return d.Assistant(ctx, name)
 }
 
-// revoke ends an assistant for this process first: what is on its way is refused even where
-// the store fails.
+// revoke revokes an assistant first in this process, so that calls in progress are refused even if the store fails.
 func (d *Door) revoke(ctx context.Context, s *seat) error {
 	now := d.o.Now().UTC().Truncate(time.Millisecond)
 	d.mu.Lock()
@@ -251,8 +250,7 @@ func (d *Door) DecideCall(ctx context.Context, name, call string, yes bool) erro
 	})
 }
 
-// RevokeAll revokes the assistants of a store that no host has open, and returns how many
-// there were.
+// RevokeAll revokes all assistants of a store that no host has open and returns how many it has revoked.
 func RevokeAll(ctx context.Context, st store.Documents, now time.Time) (n int, err error) {
 	docs, err := st.Documents(ctx, store.DocumentQuery{Kind: store.Assistants, Limit: 1000})
 	if err != nil {

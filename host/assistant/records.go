@@ -10,7 +10,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// shownRecord is a record as an assistant gets it.
+// A shownRecord is a record as an assistant sees it.
 type shownRecord struct {
 	Connection string          `json:"connection,omitempty"`
 	Stream     string          `json:"stream,omitempty"`
@@ -29,10 +29,10 @@ func shown(r store.Record, most int) shownRecord {
 	return out
 }
 
-// size is about what it takes in an answer, in bytes.
+// size returns the approximate size of the record in an answer, in bytes.
 func (r shownRecord) size() int { return len(r.Data) + len(r.Key) + len(r.Snippet) + 100 }
 
-// recordList is the answer with several records.
+// A recordList is an answer with several records.
 type recordList struct {
 	Notice  string        `json:"notice"`
 	Records []shownRecord `json:"records"`
@@ -40,7 +40,7 @@ type recordList struct {
 	More    *bool         `json:"more,omitempty"`
 }
 
-// listing are the arguments of lists.
+// A listing has the arguments of a list.
 type listing struct {
 	Connection string `json:"connection"`
 	Stream     string `json:"stream"`
@@ -48,8 +48,8 @@ type listing struct {
 	Cursor     string `json:"cursor"`
 }
 
-// query reads the arguments of a list as a query of the store: what changed last first, or
-// changes in their order.
+// query returns the store query for the arguments of a list, which is either in ascending order of changes or newest
+// first.
 func (s *seat) query(r *mcp.CallToolRequest, changes bool) (store.RecordQuery, error) {
 	var l listing
 	if err := read(r, &l); err != nil {
@@ -72,12 +72,12 @@ func (s *seat) query(r *mcp.CallToolRequest, changes bool) (store.RecordQuery, e
 	return q, nil
 }
 
-// maxPages bounds how much of a stream one call looks at, a thousand records or so a page. An
-// answer without records that says there is more tells that so many cannot be seen.
+// maxPages bounds how many pages of about a thousand records one call reads. An answer without records that says there
+// are more reveals that so many are invisible.
 const maxPages = 1000
 
-// pages lists records until there are enough, or the answer is full. It returns where to go
-// on, and whether there is more.
+// pages lists records until there are enough or the answer is full. It returns where to continue and whether there are
+// more.
 func (s *seat) pages(ctx context.Context, q store.RecordQuery) (out []shownRecord, after uint64, more bool, err error) {
 	size, want := 0, q.Limit
 	out = []shownRecord{}

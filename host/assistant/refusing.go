@@ -12,26 +12,25 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// The bounds of a refusal.
+// Limits of a refusal.
 const (
 	maxRefusal = 300 // bytes of its text
-	maxID      = 256 // bytes of the id of the message that it answers
+	maxID      = 256 // bytes of the message's id
 )
 
-// notHandled is how the SDK's text about a method that there is not begins.
+// notHandled is the beginning of the SDK's text about an unknown method.
 var notHandled = []byte("JSON RPC not handled")
 
-// refusing makes JSON-RPC errors of what the SDK refuses in plain text: a message that is no
-// JSON (-32700), no request (-32600), or of a method that there is not (-32601). The status is
-// that of the SDK.
+// A refusing converts refusals of the SDK in plain text to JSON-RPC errors: for a message that is not JSON (-32700),
+// not a request (-32600), or for an unknown method (-32601). It keeps the SDK's status.
 type refusing struct {
 	http.ResponseWriter
 	message []byte
-	status  int // of a refusal in plain text; 0 for an answer of the protocol
+	status  int // of a refusal in plain text, otherwise 0
 	text    []byte
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap returns the original writer, for http.ResponseController.
 func (w *refusing) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (w *refusing) WriteHeader(status int) {
@@ -51,17 +50,17 @@ func (w *refusing) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// refusal is a response of JSON-RPC without a result.
+// A refusal is a JSON-RPC response without a result.
 type refusal struct {
 	Version string          `json:"jsonrpc"`
-	ID      json.RawMessage `json:"id"` // null where the message has none that can be read
+	ID      json.RawMessage `json:"id"` // null if the message has no readable id
 	Error   struct {
 		Code    int    `json:"code"`
 		Message string `json:"message"`
 	} `json:"error"`
 }
 
-// close writes the refusal, where there is one.
+// close writes the refusal, if there is one.
 func (w *refusing) close() {
 	if w.status == 0 {
 		return
@@ -74,13 +73,13 @@ func (w *refusing) close() {
 	case bytes.HasPrefix(w.text, notHandled):
 		r.Error.Code = jsonrpc.CodeMethodNotFound
 	}
-	b, _ := json.Marshal(r) // texts and numbers
+	b, _ := json.Marshal(r) // cannot fail
 	w.Header().Set("Content-Type", "application/json")
 	w.ResponseWriter.WriteHeader(w.status)
-	_, _ = w.ResponseWriter.Write(b) // whoever went does not read it
+	_, _ = w.ResponseWriter.Write(b) // the client may have gone
 }
 
-// idOf is the id of a message; nil where it has none, or one that is no text or number.
+// idOf returns the id of a message, or nil if it has none that is a string or number.
 func idOf(message []byte) json.RawMessage {
 	var m struct {
 		ID json.RawMessage `json:"id"`

@@ -12,8 +12,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// shownRun is a run as an assistant gets it. What it counted is of all streams, so it is not
-// told.
+// A shownRun is a run as an assistant sees it. It has no counts, because these include streams that may be invisible.
 type shownRun struct {
 	RunID      store.RunID `json:"runId"`
 	Connection string      `json:"connection"`
@@ -57,7 +56,7 @@ func (s *seat) runsCall(ctx context.Context, r *mcp.CallToolRequest) (answer, in
 			return nil, 0, err
 		}
 		for _, r := range runs {
-			if !r.StartedAt.Before(g.made) { // not those of an earlier connection of this name
+			if !r.StartedAt.Before(g.made) { // skip those of an earlier connection by this name
 				out = append(out, runOf(r))
 			}
 		}
@@ -77,7 +76,7 @@ func compare(x, y store.RunID) int {
 	return 0
 }
 
-// runCall starts a run in the name of the assistant, with what the owner granted it.
+// runCall starts a run on behalf of the assistant.
 func (s *seat) runCall(ctx context.Context, r *mcp.CallToolRequest) (answer, int, error) {
 	var q struct {
 		Connection string `json:"connection"`
@@ -100,7 +99,7 @@ func (s *seat) runCall(ctx context.Context, r *mcp.CallToolRequest) (answer, int
 	return map[string]any{"run": runOf(run)}, 0, nil
 }
 
-// waits is something that the owner has to decide.
+// A waits is something that the owner has to decide.
 type waits struct {
 	What       string `json:"what"`
 	Connection string `json:"connection,omitempty"`
@@ -109,8 +108,8 @@ type waits struct {
 	Page       string `json:"page"`
 }
 
-// waitingCall lists what waits for the owner. A question's own text is not told: it is
-// between the connector and the owner.
+// waitingCall lists what waits for the owner. It does not include the text of questions, which are between connector
+// and owner.
 func (s *seat) waitingCall(ctx context.Context, r *mcp.CallToolRequest) (answer, int, error) {
 	if err := read(r, &struct{}{}); err != nil {
 		return nil, 0, err
@@ -128,7 +127,7 @@ func (s *seat) waitingCall(ctx context.Context, r *mcp.CallToolRequest) (answer,
 	return map[string]any{"waiting": out}, 0, nil
 }
 
-// opensPages reports whether the client leads its user to a page when it is asked to.
+// opensPages reports whether the client can send its user to a page.
 func opensPages(r *mcp.CallToolRequest) bool {
 	c := r.ClientCapabilities()
 	return r.ProtocolVersion() >= "2026-07-28" && c != nil && c.Elicitation != nil && c.Elicitation.URL != nil

@@ -11,8 +11,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// searchCall finds records in the index of this assistant: what it may not see is not there,
-// and has no say in what comes first.
+// searchCall searches this assistant's own index. What it may not see is not in there and does not influence the
+// ranking.
 func (s *seat) searchCall(ctx context.Context, r *mcp.CallToolRequest) (answer, int, error) {
 	q := struct {
 		Words      string `json:"words"`
@@ -39,7 +39,7 @@ func (s *seat) searchCall(ctx context.Context, r *mcp.CallToolRequest) (answer, 
 	size := 0
 	for _, hit := range found.Hits {
 		record, err := s.window.Record(ctx, store.ConnectionID(hit.ConnectionID), store.Stream(hit.Stream), hit.Key)
-		if errors.Is(err, store.ErrNotFound) { // it went meanwhile
+		if errors.Is(err, store.ErrNotFound) { // deleted meanwhile
 			continue
 		}
 		if err != nil {
@@ -55,7 +55,7 @@ func (s *seat) searchCall(ctx context.Context, r *mcp.CallToolRequest) (answer, 
 	return out, len(out.Records), nil
 }
 
-// snippet is what stands around the words that were found, a line a field.
+// snippet returns the text around the matches, one line per field.
 func snippet(hit host.Hit) string {
 	var b strings.Builder
 	for i, s := range hit.Snippets {

@@ -12,8 +12,7 @@ import (
 
 const defaultRows = 100
 
-// queryCall runs SQL over the copy of this assistant. That it only reads, and only that, is
-// the engine's doing: host/query.
+// queryCall runs SQL on this assistant's copy. Package query ensures that it only reads, and nothing else.
 func (s *seat) queryCall(ctx context.Context, r *mcp.CallToolRequest) (answer, int, error) {
 	q := struct {
 		SQL  string `json:"sql"`

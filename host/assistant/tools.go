@@ -12,14 +12,14 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// A tool is something an assistant can call. Everything it can do is in the table below.
+// A tool is something that an assistant can call.
 type tool struct {
 	name, title, text string
 	in, out           string // properties of JSON Schemas
 	need              string // required arguments, as a JSON array
-	runs              bool   // only for those that may run connections
-	effect            bool   // it changes something
-	// do answers one call, and says how many records or rows it told.
+	runs              bool   // only for assistants that may run connections
+	effect            bool   // has side effects
+	// do answers one call and returns the number of records or rows in the answer.
 	do func(s *seat, ctx context.Context, r *mcp.CallToolRequest) (answer, int, error)
 }
 
@@ -31,7 +31,7 @@ const (
 	anyObject = `{"type":"array","items":{"type":"object"}}`
 )
 
-// tools are all of them.
+// tools lists all tools.
 var tools = []tool{
 	{name: "data", title: "What data there is", do: (*seat).dataCall, in: ``, need: `[]`,
 		text: "Lists the connections and streams that you may see, with tables for SQL, fields, counts, when each last changed, and how many details are missing.",
@@ -72,7 +72,7 @@ func (t *tool) describe() *mcp.Tool {
 	}
 }
 
-// read takes the arguments of a call as a closed object.
+// read decodes the arguments of a call and refuses unknown members.
 func read(r *mcp.CallToolRequest, into any) error {
 	if len(bytes.TrimSpace(r.Params.Arguments)) == 0 {
 		return nil

@@ -20,9 +20,8 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A window is the store as one assistant sees it: its connections, their streams, and of
-// each record what the grant names. It is a query.Store, so that a copy which is made of it
-// holds nothing else.
+// A window is the store as one assistant sees it: its connections, their streams, and the parts of records that the
+// grant names. It implements query.Store, so copies made through it contain nothing else.
 type window struct {
 	store  Store
 	grants map[store.ConnectionID]granted
@@ -31,19 +30,19 @@ type window struct {
 	sights map[store.ConnectionID]*sight
 }
 
-// granted is what an assistant was given of a connection that was made at a time.
+// A granted is what an assistant may see of the connection that was created at the time made.
 type granted struct {
 	scope json.RawMessage
 	made  time.Time
 }
 
-// A sight is what can be seen of one connection, under one manifest.
+// A sight is what is visible of one connection under one manifest.
 type sight struct {
-	connection store.Connection // with the manifest as it is stored
-	shown      store.Connection // with that part of it which is granted
+	connection store.Connection // with the manifest as stored
+	shown      store.Connection // with the granted part of the manifest
 	streams    map[string]*scope.Projection
 	manifest   *abi.Manifest
-	digest     [sha256.Size]byte // of the manifest as it is stored
+	digest     [sha256.Size]byte // of the manifest as stored
 }
 
 func newWindow(st Store, terms host.AssistantTerms, made []time.Time) *window {
@@ -58,8 +57,8 @@ func newWindow(st Store, terms host.AssistantTerms, made []time.Time) *window {
 
 var errUnseen = fmt.Errorf("connection: %w", store.ErrNotFound)
 
-// sight is what can be seen of a connection now: store.ErrNotFound for one that was not
-// granted, is gone, or was made anew under its name.
+// sight returns what is currently visible of a connection. It returns store.ErrNotFound if the connection was not
+// granted, is gone, or was created again under the same name.
 func (w *window) sight(ctx context.Context, id store.ConnectionID) (*sight, error) {
 	g, ok := w.grants[id]
 	if !ok {
@@ -79,7 +78,7 @@ func (w *window) sight(ctx context.Context, id store.ConnectionID) (*sight, erro
 	}
 	s, err := newSight(c, g)
 	if err != nil {
-		return nil, errUnseen // what a manifest of today has no meaning for grants nothing
+		return nil, errUnseen // a grant that does not fit the current manifest grants nothing
 	}
 	w.sights[id] = s
 	return s, nil
@@ -99,7 +98,7 @@ func newSight(c store.Connection, g granted) (*sight, error) {
 	return s, err
 }
 
-// prune is a manifest with the streams and fields that are granted.
+// prune returns a manifest with only the granted streams and fields.
 func (s *sight) prune(raw json.RawMessage) (json.RawMessage, error) {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &all); err != nil {
@@ -119,7 +118,7 @@ func (s *sight) prune(raw json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(out)
 }
 
-// schema is that of a stream, with the properties that are granted.
+// schema returns the schema of a stream with only the granted properties.
 func (s *sight) schema(spec abi.StreamSpec, p *scope.Projection) map[string]any {
 	properties := map[string]json.RawMessage{}
 	if root, err := strictjson.Parse(spec.Schema, strictjson.ParseOptions{}); err == nil {
@@ -133,7 +132,7 @@ func (s *sight) schema(spec abi.StreamSpec, p *scope.Projection) map[string]any 
 	return map[string]any{"type": "object", "properties": properties}
 }
 
-// version names what can be seen, under the manifests of today.
+// version identifies what is visible under the current manifests.
 func (w *window) version(ctx context.Context) (string, error) {
 	h := sha256.New()
 	for _, id := range slices.Sorted(maps.Keys(w.grants)) {
@@ -150,7 +149,7 @@ func (w *window) version(ctx context.Context) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)[:8]), nil
 }
 
-// Connection is one that can be seen.
+// Connection returns a visible connection.
 func (w *window) Connection(ctx context.Context, id store.ConnectionID) (store.Connection, error) {
 	s, err := w.sight(ctx, id)
 	if err != nil {
@@ -159,7 +158,7 @@ func (w *window) Connection(ctx context.Context, id store.ConnectionID) (store.C
 	return s.shown, nil
 }
 
-// Connections are those that can be seen.
+// Connections returns the visible connections.
 func (w *window) Connections(ctx context.Context) ([]store.Connection, error) {
 	all, err := w.store.Connections(ctx)
 	if err != nil {
@@ -179,8 +178,8 @@ func (w *window) Connections(ctx context.Context) ([]store.Connection, error) {
 	return out, nil
 }
 
-// Streams are those that can be seen, also where nothing was collected: that would tell
-// whether there is something that cannot be seen. Nor are counts and times told.
+// Streams returns the visible streams, even those without data, because their absence would reveal whether there is
+// invisible data. Counts and times are left out.
 func (w *window) Streams(ctx context.Context, id store.ConnectionID) ([]store.StreamStats, error) {
 	s, err := w.sight(ctx, id)
 	if err != nil {
@@ -203,7 +202,7 @@ func (w *window) Streams(ctx context.Context, id store.ConnectionID) ([]store.St
 	return out, nil
 }
 
-// stream is a stream that can be seen.
+// stream returns the projection of a visible stream.
 func (w *window) stream(ctx context.Context, id store.ConnectionID, name store.Stream) (*scope.Projection, error) {
 	s, err := w.sight(ctx, id)
 	if err != nil {
@@ -216,7 +215,7 @@ func (w *window) stream(ctx context.Context, id store.ConnectionID, name store.S
 	return p, nil
 }
 
-// Record is what can be seen of a record.
+// Record returns the visible part of a record.
 func (w *window) Record(ctx context.Context, id store.ConnectionID, stream store.Stream, key string) (store.Record, error) {
 	p, err := w.stream(ctx, id, stream)
 	if err != nil {
@@ -232,7 +231,7 @@ func (w *window) Record(ctx context.Context, id store.ConnectionID, stream store
 	return store.Record{}, fmt.Errorf("record: %w", store.ErrNotFound)
 }
 
-// show is what a projection leaves of a record or tombstone; ok is false for nothing.
+// show returns the visible part of a record or tombstone; ok is false if nothing is visible.
 func show(p *scope.Projection, r store.Record) (store.Record, bool) {
 	if r.Deleted {
 		r.Data = nil
@@ -243,9 +242,8 @@ func show(p *scope.Projection, r store.Record) (store.Record, bool) {
 	return r, ok
 }
 
-// Records lists what can be seen. With q.Deleted, which only a copy asks for, every other
-// record is a tombstone: one that was seen before and left the grant goes from the copy. A
-// copy has no versions: they count changes that cannot be seen too.
+// Records lists what is visible. With q.Deleted, which is used for copies, invisible records become tombstones, so that
+// a record which left the grant is removed from the copy. Versions are 0, because they also count invisible changes.
 func (w *window) Records(ctx context.Context, q store.RecordQuery) (store.RecordPage, error) {
 	p, err := w.stream(ctx, q.Connection, q.Stream)
 	if err != nil {
@@ -272,7 +270,7 @@ func (w *window) Records(ctx context.Context, q store.RecordQuery) (store.Record
 	return page, nil
 }
 
-// list is Records for a reader, who learns of no record that cannot be seen, nor of its end.
+// list is like Records but for answers: it omits invisible records entirely.
 func (w *window) list(ctx context.Context, q store.RecordQuery) (store.RecordPage, error) {
 	p, err := w.stream(ctx, q.Connection, q.Stream)
 	if err != nil {
@@ -289,7 +287,7 @@ func (w *window) list(ctx context.Context, q store.RecordQuery) (store.RecordPag
 	return page, err
 }
 
-// View is not for assistants: copies read by pages.
+// View returns an error, because copies are made page by page.
 func (w *window) View(context.Context) (store.View, error) {
 	return nil, errors.New("an assistant's window has no view")
 }
