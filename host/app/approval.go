@@ -81,7 +81,7 @@ func approvedDestinations(m *abi.Manifest, fields map[string][]abi.Destination) 
 		if i < 0 {
 			return nil, host.NotRequested("destinations")
 		}
-		path := "destinations." + name // a name of the manifest's
+		path := "destinations." + name // a name from the manifest
 		if len(to) > maxPlaces {
 			return nil, invalid(path, "too_many", "want at most %d", maxPlaces)
 		}

@@ -78,7 +78,7 @@ func (as *artifacts) sweepTraces(ctx context.Context) error {
 	return errors.Join(browser.SweepTraces(as.traces()), as.removeTraces(ctx, func(r store.Run) bool { return r.Pruned }))
 }
 
-// removeTraces removes the traces of unknown runs, and of those for which gone is true.
+// removeTraces removes the traces of unknown runs and of those for which gone returns true.
 func (as *artifacts) removeTraces(ctx context.Context, gone func(store.Run) bool) error {
 	for id, err := range browser.TracedRuns(as.traces()) {
 		if err != nil {

@@ -40,7 +40,7 @@ type authorization struct {
 	by    string // the principal that may query it
 	end   context.CancelFunc
 	ended chan struct{} // closed when its goroutine is done
-	kept  *time.Timer   // forgets it
+	kept  *time.Timer   // forgets it after authorizationKept
 
 	mu      sync.Mutex // guards what follows
 	now     host.Authorization

@@ -160,7 +160,7 @@ func (bs *backups) pin(ctx context.Context) (image store.Image, secrets []vault.
 	if err != nil {
 		return nil, nil, err
 	}
-	// The first image may have to wait until an erasure is done.
+	// The first image may have to wait for an erasure. It is taken before secrets are locked.
 	if image, err = s.Image(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -177,7 +177,7 @@ func (bs *backups) pin(ctx context.Context) (image store.Image, secrets []vault.
 	return image, secrets, err
 }
 
-// notBackedUp explains that a damaged store is not backed up: the copy would hide the damage.
+// notBackedUp explains why a damaged store is not backed up. A backup would hide the damage.
 func notBackedUp(err error) error {
 	var damage *store.DamageError
 	if errors.As(err, &damage) {

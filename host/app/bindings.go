@@ -70,7 +70,7 @@ type opening struct {
 	obtained *tokens
 	trace    *requestLogger
 
-	session binding.Binding               // the network, nil for none
+	session binding.Binding               // the network binding, nil for none
 	files   atomic.Pointer[filesystem.FS] // set when the guest is launched, if it has files
 }
 

@@ -172,7 +172,7 @@ func (h *bindings) browser(q RunRequest, plan *run.Plan, session binding.Binding
 // a publisher whose key the owner pinned.
 func untrusted(c store.Connector) bool { return !c.Bundled && c.Signer == nil }
 
-// unused closes the bindings of a run that was not accepted.
+// unused closes bindings that no run uses. Nil ones are ignored.
 func unused(lent ...binding.Binding) error {
 	var errs []error
 	for _, b := range lent {

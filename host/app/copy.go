@@ -176,7 +176,7 @@ func explainCopy(err error, o CopyOptions) error {
 	return err
 }
 
-// finished refuses a store into which a copy was not finished.
+// finished refuses a store that holds an unfinished copy.
 func (d *directory) finished(ctx context.Context) error {
 	_, err := d.Store.Document(ctx, store.Copying, store.CopyNote)
 	switch {

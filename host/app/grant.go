@@ -34,7 +34,7 @@ type GrantRequest struct {
 	Connection store.ConnectionID // by default the connector's name
 	// Terms replace those of the grant. Nil keeps them, or removes a grant that is not usable any more.
 	Terms *host.GrantTerms
-	// Approved is added to what is approved.
+	// Approved is added to what is approved already.
 	Approved store.Approved
 	// Accepted reports that the owner knows the result of Doubts and continues.
 	Accepted bool

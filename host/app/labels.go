@@ -137,7 +137,7 @@ func (rs *runs) startElsewhere(ctx context.Context, q host.StartRun) (r store.Ru
 		case errors.Is(err, errOrphan):
 			return r, true, host.Refuse("unavailable", "host %s was to start the run, and is gone; see whether it did before you start it again", m.ID)
 		case err != nil:
-			return r, true, err // it may have started there
+			return r, true, err // the run may have started there
 		case out.Refusal != nil && (out.Refusal.Code == "unavailable" || out.Refusal.Code == "connection_not_ready" || out.Refusal.Code == "rate_limited"):
 			continue
 		case out.Refusal != nil:

@@ -107,7 +107,7 @@ func readModule(path string, lim sandbox.ModuleLimits) ([]byte, error) {
 	if err != nil {
 		return nil, refusal("connector_not_runnable", err)
 	}
-	defer f.Close() // only read
+	defer f.Close() // only read from
 	fi, err := f.Stat()
 	if err != nil {
 		return nil, refusal("connector_not_runnable", err)
@@ -144,7 +144,7 @@ func readSidecar(path string) ([]byte, error) {
 	if err != nil {
 		return nil, refusal("connector_invalid", fmt.Errorf("read manifest: %w", err))
 	}
-	defer f.Close() // only read
+	defer f.Close() // only read from
 	raw, err := io.ReadAll(io.LimitReader(f, abi.MaxManifestBytes+1))
 	if err != nil {
 		return nil, refusal("connector_invalid", fmt.Errorf("read manifest: %w", err))

@@ -119,7 +119,7 @@ func (h *bindings) client(o network.Options, t *requestLogger) (*network.Client,
 type requestLogger struct {
 	dir        *directory
 	connection store.ConnectionID
-	run        store.RunID // set before the run begins
+	run        store.RunID // set before the run starts
 }
 
 // hop logs one request. Each redirect is a request.

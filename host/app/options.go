@@ -56,7 +56,7 @@ type Options struct {
 // CopyQuotas limit, in bytes on disk, the data beside the store that can be rebuilt. The zero value means the
 // default.
 type CopyQuotas struct {
-	Query     int64 // copies for queries, of all connections
+	Query     int64 // copies of all connections for queries
 	Search    int64 // indexes for search
 	Assistant int64 // copies for one assistant, and the same again for its indexes
 }

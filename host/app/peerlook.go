@@ -80,7 +80,7 @@ func (p *peers) lookAt(ctx context.Context, id store.RunID) (*host.LiveRun, *hos
 	return live, &at
 }
 
-// look is LiveRun for another host.
+// look is LiveRun at the request of another host.
 func (rs *runs) look(_ context.Context, id store.RunID) (host.LiveRun, error) {
 	l, ok := rs.LiveRun(id)
 	if !ok {

@@ -56,14 +56,14 @@ type command struct {
 	Verb      string          `json:"verb"`
 	Principal host.Principal  `json:"principal"`
 	Body      json.RawMessage `json:"body"`
-	AnswerTo  []byte          `json:"answer_to"` // public key
+	AnswerTo  []byte          `json:"answer_to"` // public key of the sender
 }
 
 // An outcome is the content of the box that answers a command.
 type outcome struct {
 	Body    json.RawMessage `json:"body,omitempty"`
 	Refusal *host.Refusal   `json:"refusal,omitempty"`
-	Absent  bool            `json:"absent,omitempty"` // store.ErrNotFound
+	Absent  bool            `json:"absent,omitempty"` // stands for store.ErrNotFound
 	Failed  bool            `json:"failed,omitempty"` // the log of the answering host has the error
 }
 

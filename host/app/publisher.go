@@ -31,7 +31,7 @@ func ReadSignature(module, file string) (*signature.Signature, error) {
 	if file == "" {
 		path = module + signature.Suffix
 		if fi, err := os.Stat(module); err != nil || fi.IsDir() {
-			return nil, nil // built from source, or installed
+			return nil, nil // the module was built from source or is installed
 		}
 	}
 	text, err := signature.ReadFile(path, signature.MaxSignature)

@@ -265,7 +265,7 @@ func storedBy(ctx context.Context, st store.Store, m *abi.Manifest) (map[string]
 // It does not pass on the time of replies, since its clock is that of the recording.
 type stoppable struct {
 	run.Guest
-	before int // 0 for none
+	before int // number of that call; 0 for none
 	stop   func()
 	calls  chan sandbox.Inbound
 	made   atomic.Int64

@@ -32,7 +32,7 @@ type runs struct {
 	commitTo    store.Store // nil means the store of the directory
 	idle        bool        // the host belongs to one command and ends with it
 
-	correlations correlations // of active runs
+	correlations correlations // scope ids of active runs
 	recordings   recordings
 }
 
@@ -149,7 +149,7 @@ func checkBudgets(b map[string]int64) error {
 	return nil
 }
 
-// startError adds to run_already_active when the connection may be free again.
+// startError adds to run_already_active when a retry may succeed.
 func (rs *runs) startError(ctx context.Context, w workflow, err error) error {
 	err = asRefusal(err)
 	var r *host.Refusal

@@ -47,7 +47,7 @@ func newSleepers(rs *runs) *sleepers {
 	return &sleepers{runs: rs, ctx: ctx, stop: stop, all: map[store.RunID]*sleeper{}, handed: map[store.RunID]bool{}, tries: map[store.RunID]int{}}
 }
 
-// take holds a run, unless it is held already or being handed over. It does not block.
+// take adds a run, unless it is there already or being handed over, and starts its goroutine.
 func (ss *sleepers) take(l store.Lease) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()

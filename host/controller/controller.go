@@ -115,7 +115,7 @@ func New(st Store, o Options) *Controller {
 	return c
 }
 
-// A Job is a run that passed its checks, and what belongs to it.
+// A Job is a run that passed its checks, with what the controller needs to perform it.
 type Job struct {
 	Run *run.Run
 	// With is passed to run.Accept.
@@ -152,7 +152,7 @@ func (c *Controller) StartFor(ctx context.Context, by string, prepare func(conte
 	}
 	started := false
 	defer func() {
-		if !started { // also by a panic
+		if !started { // also after a panic
 			c.options.Count(Refused)
 			c.discharge(by, nil)
 		}

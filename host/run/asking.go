@@ -19,7 +19,7 @@ type asking struct {
 	message     *abi.InteractionMessage
 	schema      *reducedSchema
 	fields      []Field
-	call        uint32 // the ABI call that waits; 0 on stdio
+	call        uint32 // the ABI call that awaits the reply; 0 on stdio
 	deadline    time.Time
 	timed       bool
 	last        bool // the deadline is the end of the owner's budget
@@ -103,7 +103,7 @@ func (qs *questions) withdraw(q *hostQuestion) {
 // guest.
 func (qs *questions) tellHost(q *asking, status string) {
 	tell := func() { q.host.answer(hostAnswer{id: q.id, status: status}) }
-	if qs.calls.outsideLoop() { // the call goes on
+	if qs.calls.outsideLoop() { // the call continues
 		qs.clocks.begin(time.Now(), false)
 	} else {
 		qs.calls.rest(time.Now())

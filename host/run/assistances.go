@@ -22,7 +22,7 @@ type assistances struct {
 // waiting reports whether the call in progress waits until an origin accepts requests.
 func (as *assistances) waiting() bool { return as.turn != nil }
 
-// postpone moves every deadline by the time of a pause.
+// postpone extends every deadline by the duration of a pause.
 func (as *assistances) postpone(by time.Duration) {
 	for id, at := range as.deadlines {
 		as.deadlines[id] = at.Add(by)

@@ -180,7 +180,7 @@ func (cl *calls) emit(frame []byte) {
 		return
 	}
 	var rec abi.FrameRecord
-	now := time.Now().UnixMicro() // one look at the clock for the whole frame
+	now := time.Now().UnixMicro() // one time for the whole frame
 	for fr.Next(&rec) {
 		m, v := cl.proto.Record(&rec)
 		if v != nil {
@@ -374,7 +374,7 @@ type finishedCall struct {
 	reply  []byte
 	errno  abi.Errno
 	turn   *turn
-	played bool // from the journal
+	played bool // the result is from the journal
 }
 
 // taped ends a run whose recording or replay failed.

@@ -518,6 +518,6 @@ func mediaType(text string) string {
 
 // fileJSON returns the form of a file in a stored record.
 func fileJSON(file store.File) []byte {
-	b, _ := json.Marshal(file) // texts and a number
+	b, _ := json.Marshal(file) // it has only texts and a number
 	return b
 }

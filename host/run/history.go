@@ -89,7 +89,7 @@ type history struct {
 	// The fields below are for resumable runs.
 	events  uint64    // number of submitted events
 	held    []byte    // what the network held after its newest call
-	sure    bool      // that the run is resumable no more is durable, if so
+	sure    bool      // false until it is durable that the run is no longer resumable
 	leaving time.Time // since when it waits to be suspended after a request; zero if it does not
 	marked  bool      // the next commit asks the question of a mark
 	waits   *mark     // of the open question, until this process asks it

@@ -15,7 +15,7 @@ type Suspended struct {
 	Lease    store.Lease
 	Open     store.Interaction // its open question; without an ID the run does not wait for its owner
 	Question Question          // as Owner.Ask gets it, without Timeout
-	Request  []byte            // History.Request
+	Request  []byte            // see History.Request
 	Cause    string            // cause of the resumption, for run.resumed
 	mark     mark
 }

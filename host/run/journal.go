@@ -83,10 +83,10 @@ func (j *journal) shownCursor(c json.RawMessage) json.RawMessage {
 type journal struct {
 	*parts
 	last     store.Event     // submitted, maybe not durable
-	at       time.Time       // of the newest event
-	sequence uint64          // of the next event
+	at       time.Time       // time of the newest event
+	sequence uint64          // sequence number of the next event
 	spanned  context.Context // context of the run's span, or of its node's
-	node     span            // of the guest
+	node     span            // span of the guest
 }
 
 // note remembers the last event.

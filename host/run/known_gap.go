@@ -34,7 +34,7 @@ type GapScope struct {
 	Truncated    bool           `json:"truncated,omitempty"`
 }
 
-// A Hint is a recovery hint with its default filled in.
+// A Hint is a recovery hint with its defaults filled in.
 type Hint struct {
 	Action    string `json:"action"`
 	Retryable bool   `json:"retryable"`

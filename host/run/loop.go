@@ -29,14 +29,14 @@ type parts struct {
 
 	loop        *run         // waits for events and dispatches them
 	calls       *calls       // calls of the guest and replies to them
-	records     *records     // admitted and not flushed yet
+	records     *records     // records that are admitted and not flushed yet
 	states      *checkpoints // cursors accepted and not committed yet
 	gaps        *gaps        // known gaps and missing details
 	questions   *questions   // to the owner, blocking
 	assistances *assistances // to the owner, not blocking
 	bindings    *bindings    // what the run was lent
 	secrets     *secrets     // handles and protected values
-	files       *files       // attached, for records to hold
+	files       *files       // files that the guest attached
 	output      *output      // log, messages and progress
 	pause       *pause
 	control     *control // what other goroutines see of the run and request from it

@@ -16,7 +16,7 @@ import (
 // replaces it and loses those fields.
 type Loss struct {
 	Stream string
-	Fields []string // sorted
+	Fields []string // sorted names
 }
 
 func (l Loss) String() string {

@@ -49,7 +49,7 @@ type diagnostics struct {
 	observed int64
 	events   int // log events recorded
 	rate     int
-	budget   int // bytes left in this second
+	budget   int // bytes left for the current second
 	second   time.Time
 	line     []byte // unfinished line on fd 2 of a stdio connector
 }

@@ -27,7 +27,7 @@ type Input struct {
 	UsesABI    bool          // the module imports a sluice_v1* function
 
 	Mode  string          // full_refresh or incremental; "" means the default
-	Scope json.RawMessage // explicit scope; nil for none
+	Scope json.RawMessage // explicitly requested scope; nil for none
 	// Narrow allows stored records to lose fields that Scope leaves out.
 	Narrow bool
 	// State replaces the stored cursors if it is not nil. ResetState ignores the stored cursors. With NoPersist

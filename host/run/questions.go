@@ -29,7 +29,7 @@ type questions struct {
 // open reports whether a question waits for its owner.
 func (qs *questions) open() bool { return qs.asking != nil }
 
-// current is the open question, nil for none.
+// current returns the open question, nil for none.
 func (qs *questions) current() *asking { return qs.asking }
 
 // drop forgets the open question of a resumed run. It stays open in the store.

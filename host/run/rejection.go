@@ -182,7 +182,7 @@ func memberOf(members []strictjson.Member, name string) strictjson.Member {
 	return strictjson.Member{}
 }
 
-// textEquals compares a value as text with a part of a key.
+// textEquals reports whether a value, as text, equals a part of a key.
 func textEquals(v strictjson.Member, key []byte) bool {
 	switch v.Kind {
 	case strictjson.KindString:

@@ -36,7 +36,7 @@ type Result struct {
 	Deadline             string            `json:"deadline,omitempty"`
 	CancelCause          string            `json:"cancel_cause,omitempty"`
 	StdinClosedAtPhase   string            `json:"stdin_closed_at_phase,omitempty"`
-	HostBound            string            `json:"host_bound,omitempty"` // store.Run.HostBound
+	HostBound            string            `json:"host_bound,omitempty"` // see store.Run.HostBound
 	TriggerKind          string            `json:"trigger_kind"`
 	AutomationMode       string            `json:"automation_mode,omitempty"`
 	Usage                Usage             `json:"usage"`

@@ -75,7 +75,7 @@ func (r *run) acquire(ctx context.Context, with func(store.Run) []store.Write) e
 	case errors.Is(err, store.ErrNoSpace):
 		return refuse("store_no_space", "%v; free some disk space and start again", err)
 	case errors.As(err, &conflict):
-		return err // of what the caller writes
+		return err // about the writes of the caller
 	}
 	return asRefusal(fmt.Errorf("start run: %w", err))
 }

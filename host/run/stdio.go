@@ -319,6 +319,6 @@ func errorText(code, message string) []byte {
 	text, _ := redact.Marshal(struct {
 		Code    string `json:"code"`
 		Message string `json:"message"`
-	}{code, message}) // two strings
+	}{code, message}) // two strings always encode
 	return text
 }
