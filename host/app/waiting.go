@@ -37,7 +37,7 @@ type sleepers struct {
 type sleeper struct {
 	lease  store.Lease
 	cancel chan run.CancelRequest // capacity 1
-	ctx    context.Context        // ends when the run is left to others
+	ctx    context.Context        // ends when this sleeper gives the run up
 	stop   context.CancelFunc
 	gone   chan struct{} // closed when its goroutine has ended
 }
