@@ -16,46 +16,45 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// What an attempt was made for.
+// Causes of an attempt.
 const (
 	ForEvent      = "event"
 	ForTest       = "test"
 	ForRedelivery = "redelivery"
 )
 
-// What went wrong with an attempt. The list is all that is told of a failure: no
-// text of a server, a resolver or the system gets out.
+// Kinds of failure of an attempt. Nothing else is revealed about a failure: no text of a server, a resolver or the
+// system.
 const (
-	FailedStatus  = "status"  // the server answered with no 2xx
-	FailedURL     = "url"     // the URL is not one that this host delivers to any more
-	FailedAddress = "address" // the name leads to no address that deliveries may go to, or to none at all
-	FailedConnect = "connect" // no connection
+	FailedStatus  = "status"  // the status of the answer was not 2xx
+	FailedURL     = "url"     // the host no longer delivers to this URL
+	FailedAddress = "address" // the name has no address to which deliveries may go
+	FailedConnect = "connect" // connecting failed
 	FailedTLS     = "tls"     // no trusted TLS connection
-	FailedTimeout = "timeout" // no whole answer in time
-	FailedAnswer  = "answer"  // the connection ended, or the answer was none
+	FailedTimeout = "timeout" // no complete answer in time
+	FailedAnswer  = "answer"  // the connection ended, or the answer was invalid
 )
 
-// keptAttempts is how many attempts of one webhook are kept.
+// keptAttempts is how many attempts of a webhook are stored.
 const keptAttempts = 50
 
-// An Attempt is one try to deliver something, as it is kept. Nothing of the answer
-// is but its status.
+// An Attempt is a stored attempt at a delivery. Of the answer it only contains the status.
 type Attempt struct {
 	ID         string        `json:"deliveryId"`
-	MessageID  string        `json:"messageId"` // the webhook-id header; all attempts of one event have the same
+	MessageID  string        `json:"messageId"` // the webhook-id header; the same in all attempts for an event
 	Cause      string        `json:"cause" enum:"event|test|redelivery"`
 	Type       string        `json:"type"` // of the event
 	RunID      store.RunID   `json:"runId,omitempty"`
 	EventID    store.EventID `json:"eventId,omitempty"`
 	Sequence   *uint64       `json:"sequence,omitempty"`
-	Number     int           `json:"attempt"`          // for this event, from 1; a test and a redelivery are 1
+	Number     int           `json:"attempt"`          // for this event, from 1; always 1 for a test or redelivery
 	Status     int           `json:"status,omitempty"` // of the answer, if there was one
 	Error      string        `json:"error,omitempty" enum:"status|url|address|connect|tls|timeout|answer"`
 	DurationMS int64         `json:"durationMs"`
 	At         string        `json:"at"`
 }
 
-// Outcome says in words what came of an attempt.
+// Outcome describes the result of an attempt in words.
 func (a Attempt) Outcome() string {
 	switch a.Error {
 	case "":
@@ -76,7 +75,7 @@ func (a Attempt) Outcome() string {
 	return "the connection ended without an answer"
 }
 
-// attemptFor begins the record of an attempt to deliver an event.
+// attemptFor returns the record of an attempt that is about to be made.
 func attemptFor(webhook, cause string, e store.Event, number int) Attempt {
 	sequence := e.Sequence
 	return Attempt{
@@ -84,14 +83,14 @@ func attemptFor(webhook, cause string, e store.Event, number int) Attempt {
 	}
 }
 
-// A sender signs and posts for one webhook.
+// A sender signs and posts messages for one webhook.
 type sender struct {
 	url  string
 	keys func(at time.Time) [][]byte
 	post func(context.Context, message) (int, error)
 }
 
-// send makes the attempt; any 2xx is success.
+// send makes the attempt. Any 2xx status is a success.
 func (s *sender) send(ctx context.Context, a Attempt, body []byte) (Attempt, error) {
 	m := message{url: s.url, id: a.MessageID, at: time.Now(), body: body}
 	m.signature = signAll(s.keys(m.at), m.id, m.at, body)
@@ -104,7 +103,7 @@ func (s *sender) send(ctx context.Context, a Attempt, body []byte) (Attempt, err
 	return a, err
 }
 
-// classOf is what may be told of an error; "" for none.
+// classOf returns the kind of failure of an error, or "" for nil.
 func classOf(err error) string {
 	var status answered
 	var refused *Refusal
@@ -140,7 +139,7 @@ func isTLS(err error) bool {
 		errors.As(err, &record) || errors.As(err, &alert)
 }
 
-// note keeps an attempt, instead of the oldest when there are enough.
+// note adds an attempt and drops the oldest if there are too many.
 func (s *stored) note(a Attempt) {
 	if s.Attempts = append(s.Attempts, a); len(s.Attempts) > keptAttempts {
 		s.Attempts = s.Attempts[len(s.Attempts)-keptAttempts:]
@@ -150,7 +149,7 @@ func (s *stored) note(a Attempt) {
 	}
 }
 
-// note stores an attempt, also while this process ends.
+// note stores an attempt, even while this process is ending.
 func note(ctx context.Context, st store.Documents, webhook string, a Attempt) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()

@@ -11,17 +11,16 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A Courier posts signed bodies for other rooms, by the rules of webhooks: to public
-// addresses only, which are checked whenever one is dialled, over TLS, with no redirect
-// followed and nothing kept of an answer but its status. All methods may be called
-// concurrently.
+// A Courier posts signed bodies for other packages by the rules of webhooks: only over TLS to public addresses, which
+// are checked at every connection, without following redirects or keeping anything of an answer but its status. It is
+// safe for concurrent use.
 type Courier struct {
 	gate *gate
 	post func(context.Context, message) (int, error)
 }
 
-// NewCourier makes a courier. Of the options Forbidden, AllowLoopback, Alive, Resolver
-// and Version count; without Forbidden no address but a loopback is posted to.
+// NewCourier returns a courier. It uses the options Forbidden, AllowLoopback, Alive, Resolver and Version. Without
+// Forbidden it only posts to loopback addresses, and that only if they are allowed.
 func NewCourier(o Options) *Courier {
 	if o.Resolver == nil {
 		o.Resolver = net.DefaultResolver
@@ -33,8 +32,8 @@ func NewCourier(o Options) *Courier {
 	return &Courier{gate: g, post: newPoster(g, "Sluice/"+o.Version, o.tls).post}
 }
 
-// Check refuses what is no URL that is ever posted to, or no secret to sign with, without
-// reaching for anything. *Refusal.
+// Check returns a *Refusal if a URL can never be posted to, or a secret is unsuitable for signing. It does not use the
+// network.
 func (c *Courier) Check(url string, secrets []string) error {
 	if _, err := c.gate.parse(url); err != nil {
 		return err
@@ -47,19 +46,19 @@ func (c *Courier) Check(url string, secrets []string) error {
 	return nil
 }
 
-// Reach looks the name of a URL up. *Refusal.
+// Reach resolves the host name of a URL. It returns a *Refusal if posting there is not allowed.
 func (c *Courier) Reach(ctx context.Context, url string) error { return c.gate.accept(ctx, url) }
 
-// A Failure is a post that was not taken.
+// A Failure reports that the server did not accept a post.
 type Failure struct {
-	Status int    // of the answer; 0: there was none
-	Words  string // what happened, with nothing of the server's own in it
+	Status int    // of the answer; 0 if there was none
+	Words  string // what happened, without any text of the server
 }
 
 func (f *Failure) Error() string { return f.Words }
 
-// Post posts a body under an id, signed with each of the secrets, and returns nil once the
-// server took it. *Failure, store.ErrSilent, or that of ctx.
+// Post posts a body under an id, signed with each secret, and returns nil once the server has accepted it. Otherwise it
+// returns a *Failure, *Refusal, store.ErrSilent or ctx's error.
 func (c *Courier) Post(ctx context.Context, url string, secrets []string, id string, body []byte) error {
 	keys := make([][]byte, len(secrets))
 	for i, s := range secrets {
@@ -93,5 +92,5 @@ func (c *Courier) Post(ctx context.Context, url string, secrets []string, id str
 	return &Failure{status, words}
 }
 
-// NewSecret makes a secret in the form of Standard Webhooks.
+// NewSecret returns a new secret in the format of Standard Webhooks.
 func NewSecret() string { return newSecret() }

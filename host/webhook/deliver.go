@@ -11,26 +11,24 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// pageEvents bounds the memory of an attempt: an event has at most 64 KiB.
+// pageEvents bounds the memory of an attempt; an event has at most 64 KiB.
 const pageEvents = 16
 
-// A step is what came of working on a lane once. At most one event is
-// delivered.
+// A step is the result of advancing a lane once, which delivers at most one event.
 type step struct {
 	lane lane
 	kept bool // the lane has a document now
-	// more: there may be more events to look at.
+	// more means that there may be more events.
 	more bool
-	// attempted: an attempt was made, which was answered with status (0: it was not)
-	// and failed unless err is nil.
+	// attempted means that an attempt was made. status is that of the answer, 0 for none. The attempt failed if err is
+	// not nil.
 	attempted bool
 	status    int
 	err       error
 }
 
-// advance reads on from where the lane stands to the first event that is wanted,
-// and makes one attempt to deliver it. It returns once the lane is durable, or
-// is as it was. An error with attempted false is the store's, or store.ErrSilent.
+// advance reads from the lane's position to the first wanted event and makes one attempt to deliver it. It returns once
+// the lane is durable, or unchanged. If attempted is false, the error is the store's, or store.ErrSilent.
 func (f *follower) advance(ctx context.Context, l lane) step {
 	select {
 	case f.slots <- struct{}{}:
@@ -52,9 +50,9 @@ func (f *follower) advance(ctx context.Context, l lane) step {
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
-		return step{lane: l, err: ctx.Err()} // this process ends, which is nobody's failure
+		return step{lane: l, err: ctx.Err()} // this process is ending; do not count it as a failure
 	case errors.Is(err, store.ErrSilent):
-		return step{lane: l, err: err} // and nothing was sent
+		return step{lane: l, err: err} // nothing was sent
 	}
 	s := step{lane: l, more: true, attempted: true, status: a.Status, err: err}
 	if err == nil {
@@ -65,7 +63,7 @@ func (f *follower) advance(ctx context.Context, l lane) step {
 	if err := f.keep(ctx, s.lane); err == nil {
 		s.kept = true
 	} else {
-		// The attempt counts; where the lane stands is known to this process only.
+		// The attempt counts, but only this process knows the lane's position.
 		f.log.Warn("webhook: cursor not stored; a delivery may be repeated after a restart", "webhook", f.hook.ID, "error", err)
 	}
 	if err := note(ctx, f.store, f.hook.ID, a); err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -74,12 +72,12 @@ func (f *follower) advance(ctx context.Context, l lane) step {
 	return s
 }
 
-// passed moves the lane behind an event that is dealt with.
+// passed advances the lane past an event that has been dealt with.
 func (l *lane) passed(e store.Event) {
 	l.Next, l.Attempts, l.Due, l.Done = e.Sequence+1, 0, time.Time{}, ends(e)
 }
 
-// failed counts an attempt, and gives the event up after the last of delays.
+// failed counts a failed attempt, and gives the event up after the last of delays.
 func (l *lane) failed(e store.Event, now time.Time) {
 	l.Next = e.Sequence
 	l.Attempts++
@@ -91,15 +89,15 @@ func (l *lane) failed(e store.Event, now time.Time) {
 	l.Due = now.Add(wait)
 }
 
-// keep stores where a lane stands, also while this process is ending.
+// keep stores a lane, even while this process is ending.
 func (f *follower) keep(ctx context.Context, l lane) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	return f.store.Write(ctx, l.write(f.hook.ID))
 }
 
-// nextWanted returns the first wanted event at or after l.Next, or nil at the
-// end of the log; Done then says whether the run is over.
+// nextWanted returns the first wanted event at or after l.Next, or nil at the end of the log, in which case Done says
+// whether the run is over.
 func (f *follower) nextWanted(ctx context.Context, l lane) (*store.Event, lane, error) {
 	over := false
 	for {
@@ -120,13 +118,13 @@ func (f *follower) nextWanted(ctx context.Context, l lane) (*store.Event, lane, 
 			continue
 		}
 		if over {
-			l.Done = true // its log was deleted, or never had an end
+			l.Done = true // its log was deleted or has no final event
 			return nil, l, nil
 		}
 		if over, err = f.over(ctx, l.Run); err != nil || !over {
 			return nil, l, err
 		}
-		// Its last events may have been committed since the page was read.
+		// The run's last events may have been committed after the page was read.
 	}
 }
 
@@ -138,12 +136,12 @@ func (f *follower) over(ctx context.Context, id store.RunID) (bool, error) {
 	return err == nil && r.Status != "active", err
 }
 
-// wanted reports whether an event matches the webhook and is not older than it.
+// wanted reports whether an event matches the webhook and is not older than the webhook.
 func (f *follower) wanted(e store.Event) bool {
 	return !e.RecordedAt.Before(f.hook.CreatedAt) && wants(f.hook.Events, e)
 }
 
-// body is what is posted for an event.
+// A body is the JSON that is posted for an event.
 type body struct {
 	Type      timeline.Type `json:"type"`
 	Timestamp string        `json:"timestamp"`
@@ -155,7 +153,7 @@ func eventBody(e store.Event) ([]byte, error) {
 	return json.Marshal(body{doc.Type, doc.Timestamp, doc})
 }
 
-// attempt delivers one event.
+// attempt tries to deliver one event.
 func (f *follower) attempt(ctx context.Context, e store.Event, number int) (Attempt, error) {
 	a := attemptFor(f.hook.ID, ForEvent, e, number)
 	b, err := eventBody(e)
@@ -165,7 +163,7 @@ func (f *follower) attempt(ctx context.Context, e store.Event, number int) (Atte
 	return (&sender{url: f.hook.URL, keys: *f.keys.Load(), post: f.post}).send(ctx, a, b)
 }
 
-// answered is the status of an answer that is no success.
+// answered is the error for an answer with this status.
 type answered int
 
 func (a answered) Error() string { return "answered " + http.StatusText(int(a)) }

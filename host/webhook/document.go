@@ -24,8 +24,8 @@ func (h *Hooks) all(ctx context.Context) ([]*stored, error) {
 	return out, nil
 }
 
-// change rewrites what is stored of a webhook, with other writes in the same commit;
-// store.ErrNotFound.
+// change rewrites the document of a webhook, with other writes in the same commit. It returns store.ErrNotFound if
+// there is none.
 func change(ctx context.Context, st store.Documents, id string, edit func(*stored), with ...store.Write) error {
 	for {
 		d, err := st.Document(ctx, store.Webhooks, id)
@@ -49,7 +49,7 @@ func change(ctx context.Context, st store.Documents, id string, edit func(*store
 	}
 }
 
-// forget erases all cursors of a webhook.
+// forget deletes all cursors of a webhook.
 func forget(ctx context.Context, st store.Documents, id string) error {
 	for {
 		docs, err := st.Documents(ctx, store.DocumentQuery{Kind: store.Deliveries, Prefix: id, Limit: maxWrites})

@@ -9,18 +9,16 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// OwnerNeeded is a filter for notifications: the run.assistance_requested events
-// that want something of the owner, that is, every question and every request
-// for help whose owner_action is not none. One question is one delivery, while
-// node.suspended, interrupt.requested and run.interaction_required report the
-// same once more each. The delivery's type is that of the event.
+// OwnerNeeded is a filter for notifications. It matches the run.assistance_requested events that need the owner: every
+// question, and every request for help whose owner_action is not none. It yields one delivery per question, whereas
+// node.suspended, interrupt.requested and run.interaction_required each report it again. The delivery has the type of
+// the event.
 const OwnerNeeded = "owner.needed"
 
-// LeftOut is a filter for notifications: the run.completed events of runs that left
-// something out.
+// LeftOut is a filter for notifications. It matches the run.completed events of runs that left something out.
 const LeftOut = "run.partial"
 
-// filterOf checks the events of a definition.
+// filterOf validates the events of a definition.
 func filterOf(events []string) error {
 	if len(events) == 0 || len(events) > maxEvents {
 		return refuse("events", "must have 1 to %d entries", maxEvents)
@@ -40,7 +38,7 @@ func matches(pattern, eventType string) bool {
 	return pattern == eventType
 }
 
-// wants reports whether a webhook with these events is told of e.
+// wants reports whether a webhook with these events wants e.
 func wants(events []string, e store.Event) bool {
 	return slices.ContainsFunc(events, func(pattern string) bool {
 		return matches(pattern, e.Type) || pattern == OwnerNeeded && asksOwner(e) || pattern == LeftOut && leftOut(e)

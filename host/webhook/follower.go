@@ -14,41 +14,39 @@ import (
 )
 
 const (
-	atOnce      = 4   // attempts of one webhook
-	maxWrites   = 256 // at once
+	atOnce      = 4   // concurrent attempts of one webhook
+	maxWrites   = 256 // in one commit
 	slack       = time.Minute
-	storeWait   = 5 * time.Second // before a lane is tried again that the store had failed
+	storeWait   = 5 * time.Second // wait before a lane is tried again after an error of the store
 	failingTime = 5 * 24 * time.Hour
 )
 
-// A follower delivers the events of all runs to one webhook. Its goroutine, loop,
-// owns the fields, unless their comment says otherwise; advance runs on goroutines
-// of its own and gets a copy of a lane.
+// A follower delivers the events of all runs to one webhook. Unless noted otherwise, only the goroutine that runs loop
+// accesses its fields; advance runs in other goroutines and gets a copy of a lane.
 type follower struct {
 	hook    stored                                   // its definition, and its failures so far
-	keys    atomic.Pointer[func(time.Time) [][]byte] // what deliveries are signed with; Rotate replaces it
+	keys    atomic.Pointer[func(time.Time) [][]byte] // keys for signing; Rotate replaces them
 	store   Store
 	post    func(context.Context, message) (int, error)
-	slots   chan struct{} // host-wide: one for each attempt, and what it reads
-	most    int           // lanes; the scan waits while there are more
-	rescan  func()        // asks for a scan
+	slots   chan struct{} // shared by all webhooks; taken for each attempt and its reads
+	most    int           // maximum number of lanes; the scan waits while there are more
+	rescan  func()        // requests a scan
 	log     *slog.Logger
 	observe func(outcome string)
 	audit   func(ctx context.Context, id, because string)
 
 	lanes map[store.RunID]*track
-	// Invariant: a run that started before horizon has a document, or needs none
-	// any more; one that started before known has a lane, or needs none. horizon is
-	// durable and not after known.
+	// Invariant: a run that started before horizon has a document or no longer needs one; a run that started before
+	// known has a lane or needs none. horizon is durable and not later than known.
 	horizon, known time.Time
-	missed         time.Time // the first run of this scan that found no room; zero is none
-	scanned        time.Time // until when the last scan that went back to known looked
-	passed         int       // runs that scans found since the horizon moved
+	missed         time.Time // start of the first run in this scan for which there was no room; zero for none
+	scanned        time.Time // end of the last scan that went back to known
+	passed         int       // runs found by scans since horizon moved
 	busy           int
-	stopped        string // why it is to be disabled
+	stopped        string // reason for disabling the webhook
 
-	// floor is from when on the next scan lists runs: known in milliseconds, or never.
-	// Scans read it.
+	// floor is the start time from which the next scan lists runs: known in milliseconds, or never. Scans read it
+	// concurrently.
 	floor atomic.Int64
 
 	scans   chan scanPart
@@ -62,13 +60,13 @@ type follower struct {
 type track struct {
 	lane
 	busy   bool
-	unread bool // there may be events that were not looked at
+	unread bool // there may be unread events
 	kept   bool // it has a document
 }
 
 const never = int64(1) << 62
 
-// load reads the lanes of a webhook.
+// load reads the lanes of the webhook.
 func (f *follower) load(ctx context.Context) error {
 	f.lanes, f.horizon = map[store.RunID]*track{}, f.hook.CreatedAt
 	for after := ""; ; {
@@ -116,13 +114,13 @@ func (f *follower) start(ctx context.Context) {
 	})
 }
 
-// stop returns when nothing of the webhook is being done any more.
+// stop stops serving the webhook and waits for that.
 func (f *follower) stop() {
 	f.cancel()
 	f.wg.Wait()
 }
 
-// tell hands a part of a scan to the loop.
+// tell passes part of a scan to the loop.
 func (f *follower) tell(ctx context.Context, l scanPart) {
 	select {
 	case f.scans <- l:
@@ -152,15 +150,15 @@ func (f *follower) loop(ctx context.Context) {
 	f.disable(context.WithoutCancel(ctx))
 }
 
-// drain waits for the attempts that are under way.
+// drain waits for attempts in progress.
 func (f *follower) drain() {
 	for ; f.busy > 0; f.busy-- {
 		<-f.results
 	}
 }
 
-// dispatch starts an attempt for each lane that is due, longest due first and at
-// most atOnce, and returns how long until the next lane is due.
+// dispatch starts an attempt for each lane that is due, those due longest first, up to atOnce attempts. It returns the
+// time until the next lane is due.
 func (f *follower) dispatch(ctx context.Context) time.Duration {
 	now := time.Now()
 	wait := time.Hour

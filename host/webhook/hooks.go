@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	attempts = 64   // of all webhooks at once
-	maxLanes = 4096 // of one webhook, in memory
+	attempts = 64   // of all webhooks concurrently
+	maxLanes = 4096 // of one webhook in memory
 )
 
-// Store is what webhooks keep, and what they read of runs; a store.Store is one.
+// Store is the part of a store.Store that webhooks need.
 type Store interface {
 	store.Documents
 	Run(ctx context.Context, id store.RunID) (store.Run, error)
@@ -30,35 +30,33 @@ type Store interface {
 	Watch(id store.RunID) (wake <-chan struct{}, stop func())
 }
 
-// Options are what the wiring gives.
+// Options are the dependencies and settings of Hooks.
 type Options struct {
 	Store   Store
 	Secrets Secrets // required
-	// Forbidden says why deliveries may not go to an address, "" if they may; it
-	// must know private, link-local, metadata and multicast addresses.
-	// Required.
+	// Forbidden returns the reason why deliveries may not go to an address, or "". It must cover private, link-local,
+	// metadata and multicast addresses. Required.
 	Forbidden func(netip.Addr) string
-	// AllowLoopback lets URLs lead to this machine's loopback, also with http.
+	// AllowLoopback permits URLs of this machine's loopback, with http as well.
 	AllowLoopback bool
-	// Idle keeps subscriptions, and delivers nothing before Begin.
+	// Idle prevents deliveries before Begin.
 	Idle bool
-	// Alive is not nil while another host may deliver instead of this one; it is asked right before
-	// anything is sent. nil: there is no other.
+	// Alive returns an error while another host may be delivering instead of this one. It is called immediately before
+	// anything is sent. nil means that there is no other host.
 	Alive func() error
-	// Changed wakes when somebody else may have changed a webhook; nil for nobody.
+	// Changed returns a channel that wakes when another host may have changed a webhook; nil if there is none.
 	Changed  func() (wake <-chan struct{}, stop func())
-	Resolver Resolver // nil is the system's
-	Version  string   // of the host, for the User-Agent
-	// Disabled is told once of a webhook that the host disabled, for the audit log;
-	// because is BecauseGone or BecauseFailing. nil for nobody.
+	Resolver Resolver // nil means the system's
+	Version  string   // of the host, for the User-Agent header
+	// Disabled is called once for a webhook that the host disabled, for the audit log. because is BecauseGone or
+	// BecauseFailing. It may be nil.
 	Disabled func(ctx context.Context, id, because string)
-	// Observed is told of every attempt: delivered, failed, or dropped when it was
-	// the last for its event, and of a webhook: disabled. It must not block. nil for
-	// nobody.
+	// Observed is called with the outcome of every attempt: delivered, failed, or dropped if it was the last for its
+	// event; and with disabled for a webhook. It must not block. It may be nil.
 	Observed func(outcome string)
-	Log      *slog.Logger // nil discards
+	Log      *slog.Logger // nil discards messages
 
-	// What tests replace.
+	// For tests.
 	tls  *tls.Config
 	post func(context.Context, message) (int, error)
 	most int
@@ -86,25 +84,24 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// Hooks are the webhooks of an installation. All methods may be called
-// concurrently.
+// Hooks are the webhooks of an installation. It is safe for concurrent use.
 type Hooks struct {
 	o      Options
 	gate   *gate
 	post   func(context.Context, message) (int, error)
 	room   chan struct{}
-	rescan chan struct{}  // a wake-up for watch, as from the store
+	rescan chan struct{}  // wakes watch, as the store does
 	wg     sync.WaitGroup // of watch
 
-	create sync.Mutex      // held while webhooks are added or looked for
-	mu     sync.Mutex      // guards what follows
+	create sync.Mutex      // held while webhooks are added or loaded
+	mu     sync.Mutex      // guards the fields below
 	life   context.Context // of deliveries; nil before Begin
 	end    context.CancelFunc
 	serves map[string]*follower
 	closed bool
 }
 
-// Open resumes the deliveries where they were left; Close stops them.
+// Open returns Hooks and, unless Idle is set, resumes deliveries. Close stops them.
 func Open(ctx context.Context, o Options) (*Hooks, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
@@ -125,7 +122,7 @@ func Open(ctx context.Context, o Options) (*Hooks, error) {
 	return h, nil
 }
 
-// Begin delivers from now on, until Pause or Close. One process at a time may have begun.
+// Begin starts deliveries, until Pause or Close. Only one process at a time may deliver.
 func (h *Hooks) Begin(ctx context.Context) error {
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	h.mu.Lock()
@@ -139,8 +136,7 @@ func (h *Hooks) Begin(ctx context.Context) error {
 	return nil
 }
 
-// Pause ends all attempts. What was not delivered is delivered after the next Begin, here or by
-// another host.
+// Pause stops all attempts. What was not delivered will be after the next Begin, here or on another host.
 func (h *Hooks) Pause() {
 	h.mu.Lock()
 	if h.end != nil {
@@ -158,7 +154,7 @@ func (h *Hooks) Pause() {
 	}
 }
 
-// Close is Pause for good.
+// Close is like Pause but final.
 func (h *Hooks) Close() error {
 	h.mu.Lock()
 	h.closed = true
@@ -167,10 +163,10 @@ func (h *Hooks) Close() error {
 	return nil
 }
 
-// load starts what is active and not served yet, and stops and erases what is left of webhooks
-// that are not.
+// load starts serving active webhooks that are not yet served, stops serving others, and deletes what is left of those
+// that no longer exist.
 func (h *Hooks) load(ctx context.Context) error {
-	h.create.Lock() // what is being added is neither served twice nor taken for gone
+	h.create.Lock() // a webhook being added must not be served twice or considered gone
 	defer h.create.Unlock()
 	all, err := h.all(ctx)
 	if err != nil {
@@ -204,8 +200,8 @@ func (h *Hooks) load(ctx context.Context) error {
 	return errors.Join(h.sweep(ctx, live), h.sweepSecrets(all))
 }
 
-// resume serves a webhook whose secret can be had. One whose cannot waits for a
-// host that can: nothing of it is lost, and nothing is sent unsigned.
+// resume serves a webhook if its secret can be read. Otherwise the webhook waits for a host that can read it: no event
+// is lost, and nothing is sent unsigned.
 func (h *Hooks) resume(ctx context.Context, s *stored) error {
 	_, k, err := h.signing(ctx, s.ID)
 	if err != nil {
@@ -218,14 +214,14 @@ func (h *Hooks) resume(ctx context.Context, s *stored) error {
 	if f == nil {
 		return h.serve(ctx, s, k)
 	}
-	keys, err := k.keys() // they may have been replaced
+	keys, err := k.keys() // the secret may have been replaced
 	if err == nil {
 		f.keys.Store(&keys)
 	}
 	return err
 }
 
-// sweep erases what a deletion that was cut short left behind.
+// sweep deletes what interrupted deletions left.
 func (h *Hooks) sweep(ctx context.Context, live map[string]bool) error {
 	for after := ""; ; {
 		docs, err := h.o.Store.Documents(ctx, store.DocumentQuery{Kind: store.Deliveries, After: after, Limit: 1})
@@ -238,7 +234,7 @@ func (h *Hooks) sweep(ctx context.Context, live map[string]bool) error {
 				return err
 			}
 		}
-		after = id + "0" // which is behind all of id/
+		after = id + "0" // sorts after all ids that begin with id/
 	}
 }
 

@@ -8,24 +8,22 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A foundRun is a run that a scan came across.
+// A foundRun is a run that a scan has found.
 type foundRun struct {
 	id      store.RunID
 	started time.Time
 	tags    []string
-	active  bool // it holds its connection
+	active  bool // it holds a lease of its connection
 }
 
-// A scanPart is a part of a scan of the runs that started since from. Parts come
-// oldest first. The last one has until: every run that started a slack before it
-// was found.
+// A scanPart is a part of a scan of the runs that started since from. Parts come in order of time. The last one has
+// until: all runs that started at least slack before it were found.
 type scanPart struct {
 	runs        []foundRun
 	from, until time.Time
 }
 
-// take adds the runs of a part of a scan. The last part also advances known, and
-// has every lane look for new events.
+// take adds the runs of a part. The last part also advances known and marks all lanes as unread.
 func (f *follower) take(ctx context.Context, l scanPart) {
 	for _, r := range l.runs {
 		f.add(ctx, r)
@@ -50,8 +48,7 @@ func (f *follower) take(ctx context.Context, l scanPart) {
 	f.forgetDone(ctx)
 }
 
-// forgetDone drops lanes that are done. Where that makes room after there was none,
-// it asks for another scan.
+// forgetDone drops finished lanes. If that makes room where there was none, it requests another scan.
 func (f *follower) forgetDone(ctx context.Context) {
 	if err := f.move(ctx); err != nil && ctx.Err() == nil {
 		f.log.Warn("webhook: cursors not stored", "webhook", f.hook.ID, "error", err)
@@ -69,7 +66,7 @@ func (f *follower) add(ctx context.Context, r foundRun) {
 	case f.lanes[r.id] != nil || !f.tagged(r):
 		return
 	case !r.active && r.started.Before(f.horizon):
-		return // dealt with before; another webhook made the scan go back so far
+		return // already dealt with; the scan goes back this far for another webhook
 	case !r.active && len(f.lanes) >= f.most:
 		if f.missed.IsZero() || r.started.Before(f.missed) {
 			f.missed = r.started
@@ -79,7 +76,7 @@ func (f *follower) add(ctx context.Context, r foundRun) {
 	t := &track{lane: lane{Run: r.id, Started: r.started}, unread: true}
 	if r.started.Before(f.horizon) {
 		if err := f.keep(ctx, t.lane); err != nil {
-			return // the next scan finds it again
+			return // the next scan will find it again
 		}
 		t.kept = true
 	}
@@ -90,11 +87,11 @@ func (f *follower) tagged(r foundRun) bool {
 	return len(f.hook.Tags) == 0 || slices.ContainsFunc(r.tags, func(t string) bool { return slices.Contains(f.hook.Tags, t) })
 }
 
-// maxPassed bounds what a scan after a restart has to look at again.
+// maxPassed bounds the runs that a scan after a restart has to look at again.
 const maxPassed = 1000
 
-// move advances the durable horizon to known: it stores the open lanes behind it and
-// erases those that are done. It waits until that is worth a commit.
+// move advances the durable horizon to known. It stores the open lanes before that and deletes the finished ones. It
+// does nothing until that is worth a commit.
 func (f *follower) move(ctx context.Context) error {
 	if f.known.Sub(f.horizon) < slack && len(f.lanes) < f.most {
 		return nil
@@ -107,7 +104,7 @@ func (f *follower) move(ctx context.Context) error {
 			erase = append(erase, store.Write{Kind: store.Deliveries, ID: laneID(f.hook.ID, t.Run)})
 		case t.kept:
 		case t.busy:
-			return nil // what it is about to store is newer
+			return nil // its attempt is about to store a newer state
 		default:
 			keep = append(keep, t.write(f.hook.ID))
 		}
@@ -134,8 +131,8 @@ func (f *follower) move(ctx context.Context) error {
 	return nil
 }
 
-// publish sets floor. A follower without room for more lanes asks for no runs, except
-// once a slack, because only scans advance known.
+// publish sets floor. A follower without room for more lanes requests no runs, except once per slack, because only
+// scans advance known.
 func (f *follower) publish() {
 	if len(f.lanes) >= f.most && time.Since(f.scanned) < slack {
 		f.floor.Store(never)

@@ -9,25 +9,23 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A lane is where one webhook stands in one run's log. While it is stored, the
-// events before Next have been delivered, given up, or were not wanted.
+// A lane is the position of one webhook in one run's log. If it is stored, the events before Next were delivered, given
+// up, or not wanted.
 type lane struct {
 	Run store.RunID `json:"-"` // part of the document's id
-	// Started is when the run did.
+	// Started is when the run started.
 	Started time.Time `json:"started"`
-	// Next is the sequence of the first event that was not dealt with.
+	// Next is the sequence number of the first event that has not been dealt with.
 	Next uint64 `json:"next"`
-	// Attempts counts the failed attempts to deliver the wanted event at or after
-	// Next; the next one is made at Due.
+	// Attempts counts the failed attempts for the wanted event at or after Next. The next one is made at Due.
 	Attempts int       `json:"attempts,omitempty"`
 	Due      time.Time `json:"due,omitzero"`
-	// Done: the run is over and nothing is left. The lane stays until the scan for
-	// runs no longer finds its run.
+	// Done means that the run is over and everything is delivered. The lane stays until scans no longer find its run.
 	Done bool `json:"done,omitempty"`
 }
 
-// A laneID is WEBHOOK/RUN, of kind store.Deliveries. WEBHOOK alone is the
-// horizon of the webhook.
+// laneID returns the document id of a lane, WEBHOOK/RUN of kind store.Deliveries. WEBHOOK alone is the id of the
+// webhook's horizon.
 func laneID(webhook string, run store.RunID) string { return webhook + "/" + string(run) }
 
 func (l lane) write(webhook string) store.Write {
@@ -35,8 +33,8 @@ func (l lane) write(webhook string) store.Write {
 	return store.Write{Kind: store.Deliveries, ID: laneID(webhook, l.Run), Data: b}
 }
 
-// A horizon says how far the scan for runs has come: runs that started before
-// are in a lane, or are over and dealt with.
+// A horizon says how far the scan for runs has come: runs that started before it have a lane, or are over and dealt
+// with.
 type horizon struct {
 	At time.Time `json:"at"`
 }
@@ -46,21 +44,20 @@ func (h horizon) write(webhook string) store.Write {
 	return store.Write{Kind: store.Deliveries, ID: webhook, Data: b}
 }
 
-// owner of a document of kind store.Deliveries.
+// owner splits the id of a document of kind store.Deliveries.
 func owner(id string) (webhook string, run store.RunID) {
 	w, r, _ := strings.Cut(id, "/")
 	return w, store.RunID(r)
 }
 
-// delays are the waits between attempts: an event is given up after one attempt
-// more than there are waits.
+// delays are the waits after each failed attempt. An event is given up after the attempt that follows the last one.
 var delays = []time.Duration{
 	5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour,
 	10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
 }
 
-// delay is how long to wait after so many failed attempts, up to a tenth longer
-// than the table says; false when there is to be no other.
+// delay returns the wait after the given number of failed attempts, up to a tenth longer than in delays, or false if
+// there should be no further attempt.
 func delay(attempts int) (time.Duration, bool) {
 	if attempts > len(delays) {
 		return 0, false

@@ -13,10 +13,9 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Create adds a webhook, for events from now on. secret is the one that was made,
-// "" when it was given; nothing returns it again. with, unless nil, is called
-// with both, and what it returns is written in the same commit. It neither blocks
-// nor uses the store. *Refusal, ErrTooMany, or what Secrets says.
+// Create adds a webhook for events from now on. secret is the generated one, or "" if one was given; no other method
+// returns it. Unless with is nil, it is called with both, and the writes that it returns are part of the same commit.
+// It must neither block nor use the store. Create may return *Refusal, ErrTooMany or an error of Secrets.
 func (h *Hooks) Create(ctx context.Context, by string, d Definition, with func(w Webhook, secret string) []store.Write) (w Webhook, secret string, err error) {
 	s, made, err := h.accept(ctx, by, d)
 	if err != nil {
@@ -48,8 +47,8 @@ func (h *Hooks) Create(ctx context.Context, by string, d Definition, with func(w
 	return w, made, nil
 }
 
-// put stores a webhook whose secret is stored already. A secret whose webhook is
-// not is erased here, or when this process ends first by the next Open.
+// put stores the secret of a webhook and then the webhook. If the latter fails, it erases the secret, which the next
+// load does if this process ends before.
 func (h *Hooks) put(ctx context.Context, s *stored, secret []byte, with func() []store.Write) error {
 	data, err := json.Marshal(s) // #nosec G117 -- the member is empty
 	if err != nil {
@@ -65,7 +64,7 @@ func (h *Hooks) put(ctx context.Context, s *stored, secret []byte, with func() [
 	return nil
 }
 
-// accept checks a definition.
+// accept validates a definition.
 func (h *Hooks) accept(ctx context.Context, by string, d Definition) (s *stored, made string, err error) {
 	if err := filterOf(d.Events); err != nil {
 		return nil, "", err
@@ -98,7 +97,7 @@ func (h *Hooks) List(ctx context.Context) ([]Webhook, error) {
 	return out, err
 }
 
-// Get returns one; store.ErrNotFound.
+// Get returns a webhook, or store.ErrNotFound.
 func (h *Hooks) Get(ctx context.Context, id string) (Webhook, error) {
 	d, err := h.o.Store.Document(ctx, store.Webhooks, id)
 	if err != nil {
@@ -111,8 +110,8 @@ func (h *Hooks) Get(ctx context.Context, id string) (Webhook, error) {
 	return s.shown(), nil
 }
 
-// Delete ends a webhook and erases its secret; store.ErrNotFound. An attempt that
-// is under way is cut. with is written in the same commit.
+// Delete deletes a webhook and erases its secret. It returns store.ErrNotFound if there is none. An attempt in progress
+// is aborted. with is part of the same commit.
 func (h *Hooks) Delete(ctx context.Context, id string, with ...store.Write) error {
 	d, err := h.o.Store.Document(ctx, store.Webhooks, id)
 	if err != nil {
@@ -123,7 +122,7 @@ func (h *Hooks) Delete(ctx context.Context, id string, with ...store.Write) erro
 		err := h.o.Store.Write(ctx, append([]store.Write{gone}, with...)...)
 		if conflict := (*store.ConflictError)(nil); errors.As(err, &conflict) && conflict.Kind == store.Webhooks {
 			if d, err = h.o.Store.Document(ctx, store.Webhooks, id); err != nil {
-				return err // store.ErrNotFound: somebody else deleted it
+				return err // store.ErrNotFound if it was deleted concurrently
 			}
 			continue
 		}

@@ -14,10 +14,10 @@ import (
 
 const (
 	attemptTime = 15 * time.Second // for a whole attempt
-	maxAnswer   = 64 << 10         // that is read of an answer
+	maxAnswer   = 64 << 10         // bytes read of an answer
 )
 
-// A message is one attempt to deliver.
+// A message is one attempt at a delivery.
 type message struct {
 	url       string
 	id        string
@@ -26,8 +26,7 @@ type message struct {
 	body      []byte
 }
 
-// A poster makes attempts. A connection serves one attempt, so that every
-// attempt looks its address up and checks it.
+// A poster makes attempts, each on a new connection, so that every attempt resolves and checks its address.
 type poster struct {
 	gate          *gate
 	agent         string
@@ -39,13 +38,12 @@ func newPoster(g *gate, agent string, conf *tls.Config) *poster {
 		return &http.Transport{
 			DialContext: g.dialer(plain), TLSClientConfig: conf,
 			DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: maxAnswer,
-		} // no Proxy: the environment's would dial for us
+		} // no Proxy, because a proxy from the environment would dial unchecked addresses
 	}
 	return &poster{gate: g, agent: agent, plain: transport(true), secure: transport(false)}
 }
 
-// post makes one attempt and returns the status of the answer. Redirects are
-// answers like any other, since only a client follows them.
+// post makes one attempt and returns the status of the answer. It does not follow redirects.
 func (p *poster) post(ctx context.Context, m message) (int, error) {
 	u, err := p.gate.parse(m.url)
 	if err != nil {
@@ -58,7 +56,7 @@ func (p *poster) post(ctx context.Context, m message) (int, error) {
 		return 0, err
 	}
 	_, err = io.Copy(io.Discard, io.LimitReader(answer.Body, maxAnswer))
-	_ = answer.Body.Close() // nothing of it is wanted
+	_ = answer.Body.Close() // the answer is not needed
 	if err != nil {
 		return 0, fmt.Errorf("read answer: %w", err)
 	}
@@ -72,7 +70,7 @@ func (p *poster) transport(u *url.URL) http.RoundTripper {
 	return p.secure
 }
 
-// request is the POST with its signed headers. See docs/spec/api.md, "Webhooks".
+// request returns the POST request with its signed headers. See docs/spec/api.md, "Webhooks".
 func (p *poster) request(ctx context.Context, u *url.URL, m message) *http.Request {
 	r := (&http.Request{
 		Method: http.MethodPost, URL: u, Host: u.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,

@@ -13,11 +13,10 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// TestType is the type of what Test delivers; no event has it.
+// TestType is the type of what Test delivers. No event has it.
 const TestType = "webhook.test"
 
-// Deliveries returns the attempts of a webhook that are kept, newest first;
-// store.ErrNotFound.
+// Deliveries returns the stored attempts of a webhook, newest first, or store.ErrNotFound.
 func (h *Hooks) Deliveries(ctx context.Context, id string) ([]Attempt, error) {
 	d, err := h.o.Store.Document(ctx, store.Webhooks, id)
 	if err != nil {
@@ -27,13 +26,12 @@ func (h *Hooks) Deliveries(ctx context.Context, id string) ([]Attempt, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(s.Attempts, func(a, b Attempt) int { return strings.Compare(b.ID, a.ID) }) // some are made at once
+	slices.SortFunc(s.Attempts, func(a, b Attempt) int { return strings.Compare(b.ID, a.ID) }) // some are concurrent
 	return append([]Attempt{}, s.Attempts...), nil
 }
 
-// Test delivers something that says that it is a test, signed as everything is, and
-// returns what came of it. A disabled webhook is tested too, and stays disabled;
-// failures are not counted. store.ErrNotFound.
+// Test delivers a signed message that says that it is a test, and returns the attempt. It also works for a disabled
+// webhook, which stays disabled. Failures are not counted. It may return store.ErrNotFound.
 func (h *Hooks) Test(ctx context.Context, id string) (Attempt, error) {
 	now := time.Now()
 	b, err := json.Marshal(struct {
@@ -48,9 +46,8 @@ func (h *Hooks) Test(ctx context.Context, id string) (Attempt, error) {
 		Number: 1}, b)
 }
 
-// Redeliver makes one attempt more to deliver what an attempt was for, under the
-// same message id, beside the order of its run. store.ErrNotFound when the attempt
-// or the event is not kept any more.
+// Redeliver makes another attempt for the same event under the same message id, regardless of the order of the run. It
+// returns store.ErrNotFound if the attempt or the event is no longer stored.
 func (h *Hooks) Redeliver(ctx context.Context, id, delivery string) (Attempt, error) {
 	all, err := h.Deliveries(ctx, id)
 	if err != nil {
@@ -78,7 +75,7 @@ func (h *Hooks) Redeliver(ctx context.Context, id, delivery string) (Attempt, er
 	return h.once(ctx, id, attemptFor(id, ForRedelivery, events[0], 1), b)
 }
 
-// once makes one attempt that was asked for, and keeps it.
+// once makes and stores one attempt on request.
 func (h *Hooks) once(ctx context.Context, id string, a Attempt, body []byte) (Attempt, error) {
 	s, k, err := h.signing(ctx, id)
 	if err != nil {
@@ -96,7 +93,7 @@ func (h *Hooks) once(ctx context.Context, id string, a Attempt, body []byte) (At
 	}
 	a, err = (&sender{url: s.URL, keys: keys, post: h.post}).send(ctx, a, body)
 	if err != nil && ctx.Err() != nil {
-		return Attempt{}, ctx.Err() // nothing was found out
+		return Attempt{}, ctx.Err() // the outcome is unknown
 	}
 	if errors.Is(err, store.ErrSilent) {
 		return Attempt{}, err

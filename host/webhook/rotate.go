@@ -11,10 +11,10 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// ErrRotations: too many secrets of the webhook are in use.
+// ErrRotations reports that too many secrets of the webhook are in use.
 var ErrRotations = fmt.Errorf("the secret was replaced %d times in %s; wait until the oldest is over", maxReplaced, Overlap)
 
-// A Rotation is the answer to a new secret. Secret is "" when it was given.
+// A Rotation is the result of replacing a secret. Secret is "" if one was given.
 type Rotation struct {
 	WebhookID     string `json:"webhookId"`
 	Secret        string `json:"secret,omitempty"`
@@ -22,10 +22,9 @@ type Rotation struct {
 	SecretOmitted bool   `json:"secretOmitted,omitempty"`
 }
 
-// Rotate replaces the secret of a webhook, by the one given or one that is made,
-// which nothing returns again. Until PreviousUntil deliveries are signed with both,
-// the new one first. with is as in Create. *Refusal, ErrRotations,
-// store.ErrNotFound, or what Secrets says.
+// Rotate replaces the secret of a webhook by the given one or, if that is "", a generated one, which no other method
+// returns. Until PreviousUntil, deliveries are signed with both, the new one first. with is as in Create. Rotate may
+// return *Refusal, ErrRotations, store.ErrNotFound or an error of Secrets.
 func (h *Hooks) Rotate(ctx context.Context, id, given string, with func(Rotation) []store.Write) (Rotation, error) {
 	made := ""
 	if given == "" {
@@ -50,7 +49,7 @@ func (h *Hooks) Rotate(ctx context.Context, id, given string, with func(Rotation
 	if err := h.o.Secrets.Set(id, next.encode()); err != nil {
 		return Rotation{}, err
 	}
-	// The document is what makes it so: see signing.Rotations.
+	// The rotation takes effect with the document: see signing.Rotations.
 	if err := h.rotated(ctx, id, next, with, r); err != nil {
 		return Rotation{}, errors.Join(err, h.o.Secrets.Set(id, old.encode()))
 	}
@@ -66,7 +65,7 @@ func (h *Hooks) Rotate(ctx context.Context, id, given string, with func(Rotation
 	return r, nil
 }
 
-// rotated writes down that there is a new secret.
+// rotated records in the document that there is a new secret.
 func (h *Hooks) rotated(ctx context.Context, id string, next signing, with func(Rotation) []store.Write, r Rotation) error {
 	var writes []store.Write
 	if with != nil {
@@ -75,7 +74,7 @@ func (h *Hooks) rotated(ctx context.Context, id string, next signing, with func(
 	return change(ctx, h.o.Store, id, func(s *stored) { s.Rotations, s.PreviousUntil = next.Rotations, next.until(time.Now()) }, writes...)
 }
 
-// signing reads what a webhook's deliveries are signed with.
+// signing reads the secrets of a webhook.
 func (h *Hooks) signing(ctx context.Context, id string) (*stored, signing, error) {
 	d, err := h.o.Store.Document(ctx, store.Webhooks, id)
 	if err != nil {

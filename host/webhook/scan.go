@@ -11,12 +11,11 @@ import (
 
 const (
 	pause    = 100 * time.Millisecond // between two scans
-	fallback = time.Minute            // without a wake-up
+	fallback = time.Minute            // maximum time between scans
 	pageRuns = 100
 )
 
-// watch scans whenever something was appended to a timeline. It gets coalesced
-// wake-ups, so no run waits for it.
+// watch scans whenever something was appended to a timeline. Wake-ups are coalesced, so no run waits for it.
 func (h *Hooks) watch(ctx context.Context) {
 	wake, stop := h.o.Store.Watch("")
 	defer stop()
@@ -55,15 +54,15 @@ func (h *Hooks) watch(ctx context.Context) {
 	}
 }
 
-// reload takes up what other hosts changed.
+// reload applies changes made by other hosts.
 func (h *Hooks) reload(ctx context.Context) {
 	if err := h.load(ctx); err != nil && ctx.Err() == nil {
 		h.o.Log.Warn("webhook: cannot look for changes", "error", err)
 	}
 }
 
-// scan tells every follower of the runs that it may not know. It holds one page of
-// runs in memory, and one id for each page.
+// scan tells every follower about runs that it may not know yet. It holds one page of runs in memory, and one id for
+// each page.
 func (h *Hooks) scan(ctx context.Context) error {
 	all := h.followers()
 	if len(all) == 0 {
@@ -83,7 +82,7 @@ func (h *Hooks) scan(ctx context.Context) error {
 			f.tell(ctx, l)
 		}
 	}
-	// Leases first: a run that ends meanwhile is in a page.
+	// Read leases first, so that a run that ends meanwhile is in a page.
 	active, err := h.active(ctx)
 	if err != nil {
 		return err
@@ -96,7 +95,7 @@ func (h *Hooks) scan(ctx context.Context) error {
 	return nil
 }
 
-// active finds the runs that hold a connection, however long ago they started.
+// active returns the runs that hold a lease, regardless of when they started.
 func (h *Hooks) active(ctx context.Context) ([]foundRun, error) {
 	leases, err := h.o.Store.Leases(ctx)
 	if err != nil {
@@ -113,8 +112,8 @@ func (h *Hooks) active(ctx context.Context) ([]foundRun, error) {
 	return out, nil
 }
 
-// pages calls each with the runs that started since from, oldest first, so that
-// a follower without room for all has the oldest.
+// pages calls tell with the runs that started since from, oldest first, so that a follower with limited room gets the
+// oldest.
 func (h *Hooks) pages(ctx context.Context, from time.Time, tell func([]foundRun)) error {
 	each := func(page []foundRun) {
 		slices.Reverse(page)

@@ -16,20 +16,19 @@ import (
 
 const (
 	secretPrefix = "whsec_"
-	secretBytes  = 32 // of a key that the host makes
-	minSecret    = 8  // bytes of a key that is given
+	secretBytes  = 32 // of a generated key
+	minSecret    = 8  // bytes of a given key
 	maxSecret    = 512
 )
 
-// newSecret makes a secret in the form of Standard Webhooks.
+// newSecret returns a new secret in the format of Standard Webhooks.
 func newSecret() string {
 	b := make([]byte, secretBytes)
 	_, _ = rand.Read(b) // never fails
 	return secretPrefix + base64.StdEncoding.EncodeToString(b)
 }
 
-// keyOf is the signing key of a secret: the base64 part of a whsec_ secret, or
-// the bytes of any other.
+// keyOf returns the signing key of a secret: the decoded part of a whsec_ secret, or the bytes of any other.
 func keyOf(secret string) ([]byte, error) {
 	if len(secret) > maxSecret {
 		return nil, refuse("secret", "is longer than %d bytes", maxSecret)
@@ -50,7 +49,7 @@ func keyOf(secret string) ([]byte, error) {
 	return key, nil
 }
 
-// sign is one signature of the header webhook-signature.
+// sign returns one signature for the webhook-signature header.
 func sign(key []byte, id string, at time.Time, body []byte) string {
 	m := hmac.New(sha256.New, key)
 	_, _ = m.Write([]byte(id + "." + strconv.FormatInt(at.Unix(), 10) + "."))
@@ -58,7 +57,7 @@ func sign(key []byte, id string, at time.Time, body []byte) string {
 	return "v1," + base64.StdEncoding.EncodeToString(m.Sum(nil))
 }
 
-// signAll is the header of a delivery: one signature for every key.
+// signAll returns the webhook-signature header, with one signature per key.
 func signAll(keys [][]byte, id string, at time.Time, body []byte) string {
 	all := make([]string, len(keys))
 	for i, key := range keys {
@@ -67,24 +66,22 @@ func signAll(keys [][]byte, id string, at time.Time, body []byte) string {
 	return strings.Join(all, " ")
 }
 
-// messageID names the delivery of one event to one webhook. It is the same in
-// every attempt, also after a restart.
+// messageID returns the message id for an event and a webhook. It is the same in every attempt, also after a restart.
 func messageID(webhook string, e store.Event) string {
 	sum := sha256.Sum256([]byte(webhook + "\x00" + string(e.RunID) + "\x00" + string(e.ID)))
 	return "msg_" + hex.EncodeToString(sum[:16])
 }
 
-// Secrets keep what deliveries are signed with, by webhook and outside the store.
-// All methods may be called concurrently.
+// Secrets stores the signing secrets of webhooks, outside the store. It must be safe for concurrent use.
 type Secrets interface {
 	Set(id string, secret []byte) error
 	Get(id string) ([]byte, error)
-	Remove(id string) error // nil also when there is none
+	Remove(id string) error // returns nil also if there is none
 	IDs() ([]string, error)
 }
 
-// hide moves a secret out of the document that an earlier version kept it in.
-// What the store's files still hold of it goes with their next compaction.
+// hide moves a secret out of the document, where earlier versions stored it. Traces in the store's files disappear with
+// their next compaction.
 func (h *Hooks) hide(ctx context.Context, s *stored) error {
 	if s.Secret == "" {
 		return nil
@@ -96,8 +93,7 @@ func (h *Hooks) hide(ctx context.Context, s *stored) error {
 	return change(ctx, h.o.Store, s.ID, func(s *stored) { s.Secret = "" })
 }
 
-// sweepSecrets erases those of webhooks that there are not: of a Create or a
-// Delete that was cut short.
+// sweepSecrets erases secrets of webhooks that do not exist, which an interrupted Create or Delete has left.
 func (h *Hooks) sweepSecrets(all []*stored) error {
 	ids, err := h.o.Secrets.IDs()
 	if err != nil {

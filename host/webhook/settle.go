@@ -9,7 +9,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// settle applies the result of an advance to its lane and to the webhook.
+// settle applies the result of advance to the lane and the webhook.
 func (f *follower) settle(ctx context.Context, s step) {
 	f.busy--
 	t := f.lanes[s.lane.Run]
@@ -49,8 +49,8 @@ func (f *follower) succeeded(ctx context.Context) {
 	f.save(ctx)
 }
 
-// failed counts a failed attempt, and marks the webhook to be disabled after a 410 or
-// five days without a success.
+// failed counts a failed attempt. After status 410, or failingTime without a success, it marks the webhook to be
+// disabled.
 func (f *follower) failed(ctx context.Context, s step) {
 	now := time.Now()
 	f.hook.Failures++
@@ -72,8 +72,7 @@ func (f *follower) failed(ctx context.Context, s step) {
 	f.save(ctx)
 }
 
-// save stores the failures of the webhook. One that was deleted meanwhile stays
-// deleted.
+// save stores the failures of the webhook, unless it was deleted meanwhile.
 func (f *follower) save(ctx context.Context) {
 	err := change(ctx, f.store, f.hook.ID, func(s *stored) {
 		s.Failures, s.FailingSince = f.hook.Failures, f.hook.FailingSince
@@ -84,8 +83,7 @@ func (f *follower) save(ctx context.Context) {
 	}
 }
 
-// disable ends the webhook for good and erases its cursors: undelivered events stay
-// undelivered.
+// disable disables the webhook for good and deletes its cursors. Remaining events are not delivered.
 func (f *follower) disable(ctx context.Context) {
 	f.hook.Because, f.hook.DisabledAt = f.stopped, time.Now()
 	f.save(ctx)

@@ -7,22 +7,21 @@ import (
 )
 
 const (
-	// Overlap is how long deliveries are signed with a secret that was replaced, too.
+	// Overlap is how long deliveries are also signed with a replaced secret.
 	Overlap = 24 * time.Hour
-	// maxReplaced bounds how many secrets are replaced within one Overlap.
+	// maxReplaced bounds the secrets replaced within one Overlap.
 	maxReplaced = 4
-	// rotatedMark begins the stored form of secrets of which one was replaced. No
-	// secret may begin with it.
+	// rotatedMark begins the stored form of secrets after a rotation. No secret may begin with it.
 	rotatedMark = "\x00rotated\x00"
 )
 
-// A signing is what the deliveries of a webhook are signed with: the bytes that are
-// kept in Secrets. As long as nothing was replaced they are the secret alone.
+// A signing holds the secrets of a webhook as stored in Secrets. Before the first rotation the stored form is just the
+// secret.
 type signing struct {
 	Current  []byte     `json:"current"`
 	Replaced []replaced `json:"replaced"` // newest first
-	// Rotations is how often the secret was replaced. One more than the webhook's
-	// document says is a rotation that was cut short: nobody was shown its secret.
+	// Rotations counts the rotations. If it is one more than in the webhook's document, the last rotation was
+	// interrupted and nobody has seen its secret.
 	Rotations int `json:"rotations"`
 }
 
@@ -54,8 +53,7 @@ func (s signing) encode() []byte {
 	return append([]byte(rotatedMark), b...)
 }
 
-// rotated is with another secret; what is over is forgotten. It is false when too
-// many are in use.
+// rotated returns s with a new secret and without expired ones. It returns false if too many are in use.
 func (s signing) rotated(secret []byte, now time.Time) (signing, bool) {
 	out := signing{Current: secret, Replaced: []replaced{{s.Current, now.Add(Overlap)}}, Rotations: s.Rotations + 1}
 	for _, r := range s.Replaced {
@@ -66,7 +64,7 @@ func (s signing) rotated(secret []byte, now time.Time) (signing, bool) {
 	return out, len(out.Replaced) <= maxReplaced
 }
 
-// keys are what a delivery at that time is signed with, the current one first.
+// keys returns a function that returns the keys for a delivery at a given time, the current one first.
 func (s signing) keys() (func(at time.Time) [][]byte, error) {
 	key, err := keyOf(string(s.Current))
 	if err != nil {
@@ -89,7 +87,7 @@ func (s signing) keys() (func(at time.Time) [][]byte, error) {
 	}, nil
 }
 
-// until is when the last replaced secret is over; zero for none at that time.
+// until returns when the last replaced secret expires, or zero if none is in use at now.
 func (s signing) until(now time.Time) time.Time {
 	if len(s.Replaced) == 0 || !now.Before(s.Replaced[0].Until) {
 		return time.Time{}

@@ -13,24 +13,24 @@ import (
 	"time"
 )
 
-// A Resolver looks names up; *net.Resolver does.
+// A Resolver resolves host names, like *net.Resolver.
 type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// maxAddresses bounds what one name may have.
+// maxAddresses bounds the addresses of one name.
 const maxAddresses = 32
 
 // A gate decides where deliveries may go.
 type gate struct {
 	resolver  Resolver
 	forbidden func(netip.Addr) string
-	loopback  bool         // http and https to this machine's loopback are allowed
-	alive     func() error // of Options; may be nil
+	loopback  bool         // allow http and https to this machine's loopback
+	alive     func() error // Options.Alive
 }
 
-// accept checks the URL of a new webhook, and looks its name up once. The
-// answer says nothing about what comes of a later look-up: check does that.
+// accept checks the URL of a new webhook and resolves its name once. Later resolutions may differ and are checked
+// separately.
 func (g *gate) accept(ctx context.Context, raw string) error {
 	u, err := g.parse(raw)
 	if err != nil {
@@ -74,13 +74,13 @@ func (g *gate) parse(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// errNowhere is all that is told of a name without an address that deliveries may go
-// to. Whether it has none or forbidden ones is nobody's to learn: it would say which
-// names and addresses there are in the network of the host.
+// errNowhere is the error for every name without an address to which deliveries may go. It does not say whether the
+// name has no address or a forbidden one, because that would reveal which names and addresses exist in the host's
+// network.
 var errNowhere = errors.New("names no server that deliveries may go to: it is not found, or not at a public address")
 
-// resolve looks a host up once and checks every address; one that is forbidden
-// refuses all, with errNowhere. plain is for http.
+// resolve resolves a host name and checks every address. If one is forbidden, it returns errNowhere. plain means that
+// the address is for http.
 func (g *gate) resolve(ctx context.Context, host string, plain bool) ([]netip.Addr, error) {
 	addresses, err := g.lookup(ctx, host)
 	if err != nil {
@@ -99,7 +99,7 @@ func (g *gate) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 		return []netip.Addr{a}, nil
 	}
 	if strings.Contains(host, ".") && !strings.HasSuffix(host, ".") {
-		host += "." // or search domains would carry it to other servers
+		host += "." // otherwise search domains could lead to other servers
 	}
 	list, err := g.resolver.LookupNetIP(ctx, "ip", host)
 	if err != nil || len(list) == 0 || len(list) > maxAddresses {
@@ -123,11 +123,11 @@ func (g *gate) check(a netip.Addr, plain bool) string {
 	return g.forbidden(a)
 }
 
-// dialer connects to checked addresses only. The kernel's own destination has
-// the last word, whatever happened to the name meanwhile.
+// dialer returns a function that only connects to checked addresses. It checks the address that is given to the kernel,
+// regardless of how the name resolves in the meantime.
 func (g *gate) dialer(plain bool) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, _, address string) (net.Conn, error) {
-		ctx, cancel := context.WithTimeout(ctx, attemptTime) // the transport cuts ctx loose from its request
+		ctx, cancel := context.WithTimeout(ctx, attemptTime) // the transport detaches ctx from the request's
 		defer cancel()
 		host, portText, err := net.SplitHostPort(address)
 		if err != nil {
@@ -161,8 +161,8 @@ func (g *gate) dialer(plain bool) func(ctx context.Context, network, address str
 	}
 }
 
-// A guarded connection sends nothing while another host may deliver instead of this one: a process
-// that was stopped anywhere before it sends finds out here.
+// A guarded connection sends nothing while another host may be delivering instead of this one. A process that was
+// suspended before it sends notices here.
 type guarded struct {
 	net.Conn
 	alive func() error

@@ -1,15 +1,13 @@
-// Package webhook tells other servers what happens in runs: signed deliveries
-// that follow the timelines. See docs/spec/api.md, "Webhooks".
+// Package webhook notifies other servers of what happens in runs, with signed deliveries that follow the timelines. See
+// docs/spec/api.md, "Webhooks".
 //
-// Whoever calls has checked that the principal may. The server behind a URL is
-// hostile: addresses are checked whenever one is dialled, nothing of its answer
-// is kept or told but the status and a kind of failure, and all that it can use
-// up is bounded.
+// The caller checks permissions. The server behind a URL is untrusted: addresses are checked at every connection,
+// nothing of an answer is stored or revealed except the status and a kind of failure, and all resources that it can use
+// are limited.
 //
-// Every webhook has a cursor for each run, so nothing is lost while its server
-// or this process is down. A run knows nothing of its webhooks and never waits
-// for one. Deliveries of one run are made in the order of its log, at least
-// once; those of different runs are in no order.
+// Every webhook has a cursor for each run, so nothing is lost while its server or this process is down. Runs do not
+// know about webhooks and never wait for them. Deliveries for one run are made in the order of its log, at least once;
+// those for different runs are in no particular order.
 package webhook
 
 import (
@@ -30,43 +28,43 @@ const (
 
 // Why a webhook was disabled.
 const (
-	BecauseGone    = "gone"    // its server answered 410
-	BecauseFailing = "failing" // nothing was taken for 5 days
+	BecauseGone    = "gone"    // its server answered with 410
+	BecauseFailing = "failing" // no success for 5 days
 )
 
-// A Definition is what a new webhook shall be.
+// A Definition describes a new webhook.
 type Definition struct {
 	URL    string   `json:"url"`
-	Events []string `json:"events"`           // types, with * for the rest of a name; OwnerNeeded and LeftOut
-	Secret string   `json:"secret,omitempty"` // "" has one made
-	Tags   []string `json:"tags,omitempty"`   // only runs that carry one of them; none is all
+	Events []string `json:"events"`           // types, or prefixes of types with *; also OwnerNeeded and LeftOut
+	Secret string   `json:"secret,omitempty"` // "" generates one
+	Tags   []string `json:"tags,omitempty"`   // only runs with one of these tags; none means all
 }
 
-// A Webhook is what is shown of one. It never holds the secret.
+// A Webhook is the public view of a webhook, without the secret.
 type Webhook struct {
 	ID        string   `json:"webhookId"`
 	URL       string   `json:"url"`
 	Events    []string `json:"events"`
 	Tags      []string `json:"tags"`
 	Status    string   `json:"status"`
-	Failures  int      `json:"failures"` // attempts that failed since one succeeded
+	Failures  int      `json:"failures"` // failed attempts since the last success
 	CreatedAt string   `json:"createdAt"`
-	// LastError is the newest attempt that failed, also when others succeeded since.
+	// LastError is the newest failed attempt, even if later ones succeeded.
 	LastError *Attempt `json:"lastError,omitempty"`
-	// PreviousUntil is until when deliveries are signed with a replaced secret too.
+	// PreviousUntil is when the last replaced secret stops signing.
 	PreviousUntil string `json:"previousSecretUntil,omitempty"`
 
-	Because    string    `json:"-"` // it was disabled; "" while active
+	Because    string    `json:"-"` // reason why it was disabled; "" while active
 	DisabledAt time.Time `json:"-"`
 }
 
-// stored is a document of kind store.Webhooks. The secret is elsewhere.
+// A stored is a document of kind store.Webhooks. The secret is stored elsewhere.
 type stored struct {
 	ID           string    `json:"id"`
 	URL          string    `json:"url"`
 	Events       []string  `json:"events"`
 	Tags         []string  `json:"tags,omitempty"`
-	Secret       string    `json:"secret,omitempty"` // of a host that still kept it here; see hide
+	Secret       string    `json:"secret,omitempty"` // only in documents of earlier versions; see hide
 	CreatedAt    time.Time `json:"created_at"`
 	CreatedBy    string    `json:"created_by,omitempty"`
 	Failures     int       `json:"failures,omitempty"`
@@ -75,7 +73,7 @@ type stored struct {
 	DisabledAt   time.Time `json:"disabled_at,omitzero"`
 	Attempts     []Attempt `json:"attempts,omitempty"` // oldest first
 	LastError    *Attempt  `json:"last_error,omitempty"`
-	// Rotations is how often the secret was replaced; see signing.
+	// Rotations counts the rotations of the secret; see signing.
 	Rotations     int       `json:"rotations,omitempty"`
 	PreviousUntil time.Time `json:"previous_until,omitzero"`
 }
@@ -103,7 +101,7 @@ func read(d store.Document) (*stored, error) {
 	return s, nil
 }
 
-// tagsOf checks the tags of a definition.
+// tagsOf validates the tags of a definition.
 func tagsOf(tags []string) error {
 	if len(tags) > maxTags {
 		return refuse("tags", "has more than %d entries", maxTags)
@@ -125,11 +123,10 @@ const (
 	maxURL      = 2048
 )
 
-// ErrTooMany: there are MaxWebhooks already.
+// ErrTooMany reports that there are already MaxWebhooks webhooks.
 var ErrTooMany = fmt.Errorf("there are %d webhooks already; delete one first", MaxWebhooks)
 
-// A Refusal is a definition that cannot be taken (400 validation_error). It
-// names the member and never repeats its value.
+// A Refusal reports an invalid definition (400 validation_error). It names the member and never repeats its value.
 type Refusal struct {
 	Member  string // url, events, secret or tags
 	Message string
