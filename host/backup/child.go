@@ -16,12 +16,11 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Command is the first argument of the process that unpacks. It is a process of its own
-// because an engine that meets damage may end the process it is in, and what is unpacked may
-// be anybody's.
+// Command is the first argument of the unpacking process. Unpacking has a process of its own because an engine that
+// encounters damage may end its process, and the archive is untrusted.
 const Command = "unpack-backup"
 
-// A verdict is the answer of the unpacking process, one line of JSON.
+// A verdict is the unpacking process's answer, one line of JSON.
 type verdict struct {
 	Digest  string  `json:"digest,omitempty"` // of the manifest
 	Summary Summary `json:"summary"`
@@ -30,14 +29,13 @@ type verdict struct {
 	Error   string  `json:"error,omitempty"`
 }
 
-// Main is the unpacking process: it unpacks an archive from its standard input into the
-// directory that args name.
+// Main runs the unpacking process: it unpacks an archive from its standard input into the directory named in args.
 func Main(args []string, in io.Reader, out io.Writer, o Opener) (code int) {
 	if len(args) != 1 {
 		fmt.Fprintln(os.Stderr, "want a directory")
 		return 2
 	}
-	signal.Ignore(os.Interrupt) // the terminal tells the whole group; who started it decides
+	signal.Ignore(os.Interrupt) // the terminal signals the whole process group; the parent decides
 	m, digest, err := Unpack(context.Background(), in, args[0], o)
 	v := verdict{Digest: digest, Summary: m.Summary()}
 	if err != nil {
@@ -50,8 +48,7 @@ func Main(args []string, in io.Reader, out io.Writer, o Opener) (code int) {
 	return code
 }
 
-// UnpackApart is Unpack in a process of its own, which is this program. It is
-// given plain text only, and no key.
+// UnpackApart runs Unpack in another process of this program. That process only gets plain text, and no key.
 func UnpackApart(ctx context.Context, archive io.Reader, dir string) (Summary, string, error) {
 	self, err := executable()
 	if err != nil {
@@ -68,13 +65,13 @@ func UnpackApart(ctx context.Context, archive io.Reader, dir string) (Summary, s
 		return Summary{}, "", fmt.Errorf("start the process that unpacks: %w", err)
 	}
 	source := &failing{r: archive}
-	_, _ = io.Copy(in, source) // a process that reads no further says why
+	_, _ = io.Copy(in, source) // if the process stops reading, its verdict says why
 	in.Close()
 	ended := cmd.Wait()
 	switch {
 	case ctx.Err() != nil:
 		return Summary{}, "", ctx.Err()
-	case source.err != nil: // the process saw only that it was cut
+	case source.err != nil: // the process only noticed the missing end
 		return Summary{}, "", broken(source.err, "its encryption")
 	}
 	return judge(out.Bytes(), errs.Bytes(), ended)
@@ -97,7 +94,7 @@ func judge(out, errs []byte, ended error) (Summary, string, error) {
 	return v.Summary, v.Digest, nil
 }
 
-// said is an error that the unpacking process reported, with its kind.
+// A said is an error that the unpacking process reported, with its kind.
 type said struct {
 	text string
 	kind error
@@ -106,7 +103,7 @@ type said struct {
 func (s said) Error() string { return s.text }
 func (s said) Unwrap() error { return s.kind }
 
-// executable is this running program, even if another file has its name by now.
+// executable returns the path of this running program, even if another file now has its name.
 func executable() (string, error) {
 	if runtime.GOOS == "linux" {
 		return "/proc/self/exe", nil
@@ -114,7 +111,7 @@ func executable() (string, error) {
 	return os.Executable()
 }
 
-// failing remembers the error that ended the reading.
+// A failing reader remembers the error that ended reading.
 type failing struct {
 	r   io.Reader
 	err error
@@ -128,7 +125,7 @@ func (f *failing) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// capped keeps the first bytes that are written to it.
+// A capped writer keeps only the first bytes written to it.
 type capped struct {
 	b    *bytes.Buffer
 	left int

@@ -14,37 +14,36 @@ import (
 	"filippo.io/age"
 )
 
-// FaultMid is where tests cut a backup off: in the middle of writing.
+// FaultMid is a fault point for tests in the middle of writing.
 const FaultMid = "backup.mid"
 
-// ErrExists: the file is there already.
+// ErrExists reports that the file already exists.
 var ErrExists = errors.New("file exists")
 
-// temporary ends the names of files that are being written, and begins those of
-// archives.
+// temporary is the suffix of temporary files, and the prefix for archives.
 const temporary = ".tmp"
 
-// An Order says where a backup goes and for whom.
+// An Order says where and for whom to write a backup.
 type Order struct {
 	Path string
-	To   Recipients // none: plain text
-	// Drill is given the archive as it is read back from the file; an error means that there
-	// is no backup. nil leaves the backup unverified.
+	To   Recipients // none for plain text
+	// Drill is called with the archive as read back from the file. If it returns an error, there is no backup. If it is
+	// nil, the backup is not verified.
 	Drill func(ctx context.Context, archive io.Reader) error
-	// Room refuses to go on when the disk is nearly full; it may be nil.
+	// Room returns an error when the disk is nearly full. It may be nil.
 	Room func() error
-	// Fault is told of FaultMid; it may be nil.
+	// Fault is called at FaultMid. It may be nil.
 	Fault func(point string) error
 }
 
-// Written is a backup that was made.
+// Written describes a backup that was made.
 type Written struct {
 	Size   int64
 	SHA256 string // of the file
 }
 
-// Create writes an archive: to a temporary name, synced, tried, renamed, directory synced.
-// Whenever it ends, under the final name is either nothing or all of it.
+// Create writes an archive under a temporary name, syncs it, runs the drill, renames it, and syncs the directory. At
+// any time there is either nothing or the complete archive under the final name.
 func Create(ctx context.Context, p *Plan, o Order) (w Written, err error) {
 	if err := vacant(o.Path); err != nil {
 		return w, err
@@ -113,7 +112,7 @@ func (o Order) write(p *Plan, w io.Writer) error {
 	return b.Flush()
 }
 
-// seal writes for the recipients and for the drill.
+// seal writes an archive encrypted for the recipients and for the drill.
 func (o Order) seal(p *Plan, w io.Writer) (key age.Identity, err error) {
 	to := o.To
 	if o.Drill != nil {
@@ -147,8 +146,8 @@ func (o Order) drill(ctx context.Context, f *os.File, key age.Identity) error {
 	return o.Drill(ctx, r)
 }
 
-// Sweep removes what backups that were killed left in a directory. Callers hold
-// the lock of the data directory that it is in.
+// Sweep removes what interrupted backups left in a directory. The caller holds the lock of the data directory that
+// contains it.
 func Sweep(dir string) error {
 	all, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -162,7 +161,7 @@ func Sweep(dir string) error {
 	return err
 }
 
-// guarded is a writer that checks the context and the free space every so many bytes.
+// A guarded writer checks the context, and the free space every guardEvery bytes.
 type guarded struct {
 	ctx  context.Context
 	w    io.Writer

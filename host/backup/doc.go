@@ -1,6 +1,6 @@
-// Package backup copies a data directory into one file and back.
+// Package backup copies a data directory into one file and restores it from there.
 //
-// An archive is a tar that standard tools read, alone or inside an age file:
+// An archive is a tar file that standard tools can read, either by itself or inside an age file:
 //
 //	manifest.json             versions, counters of every stream, every part's size and SHA-256
 //	modules/DIGEST.wasm       installed modules
@@ -8,20 +8,17 @@
 //	vault/CONNECTION/NAME.age secrets, sealed as they lie on the disk
 //	SHA256SUMS                of all of the above; sha256sum -c understands it
 //
-// What opens the secrets, keys/vault.age-identity, is never in it.
+// It never contains keys/vault.age-identity, which opens the secrets.
 //
-// A backup counts after its drill: the very file that was written is read
-// again, decrypted, unpacked into an empty directory by a process of its own,
-// and what came out is recounted and copied once more; the copies must be the
-// same, byte for byte. A restore is the same process and a rename.
+// A backup only counts after its drill: the file that was written is read again, decrypted, and unpacked into an empty
+// directory by a separate process. The result is recounted and copied again, and the copies must be identical. A
+// restore is the same process and a rename.
 //
 // # Trust
 //
-// The package trusts its callers and nothing in an archive. Every byte of one
-// is accounted for: the manifest says what follows, tar headers and paddings
-// are computed and compared, parts match their digests, and the list at the end
-// covers the manifest. What a store in an archive says is checked as the store
-// checks its own disk. Encryption proves nothing about the author: whoever
-// knows the recipient can make a backup for it, so an owner restores files of
-// theirs only.
+// The package trusts its callers, but nothing in an archive. Every byte is accounted for: the manifest says what
+// follows, tar headers and padding are computed and compared, parts must match their digests, and the list at the end
+// covers the manifest. The content of a store is checked as the store checks its own disk. Encryption proves nothing
+// about the author, because whoever knows the recipient can make a backup for it. So an owner must only restore files
+// of their own.
 package backup

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 )
 
-// readSmall reads a regular file of keys.
+// readSmall reads a regular file of at most maxKeys bytes.
 func readSmall(path string) ([]byte, fs.FileInfo, error) {
 	fi, err := os.Stat(path)
 	if err != nil {
@@ -27,7 +27,7 @@ func readSmall(path string) ([]byte, fs.FileInfo, error) {
 	return text, fi, err
 }
 
-// writeNew writes a private file that must not exist.
+// writeNew creates a private file, which must not exist.
 func writeNew(path string, text []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -43,8 +43,7 @@ func writeNew(path string, text []byte) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// replace writes a private file as one step that a power cut leaves done or
-// undone.
+// replace atomically replaces a private file, even across a power failure.
 func replace(path string, text []byte) error {
 	temp := path + temporary
 	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {

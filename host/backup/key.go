@@ -15,26 +15,25 @@ import (
 )
 
 var (
-	// ErrRecipient: a recipient is missing or unreadable, or others could add theirs.
+	// ErrRecipient reports that a recipient is missing or invalid, or that others could add theirs.
 	ErrRecipient = errors.New("no recipient")
-	// ErrKey: the identity does not open the backup.
+	// ErrKey reports that the identity does not open the backup.
 	ErrKey = errors.New("the identity does not open the backup")
 )
 
-// Recipients can open a backup.
+// Recipients are those who can open a backup.
 type Recipients []age.Recipient
 
-// Identities open what was made for their recipients.
+// Identities open backups made for their recipients.
 type Identities []age.Identity
 
-// recipientsName is the file in the data directory that says who can open
-// backups.
+// recipientsName is the file in the data directory that lists the recipients of backups.
 const recipientsName = "backup.recipients"
 
-// maxKeys bounds files of recipients and identities.
+// maxKeys bounds files of recipients and identities, in bytes.
 const maxKeys = 64 * abi.KiB
 
-// ParseRecipients reads age recipients.
+// ParseRecipients parses age recipients.
 func ParseRecipients(texts []string) (Recipients, error) {
 	var out Recipients
 	for _, t := range texts {
@@ -47,7 +46,7 @@ func ParseRecipients(texts []string) (Recipients, error) {
 	return out, nil
 }
 
-// ReadRecipients reads DATA/backup.recipients, which need not be there.
+// ReadRecipients reads DATA/backup.recipients, which may be missing.
 func ReadRecipients(dir string) (Recipients, error) {
 	path := filepath.Join(dir, recipientsName)
 	text, fi, err := readSmall(path)
@@ -73,8 +72,7 @@ func ReadRecipients(dir string) (Recipients, error) {
 	return out, nil
 }
 
-// NewIdentity writes a fresh identity to a file that must not exist, and adds
-// its recipient to DATA/backup.recipients.
+// NewIdentity writes a new identity to a file that must not exist, and adds its recipient to DATA/backup.recipients.
 func NewIdentity(dir, path string) (recipient string, err error) {
 	if _, err := ReadRecipients(dir); err != nil {
 		return "", err
@@ -113,10 +111,9 @@ func ReadIdentities(path string) (Identities, error) {
 	return ids, nil
 }
 
-// ephemeral is an identity for the drill, and its recipient. With it the file that was written
-// can be read again although the owner's identity is elsewhere. It lives in this process only,
-// so that its stanza in the file is of no use later. It is of the same kind as the other
-// recipients, because age does not mix post-quantum keys with others.
+// ephemeral returns an identity for the drill and its recipient. With it the written file can be read back without the
+// owner's identity. It only exists in this process, so its stanza in the file is useless afterwards. It is of the same
+// kind as the other recipients, because age does not mix post-quantum keys with others.
 func ephemeral(others Recipients) (age.Identity, age.Recipient, error) {
 	for _, r := range others {
 		if _, ok := r.(*age.HybridRecipient); ok {
@@ -134,11 +131,10 @@ func ephemeral(others Recipients) (age.Identity, age.Recipient, error) {
 	return id, id.Recipient(), nil
 }
 
-// ageIntro begins every age file.
+// ageIntro is the beginning of every age file.
 const ageIntro = "age-encryption.org/"
 
-// decrypt opens an age file. age bounds what it reads before it knows who can
-// open it.
+// decrypt opens an age file. age limits what it reads before it has found a matching identity.
 func decrypt(r io.Reader, ids Identities) (io.Reader, error) {
 	out, err := age.Decrypt(r, ids...)
 	var other *age.NoIdentityMatchError

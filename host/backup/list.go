@@ -11,33 +11,31 @@ import (
 	"time"
 )
 
-// An Entry is a backup that was made of a data directory.
+// An Entry describes a backup that was made of a data directory.
 type Entry struct {
 	File      string    `json:"file"`
 	Created   time.Time `json:"created"`
 	Size      int64     `json:"size"`
 	SHA256    string    `json:"sha256"`
 	Encrypted bool      `json:"encrypted"`
-	Verified  bool      `json:"verified"` // the drill restored it
+	Verified  bool      `json:"verified"` // the drill has restored it
 	Records   uint64    `json:"records"`
 }
 
-// Gone reports whether the file is no longer where it was written, or has
-// another size.
+// Gone reports whether the file is no longer where it was written, or has a different size.
 func (e Entry) Gone() bool {
 	fi, err := os.Stat(e.File)
 	return err != nil || !fi.Mode().IsRegular() || fi.Size() != e.Size
 }
 
-// Backups are kept in a list beside the default place of their files, one line
-// each, the last maxEntries.
+// The list of backups is in the default directory of backups, with one line for each of the last maxEntries.
 const (
 	listName   = "list.jsonl"
 	maxEntries = 1000
 	maxList    = 4 << 20
 )
 
-// Dir is where a data directory has its backups unless another place is named.
+// Dir returns the default directory of a data directory's backups.
 func Dir(data string) string { return filepath.Join(data, "backups") }
 
 // List returns the backups made of a data directory, oldest first.
@@ -68,7 +66,7 @@ func List(data string) ([]Entry, error) {
 	return out, nil
 }
 
-// Note adds a backup to the list. Callers hold the lock of the data directory.
+// Note adds a backup to the list. The caller holds the lock of the data directory.
 func Note(data string, e Entry) error {
 	all, err := List(data)
 	if err != nil {

@@ -14,22 +14,21 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// ErrRefused: the file is no backup, or not as it was written. Errors that wrap
-// it name the part.
+// ErrRefused reports that a file is not a backup, or was altered. Errors that wrap it name the part.
 var ErrRefused = errors.New("backup refused")
 
 func refuse(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrRefused, fmt.Errorf(format, args...))
 }
 
-// formatVersion is the version of the archive's form.
+// formatVersion is the version of the archive format.
 const formatVersion = 1
 
-// Names and bounds of what is in an archive.
+// Names and maximum sizes of what an archive contains.
 const (
 	manifestName = "manifest.json"
-	imageName    = "store.image" // in the form of its driver
-	itemsName    = "store.items" // of a driver that has none; one of the two is there
+	imageName    = "store.image" // in the driver's own format
+	itemsName    = "store.items" // for a driver that has none; an archive has one of the two
 	sumsName     = "SHA256SUMS"
 
 	maxManifest = 32 * abi.MiB
@@ -39,17 +38,17 @@ const (
 	maxSecret   = vault.MaxValue + 4*abi.KiB
 )
 
-// A Manifest says what an archive holds. Its JSON has one form only.
+// A Manifest describes the content of an archive. It has exactly one valid encoding.
 type Manifest struct {
 	Format       int              `json:"format"`
 	Version      string           `json:"sluice_version"`
 	Created      time.Time        `json:"created"`
 	Installation string           `json:"installation_id"` // where it was made
 	Streams      []store.Counters `json:"streams"`
-	Parts        []Part           `json:"parts"` // in order of their names, which is that in the archive
+	Parts        []Part           `json:"parts"` // sorted by name, which is also the name in the archive
 }
 
-// A Part is a file in an archive. The name of a module is its digest.
+// A Part is a file in an archive. A module is named after its digest.
 type Part struct {
 	Name     string    `json:"name"`
 	Size     int64     `json:"size"`
@@ -65,8 +64,7 @@ func (m Manifest) encode() ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// readManifest takes only what encode writes, so there is no second way to say
-// the same.
+// readManifest only accepts what encode writes, so that every manifest has only one encoding.
 func readManifest(text []byte) (Manifest, error) {
 	var m Manifest
 	if err := json.Unmarshal(text, &m); err != nil {
@@ -117,7 +115,7 @@ func (m Manifest) check() error {
 
 func isImage(name string) bool { return name == imageName || name == itemsName }
 
-// check accepts only names of files that belong in an archive.
+// check only accepts names of files that belong in an archive.
 func (p Part) check() error {
 	most, ok := int64(0), false
 	dir, rest, _ := strings.Cut(p.Name, "/")
@@ -146,10 +144,10 @@ func (p Part) check() error {
 	return nil
 }
 
-// datable reports whether a tar header can hold the time.
+// datable reports whether a tar header can represent the time.
 func datable(t time.Time) bool { return t.Unix() >= 0 && t.Unix() < 1<<33 && t.Location() == time.UTC }
 
-// A Summary is a manifest in numbers.
+// A Summary has the numbers in a manifest.
 type Summary struct {
 	Created      time.Time `json:"created"`
 	Installation string    `json:"installation_id"`
@@ -160,7 +158,7 @@ type Summary struct {
 	Secrets      int       `json:"secrets"`
 }
 
-// Summary sums the manifest up.
+// Summary summarizes the manifest.
 func (m Manifest) Summary() Summary {
 	s := Summary{Created: m.Created, Installation: m.Installation, Version: m.Version, Streams: len(m.Streams)}
 	for _, c := range m.Streams {
@@ -177,7 +175,7 @@ func (m Manifest) Summary() Summary {
 	return s
 }
 
-// bytes is what the parts take unpacked.
+// bytes returns the total size of the unpacked parts.
 func (m Manifest) bytes() (n int64) {
 	for _, p := range m.Parts {
 		n += p.Size

@@ -11,15 +11,14 @@ import (
 	"strings"
 )
 
-// A sink takes what is read. What it got is not verified before read returns nil.
+// A sink receives the content of an archive, which is not verified before read has returned nil.
 type sink interface {
 	begin(Manifest) error
 	// part reads the content of a part to its end.
 	part(Part, io.Reader) error
 }
 
-// read reads an archive that anybody may have made or altered, to its end. The
-// digest is of the manifest.
+// read reads an untrusted archive to its end. The digest is that of the manifest.
 func read(r io.Reader, to sink) (m Manifest, digest string, err error) {
 	size, at, err := readFirst(r, manifestName)
 	if err != nil {
@@ -72,7 +71,7 @@ func readPart(r io.Reader, p Part, to sink) error {
 	h := sha256.New()
 	body := &io.LimitedReader{R: io.TeeReader(r, h), N: p.Size}
 	failed := to.part(p, body)
-	if _, err := io.Copy(io.Discard, body); err != nil { // what is wrong with the part says more than what came of it
+	if _, err := io.Copy(io.Discard, body); err != nil { // damage to the part explains more than failed
 		return broken(err, p.Name)
 	}
 	switch {
@@ -86,7 +85,7 @@ func readPart(r io.Reader, p Part, to sink) error {
 	return expect(r, padding(p.Size), "the end of "+p.Name)
 }
 
-// broken explains a failed read: the file ends early, was altered, or the disk failed.
+// broken explains a failed read: the file is truncated or altered, or the disk failed.
 func broken(err error, where string) error {
 	var disk *fs.PathError
 	switch {
@@ -100,7 +99,7 @@ func broken(err error, where string) error {
 	return refuse("%s: %w", where, err)
 }
 
-// sums is the last file: the digests of all others.
+// sums returns the last file, with the digests of all others.
 func (m Manifest) sums(manifest string) []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s\n", manifest, manifestName)

@@ -12,18 +12,17 @@ import (
 )
 
 var (
-	// ErrNotEmpty: the directory is not empty, and a restore never merges.
+	// ErrNotEmpty reports that the directory is not empty; a restore never merges.
 	ErrNotEmpty = errors.New("the directory is not empty")
-	// ErrEncrypted: the backup is encrypted and no identity was given.
+	// ErrEncrypted reports that the backup is encrypted and no identity was given.
 	ErrEncrypted = errors.New("the backup is encrypted")
 )
 
-// An Unpacker is UnpackApart.
+// An Unpacker unpacks an archive, like UnpackApart.
 type Unpacker func(ctx context.Context, archive io.Reader, dir string) (Summary, string, error)
 
-// Restore makes the data directory dir, which must not exist or be empty, of the backup in
-// file. Everything is unpacked and verified beside it first; then finish may complete what is
-// there, and it gets its name.
+// Restore creates the data directory dir, which must be missing or empty, from the backup in file. It first unpacks and
+// verifies everything in a directory next to it, calls finish to complete that, and then renames it.
 func Restore(ctx context.Context, file, dir string, ids Identities, unpack Unpacker, finish func(dir string) error) (s Summary, err error) {
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = real
@@ -74,7 +73,7 @@ func empty(dir string) error {
 }
 
 func openArchive(file string) (*os.File, error) {
-	fi, err := os.Stat(file) // opening something else could wait for ever
+	fi, err := os.Stat(file) // opening another kind of file could block forever
 	if err == nil && !fi.Mode().IsRegular() {
 		err = fmt.Errorf("%s is no regular file", file)
 	}
@@ -88,7 +87,7 @@ func openArchive(file string) (*os.File, error) {
 	return f, nil
 }
 
-// plain is the archive in a file, encrypted or not.
+// plain returns the archive in a file, which may be encrypted.
 func plain(f io.Reader, file string, ids Identities) (io.Reader, error) {
 	r := bufio.NewReaderSize(f, 256<<10)
 	intro, err := r.Peek(len(ageIntro))
@@ -104,7 +103,7 @@ func plain(f io.Reader, file string, ids Identities) (io.Reader, error) {
 	return decrypt(r, ids)
 }
 
-// makeTemp makes a directory that no other restore has.
+// makeTemp creates a directory that no other restore is using.
 func makeTemp(temp string) error {
 	if err := os.MkdirAll(filepath.Dir(temp), 0o700); err != nil {
 		return fmt.Errorf("restore: %w", err)
@@ -119,9 +118,9 @@ func makeTemp(temp string) error {
 	return nil
 }
 
-// place renames the finished directory to its name. It replaces nothing but an empty directory.
+// place renames the finished directory. It only replaces an empty directory.
 func place(temp, dir string) error {
-	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) { // refused unless it is an empty directory
+	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) { // fails unless it is an empty directory
 		return fmt.Errorf("restore: %w; if it is a mount point, name a directory in it with --store badger:DIR", err)
 	}
 	if err := os.Rename(temp, dir); err != nil {

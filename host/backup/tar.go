@@ -9,16 +9,15 @@ import (
 	"time"
 )
 
-// The subset of tar that an archive needs: regular files with mode 0600 and no owner. A header
-// is a function of name, size and time, so that a reader computes the expected one and compares.
-// No other kind of entry can be expressed.
+// The subset of tar that an archive needs: regular files with mode 0600 and no owner. A header is determined by name,
+// size and time, so a reader can compute and compare it. No other kind of entry can be represented.
 const (
 	block    = 512
 	maxOctal = 1<<33 - 1 // eleven octal digits
 )
 
-// header is the 512 bytes before a file. What is before the last slash of the
-// name goes into the prefix; a size that octal cannot say is in base 256.
+// header returns the 512 bytes before a file. The part of the name before its last slash goes into the prefix field.
+// Sizes that do not fit in octal are in base 256.
 func header(name string, size int64, at time.Time) []byte {
 	b := make([]byte, block)
 	base := name
@@ -48,14 +47,13 @@ func header(name string, size int64, at time.Time) []byte {
 	return b
 }
 
-// padding is what follows a file up to the next block.
+// padding returns the bytes between a file and the next block.
 func padding(size int64) []byte { return make([]byte, (block-size%block)%block) }
 
-// trailer ends an archive.
+// trailer returns the end of an archive.
 func trailer() []byte { return make([]byte, 2*block) }
 
-// readFirst reads the header of the first file, the only one whose size and
-// time are not known.
+// readFirst reads the header of the first file, the only one whose size and time are not known in advance.
 func readFirst(r io.Reader, name string) (size int64, at time.Time, err error) {
 	b := make([]byte, block)
 	if err := fill(r, b, name); err != nil {
@@ -70,7 +68,7 @@ func readFirst(r io.Reader, name string) (size int64, at time.Time, err error) {
 	return size, at, nil
 }
 
-// expect reads bytes that are known.
+// expect reads bytes that must equal want.
 func expect(r io.Reader, want []byte, where string) error {
 	got := make([]byte, len(want))
 	if err := fill(r, got, where); err != nil {

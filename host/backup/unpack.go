@@ -14,24 +14,24 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A Store is one that can be copied.
+// A Store is a store that can be copied and loaded.
 type Store interface {
 	store.Store
 	store.Imager
 	store.Loader
 }
 
-// An Opener opens the store of a data directory. Room says that so many bytes
-// can be written to it.
+// An Opener opens the store of a data directory. Room returns an error if the given number of bytes cannot be written
+// there.
 type Opener struct {
 	Open func(dir string) (Store, error)
 	Room func(dir string, bytes int64) error
 }
 
-// Unpack makes a data directory of an archive, in a directory that is empty, and proves that
-// it is the one that was backed up: all parts match their digests, every value of the store is
-// read, every counter recounted, and a copy of the restored store is the copy in the archive,
-// byte for byte. After an error the directory is of no use. The digest is of the manifest.
+// Unpack creates a data directory from an archive in an empty directory and verifies that it is the one that was backed
+// up: all parts match their digests, every value of the store is readable, every counter is correct, and a copy of the
+// restored store is identical to the copy in the archive. After an error the directory is unusable. The digest is that
+// of the manifest.
 func Unpack(ctx context.Context, archive io.Reader, dir string, o Opener) (m Manifest, digest string, err error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -49,7 +49,7 @@ func Unpack(ctx context.Context, archive io.Reader, dir string, o Opener) (m Man
 	return m, digest, hostile(err)
 }
 
-// hostile marks an error of a store in an intact archive: whoever made the archive damaged it.
+// hostile marks damage in the store of an intact archive: it comes from whoever made the archive.
 func hostile(err error) error {
 	var damage *store.DamageError
 	if errors.As(err, &damage) && !errors.Is(err, ErrRefused) {
@@ -58,13 +58,13 @@ func hostile(err error) error {
 	return err
 }
 
-// unpacking is a sink.
+// An unpacking is the sink of Unpack.
 type unpacking struct {
 	ctx  context.Context
 	dir  string
 	root *os.Root
 	o    Opener
-	dirs []string // made
+	dirs []string // directories that were created
 }
 
 func (u *unpacking) begin(m Manifest) error {
@@ -75,7 +75,7 @@ func (u *unpacking) begin(m Manifest) error {
 	if len(names) > 0 {
 		return fmt.Errorf("unpack backup: %s is not empty", u.dir)
 	}
-	return u.o.Room(u.dir, 2*m.bytes()) // the store writes a little more than it is given
+	return u.o.Room(u.dir, 2*m.bytes()) // the store writes somewhat more than it is given
 }
 
 func (u *unpacking) part(p Part, r io.Reader) error {
@@ -110,7 +110,7 @@ func (u *unpacking) file(p Part, r io.Reader) error {
 	}
 	_, err = io.Copy(f, r)
 	if err == nil {
-		err = u.root.Chtimes(p.Name, p.Modified, p.Modified) // a list of secrets says since when they are set
+		err = u.root.Chtimes(p.Name, p.Modified, p.Modified) // lists of secrets show when they were set
 	}
 	if err == nil && strings.HasPrefix(p.Name, "modules/") {
 		err = f.Chmod(0o400)
@@ -135,7 +135,7 @@ func (u *unpacking) mkdir(dir string) error {
 	return nil
 }
 
-// verify opens what was loaded as the next start will.
+// verify opens what was loaded in the same way as the next start.
 func (u *unpacking) verify(m Manifest) (err error) {
 	s, err := u.o.Open(u.dir)
 	if err != nil {
@@ -153,7 +153,7 @@ func (u *unpacking) verify(m Manifest) (err error) {
 	return u.same(m, i)
 }
 
-// same proves that what was loaded is what is in the archive.
+// same verifies that what was loaded is what the archive contains.
 func (u *unpacking) same(m Manifest, i store.Image) error {
 	part := m.Parts[slices.IndexFunc(m.Parts, func(p Part) bool { return isImage(p.Name) })]
 	got, err := i.Counters(u.ctx)
@@ -165,7 +165,7 @@ func (u *unpacking) same(m Manifest, i store.Image) error {
 		_, copied = formOf(i)
 	} else {
 		for n := range got {
-			got[n].Sum = "" // is the driver's own
+			got[n].Sum = "" // specific to the driver
 		}
 	}
 	if err := compare(m.Streams, got); err != nil {
@@ -181,7 +181,7 @@ func (u *unpacking) same(m Manifest, i store.Image) error {
 	return nil
 }
 
-// compare compares counters with those that the archive names.
+// compare compares counters with those in the manifest.
 func compare(want, got []store.Counters) error {
 	for i := range max(len(want), len(got)) {
 		switch {

@@ -19,18 +19,17 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A Source is what a backup is made of.
+// A Source is what a backup is made from.
 type Source struct {
 	Image        store.Image
 	Secrets      []vault.File
-	Modules      string // their directory, which need not be there
+	Modules      string // directory of the modules, which may be missing
 	Version      string
 	Installation string
 	Now          time.Time
 }
 
-// A Plan is an archive before it is written: everything was read once and
-// measured, and is read again to be written.
+// A Plan is an archive to be written. Everything was read once to measure it, and is read again when it is written.
 type Plan struct {
 	Manifest Manifest
 	text     []byte // of the manifest
@@ -39,7 +38,7 @@ type Plan struct {
 
 type content func(io.Writer) error
 
-// Prepare reads a source. The plan needs it until it is written.
+// Prepare measures a source, which must stay available until the plan is written.
 func Prepare(ctx context.Context, s Source) (*Plan, error) {
 	p := &Plan{Manifest: Manifest{
 		Format: formatVersion, Version: s.Version, Created: s.Now.UTC().Truncate(time.Second), Installation: s.Installation,
@@ -71,7 +70,7 @@ func Prepare(ctx context.Context, s Source) (*Plan, error) {
 	return p, err
 }
 
-// formOf is the part that an image becomes, and what writes it.
+// formOf returns the name of the part for an image and the function that writes it.
 func formOf(i store.Image) (name string, copied func(context.Context, io.Writer) error) {
 	if c, ok := i.(store.Copier); ok {
 		return imageName, c.Copy
@@ -81,7 +80,7 @@ func formOf(i store.Image) (name string, copied func(context.Context, io.Writer)
 
 func secretName(f vault.File) string { return "vault/" + f.Connection + "/" + f.Name + ".age" }
 
-// modules adds every installed module, checked against its digest.
+// modules adds every installed module and checks its digest.
 func (p *Plan) modules(dir string) error {
 	files, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -90,7 +89,7 @@ func (p *Plan) modules(dir string) error {
 	for _, f := range files { // sorted by name
 		digest, ok := strings.CutSuffix(f.Name(), ".wasm")
 		if !ok || len(digest) != 2*sha256.Size {
-			continue // what an install that was killed left
+			continue // left by an interrupted install
 		}
 		fi, err := f.Info()
 		if err != nil {
@@ -127,7 +126,7 @@ func copyFile(w io.Writer, path string) error {
 	return err
 }
 
-// add measures a part.
+// add measures and adds a part.
 func (p *Plan) add(name string, at time.Time, c content) error {
 	m := newMeter(io.Discard)
 	if err := c(m); err != nil {
@@ -135,17 +134,17 @@ func (p *Plan) add(name string, at time.Time, c content) error {
 	}
 	part := Part{Name: name, Size: m.n, SHA256: m.digest(), Modified: at.UTC()}
 	if !datable(part.Modified) {
-		part.Modified = p.Manifest.Created // some clock was wrong
+		part.Modified = p.Manifest.Created // the clock was wrong
 	}
 	p.Manifest.Parts = append(p.Manifest.Parts, part)
 	p.parts = append(p.parts, c)
 	return nil
 }
 
-// Digest names the manifest, and with it everything in the archive.
+// Digest returns the digest of the manifest, which covers everything in the archive.
 func (p *Plan) Digest() string { return hexOf(p.text) }
 
-// Size is how many bytes Write writes.
+// Size returns the number of bytes that Write writes.
 func (p *Plan) Size() int64 {
 	n := int64(0)
 	sums := int64(len(p.Manifest.sums(p.Digest())))
@@ -162,8 +161,7 @@ func (p *Plan) sizes() (out []int64) {
 	return out
 }
 
-// Write writes the archive. between is called after every part; its error ends
-// the writing.
+// Write writes the archive. It calls between before every part but the manifest, and stops if that returns an error.
 func (p *Plan) Write(w io.Writer, between func() error) error {
 	m := p.Manifest
 	if err := p.put(w, manifestName, p.text, m.Created); err != nil {
@@ -203,7 +201,7 @@ func (p *Plan) put(w io.Writer, name string, text []byte, at time.Time) error {
 	return nil
 }
 
-// A meter counts and digests what passes.
+// A meter counts and digests what is written through it.
 type meter struct {
 	w io.Writer
 	n int64
