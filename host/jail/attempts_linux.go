@@ -14,16 +14,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// escape is one way out of a worker. It returns nil if the attempt succeeded; the attempt
-// may also kill the process. shut reports whether the given isolation must prevent it,
-// without strict seccomp, which prevents all but memory.
+// An escape is a way out of a worker. try returns nil if the attempt succeeded; it may also kill the process. shut
+// reports whether the given isolation must prevent it even without strict seccomp, which prevents all but
+// countedByLimits.
 type escape struct {
 	name string
 	try  func(targets) error
 	shut func(Isolation) bool
 }
 
-// ways out.
+// ways lists all attempts.
 var ways = []escape{
 	{"open_passwd", func(targets) error { return tryOpen("/etc/passwd") }, filesShut},
 	{"open_data_directory", func(t targets) error { return tryOpen(t.DataDir) }, filesShut},
@@ -58,7 +58,7 @@ func filesShut(i Isolation) bool { return i.has(NamespaceMount) || i.Landlock > 
 
 func never(Isolation) bool { return false }
 
-// attemptNames returns the names of all attempts, and of staying.
+// attemptNames returns the names of all attempts, and stayPut.
 func attemptNames() []string {
 	names := []string{stayPut}
 	for _, w := range ways {
@@ -67,7 +67,7 @@ func attemptNames() []string {
 	return names
 }
 
-// countedByLimits are attempts that resource limits prevent, not filters.
+// countedByLimits lists the attempts that resource limits prevent, and filters do not.
 var countedByLimits = []string{"exceed_memory", "exceed_droppable_memory"}
 
 // mustBlock reports whether the isolation must prevent the named attempt.
@@ -97,7 +97,7 @@ func tryOpen(path string) error {
 	return err
 }
 
-// tryHostProc asks for what a process of the same uid could read of the host.
+// tryHostProc tries to read what a process with the same uid could read about the host.
 func tryHostProc(t targets) error {
 	return openOne(fmt.Sprintf("/proc/%d/environ", t.HostPID), fmt.Sprintf("/proc/%d/maps", t.HostPID),
 		fmt.Sprintf("/proc/%d/cmdline", t.HostPID), "/proc/1/status")
@@ -128,7 +128,7 @@ func tryCreate(t targets) error {
 	return err
 }
 
-// tryTCP counts a refused connection as a success: a network answered.
+// tryTCP counts a refused connection as a success, because a network has answered.
 func tryTCP(targets) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -171,7 +171,7 @@ func tryRaw(targets) error {
 	return err
 }
 
-// tryExec starts a program. It does not return if it succeeds.
+// tryExec executes a program. It does not return if it succeeds.
 func tryExec(targets) error {
 	var err error
 	for _, path := range []string{"/proc/self/exe", "/bin/true", "/usr/bin/true"} {
@@ -180,14 +180,14 @@ func tryExec(targets) error {
 	return err
 }
 
-// tryExecMemory starts a program from an anonymous file.
+// tryExecMemory executes an anonymous file.
 func tryExecMemory(targets) error {
 	fd, err := unix.MemfdCreate("canary", 0)
 	if err != nil {
 		return err
 	}
 	defer closeFD(fd)
-	// No loader takes an empty file: its refusal means that it was asked.
+	// No loader accepts an empty file, so ENOEXEC means that execution was permitted.
 	empty, argv := []byte{0}, []*byte{nil}
 	_, _, errno := unix.Syscall6(unix.SYS_EXECVEAT, uintptr(fd), uintptr(unsafe.Pointer(&empty[0])),
 		uintptr(unsafe.Pointer(&argv[0])), uintptr(unsafe.Pointer(&argv[0])), unix.AT_EMPTY_PATH, 0)
@@ -197,7 +197,7 @@ func tryExecMemory(targets) error {
 	return errno
 }
 
-// tryFork makes a process that ends at once.
+// tryFork makes a process that exits immediately.
 func tryFork(targets) error {
 	pid, _, errno := syscall.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
 	if errno != 0 {
@@ -214,7 +214,7 @@ func tryFork(targets) error {
 // tryTrace attaches to the host without stopping it; the end of the canary detaches.
 func tryTrace(t targets) error {
 	if t.HostPID == os.Getpid() {
-		return unix.ESRCH // the number is the canary's own in its namespace
+		return unix.ESRCH // in a pid namespace this is the canary's own pid
 	}
 	_, _, errno := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_SEIZE, uintptr(t.HostPID), 0, 0, 0, 0)
 	if errno != 0 {
@@ -223,7 +223,7 @@ func tryTrace(t targets) error {
 	return nil
 }
 
-// trySignal asks whether it could signal the host.
+// trySignal checks whether it may signal the host.
 func trySignal(t targets) error {
 	if t.HostPID == os.Getpid() {
 		return unix.ESRCH // see tryTrace
@@ -231,8 +231,8 @@ func trySignal(t targets) error {
 	return unix.Kill(t.HostPID, 0)
 }
 
-// tryMount asks for a file system that does not exist: the kernel looks for the
-// right to mount before it looks for the type, and nothing is ever mounted.
+// tryMount mounts a file system of a nonexistent type. The kernel checks the permission before the type, and nothing is
+// ever mounted.
 func tryMount(targets) error {
 	err := unix.Mount("none", "/", "sluice-canary", 0, "")
 	if errors.Is(err, unix.ENODEV) {
@@ -271,26 +271,27 @@ func tryRing(targets) error {
 	return nil
 }
 
-// tryMemory asks for all the memory the limit leaves and one page more.
+// tryMemory allocates one page more than the limit.
 func tryMemory(t targets) error {
 	_, err := unix.Mmap(-1, 0, int(t.Memory)+os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	return err
 }
 
-// tryDroppable asks for memory that the kernel may take away again, and for one page more than the limit leaves.
+// tryDroppable allocates one page more than the limit of memory that the kernel may take away.
 func tryDroppable(t targets) error {
 	const droppable = 8 // MAP_DROPPABLE
 	_, err := unix.Mmap(-1, 0, int(t.Memory)+os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|droppable)
 	return err
 }
 
-// tryShared asks for memory that the limit does not count.
+// tryShared allocates memory that the limit does not count.
 func tryShared(t targets) error {
 	_, err := unix.Mmap(-1, 0, int(t.Memory)+os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_SHARED)
 	return err
 }
 
-// tryHidden makes memory read-only, which takes it out of the limit with what it holds, and asks for as much again.
+// tryHidden makes memory read-only, which excludes it from the limit although it keeps its content, and allocates as
+// much again.
 func tryHidden(t targets) error {
 	most := int(t.Memory) / 4 * 3
 	for range 2 {
@@ -305,7 +306,7 @@ func tryHidden(t targets) error {
 	return nil
 }
 
-// tryFileMemory asks for a file without a file system, whose pages are in no limit.
+// tryFileMemory creates an anonymous file, whose pages no limit counts.
 func tryFileMemory(targets) error {
 	fd, err := unix.MemfdCreate("canary", unix.MFD_CLOEXEC)
 	if err == nil {
@@ -314,14 +315,14 @@ func tryFileMemory(targets) error {
 	return err
 }
 
-// tryStack asks for memory that counts as stack.
+// tryStack allocates memory that counts as stack.
 func tryStack(t targets) error {
 	_, err := unix.Mmap(-1, 0, int(t.Memory)+os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_GROWSDOWN)
 	return err
 }
 
-// tryThreads takes as many threads as would crowd out others. The runtime ends
-// the process when it gets none, and says so.
+// tryThreads makes enough threads to crowd out others. If the runtime cannot make one, it ends the process with a
+// message.
 func tryThreads(targets) error {
 	const many = 256
 	var there sync.WaitGroup
@@ -339,9 +340,8 @@ func tryThreads(targets) error {
 	return nil
 }
 
-// tryOwner makes the host the owner of the canary's end of the socket, which is
-// whom the kernel signals when something arrives there. The signal is one that
-// the host's runtime has for itself and takes at any time.
+// tryOwner makes the host the owner of the canary's end of the socket. The kernel would then signal the host when data
+// arrives there. The signal is one that the host's Go runtime uses itself and accepts at any time.
 func tryOwner(t targets) error {
 	if t.HostPID == os.Getpid() {
 		return unix.ESRCH // see tryTrace
@@ -360,7 +360,7 @@ func tryOwner(t targets) error {
 	return err
 }
 
-// tryClock reads how long the host has worked.
+// tryClock reads the host's CPU clock.
 func tryClock(t targets) error {
 	if t.HostPID == os.Getpid() {
 		return unix.ESRCH // see tryTrace
@@ -369,13 +369,13 @@ func tryClock(t targets) error {
 	return err
 }
 
-// bait is a socket of the host that a canary tries to connect to.
+// A bait is a socket of the host to which a canary tries to connect.
 type bait struct {
 	fd   int
 	name string
 }
 
-// openBait listens on a Unix socket without a path.
+// openBait listens on an abstract Unix socket.
 func openBait() (*bait, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

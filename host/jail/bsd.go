@@ -13,7 +13,7 @@ import (
 
 // Inside is a worker in its jail.
 type Inside struct {
-	// Dir is the path at which the worker finds the directory it was handed, "" without one.
+	// Dir is the path at which the worker finds its directory, "" if it has none.
 	Dir string
 
 	isolation Isolation
@@ -22,13 +22,12 @@ type Inside struct {
 // Isolation returns the level "process".
 func (i *Inside) Isolation() Isolation { return i.isolation }
 
-// Prepare does nothing here.
+// Prepare does nothing on this system.
 func Prepare() {}
 
-// Enter sets the limits that the system honours. dir is the open directory
-// that the worker may see, or [NoDir]. Memory is watched by the worker itself,
-// because address-space limits are not dependable here. The error is [ErrPromise]
-// if cfg promises more than a process, and [ErrOrphan] if the host is gone.
+// Enter sets the limits that the system honors. dir is the open directory that the worker may see, or [NoDir]. The
+// worker watches its memory itself, because address-space limits are unreliable here. Enter returns [ErrPromise] if cfg
+// requires more than a process, and [ErrOrphan] if the host is gone.
 func Enter(cfg Config, dir int) (*Inside, error) {
 	in := &Inside{isolation: none()}
 	if dir != NoDir {
@@ -72,15 +71,15 @@ func setLimits(l Limits) error {
 	return nil
 }
 
-// Conceal forbids core files of the calling process, a host, and of what it starts.
+// Conceal forbids core files of the calling process, a host, and its children.
 func Conceal() error { return setLimit(unix.RLIMIT_CORE, 0) }
 
-// watchMemory ends the process, every 100 ms, if it has become too large.
+// watchMemory checks the size of the process every 100 ms and ends it if it is too large.
 func watchMemory(most uint64) {
 	for range time.Tick(100 * time.Millisecond) {
 		var usage unix.Rusage
 		if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err == nil && residentBytes(usage.Maxrss) > most {
-			_, _ = os.Stderr.WriteString("worker: out of memory\n") // the exit says it too
+			_, _ = os.Stderr.WriteString("worker: out of memory\n") // the exit status says so, too
 			os.Exit(2)
 		}
 	}
@@ -101,8 +100,7 @@ func duplicateTo(from, to int) error {
 	return nil
 }
 
-// socketPair makes the channel between host and worker: the host's end does not block a thread,
-// the worker's end blocks.
+// socketPair makes the channel between host and worker. The host's end is non-blocking, the worker's end is blocking.
 func socketPair() (host, worker *os.File, err error) {
 	syscall.ForkLock.RLock()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
@@ -123,7 +121,7 @@ func socketPair() (host, worker *os.File, err error) {
 	return os.NewFile(uintptr(theirs), "worker"), ours, nil
 }
 
-// namespaceSet: there are no namespaces here.
+// A namespaceSet is empty, because this system has no namespaces.
 type namespaceSet struct{}
 
 func (namespaceSet) names() []string { return []string{} }
@@ -132,8 +130,7 @@ func ownUIDs(first, last, gid int) bool { return false }
 
 func (l *Launcher) negotiate() (namespaceSet, error) { return namespaceSet{}, nil }
 
-// executable is a program by its path; a version on disk that changed is found
-// out by the build id of the worker's first message.
+// An executable is the path of a program. If the file changes, the build id in the worker's first message reveals it.
 type executable struct{ path string }
 
 func openExecutable(path string) (*executable, error) {
@@ -155,7 +152,7 @@ func (e *executable) start(args, env []string, files []*os.File, _ namespaceSet)
 	return process, nil
 }
 
-// yieldPriority does nothing here: a priority belongs to the whole process.
+// yieldPriority does nothing, because here a priority applies to the whole process.
 func yieldPriority() {}
 
 const signalViolation = syscall.SIGSYS
@@ -169,12 +166,12 @@ func (p *Process) await() (*os.ProcessState, error) {
 	return state, err
 }
 
-// processCPU needs cgo here; the worker's own CPU limit is the backstop.
+// processCPU would need cgo here. The worker's own CPU limit is the backstop.
 func processCPU(int) (time.Duration, error) { return 0, ErrUnsupported }
 
 func processMemory(int) (resident, peak uint64, err error) { return 0, 0, ErrUnsupported }
 
-// setLimit sets a limit as soft and hard limit.
+// setLimit sets both the soft and the hard limit.
 func setLimit(resource int, value uint64) error {
 	var limit unix.Rlimit
 	assign(&limit.Cur, value)
@@ -182,5 +179,5 @@ func setLimit(resource int, value uint64) error {
 	return unix.Setrlimit(resource, &limit)
 }
 
-// assign sets a number whose type is not the same on every system.
+// assign assigns value to a number whose type differs between systems.
 func assign[T int64 | uint64](to *T, value uint64) { *to = T(value) }

@@ -28,10 +28,10 @@ const (
 // Attempt is one attempt of a canary to escape.
 type Attempt struct {
 	Name string `json:"name"`
-	// Blocked: it failed, as it should; By says how.
+	// Blocked means that it failed, as it should; By says how.
 	Blocked bool   `json:"blocked"`
 	By      string `json:"by"`
-	// Expected: a layer that is reported as active must have blocked it.
+	// Expected means that a layer which is reported as active must have blocked it.
 	Expected bool `json:"expected"`
 }
 
@@ -137,7 +137,7 @@ func (l *Launcher) canary(ctx context.Context, name string, aims targets) canary
 	if err != nil {
 		return canaryResult{err: err}
 	}
-	defer p.Close() // a killed canary is all there is to see
+	defer p.Close() // it may be killed at any time
 	config, err := p.Config(RunLimits(canaryMemory, 0, canaryTime))
 	if err != nil {
 		return canaryResult{err: err}

@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// concealed is what [Conceal] did to this process.
+// concealed is the state of [Conceal] for this process.
 var concealed struct {
 	sync.Mutex
 	on       bool
-	revealed int // starts that need it dumpable just now
+	revealed int // starts in progress that need it to be dumpable
 }
 
 // Conceal protects the memory of the calling process, a host: it and its children write no
@@ -33,7 +33,7 @@ func Conceal() error {
 	return nil
 }
 
-// reveal undoes what [Conceal] did to the process until hide is called.
+// reveal makes the process dumpable again until hide is called.
 func reveal() (hide func() error, err error) {
 	concealed.Lock()
 	defer concealed.Unlock()

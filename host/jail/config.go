@@ -17,29 +17,29 @@ const (
 )
 
 var (
-	// ErrPromise says that a required layer could not be set up. The run ends with
-	// launch_failed, failure_code isolation_unavailable.
+	// ErrPromise reports that a required layer could not be set up. The run ends with launch_failed, failure_code
+	// isolation_unavailable.
 	ErrPromise = errors.New("promised isolation is unavailable")
-	// ErrOrphan: the host died before the worker was ready; the worker exits.
+	// ErrOrphan reports that the host died before the worker was ready. The worker exits.
 	ErrOrphan = errors.New("host is gone")
-	// ErrLimits says that a worker was given incomplete limits.
+	// ErrLimits reports that a worker was given incomplete limits.
 	ErrLimits = errors.New("resource limits are incomplete")
-	// ErrNoUID says that every uid of the range belongs to a live worker.
+	// ErrNoUID reports that live workers have all uids of the range.
 	ErrNoUID = errors.New("no free worker uid")
-	// ErrClosed says that the launcher was closed.
+	// ErrClosed reports that the launcher is closed.
 	ErrClosed = errors.New("launcher is closed")
-	// ErrUnsupported: the operating system does not offer this.
+	// ErrUnsupported reports that the operating system lacks a feature.
 	ErrUnsupported = errors.New("not supported on this operating system")
 )
 
-// Identity is what the host tells a worker about itself.
+// Identity is what the host tells a worker about the worker itself.
 type Identity struct {
-	// UID and GID are what the worker switches to, -1 to keep its own.
+	// UID and GID are the ids to which the worker switches, -1 to keep its own.
 	UID int `json:"uid"`
 	GID int `json:"gid"`
 	// Parent is the host's pid outside of any namespace.
 	Parent int `json:"parent"`
-	// Namespaces are the fresh ones it was started in.
+	// Namespaces lists the new namespaces in which it was started.
 	Namespaces []string `json:"namespaces"`
 }
 
@@ -56,11 +56,10 @@ type Config struct {
 	Writable bool `json:"writable,omitempty"`
 }
 
-// Walls selects the layers to build. The zero value builds all that the machine offers.
-// Leaving one out is for benchmarks and for tests that another layer holds without it; no
-// configuration of a host does.
+// Walls selects the layers to build. The zero value selects all that the machine offers. Omitting one is only for
+// benchmarks and for tests that another layer holds by itself; a host's configuration never does.
 type Walls struct {
-	// Off leaves out all of them, limits included.
+	// Off omits all of them, including limits.
 	Off          bool `json:"off,omitempty"`
 	NoNamespaces bool `json:"no_namespaces,omitempty"`
 	NoUID        bool `json:"no_uid,omitempty"`
@@ -80,11 +79,11 @@ func (w Walls) resolved() Walls {
 const mebibyte = 1 << 20
 
 const (
-	// overhead is the data memory of a worker beside guest memory and code.
+	// overhead is a worker's data memory in addition to guest memory and code.
 	overhead = 384 * mebibyte
-	// reservation is the address space that the Go runtime takes before it does anything.
+	// reservation is the address space that the Go runtime reserves at start.
 	reservation = 2048 * mebibyte
-	// graceCPU is CPU time beyond the compute budget, so that the host's clock ends a run first.
+	// graceCPU is CPU time in addition to the compute budget, so that the host ends a run first.
 	graceCPU = 5 * time.Second
 
 	defaultFiles = 16
@@ -95,11 +94,11 @@ const (
 type Limits struct {
 	// DataBytes limits private writable memory, touched or not.
 	DataBytes uint64 `json:"data_bytes"`
-	// AddressBytes bounds the address space; it includes what the Go runtime only reserves.
+	// AddressBytes limits the address space, including what the Go runtime only reserves.
 	AddressBytes uint64 `json:"address_bytes"`
-	// CPU is rounded up to whole seconds; then the kernel kills the worker.
+	// CPU is rounded up to whole seconds. Afterwards the kernel kills the worker.
 	CPU time.Duration `json:"cpu_ns"`
-	// FileBytes is the largest file the worker may write, 0 for one that writes none.
+	// FileBytes is the size of the largest file that the worker may write, 0 if it writes none.
 	FileBytes uint64 `json:"file_bytes"`
 	Files     int    `json:"files"`
 }
@@ -118,7 +117,7 @@ func CompileLimits(entry uint64) Limits {
 	return Limits{DataBytes: data, AddressBytes: data + reservation, CPU: 30 * time.Second, FileBytes: entry, Files: defaultFiles}
 }
 
-// completed checks l and fills in what has a default.
+// completed validates l and sets defaults.
 func (l Limits) completed() (Limits, error) {
 	if l.DataBytes == 0 || l.AddressBytes < l.DataBytes || l.CPU <= 0 || l.Files < 0 {
 		return l, fmt.Errorf("%w: data %d, address space %d, CPU %v, files %d",
@@ -128,7 +127,7 @@ func (l Limits) completed() (Limits, error) {
 	return l, nil
 }
 
-// cpuSeconds is the CPU limit in the kernel's unit.
+// cpuSeconds returns the CPU limit in seconds, the kernel's unit.
 func (l Limits) cpuSeconds() uint64 {
 	return uint64((l.CPU + time.Second - 1) / time.Second)
 }

@@ -14,7 +14,7 @@ import (
 
 // Inside is a worker in its jail.
 type Inside struct {
-	// Dir is the path at which the worker finds its directory, "" without one.
+	// Dir is the path at which the worker finds its directory, "" if it has none.
 	Dir string
 
 	isolation Isolation
@@ -24,13 +24,12 @@ type Inside struct {
 // Isolation returns the isolation in force; Seccomp is "load" until [Inside.Seal].
 func (i *Inside) Isolation() Isolation { return i.isolation }
 
-// Prepare does what does not depend on the run, so that a pre-spawned worker has done it in
-// advance. It is optional and is called first; without it Enter takes a few milliseconds
-// longer.
+// Prepare does what does not depend on the run, so that a pre-spawned worker can do it in advance. It is optional and
+// must be called before Enter, which otherwise takes a few milliseconds longer.
 func Prepare() {
-	_ = volunteer() // Enter makes sure
+	_ = volunteer() // Enter reports the error
 	dropBounding()
-	_ = makeThreads() // as above
+	_ = makeThreads() // Enter reports the error
 }
 
 // Enter builds the inner half of the jail around the calling process, in this order:
@@ -46,8 +45,8 @@ func Enter(cfg Config, dir int) (*Inside, error) {
 	if err := makeThreads(); err != nil {
 		return nil, err
 	}
-	// Without cgo every step reaches all threads. With it, what can reach only
-	// one must at least be the one that installs the filter for all.
+	// Without cgo every step reaches all threads. With cgo, steps that reach only the calling thread must run on the
+	// one that installs the filter for all.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 
@@ -113,8 +112,7 @@ func (i *Inside) limit(cfg Config) error {
 	return nil
 }
 
-// moveIn enters the new root if there is a mount namespace, and sets where the directory is
-// found.
+// moveIn enters the new root if there is a mount namespace, and sets i.Dir.
 func (i *Inside) moveIn(cfg Config, walls Walls, dir int) error {
 	namespaces := slices.Clone(cfg.Identity.Namespaces)
 	if walls.NoNamespaces {
@@ -130,7 +128,7 @@ func (i *Inside) moveIn(cfg Config, walls Walls, dir int) error {
 		}
 	}
 	if i.Dir == "" && dir != NoDir {
-		// A magic link needs no right to pass the directories above its target.
+		// A magic link requires no permission for the directories above its target.
 		i.Dir = fmt.Sprintf("/proc/self/fd/%d", dir)
 	}
 	i.isolation.Namespaces = append(i.isolation.Namespaces, namespaces...)
@@ -186,7 +184,7 @@ func closeOthers() error {
 	}
 	err := unix.CloseRange(nearby, math.MaxInt32, 0)
 	if errors.Is(err, unix.ENOSYS) {
-		return nil // before Linux 5.9 close-on-exec is the only wall
+		return nil // before Linux 5.9 only close-on-exec protects them
 	}
 	return err
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Cause is why a worker ended, judged by its process.
+// Cause is the reason why a worker ended, according to its process.
 type Cause string
 
 // The causes, from which host/run derives a run's reason. A worker that ended without a
@@ -20,23 +20,23 @@ const (
 	CauseCrashed   Cause = "crashed"        // anything else, including a SIGKILL from elsewhere
 )
 
-// Exit is how a worker ended and what it used.
+// Exit describes how a worker ended and what it used.
 type Exit struct {
 	// Code is the exit status, -1 after a signal.
 	Code int
-	// Signal that ended it, 0 if none did.
+	// Signal is the signal that ended it, 0 for none.
 	Signal syscall.Signal
-	// Killed: the host had sent SIGKILL before the end was seen.
+	// Killed means that the host had sent SIGKILL before it saw the end.
 	Killed bool
-	// OutOfMemory: the kernel says that it ended the worker at the limit of its control group.
+	// OutOfMemory means that the kernel ended the worker at the limit of its control group.
 	OutOfMemory bool
 	// User and System are CPU time.
 	User, System time.Duration
-	// PeakMemory is the largest resident set, in bytes, 0 where it is not known.
+	// PeakMemory is the largest resident set in bytes, 0 if unknown.
 	PeakMemory uint64
-	// Stderr is the end of its diagnostics, never shown to the guest's side.
+	// Stderr is the end of its diagnostics, which the guest's side never sees.
 	Stderr []byte
-	// head is the beginning of its diagnostics, where a dying runtime gives the reason.
+	// head is the beginning of its diagnostics, where a crashing runtime states the reason.
 	head []byte
 }
 
@@ -60,12 +60,12 @@ func (e Exit) Cause(limits Limits) Cause {
 	return CauseCrashed
 }
 
-// memorySigns are messages of the runtime without memory; the last is for a thread of a cgo
-// build without a stack.
+// memorySigns lists messages of a runtime without memory. The last one is from a cgo build that cannot allocate the
+// stack of a thread.
 var memorySigns = []string{"out of memory", "cannot allocate memory", "pthread_create failed"}
 
-// outOfMemory reports whether a crash looks like the memory limit: the runtime says so, or
-// memory was within a tenth of it, where the runtime may fail in unusual ways.
+// outOfMemory reports whether a crash was probably caused by the memory limit: the runtime says so, or memory use was
+// within a tenth of the limit, where the runtime may fail in unusual ways.
 func (e Exit) outOfMemory(wall uint64) bool {
 	if wall > 0 && e.PeakMemory >= wall-wall/10 {
 		return true
@@ -80,11 +80,9 @@ func (e Exit) outOfMemory(wall uint64) bool {
 	return wall > 0 && (e.PeakMemory == 0 || e.PeakMemory >= wall/2) && e.runtimeFault()
 }
 
-// runtimeFault reports whether the innermost frame of the crash is the runtime's
-// own, such as a collector that met a failed allocation. Memory that is asked for
-// in one piece, as a growing table is, may be refused long before it is resident,
-// so half of the wall is near enough then, and so is a peak that nobody measured before
-// the worker died.
+// runtimeFault reports whether the innermost frame of a crash belongs to the runtime, such as a collector after a
+// failed allocation. A single large allocation, as for a growing table, may fail long before it is resident. So half of
+// the limit counts as close then, as does an unknown peak.
 func (e Exit) runtimeFault() bool {
 	said := e.head
 	if len(said) == 0 {

@@ -16,16 +16,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// groups makes one control group per worker, which limits all its memory, including what
-// process limits do not count, and its threads. They are available if the host may make
-// them below or beside its own group: as root, and in a session or service that systemd
-// delegates; see cgroups(7).
+// groups makes one control group per worker, which limits its threads and all of its memory, including what process
+// limits do not count. They are available if the host may create groups below or beside its own: as root, and in a
+// session or service to which systemd delegates; see cgroups(7).
 type groups struct {
-	parents []string // one with version 2; one for memory and one for processes before
+	parents []string // one for version 2; before, one for memory and one for processes
 	unified bool     // version 2
 }
 
-// groupsMade numbers the groups that this process makes.
+// groupsMade counts the groups that this process has made.
 var groupsMade atomic.Uint64
 
 // group is the control group of one worker. Its methods do nothing on nil.
@@ -36,14 +35,14 @@ type group struct {
 
 const (
 	groupPrefix = "sluice-"
-	// groupSlack covers what the kernel counts and process limits do not: page tables,
-	// kernel stacks, socket buffers, the first pages of a program.
+	// groupSlack covers memory that the kernel counts and process limits do not: page tables, kernel stacks, socket
+	// buffers, the first pages of a program.
 	groupSlack = 64 * mebibyte
-	// groupTasks is more than makeThreads makes on any machine that gives a worker two processors.
+	// groupTasks exceeds what makeThreads makes on any machine, since a worker has two processors.
 	groupTasks = 64
 )
 
-// findGroups returns nil if no groups are available.
+// findGroups returns nil if groups are unavailable.
 func findGroups() *groups {
 	own, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -62,8 +61,8 @@ func findGroups() *groups {
 	return nil
 }
 
-// groupsOf lists where control groups may be made, from the kernel's description of this
-// process and its mounts: version 2 first, and nearest first.
+// groupsOf lists where control groups might be made, according to the kernel's description of this process and its
+// mounts: version 2 first, and nearest first.
 func groupsOf(own, mounts string) []*groups {
 	paths := map[string]string{} // by controller, "" for version 2
 	for line := range strings.Lines(own) {
@@ -73,7 +72,7 @@ func groupsOf(own, mounts string) []*groups {
 			}
 		}
 	}
-	places := map[string]string{} // by controller, the directory of this process
+	places := map[string]string{} // directory of this process by controller
 	tops := map[string]string{}
 	for line := range strings.Lines(mounts) {
 		kind, root, point, options := mountOf(line)
@@ -104,7 +103,7 @@ func groupsOf(own, mounts string) []*groups {
 	return found
 }
 
-// mountOf parses one line of mountinfo; proc_pid_mountinfo(5).
+// mountOf parses one line of mountinfo; see proc_pid_mountinfo(5).
 func mountOf(line string) (kind, root, point, options string) {
 	before, after, ok := strings.Cut(line, " - ")
 	b, a := strings.Fields(before), strings.Fields(after)
@@ -114,9 +113,8 @@ func mountOf(line string) (kind, root, point, options string) {
 	return a[0], b[3], b[4], a[2]
 }
 
-// usable tries to make, limit and remove a group. With version 2 the parent must delegate
-// both controllers, which only a group without processes of its own can do; a service that
-// has its group to itself moves aside.
+// usable tries to make, limit and remove a group. With version 2 the parent must delegate both controllers, which
+// requires that it has no processes itself. A service that is alone in its group moves into a child group.
 func (g *groups) usable() bool {
 	if g.unified && !delegates(g.parents[0]) && !moveIntoChildGroup(g.parents[0]) {
 		return false
@@ -134,8 +132,8 @@ func delegates(dir string) bool {
 	return err == nil && slices.Contains(given, "memory") && slices.Contains(given, "pids")
 }
 
-// moveIntoChildGroup puts this process, if dir has no other, into a group below dir, and has
-// dir hand its controllers down.
+// moveIntoChildGroup moves this process into a group below dir, if it is the only process in dir, and makes dir
+// delegate its controllers.
 func moveIntoChildGroup(dir string) bool {
 	procs, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 	if err != nil || strings.TrimSpace(string(procs)) != strconv.Itoa(os.Getpid()) {
@@ -149,13 +147,13 @@ func moveIntoChildGroup(dir string) bool {
 		return false
 	}
 	if put(dir, "cgroup.subtree_control", "+memory +pids") != nil {
-		_ = put(dir, "cgroup.procs", os.Getpid()) // as it was
+		_ = put(dir, "cgroup.procs", os.Getpid()) // restore
 		return false
 	}
 	return true
 }
 
-// make makes the group of one worker.
+// make makes the group for one worker. It returns nil if g is nil.
 func (g *groups) make() (*group, error) {
 	if g == nil {
 		return nil, nil
@@ -172,20 +170,20 @@ func (g *groups) make() (*group, error) {
 	return made, nil
 }
 
-// sweep removes groups of hosts that are gone.
+// sweep removes groups of hosts that no longer exist.
 func (g *groups) sweep() {
 	for _, parent := range g.parents {
-		left, _ := filepath.Glob(filepath.Join(parent, groupPrefix+"*-*")) // the pattern is sound
+		left, _ := filepath.Glob(filepath.Join(parent, groupPrefix+"*-*")) // the pattern is valid
 		for _, dir := range left {
 			host, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), groupPrefix), "-")
 			if pid, err := strconv.Atoi(host); err == nil && errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
-				_ = unix.Rmdir(dir) // refused while something is in it
+				_ = unix.Rmdir(dir) // fails if the group is in use
 			}
 		}
 	}
 }
 
-// enter puts a process, all its threads, into the group.
+// enter moves a process with all its threads into the group.
 func (g *group) enter(pid int) error {
 	if g == nil {
 		return nil
@@ -198,7 +196,7 @@ func (g *group) enter(pid int) error {
 	return nil
 }
 
-// bound sets what the processes of the group may have together.
+// bound limits what the processes of the group may use together.
 func (g *group) bound(l Limits) error {
 	if g == nil {
 		return nil
@@ -213,14 +211,14 @@ func (g *group) bound(l Limits) error {
 	if err := put(memory, limit, most); err != nil {
 		return err
 	}
-	// A kernel that counts no swap has no such file.
+	// The file is missing if the kernel does not count swap.
 	if err := put(memory, swap, swapMost); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return put(processes, "pids.max", groupTasks)
 }
 
-// ranOut reports whether the kernel ended a process of the group for its memory.
+// ranOut reports whether the kernel killed a process of the group for lack of memory.
 func (g *group) ranOut() bool {
 	if g == nil {
 		return false
@@ -234,7 +232,7 @@ func (g *group) ranOut() bool {
 	return err == nil && found && !bytes.HasPrefix(after, []byte("0"))
 }
 
-// remove removes the group, whose processes have ended.
+// remove removes the group. Its processes must have ended.
 func (g *group) remove() error {
 	if g == nil {
 		return nil
@@ -242,7 +240,7 @@ func (g *group) remove() error {
 	var errs []error
 	for _, dir := range g.dirs {
 		err := unix.Rmdir(dir)
-		// A group is busy as long as the kernel lets go of its last process.
+		// The group is busy until the kernel has released its last process.
 		for wait := time.Millisecond; errors.Is(err, unix.EBUSY) && wait < time.Second; wait *= 2 {
 			time.Sleep(wait)
 			err = unix.Rmdir(dir)
@@ -252,7 +250,7 @@ func (g *group) remove() error {
 	return errors.Join(errs...)
 }
 
-// put writes one value to a file of the kernel's.
+// put writes a value to a control file of the kernel.
 func put(dir, file string, value any) error {
 	f, err := os.OpenFile(filepath.Join(dir, file), os.O_WRONLY, 0)
 	if err != nil {

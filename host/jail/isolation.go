@@ -4,7 +4,7 @@ import "slices"
 
 // Levels of isolation, strongest first.
 const (
-	LevelFull    = "full"    // seccomp strict, limits, and a second wall around files, sockets and other processes
+	LevelFull    = "full"    // seccomp strict, limits, and a second layer around files, sockets and other processes
 	LevelPartial = "partial" // at least one kernel layer
 	LevelProcess = "process" // a process and limits only
 )
@@ -18,7 +18,7 @@ const (
 
 // Kinds of uid a worker runs under.
 const (
-	UIDOwn    = "own"    // a uid no other live worker of this host has
+	UIDOwn    = "own"    // a uid that no other live worker of this host has
 	UIDShared = "shared" // the host's own uid
 )
 
@@ -32,25 +32,25 @@ const (
 	NamespaceUTS     = "uts"
 )
 
-// Isolation is what holds around one worker, as its run reports it.
-// Namespaces is never nil. A value is not changed after it was returned.
+// Isolation describes the layers around one worker, as its run reports them. Namespaces is never nil. A returned value
+// is never modified.
 type Isolation struct {
 	Level      string   `json:"level"`
 	Namespaces []string `json:"namespaces"`
-	// Landlock is the Landlock ABI in force, 0 when off: a kernel whose scope for signals cannot
-	// be used (see signalScopeFixed) counts as one before it came.
+	// Landlock is the Landlock ABI in force, 0 if off. If the kernel's scope for signals cannot be used (see
+	// signalScopeFixed), it is the ABI before that.
 	Landlock int    `json:"landlock"`
 	Seccomp  string `json:"seccomp"`
 	Rlimits  bool   `json:"rlimits"`
 	UID      string `json:"uid"`
 }
 
-// none is the isolation of a worker that no layer surrounds yet.
+// none returns the isolation of a worker without any layer.
 func none() Isolation {
 	return Isolation{Level: LevelProcess, Namespaces: []string{}, Seccomp: SeccompOff, UID: UIDShared}
 }
 
-// judged returns i with the level that its layers amount to.
+// judged returns i with the level that follows from its layers.
 func (i Isolation) judged() Isolation {
 	switch {
 	case i.Seccomp == SeccompStrict && i.Rlimits && i.doublyWalled():
@@ -63,11 +63,11 @@ func (i Isolation) judged() Isolation {
 	return i
 }
 
-// scopedLandlock is the Landlock ABI from which on it shuts signals and sockets without a name too.
+// scopedLandlock is the first Landlock ABI that also covers signals and abstract sockets.
 const scopedLandlock = 6
 
-// doublyWalled reports whether whatever the filters shut has another wall before it:
-// files, sockets, and the processes of the host.
+// doublyWalled reports whether everything that the filters block is also blocked by another layer: files, sockets, and
+// the processes of the host.
 func (i Isolation) doublyWalled() bool {
 	scoped := i.Landlock >= scopedLandlock
 	files := i.has(NamespaceMount) || i.Landlock > 0
@@ -78,21 +78,19 @@ func (i Isolation) doublyWalled() bool {
 
 func (i Isolation) has(namespace string) bool { return slices.Contains(i.Namespaces, namespace) }
 
-// Levels and states of seccomp, the weakest first.
+// Levels and states of seccomp, weakest first.
 var (
 	levels        = []string{LevelProcess, LevelPartial, LevelFull}
 	seccompStates = []string{SeccompOff, SeccompLoad, SeccompStrict}
 )
 
-// Meets reports whether i is at least level, one of the Level constants.
-// An unknown level is met by nothing.
+// Meets reports whether i is at least level, one of the Level constants. Nothing meets an unknown level.
 func (i Isolation) Meets(level string) bool {
 	want := slices.Index(levels, level)
 	return want >= 0 && slices.Index(levels, i.Level) >= want
 }
 
-// Lacks names the layers that promised has and i has not or has weaker; it is
-// empty when i keeps the promise.
+// Lacks returns the names of the layers in promised that i lacks or has in a weaker form.
 func (i Isolation) Lacks(promised Isolation) []string {
 	var lacking []string
 	for _, name := range promised.Namespaces {

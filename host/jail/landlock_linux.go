@@ -7,11 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The rules are made with plain system calls because the rule that is wanted
-// starts at a descriptor; go-landlock opens paths, and a worker's own directory
-// need not have one it may walk.
+// The package uses plain system calls because the rule begins at a descriptor. go-landlock opens paths, and the
+// worker's directory may have no accessible path.
 
-// Landlock ABI versions at which a right came.
+// Landlock ABI versions that introduced a right.
 const (
 	abiRefer    = 2
 	abiTruncate = 3
@@ -24,17 +23,16 @@ const (
 
 const (
 	landlockRead = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
-	// landlockWrite has the right to remove because renaming takes it; no directory is made.
+	// landlockWrite includes removing files because renaming requires it. Directories cannot be made.
 	landlockWrite = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE
 	// firstFiles are the file rights of ABI 1.
 	firstFiles = 1<<13 - 1
-	// fixedSignals says that the signal scope lets the threads of one process signal each other.
+	// fixedSignals means that the signal scope lets threads of one process signal each other.
 	fixedSignals = 1 << 1
 )
 
-// restrictFiles denies all threads every right that the kernel's Landlock knows,
-// but for reading below dir, and writing there if it is writable. It returns the
-// ABI in force.
+// restrictFiles denies all threads every right that the kernel's Landlock knows, except for reading below dir and, if
+// writable is true, writing there. It returns the ABI in force.
 func restrictFiles(dir int, writable bool) (int, error) {
 	abi, err := landlockABI()
 	if err != nil {
@@ -60,7 +58,7 @@ func restrictFiles(dir int, writable bool) (int, error) {
 	return abi, nil
 }
 
-// landlockABI is the version the kernel offers.
+// landlockABI returns the version that the kernel offers.
 func landlockABI() (int, error) {
 	abi, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
@@ -69,7 +67,7 @@ func landlockABI() (int, error) {
 	return int(abi), nil
 }
 
-// landlockHandled is everything an ABI can deny.
+// landlockHandled returns everything that an ABI can deny.
 func landlockHandled(abi int) unix.LandlockRulesetAttr {
 	handled := unix.LandlockRulesetAttr{Handled_access_fs: firstFiles}
 	files := []struct {
@@ -101,8 +99,8 @@ func landlockHandled(abi int) unix.LandlockRulesetAttr {
 	return handled
 }
 
-// signalScopeFixed reports whether the signal scope spares threads of the same
-// process. Kernels without that fix would take preemption away from the Go runtime.
+// signalScopeFixed reports whether the signal scope exempts threads of the same process. Without that fix the Go
+// runtime could not preempt goroutines.
 func signalScopeFixed() bool {
 	errata, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_ERRATA)
 	return errno == 0 && errata&fixedSignals != 0
@@ -115,7 +113,7 @@ func landlockRights(writable bool) uint64 {
 	return landlockRead
 }
 
-// allowBelow adds the one rule: rights on the directory dir and everything in it.
+// allowBelow adds the only rule: rights for the directory dir and everything in it.
 func allowBelow(ruleset, dir int, rights uint64) error {
 	rule := unix.LandlockPathBeneathAttr{Allowed_access: rights, Parent_fd: int32(dir)}
 	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(ruleset), unix.LANDLOCK_RULE_PATH_BENEATH,

@@ -12,7 +12,7 @@ import (
 	"sync"
 )
 
-// Defaults of the uid range that workers of a root host live in (jail.uid_range).
+// Default uid ranges for the workers of a root host (jail.uid_range).
 const (
 	FirstUID = 200000
 	LastUID  = 265535
@@ -21,21 +21,19 @@ const (
 	lastContainerUID  = 59999
 )
 
-// command is the hidden command that makes the executable a worker.
+// command is the hidden command with which the executable runs as a worker.
 const command = "worker"
 
-// goMemory keeps a worker's Go heap well inside its memory wall until the worker
-// sets a better value.
+// goMemory keeps a worker's Go heap well below its memory limit until the worker sets a better value.
 const goMemory = 192 * mebibyte
 
-// Options configure a [Launcher]. The zero value is what a host uses.
+// Options configure a [Launcher]. Hosts use the zero value.
 type Options struct {
 	// Executable is the path of the program to start, "" for the running one.
 	Executable string
-	// FirstUID to LastUID is the range for workers of a root host, 0 for the defaults.
+	// FirstUID to LastUID is the uid range for workers of a root host, 0 for the defaults.
 	FirstUID, LastUID int
-	// GID is the workers' group under a root host, 0 for FirstUID. Compiled code
-	// must be readable for it.
+	// GID is the workers' group under a root host, 0 for FirstUID. Compiled code must be readable by it.
 	GID int
 	// Walls are passed on to every worker.
 	Walls Walls
@@ -48,19 +46,18 @@ type Launcher struct {
 	uids       *uids // nil if workers keep the host's uid
 	spawner    *spawner
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	live   map[*Process]struct{}
 	closed bool
 
-	once     sync.Once // guards the choice of namespaces and groups
+	once     sync.Once // guards choosing namespaces and groups
 	spaces   namespaceSet
-	groups   *groups // nil if there are none to be had
+	groups   *groups // nil if unavailable
 	spaceErr error
 }
 
-// NewLauncher opens the executable, so that an upgrade on disk cannot mix
-// versions, and starts the thread that all workers are children of.
-// Call Close when no worker is needed any more.
+// NewLauncher opens the executable, so that an upgrade on disk cannot mix versions, and starts the thread that is the
+// parent of all workers. The caller must call Close.
 func NewLauncher(options Options) (*Launcher, error) {
 	options = options.withIDs()
 	l := &Launcher{options: options, live: map[*Process]struct{}{}}
@@ -77,8 +74,7 @@ func NewLauncher(options Options) (*Launcher, error) {
 	return l, nil
 }
 
-// withIDs settles which ids workers get. A container without privileges has but
-// 65,536 of them, so there the default range is another.
+// withIDs sets defaults for ids. An unprivileged container has only 65,536 ids, so it has a different default range.
 func (o Options) withIDs() Options {
 	if o.FirstUID == 0 && o.LastUID == 0 {
 		o.FirstUID, o.LastUID = FirstUID, LastUID
@@ -90,7 +86,7 @@ func (o Options) withIDs() Options {
 	return o
 }
 
-// GID is the group workers run under, -1 if they keep the host's.
+// GID returns the group of the workers, -1 if they keep the host's.
 func (l *Launcher) GID() int {
 	if l.uids == nil {
 		return -1
@@ -98,9 +94,9 @@ func (l *Launcher) GID() int {
 	return l.options.GID
 }
 
-// Start starts a blank worker. args follow the hidden command and carry no data of
-// the owner. ctx bounds the start only; the worker lives until it exits, is killed,
-// or the host dies. Errors are those of the system, or [ErrNoUID], or [ErrClosed].
+// Start starts a blank worker. args follow the hidden command and must not contain data of the owner. ctx only limits
+// the start; the worker lives until it exits, is killed, or the host dies. Start may return errors of the system,
+// [ErrNoUID] or [ErrClosed].
 func (l *Launcher) Start(ctx context.Context, args ...string) (*Process, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -124,8 +120,7 @@ func (l *Launcher) Start(ctx context.Context, args ...string) (*Process, error) 
 	return p, nil
 }
 
-// spawn starts the process on the spawner's thread. From its return on, the end
-// of the process gives the uid back.
+// spawn starts the process on the spawner's thread. If it succeeds, the end of the process releases the uid.
 func (l *Launcher) spawn(ctx context.Context, args []string, identity Identity) (*Process, error) {
 	var p *Process
 	var err error
@@ -145,8 +140,8 @@ func (l *Launcher) spawn(ctx context.Context, args []string, identity Identity) 
 	return p, nil
 }
 
-// choose finds out what this host may surround its workers with. It runs on the
-// spawner's thread; after that a refusal is an error and never a quiet step down.
+// choose determines which namespaces and groups this host can use. It runs on the spawner's thread. Later failures are
+// errors and never weaken the isolation silently.
 func (l *Launcher) choose() {
 	if l.spaces, l.spaceErr = l.negotiate(); l.spaceErr != nil || l.options.Walls.resolved().NoLimits {
 		return
@@ -159,12 +154,11 @@ func (l *Launcher) choose() {
 		err = p.Close()
 	}
 	if err != nil {
-		l.groups = nil // they can be made and not be entered
+		l.groups = nil // they can be made but not entered
 	}
 }
 
-// Grouped reports whether workers have a control group each. It is known once a
-// worker was started.
+// Grouped reports whether each worker has a control group. It is only valid once a worker was started.
 func (l *Launcher) Grouped() bool { return l.groups != nil }
 
 // begin makes the channel, the pipe and the process. It runs on the spawner's thread.
@@ -199,8 +193,7 @@ func (l *Launcher) begin(args []string, identity Identity, spaces namespaceSet) 
 	return p, nil
 }
 
-// group makes a control group for a process that was just started. If that fails the
-// process is ended.
+// group makes a control group for a process that was just started. On failure it ends the process.
 func (l *Launcher) group(handle *os.Process) (*group, error) {
 	made, err := l.groups.make()
 	if err == nil {
@@ -208,7 +201,7 @@ func (l *Launcher) group(handle *os.Process) (*group, error) {
 			return made, nil
 		}
 	}
-	_ = handle.Kill() // Wait finds out
+	_ = handle.Kill() // Wait reports a failure
 	_, waitErr := handle.Wait()
 	return nil, errors.Join(fmt.Errorf("control group of a worker: %w", err), waitErr, made.remove())
 }
@@ -220,21 +213,21 @@ func (l *Launcher) enlist(p *Process) error {
 		return ErrClosed
 	}
 	select {
-	case <-p.done: // already gone, and perhaps delisted
+	case <-p.done: // it has already ended and may have been delisted
 	default:
 		l.live[p] = struct{}{}
 	}
 	return nil
 }
 
-// Live is how many workers there are.
+// Live returns the number of workers.
 func (l *Launcher) Live() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.live)
 }
 
-// delist is called by a process that was reaped.
+// delist removes a process that was reaped.
 func (l *Launcher) delist(p *Process) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -248,8 +241,7 @@ func (l *Launcher) release(uid int) {
 	}
 }
 
-// Close kills every worker that is left, waits for it, and lets go of the
-// executable and the thread. Further calls do nothing.
+// Close kills the remaining workers, waits for them, and releases the executable and the thread. It is idempotent.
 func (l *Launcher) Close() error {
 	l.mu.Lock()
 	if l.closed {
@@ -260,7 +252,7 @@ func (l *Launcher) Close() error {
 	left := slices.Collect(maps.Keys(l.live))
 	l.mu.Unlock()
 	for _, p := range left {
-		_ = p.Kill() // Wait below finds out whether it worked
+		_ = p.Kill() // waiting below reveals whether it worked
 	}
 	for _, p := range left {
 		<-p.done
@@ -269,13 +261,13 @@ func (l *Launcher) Close() error {
 	return l.executable.close()
 }
 
-// environment is all that a worker finds in its own.
+// environment returns the complete environment of a worker.
 func environment() []string {
 	return []string{
 		"GOGC=off",
 		"GOMEMLIMIT=" + strconv.Itoa(goMemory),
 		"GOMAXPROCS=2",
 		"GOTRACEBACK=none",
-		"MALLOC_ARENA_MAX=1", // with cgo, each thread would take 64 MiB of the address space
+		"MALLOC_ARENA_MAX=1", // with cgo, each thread would otherwise reserve 64 MiB
 	}
 }

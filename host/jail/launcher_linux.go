@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// namespaceSet is what a worker is cloned into, as clone flags.
+// A namespaceSet is the set of new namespaces for a worker, as clone flags.
 type namespaceSet uintptr
 
-// namespaces are the fresh ones a worker gets, in the order of names.
+// namespaces lists the possible ones, in the order of names.
 var namespaces = []struct {
 	flag namespaceSet
 	name string
@@ -43,13 +43,13 @@ func (s namespaceSet) names() []string {
 // canChangeUID reports whether this host is root.
 func canChangeUID() bool { return os.Geteuid() == 0 }
 
-// ownUIDs reports whether workers can have uids from first to last, and gid.
+// ownUIDs reports whether workers can have the uids from first to last, and gid.
 func ownUIDs(first, last, gid int) bool {
 	return canChangeUID() && mapped("/proc/self/uid_map", first, last) && mapped("/proc/self/gid_map", gid, gid)
 }
 
-// mapped reports whether all ids from first to last exist here: root of a
-// container without privileges has only those that its user namespace maps.
+// mapped reports whether all ids from first to last exist. Root in an unprivileged container has only those that its
+// user namespace maps.
 func mapped(table string, first, last int) bool {
 	text, err := os.ReadFile(table)
 	if err != nil {
@@ -64,10 +64,9 @@ func mapped(table string, first, last int) bool {
 	return false
 }
 
-// negotiate finds out, by starting processes, which namespaces this host may
-// make: all of them as root, else all of them in a user namespace, else as many
-// as there are. It runs once, on the spawner's thread; after that a refusal is an
-// error and never a quiet step down.
+// negotiate determines, by starting processes, which namespaces this host can make: all of them as root, otherwise all
+// of them in a user namespace, otherwise as many as possible. It runs once, on the spawner's thread. Later failures are
+// errors and never weaken the isolation silently.
 func (l *Launcher) negotiate() (namespaceSet, error) {
 	if l.options.Walls.resolved().NoNamespaces {
 		return 0, nil
@@ -94,7 +93,7 @@ func (l *Launcher) negotiate() (namespaceSet, error) {
 	return best, nil
 }
 
-// gather adds to base every namespace that can be made together with the ones before it.
+// gather adds to base every namespace that can be made together with those added before.
 func (l *Launcher) gather(base namespaceSet) (namespaceSet, error) {
 	set := base
 	for _, n := range namespaces {
@@ -109,14 +108,14 @@ func (l *Launcher) gather(base namespaceSet) (namespaceSet, error) {
 			set |= n.flag
 		}
 	}
-	if set == base { // a user namespace alone shuts nothing out
+	if set == base { // a user namespace alone protects nothing
 		return 0, nil
 	}
 	return set, nil
 }
 
-// try starts a worker in the set and ends it. Lack of permission or of kernel
-// support is false, anything else an error.
+// try starts and ends a worker in the set. It returns false if permission or kernel support is missing, and an error
+// for anything else.
 func (l *Launcher) try(set namespaceSet) (bool, error) {
 	p, err := l.begin(nil, Identity{UID: -1, GID: -1}, set)
 	for _, refusal := range []error{unix.EPERM, unix.EACCES, unix.EINVAL, unix.ENOSPC, unix.EUSERS, unix.ENOSYS} {
@@ -130,14 +129,14 @@ func (l *Launcher) try(set namespaceSet) (bool, error) {
 	return true, p.Close()
 }
 
-// executable is a program held open, so that it stays the same program.
+// An executable is a program that is held open, so that it stays the same.
 type executable struct {
 	file *os.File
 	path string
 }
 
-// openExecutable opens the program at path, or the running one. The descriptor's
-// number is out of the way of those a worker inherits.
+// openExecutable opens the program at path, or the running one. The number of the descriptor is higher than those that
+// a worker inherits.
 func openExecutable(path string) (*executable, error) {
 	if path == "" {
 		path = "/proc/self/exe"
@@ -160,10 +159,9 @@ func openExecutable(path string) (*executable, error) {
 
 func (e *executable) close() error { return e.file.Close() }
 
-// renumbered gives one of the files a number above the executable's. Between fork
-// and exec Go moves descriptors to the numbers that follow the highest of files,
-// whatever was there: in a host that has some sixty descriptors open that would be
-// the executable. done closes the copy.
+// renumbered replaces the first file by a copy whose descriptor is above the executable's. Between fork and exec, Go
+// moves descriptors to the numbers that follow the highest of files and overwrites what is there, which in a host with
+// about sixty open descriptors would be the executable. done closes the copy.
 func (e *executable) renumbered(files []*os.File) (moved []*os.File, done func(), err error) {
 	if len(files) == 0 {
 		return files, func() {}, nil
@@ -176,9 +174,8 @@ func (e *executable) renumbered(files []*os.File) (moved []*os.File, done func()
 	return append([]*os.File{copied}, files[1:]...), func() { _ = copied.Close() }, nil
 }
 
-// start makes the process. A user namespace maps the host's own ids to root,
-// because another uid would lose its capabilities at the exec and with them the
-// right to build walls.
+// start starts the process. A user namespace maps the host's own ids to root, because any other uid would lose its
+// capabilities at exec and could not set up the layers.
 func (e *executable) start(args, env []string, files []*os.File, set namespaceSet) (*os.Process, error) {
 	attr := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true, Cloneflags: uintptr(set)}
 	if set&unix.CLONE_NEWUSER != 0 {
@@ -212,13 +209,11 @@ const (
 
 func duplicateTo(from, to int) error { return unix.Dup3(from, to, unix.O_CLOEXEC) }
 
-// socketBuffer holds what the host sends at once, so that it does not wait for the
-// worker in the middle of a piece of a body: 256 KiB. The kernel doubles it for its
-// own needs, and takes less where net.core.wmem_max is less.
+// socketBuffer is the size of the host's send buffer, so that the host does not wait for the worker in the middle of a
+// piece of a body. The kernel doubles it for its own data and limits it to net.core.wmem_max.
 const socketBuffer = 256 << 10
 
-// socketPair makes the channel between host and worker: the host's end does not block a thread,
-// the worker's end blocks.
+// socketPair makes the channel between host and worker. The host's end is non-blocking, the worker's end is blocking.
 func socketPair() (host, worker *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

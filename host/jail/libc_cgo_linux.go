@@ -4,17 +4,16 @@ package jail
 
 import "golang.org/x/sys/unix"
 
-// libc is what the C library adds in a build with cgo, where it makes the
-// threads: each registers its robust list and its restartable sequences, looks
-// at its affinity to learn its stack, its allocator may move the break, and it
-// sleeps before it tries again to make a thread for which there was no memory.
-// All of it concerns the calling thread or the process's own memory.
+// libc lists the additional system calls of the C library in a cgo build, where it makes the threads: each thread
+// registers its robust list and restartable sequences and reads its affinity to find its stack, the allocator may move
+// the break, and the library sleeps before it retries making a thread for which there was no memory. They only affect
+// the calling thread or the process's own memory.
 var libc = []uint32{
 	unix.SYS_SET_ROBUST_LIST, unix.SYS_RSEQ, unix.SYS_SCHED_GETAFFINITY, unix.SYS_BRK, unix.SYS_CLOCK_NANOSLEEP,
 }
 
-// futexes are the operations of the Go runtime and of the C library, which waits
-// with a clock, and for the end of a thread, whose word is not private.
+// futexes lists the operations of the Go runtime and of the C library, which also waits with a clock, and for the end
+// of a thread on a word that is not private.
 var futexes = []uint32{
 	futexWait, futexWake, futexWaitBits, futexWaitBits | futexRealtime, futexWakeBits,
 	futexWait &^ futexPrivate, futexWake &^ futexPrivate, futexWaitBits&^futexPrivate | futexRealtime,

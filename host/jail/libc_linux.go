@@ -2,8 +2,8 @@
 
 package jail
 
-// libc adds nothing where there is no C library.
+// libc is empty without a C library.
 var libc []uint32
 
-// futexes are the operations of the Go runtime: wait and wake, within the process.
+// futexes lists the operations of the Go runtime: wait and wake within the process.
 var futexes = []uint32{futexWait, futexWake}

@@ -2,10 +2,9 @@ package jail
 
 import "golang.org/x/sys/unix"
 
-// setLimits sets the limits as soft and hard limits. With the two equal
-// the kernel ends a worker at its CPU limit with SIGKILL, which reaches it
-// although the Go runtime ignores SIGXCPU and pid 1 of a namespace cannot be
-// terminated by it. Threads are bounded by [forbidThreads].
+// setLimits sets both soft and hard limits. If they are equal, the kernel ends a worker at its CPU limit with SIGKILL,
+// which works although the Go runtime ignores SIGXCPU and that signal cannot end pid 1 of a namespace. Threads are
+// limited by [forbidThreads].
 func setLimits(l Limits) error {
 	wanted := []struct {
 		resource int
@@ -13,12 +12,12 @@ func setLimits(l Limits) error {
 	}{
 		{unix.RLIMIT_DATA, l.DataBytes},
 		{unix.RLIMIT_AS, l.AddressBytes},
-		{unix.RLIMIT_STACK, stackBytes}, // of the first thread, which RLIMIT_DATA leaves out
+		{unix.RLIMIT_STACK, stackBytes}, // of the first thread, which RLIMIT_DATA excludes
 		{unix.RLIMIT_CPU, l.cpuSeconds()},
 		{unix.RLIMIT_FSIZE, l.FileBytes},
 		{unix.RLIMIT_NOFILE, uint64(l.Files)},
 		{unix.RLIMIT_CORE, 0},
-		// What the kernel keeps for a process beside its memory, counted by uid.
+		// Kernel resources other than the process's memory, counted by uid.
 		{unix.RLIMIT_MEMLOCK, 0},
 		{unix.RLIMIT_MSGQUEUE, 0},
 		{unix.RLIMIT_SIGPENDING, pendingSignals},
@@ -38,7 +37,7 @@ const (
 	pendingSignals = 64
 )
 
-// lower sets a limit to at most value: a host that is itself limited passes that on.
+// lower sets a limit to value, or to the present hard limit if that is lower.
 func lower(resource int, value uint64) error {
 	var now unix.Rlimit
 	if err := unix.Prlimit(0, resource, nil, &now); err != nil {

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MemFD returns a file in memory with parts in it, one after the other, sealed: nobody,
-// its creator included, can write, grow, shrink or unseal it, so the bytes that were
-// hashed are the bytes that are compiled. name shows in /proc only.
+// MemFD returns an anonymous file that contains parts, one after the other. It is sealed: nobody, including its
+// creator, can write, grow, shrink or unseal it, so the bytes that are compiled are those that were hashed. name only
+// appears in /proc.
 func MemFD(name string, parts ...[]byte) (*os.File, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|unix.MFD_NOEXEC_SEAL)
 	if err == unix.EINVAL { // before Linux 6.3
@@ -21,7 +21,7 @@ func MemFD(name string, parts ...[]byte) (*os.File, error) {
 	file := os.NewFile(uintptr(fd), name)
 	for _, part := range parts {
 		if _, err := file.Write(part); err != nil {
-			_ = file.Close() // the write's error is the one that counts
+			_ = file.Close() // report the error of the write
 			return nil, fmt.Errorf("fill memory file: %w", err)
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// FreeMemory is how many bytes this process and its workers may still use: of the machine, and of each
-// control group that all of them are in. It reports whether that is known.
+// FreeMemory returns how many bytes this process and its workers may still use, limited by the machine and by each
+// control group that contains all of them. known is false if that is unknown.
 func FreeMemory() (free uint64, known bool) {
 	kib, known := numberIn(contentOf("/proc/meminfo"), "MemAvailable:")
 	free = kib << 10
@@ -20,14 +20,14 @@ func FreeMemory() (free uint64, known bool) {
 	return free, known
 }
 
-// free is what the bound of the group leaves, but for what the kernel only caches.
+// free returns what the limit of the group leaves, not counting memory that only caches files as used.
 func (g *groups) free() (left uint64, bounded bool) {
 	bound, used, cached := "memory.max", "memory.current", "inactive_file"
 	if !g.unified {
 		bound, used, cached = "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"
 	}
 	file := func(name string) string { return contentOf(filepath.Join(g.parents[0], name)) }
-	most, bounded := numberIn(file(bound), "") // "max" is none
+	most, bounded := numberIn(file(bound), "") // "max" means no limit
 	now, counted := numberIn(file(used), "")
 	if !bounded || !counted {
 		return 0, false
@@ -37,7 +37,7 @@ func (g *groups) free() (left uint64, bounded bool) {
 	return most - min(most, now), true
 }
 
-// numberIn is the number behind a name on a line of text.
+// numberIn returns the number that follows name on a line of text.
 func numberIn(text, name string) (uint64, bool) {
 	for line := range strings.Lines(text) {
 		f := strings.Fields(line)
@@ -53,7 +53,7 @@ func numberIn(text, name string) (uint64, bool) {
 	return 0, false
 }
 
-// contentOf is what a file of the kernel's says, "" where there is none.
+// contentOf returns the content of a file of the kernel, "" if it cannot be read.
 func contentOf(path string) string {
 	text, _ := os.ReadFile(path)
 	return string(text)

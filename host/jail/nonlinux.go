@@ -9,7 +9,7 @@ import (
 	"runtime"
 )
 
-// Where there are no walls a canary has nothing to try: it only tells its level.
+// Without layers a canary has nothing to attempt. It only reports its level.
 func attemptNames() []string { return []string{stayPut} }
 
 func mustBlock(string, Isolation) bool { return false }
@@ -28,7 +28,7 @@ func whyNoLayer() (cause, remedy string) {
 
 var whyNoUID, whyNoNamespaces, whyNoLandlock, whyNoSeccomp, whyNoLimits, whyNoGroup = whyNoLayer, whyNoLayer, whyNoLayer, whyNoLayer, whyNoLayer, whyNoLayer
 
-// groups and group are control groups, which only Linux has.
+// groups and group are empty, because only Linux has control groups.
 type (
 	groups struct{}
 	group  struct{}
@@ -36,7 +36,7 @@ type (
 
 func findGroups() *groups { return nil }
 
-// FreeMemory is not known here.
+// FreeMemory returns false, because it is unknown on this system.
 func FreeMemory() (free uint64, known bool) { return 0, false }
 
 func (*groups) make() (*group, error) { return nil, nil }
@@ -49,15 +49,14 @@ func (*group) ranOut() bool { return false }
 
 func (*group) remove() error { return nil }
 
-// MemFD returns a read-only file with parts in it, one after the other and, where the system allows
-// that, without a name. It is not sealed as on Linux: only this process could
-// have changed it while it was written.
+// MemFD returns a read-only file that contains parts, one after the other, without a name if the system permits that.
+// Unlike on Linux it is not sealed: this process could have changed it while writing.
 func MemFD(name string, parts ...[]byte) (*os.File, error) {
 	out, err := os.CreateTemp("", name+"-*")
 	if err != nil {
 		return nil, fmt.Errorf("create memory file: %w", err)
 	}
-	defer os.Remove(out.Name()) // where open files cannot be removed, the system's cleaner does
+	defer os.Remove(out.Name()) // if open files cannot be removed, the system's cleaner does it
 	for _, part := range parts {
 		if err == nil {
 			_, err = out.Write(part)

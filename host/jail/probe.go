@@ -13,7 +13,7 @@ const (
 	LayerMissing = "missing"
 )
 
-// Layer is one layer of isolation as this machine offers it.
+// Layer describes one layer of isolation on this machine.
 type Layer struct {
 	Name  string `json:"name"`
 	State string `json:"state"`
@@ -24,7 +24,7 @@ type Layer struct {
 	Remedy string `json:"remedy,omitempty"`
 }
 
-// Report is what doctor says about isolation.
+// Report is the isolation part of doctor's output.
 type Report struct {
 	SelfTest
 	Layers []Layer `json:"layers"`
@@ -53,7 +53,7 @@ func explain(i Isolation) []Layer {
 	}
 }
 
-// layer asks why only about what is missing.
+// layer describes a layer. It calls why only if the layer is missing.
 func layer(name string, ok bool, detail string, why func() (cause, remedy string)) Layer {
 	if ok {
 		return Layer{Name: name, State: LayerOK, Detail: detail}

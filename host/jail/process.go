@@ -10,19 +10,18 @@ import (
 
 // Process is the host's side of one worker. It is safe for concurrent use.
 type Process struct {
-	// Socket is the host's end of the channel. It supports deadlines; whoever has
-	// the Process closes it.
+	// Socket is the host's end of the channel. It supports deadlines. The owner of the Process closes it.
 	Socket *os.File
 
 	config   Config
 	launcher *Launcher
-	group    *group // nil where there are none
+	group    *group // nil if unavailable
 	handle   *os.Process
 	stderr   *tail
 	done     chan struct{} // closed when exit and err are final
-	inherits uint64        // the host's own peak at the start; see settlePeak
+	inherits uint64        // the host's peak memory at the start; see settlePeak
 
-	mu     sync.Mutex // guards what follows; reaped is set before the pid can be another's
+	mu     sync.Mutex // guards the fields below; reaped is set before the pid can be reused
 	killed bool
 	reaped bool
 	peak   uint64 // largest sample of memory
@@ -30,11 +29,10 @@ type Process struct {
 	err    error
 }
 
-// Config is the worker's identity and walls under the given limits, for the caller to
-// complete and send. From its return on, the worker's control group, if it has one, is
-// bounded by them as well.
+// Config returns the worker's identity and walls with the given limits, to be completed and sent by the caller. It also
+// applies the limits to the worker's control group, if there is one.
 func (p *Process) Config(l Limits) (Config, error) {
-	// A process that has ended has no group any more; whoever talks to it finds out.
+	// A process that has ended has no group. The caller notices when it uses the socket.
 	if err := p.group.bound(l); err != nil && !p.ended() {
 		return Config{}, fmt.Errorf("bound control group of a worker: %w", err)
 	}
@@ -43,15 +41,14 @@ func (p *Process) Config(l Limits) (Config, error) {
 	return c, nil
 }
 
-// PID is the worker's pid as the host sees it. It names another process once the
-// worker was reaped: for diagnostics only, never for a signal.
+// PID returns the worker's pid as seen by the host. After the worker was reaped it may belong to another process, so it
+// is only for diagnostics and never for signals.
 func (p *Process) PID() int { return p.handle.Pid }
 
-// Done is closed when the worker was reaped.
+// Done returns a channel that is closed when the worker was reaped.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Wait waits for the worker's end and returns how it ended. Any number of
-// goroutines may call it, any number of times.
+// Wait waits until the worker has ended and returns how. It may be called concurrently and repeatedly.
 func (p *Process) Wait() (Exit, error) {
 	<-p.done
 	p.mu.Lock()
@@ -59,9 +56,8 @@ func (p *Process) Wait() (Exit, error) {
 	return p.exit, p.err
 }
 
-// Kill ends the worker at once, whatever it is doing; the signal goes
-// through a pidfd where the system has them. It does not wait. Killing a worker
-// that has ended is no error.
+// Kill ends the worker immediately, through a pidfd if the system supports them. It does not wait. Killing a worker
+// that has ended is not an error.
 func (p *Process) Kill() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -69,7 +65,7 @@ func (p *Process) Kill() error {
 		return nil
 	}
 	p.killed = true
-	_, _, _ = p.sampleMemory() // the last chance; without it earlier samples count
+	_, _, _ = p.sampleMemory() // last chance to sample; otherwise earlier samples count
 	return ignoreDone(p.handle.Kill(), "kill")
 }
 
@@ -79,7 +75,7 @@ func (p *Process) Close() error {
 		return err
 	}
 	<-p.done
-	_ = p.Socket.Close() // may have been closed by the owner
+	_ = p.Socket.Close() // the owner may have closed it
 	return nil
 }
 
@@ -89,8 +85,8 @@ func (p *Process) ended() bool {
 	return p.reaped
 }
 
-// Own gives dir to the worker's uid, for the fresh output directory of a compile
-// worker. It does nothing if the worker has the host's uid.
+// Own makes the worker's uid the owner of dir, which is the new output directory of a compile worker. It does nothing
+// if the worker has the host's uid.
 func (p *Process) Own(dir *os.File) error {
 	id := p.config.Identity
 	if id.UID < 0 {
@@ -99,7 +95,7 @@ func (p *Process) Own(dir *os.File) error {
 	return dir.Chown(id.UID, id.GID)
 }
 
-// reap waits for the end of the worker and of its diagnostics, and lets go of it.
+// reap waits for the end of the worker and of its diagnostics, and releases its resources.
 func (p *Process) reap() {
 	state, err := p.await()
 	<-p.stderr.done
@@ -112,13 +108,13 @@ func (p *Process) reap() {
 	p.exit.Killed, p.exit.OutOfMemory = p.killed, p.group.ranOut()
 	p.exit.Stderr, p.exit.head = p.stderr.bytes(), p.stderr.start()
 	p.mu.Unlock()
-	_ = p.group.remove() // what is left is swept by the next host
+	_ = p.group.remove() // otherwise the next host sweeps it
 	close(p.done)
 	p.launcher.delist(p)
 }
 
-// CPU is the CPU time the worker has used so far, or in all. It is one
-// system call, made to be sampled.
+// CPU returns the CPU time that the worker has used so far or, if it has ended, in total. It takes one system call, so
+// it is suitable for sampling.
 func (p *Process) CPU() (time.Duration, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -128,9 +124,9 @@ func (p *Process) CPU() (time.Duration, error) {
 	return processCPU(p.handle.Pid)
 }
 
-// Memory is the resident set, 0 for a worker that is gone, and the largest so far, or in
-// all, in bytes. What a worker that ends by itself used is exact only if it was more than
-// the host ever had, or was sampled shortly before; so sample it.
+// Memory returns the resident set in bytes, 0 for a worker that has ended, and the peak so far. The peak of a worker
+// that ends by itself is only exact if it exceeds the host's own peak or was sampled shortly before, so the caller
+// should sample it.
 func (p *Process) Memory() (resident, peak uint64, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -140,16 +136,15 @@ func (p *Process) Memory() (resident, peak uint64, err error) {
 	return p.sampleMemory()
 }
 
-// sampleMemory is called with the lock held, before the worker was reaped.
+// sampleMemory must be called with p.mu held, before the worker is reaped.
 func (p *Process) sampleMemory() (resident, peak uint64, err error) {
 	resident, peak, err = processMemory(p.handle.Pid)
 	p.peak = max(p.peak, peak)
 	return resident, p.peak, err
 }
 
-// settlePeak corrects the system's figure. Between fork and exec a child has its
-// parent's memory, and the system counts that as the child's own peak: a figure
-// that does not exceed the host's says nothing, and the samples count.
+// settlePeak corrects the system's figure. Between fork and exec a child shares its parent's memory, which the system
+// counts as the child's peak. So a figure that does not exceed the host's is meaningless, and the samples count.
 func (p *Process) settlePeak() {
 	if p.exit.PeakMemory <= p.inherits {
 		p.exit.PeakMemory = p.peak
@@ -157,16 +152,15 @@ func (p *Process) settlePeak() {
 	p.exit.PeakMemory = max(p.exit.PeakMemory, p.peak)
 }
 
-// descriptorEnds are the two sides of a worker's descriptors before it is started.
+// descriptorEnds holds both ends of a worker's descriptors before it is started.
 type descriptorEnds struct {
 	socket, stderr *os.File   // the host's
-	workers        []*os.File // the worker's, by number
-	owned          []*os.File // those of workers to close after the start
+	workers        []*os.File // the worker's, by descriptor number
+	owned          []*os.File // files in workers to be closed after the start
 }
 
-// openEnds opens the null device, the pipe and the socket pair. Where the module and the
-// directory will be the worker has the null device, so that nothing else takes the
-// numbers before the real ones arrive.
+// openEnds opens the null device, the pipe and the socket pair. The worker initially has the null device in place of
+// module and directory, so that nothing else gets these numbers before the real ones arrive.
 func openEnds() (_ *descriptorEnds, err error) {
 	e := &descriptorEnds{}
 	defer func() {
@@ -196,7 +190,7 @@ func openEnds() (_ *descriptorEnds, err error) {
 
 func (e *descriptorEnds) closeWorkers() {
 	for _, f := range e.owned {
-		_ = f.Close() // the worker has its own
+		_ = f.Close() // the worker has copies
 	}
 }
 
@@ -208,7 +202,7 @@ func (e *descriptorEnds) closeHosts() {
 	}
 }
 
-// ignoreDone makes a signal to a process that has ended a success.
+// ignoreDone returns nil if the signaled process had already ended.
 func ignoreDone(err error, verb string) error {
 	if err == nil || errors.Is(err, os.ErrProcessDone) {
 		return nil

@@ -14,9 +14,8 @@ import (
 
 const signalViolation = syscall.SIGSYS
 
-// await waits for the end of the worker and reaps it. Between the two it takes
-// the lock, so that whoever holds the lock before reaped is set has a pid that is
-// still the worker's.
+// await waits for the end of the worker and reaps it. It reaps with p.mu held, so that whoever holds p.mu while reaped
+// is false can rely on the pid.
 func (p *Process) await() (*os.ProcessState, error) {
 	awaitExit(p.handle)
 	p.mu.Lock()
@@ -25,8 +24,8 @@ func (p *Process) await() (*os.ProcessState, error) {
 	return p.handle.Wait()
 }
 
-// awaitExit returns when the process has ended and can be reaped without
-// waiting. It parks a goroutine on a pidfd, or blocks a thread where there is none.
+// awaitExit returns when the process has ended and can be reaped without waiting. It parks a goroutine on a pidfd or,
+// if there are none, blocks a thread.
 func awaitExit(process *os.Process) {
 	if fd, err := unix.PidfdOpen(process.Pid, unix.PIDFD_NONBLOCK); err == nil {
 		file := os.NewFile(uintptr(fd), "pidfd")
@@ -44,16 +43,16 @@ func awaitExit(process *os.Process) {
 	}
 }
 
-// ended asks a pidfd whether its process has.
+// ended reports whether the process of a pidfd has ended.
 func ended(fd uintptr) bool {
 	poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	n, err := unix.Poll(poll, 0)
 	return n > 0 || err != nil && !errors.Is(err, unix.EINTR)
 }
 
-// processCPU reads the CPU clock of a process that was not reaped yet.
+// processCPU reads the CPU clock of a process that has not been reaped.
 func processCPU(pid int) (time.Duration, error) {
-	const schedulerClock = 2 // CPUCLOCK_SCHED, of the process
+	const schedulerClock = 2 // CPUCLOCK_SCHED of a process
 	var spec unix.Timespec
 	if err := unix.ClockGettime(int32(^pid<<3|schedulerClock), &spec); err != nil {
 		return 0, fmt.Errorf("read CPU clock of worker: %w", err)
@@ -61,8 +60,8 @@ func processCPU(pid int) (time.Duration, error) {
 	return time.Duration(spec.Nano()), nil
 }
 
-// processMemory reads the resident set and its high-water mark of a process that was not
-// reaped yet. One that is just ending has none.
+// processMemory reads the resident set, and its maximum, of a process that has not been reaped. Both are 0 for a
+// process that is just ending.
 func processMemory(pid int) (resident, peak uint64, err error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -77,7 +76,7 @@ func processMemory(pid int) (resident, peak uint64, err error) {
 	return resident, peak, nil
 }
 
-// statusBytes is the value of a line that begins with name, 0 if there is none.
+// statusBytes returns the value on the line that begins with name, 0 if there is none.
 func statusBytes(status []byte, name string) (uint64, error) {
 	_, after, _ := bytes.Cut(status, []byte(name))
 	number, _, _ := bytes.Cut(bytes.TrimSpace(after), []byte(" "))

@@ -13,11 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Suspend stops the worker where it is, for a paused run; it uses no CPU until
-// [Process.Resume]. A suspended worker can be killed.
+// Suspend stops the worker, for a paused run. It uses no CPU until [Process.Resume]. A suspended worker can be killed.
 func (p *Process) Suspend() error { return p.signal(syscall.SIGSTOP, "suspend") }
 
-// Resume lets a suspended worker go on.
+// Resume continues a suspended worker.
 func (p *Process) Resume() error { return p.signal(syscall.SIGCONT, "resume") }
 
 func (p *Process) signal(s os.Signal, verb string) error {
@@ -31,7 +30,7 @@ func (p *Process) signal(s os.Signal, verb string) error {
 
 const signalCPU = syscall.SIGXCPU
 
-// exitOf translates what the system says about a reaped process.
+// exitOf converts the system's information about a reaped process.
 func exitOf(state *os.ProcessState) Exit {
 	e := Exit{Code: state.ExitCode(), User: state.UserTime(), System: state.SystemTime()}
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
@@ -43,7 +42,7 @@ func exitOf(state *os.ProcessState) Exit {
 	return e
 }
 
-// ownPeak is the largest resident set this process ever had, in bytes.
+// ownPeak returns the peak resident set of this process, in bytes.
 func ownPeak() uint64 {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
@@ -52,12 +51,11 @@ func ownPeak() uint64 {
 	return residentBytes(usage.Maxrss)
 }
 
-// MaxDescriptors is the most that one message carries.
+// MaxDescriptors is the maximum number of descriptors in one message.
 const MaxDescriptors = 4
 
-// SendFDs writes data, at least one byte, to a worker's socket and files with its
-// first byte. The receiver gets descriptors of its own; files stay open.
-// The socket may be in blocking or non-blocking mode; deadlines set on it hold.
+// SendFDs writes data, at least one byte, to a worker's socket, with files attached to the first byte. The receiver
+// gets copies of the descriptors; files stay open. The socket may be blocking or not, and its deadlines apply.
 func SendFDs(socket *os.File, data []byte, files ...*os.File) error {
 	if len(data) == 0 || len(files) > MaxDescriptors {
 		return fmt.Errorf("send descriptors: %d bytes, %d files", len(data), len(files))
@@ -87,7 +85,7 @@ func SendFDs(socket *os.File, data []byte, files ...*os.File) error {
 	if err = errors.Join(err, sendErr); err != nil {
 		return fmt.Errorf("send descriptors: %w", err)
 	}
-	if sent == len(data) { // whoever got it may be gone already
+	if sent == len(data) { // the receiver may already be gone
 		return nil
 	}
 	if _, err = socket.Write(data[sent:]); err != nil {
@@ -96,9 +94,9 @@ func SendFDs(socket *os.File, data []byte, files ...*os.File) error {
 	return nil
 }
 
-// ReceiveFDs reads at most len(data) bytes from the socket, and the descriptors
-// that came with them, closed on exec. More than [MaxDescriptors] is an error.
-// At the end of the stream the error is [io.EOF]. The caller closes the files.
+// ReceiveFDs reads at most len(data) bytes from the socket, and the descriptors that came with them, which are set
+// close-on-exec. More than [MaxDescriptors] is an error. At the end of the stream it returns [io.EOF]. The caller
+// closes the files.
 func ReceiveFDs(socket *os.File, data []byte) (int, []*os.File, error) {
 	raw, err := socket.SyscallConn()
 	if err != nil {
@@ -156,8 +154,7 @@ func descriptorsIn(control []byte) ([]*os.File, error) {
 	return files, nil
 }
 
-// Place moves file to descriptor number fd, closing what was there and file
-// itself. A worker places what it received at [ModuleFD] and [DirFD].
+// Place moves file to descriptor fd and closes what was there. A worker uses it for [ModuleFD] and [DirFD].
 func Place(file *os.File, fd int) error {
 	if int(file.Fd()) == fd {
 		return fmt.Errorf("place descriptor %d: it is there already", fd)
@@ -168,8 +165,7 @@ func Place(file *os.File, fd int) error {
 	return file.Close()
 }
 
-// residentBytes is a resident set of getrusage in bytes: macOS counts bytes,
-// everybody else kibibytes.
+// residentBytes converts a resident set from getrusage to bytes: macOS reports bytes, the other systems kibibytes.
 func residentBytes[T int32 | int64](maxrss T) uint64 {
 	if runtime.GOOS == "darwin" {
 		return uint64(maxrss)

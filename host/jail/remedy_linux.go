@@ -17,7 +17,7 @@ func whyNoUID() (cause, remedy string) {
 	return whyNoNamespaces()
 }
 
-// knobs are the switches with which systems forbid namespaces to ordinary users.
+// knobs lists settings with which systems deny namespaces to ordinary users.
 var knobs = []struct{ path, forbids, cause, remedy string }{
 	{"/proc/sys/user/max_user_namespaces", "0",
 		"user namespaces are turned off", "sysctl user.max_user_namespaces=10000"},
@@ -41,7 +41,7 @@ func whyNoNamespaces() (cause, remedy string) {
 		"run as root or as a user who may make user namespaces (unshare -Ur true succeeds)"
 }
 
-// contained guesses whether this is a container.
+// contained guesses whether this process runs in a container.
 func contained() bool {
 	for _, path := range []string{"/.dockerenv", "/run/.containerenv"} {
 		if _, err := os.Stat(path); err == nil {
@@ -79,7 +79,7 @@ func whyNoLimits() (cause, remedy string) {
 	return "limits could not be set", "report this: the kernel refused to lower a limit"
 }
 
-// auditArchs are the architectures whose system calls were gone through.
+// auditArchs lists the architectures whose system calls have been reviewed.
 var auditArchs = map[string]uint32{
 	"amd64": unix.AUDIT_ARCH_X86_64,
 	"arm64": unix.AUDIT_ARCH_AARCH64,

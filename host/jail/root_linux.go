@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errHalfway: the root changed and the rest did not follow. Such a worker exits;
-// one that failed earlier still has its old root and can go on without a new one.
+// errHalfway reports that the root was changed but a later step failed. The worker must exit. After an earlier failure
+// it still has its old root and can continue with it.
 var errHalfway = errors.New("half in the new root")
 
 const (
@@ -21,15 +21,13 @@ const (
 	rootInodes = "8"
 )
 
-// mountpoints are directories of which every Linux system has one. The new root
-// is attached there, inside the worker's own mount namespace, until it becomes
-// the root.
+// mountpoints lists directories of which every Linux system has at least one. The new root is attached there, in the
+// worker's own mount namespace, until it becomes the root.
 var mountpoints = []string{"/tmp", "/proc", "/dev", "/sys", "/etc", "/usr", "/var"}
 
-// enterRoot replaces the root of the calling process, all threads, by a
-// read-only 64 KiB tmpfs whose only entry is the directory that dir is open on,
-// and detaches everything else. dir is reopened through the new root: a
-// descriptor from outside would still lead upwards from there.
+// enterRoot replaces the root of the process, for all threads, by a read-only 64 KiB tmpfs whose only entry is the
+// directory open as dir, and detaches everything else. It reopens dir through the new root, because the old descriptor
+// would still give access to the directories above.
 func enterRoot(dir int, writable bool) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("keep mounts private: %w", err)
@@ -59,9 +57,9 @@ func enterRoot(dir int, writable bool) error {
 	return nil
 }
 
-// cloneTree makes a detached mount of the directory that dir is open on, or -1
-// for NoDir. dir belongs to the host's mount namespace, from which nothing can be
-// cloned, so the same directory is looked up in this one and compared.
+// cloneTree returns a detached mount of the directory open as dir, or -1 for NoDir. dir belongs to the host's mount
+// namespace, from which mounts cannot be cloned, so cloneTree looks up the same directory in this namespace and
+// compares them.
 func cloneTree(dir int, writable bool) (int, error) {
 	if dir == NoDir {
 		return -1, nil
@@ -100,7 +98,7 @@ func cloneTree(dir int, writable bool) (int, error) {
 	return tree, nil
 }
 
-// mountRoot makes a tmpfs with one directory and attaches it somewhere.
+// mountRoot makes the tmpfs and attaches it to a mountpoint.
 func mountRoot() (int, error) {
 	fs, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
 	if err != nil {
@@ -128,7 +126,7 @@ func mountRoot() (int, error) {
 	return -1, fmt.Errorf("attach tmpfs: %w", err)
 }
 
-// fillRoot puts the tree into the root and makes the root read-only.
+// fillRoot attaches the tree to the root and makes the root read-only.
 func fillRoot(root, tree int) error {
 	if tree >= 0 {
 		if err := unix.Mkdirat(root, rootName, 0o555); err != nil {
@@ -145,9 +143,8 @@ func fillRoot(root, tree int) error {
 	return nil
 }
 
-// makeRoot makes the mount that root is open on the root of the process. Where
-// the present root cannot be pivoted away (an initramfs, a chroot) it is covered
-// instead, which is as good for a process without capabilities.
+// makeRoot makes the mount open as root the root of the process. If pivot_root is not possible (initramfs, chroot), it
+// covers the old root instead, which is equivalent for a process without capabilities.
 func makeRoot(root int) error {
 	if err := unix.Fchdir(root); err != nil {
 		return fmt.Errorf("go to new root: %w", err)
@@ -167,7 +164,7 @@ func makeRoot(root int) error {
 	return unix.Chdir("/")
 }
 
-// reopen points dir at the directory of the new root.
+// reopen makes dir refer to the directory in the new root.
 func reopen(dir int) error {
 	fd, err := unix.Open(rootDir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -180,7 +177,7 @@ func reopen(dir int) error {
 	return nil
 }
 
-// closeFD closes a descriptor that was only looked at; -1 is none.
+// closeFD closes a descriptor that was not written to. It ignores -1.
 func closeFD(fd int) {
 	if fd >= 0 {
 		_ = unix.Close(fd) // nothing was written through it

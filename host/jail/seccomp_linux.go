@@ -25,7 +25,7 @@ const (
 	dataArgument = 16
 )
 
-// Operations on a futex, as uapi/linux/futex.h numbers them.
+// Futex operations as numbered in uapi/linux/futex.h.
 const (
 	futexPrivate  = 128
 	futexRealtime = 256
@@ -35,23 +35,24 @@ const (
 	futexWakeBits = 10 | futexPrivate
 )
 
-// policy is an allow-list of system calls: everything else kills the process.
+// A policy is an allow-list of system calls. All others kill the process.
 type policy struct {
 	plain   []uint32 // allowed with any argument, most frequent first
 	checked []check
 }
 
-// check decides one system call by its arguments.
+// A check decides about one system call by its arguments.
 type check struct {
 	call uint32
-	// any are the ways in which the call is allowed: a way is open if all of its conditions hold.
+	// any lists alternatives; the call is allowed if all conditions of one hold.
 	any [][]condition
-	// refused are uses that are answered with errno, as a kernel without them would; what is neither kills.
+	// If the conditions in refused hold, the call fails with errno, as on a kernel that does not support it. Otherwise
+	// it kills.
 	refused []condition
 	errno   uint32
 }
 
-// condition holds if the low half of an argument, under mask, is one of values.
+// A condition holds if the low half of an argument, under mask, is one of values.
 type condition struct {
 	argument uint32
 	mask     uint32
@@ -60,28 +61,28 @@ type condition struct {
 
 const every = ^uint32(0) // the mask of a whole argument
 
-// is: the argument is one of values.
+// is returns the condition that an argument is one of values.
 func is(argument uint32, values ...uint32) condition { return condition{argument, every, values} }
 
-// only: the argument has no bits but these.
+// only returns the condition that an argument has no other bits than these.
 func only(argument, bits uint32) condition { return condition{argument, ^bits, []uint32{0}} }
 
-// without: the argument has none of these bits.
+// without returns the condition that an argument has none of these bits.
 func without(argument, bits uint32) condition { return condition{argument, bits, []uint32{0}} }
 
-// when allows the call if all conditions hold.
+// when returns a check that allows the call if all conditions hold.
 func when(call uint32, all ...condition) check { return check{call: call, any: [][]condition{all}} }
 
-// filterA is in force while a worker loads code. pid is the worker's own,
-// as it sees itself. A compile worker may also write into its directory.
+// filterA returns the policy while a worker loads code. pid is the worker's own, as it sees it. A compile worker may
+// also write to its directory.
 func filterA(pid int, writable bool) policy {
 	p := basis(pid)
 	p.plain = append(p.plain, unix.SYS_RECVMSG, unix.SYS_FSTAT, unix.SYS_NEWFSTATAT, unix.SYS_LSEEK, unix.SYS_PREAD64,
-		unix.SYS_GETDENTS64) // the worker lists the directory it was handed
+		unix.SYS_GETDENTS64) // the worker lists its directory
 	creates := uint32(unix.O_CREAT | unix.O_EXCL)
 	if writable {
-		// What writing a cache entry takes: create, name, flush. It removes nothing, so that every
-		// file it makes is there to be counted, and its directory is made before the walls are.
+		// The calls for writing a cache entry: create, rename, flush. Removing is not allowed, so that every file can
+		// be counted, and the directory is made before the filter is installed.
 		p.plain = append(p.plain, unix.SYS_RENAMEAT, unix.SYS_FSYNC)
 		p.checked = append(p.checked, check{call: unix.SYS_UNLINKAT, refused: []condition{}, errno: uint32(unix.EPERM)},
 			check{call: unix.SYS_MKDIRAT, refused: []condition{}, errno: uint32(unix.EPERM)})
@@ -97,25 +98,25 @@ func filterA(pid int, writable bool) policy {
 	return p
 }
 
-// largeFile is what a C library asks for on opening; the kernel adds it by itself.
+// largeFile is the flag that a C library passes to open; the kernel sets it anyway.
 const largeFile = 0o100000 | 0o400000
 
-// privateMemory is what RLIMIT_DATA counts, or what holds nothing yet: shared memory, files and stacks that
-// grow are in no limit. Code is not mapped as such: it is written first and protected then.
+// privateMemory allows only mappings that RLIMIT_DATA counts, or that have no content yet: no limit counts shared
+// memory, files and growing stacks. Code is not mapped executable but written first and then protected.
 var privateMemory = []condition{
 	without(2, unix.PROT_EXEC),
 	{argument: 3, mask: ^uint32(unix.MAP_FIXED | unix.MAP_NORESERVE | unix.MAP_STACK), values: []uint32{unix.MAP_PRIVATE | unix.MAP_ANON, mapDroppable | unix.MAP_ANON}},
 }
 
-// mapDroppable is private memory that the kernel may take away at any time, where
-// the runtime keeps the state of its random numbers (vgetrandom); RLIMIT_DATA counts it.
+// mapDroppable is private memory that the kernel may take away at any time. The runtime keeps the state of its random
+// numbers there (vgetrandom). RLIMIT_DATA counts it.
 const mapDroppable = 8
 
-// hugePages are what the engine would like for large code; it takes others as well.
+// hugePages matches the mappings that the engine prefers for large code; it also works without them.
 var hugePages = []condition{{argument: 3, mask: unix.MAP_HUGETLB, values: []uint32{unix.MAP_HUGETLB}}}
 
-// filterB is in force while a guest runs: nothing is loaded any more, and
-// no mapping becomes executable, nor read-only, which would take it out of RLIMIT_DATA with all it holds.
+// filterB returns the policy while a guest runs: nothing can be loaded, and no mapping can become executable, or
+// read-only, which would exclude it with its content from RLIMIT_DATA.
 func filterB(pid int) policy {
 	p := basis(pid)
 	p.checked = append(p.checked,
@@ -124,15 +125,13 @@ func filterB(pid int) policy {
 	return p
 }
 
-// basis is what the Go runtime needs to live and the relay to speak. Two of its
-// calls need a word: prctl only to name memory regions, which the
-// runtime does on every mapping since Go 1.25, and writev, so that a header and
-// a payload reach the socket in one call; it can do nothing that write cannot.
+// basis returns what the Go runtime and the communication with the host need. prctl is only allowed for naming memory
+// regions, which the runtime does for every mapping since Go 1.25. writev sends a header and a payload in one call and
+// can do nothing that write cannot.
 //
-// Arguments are judged wherever one of them could reach beyond the process: the
-// owner and signal of a descriptor (fcntl), another process's clock, a real-time
-// signal that queues, a lock that the kernel keeps. Threads are there already
-// (see makeThreads): none is made any more.
+// Arguments are checked wherever they could affect something outside the process: the owner and signal of a descriptor
+// (fcntl), another process's clock, a queued real-time signal, a lock in the kernel. All threads exist already (see
+// makeThreads), so none can be made.
 func basis(pid int) policy {
 	return policy{
 		plain: append([]uint32{
@@ -144,7 +143,7 @@ func basis(pid int) policy {
 		}, libc...),
 		checked: []check{
 			when(unix.SYS_FUTEX, is(1, futexes...)),
-			when(unix.SYS_CLOCK_GETTIME, only(0, 15)), // the system's own; others name a process or a descriptor
+			when(unix.SYS_CLOCK_GETTIME, only(0, 15)), // clocks of the system; others name a process or a descriptor
 			when(unix.SYS_MADVISE, is(2, unix.MADV_DONTNEED, unix.MADV_FREE, unix.MADV_HUGEPAGE, unix.MADV_NOHUGEPAGE, unix.MADV_COLLAPSE)),
 			{call: unix.SYS_FCNTL, any: [][]condition{
 				{is(1, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_DUPFD_CLOEXEC)},
@@ -158,11 +157,11 @@ func basis(pid int) policy {
 	}
 }
 
-// clones are the flags that tell a thread from something else.
+// clones has the flags by which a thread differs from other clones.
 const clones = unix.CLONE_THREAD | unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET |
 	unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 
-// program assembles the policy for one architecture.
+// program returns the filter program of the policy for one architecture.
 func (p policy) program(arch uint32) []bpf.Instruction {
 	kill := bpf.RetConstant{Val: unix.SECCOMP_RET_KILL_PROCESS}
 	allow := bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
@@ -184,7 +183,7 @@ func (p policy) program(arch uint32) []bpf.Instruction {
 	return append(out, kill)
 }
 
-// body decides about a call that is known to be c's.
+// body returns the instructions that decide about a call of c.
 func (c check) body(allow, kill bpf.Instruction) []bpf.Instruction {
 	var out []bpf.Instruction
 	for _, way := range c.any {
@@ -196,7 +195,7 @@ func (c check) body(allow, kill bpf.Instruction) []bpf.Instruction {
 	return append(out, kill)
 }
 
-// path ends in verdict if all conditions hold, and runs past its own end otherwise.
+// path returns instructions that end in verdict if all conditions hold, and otherwise continue after the last one.
 func path(conditions []condition, verdict bpf.Instruction) []bpf.Instruction {
 	out := []bpf.Instruction{verdict}
 	for _, c := range slices.Backward(conditions) {
@@ -213,7 +212,7 @@ func path(conditions []condition, verdict bpf.Instruction) []bpf.Instruction {
 	return out
 }
 
-// installFilter puts the policy on every thread of the process.
+// installFilter installs the policy for all threads of the process.
 func installFilter(p policy) error {
 	raw, err := bpf.Assemble(p.program(auditArchs[runtime.GOARCH]))
 	if err != nil {

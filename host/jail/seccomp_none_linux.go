@@ -2,7 +2,7 @@
 
 package jail
 
-// policy is empty: nobody went through the system calls of this architecture.
+// A policy is empty, because the system calls of this architecture have not been reviewed.
 type policy struct{}
 
 func filterA(int, bool) policy { return policy{} }

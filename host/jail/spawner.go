@@ -6,9 +6,8 @@ import (
 	"sync"
 )
 
-// spawner runs work on one OS thread that stays until close. The kernel sends
-// the parent-death signal when the thread that started a process ends, not when
-// the whole parent does, so workers are started only here.
+// A spawner runs functions on one OS thread, which exists until close. The kernel sends the parent-death signal when
+// the thread that started a process ends, not when the whole parent does, so all workers are started from this thread.
 type spawner struct {
 	work chan func()
 	quit chan struct{}
@@ -22,7 +21,7 @@ func newSpawner() *spawner {
 }
 
 func (s *spawner) run() {
-	runtime.LockOSThread() // and never unlocked: nobody else gets a thread that yields
+	runtime.LockOSThread() // never unlocked, because the thread has a lowered priority
 	yieldPriority()
 	for {
 		select {
@@ -34,8 +33,7 @@ func (s *spawner) run() {
 	}
 }
 
-// do runs job on the thread and waits for its end. If ctx ends before the thread
-// is free, job is not run.
+// do runs job on the thread and waits for it. If ctx ends before the thread is free, it does not run job.
 func (s *spawner) do(ctx context.Context, job func()) error {
 	done := make(chan struct{})
 	select {

@@ -7,25 +7,25 @@ import (
 	"time"
 )
 
-// StderrBytes is how much of a worker's diagnostics the host keeps: the end.
+// StderrBytes is how many of the last bytes of a worker's diagnostics the host keeps.
 const StderrBytes = 16 << 10
 
-// stderrHead is how much of the beginning is kept besides: a dying Go runtime says
-// why in its first line, and the traces after it may push that out of the end.
+// stderrHead is how many of the first bytes are kept as well: a crashing Go runtime states the reason in its first
+// line, which the traces may push out of the end.
 const stderrHead = 1 << 10
 
-// What a worker may write to descriptor 2 at once, and how fast after that: a sound one
-// writes a few lines, and a hostile one must not keep the host busy with reading.
+// How much a worker may write to descriptor 2 at full speed, and the pause between later reads. A normal worker writes
+// a few lines; a hostile one must not keep the host busy reading.
 const (
 	stderrBurst = 1 << 20
-	stderrPause = 10 * time.Millisecond // after each read, of 32 KiB at most
+	stderrPause = 10 * time.Millisecond // after each read of at most 32 KiB
 )
 
-// tail keeps the last StderrBytes of what a worker writes to descriptor 2.
+// A tail keeps the last StderrBytes of what a worker writes to descriptor 2.
 type tail struct {
 	done chan struct{} // closed at the end of the pipe
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	head []byte
 	kept []byte
 }
@@ -36,13 +36,13 @@ func follow(pipe *os.File) *tail {
 	go func() {
 		defer close(t.done)
 		defer pipe.Close()                    // only read from
-		_, _ = io.CopyN(t, pipe, stderrBurst) // an error ends the tail as the end does
+		_, _ = io.CopyN(t, pipe, stderrBurst) // an error is treated as the end
 		_, _ = io.Copy(slowTail{t}, pipe)
 	}()
 	return t
 }
 
-// slowTail writes to its tail with a pause after each write.
+// A slowTail writes to its tail with a pause before each write.
 type slowTail struct{ *tail }
 
 func (s slowTail) Write(p []byte) (int, error) {
@@ -50,7 +50,7 @@ func (s slowTail) Write(p []byte) (int, error) {
 	return s.tail.Write(p)
 }
 
-// Write keeps the end of what came so far. It never fails.
+// Write keeps the first and last bytes written so far. It never fails.
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -66,7 +66,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// bytes returns a copy of what is kept.
+// bytes returns a copy of the last bytes.
 func (t *tail) bytes() []byte {
 	t.mu.Lock()
 	defer t.mu.Unlock()

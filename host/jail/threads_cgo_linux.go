@@ -2,6 +2,6 @@
 
 package jail
 
-// spareRecords are threads that the runtime counts and has not: with cgo, one for a
-// thread that C may make and call Go from.
+// spareRecords is the number of threads that the runtime counts but does not have: with cgo there is one for a thread
+// made by C that may call Go.
 const spareRecords = 1

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errThreads: a build with cgo cannot reach threads that it does not know.
+// errThreads reports that a cgo build cannot reach threads that it does not know.
 var errThreads = errors.New("build with CGO_ENABLED=0 to reach every thread")
 
 // everyThread makes a system call on every thread of the process.
@@ -29,8 +29,8 @@ func everyThread(call, a, b, c uintptr) error {
 	return errno
 }
 
-// forbidNewPrivileges sets no_new_privs on every thread. In a build with cgo it
-// reaches the calling thread, and the filter installed from there spreads it.
+// forbidNewPrivileges sets no_new_privs for every thread. In a cgo build it reaches only the calling thread, and
+// installing the filter from there spreads it.
 func forbidNewPrivileges() error {
 	err := everyThread(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0)
 	if errors.Is(err, errThreads) {
@@ -39,11 +39,10 @@ func forbidNewPrivileges() error {
 	return err
 }
 
-// watchParent arms the parent-death signal again, which every change of identity
-// clears, and finds out whether the host died before that. In a pid
-// namespace the parent has no pid, so the socket is asked too: a dying process
-// closes its descriptors before its children are signalled, so a host that is
-// alive here will signal, and one that is not has hung up.
+// watchParent sets the parent-death signal again, which every change of identity clears, and returns ErrOrphan if the
+// host died before. In a pid namespace the parent has no pid, so it also checks the socket: a dying process closes its
+// descriptors before its children are signaled, so a host that is alive at this point will signal, and one that is not
+// has hung up.
 func watchParent(parent int) error {
 	err := everyThread(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0)
 	if errors.Is(err, errThreads) {
@@ -62,19 +61,19 @@ func watchParent(parent int) error {
 	return nil
 }
 
-// dropIdentity gives up uid, groups and all capability sets. What cannot be
-// given up shows in the isolation: a uid that stays is reported as shared.
+// dropIdentity drops uid, groups and all capability sets. What cannot be dropped is visible in the isolation: a uid
+// that stays is reported as shared.
 func (i *Inside) dropIdentity(id Identity) {
 	dropBounding()
 	if id.UID >= 0 && becomeUser(id.UID, id.GID) == nil {
 		i.isolation.UID = UIDOwn
 	}
-	_ = dropCapabilities() // dropping is always permitted; errThreads: see doc.go
+	_ = dropCapabilities() // always permitted; for errThreads see doc.go
 	// A change of identity may make a process dumpable again.
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 }
 
-// becomeUser changes uid and gid of all threads and leaves every supplementary group.
+// becomeUser changes uid and gid of all threads and drops all supplementary groups.
 func becomeUser(uid, gid int) error {
 	if err := syscall.Setgroups(nil); err != nil {
 		return err
@@ -85,10 +84,9 @@ func becomeUser(uid, gid int) error {
 	return syscall.Setresuid(uid, uid, uid)
 }
 
-// dropBounding empties the bounding set, so that not even an exec as uid 0 of a
-// user namespace regains a capability. It ends at the first number the kernel
-// does not know, or at once for a process that may not. It is the slowest of all
-// steps, 40 calls on every thread, and is done only once.
+// dropBounding empties the bounding set, so that even an exec as uid 0 of a user namespace regains no capability. It
+// stops at the first number that the kernel does not know, or at once if it is not permitted. It is the slowest step,
+// with 40 calls on every thread, and only effective once.
 func dropBounding() {
 	const most = 63
 	for number := range uintptr(most) {
@@ -104,23 +102,21 @@ func dropBounding() {
 	}
 }
 
-// dropCapabilities empties the effective, permitted and inheritable sets, and
-// with them the ambient one.
+// dropCapabilities empties the effective, permitted and inheritable sets, and thereby the ambient set.
 func dropCapabilities() error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
 	return everyThread(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&data[0])), 0)
 }
 
-// spareThreads is how many idle threads the runtime of a worker is given before
-// none can be made any more. At most four of its goroutines wait in the kernel at a
-// time (the guest, the watch over the socket, a compiler's files), GOMAXPROCS run, and
-// every other thread of the runtime is there before the first of these. The rest are for
-// threads on their way to idle: on a busy machine each may be held up there for long.
+// spareThreads is the number of idle threads that a worker's runtime gets before making threads is forbidden. At most
+// four of its goroutines wait in the kernel at a time (the guest, the watch over the socket, a compiler's files),
+// GOMAXPROCS run, and all other threads of the runtime already exist. The rest are for threads that are becoming idle,
+// which may take long on a busy machine.
 const spareThreads = 8
 
-// makeThreads makes, once, the threads that the runtime may ever need. While there
-// is an idle one the runtime asks for no other.
+// makeThreads makes, once, all threads that the runtime may ever need. While there is an idle one, the runtime requests
+// no other.
 var makeThreads = sync.OnceValue(func() error {
 	spare := spareThreads + runtime.GOMAXPROCS(0)
 	var there, gone sync.WaitGroup
@@ -128,7 +124,7 @@ var makeThreads = sync.OnceValue(func() error {
 	for range spare {
 		there.Add(1)
 		gone.Go(func() {
-			runtime.LockOSThread() // so that each has a thread of its own, which stays when it is let go
+			runtime.LockOSThread() // so that each has its own thread, which stays when it is unlocked
 			defer runtime.UnlockOSThread()
 			there.Done()
 			<-release
@@ -140,8 +136,8 @@ var makeThreads = sync.OnceValue(func() error {
 	return threadsSettled()
 })
 
-// threadsSettled waits for the threads that the runtime has ordered: it has them made by
-// one of its own, and one that was still to be made would fail behind the walls.
+// threadsSettled waits for the threads that the runtime has requested. One of the runtime's own threads makes them,
+// which would fail once that is forbidden.
 func threadsSettled() error {
 	for {
 		var tasks unix.Stat_t
@@ -157,9 +153,9 @@ func threadsSettled() error {
 	}
 }
 
-// forbidThreads takes from the process the means to make another thread: the limit
-// says so wherever the kernel counts processes, which is by uid and user namespace, and
-// the filters say so everywhere. How many a shared uid has is of no matter: none is to be made.
+// forbidThreads prevents the process from making threads. The limit applies wherever the kernel counts processes, by
+// uid and user namespace; the filters apply everywhere. It does not matter how many a shared uid already has, because
+// none may be made.
 func forbidThreads() error {
 	if err := lower(unix.RLIMIT_NPROC, 0); err != nil {
 		return fmt.Errorf("forbid threads: %w", err)
@@ -167,25 +163,24 @@ func forbidThreads() error {
 	return nil
 }
 
-// workerNice is how far a worker stands behind its host where processors are short. It
-// is one step: on a machine that is busy with something else, more would starve it.
+// workerNice is how much a worker's priority is below the host's. It is one step, because more would starve it on a
+// machine that is busy with something else.
 const workerNice = 1
 
-// yieldPriority makes the calling thread, and what is started from it, yield to
-// the rest of the machine. It cannot be taken back without privilege.
+// yieldPriority lowers the priority of the calling thread and of what is started from it. Without privileges it cannot
+// be raised again.
 func yieldPriority() {
-	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, workerNice) // who is lower already stays there
+	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, workerNice) // a lower priority stays
 }
 
-// volunteer makes the process the first that a machine without memory ends, and
-// its session one that yields to the host's, where sessions share processors
-// (autogroup). Anybody may do either to himself. It is done once, before the process is
-// undumpable: its own files under /proc belong to root from then on.
+// volunteer makes the process the first to be ended when the machine is out of memory, and its session yield to the
+// host's where sessions share processors (autogroup). Both need no privileges. It runs once, before the process becomes
+// undumpable, because then its files under /proc belong to root.
 var volunteer = sync.OnceValue(func() error {
-	// The file is not on every kernel, and refuses writes that come too often.
+	// The file may be missing, and rejects writes that are too frequent.
 	_ = os.WriteFile("/proc/self/autogroup", fmt.Appendf(nil, "%d", workerNice), 0)
 	err := os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // without /proc nobody can
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // impossible without /proc
 		return fmt.Errorf("volunteer for the end of memory: %w", err)
 	}
 	return nil

@@ -2,5 +2,5 @@
 
 package jail
 
-// spareRecords are threads that the runtime counts and has not.
+// spareRecords is the number of threads that the runtime counts but does not have.
 const spareRecords = 0

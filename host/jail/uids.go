@@ -7,13 +7,12 @@ import (
 	"sync"
 )
 
-// uids hands out worker uids, one per live worker. It starts at a random place
-// and goes round, so that a uid rests as long as possible before it is used
-// again and two hosts on one machine seldom meet.
+// uids assigns worker uids, one per live worker. It starts at a random one and goes round, so that a uid is reused as
+// late as possible and two hosts on one machine rarely use the same.
 type uids struct {
 	first, count int
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	next int        // offset from first
 	live map[int]struct{}
 }
@@ -47,7 +46,7 @@ func (u *uids) take() (int, error) {
 	}
 }
 
-// free takes a uid back when its worker is gone; -1 is none.
+// free releases the uid of a worker that has ended.
 func (u *uids) free(uid int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -8,32 +8,31 @@ import (
 	"time"
 )
 
-// On other systems there is no channel that hands descriptors to a worker yet,
-// so no worker starts: what cannot be confined at all is refused. The rest
-// of the host works.
+// These systems have no channel yet for passing descriptors to a worker. So no worker starts, because what cannot be
+// confined at all is refused. The rest of the host works.
 
-// MaxDescriptors is the most that one message carries.
+// MaxDescriptors is the maximum number of descriptors in one message.
 const MaxDescriptors = 4
 
-// Inside is a worker behind its walls; here there is none.
+// Inside would be a worker in its jail, which does not exist on this system.
 type Inside struct {
-	// Dir is where the worker finds the directory it was handed.
+	// Dir is the path at which the worker finds its directory.
 	Dir string
 }
 
-// Isolation is what holds.
+// Isolation returns the isolation of a worker without any layer.
 func (*Inside) Isolation() Isolation { return none() }
 
 // Seal fails with [ErrUnsupported].
 func (*Inside) Seal() (Isolation, error) { return none(), ErrUnsupported }
 
-// Prepare does nothing here.
+// Prepare does nothing on this system.
 func Prepare() {}
 
 // Enter fails with [ErrUnsupported].
 func Enter(Config, int) (*Inside, error) { return nil, ErrUnsupported }
 
-// Conceal does nothing here.
+// Conceal does nothing on this system.
 func Conceal() error { return nil }
 
 // SendFDs fails with [ErrUnsupported].
@@ -86,5 +85,5 @@ func processCPU(int) (time.Duration, error) { return 0, ErrUnsupported }
 
 func processMemory(int) (resident, peak uint64, err error) { return 0, 0, ErrUnsupported }
 
-// yieldPriority does nothing here: a priority belongs to the whole process.
+// yieldPriority does nothing on this system.
 func yieldPriority() {}
