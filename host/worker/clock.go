@@ -58,14 +58,14 @@ type fixedClock struct {
 	passed time.Duration
 
 	follows bool          // the host sends the time
-	ahead   time.Duration // of the world by looks, at since and by looks behind it
+	ahead   time.Duration // how far the clock is ahead of real time because of looks, as of since
 	since   time.Time
 }
 
 const (
-	lookTakes   = 10 * time.Microsecond      // of a clock that follows nobody
-	glanceTakes = 100 * time.Nanosecond      // a look, of one that follows the host: about what it takes indeed
-	mostAhead   = clockStep                  // of the world
+	lookTakes   = 10 * time.Microsecond      // of a clock that does not follow the host
+	glanceTakes = 100 * time.Nanosecond      // of a clock that follows the host: about what a look really takes
+	mostAhead   = clockStep                  // of real time
 	maxPassed   = 100 * 365 * 24 * time.Hour // where the fixed clock stops
 )
 
@@ -73,7 +73,7 @@ func newFixedClock(f *abi.Fixed) *fixedClock {
 	return &fixedClock{start: time.Duration(f.Start) * time.Millisecond, follows: f.Told, since: time.Now()}
 }
 
-// look is the time since the start, after this look at it.
+// look advances the clock by one look and returns the time since the start.
 func (c *fixedClock) look() time.Duration {
 	if !c.follows {
 		c.pass(lookTakes)
@@ -114,7 +114,7 @@ func (c *fixedClock) of(id uint32) (ns int64, ok bool) {
 
 func (c *fixedClock) pass(d time.Duration) { c.passed = min(c.passed+min(d, maxPassed), maxPassed) }
 
-// slept advances the clock by as much as really passes.
+// slept advances the clock by d, which also passes in real time.
 func (c *fixedClock) slept(d time.Duration) {
 	c.pass(d)
 	c.since = c.since.Add(min(d, maxPassed))

@@ -168,7 +168,7 @@ func makeOutput(dir string, id jail.Identity) error {
 		return err
 	}
 	for _, d := range made {
-		// What cannot be given away stays with the worker, which cannot become another then either.
+		// Ownership that cannot be changed stays with the worker, which then cannot change its uid either.
 		_ = os.Chown(filepath.Join(dir, d.Name()), id.UID, id.GID)
 	}
 	return nil

@@ -81,7 +81,7 @@ type guest struct {
 	instant bool // sleeps return at once
 	stdio   bool
 	input   []byte // read ahead from fd 0
-	line    []byte // of fd 1 of a stdio connector, without its end so far; shorter than MaxStdoutChunk
+	line    []byte // the last, incomplete line on fd 1 of a stdio connector; shorter than MaxStdoutChunk
 }
 
 // failed64 and failed32 return a negated errno as an i64 or i32 on wazero's stack.

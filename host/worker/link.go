@@ -88,14 +88,14 @@ type relay struct {
 	lost  func(error)     // ends the worker if the host is gone or breaks the protocol; does not return
 	told  func(ms uint64) // receives the host's time; nil if it sends none
 	id    uint32
-	ended abi.Errno // once EPROTO, every call fails and nothing is sent
+	ended abi.Errno // if EPROTO, every call fails and nothing is sent
 
 	frames, bytes uint32    // credit left
-	emitErrno     abi.Errno // why emit is over, if it is
+	emitErrno     abi.Errno // reason why emitting has ended, if it has
 
 	reply   []byte    // the last one
-	buffer  []byte    // holds it, unless it went into guest memory
-	into    []byte    // guest memory for the reply that is awaited; nil for none
+	buffer  []byte    // holds the last reply, unless that is in guest memory
+	into    []byte    // guest memory for the awaited reply; nil for none
 	pending []byte    // what sluice_v1.reply has not fetched yet
 	refusal abi.Errno // of the last call since it was cleared; see wasi.go
 }
@@ -104,7 +104,7 @@ func newRelay(l *link, lost func(error)) *relay {
 	return &relay{link: l, lost: lost, frames: abi.CreditFrames, bytes: abi.CreditBytes}
 }
 
-// call sends request and returns the host's answer. request may be guest memory.
+// call sends request and returns the host's reply. request may be guest memory.
 func (r *relay) call(c abi.Call, request []byte) ([]byte, abi.Errno) {
 	if r.ended != abi.OK {
 		r.refusal = r.ended
@@ -127,7 +127,7 @@ func (r *relay) call(c abi.Call, request []byte) ([]byte, abi.Errno) {
 	}
 }
 
-// callInto is call for a reply that goes to dst when it is no error and fits.
+// callInto is like call, but stores the reply in dst if it is not an error and fits.
 func (r *relay) callInto(c abi.Call, request, dst []byte) ([]byte, abi.Errno) {
 	r.into = dst
 	defer func() { r.into = nil }()
@@ -137,7 +137,7 @@ func (r *relay) callInto(c abi.Call, request, dst []byte) ([]byte, abi.Errno) {
 // emit sends a frame as soon as there is credit for it.
 func (r *relay) emit(frame []byte) abi.Errno {
 	for r.ended == abi.OK && r.emitErrno == abi.OK && (r.frames == 0 || uint64(r.bytes) < uint64(len(frame))) {
-		if h := r.receive(); h.Call != abi.CallCredit { // a time comes before a reply
+		if h := r.receive(); h.Call != abi.CallCredit { // the host sends its time only before a reply
 			r.lost(fmt.Errorf("%w: reply to call %d while waiting for credit", abi.ErrWire, h.Call))
 		}
 	}
@@ -160,7 +160,7 @@ func (r *relay) send(c abi.Call, payload []byte) {
 	}
 }
 
-// receive reads one message, a reply to where it goes. Credits are booked.
+// receive reads one message and handles credits and the host's time. It sets r.reply to the payload of any other.
 func (r *relay) receive() abi.WireHeader {
 	h, err := r.link.next()
 	if err != nil {
@@ -192,7 +192,7 @@ func (r *relay) receive() abi.WireHeader {
 	return h
 }
 
-// clock takes the time of the host.
+// clock passes on the host's time.
 func (r *relay) clock(h abi.WireHeader) {
 	var b [8]byte
 	if err := r.link.read(b[:h.Length]); err != nil {

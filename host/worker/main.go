@@ -13,18 +13,16 @@ import (
 	"github.com/sluicehost/sluice/host/jail"
 )
 
-// Exit statuses of the process. An exit of its own accord is 0, after an Exit
-// message; without one the status only helps whoever reads diagnostics.
+// Exit statuses of the process. It is 0 after an Exit message; otherwise it only helps in diagnosing.
 const (
 	statusDone   = 0
 	statusOrphan = 3 // the host is gone
-	statusWire   = 4 // the host said something this build does not say
+	statusWire   = 4 // the host sent something that this build never sends
 )
 
-// Main is the hidden command: it makes this process the worker of whatever the
-// host sends over descriptor 3, and returns the exit status. It must be called
-// before the program does anything else, in a process that host/jail started;
-// args carry nothing, or make it the canary of the self-test.
+// Main runs the hidden command: this process becomes a worker, which does what the host sends over descriptor 3. Main
+// returns the exit status. It must be called before the program does anything else, in a process that host/jail
+// started. args are empty, or make it a canary of the self-test.
 func Main(args []string) int {
 	if len(args) > 0 && args[0] == jail.CanaryArg {
 		return jail.Canary(args[1:])
@@ -44,9 +42,9 @@ func Main(args []string) int {
 	return statusDone
 }
 
-// A worker is this process.
+// A worker is the state of this process.
 type worker struct {
-	socket *os.File // kept, so that it is not closed by its finalizer
+	socket *os.File // referenced, so that its finalizer does not close it
 	link   *link
 	relay  *relay
 	load   abi.Load
@@ -55,7 +53,7 @@ type worker struct {
 	peak   peak
 }
 
-// lost explains on stderr why the process ends without an Exit message.
+// lost prints why the process ends without an Exit message and returns its exit status.
 func (w *worker) lost(err error) int {
 	fmt.Fprintln(os.Stderr, "worker:", err)
 	if errors.Is(err, abi.ErrWire) {
@@ -64,8 +62,8 @@ func (w *worker) lost(err error) int {
 	return statusOrphan
 }
 
-// live is a worker's life, in the only safe order. Its error means that the host
-// cannot be told any more; everything else ends in an Exit message.
+// live does the worker's steps in the only safe order. It returns an error if the host can no longer be told;
+// everything else ends in an Exit message.
 func (w *worker) live(ctx context.Context) error {
 	if err := w.hello(); err != nil {
 		return err
@@ -82,8 +80,8 @@ func (w *worker) live(ctx context.Context) error {
 	return w.leave(exit)
 }
 
-// leave gives the account of the task and waits until the host has it: what the
-// process used can be seen from outside only while it lives.
+// leave sends the Exit message and waits until the host has received it, because the process's resource usage is only
+// visible from outside while it lives.
 func (w *worker) leave(exit abi.Exit) error {
 	w.relay.send(abi.CallExit, exit.Append(nil))
 	for {
@@ -93,14 +91,14 @@ func (w *worker) leave(exit abi.Exit) error {
 	}
 }
 
-// hello says which build this is.
+// hello sends the build id.
 func (w *worker) hello() error {
 	w.relay.id++
 	h := abi.Hello{Build: BuildID(), PID: uint32(os.Getpid())}
 	return w.link.send(abi.WireHeader{ID: w.relay.id, Call: abi.CallHello}, h.Append(nil))
 }
 
-// receive waits, blank, for the load message and its descriptors.
+// receive waits for the load message and its descriptors.
 func (w *worker) receive() error {
 	n, files, err := jail.ReceiveFDs(w.socket, w.link.space[:])
 	if err != nil {
@@ -137,7 +135,7 @@ func (w *worker) receive() error {
 	return nil
 }
 
-// work does the task. An error that is no failed becomes a failure of the engine.
+// work does the task. Errors other than *failed become failures of the engine.
 func (w *worker) work(ctx context.Context) (abi.Exit, error) {
 	module, err := mapModule(jail.ModuleFD)
 	if err != nil {
@@ -156,7 +154,7 @@ func (w *worker) work(ctx context.Context) (abi.Exit, error) {
 	return abi.Exit{}, stage(abi.StageEngine, fmt.Errorf("task %d is not one of a worker", w.load.Task))
 }
 
-// enter builds the inner half of the walls, before anything looks at the module.
+// enter builds the inner half of the jail, before anything reads the module.
 func (w *worker) enter() error {
 	began := time.Now()
 	var cfg jail.Config
@@ -180,14 +178,14 @@ func (w *worker) enter() error {
 	return err
 }
 
-// watch ends the process with the host, whatever the guest is doing. The
-// parent-death signal does the same; each works if the other does not.
+// watch ends the process when the host is gone, regardless of what the guest is doing. The parent-death signal does the
+// same; either is sufficient.
 func (w *worker) watch() {
 	err := awaitHangup(jail.SocketFD)
 	os.Exit(w.lost(errors.Join(errors.New("host is gone"), err)))
 }
 
-// BuildID identifies the program: a worker of another build is refused.
+// BuildID identifies the program. The host refuses a worker of another build.
 func BuildID() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -203,7 +201,7 @@ func BuildID() string {
 	return id
 }
 
-// A failed says in which stage a task failed.
+// A failed is an error with the stage in which the task failed.
 type failed struct {
 	stage string
 	err   error

@@ -7,34 +7,31 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 )
 
-// memoryStep is how much is made usable at once, so that a guest growing page
-// by page does not pay a system call for each.
+// memoryStep is how many bytes are made usable at a time, so that a guest that grows page by page does not cause a
+// system call for each page.
 const memoryStep = 1 << 20
 
-// allocate reserves the most that a linear memory can become and makes it
-// usable as it grows, in place: nothing is ever copied. It
-// lies outside of the Go heap and counts against the worker's data limit only
-// as far as it is usable.
+// allocate reserves the maximum size of a linear memory and makes it usable in place as it grows, so nothing is ever
+// copied. It is outside the Go heap, and only the usable part counts against the worker's data limit.
 func (p *peak) allocate(_, most uint64) experimental.LinearMemory {
 	if most == 0 {
 		return &linear{peak: p}
 	}
 	b, err := syscall.Mmap(-1, 0, int(most), syscall.PROT_NONE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
 	if err != nil {
-		panic(fmt.Errorf("reserve %d bytes for the guest: %w", most, err)) // the engine takes no error, and nothing ran yet
+		panic(fmt.Errorf("reserve %d bytes for the guest: %w", most, err)) // the engine expects no error, and the guest has not run yet
 	}
 	return &linear{peak: p, reserved: b}
 }
 
-// linear is the memory of one guest.
+// A linear is the memory of one guest.
 type linear struct {
 	peak     *peak
 	reserved []byte
 	usable   uint64
 }
 
-// Reallocate returns the memory at its new size, or nil when there is no more:
-// memory.grow then fails inside of the guest.
+// Reallocate returns the memory at its new size, or nil if there is no more, which makes memory.grow fail in the guest.
 func (l *linear) Reallocate(size uint64) []byte {
 	if size > uint64(len(l.reserved)) {
 		return nil
@@ -50,7 +47,7 @@ func (l *linear) Reallocate(size uint64) []byte {
 	return l.reserved[:size:size]
 }
 
-// Free gives the memory back to the system, which zeroes it.
+// Free returns the memory to the system.
 func (l *linear) Free() {
 	if l.reserved != nil {
 		_ = syscall.Munmap(l.reserved) // the process ends anyway

@@ -4,8 +4,8 @@ package worker
 
 import "github.com/tetratelabs/wazero/experimental"
 
-// allocate takes the capacity from the maximum, so that growing never copies; systems here
-// commit memory when it is touched.
+// allocate uses the maximum as capacity, so that growing never copies. These systems commit memory when it is first
+// accessed.
 func (p *peak) allocate(_, most uint64) experimental.LinearMemory {
 	return &linear{peak: p, most: most}
 }
@@ -16,7 +16,7 @@ type linear struct {
 	b    []byte
 }
 
-// Reallocate returns the memory at its new size, or nil when there is no more.
+// Reallocate returns the memory at its new size, or nil if there is no more.
 func (l *linear) Reallocate(size uint64) []byte {
 	if size > l.most {
 		return nil
@@ -29,5 +29,5 @@ func (l *linear) Reallocate(size uint64) []byte {
 	return l.b
 }
 
-// Free drops the memory.
+// Free releases the memory.
 func (l *linear) Free() { l.b = nil }

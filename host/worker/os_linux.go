@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// writeBoth writes head and body with one system call where that is possible,
-// so that the host wakes up once. body is not copied.
+// writeBoth writes head and body with one system call if possible, so that the host wakes up once. It does not copy
+// body.
 func writeBoth(fd int, head, body []byte) error {
 	for len(head) > 0 {
 		n, err := writev(fd, head, body)
@@ -41,15 +41,14 @@ func writev(fd int, head, body []byte) (int, error) {
 
 const epollRDHUP = 0x2000
 
-// awaitHangup returns when the other end of the socket is gone. It reads
-// nothing. It blocks a thread of its own.
+// awaitHangup returns when the other end of the socket is closed. It reads nothing and blocks a thread.
 func awaitHangup(fd int) error {
 	ep, err := syscall.EpollCreate1(syscall.EPOLL_CLOEXEC)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = syscall.Close(ep) }()
-	event := syscall.EpollEvent{Events: epollRDHUP, Fd: int32(fd)} // hang-up and error are always told
+	event := syscall.EpollEvent{Events: epollRDHUP, Fd: int32(fd)} // hang-up and error are always reported
 	if err := syscall.EpollCtl(ep, syscall.EPOLL_CTL_ADD, fd, &event); err != nil {
 		return err
 	}
@@ -65,11 +64,10 @@ func awaitHangup(fd int) error {
 	}
 }
 
-// descriptors is where a descriptor has a path.
+// descriptors is the directory of descriptors as paths.
 const descriptors = "/proc/self/fd"
 
-// processCPU is the CPU time this process has used. It needs no more than the
-// jail allows.
+// processCPU returns the CPU time that this process has used, with a system call that the jail allows.
 func processCPU() time.Duration {
 	const clockProcessCPU = 2
 	var ts syscall.Timespec

@@ -15,8 +15,8 @@ func writeBoth(fd int, head, body []byte) error {
 	return writeAll(fd, body)
 }
 
-// awaitHangup returns when the host is gone: then this process has another
-// parent. There is no wait for a hang-up that every system here has.
+// awaitHangup returns when the host is gone, which it detects by the change of parent, because these systems have no
+// common way to wait for a hang-up.
 func awaitHangup(int) error {
 	parent := os.Getppid()
 	for range time.Tick(time.Second) {
@@ -27,10 +27,10 @@ func awaitHangup(int) error {
 	return nil
 }
 
-// descriptors is where a descriptor has a path.
+// descriptors is the directory of descriptors as paths.
 const descriptors = "/dev/fd"
 
-// processCPU is the CPU time this process has used.
+// processCPU returns the CPU time that this process has used.
 func processCPU() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

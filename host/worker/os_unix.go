@@ -9,8 +9,7 @@ import (
 	"syscall"
 )
 
-// mapModule maps the file of a descriptor for reading: the pages stay the
-// sealed file's, nothing is copied.
+// mapModule maps the file of a descriptor for reading. The pages are those of the sealed file; nothing is copied.
 func mapModule(fd int) ([]byte, error) {
 	var info syscall.Stat_t
 	if err := syscall.Fstat(fd, &info); err != nil {
@@ -40,8 +39,8 @@ func writeAll(fd int, b []byte) error {
 	return nil
 }
 
-// readSome reads at least one byte. The descriptor is blocking: the guest's own
-// thread waits in the kernel, which is quicker than any hand-over inside.
+// readSome reads at least one byte. The descriptor is blocking: the guest's own thread waits in the kernel, which is
+// faster than handing over within the process.
 func readSome(fd int, b []byte) (int, error) {
 	for {
 		n, err := syscall.Read(fd, b)
@@ -57,5 +56,5 @@ func readSome(fd int, b []byte) (int, error) {
 	}
 }
 
-// prepareSocket makes the descriptor fit for blocking use.
+// prepareSocket makes the descriptor blocking.
 func prepareSocket(fd int) error { return syscall.SetNonblock(fd, false) }

@@ -6,8 +6,8 @@ import (
 	"github.com/sluicehost/sluice/host/jail"
 )
 
-// host/jail starts no worker on this system, and a program that is called as one ends in
-// prepareSocket: nothing behind it is reached.
+// host/jail starts no worker on this system. A program that is started as one ends in prepareSocket, so the other
+// functions are never called.
 
 func prepareSocket(int) error { return jail.ErrUnsupported }
 

@@ -16,8 +16,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// run loads the code, shuts the jail, waits for the host's word, and runs the
-// guest from its first instruction to its last.
+// run loads the code, seals the jail, waits for the host's permission, and runs the guest.
 func (w *worker) run(ctx context.Context, module []byte) (abi.Exit, error) {
 	began := time.Now()
 	g := &guest{relay: w.relay, clock: newClock(), random: rand.Reader, stdio: w.load.Stdio}
@@ -44,7 +43,7 @@ func (w *worker) run(ctx context.Context, module []byte) (abi.Exit, error) {
 	return w.execute(ctx, runtime, code, g), nil
 }
 
-// prepare does everything that needs new machine code or files.
+// prepare does everything that requires new machine code or files.
 func (w *worker) prepare(ctx context.Context, g *guest, module []byte) (wazero.Runtime, wazero.CompiledModule, error) {
 	cfg, err := engineConfig(w.load.Interpreter, max(w.load.MemoryPages, 1))
 	if err != nil {
@@ -78,7 +77,7 @@ func (w *worker) prepare(ctx context.Context, g *guest, module []byte) (wazero.R
 	return r, code, nil
 }
 
-// execute instantiates and runs. After a trap nothing is called again.
+// execute instantiates and runs the guest. After a trap it calls nothing more.
 func (w *worker) execute(ctx context.Context, r wazero.Runtime, code wazero.CompiledModule, g *guest) abi.Exit {
 	began := time.Now()
 	instance, err := r.InstantiateModule(withAllocator(ctx, &w.peak), code, w.instanceConfig(g))
@@ -96,8 +95,7 @@ func (w *worker) execute(ctx context.Context, r wazero.Runtime, code wazero.Comp
 	return exit
 }
 
-// instanceConfig sets every source of the outside world explicitly: the
-// engine's defaults are fakes.
+// instanceConfig sets all interfaces to the outside world explicitly, because the engine's defaults are fakes.
 func (w *worker) instanceConfig(g *guest) wazero.ModuleConfig {
 	step := sys.ClockResolution(clockStep)
 	cfg := wazero.NewModuleConfig().
@@ -120,7 +118,7 @@ func (w *worker) instanceConfig(g *guest) wazero.ModuleConfig {
 	return cfg.WithStdout(&diagnostics{guest: g, fd: 1})
 }
 
-// mounts makes the approved directories appear.
+// mounts returns the approved directories.
 func (w *worker) mounts(g *guest) wazero.FSConfig {
 	cfg := wazero.NewFSConfig()
 	for _, m := range w.load.Mounts {
@@ -131,7 +129,7 @@ func (w *worker) mounts(g *guest) wazero.FSConfig {
 	return cfg
 }
 
-// exitOf turns the end of _start, or of instantiation, into an exit.
+// exitOf converts the result of _start, or of instantiation, to an exit.
 func exitOf(err error) abi.Exit {
 	var left *sys.ExitError
 	switch {
@@ -144,8 +142,8 @@ func exitOf(err error) abi.Exit {
 	}
 }
 
-// trapKind classifies by the engine's own text, which is the innermost error:
-// the texts around it contain names that the guest chose.
+// trapKind classifies a trap by the engine's own text, which is the innermost error. The texts around it contain names
+// chosen by the guest.
 func trapKind(err error) string {
 	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {
 		err = inner

@@ -10,14 +10,14 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// stdinAhead is the least that one read of fd 0 fetches.
+// stdinAhead is the minimum number of bytes that a read of fd 0 requests.
 const stdinAhead = 64 << 10
 
-// stdin is fd 0 of a stdio connector: START, then the owner's answers.
-// An ABI connector's fd 0 is at its end from the start.
+// A stdin is fd 0 of a stdio connector, with START and then the owner's answers. For an ABI connector, fd 0 is at its
+// end from the start.
 type stdin struct{ guest *guest }
 
-// Read returns what the host has, waiting for the first byte only.
+// Read returns what the host has. It only waits for the first byte.
 func (s stdin) Read(b []byte) (int, error) {
 	g := s.guest
 	if len(b) == 0 {
@@ -43,14 +43,12 @@ func (s stdin) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// stdout is fd 1 of a stdio connector: every write waits until the host has
-// processed the lines in it. What has no line feed yet is kept here, so that
-// a connector which writes byte by byte does not cross to the host with each: the
-// host has it with the rest of its line, before anything is read or slept, and at
-// the end.
+// A stdout is fd 1 of a stdio connector. Every write waits until the host has processed the lines in it. An incomplete
+// line is buffered, so that a connector that writes single bytes does not make a call for each. The host gets it with
+// the rest of the line, before the guest reads or sleeps, or at the end.
 type stdout struct{ guest *guest }
 
-// Write sends all of b in chunks, but for the beginning of a line.
+// Write sends all of b in chunks, except for an incomplete last line.
 func (s stdout) Write(b []byte) (int, error) {
 	g := s.guest
 	for sent := 0; sent < len(b); {
@@ -67,7 +65,7 @@ func (s stdout) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// flushLine sends what stdout keeps.
+// flushLine sends what stdout has buffered.
 func (g *guest) flushLine() abi.Errno {
 	if len(g.line) == 0 {
 		return abi.OK
@@ -77,7 +75,7 @@ func (g *guest) flushLine() abi.Errno {
 	return errno
 }
 
-// diagnostics is fd 2, and fd 1 of an ABI connector: log text.
+// A diagnostics is fd 2, or fd 1 of an ABI connector, for log text.
 type diagnostics struct {
 	guest *guest
 	fd    byte
@@ -86,7 +84,7 @@ type diagnostics struct {
 
 // Write sends all of b in chunks.
 func (d *diagnostics) Write(b []byte) (int, error) {
-	if errno := d.guest.flushLine(); errno != abi.OK { // the order of both stays
+	if errno := d.guest.flushLine(); errno != abi.OK { // keep the order of both
 		return 0, experimentalsys.EIO
 	}
 	for sent := 0; ; {

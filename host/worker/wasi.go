@@ -14,7 +14,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// The WASI errnos that this room answers with itself.
+// The WASI errnos that this package returns itself.
 const (
 	wasiOK       = 0
 	wasiAcces    = 2
@@ -28,10 +28,9 @@ const (
 	wasiNotsup   = 58
 )
 
-// instantiateWASI provides WASI preview 1: the engine's functions, of which
-// some are replaced. File descriptors are the engine's, what lies behind them
-// is ours (stdio.go and the virtual file system); poll_oneoff sleeps at the
-// host; sockets do not exist.
+// instantiateWASI provides WASI preview 1 with the engine's functions, some of which it replaces. File descriptors are
+// the engine's; what they refer to is implemented here (stdio.go and the virtual file system). poll_oneoff sleeps by a
+// call to the host. Sockets are not supported.
 func (g *guest) instantiateWASI(ctx context.Context, r wazero.Runtime) error {
 	builder := r.NewHostModuleBuilder(abi.ModuleWASI)
 	wasi_snapshot_preview1.NewFunctionExporter().ExportFunctions(builder)
@@ -69,8 +68,8 @@ func (g *guest) instantiateWASI(ctx context.Context, r wazero.Runtime) error {
 	return original.Close(ctx)
 }
 
-// precise replaces a vague "io" by the host's own refusal: the engine's
-// vocabulary has no word for a full quota or a cancelled run.
+// precise replaces the engine's "io" by the host's errno, because the engine has no errno for a full quota or a
+// cancelled run.
 func (g *guest) precise(f api.GoModuleFunction) api.GoModuleFunc {
 	return func(ctx context.Context, mod api.Module, stack []uint64) {
 		g.relay.refusal = abi.OK
@@ -81,8 +80,7 @@ func (g *guest) precise(f api.GoModuleFunction) api.GoModuleFunc {
 	}
 }
 
-// noticeEnd tells the host when a stdio connector closes fd 0: it will never
-// read an answer.
+// noticeEnd tells the host when a stdio connector closes fd 0, after which it cannot read an answer.
 func (g *guest) noticeEnd(f api.GoModuleFunc) api.GoModuleFunc {
 	return func(ctx context.Context, mod api.Module, stack []uint64) {
 		fd := uint32(stack[0])
@@ -94,7 +92,7 @@ func (g *guest) noticeEnd(f api.GoModuleFunc) api.GoModuleFunc {
 	}
 }
 
-// wasiErrno translates a refusal of the host.
+// wasiErrno converts an errno of the host.
 func wasiErrno(e abi.Errno) uint64 {
 	switch e {
 	case abi.OK:
@@ -119,7 +117,7 @@ func wasiErrno(e abi.Errno) uint64 {
 
 func notSupported(_ context.Context, _ api.Module, stack []uint64) { stack[0] = wasiNotsup }
 
-// maxSubscriptions is how many events one poll may ask for.
+// maxSubscriptions is the maximum number of events in one poll.
 const maxSubscriptions = 4096
 
 // Layout of the records that poll_oneoff reads and writes, little-endian.
@@ -136,11 +134,9 @@ const (
 	eventClock        = 0
 )
 
-// pollOneoff waits for the first of some events. Every descriptor of a guest is
-// always ready: what cannot be served yet blocks in its read or write. So a poll
-// with a descriptor in it returns at once, and one with clocks only is a sleep,
-// which the host measures and may cut short. A sleep cut short is no
-// error: the guest learns why at its next call.
+// pollOneoff waits for the first of some events. A guest's descriptors are always ready, because waiting happens in
+// read or write. So a poll with a descriptor returns at once, and one with only clocks is a sleep, which the host
+// measures and may cut short. That is not an error: the guest learns the reason with its next call.
 func (g *guest) pollOneoff(_ context.Context, mod api.Module, stack []uint64) {
 	in, out, n, result := stack[0], stack[1], uint32(stack[2]), uint32(stack[3])
 	stack[0] = wasiInval
@@ -198,7 +194,7 @@ func (g *guest) readySubscriptions(subscriptions []byte) (events []byte, wait ti
 	return timers, wait, wasiOK
 }
 
-// timeout returns how far away the time of a clock subscription is.
+// timeout returns the time until a clock subscription is due.
 func (g *guest) timeout(s []byte) (time.Duration, uint64) {
 	now, ok := g.clock.of(binary.LittleEndian.Uint32(s[16:]))
 	if !ok {
@@ -221,11 +217,10 @@ func event(subscription []byte) []byte {
 	return e[:]
 }
 
-// sleep asks the host to answer after d, unless the run's time only seems to
-// pass.
+// sleep makes a call to which the host replies after d, unless sleeps of this run return at once.
 func (g *guest) sleep(d time.Duration) {
 	g.flushLine()
-	g.clock.slept(d) // before the reply, whose time has it
+	g.clock.slept(d) // before the reply, whose time includes it
 	if !g.instant {
 		var request [8]byte
 		binary.LittleEndian.PutUint64(request[:], uint64(d))
