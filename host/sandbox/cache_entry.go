@@ -13,14 +13,13 @@ import (
 	"regexp"
 )
 
-// maxEntryJSON bounds what is read of entry.json.
+// maxEntryJSON is the size limit of entry.json, in bytes.
 const maxEntryJSON = 4 << 10
 
-// codeName is what the engine's file in an entry is called: a directory named
-// after the engine's version, and a digest.
+// codeName matches the engine's file in an entry: a directory named after the engine's version, and a digest.
 var codeName = regexp.MustCompile(`^wazero-[A-Za-z0-9.+_-]{1,64}/[0-9a-f]{64}$`)
 
-// entryMeta is entry.json: what code belongs to a key.
+// entryMeta is the content of entry.json: the code that belongs to a key.
 type entryMeta struct {
 	File   string `json:"file"` // below code/
 	SHA256 string `json:"sha256"`
@@ -28,7 +27,7 @@ type entryMeta struct {
 	HMAC   string `json:"hmac"`
 }
 
-// seal computes the authenticator over the key and every other member.
+// seal returns the HMAC over the key and all other fields.
 func (m entryMeta) seal(secret []byte, key string) string {
 	h := hmac.New(sha256.New, secret)
 	fmt.Fprintf(h, "%s\n%s\n%s\n%d\n", key, m.File, m.SHA256, m.Size)
@@ -51,8 +50,7 @@ func readEntry(path string) (m entryMeta, err error) {
 	return m, json.Unmarshal(text, &m)
 }
 
-// codePath returns where the code of a key lies. Its name is authenticated by
-// examine only.
+// codePath returns the path of a key's code. It does not authenticate the entry; examine does.
 func (c *cache) codePath(key string) (string, error) {
 	m, err := readEntry(filepath.Join(c.dir, key, entryFile))
 	if err != nil {
@@ -64,8 +62,8 @@ func (c *cache) codePath(key string) (string, error) {
 	return filepath.Join(c.dir, key, codeDir, filepath.FromSlash(m.File)), nil
 }
 
-// examine checks an entry completely: authenticator, owner, modes, links, that
-// there is nothing else in it, and every byte of the code.
+// examine checks an entry completely: HMAC, owner, mode, links, every byte of the code, and that the code directory
+// holds nothing else. It returns the size of the code.
 func (c *cache) examine(key string) (size int64, err error) {
 	m, err := readEntry(filepath.Join(c.dir, key, entryFile))
 	if err != nil {
@@ -96,7 +94,7 @@ func (c *cache) examine(key string) (size int64, err error) {
 	return size, nil
 }
 
-// digest reads a file that only this user can have written.
+// digest hashes a file after it has checked that only this user can have written it.
 func (c *cache) digest(path string) (sum string, size int64, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -117,8 +115,7 @@ func (c *cache) digest(path string) (sum string, size int64, err error) {
 	return hex.EncodeToString(h.Sum(nil)), size, nil
 }
 
-// store copies code from a worker's output, which it read through root, into a
-// new entry under this host's ownership, and puts it in place.
+// store copies code from a worker's output into a new entry that this host owns, and replaces the key's entry with it.
 func (c *cache) store(key, name string, code io.Reader) (err error) {
 	stage, err := os.MkdirTemp(c.dir, newPrefix)
 	if err != nil {
@@ -153,7 +150,7 @@ func (c *cache) store(key, name string, code io.Reader) (err error) {
 	return os.Rename(stage, place)
 }
 
-// copyCode writes the file and returns its digest and size.
+// copyCode writes the file at path and returns its digest and size.
 func (c *cache) copyCode(path string, code io.Reader) (sum string, size int64, err error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

@@ -15,23 +15,22 @@ import (
 // writeDeadline is how long a worker may leave its socket unread.
 const writeDeadline = 5 * time.Second
 
-// inputBytes is how much is read ahead: headers and small requests.
+// inputBytes is the size of the read-ahead buffer, for headers and small requests.
 const inputBytes = 4 << 10
 
-// A channel is the host's end of a worker's socket. One goroutine reads; any
-// may write.
+// A channel is the host's end of a worker's socket. Only one goroutine may read; any may write.
 type channel struct {
 	socket *os.File
 	from   io.Reader // the socket
 	limits abi.WireLimits
-	lastID uint32 // of the worker's messages; they count up by one
+	lastID uint32 // of the worker's messages; each is one more than the one before
 
 	in    []byte // read ahead and not yet consumed
 	space [inputBytes]byte
 
-	mu   sync.Mutex // guards what follows, and the order of writes
+	mu   sync.Mutex // guards the fields below, and the order of writes
 	out  []byte
-	owed abi.Credit // goes before the next message
+	owed abi.Credit // sent before the next message
 }
 
 // owedBytes is how much credit may wait for the next message. Invariant: less than

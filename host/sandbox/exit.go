@@ -13,17 +13,17 @@ import (
 type ExitKind string
 
 const (
-	// ExitExited: the guest left with a code.
+	// ExitExited: the guest exited with a code.
 	ExitExited ExitKind = "exited"
-	// ExitTrapped: see TrapKind.
+	// ExitTrapped: the guest trapped; see Exit.TrapKind.
 	ExitTrapped ExitKind = "trapped"
-	// ExitKilled: by the host, which has recorded the reason before.
+	// ExitKilled: the host called Kill, and has recorded the reason before.
 	ExitKilled ExitKind = "killed"
-	// ExitMemory: at the worker's memory limit; memory_limit_exceeded.
+	// ExitMemory: the worker reached its memory limit; memory_limit_exceeded.
 	ExitMemory ExitKind = "memory_limit"
-	// ExitCPU: at the worker's CPU limit; run_timed_out, deadline compute.
+	// ExitCPU: the worker reached its CPU limit; run_timed_out, deadline compute.
 	ExitCPU ExitKind = "cpu_limit"
-	// ExitViolation: for a forbidden system call; worker_lost, jail_violation.
+	// ExitViolation: the worker made a forbidden system call; worker_lost, jail_violation.
 	ExitViolation ExitKind = "jail_violation"
 	// ExitCrashed: anything else; worker_lost, worker_crashed.
 	ExitCrashed ExitKind = "crashed"
@@ -34,8 +34,8 @@ const (
 // Usage is what a guest has used so far, or in total.
 type Usage struct {
 	CPU              time.Duration // user and system, without startup
-	MemoryBytes      uint64        // resident, of the whole worker; 0 where that is not known, and at the end
-	PeakMemoryBytes  uint64        // the most of it
+	MemoryBytes      uint64        // resident, of the whole worker; 0 if unknown, and at the end
+	PeakMemoryBytes  uint64        // largest MemoryBytes
 	GuestMemoryBytes uint64        // peak linear memory; known at the end, 0 if the worker was killed
 	HostCalls        uint64
 	BytesIn          uint64 // payloads from the guest
@@ -160,8 +160,8 @@ var ErrGone = errors.New("worker is gone")
 // ErrNoCall is returned by a reply to a call that is not waiting for one.
 var ErrNoCall = errors.New("no such call is waiting")
 
-// A Failure says why a module could not be prepared or a worker not started.
-// Detail may hold text that the module's author chose: it is data.
+// A Failure says why a module could not be prepared or a worker not started. Detail is untrusted: it may contain text
+// that the module's author chose.
 type Failure struct {
 	Code   string
 	Detail string
@@ -180,7 +180,7 @@ var errBadEntry = errors.New("compiled code is missing or damaged")
 // no longer holds it open. The entry may be good.
 var errForgotten = errors.New("compiled code is not prepared")
 
-// stageFailure translates the failure that a worker reported of itself.
+// stageFailure translates the failure that a worker reports about itself.
 func stageFailure(e abi.Exit) error {
 	switch e.TrapKind {
 	case abi.StageIsolation:

@@ -30,21 +30,20 @@ func (in *Inbound) Release() {
 	}
 }
 
-// Steps are the durations of starting a guest.
+// Steps are the durations of the steps of starting a guest.
 type Steps struct {
-	Spawn       time.Duration // starting a process; 0 for a waiting one
+	Spawn       time.Duration // starting a process; 0 if the worker was waiting
 	Enter       time.Duration // entering the jail
 	Load        time.Duration // mapping compiled code, and closing the jail
-	Ready       time.Duration // in total, as measured by the host
-	CPU         time.Duration // of the worker, until it was ready
+	Ready       time.Duration // all of it, as measured by the host
+	CPU         time.Duration // CPU time of the worker until it was ready
 	Instantiate time.Duration // known at the end
 }
 
-// A Guest is one connector in its worker. [Guest.Calls] has one reader; the
-// other methods are safe for concurrent use.
+// A Guest is one connector in its worker. Only one goroutine may read [Guest.Calls]; the other methods are safe for
+// concurrent use.
 //
-// Invariant: at most one call besides emits waits for its reply; the worker is
-// killed when it sends another.
+// Invariant: while a call other than an emit awaits its reply, a worker that sends any message is killed.
 type Guest struct {
 	process   *jail.Process
 	channel   *channel
@@ -64,7 +63,7 @@ type Guest struct {
 	bytes     int64
 	resumed   chan struct{} // nil unless suspended; closed by Resume
 	stopped   bool          // killed is closed
-	fault     error         // why the host gave the worker up
+	fault     error         // why the host killed the worker
 	last      *abi.Exit     // the worker's own report
 	hostCalls uint64
 	bytesIn   uint64
@@ -86,8 +85,7 @@ func (g *Guest) Steps() Steps {
 	return g.steps
 }
 
-// Go lets the guest run its first instruction. It is called once, when
-// run.started is durable.
+// Go lets the guest run its first instruction. Call it once, when run.started is durable.
 func (g *Guest) Go() error {
 	g.mu.Lock()
 	if g.went {
@@ -171,7 +169,7 @@ func (g *Guest) EndEmit(errno abi.Errno) error {
 	return g.write(abi.WireHeader{Call: abi.CallCredit, Errno: errno}, abi.Credit{}.Append(nil))
 }
 
-// write sends a message, and gives up a worker that does not read.
+// write sends a message, and kills a worker that does not read it.
 func (g *Guest) write(h abi.WireHeader, payload []byte) error { return g.writeAt(h, payload, 0) }
 
 func (g *Guest) writeAt(h abi.WireHeader, payload []byte, at uint64) error {
@@ -196,10 +194,10 @@ func (g *Guest) Kill() {
 	g.stop()
 }
 
-// stop kills the process. A worker that cannot be killed has ended.
+// stop kills the process if it still runs.
 func (g *Guest) stop() { _ = g.process.Kill() }
 
-// Suspend stops the worker. Replies and credit wait.
+// Suspend stops the worker until Resume. Reply, Credit and EndEmit block meanwhile.
 func (g *Guest) Suspend() error {
 	g.mu.Lock()
 	if g.resumed == nil {
@@ -228,7 +226,7 @@ func (g *Guest) Resume() error {
 	return err
 }
 
-// awaitResume returns when the worker may be written to.
+// awaitResume blocks while the guest is suspended. It returns ErrGone if the worker ends.
 func (g *Guest) awaitResume() error {
 	g.mu.Lock()
 	resumed := g.resumed

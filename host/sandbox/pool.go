@@ -17,16 +17,16 @@ import (
 const (
 	helloDeadline = 10 * time.Second
 	spawnBackoff  = time.Second
-	// refillDelay leaves the processors to the run that just took a worker.
+	// refillDelay leaves the processors to the run that has just taken a worker.
 	refillDelay = 100 * time.Millisecond
 )
 
-// A blank is a worker that has said hello and knows nothing yet.
+// A blank is a worker that has said hello and has no task yet.
 type blank struct {
 	process *jail.Process
 	channel *channel
 	born    time.Time
-	spawn   time.Duration // from the request to hello
+	spawn   time.Duration // from the request to hello; 0 if the worker waited in the pool
 }
 
 func (b *blank) close() error { return b.process.Close() }
@@ -40,21 +40,20 @@ func (b *blank) gone() bool {
 	}
 }
 
-// A pool keeps some blank workers ready, so that a run does not wait for a
-// process to start.
+// A pool keeps blank workers ready, so that a run need not wait for a process to start.
 type pool struct {
 	launcher *jail.Launcher
 	build    string
 	limits   abi.WireLimits
-	once     bool // what was taken is not replaced
+	once     bool // workers taken are not replaced
 	life     time.Duration
-	failed   func(error) // told when a blank could not be started
+	failed   func(error) // called when a blank cannot be started
 
-	wake chan struct{} // capacity 1: look again
+	wake chan struct{} // capacity 1; makes maintain refill
 	stop context.CancelFunc
 	wait sync.WaitGroup
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	want   int
 	idle   []*blank // oldest first
 	closed bool
@@ -73,7 +72,7 @@ func openPool(l *jail.Launcher, o Options) *pool {
 	return p
 }
 
-// take returns a blank worker, a waiting one if there is one.
+// take returns a waiting worker, or a new one if none waits.
 func (p *pool) take(ctx context.Context) (*blank, error) {
 	for {
 		b, err := p.pop()
@@ -93,7 +92,7 @@ func (p *pool) take(ctx context.Context) (*blank, error) {
 	}
 }
 
-// fresh returns a worker that has not waited.
+// fresh returns a new worker.
 func (p *pool) fresh(ctx context.Context) (*blank, error) {
 	p.mu.Lock()
 	closed := p.closed
@@ -128,7 +127,7 @@ func (p *pool) look() {
 	}
 }
 
-// maintain keeps the number up and lets old blanks go, until ctx ends.
+// maintain replaces missing workers and ends old ones, until ctx is done.
 func (p *pool) maintain(ctx context.Context) {
 	for ctx.Err() == nil {
 		pause := p.refill(ctx)
@@ -141,7 +140,7 @@ func (p *pool) maintain(ctx context.Context) {
 	}
 }
 
-// sleep returns after d or with ctx.
+// sleep returns after d or when ctx is done.
 func sleep(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
@@ -149,7 +148,7 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// refill starts what is missing and returns when to look again.
+// refill ends expired workers, starts missing ones, and returns how long to wait until the next refill.
 func (p *pool) refill(ctx context.Context) time.Duration {
 	for _, b := range p.expired(time.Now()) {
 		_ = b.close() // a blank holds nothing
@@ -206,7 +205,7 @@ func (p *pool) untilExpiry(now time.Time) time.Duration {
 	return max(p.life-now.Sub(p.idle[0].born), time.Millisecond)
 }
 
-// spawn starts a worker and hears its hello.
+// spawn starts a worker and reads its hello.
 func (p *pool) spawn(ctx context.Context) (*blank, error) {
 	began := time.Now()
 	process, err := p.launcher.Start(ctx)
@@ -221,13 +220,11 @@ func (p *pool) spawn(ctx context.Context) (*blank, error) {
 	return b, nil
 }
 
-// errBlankLost marks a worker that died before it read its task. No task is to
-// blame for that.
+// errBlankLost marks a worker that died before it read its task, so the task is not to blame.
 var errBlankLost = errors.New("worker died while it waited")
 
-// withBlank gives a blank worker to use, which ends it if it fails. A worker that
-// had died while it waited is replaced: the next one may be such a worker too,
-// the last one tried is fresh.
+// withBlank calls use with a blank worker; use ends the worker if it fails. After errBlankLost from a worker that had
+// waited, it tries another: at most Options.Prespawn from the pool, then a new one.
 func (s *Sandbox) withBlank(ctx context.Context, use func(*blank) error) error {
 	for left := s.options.Prespawn; ; left-- {
 		take := s.pool.take
@@ -250,7 +247,7 @@ func (s *Sandbox) withBlank(ctx context.Context, use func(*blank) error) error {
 	}
 }
 
-// hello reads the first message and refuses another build.
+// hello reads the worker's first message and refuses a worker of another build.
 func (b *blank) hello(ctx context.Context, build string) error {
 	release := deadline(ctx, b.process.Socket, patience.For(helloDeadline))
 	defer release()
@@ -275,8 +272,7 @@ func (b *blank) hello(ctx context.Context, build string) error {
 	return nil
 }
 
-// said returns the end of the worker's diagnostics for an error text, once it
-// has ended.
+// said kills the worker and returns the end of its stderr for an error text.
 func (b *blank) said() string {
 	if err := b.process.Kill(); err != nil {
 		return ""
@@ -288,7 +284,7 @@ func (b *blank) said() string {
 	return fmt.Sprintf(" (it said: %q)", exit.Stderr[max(0, len(exit.Stderr)-512):])
 }
 
-// deadline makes reads from socket fail after d or with ctx, until released.
+// deadline makes reads from socket fail after d or when ctx is done, until release is called.
 func deadline(ctx context.Context, socket *os.File, d time.Duration) (release func()) {
 	_ = socket.SetReadDeadline(time.Now().Add(d)) // a closed socket fails the read
 	stop := context.AfterFunc(ctx, func() { _ = socket.SetReadDeadline(time.Unix(1, 0)) })
@@ -298,7 +294,7 @@ func deadline(ctx context.Context, socket *os.File, d time.Duration) (release fu
 	}
 }
 
-// close ends all blanks and the tending.
+// close ends all waiting workers and stops maintain.
 func (p *pool) close() {
 	p.mu.Lock()
 	p.closed = true

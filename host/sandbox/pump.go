@@ -8,9 +8,8 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// pump carries messages from the worker to Calls until the worker is gone, and
-// is what knows how it ended. Back-pressure is the channel and the credit: a
-// guest that is ahead blocks in its own socket.
+// pump carries messages from the worker to Calls until the worker is gone, then determines how it ended. A guest that
+// is ahead of the reader blocks on its own socket, or for lack of credit.
 func (g *Guest) pump() {
 	defer close(g.calls)
 	err := g.relay()
@@ -21,10 +20,10 @@ func (g *Guest) pump() {
 	g.finish()
 }
 
-// endGrace is how long a worker may live on after its socket closed.
+// endGrace is how long a worker may live after its socket was closed.
 const endGrace = 2 * time.Second
 
-// giveUp kills a worker for what it did. The first reason stays.
+// giveUp kills the worker because of its own fault. Only the first reason is kept.
 func (g *Guest) giveUp(reason error) {
 	g.mu.Lock()
 	if g.fault == nil {
@@ -34,8 +33,8 @@ func (g *Guest) giveUp(reason error) {
 	g.stop()
 }
 
-// awaitEnd returns when the worker has ended. It is not killed at once: how it
-// ends by itself says why it ended.
+// awaitEnd waits until the worker has ended. It kills the worker only after endGrace, because the way it ends by itself
+// tells why.
 func (g *Guest) awaitEnd() {
 	timer := time.NewTimer(endGrace)
 	defer timer.Stop()
@@ -46,7 +45,7 @@ func (g *Guest) awaitEnd() {
 	}
 }
 
-// relay returns nil when the worker gave its account and left.
+// relay delivers calls to the reader. It returns nil after an orderly exit.
 func (g *Guest) relay() error {
 	for {
 		h, buf, err := g.channel.next()
@@ -72,7 +71,7 @@ func (g *Guest) relay() error {
 	}
 }
 
-// admit checks a message against what the worker may send now.
+// admit counts a call, and refuses it if the worker may not send it now.
 func (g *Guest) admit(in Inbound) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -98,8 +97,8 @@ func (g *Guest) admit(in Inbound) error {
 	return nil
 }
 
-// wellFormed checks the payloads that the worker itself made. The others are the
-// guest's, and judged by whoever answers the call.
+// wellFormed checks the payloads that the worker itself builds. The others come from the guest and are checked by
+// whoever answers the call.
 func wellFormed(in Inbound) (err error) {
 	switch in.Call {
 	case abi.CallRead:
@@ -118,13 +117,13 @@ func wellFormed(in Inbound) (err error) {
 	return err
 }
 
-// account takes the worker's last message: nothing follows it.
+// account takes the worker's exit message, which must be its last.
 func (g *Guest) account(id uint32, payload []byte) error {
 	e, err := abi.ParseExit(payload)
 	if err != nil {
 		return err
 	}
-	_, peak, _ := g.process.Memory() // it is gone, or was seen before
+	_, peak, _ := g.process.Memory() // an error means that it is gone; earlier samples count
 	g.mu.Lock()
 	g.peak = max(g.peak, peak)
 	if g.waiting != 0 {
@@ -149,7 +148,7 @@ func (g *Guest) account(id uint32, payload []byte) error {
 	return nil
 }
 
-// A bucket slows a guest that calls too often.
+// A bucket is a token bucket that slows down a guest that calls too often.
 type bucket struct {
 	rate, burst float64
 	level       float64

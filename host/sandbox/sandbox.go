@@ -24,9 +24,8 @@ type Sandbox struct {
 	broken   atomic.Bool                    // Probe found a hole
 }
 
-// Open opens the cache and starts blank workers. It fails if the cache's
-// directory cannot be used, or if the machine does not offer the isolation that
-// is required.
+// Open opens the cache and starts blank workers in the background. It fails if the options are out of bounds, or if the
+// launcher or the cache directory cannot be used.
 func Open(ctx context.Context, o Options) (*Sandbox, error) {
 	o, err := o.settled()
 	if err != nil {
@@ -44,7 +43,7 @@ func Open(ctx context.Context, o Options) (*Sandbox, error) {
 	return s, nil
 }
 
-// Close ends every worker and waits for them. Guests end as killed.
+// Close kills every worker and waits until all have ended.
 func (s *Sandbox) Close() error {
 	s.pool.close()
 	err := s.launcher.Close()
@@ -52,7 +51,7 @@ func (s *Sandbox) Close() error {
 	return err
 }
 
-// Workers is how many workers wait to be used, and how many are in use.
+// Workers returns how many workers wait for a task, and how many are in use.
 func (s *Sandbox) Workers() (blank, busy int) {
 	live := s.launcher.Live()
 	s.pool.mu.Lock()
@@ -61,17 +60,16 @@ func (s *Sandbox) Workers() (blank, busy int) {
 	return blank, live - blank
 }
 
-// ErrIsolationBroken: a layer that is reported as active let a canary through.
-// The host starts no run.
+// ErrIsolationBroken means that an isolation layer that is reported as active let a canary through. No guest starts
+// then.
 var ErrIsolationBroken = errors.New("isolation_broken")
 
-// Probe sends canaries into the jail, reports what holds and what is missing,
-// and from then on counts on what it found: a worker that ends up with less is
-// refused. A host calls it at start, before any run; doctor prints the report.
+// Probe sends canaries into the jail and reports which layers hold and which are missing. From then on, a worker that
+// gets less isolation than Probe found is refused. A host calls it at start, before any run; doctor prints the report.
 // dataDir is the host's data directory, which no canary may reach.
 //
-// The report is complete beside ErrIsolationBroken, and beside a *Failure with
-// CodeIsolationUnavailable when less than Options.Require holds.
+// The report is complete even if the error is ErrIsolationBroken, or a *Failure with CodeIsolationUnavailable because
+// less than Options.Require holds.
 func (s *Sandbox) Probe(ctx context.Context, dataDir string) (jail.Report, error) {
 	report, err := s.launcher.Probe(ctx, dataDir)
 	if err != nil {
@@ -93,58 +91,53 @@ func (s *Sandbox) Probe(ctx context.Context, dataDir string) (jail.Report, error
 	return report, nil
 }
 
-// Isolation is what holds around a guest, for rooms that see the jail
-// through the sandbox only.
+// Isolation is the isolation around a guest, for packages that do not import jail.
 type Isolation = jail.Isolation
 
 // Options configure a [Sandbox]. Zero fields mean the defaults, except those that are marked required.
 type Options struct {
-	// CacheDir is where compiled code is kept; required. It must belong to this
-	// user alone.
+	// CacheDir is the directory of compiled code; required. It must belong to this user alone.
 	CacheDir string
-	// CacheKey authenticates entries. Without one a random key is kept in
-	// CacheDir.
+	// CacheKey authenticates cache entries. If it is empty, a random key is kept in CacheDir.
 	CacheKey []byte
-	// CacheBytes bounds the cache, EntryBytes one entry.
+	// CacheBytes limits the whole cache, EntryBytes one entry.
 	CacheBytes, EntryBytes int64
 
-	// BuildID is what workers must say they are, required: worker.BuildID().
+	// BuildID is the build that workers must report, worker.BuildID(); required.
 	BuildID string
-	// Engine names the engine and its version, required: worker.EngineVersion().
-	// It is part of every cache key.
+	// Engine is the engine's name and version, worker.EngineVersion(); required. It is part of every cache key.
 	Engine string
 
 	// Jail configures the launcher.
 	Jail jail.Options
-	// Require is the least level of isolation a run may have: one of the jail's
-	// levels, or empty for whatever there is.
+	// Require is the lowest isolation level at which a run may start: one of the jail's levels, or empty for any.
 	Require string
 
-	// Prespawn is how many blank workers wait, -1 for none; BlankLife is how long. OneRun
-	// has one wait, and starts none in its place: no other run follows.
+	// Prespawn is the number of blank workers kept ready, -1 for none; BlankLife is how long each may wait. With
+	// OneRun, one worker is kept ready and is not replaced, because no other run follows.
 	Prespawn  int
 	OneRun    bool
 	BlankLife time.Duration
 
-	// CompileCPU, CompileWall and CompileData bound one compilation.
+	// CompileCPU, CompileWall and CompileData limit one compilation.
 	CompileCPU, CompileWall time.Duration
 	CompileData             uint64
 
-	// Limits bound the messages of workers.
+	// Limits are the size limits of messages to and from workers.
 	Limits abi.WireLimits
-	// DataBytes is what a worker may use beyond guest memory and code.
+	// DataBytes is the memory of a worker beyond guest memory and code.
 	DataBytes uint64
-	// CallsPerSecond and CallBurst bound a guest's calls; above them it is slowed.
+	// CallsPerSecond and CallBurst limit a guest's calls; a guest above them is slowed down.
 	CallsPerSecond, CallBurst int
 
-	// Audit receives what must be kept: a name such as "cache_entry_bad",
-	// and details that hold no secret. It may be nil.
+	// Audit receives events for the audit log: a name such as "cache_entry_bad", and details without secrets. It may be
+	// nil.
 	Audit func(event string, details map[string]string)
-	// Log receives diagnostics of workers; nil discards them.
+	// Log receives diagnostics about workers; nil discards them.
 	Log *slog.Logger
 }
 
-// The bounds of the options.
+// Bounds and defaults of the options.
 const (
 	mebibyte = 1 << 20
 	gibibyte = 1 << 30
@@ -153,7 +146,7 @@ const (
 	maxMemory     = 4 * gibibyte
 )
 
-// settled fills in defaults and refuses what is out of bounds, naming it.
+// settled fills in defaults. The error names each option that is out of bounds.
 func (o Options) settled() (Options, error) {
 	if o.CacheDir == "" || o.BuildID == "" || o.Engine == "" {
 		return o, errors.New("sandbox options: CacheDir, BuildID and Engine are required")
@@ -170,7 +163,7 @@ func (o Options) settled() (Options, error) {
 	duration := func(d *time.Duration) *int64 { return (*int64)(d) }
 	prespawn, rate, burst := int64(o.Prespawn), int64(o.CallsPerSecond), int64(o.CallBurst)
 	if prespawn < 0 {
-		prespawn = 1 // bounded below, set to 0 again after
+		prespawn = 1 // any valid value; set to 0 below
 	}
 	compileData, data := int64(o.CompileData), int64(o.DataBytes)
 	err := errors.Join(

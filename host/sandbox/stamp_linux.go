@@ -26,9 +26,9 @@ func stampOf(path string) (stamp, error) {
 	return stamp{inode: s.Ino, size: s.Size, changed: s.Ctim}, nil
 }
 
-// machine names what compiled code depends on besides the engine: architecture
-// and CPU features. The engine has its own idea of them in its file names,
-// so two machines that look alike here fail to load, and compile anew.
+// machine names what compiled code depends on besides the engine: architecture and CPU features. The engine puts its
+// own view of them into its file names, so if two different machines look alike here, loading fails and the code is
+// compiled again.
 var machine = sync.OnceValue(func() string {
 	name := runtime.GOOS + "/" + runtime.GOARCH
 	text, err := os.ReadFile("/proc/cpuinfo")

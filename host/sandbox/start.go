@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	noCPULimit   = 365 * 24 * time.Hour // stands for a disabled compute budget
-	callsPending = abi.CreditFrames + 1 // emits under way, and the one call
+	noCPULimit   = 365 * 24 * time.Hour // stands for no compute limit
+	callsPending = abi.CreditFrames + 1 // emits in flight, and the one other call
 )
 
 // A Spec says what guest to start.
@@ -25,30 +25,26 @@ type Spec struct {
 	// Name becomes args[0]; Env is the guest's whole environment.
 	Name string
 	Env  []string
-	// Code is what Prepare made of Wasm; Wasm itself is needed to interpret, and
-	// to compile anew should the entry turn out to be damaged.
+	// Code is what Prepare made of Wasm. Wasm itself is needed by the interpreter, and to compile again if the cache
+	// entry is damaged or gone.
 	Module Module
 	Wasm   []byte
 	Code   Code
 	// Mounts are the virtual directories.
 	Mounts []abi.Mount
-	// MemoryBytes caps linear memory, 0 for the default; Compute is the budget of
-	// CPU time, 0 for none.
+	// MemoryBytes limits linear memory, 0 for the default; Compute limits CPU time, 0 for no limit.
 	MemoryBytes uint64
 	Compute     time.Duration
-	// Interpreter runs the module without compiled code, about 70 times slower.
-	// It is a checker for conformance tests, not a fallback.
+	// Interpreter runs the module without compiled code, about 70 times slower. It is for conformance tests, not a
+	// fallback.
 	Interpreter bool
-	// Fixed makes the guest's clock and random numbers repeatable; nil for real
-	// ones.
+	// Fixed makes the guest's clock and random numbers repeatable; nil means real ones.
 	Fixed *abi.Fixed
 }
 
-// Start brings a guest to where its first instruction would run, and stops
-// there: the code is loaded, the jail is shut, nothing of the guest has run. The
-// caller makes run.started durable and calls [Guest.Go]. ctx bounds the
-// start only. A module that cannot run is a *Failure; after Probe found a hole
-// nothing runs, ErrIsolationBroken.
+// Start prepares a guest up to its first instruction: the code is loaded and the jail is closed, but nothing of the
+// guest has run. The caller makes run.started durable and calls [Guest.Go]. ctx limits the start only. The error is a
+// *Failure if the module cannot run, and ErrIsolationBroken after Probe found a hole.
 func (s *Sandbox) Start(ctx context.Context, spec Spec) (*Guest, error) {
 	spec.MemoryBytes = cmp.Or(spec.MemoryBytes, defaultMemory)
 	if spec.MemoryBytes > maxMemory {
@@ -101,7 +97,7 @@ func (s *Sandbox) start(ctx context.Context, spec Spec) (*Guest, error) {
 	return g, nil
 }
 
-// material opens the module's bytes and, unless interpreting, its code.
+// material opens the worker's files: the module if it is interpreted, else what cache.open returns.
 func (s *Sandbox) material(spec Spec) (files []*os.File, codeBytes int64, err error) {
 	if spec.Interpreter {
 		module, err := jail.MemFD("module", spec.Wasm)
@@ -150,8 +146,8 @@ func (s *Sandbox) bringUp(ctx context.Context, b *blank, spec Spec, limits jail.
 	}, nil
 }
 
-// assign sends a task to a blank worker and returns what it says when it is
-// ready, or why it never was.
+// assign sends a task to a blank worker. It returns the worker's ready message and that message's ID, or why the worker
+// did not become ready.
 func (s *Sandbox) assign(ctx context.Context, b *blank, l abi.Load, limits jail.Limits, files []*os.File) (abi.Ready, uint32, error) {
 	l.Directory = len(files) > 1
 	config, err := b.process.Config(limits)
@@ -193,7 +189,7 @@ func (s *Sandbox) assign(ctx context.Context, b *blank, l abi.Load, limits jail.
 	return abi.Ready{}, 0, launchFailure(fmt.Errorf("%w: call %d before ready", abi.ErrWire, h.Call))
 }
 
-// lost explains a worker that ended, or hung, before it was ready.
+// lost explains why a worker ended or hung before it was ready.
 func (s *Sandbox) lost(ctx context.Context, b *blank, limits jail.Limits, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -222,13 +218,13 @@ func (s *Sandbox) lost(ctx context.Context, b *blank, limits jail.Limits, err er
 	return launchFailure(fmt.Errorf("worker ended before it was ready: %w%s", err, b.said()))
 }
 
-// How a worker without a guest can end at its limits.
+// How a worker can fail at its limits before a guest runs.
 var (
 	errSlow   = errors.New("worker took too long")
 	errMemory = errors.New("worker ran out of memory")
 )
 
-// startFailure names the end of a worker that was to run a guest.
+// startFailure makes a *Failure of a limit that a worker reached while it started a guest.
 func startFailure(err error) error {
 	if errors.Is(err, errSlow) || errors.Is(err, errMemory) {
 		return &Failure{Code: CodeWorkerFailed, Detail: err.Error() + while(err)}
@@ -236,7 +232,7 @@ func startFailure(err error) error {
 	return err
 }
 
-// while says that the machine was busy, of a worker that took too long.
+// while returns a note that the machine was busy, if the worker took too long.
 func while(err error) string {
 	if busy := patience.Busy(); busy != "" && errors.Is(err, errSlow) {
 		return ": " + busy
@@ -244,7 +240,7 @@ func while(err error) string {
 	return ""
 }
 
-// launchFailure makes a *Failure of what went wrong on the way.
+// launchFailure wraps err in a *Failure, except errors that callers handle themselves.
 func launchFailure(err error) error {
 	var f *Failure
 	switch {
