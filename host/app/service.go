@@ -86,6 +86,8 @@ func (h *Host) Service(ctx context.Context, o ServiceOptions) (*Service, error) 
 	}
 	s.connections.copies = append(s.connections.copies, s.Door)
 	if err := s.temporaries.deleteLeftovers(ctx); err != nil {
+		s.Door.CloseAssistants()
+		s.Feeds.Close()
 		return nil, err
 	}
 	s.controller = controller.New(h.Store, controller.Options{
