@@ -7,8 +7,7 @@ import (
 	"slices"
 )
 
-// A Transport says how a connector speaks with the host. The value is
-// what a run's record carries as its guest transport.
+// A Transport says how a connector communicates with the host. A run's record carries it as the guest transport.
 type Transport string
 
 const (
@@ -21,11 +20,10 @@ const (
 // PageBytes is the size of one page of linear memory.
 const PageBytes = 65536
 
-// maxPages is the most a 32-bit memory can have.
+// maxPages is the maximum of a 32-bit memory.
 const maxPages = 65536
 
-// An Import is one function that a module asks for. Both names are on the
-// allow-list, so they are safe to print.
+// An Import is a function that a module imports. Both names are on the allow-list, so they are safe to print.
 type Import struct {
 	Module string
 	Name   string
@@ -34,45 +32,41 @@ type Import struct {
 // String returns the import as module.name.
 func (i Import) String() string { return i.Module + "." + i.Name }
 
-// A Module is what the structure walk learned about untrusted bytes. It holds
-// no reference to them.
+// A Module is what CheckModule found out about untrusted bytes. It does not refer to them.
 type Module struct {
 	Digest    string // "sha256:" and 64 hexadecimal digits, over exactly the bytes checked
-	Compiled  string // the same over what is compiled of them: all sections but custom ones, and the names
+	Compiled  string // the same over the sections that are compiled: all but custom ones, and the names
 	Size      int64  // bytes
 	Transport Transport
 	Imports   []Import // in the order of the module
-	Manifest  []byte   // the section sluice.manifest; nil when absent
+	Manifest  []byte   // content of the section sluice.manifest; nil if absent
 
 	MemoryMin uint32 // pages
-	MemoryMax uint32 // pages; the architectural maximum when none is declared
+	MemoryMax uint32 // pages; 65,536 if none is declared
 
 	CodeBytes    int64 // size of the code section
 	DataBytes    int64 // bytes of initial data in all segments
-	CustomBytes  int64 // custom sections in all
-	Functions    int   // defined ones, without imports
+	CustomBytes  int64 // all custom sections together
+	Functions    int   // defined, not imported
 	Globals      int
 	DataSegments int
 	MaxNesting   int   // deepest block nesting of any function
 	MaxBody      int64 // size of the largest function body
 }
 
-// Uses reports whether m imports any function of the named import module, such
-// as abi.ModuleNetwork.
+// Uses reports whether m imports a function of the import module, such as abi.ModuleNetwork.
 func (m Module) Uses(module string) bool {
 	return slices.ContainsFunc(m.Imports, func(i Import) bool { return i.Module == module })
 }
 
-// CheckModule walks wasm once, before anything else touches it, and refuses
-// with a *ModuleError what is malformed, over a limit of lim, outside of the
-// accepted features, or asks for an import that is not on the list.
+// CheckModule reads wasm once, before anything else does. It returns a *ModuleError if wasm is malformed, exceeds a
+// limit of lim, uses a feature that is not accepted, or imports something that is not on the allow-list. It does not
+// check types: the compiler does, in its jail.
 //
-// The work is linear in len(wasm). What it allocates is bounded by the limits
-// and by the bytes really present, never by a count that wasm declares. Types
-// are not checked: that is the compiler's part, in its jail. Digest and Size
-// are set beside an error too, unless the module is over module.bytes.
+// The work is linear in len(wasm). Allocations are bounded by the limits and by the bytes present, never by a count
+// that wasm declares. Digest and Size are set even with an error, unless the module exceeds module.bytes.
 //
-// CheckModule keeps no reference to wasm. It may be called concurrently.
+// CheckModule keeps no reference to wasm. It is safe for concurrent use.
 func CheckModule(wasm []byte, lim ModuleLimits) (Module, error) {
 	lim = lim.Effective()
 	size := int64(len(wasm))
@@ -109,7 +103,7 @@ const (
 	sectionTag       = 13
 )
 
-// sectionRank is the order that sections must come in; custom ones are free.
+// sectionRank is the required order of sections; custom ones may be anywhere.
 var sectionRank = [sectionTag + 1]int{
 	sectionType: 1, sectionImport: 2, sectionFunction: 3, sectionTable: 4, sectionMemory: 5, sectionTag: 6, sectionGlobal: 7,
 	sectionExport: 8, sectionStart: 9, sectionElement: 10, sectionDataCount: 11, sectionCode: 12, sectionData: 13,
@@ -120,7 +114,7 @@ var sectionNames = [sectionTag + 1]string{
 	"data count", "tag",
 }
 
-// A funcType is one entry of the type section, by where it stands.
+// A funcType locates one entry of the type section.
 type funcType struct {
 	at     int    // position of its parameter count
 	params uint16 // bounded by the hard maximum of ModuleLimits.Signature
@@ -135,7 +129,7 @@ type moduleWalk struct {
 	types []funcType // grows as entries are read, at most lim.Types
 
 	importedFuncs int
-	funcs         moduleReader // the type indices of defined functions, before the first
+	funcs         moduleReader // positioned at the type index of the first defined function
 	tables        int
 	tableMinimum  uint64
 	memories      int
@@ -143,7 +137,7 @@ type moduleWalk struct {
 
 	bodies    int
 	locals    uint64
-	declared  int // data segments by the data count section, -1 without
+	declared  int // number of data segments that the data count section declares; -1 if absent
 	exports   struct{ memory, start bool }
 	manifests int
 }
@@ -153,7 +147,7 @@ var (
 	componentHeader = []byte("\x00asm\x0d\x00\x01\x00")
 )
 
-// walk reads everything; w.err holds the first fault.
+// walk reads the whole module; w.err is the first fault.
 func (w *moduleWalk) walk() {
 	w.declared = -1
 	w.m.MemoryMax = maxPages
@@ -206,7 +200,7 @@ func (w *moduleWalk) header() bool {
 	return false
 }
 
-// checkSection judges an id by the sections before it.
+// checkSection refuses an id that does not exist or may not follow the sections seen before.
 func checkSection(id byte, at int, seen uint16, rank int) *ModuleError {
 	switch {
 	case id == sectionTag:
@@ -254,7 +248,7 @@ func (w *moduleWalk) section(id byte, at int) {
 	}
 }
 
-// finish checks what only the whole module shows.
+// finish checks what is known only after the last section.
 func (w *moduleWalk) finish() {
 	switch {
 	case w.bodies != w.m.Functions:

@@ -3,8 +3,8 @@ package sandbox
 // maxAlignment is the exponent of the widest natural alignment, of v128.
 const maxAlignment = 4
 
-// A codeWalk passes over the instructions of one function. Blocks are counted,
-// not stacked, so nesting costs no memory and no recursion.
+// A codeWalk checks the instructions of one function. It counts blocks instead of stacking them, so nesting costs
+// neither memory nor recursion.
 type codeWalk struct {
 	b       []byte // ends where the function ends
 	types   uint32
@@ -12,7 +12,7 @@ type codeWalk struct {
 	deepest int
 }
 
-// walk reads from p to the end of b, which must be the function's last end.
+// walk reads instructions from p to the end of b, which must be the end of the function.
 func (c *codeWalk) walk(p int) *ModuleError {
 	b, depth := c.b, 0
 	for p < len(b) {
@@ -69,9 +69,8 @@ func (c *codeWalk) last(p int) *ModuleError {
 	return nil
 }
 
-// prefixed reads the number after a prefix. Only its shortest form is taken:
-// the engine reads one byte for vectors, and would see other instructions in a
-// longer form than this walk does.
+// prefixed reads the opcode after a prefix. It accepts only the shortest encoding: the engine reads one byte for vector
+// opcodes, and would decode a longer encoding as other instructions.
 func (c *codeWalk) prefixed(table *[256]immediate, p int) (immediate, int) {
 	if p >= len(c.b) {
 		return immUnknown, lebTruncated
@@ -89,8 +88,7 @@ func (c *codeWalk) prefixed(table *[256]immediate, p int) (immediate, int) {
 	return table[op], p + 2
 }
 
-// immediate returns the position after what follows an opcode that stands at
-// at and ends at p.
+// immediate returns the position after the immediates of an opcode that starts at at and ends at p.
 func (c *codeWalk) immediate(imm immediate, at, p int) (int, *ModuleError) {
 	b := c.b
 	next := p
@@ -149,7 +147,7 @@ func (c *codeWalk) immediate(imm immediate, at, p int) (int, *ModuleError) {
 	return next, nil
 }
 
-// skip returns p+n, or a negative position beyond the end.
+// skip returns p+n, or a negative position if that is beyond the end.
 func (c *codeWalk) skip(p, n int) int {
 	if len(c.b)-p < n {
 		return lebTruncated
@@ -279,8 +277,8 @@ func (w *moduleWalk) functionBody(i int, params uint16) {
 	w.pos, w.end = w.end, section
 }
 
-// localGroups adds up declared locals. A group takes two bytes and can stand
-// for four thousand million locals, so the sum is what counts.
+// localGroups adds up the declared locals. Two bytes can declare four billion locals, so the sum is limited, not the
+// number of groups.
 func (w *moduleWalk) localGroups(i int, params uint16) {
 	at := w.pos
 	sum := uint64(params)

@@ -9,8 +9,8 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// customSection bounds all custom sections together, keeps a copy of the
-// manifest, and walks the name section, which the engine decodes.
+// customSection limits the total size of custom sections, copies the manifest, and checks the name section, which the
+// engine decodes.
 func (w *moduleWalk) customSection(at int) {
 	w.m.CustomBytes += int64(w.left())
 	if w.m.CustomBytes > w.lim.CustomBytes {
@@ -54,8 +54,7 @@ const (
 	namesLocals    = 2
 )
 
-// nameSection checks counts and lengths of the subsections that the engine
-// allocates by; it skips the rest.
+// nameSection checks counts and lengths by which the engine allocates memory. It skips other subsections.
 func (w *moduleWalk) nameSection() {
 	limit := w.end
 	for w.pos < limit && w.err == nil {
@@ -103,14 +102,11 @@ func (w *moduleWalk) nameMap() {
 	}
 }
 
-// ErrNotModule says that bytes do not have the frame of a module: a header and
-// sections that fill the rest.
+// ErrNotModule means that bytes are not a header followed by sections that fill the rest.
 var ErrNotModule = errors.New("not a WebAssembly module")
 
-// EmbedManifest returns a copy of wasm whose only section sluice.manifest is
-// manifest, at the end. Doing it again with the same manifest gives the
-// same bytes. It checks the frame of the module and the two size limits, not
-// the JSON: that is for whoever builds.
+// EmbedManifest returns a copy of wasm with manifest as its only section sluice.manifest, at the end. Repeating it with
+// the same manifest returns the same bytes. It checks the sections and the two size limits, but not the JSON.
 func EmbedManifest(wasm, manifest []byte) ([]byte, error) {
 	lim := HardModuleLimits()
 	if int64(len(manifest)) > lim.ManifestBytes {

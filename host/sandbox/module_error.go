@@ -7,7 +7,7 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// The codes that a refused module has in the API.
+// API codes of a refused module.
 const (
 	CodeModuleInvalid  = "module_invalid"
 	CodeEscapeAttempt  = "sandbox_escape_attempt"
@@ -19,16 +19,15 @@ const (
 	escapeKindNotKnown = "other"
 )
 
-// A ModuleError says why a module was refused. Its texts are safe to show:
-// names from the module are quoted and cut.
+// A ModuleError says why a module was refused. Its texts are safe to show: names from the module are quoted and cut.
 type ModuleError struct {
 	Rule   string // one of the Rule constants; details.rule of the API
 	Offset int64  // byte of the module where the fault was found
 	Detail string // what is wrong, with the limit where there is one
-	Import string // the refused import as module.name, unquoted and uncut; else empty
+	Import string // the refused import as module.name, unquoted, each name cut after 81 bytes; else empty
 }
 
-// Error names what, where, the limit and what to do.
+// Error returns the rule, the position, the fault and what to do about it.
 func (e *ModuleError) Error() string {
 	return fmt.Sprintf("module refused (%s) at byte %d: %s; %s", e.Rule, e.Offset, e.Detail, remedy(e.Rule))
 }
@@ -42,8 +41,7 @@ func (e *ModuleError) Code() string {
 	return CodeModuleInvalid
 }
 
-// EscapeAttempt reports whether the module asked for something that no
-// connector can have.
+// EscapeAttempt reports whether the module was refused because of what it imports.
 func (e *ModuleError) EscapeAttempt() bool {
 	switch e.Rule {
 	case RuleImportUnknown, RuleImportSignature, RuleImportKind, RuleImportBinding:
@@ -52,8 +50,8 @@ func (e *ModuleError) EscapeAttempt() bool {
 	return false
 }
 
-// EscapeKind names what a refused import would have reached, in the words of
-// the API, as far as its name tells. It is empty when EscapeAttempt is false.
+// EscapeKind guesses from the name of a refused import what it would have reached, and returns it in the words of the
+// API. It is empty if EscapeAttempt is false.
 func (e *ModuleError) EscapeKind() string {
 	if !e.EscapeAttempt() {
 		return ""
@@ -73,7 +71,7 @@ func (e *ModuleError) EscapeKind() string {
 	return escapeKindNotKnown
 }
 
-// escapeWords maps parts of names to the kind of escape, first match first.
+// escapeWords maps parts of names to the kind of escape. The first match counts.
 var escapeWords = []struct {
 	kind  string
 	words []string
@@ -84,17 +82,17 @@ var escapeWords = []struct {
 	{escapeHostFS, []string{"path", "file", "open", "read", "write", "fd_", "dir", "fs"}},
 }
 
-// fault makes a ModuleError; format and args must not carry raw names.
+// fault makes a ModuleError. format and args must not contain unquoted names from the module.
 func fault(rule string, at int, format string, args ...any) *ModuleError {
 	return &ModuleError{Rule: rule, Offset: int64(at), Detail: fmt.Sprintf(format, args...)}
 }
 
-// overLimit is the fault of everything that is counted or sized.
+// overLimit makes the ModuleError of a count or size above its limit.
 func overLimit(rule string, at int, subject string, have, limit uint64, unit string) *ModuleError {
 	return fault(rule, at, "%s has %d %s, the limit is %d", subject, have, unit, limit)
 }
 
-// quoted makes bytes from a module printable on one line and short.
+// quoted returns name quoted in ASCII and cut, for texts.
 func quoted(name []byte) string {
 	if len(name) > importNameShown {
 		return fmt.Sprintf("%+q…", name[:importNameShown])
@@ -182,7 +180,7 @@ const (
 	RuleBodyEnd        = "body_end"
 )
 
-// remedy says what the author can do about a refusal.
+// remedy returns what the author can do about a refusal.
 func remedy(rule string) string {
 	switch rule {
 	case RuleHeader, RuleTruncated, RuleLEB, RuleUTF8, RuleCount, RuleSectionUnknown, RuleSectionOrder,

@@ -18,8 +18,7 @@ func kindName(kind byte) string {
 	return fmt.Sprintf("thing of kind %d", kind)
 }
 
-// importSection admits functions of the list with their exact types, and
-// nothing else.
+// importSection accepts only functions on the allow-list, with their exact types.
 func (w *moduleWalk) importSection() {
 	n := w.count(RuleImports, "imports", w.lim.Imports, 4)
 	for range n {
@@ -51,7 +50,7 @@ func (w *moduleWalk) importSection() {
 	}
 }
 
-// clip bounds what a look-up copies; a cut name matches nothing on the list.
+// clip limits what a look-up copies. A name that was cut is not on the allow-list.
 func clip(name []byte) []byte { return name[:min(len(name), importNameShown+1)] }
 
 func (w *moduleWalk) refuseImport(rule string, at int, module, name []byte, why string) {
@@ -60,7 +59,7 @@ func (w *moduleWalk) refuseImport(rule string, at int, module, name []byte, why 
 	w.refuse(e)
 }
 
-// transport tells the kind of connector by its imports.
+// transport determines the kind of connector from its imports.
 func (w *moduleWalk) transport() Transport {
 	for _, i := range w.m.Imports {
 		if messageImports[i] {
@@ -73,7 +72,7 @@ func (w *moduleWalk) transport() Transport {
 // allowedImports is everything a module may import: names and exact signatures.
 var allowedImports = listImports()
 
-// messageImports are those that make an ABI connector.
+// messageImports are the imports that make a module an ABI connector.
 var messageImports = listMessages()
 
 func listImports() map[Import]string {
@@ -97,9 +96,8 @@ func listMessages() map[Import]bool {
 	return list
 }
 
-// CheckBindings refuses m with a *ModuleError when it imports the module of a
-// binding that is not among declared, the names that its manifest has under
-// runtime_requirements.bindings.
+// CheckBindings returns a *ModuleError if m imports the module of a binding that is not in declared, the names under
+// runtime_requirements.bindings of its manifest.
 func CheckBindings(m Module, declared []string) error {
 	for _, b := range abi.BindingModules {
 		if m.Uses(b.Module) && !slices.Contains(declared, b.Binding) {
@@ -119,16 +117,15 @@ const (
 	WarnOptionalUnused     = "binding_optional_unused"
 )
 
-// A Warning tells an author that manifest and module do not fit, without
-// refusing the module.
+// A Warning tells an author that manifest and module do not match. The module is not refused.
 type Warning struct {
 	Code    string
 	Binding string
 	Detail  string
 }
 
-// Warnings compares m with the bindings its manifest declares: name to
-// required. Bindings without an import module of their own are passed over.
+// Warnings compares m with the bindings of its manifest, a map from name to whether it is required. It ignores bindings
+// that have no import module.
 func Warnings(m Module, bindings map[string]bool) []Warning {
 	var warnings []Warning
 	for _, b := range abi.BindingModules {
@@ -147,9 +144,9 @@ func Warnings(m Module, bindings map[string]bool) []Warning {
 	return warnings
 }
 
-// wasiFunctions is what a module can import of WASI preview 1, with
-// signatures as in abi.Function.Signature. proc_raise is left out: no current
-// toolchain imports it, and a signal has no meaning in a worker.
+// wasiFunctions are the functions of WASI preview 1 that a module can import, with signatures as in
+// abi.Function.Signature. proc_raise is absent: no current toolchain imports it, and a signal has no meaning in a
+// worker.
 var wasiFunctions = []struct{ name, signature string }{
 	{"args_get", "ii>i"},
 	{"args_sizes_get", "ii>i"},

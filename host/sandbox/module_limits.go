@@ -1,7 +1,6 @@
 package sandbox
 
-// ModuleLimits bounds the structure of a module. A
-// zero field means its default.
+// ModuleLimits limits the structure of a module. A zero field means its default.
 type ModuleLimits struct {
 	Bytes         int64 // module.bytes
 	CustomBytes   int64 // all custom sections together
@@ -28,7 +27,7 @@ type ModuleLimits struct {
 	Signature      uint32 // parameters, and results, of one type
 }
 
-// DefaultModuleLimits returns the limits in force when the operator set none.
+// DefaultModuleLimits returns the limits that apply unless the operator sets others.
 func DefaultModuleLimits() ModuleLimits {
 	return ModuleLimits{
 		Bytes: 32 << 20, CustomBytes: 8 << 20, ManifestBytes: 256 << 10,
@@ -40,8 +39,8 @@ func DefaultModuleLimits() ModuleLimits {
 	}
 }
 
-// HardModuleLimits returns what no operator can raise a limit above. Only the
-// size of a module and of its custom sections have room over the default.
+// HardModuleLimits returns the maximum of each limit. Only the sizes of a module and of its custom sections can be
+// raised above the default.
 func HardModuleLimits() ModuleLimits {
 	hard := DefaultModuleLimits()
 	hard.Bytes = 64 << 20
@@ -49,8 +48,7 @@ func HardModuleLimits() ModuleLimits {
 	return hard
 }
 
-// Effective returns l with defaults for zero fields, and no field above its
-// hard maximum. It is idempotent.
+// Effective returns l with defaults for unset fields, and no field above its hard maximum. It is idempotent.
 func (l ModuleLimits) Effective() ModuleLimits {
 	def, hard := DefaultModuleLimits(), HardModuleLimits()
 	bound(&l.Bytes, def.Bytes, hard.Bytes)
@@ -76,8 +74,7 @@ func (l ModuleLimits) Effective() ModuleLimits {
 	return l
 }
 
-// bound gives an unset limit its default, and lowers one that is above its
-// maximum. A negative size is unset.
+// bound sets an unset limit to its default, and lowers one above its maximum. A negative size is unset.
 func bound[T int64 | uint32 | uint64](limit *T, def, hard T) {
 	if *limit <= 0 {
 		*limit = def

@@ -8,7 +8,7 @@ const (
 	limitsKnown   = limitsMaximum | limitsShared | limits64
 )
 
-// memorySection admits one 32-bit memory that is not shared.
+// memorySection accepts one 32-bit memory that is not shared.
 func (w *moduleWalk) memorySection() {
 	n := w.count(RuleMemories, "memories", w.lim.Memories, 2)
 	for range n {
@@ -38,8 +38,8 @@ func (w *moduleWalk) memorySection() {
 	w.memories = n
 }
 
-// tableSection bounds what tables hold from the start. A missing maximum is
-// accepted: the worker's memory wall stops growth.
+// tableSection limits the initial size of tables. A maximum is not required: the memory limit of the worker stops
+// growth.
 func (w *moduleWalk) tableSection() {
 	n := w.count(RuleTables, "tables", w.lim.Tables, 3)
 	for range n {
@@ -123,7 +123,7 @@ const (
 	elementExprs    = 0x04 // entries are expressions, not function indices
 )
 
-// elementSection reads segments in each of their eight forms.
+// elementSection reads segments of all eight forms.
 func (w *moduleWalk) elementSection() {
 	n := w.count(RuleElementSegments, "element segments", w.lim.ElementSegments, 3)
 	for range n {
@@ -140,7 +140,7 @@ func (w *moduleWalk) elementSection() {
 	}
 }
 
-// elementTarget reads where a segment goes and what it holds.
+// elementTarget reads the table, offset and kind of a segment.
 func (w *moduleWalk) elementTarget(flags uint32) {
 	if flags&elementPassive == 0 {
 		if flags&elementExplicit != 0 {

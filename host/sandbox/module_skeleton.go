@@ -16,7 +16,6 @@ import (
 // Loading compiled code does not need the rest, whose decoding and validation would be most
 // of the time between a run's start and its first instruction (3.3 MB from the Go compiler:
 // 20 ms instead of 65).
-// the Go compiler: 20 ms instead of 65).
 //
 // An empty body is `unreachable`, which is valid for every signature. It never
 // runs: the machine code is that of the real module, which the compile worker

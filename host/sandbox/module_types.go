@@ -36,7 +36,7 @@ func (w *moduleWalk) refType() {
 	}
 }
 
-// typeSection keeps where each type stands.
+// typeSection records the position of each type.
 func (w *moduleWalk) typeSection() {
 	n := w.count(RuleTypes, "types", w.lim.Types, 3)
 	for range n {
@@ -115,7 +115,7 @@ func letterOf(valueType byte) byte {
 	return '?'
 }
 
-// functionSection checks the type indices and remembers where they stand.
+// functionSection checks the type indices and records where they start.
 func (w *moduleWalk) functionSection() {
 	room := uint64(w.lim.Functions) - min(uint64(w.lim.Functions), uint64(w.importedFuncs))
 	n := w.count(RuleFunctions, "functions besides imports", uint32(room), 1)
@@ -129,8 +129,8 @@ func (w *moduleWalk) functionSection() {
 	w.m.Functions = n
 }
 
-// functionType finds the type of a function that is defined, not imported, by
-// reading the function section again up to it. It is called once or twice.
+// functionType returns the type index of a defined function. It reads the function section again from its start;
+// callers do so once or twice per module.
 func (w *moduleWalk) functionType(defined int) int {
 	r := w.funcs
 	for range defined {
@@ -151,8 +151,8 @@ const (
 	kindGlobal = 0x03
 )
 
-// exportSection checks every export's kind and index and looks for the two
-// that matter; the others are ignored, among them names that appear twice.
+// exportSection checks the kind and index of every export, and the two that matter completely. Duplicate names among
+// the others are ignored.
 func (w *moduleWalk) exportSection() {
 	n := w.count(RuleExports, "exports", w.lim.Exports, 3)
 	for range n {
@@ -180,7 +180,7 @@ func (w *moduleWalk) exportSection() {
 	}
 }
 
-// entities returns how many things of a kind the module has.
+// entities returns how many functions, tables, memories or globals the module has.
 func (w *moduleWalk) entities(kind byte) int {
 	switch kind {
 	case kindFunction:
@@ -217,8 +217,8 @@ func (w *moduleWalk) startExport(at int, kind byte, index int) {
 	w.exports.start = true
 }
 
-// startSection admits a function without parameters and results. It runs when
-// the module is instantiated: in the jail, on the same budgets as _start.
+// startSection accepts a function without parameters and results. It runs when the module is instantiated: in the jail,
+// within the same limits as _start.
 func (w *moduleWalk) startSection() {
 	at := w.pos
 	index := int(w.u32())
