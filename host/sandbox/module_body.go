@@ -277,7 +277,7 @@ func (w *moduleWalk) functionBody(i int, params uint16) {
 	w.pos, w.end = w.end, section
 }
 
-// localGroups adds up the declared locals. Two bytes can declare four billion locals, so the sum is limited, not the
+// localGroups adds up the declared locals. Six bytes can declare four billion locals, so the sum is limited, not the
 // number of groups.
 func (w *moduleWalk) localGroups(i int, params uint16) {
 	at := w.pos
