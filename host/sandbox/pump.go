@@ -126,9 +126,9 @@ func (g *Guest) account(id uint32, payload []byte) error {
 	_, peak, _ := g.process.Memory() // an error means that it is gone; earlier samples count
 	g.mu.Lock()
 	g.peak = max(g.peak, peak)
-	if g.waiting != 0 {
+	if waiting := g.waiting; waiting != 0 {
 		g.mu.Unlock()
-		return fmt.Errorf("%w: exit while call %d waits for its reply", abi.ErrWire, g.waiting)
+		return fmt.Errorf("%w: exit while call %d waits for its reply", abi.ErrWire, waiting)
 	}
 	g.last = &e
 	g.steps.Instantiate = e.Instantiate

@@ -70,6 +70,7 @@ func (s *Store) Submit(ctx context.Context, c *store.Commit) (*store.Receipt, er
 		return nil, err
 	}
 	if err := s.submitted.push(ctx, &item{commit: c, settle: settle, bytes: commitBytes(c)}); err != nil {
+		settle(store.Ack{}, err) // discards its files
 		return nil, err
 	}
 	return receipt, nil
