@@ -215,6 +215,34 @@ func TestAcceptLoss(t *testing.T) {
 	grow(t, dir, 21, 25)
 }
 
+// A witness that was lost is made anew, and no older part of it is taken for damage.
+func TestWitnessLost(t *testing.T) {
+	dir := t.TempDir()
+	grow(t, dir, 1, 20)
+	witness := filepath.Join(dir, "witness")
+	if err := os.Rename(filepath.Join(witness, "commits.log"), filepath.Join(witness, fmt.Sprintf("commits.%020d.log", 20))); err != nil {
+		t.Fatal(err)
+	}
+	s, err := badger.Open(dir, crashOptions)
+	if err != nil || s.Damage() != nil {
+		t.Fatal(err, s.Damage())
+	}
+	w := &writer{t: t, s: s, model: crashModel(20)}
+	w.check2("a")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	grow(t, dir, 21, 25)
+	if err := os.Remove(filepath.Join(witness, "commits.log")); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = badger.Open(dir, crashOptions); err != nil || s.Damage() != nil {
+		t.Fatal(err, s.Damage())
+	}
+	defer s.Close()
+	(&writer{t: t, s: s, model: crashModel(25)}).check2("a")
+}
+
 func (w *writer) check2(c store.ConnectionID) {
 	w.compare(c)
 	if err := w.s.Verify(w.t.Context()); err != nil {

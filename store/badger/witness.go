@@ -126,6 +126,9 @@ func (w *witness) create(c chain) error {
 // resume opens the witness for appending. t is its content, d the head of the store's chain.
 func (w *witness) resume(d chain, t witnessContent, v witnessVerdict) error {
 	if v.rebuild {
+		if err := w.forget(); err != nil {
+			return err
+		}
 		return w.create(d)
 	}
 	f, err := os.OpenFile(filepath.Join(w.dir, witnessName), os.O_RDWR, 0o600)
@@ -138,6 +141,20 @@ func (w *witness) resume(d chain, t witnessContent, v witnessVerdict) error {
 	}
 	if v.append {
 		return w.append(d, t.last)
+	}
+	return nil
+}
+
+// forget removes the rolled files, which a rebuilt witness does not continue.
+func (w *witness) forget() error {
+	names, err := rolled(w.dir)
+	if err != nil {
+		return fmt.Errorf("rebuild witness: %w", err)
+	}
+	for _, name := range names {
+		if err := os.Remove(filepath.Join(w.dir, name)); err != nil {
+			return fmt.Errorf("rebuild witness: %w", err)
+		}
 	}
 	return nil
 }
