@@ -1,3 +1,5 @@
+//go:build unix
+
 // Package resume kills and stops hosts whose runs wait for their owner, or are being resumed, and
 // looks from outside: at the server that the connectors talk to, at what is stored, and at every
 // byte on the disk.
