@@ -104,7 +104,13 @@ func openService(t *testing.T, h *app.Host, o app.ServiceOptions) *app.Service {
 // serviceHost is an open host whose cache outlives it.
 func serviceHost(t *testing.T) *app.Host {
 	t.Helper()
-	h, err := app.Open(t.Context(), hostOptions(t.TempDir()))
+	return hostWith(t, hostOptions(t.TempDir()))
+}
+
+// hostWith is an open host with options of its own.
+func hostWith(t *testing.T, o app.Options) *app.Host {
+	t.Helper()
+	h, err := app.Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

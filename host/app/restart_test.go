@@ -331,15 +331,7 @@ func flip(t *testing.T, h *app.Host, q store.Interaction, n uint64) {
 func TestAsleep(t *testing.T) {
 	o := hostOptions(t.TempDir())
 	o.Journal.Awake = time.Millisecond
-	h, err := app.Open(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := h.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	h := hostWith(t, o)
 	s := openService(t, h, app.ServiceOptions{})
 	c := installAs(t, h, askModule(t), nil)
 	asleep := func(id store.ConnectionID, settings string) store.Interaction {
@@ -432,15 +424,7 @@ func TestMakesRoom(t *testing.T) {
 func TestMemoryShort(t *testing.T) {
 	o := hostOptions(t.TempDir())
 	o.Journal.Awake, o.Journal.FreeMemory = -1, math.MaxInt
-	h, err := app.Open(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := h.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	h := hostWith(t, o)
 	s := openService(t, h, app.ServiceOptions{})
 	c := installAs(t, h, askModule(t), nil)
 	for _, id := range []store.ConnectionID{"one", "two"} {

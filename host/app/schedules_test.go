@@ -142,15 +142,7 @@ func TestSchedulesOfOwners(t *testing.T) {
 func TestHeldUp(t *testing.T) {
 	o := hostOptions(t.TempDir())
 	o.Journal.Bytes = 1 // or runs that wait would sleep
-	h, err := app.Open(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := h.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	h := hostWith(t, o)
 	s := openService(t, h, app.ServiceOptions{Runs: 1, Accepted: 1})
 	l := installAs(t, h, askModule(t, bySelf...), nil)
 	for _, id := range []store.ConnectionID{"one", "two", "ask"} {

@@ -101,7 +101,7 @@ func (c recordCommands) doRecords(ctx context.Context, src *client.Client, conne
 	if f.changes && len(streams) > 1 {
 		return usagef("--changes-since needs a STREAM: versions are counted per stream")
 	}
-	s := export.Selection{Connection: store.ConnectionID(conn.ConnectionID), Deleted: f.changes}
+	s := export.Selection{Connection: store.ConnectionID(conn.ConnectionID), Deleted: f.changes, Page: f.limit}
 	if err := f.choose(&s); err != nil {
 		return err
 	}

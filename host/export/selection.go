@@ -1,6 +1,7 @@
 package export
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -23,6 +24,7 @@ type Selection struct {
 	Order      store.Order
 	Descending bool
 	Keep       map[string]bool // members of the data to export; nil for all
+	Page       int             // records to read at once, at most pageRecords; 0 for that many
 	Manifest   *abi.Manifest   // for the order of columns; may be nil
 }
 
@@ -39,7 +41,7 @@ const pageRecords = 5000
 // Query returns the query for the first page of a stream.
 func (s Selection) Query(from From) store.RecordQuery {
 	return store.RecordQuery{Connection: s.Connection, Stream: from.Stream, After: from.After, Deleted: s.Deleted,
-		Match: s.Match, Order: s.Order, Descending: s.Descending, Limit: pageRecords}
+		Match: s.Match, Order: s.Order, Descending: s.Descending, Limit: cmp.Or(min(s.Page, pageRecords), pageRecords)}
 }
 
 // Each calls do for every selected record, stream by stream, in the requested order. The next page is read meanwhile.

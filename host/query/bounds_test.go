@@ -23,22 +23,22 @@ func allocated(do func()) uint64 {
 // TestWide: what an answer takes is bounded also where one row is large, or each value small.
 func TestWide(t *testing.T) {
 	w := newWorld(t)
-	took := allocated(func() {
+	bytes := allocated(func() {
 		if code := w.refused(host.Query{SQL: `WITH b(x) AS MATERIALIZED (SELECT hex(zeroblob(1000000))) SELECT ` + many("x", 1500) + ` FROM b`}); code != "query_limit" {
 			t.Errorf("a row of 5 GB: %s", code)
 		}
 	})
-	if took > 512<<20 {
-		t.Errorf("a row of 5 GB took %d MB before it was refused", took>>20)
+	if bytes > 512<<20 {
+		t.Errorf("a row of 5 GB took %d MB before it was refused", bytes>>20)
 	}
-	took = allocated(func() {
+	bytes = allocated(func() {
 		r, err := w.mirror.Query(t.Context(), host.Query{SQL: endless + `SELECT ` + many("1", 1500) + ` FROM n LIMIT 100000`, Rows: 100_000})
 		if err != nil || !r.Truncated || len(r.Rows)*1500 > 2_000_000 {
 			t.Errorf("%d rows, truncated %v, %v", len(r.Rows), r.Truncated, err)
 		}
 	})
-	if took > 512<<20 {
-		t.Errorf("150 million values took %d MB", took>>20)
+	if bytes > 512<<20 {
+		t.Errorf("150 million values took %d MB", bytes>>20)
 	}
 }
 
