@@ -94,7 +94,7 @@ var rooms = map[string]room{
 		owns: []string{"github.com/gofiber/fiber/v2", "rsc.io/qr"}},
 	"host/destination/postgres": {imports: []string{"abi", "host/destination"}, owns: []string{"github.com/jackc/pgx/v5"}},
 	"host/destination/files": {imports: []string{"abi",
-		"host/destination", "host/export"}},
+		"host/destination", "host/export"}, owns: []string{"golang.org/x/sys"}},
 	"host/destination/webhook": {imports: []string{"abi", "abi/strictjson", "host/destination", "host/webhook"}},
 	"host/destination/parquet": {imports: []string{
 		"host/destination", "host/destination/files"},

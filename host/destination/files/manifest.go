@@ -145,16 +145,26 @@ func (s *Sink) commit(ctx context.Context, next *manifest, w *rewriting) error {
 	if err != nil {
 		return err
 	}
-	if err := s.prepare(raw, w); err != nil {
-		return err
+	var x *swap
+	if w != nil {
+		folder := w.batch.To.Table
+		live := next.folders()[folder]
+		x = s.stage(folder, live, w.fresh, superseded(s.m, folder, live))
 	}
-	if err := s.fence(ctx); err != nil {
-		return err
+	err = s.prepare(raw, w, x)
+	if err == nil {
+		err = s.fence(ctx)
 	}
-	if err := hook("commit"); err != nil {
-		return err
+	if err == nil {
+		err = hook("commit")
 	}
-	if err := s.root.Rename(manifestTmp, manifestName); err != nil {
+	if err == nil {
+		err = s.root.Rename(manifestTmp, manifestName)
+	}
+	if err != nil {
+		if x != nil {
+			_ = s.clearSwap()
+		}
 		return err
 	}
 	was := s.m
@@ -163,19 +173,42 @@ func (s *Sink) commit(ctx context.Context, next *manifest, w *rewriting) error {
 		s.unsettled = true
 		return err
 	}
-	s.unsettled = s.expose(was, w) != nil // the next step tries again
+	s.unsettled = s.expose(was, w, x) != nil // the next step tries again
 	return nil
+}
+
+// superseded returns the parts of a folder in a manifest, which may be nil, that are not live.
+func superseded(m *manifest, folder string, live []part) (gone []part) {
+	if m == nil {
+		return nil
+	}
+	for _, p := range m.folders()[folder] {
+		if !slices.ContainsFunc(live, func(l part) bool { return l.Number == p.Number }) {
+			gone = append(gone, p)
+		}
+	}
+	return gone
 }
 
 // prepare writes the manifest under its temporary name and makes everything that it names durable. The syncs run
 // concurrently, because a file system can then combine them.
-func (s *Sink) prepare(raw []byte, w *rewriting) error {
+func (s *Sink) prepare(raw []byte, w *rewriting, x *swap) error {
 	if w == nil {
 		return s.writeManifest(raw)
 	}
-	folder := make(chan error, 1)
-	go func() { folder <- syncDir(s.root, w.batch.To.Table) }()
-	return errors.Join(s.writeManifest(raw), <-folder, w.wait())
+	folders := []string{w.batch.To.Table}
+	if x != nil {
+		folders = append(folders, swapName)
+	}
+	synced := make(chan error, len(folders))
+	for _, folder := range folders {
+		go func() { synced <- syncDir(s.root, folder) }()
+	}
+	err := s.writeManifest(raw)
+	for range folders {
+		err = errors.Join(err, <-synced)
+	}
+	return errors.Join(err, w.wait())
 }
 
 func (s *Sink) writeManifest(raw []byte) (err error) {
@@ -208,8 +241,28 @@ func (s *Sink) fence(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// expose gives the files of a commit their final names and removes what they supersede.
-func (s *Sink) expose(was *manifest, w *rewriting) error {
+// expose gives the files of a commit their final names and removes what they supersede: in one step by a swap, else file by
+// file. What is superseded is then removed first, so that no row is ever seen twice.
+func (s *Sink) expose(was *manifest, w *rewriting, x *swap) error {
+	if x != nil && s.exchange(x) == nil {
+		return s.clearSwap(x.gone...)
+	}
+	live := s.m.folders()
+	if was != nil {
+		for folder := range was.folders() {
+			for _, p := range superseded(was, folder, live[folder]) {
+				if err := s.root.Remove(path.Join(folder, p.Name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+					return err
+				}
+				if err := hook("removed"); err != nil {
+					return err
+				}
+			}
+			if live[folder] == nil {
+				_ = s.root.Remove(folder) // fails if there is something else in it
+			}
+		}
+	}
 	if w != nil {
 		folder := w.batch.To.Table
 		for _, p := range w.fresh {
@@ -221,25 +274,8 @@ func (s *Sink) expose(was *manifest, w *rewriting) error {
 			}
 		}
 	}
-	if was == nil {
-		return nil
-	}
-	live := s.m.folders()
-	for folder, parts := range was.folders() {
-		for _, p := range parts {
-			if slices.ContainsFunc(live[folder], func(l part) bool { return l.Number == p.Number }) {
-				continue
-			}
-			if err := s.root.Remove(path.Join(folder, p.Name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
-			if err := hook("removed"); err != nil {
-				return err
-			}
-		}
-		if live[folder] == nil {
-			_ = s.root.Remove(folder) // fails if there is something else in it
-		}
+	if x != nil {
+		return s.clearSwap()
 	}
 	return nil
 }
@@ -247,6 +283,7 @@ func (s *Sink) expose(was *manifest, w *rewriting) error {
 // settle completes what a crash interrupted: it gives files in the manifest their final names and removes Sluice's
 // other files. It leaves files of others alone.
 func (s *Sink) settle(m *manifest) error {
+	_ = s.clearSwap() // fails if there is something else in it
 	live := m.folders()
 	for folder, parts := range live {
 		if err := s.settleFolder(folder, parts); err != nil {
@@ -269,14 +306,13 @@ func (s *Sink) settleFolder(folder string, parts []part) error {
 	if err != nil {
 		return err
 	}
+	var hidden []part
 	keep := map[string]bool{}
 	for _, p := range parts {
 		keep[p.Name] = true
 		if tmp := tmpName(p.Number); slices.Contains(entries, tmp) && !slices.Contains(entries, p.Name) {
 			keep[tmp] = true
-			if err := s.root.Rename(path.Join(folder, tmp), path.Join(folder, p.Name)); err != nil {
-				return err
-			}
+			hidden = append(hidden, p)
 		}
 	}
 	for _, name := range entries {
@@ -284,6 +320,11 @@ func (s *Sink) settleFolder(folder string, parts []part) error {
 			continue
 		}
 		if err := s.root.Remove(path.Join(folder, name)); err != nil {
+			return err
+		}
+	}
+	for _, p := range hidden {
+		if err := s.root.Rename(path.Join(folder, tmpName(p.Number)), path.Join(folder, p.Name)); err != nil {
 			return err
 		}
 	}
