@@ -305,7 +305,7 @@ func (a *act) sent(d page.Delivery, err error) *fault {
 // executed adds the execute step to the trace and returns f.
 func (a *act) executed(f *fault, d page.Delivery) *fault {
 	m := meta{"trusted": d.Trusted, "sent": d.Sent, "dispatches": a.dispatches}
-	if mode := a.mode(); mode != "" {
+	if mode := adjustMode(a); mode != "" {
 		m["mode"] = mode
 	}
 	if f == nil {

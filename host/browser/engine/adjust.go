@@ -86,7 +86,8 @@ func (w *adjusting) allowed(mode string) bool {
 	return true
 }
 
-func (a *act) mode() string {
+// adjustMode returns the mode of the current attempt, "" if the action is no adjust.
+func adjustMode(a *act) string {
 	if w, ok := a.work.(*adjusting); ok && w.at >= 0 {
 		if w.widened {
 			return w.modes[w.at] + "+widened"
@@ -96,8 +97,8 @@ func (a *act) mode() string {
 	return ""
 }
 
-// moreModes reports whether another attempt has something new to try.
-func (a *act) moreModes() bool {
+// hasMoreModes reports whether another attempt has something new to try.
+func hasMoreModes(a *act) bool {
 	w, ok := a.work.(*adjusting)
 	if !ok || w.attempts >= max(a.req.Adjust.MaxAttempts, 1) {
 		return false
@@ -115,7 +116,7 @@ func (a *act) measure(w *adjusting) {
 }
 
 // nextMode moves to the next mode, or to the wider tolerance that the guest allowed.
-func (a *act) nextMode() bool {
+func nextMode(a *act) bool {
 	w, ok := a.work.(*adjusting)
 	if !ok {
 		return false
@@ -133,7 +134,7 @@ func (a *act) nextMode() bool {
 }
 
 // adjustAgain makes another attempt on the control that was resolved.
-func (a *act) adjustAgain() *fault {
+func adjustAgain(a *act) *fault {
 	w, _ := a.work.(*adjusting)
 	if !a.move(Resolved) {
 		return a.broken()

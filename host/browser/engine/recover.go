@@ -67,7 +67,7 @@ func (r *recovery) choose(f *fault) (strategy string, permitted bool) {
 }
 
 func (r *recovery) situation(f *fault) Situation {
-	s := Situation{Fault: r.failure(f), MoreModes: r.moreModes(), Alternates: r.alternates(f)}
+	s := Situation{Fault: r.failure(f), MoreModes: hasMoreModes(r.act), Alternates: r.alternates(f)}
 	if t := r.req.Target; t != nil {
 		s.ByID, s.Rebind = t.ElementID != "", r.req.Rebind
 	}
@@ -136,7 +136,7 @@ func (r *recovery) fingerprint(strategy string, f *fault) string {
 	if r.found != nil {
 		node = r.found.Node.Ref
 	}
-	return fmt.Sprint(strategy, "|", f.code, "|", node, "|", r.mode(), "|", len(r.skip), "|", r.revision())
+	return fmt.Sprint(strategy, "|", f.code, "|", node, "|", adjustMode(r.act), "|", len(r.skip), "|", r.revision())
 }
 
 func (r *recovery) begin(strategy string, code Code, row []string) {
@@ -173,11 +173,11 @@ func (r *recovery) carry(strategy string, f *fault) *fault {
 		}
 		r.skip[r.found.Node.Ref] = true
 	case RetryAdjustment:
-		if !r.nextMode() {
+		if !nextMode(r.act) {
 			return f
 		}
 		if r.found != nil && r.res.Dispatched {
-			return r.adjustAgain()
+			return adjustAgain(r.act)
 		}
 	}
 	if r.res.Dispatched && !r.mayDispatch() {
