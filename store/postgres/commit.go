@@ -29,9 +29,10 @@ type group struct {
 // commitAll applies commits of one lane in one transaction.
 func (s *Store) commitAll(l *lane, items []*item) error {
 	g := &group{s: s, items: items, lease: items[0].commit.Lease, lane: l}
+	l.resume(g.lease)
 	err := s.write(context.Background(), g.fence, g.apply)
 	if err != nil {
-		l.commits, l.known = -1, known{}
+		l.forget()
 		return err
 	}
 	l.commits, l.known = g.commits+int64(len(items)), g.known

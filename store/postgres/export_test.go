@@ -70,3 +70,10 @@ func (s *Store) Sleep(ctx context.Context, seconds float64) error {
 
 // Idle is how many connections are kept that nobody uses.
 func (s *Store) Idle() int { return len(s.pool.idle) }
+
+// Lanes is of how many runs the store remembers what they committed.
+func (s *Store) Lanes() int {
+	s.submitted.mu.Lock()
+	defer s.submitted.mu.Unlock()
+	return len(s.submitted.byRun)
+}

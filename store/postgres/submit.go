@@ -43,9 +43,21 @@ type lane struct {
 	working bool
 	ended   bool
 
-	commits int64 // acknowledged by the server; -1 if not known
+	lease   store.Lease // of the newest transaction
+	commits int64       // acknowledged by the server; -1 if not known
 	known
 }
+
+// resume prepares the lane for a transaction under a lease. A run that goes on at this host has the next fence; after a
+// higher one, another host had it meanwhile, and what the lane knows is out of date.
+func (l *lane) resume(lease store.Lease) {
+	if lease.Fence != l.lease.Fence && lease.Fence != l.lease.Fence+1 {
+		l.forget()
+	}
+	l.lease = lease
+}
+
+func (l *lane) forget() { l.commits, l.known = -1, known{} }
 
 // known is what a lane remembers about the place of its records. No other host writes there, and nothing is erased
 // while the run is active.
@@ -143,7 +155,7 @@ func (q *submitted) single(l *lane, group []*item) ([]*item, error) {
 }
 
 // next returns the items for the next transaction: commits under one lease, of which only the last may end the run. If
-// the lane is empty and the run has ended, it removes the lane.
+// there are none, it removes a lane that knows nothing or whose run has ended.
 func (q *submitted) next(l *lane) []*item {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -160,11 +172,48 @@ func (q *submitted) next(l *lane) []*item {
 	l.queue = l.queue[n:]
 	if n == 0 {
 		l.working = false
-		if l.ended {
+		if l.ended || l.commits < 0 {
 			delete(q.byRun, l.run)
 		}
 	}
 	return group
+}
+
+// Leases implements store.Store. It also forgets what the store remembers of runs that other hosts have now.
+func (s *Store) Leases(ctx context.Context) ([]store.Lease, error) {
+	idle := s.submitted.idle()
+	all, err := s.leases.Leases(ctx)
+	if err == nil {
+		s.submitted.prune(idle, all)
+	}
+	return all, err
+}
+
+// idle returns the lanes that nothing waits in.
+func (q *submitted) idle() (all []*lane) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, l := range q.byRun {
+		if !l.working {
+			all = append(all, l)
+		}
+	}
+	return all
+}
+
+// prune removes those of idle lanes whose runs are over or another host has, by a list of leases made since.
+func (q *submitted) prune(idle []*lane, leases []store.Lease) {
+	epochs := make(map[store.RunID]string, len(leases))
+	for _, l := range leases {
+		epochs[l.RunID] = l.BootEpoch
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, l := range idle {
+		if !l.working && epochs[l.run] != l.lease.BootEpoch {
+			delete(q.byRun, l.run)
+		}
+	}
 }
 
 // finish settles items.
