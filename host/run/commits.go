@@ -272,6 +272,11 @@ var errLeft = errors.New("the disk is full")
 // forsake gives up all commits that are not durable. Some may still become durable, which is harmless since no
 // cursor covers them.
 func (cs *commits) forsake() {
+	for _, p := range cs.unsent {
+		for _, f := range p.commit.Files {
+			f.Discard()
+		}
+	}
 	left := append(cs.pending, cs.unsent...)
 	if cs.sending != nil {
 		left = append(left, cs.sending)

@@ -92,6 +92,30 @@ func attaching(t *testing.T, s *shelf, quotas FileQuotas) (*files, func(content 
 	}
 }
 
+// TestForsaken: what a run gives up because the disk is full leaves no files behind.
+func TestForsaken(t *testing.T) {
+	s := &shelf{}
+	f, attach := attaching(t, s, FileQuotas{File: 80, Run: 1000, Connection: 1000})
+	var all []*attached
+	for _, content := range []string{"one", "two"} {
+		if got := attach(content); got != "ok" {
+			t.Fatal(got)
+		}
+		all = append(all, f.ready[digestOf([]byte(content))])
+	}
+	var told error
+	cs := &commits{parts: f.parts}
+	cs.unsent = []*pendingCommit{cs.pend(&store.Commit{Files: f.taken(all)}, func(_ store.Ack, err error) { told = err })}
+	cs.forsake()
+	f.forget()
+	if told == nil || cs.underway() != 0 {
+		t.Errorf("%d commits are left, and this was told: %v", cs.underway(), told)
+	}
+	if s.lie != 0 {
+		t.Errorf("%d contents are left", s.lie)
+	}
+}
+
 // TestFileQuotas: a file, a run and a connection have quotas. What the connection has already
 // takes no room in it, however often a run that begins anew attaches it; and what is refused
 // is thrown away.

@@ -2,10 +2,12 @@ package badger_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 
 	"github.com/sluicehost/sluice/store"
@@ -127,6 +129,37 @@ func TestFileOrphans(t *testing.T) {
 	r, err := s.OpenFile(t.Context(), "a", long.Digest)
 	check(t, err)
 	check(t, r.Close())
+}
+
+// TestFileNotTaken: what a commit brings that waits for space, and is given up, is gone at once: on a full disk it
+// counts most.
+func TestFileNotTaken(t *testing.T) {
+	var free atomic.Uint64
+	free.Store(1 << 40)
+	dir := t.TempDir()
+	s, err := badger.Open(dir, badger.Options{Small: true, FreeSpace: func(string) (uint64, error) { return free.Load(), nil }})
+	check(t, err)
+	defer s.Close()
+	l := begin(t, s, "a")
+	f, err := s.StageFile(t.Context(), "a")
+	check(t, err)
+	_, err = f.Write(make([]byte, 1<<20))
+	check(t, err)
+	d, n, err := f.Finish()
+	check(t, err)
+	free.Store(100 << 20)
+	s.MeasureSpace()
+	b := &store.Batch{Stream: "s"}
+	b.Append(store.Change{Key: []byte("k"), Data: []byte(`{}`), EmittedAt: 1})
+	b.Hold([]store.Held{{Field: "f", File: store.File{Digest: d, Size: n, MediaType: "text/plain"}}})
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.Submit(over, &store.Commit{Lease: l, Files: []store.StagedFile{f}, Batches: []*store.Batch{b}}); !errors.Is(err, store.ErrNoSpace) {
+		t.Fatalf("records below store.free_ingest: %v", err)
+	}
+	if left := placed(t, dir); len(left) != 0 {
+		t.Errorf("%d files are left", len(left))
+	}
 }
 
 // TestFileImage: an image holds the files, a store that is loaded from it has them, and one

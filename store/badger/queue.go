@@ -220,18 +220,18 @@ func (s *disk) Submit(ctx context.Context, c *store.Commit) (*store.Receipt, err
 	if err := s.writable(); err != nil {
 		return nil, err
 	}
-	if len(c.Batches) > 0 {
-		if err := s.space.awaitIngest(ctx); err != nil {
-			return nil, err
-		}
-	}
 	receipt, settle := store.NewReceipt()
 	settle, err := s.submit(c, settle)
 	if err != nil {
 		return nil, err
 	}
-	it := &item{commit: c, settle: settle, bytes: commitBytes(c), barrier: c.End}
-	if err := s.queue.push(ctx, it); err != nil {
+	if len(c.Batches) > 0 {
+		err = s.space.awaitIngest(ctx)
+	}
+	if err == nil {
+		err = s.queue.push(ctx, &item{commit: c, settle: settle, bytes: commitBytes(c), barrier: c.End})
+	}
+	if err != nil {
 		settle(store.Ack{}, err) // discards its files
 		return nil, err
 	}

@@ -4,8 +4,10 @@ package postgres_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"testing"
 	"time"
@@ -121,6 +123,38 @@ func TestFileOrphans(t *testing.T) {
 	must(t, s.DeleteConnection(t.Context(), "a", true))
 	for _, table := range []string{"piece", "content", "file", "held", "heap"} {
 		count(t, admin, 0, "select count(*) from sluice_store."+table)
+	}
+}
+
+// TestFileNotTaken: what a commit brings that finds no room in the queue before its time is over, is gone.
+func TestFileNotTaken(t *testing.T) {
+	url := server.New(t)
+	s, admin := opened(t, url+weak, postgres.Options{}), connect(t, url)
+	l := start(t, s, "a")
+	locked, err := admin.Begin(t.Context())
+	must(t, err)
+	_, err = locked.Exec(t.Context(), "select from sluice_store.lease for update")
+	must(t, err)
+	full := &store.Batch{Stream: "s"}
+	full.Append(store.Change{Key: []byte("k"), Data: fmt.Appendf(nil, "%q", bytes.Repeat([]byte("x"), 9<<20)), EmittedAt: 1})
+	first, err := s.Submit(t.Context(), &store.Commit{Lease: l, Batches: []*store.Batch{full}})
+	must(t, err)
+	x, f := staged(t, s, long)
+	y, g := staged(t, s, []byte("short"))
+	b := &store.Batch{Stream: "s"}
+	b.Append(store.Change{Key: []byte("j"), Data: []byte(`{}`), EmittedAt: 1})
+	b.Hold([]store.Held{{Field: "f", File: f}, {Field: "g", File: g}})
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.Submit(over, &store.Commit{Lease: l, Files: []store.StagedFile{x, y}, Batches: []*store.Batch{b}}); !errors.Is(err, context.Canceled) {
+		t.Fatalf("a commit behind a full queue: %v", err)
+	}
+	must(t, locked.Rollback(t.Context()))
+	_, err = first.Result()
+	must(t, err)
+	count(t, admin, 0, pieces)
+	if n := y.Memory(); n != 0 {
+		t.Errorf("a short file keeps %d bytes", n)
 	}
 }
 
