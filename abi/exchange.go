@@ -17,14 +17,14 @@ const (
 	answerBytes = 12
 )
 
-// An Asked is one request of an exchange. The guest chooses its id.
-type Asked struct {
+// An ExchangeRequest is one request of an exchange. The guest chooses its id.
+type ExchangeRequest struct {
 	ID    uint32
 	Frame []byte
 }
 
-// An Answered is the answer to one request.
-type Answered struct {
+// An ExchangeResponse is the answer to one request.
+type ExchangeResponse struct {
 	ID    uint32
 	Errno Errno
 	Reply []byte
@@ -36,17 +36,17 @@ var errExchange = errors.New("malformed exchange")
 func AppendLeast(b []byte, least uint32) []byte { return binary.LittleEndian.AppendUint32(b, least) }
 
 // Append appends the encoded form to b.
-func (a Asked) Append(b []byte) []byte {
+func (a ExchangeRequest) Append(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint32(b, a.ID)
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(a.Frame)))
 	return append(b, a.Frame...)
 }
 
 // Bytes returns the length of the encoded form.
-func (a Asked) Bytes() int { return askedBytes + len(a.Frame) }
+func (a ExchangeRequest) Bytes() int { return askedBytes + len(a.Frame) }
 
 // ParseExchange decodes the request of an exchange. The frames share memory with b.
-func ParseExchange(b []byte) (least uint32, asked []Asked, err error) {
+func ParseExchange(b []byte) (least uint32, asked []ExchangeRequest, err error) {
 	if len(b) < 4 {
 		return 0, nil, errExchange
 	}
@@ -59,13 +59,13 @@ func ParseExchange(b []byte) (least uint32, asked []Asked, err error) {
 		if b = b[askedBytes:]; uint64(n) > uint64(len(b)) || len(asked) == MaxHandles {
 			return 0, nil, errExchange
 		}
-		asked, b = append(asked, Asked{id, b[:n:n]}), b[n:]
+		asked, b = append(asked, ExchangeRequest{id, b[:n:n]}), b[n:]
 	}
 	return least, asked, nil
 }
 
 // Append appends the encoded form to b.
-func (a Answered) Append(b []byte) []byte {
+func (a ExchangeResponse) Append(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint32(b, a.ID)
 	b = binary.LittleEndian.AppendUint32(b, uint32(a.Errno))
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(a.Reply)))
@@ -73,18 +73,18 @@ func (a Answered) Append(b []byte) []byte {
 }
 
 // Bytes returns the length of the encoded form.
-func (a Answered) Bytes() int { return answerBytes + len(a.Reply) }
+func (a ExchangeResponse) Bytes() int { return answerBytes + len(a.Reply) }
 
 // NextAnswer decodes the first answer of a reply, which shares memory with b, and returns
 // the bytes after it.
-func NextAnswer(b []byte) (a Answered, rest []byte, err error) {
+func NextAnswer(b []byte) (a ExchangeResponse, rest []byte, err error) {
 	if len(b) < answerBytes {
-		return Answered{}, nil, errExchange
+		return ExchangeResponse{}, nil, errExchange
 	}
 	errno, n := binary.LittleEndian.Uint32(b[4:]), binary.LittleEndian.Uint32(b[8:])
-	a = Answered{ID: binary.LittleEndian.Uint32(b), Errno: Errno(errno)}
+	a = ExchangeResponse{ID: binary.LittleEndian.Uint32(b), Errno: Errno(errno)}
 	if b = b[answerBytes:]; errno > 0xffff || uint64(n) > uint64(len(b)) {
-		return Answered{}, nil, errExchange
+		return ExchangeResponse{}, nil, errExchange
 	}
 	a.Reply = b[:n:n]
 	return a, b[n:], nil

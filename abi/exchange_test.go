@@ -62,13 +62,13 @@ func checkRequest(t *testing.T, v exchangeVector, src []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []abi.Asked{}
+	want := []abi.ExchangeRequest{}
 	again := abi.AppendLeast(nil, v.Least)
 	for _, a := range v.Asked {
-		want = append(want, abi.Asked{ID: a.ID, Frame: unhex(t, a.Frame)})
+		want = append(want, abi.ExchangeRequest{ID: a.ID, Frame: unhex(t, a.Frame)})
 		again = want[len(want)-1].Append(again)
 	}
-	if diff := cmp.Diff(want, append([]abi.Asked{}, got...)); diff != "" || least != v.Least {
+	if diff := cmp.Diff(want, append([]abi.ExchangeRequest{}, got...)); diff != "" || least != v.Least {
 		t.Errorf("least %d\n%s", least, diff)
 	}
 	if !bytes.Equal(again, src) {
@@ -88,10 +88,10 @@ func checkReply(t *testing.T, v exchangeVector, src []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []abi.Answered{}
+	want := []abi.ExchangeResponse{}
 	again := []byte{}
 	for _, a := range v.Answers {
-		want = append(want, abi.Answered{ID: a.ID, Errno: abi.Errno(a.Errno), Reply: unhex(t, a.Reply)})
+		want = append(want, abi.ExchangeResponse{ID: a.ID, Errno: abi.Errno(a.Errno), Reply: unhex(t, a.Reply)})
 		again = want[len(want)-1].Append(again)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -102,8 +102,8 @@ func checkReply(t *testing.T, v exchangeVector, src []byte) {
 	}
 }
 
-func answersOf(b []byte) ([]abi.Answered, error) {
-	got := []abi.Answered{}
+func answersOf(b []byte) ([]abi.ExchangeResponse, error) {
+	got := []abi.ExchangeResponse{}
 	for len(b) > 0 {
 		a, rest, err := abi.NextAnswer(b)
 		if err != nil {
@@ -118,12 +118,12 @@ func answersOf(b []byte) ([]abi.Answered, error) {
 func TestExchangeIsBounded(t *testing.T) {
 	b := abi.AppendLeast(nil, 1)
 	for i := range uint32(abi.MaxHandles) {
-		b = abi.Asked{ID: i}.Append(b)
+		b = abi.ExchangeRequest{ID: i}.Append(b)
 	}
 	if _, got, err := abi.ParseExchange(b); err != nil || len(got) != abi.MaxHandles {
 		t.Errorf("%d, %v", len(got), err)
 	}
-	if _, _, err := abi.ParseExchange(abi.Asked{}.Append(b)); err == nil {
+	if _, _, err := abi.ParseExchange(abi.ExchangeRequest{}.Append(b)); err == nil {
 		t.Error("one more is taken")
 	}
 }

@@ -124,15 +124,15 @@ func (r *Run) ask(ctx context.Context, kind, message string, o options) (Answer,
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.asked++
+	r.questions++
 	if m.RequestID == "" {
-		m.RequestID = kind + "-" + strconv.Itoa(r.asked)
+		m.RequestID = kind + "-" + strconv.Itoa(r.questions)
 	}
 	b, err := encode.Append(nil, m)
 	if err != nil {
 		return Answer{}, err
 	}
-	reply, err := r.locked(r.port.interact, b)
+	reply, err := r.callLocked(r.port.interact, b)
 	if err != nil {
 		return Answer{}, err
 	}

@@ -42,7 +42,7 @@ func (r *Run) Attach(a Attachment) (*File, error) {
 		return nil, ErrNotInScope
 	}
 	if !f.Wants(a.Field) {
-		return nil, r.drop(a)
+		return nil, r.discard(a)
 	}
 	head := abi.Attach{Stream: a.Stream, Field: a.Field, Name: a.Name, MediaType: a.MediaType, From: uint32(a.Handle)}
 	if a.Handle != 0 {
@@ -57,8 +57,8 @@ func (r *Run) Attach(a Attachment) (*File, error) {
 	return r.attachContent(head, a.Content)
 }
 
-// drop closes the handle of an attachment that is not wanted.
-func (r *Run) drop(a Attachment) error {
+// discard closes the handle of an attachment that is not wanted.
+func (r *Run) discard(a Attachment) error {
 	if a.Handle != 0 {
 		return r.CloseHandle(a.Handle)
 	}
@@ -107,10 +107,10 @@ func (r *Run) attachContent(head abi.Attach, from io.Reader) (*File, error) {
 	if err := json.Unmarshal(reply, &open); err != nil {
 		return nil, err
 	}
-	return r.attachRest(open.Handle, from, buf)
+	return r.attachRemaining(open.Handle, from, buf)
 }
 
-func (r *Run) attachRest(handle uint32, from io.Reader, buf []byte) (*File, error) {
+func (r *Run) attachRemaining(handle uint32, from io.Reader, buf []byte) (*File, error) {
 	request := make([]byte, 0, 8+len(buf))
 	for {
 		n, err := io.ReadFull(from, buf)

@@ -84,7 +84,7 @@ func (r *Run) finish(ctx context.Context, result error) int {
 	if err := r.flush(); err != nil && result == nil {
 		result = err
 	}
-	if errors.Is(r.ended, abi.EPROTO) {
+	if errors.Is(r.fatal, abi.EPROTO) {
 		return exitFailed // the host has ended the run: DONE has no effect
 	}
 	status, fault := abi.Succeeded, (*abi.DoneError)(nil)

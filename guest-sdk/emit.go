@@ -98,8 +98,8 @@ func (r *Run) Emitted() int64 {
 func (r *Run) emit(stream, key string, kind abi.KeyKind, at int64, v any) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.ended != nil {
-		return r.ended
+	if r.fatal != nil {
+		return r.fatal
 	}
 	o := r.last
 	if len(stream) != len(r.lastName) || unsafe.StringData(stream) != unsafe.StringData(r.lastName) || o == nil {
@@ -127,7 +127,7 @@ func (r *Run) emit(stream, key string, kind abi.KeyKind, at int64, v any) error 
 	}
 	if err := r.frame.Seal(buf); err != nil {
 		rec.Data = buf[start:] // lies behind the frame, which is sent first
-		if err = r.next(&rec, err); err != nil {
+		if err = r.flushAndAppend(&rec, err); err != nil {
 			return err
 		}
 	}
@@ -138,8 +138,8 @@ func (r *Run) emit(stream, key string, kind abi.KeyKind, at int64, v any) error 
 	return nil
 }
 
-// next sends the frame and puts a record that did not fit into the next one.
-func (r *Run) next(rec *abi.FrameRecord, err error) error {
+// flushAndAppend sends the frame and puts a record that did not fit into the next one.
+func (r *Run) flushAndAppend(rec *abi.FrameRecord, err error) error {
 	if err != abi.ErrFrameFull {
 		return err
 	}
@@ -152,14 +152,14 @@ func (r *Run) next(rec *abi.FrameRecord, err error) error {
 // flush sends the frame unless it is empty. The caller holds the lock.
 func (r *Run) flush() error {
 	if r.frame.Count() == 0 {
-		return r.ended
+		return r.fatal
 	}
-	if r.ended != nil {
-		return r.ended
+	if r.fatal != nil {
+		return r.fatal
 	}
 	err := r.port.emit(r.frame.Finish())
 	r.frame.Begin()
-	return r.noticed(err)
+	return r.checkFatal(err)
 }
 
 // compoundKey returns the canonical form of a compound key.

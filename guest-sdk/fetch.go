@@ -127,34 +127,34 @@ func (r *Run) response(reply []byte) (*Response, error) {
 	if err := json.Unmarshal(text, &head); err != nil {
 		return nil, fmt.Errorf("guest: malformed reply of the host: %w", err)
 	}
-	body := &fetched{run: r, handle: head.Handle, begun: len(begun) > 0}
-	body.from = io.MultiReader(bytes.NewReader(begun), (*rest)(body))
+	body := &responseBody{run: r, handle: head.Handle, readStarted: len(begun) > 0}
+	body.reader = io.MultiReader(bytes.NewReader(begun), (*rest)(body))
 	return &Response{Status: head.Status, URL: head.URL, Header: head.Header, Body: body}, nil
 }
 
-// A fetched is the body of a Response.
-type fetched struct {
-	run    *Run
-	from   io.Reader
-	handle int32 // of the rest that is not inline; 0 for none
-	begun  bool  // reading has begun, so the handle lacks a part
-	closed bool
+// A responseBody is the body of a Response.
+type responseBody struct {
+	run         *Run
+	reader      io.Reader
+	handle      int32 // of the rest that is not inline; 0 for none
+	readStarted bool  // reading has begun, so the handle lacks a part
+	closed      bool
 }
 
-func (b *fetched) Read(p []byte) (int, error) {
+func (b *responseBody) Read(p []byte) (int, error) {
 	if b.closed {
 		return 0, errors.New("guest: read of a body that is closed")
 	}
-	b.begun = true
-	return b.from.Read(p)
+	b.readStarted = true
+	return b.reader.Read(p)
 }
 
-func (b *fetched) Close() error {
+func (b *responseBody) Close() error {
 	b.closed = true
 	return b.release()
 }
 
-func (b *fetched) release() error {
+func (b *responseBody) release() error {
 	handle := b.handle
 	if b.handle = 0; handle == 0 {
 		return nil
@@ -163,8 +163,8 @@ func (b *fetched) release() error {
 }
 
 // TakeHandle gives up the handle of an unread body, for Attach.
-func (b *fetched) TakeHandle() (handle int32, ok bool) {
-	if b.begun || b.handle == 0 {
+func (b *responseBody) TakeHandle() (handle int32, ok bool) {
+	if b.readStarted || b.handle == 0 {
 		return 0, false
 	}
 	handle, b.handle, b.closed = b.handle, 0, true
@@ -172,7 +172,7 @@ func (b *fetched) TakeHandle() (handle int32, ok bool) {
 }
 
 // A rest reads the part of a body that was not inline, and closes the handle at its end.
-type rest fetched
+type rest responseBody
 
 func (b *rest) Read(p []byte) (int, error) {
 	if b.handle == 0 {
@@ -183,7 +183,7 @@ func (b *rest) Read(p []byte) (int, error) {
 		err = io.EOF
 	}
 	if err != nil {
-		_ = (*fetched)(b).release() // the caller gets err
+		_ = (*responseBody)(b).release() // the caller gets err
 	}
 	return n, err
 }

@@ -31,7 +31,7 @@ func (h *teller) Call(call abi.Call, request []byte) ([]byte, error) {
 	}
 	frame := asked[0].Frame
 	h.asked = string(frame[4 : 4+binary.LittleEndian.Uint32(frame)])
-	return abi.Answered{ID: asked[0].ID, Reply: []byte(h.reply)}.Append(nil), nil
+	return abi.ExchangeResponse{ID: asked[0].ID, Reply: []byte(h.reply)}.Append(nil), nil
 }
 
 func (h *teller) Read(_ int32, dst []byte) (int, error) {

@@ -18,20 +18,20 @@ const (
 // leader: it makes the calls for all of them, and passes leadership on when it has its own
 // answer.
 type exchanger struct {
-	mu    sync.Mutex // guards the fields below; not held during a call
-	led   bool
-	queue []*pending          // not sent yet
-	away  map[uint32]*pending // sent and not answered, by id
-	bytes int                 // total length of the frames that are away
-	last  uint32              // last id given out
+	mu            sync.Mutex // guards the fields below; not held during a call
+	hasLeader     bool
+	queue         []*pendingRequest          // not sent yet
+	inFlight      map[uint32]*pendingRequest // sent and not answered, by id
+	inFlightBytes int                        // total length of the frames in flight
+	lastID        uint32                     // last id given out
 }
 
-// A pending is a request for which one goroutine waits.
-type pending struct {
+// A pendingRequest is a request for which one goroutine waits.
+type pendingRequest struct {
 	frame []byte
 	alone bool      // to be sent without others: the host had no handle left for it
 	wake  chan bool // capacity 1; true: become the leader, false: the answer is there
-	over  bool
+	done  bool
 	reply []byte
 	err   error
 }
@@ -40,45 +40,45 @@ type pending struct {
 // it. frame is its request frame, and the reply JSON. Connectors use Fetch or package
 // guesthttp. While one goroutine waits, requests of other goroutines are made too.
 func (r *Run) NetworkRequest(frame []byte) ([]byte, error) {
-	x, q := &r.exchanger, &pending{frame: frame, wake: make(chan bool, 1)}
-	if x.join(q) || <-q.wake {
-		for !q.over {
+	x, q := &r.exchanger, &pendingRequest{frame: frame, wake: make(chan bool, 1)}
+	if x.enqueue(q) || <-q.wake {
+		for !q.done {
 			runtime.Gosched() // lets other goroutines add their requests to the same call
-			asked := x.take()
+			asked := x.dequeue()
 			answers, err := r.exchange(asked)
-			x.answered(q, answers, err)
+			x.deliver(q, answers, err)
 		}
-		x.pass()
+		x.passLeadership()
 	}
 	return q.reply, q.err
 }
 
-// join queues a request and reports whether its goroutine becomes the leader.
-func (x *exchanger) join(q *pending) bool {
+// enqueue queues a request and reports whether its goroutine becomes the leader.
+func (x *exchanger) enqueue(q *pendingRequest) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.queue = append(x.queue, q)
-	lead := !x.led
-	x.led = true
+	lead := !x.hasLeader
+	x.hasLeader = true
 	return lead
 }
 
-// take moves requests from the queue to away, in order, within the limits.
-func (x *exchanger) take() (asked []abi.Asked) {
+// dequeue moves requests from the queue to inFlight, in order, within the limits.
+func (x *exchanger) dequeue() (asked []abi.ExchangeRequest) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	n := 0
 	for _, q := range x.queue {
-		if len(x.away) > 0 && (q.alone || len(x.away) == requestsAtOnce || x.bytes+len(q.frame) > requestBytes) {
+		if len(x.inFlight) > 0 && (q.alone || len(x.inFlight) == requestsAtOnce || x.inFlightBytes+len(q.frame) > requestBytes) {
 			break
 		}
-		if x.away == nil {
-			x.away = map[uint32]*pending{}
+		if x.inFlight == nil {
+			x.inFlight = map[uint32]*pendingRequest{}
 		}
-		x.last++
-		x.away[x.last] = q
-		x.bytes += len(q.frame)
-		asked = append(asked, abi.Asked{ID: x.last, Frame: q.frame})
+		x.lastID++
+		x.inFlight[x.lastID] = q
+		x.inFlightBytes += len(q.frame)
+		asked = append(asked, abi.ExchangeRequest{ID: x.lastID, Frame: q.frame})
 		if n++; q.alone {
 			break
 		}
@@ -89,55 +89,55 @@ func (x *exchanger) take() (asked []abi.Asked) {
 	return asked
 }
 
-// answered delivers answers to the goroutines that wait for them. An error is the answer to
-// all requests that are away.
-func (x *exchanger) answered(leader *pending, answers []answer, err error) {
+// deliver delivers answers to the goroutines that wait for them. An error is the answer to
+// all requests in flight.
+func (x *exchanger) deliver(leader *pendingRequest, answers []answer, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if err != nil {
-		for id := range x.away {
-			x.end(leader, answer{id: id, err: err})
+		for id := range x.inFlight {
+			x.finish(leader, answer{id: id, err: err})
 		}
 		return
 	}
 	for _, a := range answers {
-		q := x.away[a.id]
+		q := x.inFlight[a.id]
 		if q == nil {
 			continue
 		}
-		if e, ok := a.err.(*Error); ok && e.Code == "too_many_handles" && len(x.away) > 1 {
-			x.back(a.id)
+		if e, ok := a.err.(*Error); ok && e.Code == "too_many_handles" && len(x.inFlight) > 1 {
+			x.remove(a.id)
 			q.alone = true
 			x.queue = append(x.queue, q)
 			continue
 		}
-		x.end(leader, a)
+		x.finish(leader, a)
 	}
 }
 
-// back removes a request from away. The caller holds mu.
-func (x *exchanger) back(id uint32) *pending {
-	q := x.away[id]
-	delete(x.away, id)
-	x.bytes -= len(q.frame)
+// remove removes a request from inFlight. The caller holds mu.
+func (x *exchanger) remove(id uint32) *pendingRequest {
+	q := x.inFlight[id]
+	delete(x.inFlight, id)
+	x.inFlightBytes -= len(q.frame)
 	return q
 }
 
-// end delivers one answer, and wakes its goroutine unless that is the leader. The caller
+// finish delivers one answer, and wakes its goroutine unless that is the leader. The caller
 // holds mu.
-func (x *exchanger) end(leader *pending, a answer) {
-	q := x.back(a.id)
-	q.reply, q.err, q.over = a.reply, a.err, true
+func (x *exchanger) finish(leader *pendingRequest, a answer) {
+	q := x.remove(a.id)
+	q.reply, q.err, q.done = a.reply, a.err, true
 	if q != leader {
 		q.wake <- false
 	}
 }
 
-// pass makes another waiting goroutine the leader.
-func (x *exchanger) pass() {
+// passLeadership makes another waiting goroutine the leader.
+func (x *exchanger) passLeadership() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for _, q := range x.away {
+	for _, q := range x.inFlight {
 		q.wake <- true
 		return
 	}
@@ -145,7 +145,7 @@ func (x *exchanger) pass() {
 		x.queue[0].wake <- true
 		return
 	}
-	x.led = false
+	x.hasLeader = false
 }
 
 // An answer is the result of one request.
@@ -155,11 +155,11 @@ type answer struct {
 	err   error
 }
 
-var errAnswers = errors.New("guest: the host's answers cannot be read")
+var errBadAnswers = errors.New("guest: the host's answers cannot be read")
 
 // exchange calls the exchange function: it starts requests, and returns once any request,
 // started now or before, has its answer.
-func (r *Run) exchange(asked []abi.Asked) ([]answer, error) {
+func (r *Run) exchange(asked []abi.ExchangeRequest) ([]answer, error) {
 	size := 4
 	for _, a := range asked {
 		size += a.Bytes()
@@ -170,22 +170,22 @@ func (r *Run) exchange(asked []abi.Asked) ([]answer, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	reply, err := r.locked(r.port.exchange, request)
+	reply, err := r.callLocked(r.port.exchange, request)
 	if err != nil {
 		return nil, err
 	}
 	if len(reply) == 0 {
-		return nil, errAnswers // the host always sends one
+		return nil, errBadAnswers // the host always sends one
 	}
 	answers := make([]answer, 0, len(asked))
 	for len(reply) > 0 {
 		a, rest, err := abi.NextAnswer(reply)
 		if err != nil {
-			return nil, errAnswers
+			return nil, errBadAnswers
 		}
 		next := answer{id: a.ID, reply: a.Reply}
 		if a.Errno != abi.OK {
-			next = answer{id: a.ID, err: r.noticed(newError(a.Errno, a.Reply))}
+			next = answer{id: a.ID, err: r.checkFatal(newError(a.Errno, a.Reply))}
 		}
 		answers, reply = append(answers, next), rest
 	}
@@ -206,14 +206,14 @@ func (r *Run) ReadHandle(handle int32, dst []byte) (int, error) {
 		return 0, err
 	}
 	n, err := r.port.read(handle, dst)
-	return n, r.noticed(err)
+	return n, r.checkFatal(err)
 }
 
 func (r *Run) CloseHandle(handle int32) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.ended != nil {
-		return r.ended
+	if r.fatal != nil {
+		return r.fatal
 	}
-	return r.noticed(r.port.close(handle))
+	return r.checkFatal(r.port.close(handle))
 }

@@ -17,7 +17,7 @@ import (
 // when no more come.
 type crowd struct {
 	calls, most int // exchanges; requests on their way
-	away        []abi.Asked
+	away        []abi.ExchangeRequest
 	handles     int // requests that may be on their way; 0 for any number
 	fails       error
 	silent      bool
@@ -42,7 +42,7 @@ func (c *crowd) exchange(request []byte) (reply []byte, err error) {
 	}
 	for _, a := range asked {
 		if c.handles > 0 && len(c.away) == c.handles {
-			reply = abi.Answered{ID: a.ID, Errno: abi.ETOOBIG, Reply: []byte(`{"code":"too_many_handles","message":"close some"}`)}.Append(reply)
+			reply = abi.ExchangeResponse{ID: a.ID, Errno: abi.ETOOBIG, Reply: []byte(`{"code":"too_many_handles","message":"close some"}`)}.Append(reply)
 			continue
 		}
 		a.Frame = append([]byte(nil), a.Frame...)
@@ -61,9 +61,9 @@ func (c *crowd) land(n int) (reply []byte) {
 	for ; n > 0; n-- {
 		last := c.away[len(c.away)-1]
 		c.away = c.away[:len(c.away)-1]
-		a := abi.Answered{ID: last.ID, Reply: append([]byte("re: "), last.Frame...)}
+		a := abi.ExchangeResponse{ID: last.ID, Reply: append([]byte("re: "), last.Frame...)}
 		if string(last.Frame) == "13" {
-			a = abi.Answered{ID: last.ID, Errno: abi.EDENIED, Reply: []byte(`{"code":"host_denied","message":"no"}`)}
+			a = abi.ExchangeResponse{ID: last.ID, Errno: abi.EDENIED, Reply: []byte(`{"code":"host_denied","message":"no"}`)}
 		}
 		reply = a.Append(reply)
 	}

@@ -35,12 +35,12 @@ type Run struct {
 	mu    sync.Mutex // guards the fields below; held during calls
 	frame abi.FrameWriter
 	// outlets has one entry per stream of the scope.
-	outlets  []outlet
-	last     *outlet // the one used last, and the name by which it was found
-	lastName string
-	emitted  int64
-	asked    int   // number of questions so far, for their ids
-	ended    error // why further calls can have no effect
+	outlets   []outlet
+	last      *outlet // the one used last, and the name by which it was found
+	lastName  string
+	emitted   int64
+	questions int   // number of questions so far, for their ids
+	fatal     error // why further calls can have no effect
 }
 
 // An outlet sends the records of one stream of the scope.
@@ -146,26 +146,26 @@ func (r *Run) Mount(name string) (dir string, ok bool) {
 func (r *Run) call(function func([]byte) ([]byte, error), message []byte) ([]byte, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.locked(function, message)
+	return r.callLocked(function, message)
 }
 
-func (r *Run) locked(function func([]byte) ([]byte, error), message []byte) ([]byte, error) {
+func (r *Run) callLocked(function func([]byte) ([]byte, error), message []byte) ([]byte, error) {
 	if err := r.flush(); err != nil {
 		return nil, err
 	}
 	reply, err := function(message)
-	return reply, r.noticed(err)
+	return reply, r.checkFatal(err)
 }
 
-// noticed cancels the run's context if err ends the run: a violation ends it at once, and
+// checkFatal cancels the run's context if err ends the run: a violation ends it at once, and
 // after a cancel the host accepts only DONE.
-func (r *Run) noticed(err error) error {
+func (r *Run) checkFatal(err error) error {
 	e, ok := errors.AsType[*Error](err)
 	if !ok {
 		return err
 	}
 	if e.Errno == abi.EPROTO || e.Errno == abi.ECANCELED {
-		r.ended = err
+		r.fatal = err
 		r.cancel(err)
 	}
 	return err

@@ -42,7 +42,7 @@ func (h *echoHost) call(c abi.Call, request string) int {
 		frame := asked[0].Frame
 		n := 4 + binary.LittleEndian.Uint32(frame)
 		h.head, h.body = string(frame[4:n]), frame[n:]
-		h.pending = abi.Answered{ID: asked[0].ID, Reply: []byte(ok)}.Append(nil)
+		h.pending = abi.ExchangeResponse{ID: asked[0].ID, Reply: []byte(ok)}.Append(nil)
 	case abi.CallClose:
 		h.closes++
 	case abi.CallDone:

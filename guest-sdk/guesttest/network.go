@@ -43,7 +43,7 @@ func (h *host) exchange(request []byte) ([]byte, error) {
 	}
 	var answers []byte
 	for _, q := range asked {
-		a := abi.Answered{ID: q.ID}
+		a := abi.ExchangeResponse{ID: q.ID}
 		var e *guest.Error
 		if a.Reply, err = h.network(q.Frame); errors.As(err, &e) {
 			text, _ := json.Marshal(map[string]string{"code": e.Code, "message": e.Message}) // two strings

@@ -92,7 +92,7 @@ func (o *opening) open() (lent []binding.Binding, err error) {
 
 // launched makes the files of the run available to the browser.
 func (o *opening) launched(files binding.Binding) {
-	if lent, ok := files.(filesystem.Lent); ok {
+	if lent, ok := files.(filesystem.Binding); ok {
 		o.files.Store(lent.FS)
 	}
 }
@@ -115,7 +115,7 @@ func (h *bindings) files(m *abi.Manifest, conn store.Connection, id store.RunID)
 	for i, m := range fs.Mounts() {
 		mounts = append(mounts, abi.Mount{ID: uint32(i), Path: m.Path})
 	}
-	return filesystem.Lent{FS: fs}, mounts, nil
+	return filesystem.Binding{FS: fs}, mounts, nil
 }
 
 // openKinds opens the bindings whose kinds implement binding.Opener.

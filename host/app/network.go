@@ -19,7 +19,7 @@ import (
 // directories.
 type bindings struct {
 	*directory
-	pace *network.Governor // shared by all runs of this process
+	pace *network.RateLimiter // shared by all runs of this process
 }
 
 // CheckHost checks the form of a host that the owner names: [http://|https://]HOST[:PORT].
@@ -52,7 +52,7 @@ func policyOf(approved []string) (*network.Policy, error) {
 // only the host itself reaches, for tokens.
 func (h *bindings) network(q RunRequest, plan *run.Plan, reserved *network.Policy, obtained *tokens, t *requestLogger) (binding.Binding, error) {
 	if q.Replay != nil {
-		return network.Lent{Session: network.NewReplay(q.Replay.recording)}, nil
+		return network.Binding{Session: network.NewReplay(q.Replay.recording)}, nil
 	}
 	if q.Record == nil && !q.Connector.Module.Uses(abi.ModuleNetwork) && !q.Connector.ByLines(abi.BindingNetwork) {
 		return nil, nil
@@ -61,11 +61,11 @@ func (h *bindings) network(q RunRequest, plan *run.Plan, reserved *network.Polic
 	if err != nil {
 		return nil, err
 	}
-	var own *network.Governor
+	var own *network.RateLimiter
 	if r := q.Connector.Manifest.Bindings[abi.BindingNetwork].Rate; r != (abi.Rate{}) {
-		own = network.NewGovernor(h.Options.Pace.Declared(r))
+		own = network.NewRateLimiter(h.Options.Pace.Declared(r))
 	}
-	c, err := h.client(network.Options{Policy: p, Reserved: reserved, Own: own}, t)
+	c, err := h.client(network.Options{Policy: p, Reserved: reserved, ConnectorLimiter: own}, t)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func (h *bindings) network(q RunRequest, plan *run.Plan, reserved *network.Polic
 			return nil, err
 		}
 	}
-	return ownSession{network.Lent{Session: session}, obtained, h.requests}, nil
+	return ownSession{network.Binding{Session: session}, obtained, h.requests}, nil
 }
 
 // OwnerDestinations returns where a secret may be sent at the server origin that an owner names: the manifest's
@@ -106,7 +106,7 @@ func OwnerDestinations(m *abi.Manifest, secret, origin string) ([]abi.Destinatio
 
 // client returns a network client of this host, whose requests t logs.
 func (h *bindings) client(o network.Options, t *requestLogger) (*network.Client, error) {
-	o.Governor, o.Audit = h.pace, t.hop
+	o.RateLimiter, o.Audit = h.pace, t.hop
 	c, err := network.NewClient(o)
 	if err != nil {
 		return nil, fmt.Errorf("open network: %w", err)
@@ -145,14 +145,14 @@ func (t *requestLogger) hop(n network.Hop) {
 // An ownSession is the network binding of one run, with the tokens that the host obtains for it. Closing it
 // flushes the request log.
 type ownSession struct {
-	network.Lent
+	network.Binding
 	tokens   *tokens
 	requests *audit.Requests
 }
 
 // Close implements binding.Binding.
 func (s ownSession) Close(ctx context.Context) error {
-	err := s.Lent.Close(ctx) // first the guest's requests, which may wait for a token
+	err := s.Binding.Close(ctx) // first the guest's requests, which may wait for a token
 	s.tokens.Close()
 	if s.requests != nil {
 		err = errors.Join(err, s.requests.Flush())

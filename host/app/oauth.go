@@ -110,7 +110,7 @@ func (az *authorizer) source(m *abi.Manifest, f abi.SecretField, conn store.Conn
 
 // authClient returns the OAuth client of a secret, nil if the client's own secret is missing.
 func authClient(o *abi.OAuth, conn store.Connection, secrets map[string]string, via *network.Client) (*oauth.Client, error) {
-	c := &oauth.Client{Declared: o, ID: o.ClientID, Secret: secrets[o.ClientSecret], Via: &network.Transport{Client: via, Body: tokenBytes, Time: tokenTime}}
+	c := &oauth.Client{Declared: o, ID: o.ClientID, Secret: secrets[o.ClientSecret], Via: &network.Transport{Client: via, MaxBody: tokenBytes, Timeout: tokenTime}}
 	if o.ClientSecret != "" && c.Secret == "" {
 		return nil, nil
 	}

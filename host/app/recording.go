@@ -121,7 +121,7 @@ func (q RunRequest) repeatable() (RunRequest, error) {
 		return q, refusal("invalid_request", fmt.Errorf("the recording is of connector %s, this is %s; record it with --record",
 			abi.Clean(abi.Cut(h.ConnectorID, 200)), abi.Clean(id)))
 	}
-	given, secrets := q.Replay.recording.Given(q.secretsWithout(h.Secrets))
+	given, secrets := q.Replay.recording.WithStandIns(q.secretsWithout(h.Secrets))
 	q.fixed = &abi.Fixed{Start: uint64(h.Clock.UnixMilli()), Seed: h.Seed, Instant: true}
 	q.Approved.Hosts = given.Hosts
 	for _, f := range run.SecretFields(q.Connector.Manifest) { // values are stand-ins, so there is nothing to protect

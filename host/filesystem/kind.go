@@ -233,15 +233,15 @@ func (Kind) Narrower(old, new store.Approved) bool {
 	return false
 }
 
-// Lent is the filesystem binding of one run.
-type Lent struct{ *FS }
+// Binding is the filesystem binding of one run.
+type Binding struct{ *FS }
 
-var _ binding.Binding = Lent{}
+var _ binding.Binding = Binding{}
 
 // Takes implements binding.Binding.
-func (Lent) Takes(call abi.Call, _ []byte) bool {
+func (Binding) Takes(call abi.Call, _ []byte) bool {
 	return call >= abi.CallFileOpen && call <= abi.CallFileTimes
 }
 
 // Close implements binding.Binding. It erases the scratch directory.
-func (l Lent) Close(context.Context) error { return l.FS.Close() }
+func (l Binding) Close(context.Context) error { return l.FS.Close() }

@@ -78,8 +78,8 @@ func within(list []netip.Prefix, a netip.Addr) bool {
 	return slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// ownAge is how long a list of the machine's addresses is used.
-const ownAge = 60 * time.Second
+// ownAddressTTL is how long a list of the machine's addresses is used.
+const ownAddressTTL = 60 * time.Second
 
 type ownList struct {
 	addrs []netip.Addr
@@ -90,7 +90,7 @@ type ownList struct {
 // wall clock may be set.
 func (l *ownList) fresh(now time.Time) bool {
 	wall := now.Round(0).Sub(l.at.Round(0))
-	return wall >= 0 && wall < ownAge && now.Sub(l.at) < ownAge
+	return wall >= 0 && wall < ownAddressTTL && now.Sub(l.at) < ownAddressTTL
 }
 
 // OwnAddresses returns a function for Table.Own: it returns the addresses of this machine's

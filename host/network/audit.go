@@ -26,7 +26,7 @@ type Hop struct {
 // auditOf describes a hop up to its answer, without secrets: sealed values that a server
 // returned appear as handles, however they were escaped, and values that the guest knows in
 // plain text not at all.
-func auditOf(h hop, t target, r *received, err error, began time.Time, masks []echo) Hop {
+func auditOf(h hop, t target, r *responseHead, err error, began time.Time, masks []echo) Hop {
 	path := url.URL{Path: unseal(masks, t.url.Path)}
 	out := Hop{Began: began, Method: h.method, Origin: auditOrigin(t.origin(), masks),
 		Path: auditPath(strings.ReplaceAll(path.EscapedPath(), url.PathEscape(redacted), redacted)), Sent: int64(len(h.body)), Took: time.Since(began)}

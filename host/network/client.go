@@ -20,15 +20,15 @@ import (
 
 // Options of a Client. Only Policy is required.
 type Options struct {
-	Policy   *Policy
-	Reserved *Policy     // approved for the host only, for a better error; may be nil
-	Table    *Table      // nil excludes the addresses of this machine
-	Resolver Resolver    // nil uses Go's resolver
-	Governor *Governor   // nil makes one with defaults
-	Own      *Governor   // rate that the connector declares; may be nil
-	TLS      *tls.Config // nil uses the system's roots; an operator can add only roots for one exact host
-	Limits   Limits
-	Seals    *Seals // may be nil
+	Policy           *Policy
+	Reserved         *Policy      // approved for the host only, for a better error; may be nil
+	Table            *Table       // nil excludes the addresses of this machine
+	Resolver         Resolver     // nil uses Go's resolver
+	RateLimiter      *RateLimiter // nil makes one with defaults
+	ConnectorLimiter *RateLimiter // rate that the connector declares; may be nil
+	TLS              *tls.Config  // nil uses the system's roots; an operator can add only roots for one exact host
+	Limits           Limits
+	Seals            *Seals // may be nil
 	// Audit is called for every hop when its answer has ended or it has failed; may be nil.
 	// Calls may be concurrent.
 	Audit func(Hop)
@@ -37,19 +37,19 @@ type Options struct {
 // A Client makes the requests of one run. Connections, cookies and sessions are not shared
 // with other runs. It is safe for concurrent use.
 type Client struct {
-	o         Options
+	options   Options
 	dialer    *dialer
 	transport *http.Transport
 	jar       *jar
-	life      context.Context // context of all bodies
-	end       context.CancelCauseFunc
+	ctx       context.Context // context of all bodies
+	cancel    context.CancelCauseFunc
 	requests  atomic.Int64
 	received  atomic.Int64
 }
 
 func NewClient(o Options) (*Client, error) {
-	o = o.reaching()
-	o.Governor = cmp.Or(o.Governor, NewGovernor(DefaultPace()))
+	o = o.withDialDefaults()
+	o.RateLimiter = cmp.Or(o.RateLimiter, NewRateLimiter(DefaultPace()))
 	o.Seals = cmp.Or(o.Seals, &Seals{})
 	if o.Audit == nil {
 		o.Audit = func(Hop) {}
@@ -66,17 +66,17 @@ func NewClient(o Options) (*Client, error) {
 	life, end := context.WithCancelCause(context.Background())
 	d := newDialer(o, conf, life)
 	t := &http.Transport{
-		Proxy: nil, DialContext: d.plain, DialTLSContext: d.secure, ForceAttemptHTTP2: true,
+		Proxy: nil, DialContext: d.dialPlain, DialTLSContext: d.dialTLS, ForceAttemptHTTP2: true,
 		ResponseHeaderTimeout: o.Limits.Headers, MaxResponseHeaderBytes: o.Limits.ResponseHeaderBytes,
 		DisableCompression: true, MaxIdleConnsPerHost: 32, MaxIdleConns: 64, IdleConnTimeout: time.Minute,
 		HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: 256 << 10, MaxReceiveBufferPerConnection: 1 << 20}, // per unread body
 	}
 	d.dropIdle = t.CloseIdleConnections
-	return &Client{o: o, jar: j, life: life, end: end, dialer: d, transport: t}, nil
+	return &Client{options: o, jar: j, ctx: life, cancel: end, dialer: d, transport: t}, nil
 }
 
-// reaching fills in the defaults that connecting needs.
-func (o Options) reaching() Options {
+// withDialDefaults fills in the defaults that connecting needs.
+func (o Options) withDialDefaults() Options {
 	o.Table = cmp.Or(o.Table, &Table{Own: OwnAddresses()})
 	o.Resolver = cmp.Or[Resolver](o.Resolver, &net.Resolver{PreferGo: true})
 	if o.Limits == (Limits{}) {
@@ -87,7 +87,7 @@ func (o Options) reaching() Options {
 
 // Close ends requests in progress, including bodies, and all connections.
 func (c *Client) Close() {
-	c.end(errClosed)
+	c.cancel(errClosed)
 	c.dialer.close()
 	c.transport.CloseIdleConnections()
 }
@@ -117,129 +117,129 @@ func (c *Client) stopped(bool) *Error { return nil }
 // the body lives until it is closed. The error is an *Error. A request that fails a check
 // is not sent.
 func (c *Client) Do(ctx context.Context, q *Request) (*Response, error) {
-	if c.received.Load() > c.o.Limits.RunBytes {
-		return nil, errReceived(c.o.Limits.RunBytes)
+	if c.received.Load() > c.options.Limits.RunBytes {
+		return nil, errReceived(c.options.Limits.RunBytes)
 	}
 	t, err := parseTarget(q.URL, nil)
 	if err != nil {
 		return nil, err
 	}
-	total := c.o.Limits.Total
+	total := c.options.Limits.Total
 	if q.Timeout > 0 {
 		total = q.Timeout
 	}
-	life, cancel := context.WithCancelCause(c.life)
-	late := time.AfterFunc(total, func() { cancel(errLate) })
+	reqCtx, cancel := context.WithCancelCause(c.ctx)
+	timeout := time.AfterFunc(total, func() { cancel(errTimeout) })
 	stop := context.AfterFunc(ctx, func() { cancel(errClosed) })
 	defer stop()
-	over := func() {
-		late.Stop()
+	end := func() {
+		timeout.Stop()
 		cancel(nil)
 	}
-	r, err := c.follow(life, q, t, &wait{longest: q.longest(total), late: late, left: total, since: time.Now(), told: q.Waiting})
+	r, err := c.followRedirects(reqCtx, q, t, &wait{remaining: q.maxWait(total), timeout: timeout, timeoutLeft: total, resumed: time.Now(), onWait: q.Waiting})
 	if err != nil {
-		if context.Cause(life) != nil {
-			err = ended(life)
+		if context.Cause(reqCtx) != nil {
+			err = contextError(reqCtx)
 		}
-		over()
-		return nil, c.told(err)
+		end()
+		return nil, c.guestError(err)
 	}
-	out, err := c.response(life, cancel, q, r, over)
+	out, err := c.response(reqCtx, cancel, q, r, end)
 	if err != nil {
-		over()
+		end()
 		_ = r.Body.Close() // refused
-		r.hop.Refused = asError(err).Code
-		c.o.Audit(r.hop)
-		return nil, c.told(err)
+		r.audit.Refused = asError(err).Code
+		c.options.Audit(r.audit)
+		return nil, c.guestError(err)
 	}
 	return out, nil
 }
 
-// told returns a failure as the guest is told of it, with sealed values replaced in the
+// guestError returns the error for the guest, with sealed values replaced in the
 // server's words.
-func (c *Client) told(err error) *Error {
+func (c *Client) guestError(err error) *Error {
 	out := *asError(err)
-	out.Message = unseal(c.o.Seals.echoes(), out.Message)
+	out.Message = unseal(c.options.Seals.echoes(), out.Message)
 	return &out
 }
 
-// A received response has its headers; the body is still to be read.
-type received struct {
+// A responseHead is a response whose body has not been read.
+type responseHead struct {
 	*http.Response
 	family string
 }
 
-// An answer is a response with its origin, and the audit entry to write when its body has
+// A finalResponse is a response that is not followed, with its origin, and the audit entry to write when its body has
 // ended.
-type answer struct {
+type finalResponse struct {
 	*http.Response
-	from      target
+	target    target
 	redirects int
-	hop       Hop
+	audit     Hop
 }
 
-// follow makes a request and follows redirects. What was meant for one origin is never sent
+// followRedirects makes a request and follows redirects. What was meant for one origin is never sent
 // to another.
-func (c *Client) follow(ctx context.Context, q *Request, t target, w *wait) (*answer, error) {
+func (c *Client) followRedirects(ctx context.Context, q *Request, t target, w *wait) (*finalResponse, error) {
 	h := hop{method: q.Method, headers: q.Headers, body: q.Body}
-	sealed := false // a value was sent, now or in an earlier hop
-	again := true   // a refused value may be replaced once
+	sealed := false  // a value was sent, now or in an earlier hop
+	mayRenew := true // a refused value may be replaced once
 	for redirects := 0; ; redirects++ {
-		r, put, told, err := c.hop(ctx, h, t, w)
-		if err == nil && again && r.StatusCode == http.StatusUnauthorized && len(put.sent) > 0 {
-			again = false
-			r, told, err = c.renewed(ctx, r, told, put, h, t, w)
+		r, subst, audit, err := c.sendHop(ctx, h, t, w)
+		if err == nil && mayRenew && r.StatusCode == http.StatusUnauthorized && len(subst.sent) > 0 {
+			mayRenew = false
+			r, audit, err = c.retryRenewed(ctx, r, audit, subst, h, t, w)
 		}
 		if err != nil {
-			c.o.Audit(told)
+			c.options.Audit(audit)
 			return nil, err
 		}
-		sealed = sealed || len(put.uses) > 0
+		sealed = sealed || len(subst.uses) > 0
 		location := r.Header.Get("Location")
 		if q.Redirect == "manual" || location == "" || !isRedirect(r.StatusCode) {
-			return &answer{r, t, redirects, told}, nil
+			return &finalResponse{r, t, redirects, audit}, nil
 		}
-		to, err := c.redirect(q, t, location, redirects)
+		to, err := c.redirectTarget(q, t, location, redirects)
 		if err != nil {
 			_ = r.Body.Close() // of a redirect
-			told.Refused = asError(err).Code
-			c.o.Audit(told)
+			audit.Refused = asError(err).Code
+			c.options.Audit(audit)
 			return nil, err
 		}
-		if t.origin() != to.origin() && (sealed || c.o.Seals.in(to.url)) {
-			return &answer{r, t, redirects, told}, nil // the guest sees the redirect
+		if t.origin() != to.origin() && (sealed || c.options.Seals.containsValue(to.url)) {
+			return &finalResponse{r, t, redirects, audit}, nil // the guest sees the redirect
 		}
-		c.o.Audit(told)
+		c.options.Audit(audit)
 		_ = r.Body.Close() // of a redirect
-		h = h.redirected(r.StatusCode, t.origin() == to.origin(), c.o.Seals.masks())
+		h = h.redirect(r.StatusCode, t.origin() == to.origin(), c.options.Seals.masks())
 		t = to
 	}
 }
 
-// renewed repeats a request whose values the server refused, if they can be replaced.
-// Otherwise it returns the answer r and its audit entry told.
-func (c *Client) renewed(ctx context.Context, r *http.Response, told Hop, put *filler, h hop, t target, w *wait) (*http.Response, Hop, error) {
-	newer, err := put.renew(ctx)
+// retryRenewed repeats a request whose values the server refused, if they can be replaced.
+// Otherwise it returns the answer r and its audit entry.
+func (c *Client) retryRenewed(ctx context.Context, r *http.Response, audit Hop, subst *substitution, h hop, t target, w *wait) (*http.Response, Hop, error) {
+	newer, err := subst.renew(ctx)
 	if err == nil && !newer {
-		return r, told, nil
+		return r, audit, nil
 	}
 	_ = r.Body.Close() // of a refusal
 	if err != nil {
-		told.Refused = asError(err).Code
-		return nil, told, err
+		audit.Refused = asError(err).Code
+		return nil, audit, err
 	}
-	c.o.Audit(told)
-	r, _, told, err = c.hop(ctx, h, t, w)
-	return r, told, err
+	c.options.Audit(audit)
+	r, _, audit, err = c.sendHop(ctx, h, t, w)
+	return r, audit, err
 }
 
-// redirect returns the target of a redirect, if it may be followed.
-func (c *Client) redirect(q *Request, from target, location string, so int) (target, error) {
+// redirectTarget returns the target of a redirect, if it may be followed.
+func (c *Client) redirectTarget(q *Request, from target, location string, count int) (target, error) {
 	if q.Redirect == "error" {
 		return target{}, denyf("redirect", "the server redirects, and the request asked for none")
 	}
-	if so == c.o.Limits.Redirects {
-		return target{}, denyf("redirect", "the server redirects more than %d times", c.o.Limits.Redirects)
+	if count == c.options.Limits.Redirects {
+		return target{}, denyf("redirect", "the server redirects more than %d times", c.options.Limits.Redirects)
 	}
 	to, err := parseTarget(location, from.url)
 	if err == nil && from.scheme == "https" && to.scheme != "https" {
@@ -256,8 +256,8 @@ func isRedirect(status int) bool {
 	return false
 }
 
-// longest returns how long rate limiters may delay the request.
-func (q *Request) longest(total time.Duration) time.Duration {
+// maxWait returns how long rate limiters may delay the request.
+func (q *Request) maxWait(total time.Duration) time.Duration {
 	if q.Wait > 0 {
 		return q.Wait
 	}
@@ -271,10 +271,10 @@ type hop struct {
 	body    []byte
 }
 
-// redirected returns the next hop: 303, and 301 and 302 after POST, change the method to
+// redirect returns the next hop: 303, and 301 and 302 after POST, change the method to
 // GET. Another origin gets no body and no credentials, neither those known by name nor
 // anything that contains a secret.
-func (h hop) redirected(status int, same bool, masks []echo) hop {
+func (h hop) redirect(status int, same bool, masks []echo) hop {
 	next := hop{method: h.method, body: h.body}
 	if status == http.StatusSeeOther && h.method != http.MethodHead || (status == http.StatusMovedPermanently || status == http.StatusFound) && h.method == http.MethodPost {
 		next.method, next.body = http.MethodGet, nil
@@ -292,49 +292,49 @@ func (h hop) redirected(status int, same bool, masks []echo) hop {
 	return next
 }
 
-// hop sends one request: steps 3 to 7. put says which values it contained, and told is its
+// sendHop sends one request: steps 3 to 7. subst says which values it contained, and audit is its
 // audit entry.
-func (c *Client) hop(ctx context.Context, h hop, t target, w *wait) (r *http.Response, put *filler, told Hop, err error) {
+func (c *Client) sendHop(ctx context.Context, h hop, t target, w *wait) (r *http.Response, subst *substitution, audit Hop, err error) {
 	began := time.Now()
-	got, put, err := c.send(ctx, h, t, w)
-	told = auditOf(h, t, got, err, began, c.o.Seals.masks())
+	head, subst, err := c.send(ctx, h, t, w)
+	audit = auditOf(h, t, head, err, began, c.options.Seals.masks())
 	if err != nil {
-		return nil, put, told, err
+		return nil, subst, audit, err
 	}
-	return got.Response, put, told, nil
+	return head.Response, subst, audit, nil
 }
 
-func (c *Client) send(ctx context.Context, h hop, t target, w *wait) (r *received, put *filler, err error) {
-	if _, step := c.o.Policy.Match(t.scheme, t.host, t.port); step != "" {
+func (c *Client) send(ctx context.Context, h hop, t target, w *wait) (r *responseHead, subst *substitution, err error) {
+	if _, step := c.options.Policy.Match(t.scheme, t.host, t.port); step != "" {
 		return nil, nil, c.errPolicy(step, t)
 	}
-	filled, put, err := c.o.Seals.fill(ctx, h, t)
+	filled, subst, err := c.options.Seals.substitute(ctx, h, t)
 	if err != nil {
 		return nil, nil, err
 	}
-	if c.requests.Add(1) > c.o.Limits.RunRequests {
-		return nil, nil, failf(abi.ERATE, "request_limit", "a run may make %d requests", c.o.Limits.RunRequests)
+	if c.requests.Add(1) > c.options.Limits.RunRequests {
+		return nil, nil, failf(abi.ERATE, "request_limit", "a run may make %d requests", c.options.Limits.RunRequests)
 	}
-	for _, g := range []*Governor{c.o.Own, c.o.Governor} {
+	for _, g := range []*RateLimiter{c.options.ConnectorLimiter, c.options.RateLimiter} {
 		if g == nil {
 			continue
 		}
-		leave, err := g.enter(ctx, t.origin(), w)
+		release, err := g.acquire(ctx, t.origin(), w)
 		if err != nil {
 			return nil, nil, err
 		}
-		defer leave()
+		defer release()
 	}
-	c.o.Seals.note(put.uses)
+	c.options.Seals.note(subst.uses)
 	r, err = c.exchange(ctx, filled, t)
-	return r, put, err
+	return r, subst, err
 }
 
 // exchange sends a request that has passed all checks, and waits for the headers of the
 // answer. With an error it still returns the address family.
-func (c *Client) exchange(ctx context.Context, h hop, t target) (*received, error) {
-	w := &watch{client: c}
-	ctx, w.stop = context.WithCancelCause(ctx)
+func (c *Client) exchange(ctx context.Context, h hop, t target) (*responseHead, error) {
+	w := &connTrace{client: c}
+	ctx, w.cancel = context.WithCancelCause(ctx)
 	traced := httptrace.WithClientTrace(context.WithValue(ctx, requestKey{}, ctx), w.trace())
 	req, err := http.NewRequestWithContext(traced, h.method, t.url.String(), bytes.NewReader(h.body))
 	if err != nil {
@@ -350,65 +350,65 @@ func (c *Client) exchange(ctx context.Context, h hop, t target) (*received, erro
 		req.Header.Set("User-Agent", "sluice")
 	}
 	req.Header.Set("Accept-Encoding", "gzip")
-	c.jar.send(req)
+	c.jar.addTo(req)
 	r, err := c.transport.RoundTrip(req)
 	if err != nil {
 		if why := context.Cause(ctx); why != nil {
 			err = why
 		}
-		w.stop(nil)
-		return &received{family: w.family()}, explain(err)
+		w.cancel(nil)
+		return &responseHead{family: w.family()}, exchangeError(err)
 	}
 	if r.StatusCode == http.StatusSwitchingProtocols { // the rest is not HTTP, and net/http no longer watches it
-		w.stop(nil)
+		w.cancel(nil)
 		_ = r.Body.Close() // unread
-		return &received{r, w.family()}, failf(abi.EUNAVAIL, "broken_answer", "the server changes the protocol")
+		return &responseHead{r, w.family()}, failf(abi.EUNAVAIL, "broken_answer", "the server changes the protocol")
 	}
 	c.received.Add(headerBytes(r.Header))
-	c.o.Governor.answered(t.origin(), r)
-	c.jar.keep(t.url, r)
-	if err := c.o.Seals.sealHeaders(t, r); err != nil {
-		w.stop(nil)
+	c.options.RateLimiter.observe(t.origin(), r)
+	c.jar.storeFrom(t.url, r)
+	if err := c.options.Seals.sealHeaders(t, r); err != nil {
+		w.cancel(nil)
 		_ = r.Body.Close() // unread
-		return &received{r, w.family()}, err
+		return &responseHead{r, w.family()}, err
 	}
-	return &received{r, w.family()}, nil
+	return &responseHead{r, w.family()}, nil
 }
 
-// A watch observes one exchange in the transport.
-type watch struct {
+// A connTrace observes one exchange in the transport.
+type connTrace struct {
 	client        *Client
-	stop          context.CancelCauseFunc
+	cancel        context.CancelCauseFunc
 	informational atomic.Int64
 	attempts      atomic.Int64
-	connected     atomic.Value // string, see family
+	connFamily    atomic.Value // string, see family
 }
 
-func (w *watch) family() string {
-	f, _ := w.connected.Load().(string)
+func (w *connTrace) family() string {
+	f, _ := w.connFamily.Load().(string)
 	return f
 }
 
 // trace ends an exchange with too many informational answers, and one that the transport
 // sends more than twice, as it does if connections break before answering.
-func (w *watch) trace() *httptrace.ClientTrace {
-	most := int64(w.client.o.Limits.Informational)
+func (w *connTrace) trace() *httptrace.ClientTrace {
+	most := int64(w.client.options.Limits.Informational)
 	return &httptrace.ClientTrace{
 		Got1xxResponse: func(int, textproto.MIMEHeader) error {
 			if w.informational.Add(1) > most {
 				err := failf(abi.EUNAVAIL, "broken_answer", "the server gave more than %d answers before the answer", most)
-				w.stop(err)
+				w.cancel(err)
 				return err
 			}
 			return nil
 		},
 		GotConn: func(info httptrace.GotConnInfo) {
-			w.connected.Store(family(info.Conn))
+			w.connFamily.Store(family(info.Conn))
 			if w.attempts.Add(1) > 1 {
 				w.client.requests.Add(1)
 			}
 			if w.attempts.Load() > 2 {
-				w.stop(failf(abi.EUNAVAIL, "broken_off", "the server breaks its connections before it answers"))
+				w.cancel(failf(abi.EUNAVAIL, "broken_off", "the server breaks its connections before it answers"))
 			}
 		},
 	}
@@ -426,7 +426,7 @@ func headerBytes(h http.Header) (n int64) {
 
 // errPolicy returns the denial of step 3, with what would permit the request.
 func (c *Client) errPolicy(step string, t target) *Error {
-	if r := c.o.Reserved; r != nil {
+	if r := c.options.Reserved; r != nil {
 		if _, missing := r.Match(t.scheme, t.host, t.port); missing == "" {
 			return denyf(step, "%s is approved for fetching tokens only, which the host does; a connector that needs it lists it in its manifest", t.origin())
 		}
@@ -435,8 +435,8 @@ func (c *Client) errPolicy(step string, t target) *Error {
 	return denyf(step, "%s is not approved for this connection; --allow-host %s approves it, for a run or with sluice grant", t.origin(), want)
 }
 
-// explain returns the error for a failed exchange, without addresses.
-func explain(err error) *Error {
+// exchangeError returns the error for a failed exchange, without addresses.
+func exchangeError(err error) *Error {
 	var e *Error
 	var cert *tls.CertificateVerificationError
 	var timeout net.Error
@@ -452,49 +452,49 @@ func explain(err error) *Error {
 }
 
 // response converts an answer to what the guest gets.
-func (c *Client) response(ctx context.Context, cancel context.CancelCauseFunc, q *Request, r *answer, done func()) (*Response, error) {
-	most := c.o.Limits.Response
+func (c *Client) response(ctx context.Context, cancel context.CancelCauseFunc, q *Request, r *finalResponse, done func()) (*Response, error) {
+	most := c.options.Limits.Response
 	if q.MaxBytes > 0 {
 		most = q.MaxBytes
 	}
-	b, err := newBody(ctx, cancel, r.Response, most, c.o.Limits, &c.received, done)
+	b, err := newBody(ctx, cancel, r.Response, most, c.options.Limits, &c.received, done)
 	if err != nil {
 		return nil, err
 	}
-	echoes := c.o.Seals.echoes()
-	b.over = func(raw int64, failed string) {
-		r.hop.Received += raw
-		r.hop.Refused = failed
-		c.o.Audit(r.hop)
+	echoes := c.options.Seals.echoes()
+	b.onClose = func(raw int64, failed string) {
+		r.audit.Received += raw
+		r.audit.Refused = failed
+		c.options.Audit(r.audit)
 	}
-	out := &Response{Status: r.StatusCode, URL: unseal(echoes, r.from.url.String()), Redirects: r.redirects, Bytes: r.ContentLength, Sent: r.ContentLength, Body: b}
-	if bodiless(r.Response) {
+	out := &Response{Status: r.StatusCode, URL: unseal(echoes, r.target.url.String()), Redirects: r.redirects, Bytes: r.ContentLength, Sent: r.ContentLength, Body: b}
+	if hasNoBody(r.Response) {
 		out.Sent = 0
 	}
-	packed := b.decoded != io.Reader(b.raw)
-	judged := !bodiless(r.Response) && len(c.o.Seals.placesIn(r.from, true)) > 0
-	if c.o.Seals.some() {
-		if r.StatusCode == http.StatusPartialContent && c.o.Seals.cutsValues(r.from.origin(), r.Header.Get("Content-Type")) { // a truncated value would not be found
+	encoded := b.decoded != io.Reader(b.raw)
+	hasTokens := !hasNoBody(r.Response) && len(c.options.Seals.placesIn(r.target, true)) > 0
+	if c.options.Seals.any() {
+		if r.StatusCode == http.StatusPartialContent && c.options.Seals.cutsValues(r.target.origin(), r.Header.Get("Content-Type")) { // a truncated value would not be found
 			return nil, denyf("header", "the server answered with a part of a body, in which a secret could not be found; leave the header Range out")
 		}
-		packed = true
-		if !judged {
-			b.decoded = newScrubber(b.decoded, c.o.Seals.echoes)
+		encoded = true
+		if !hasTokens {
+			b.decoded = newScrubber(b.decoded, c.options.Seals.echoes)
 		}
 	}
-	if packed {
+	if encoded {
 		out.Bytes = -1
 	}
 	if out.Bytes > most && r.Request.Method != http.MethodHead {
 		return nil, failf(abi.ETOOBIG, "response_too_large", "the body has %d bytes, the limit is %d; max_bytes raises it", out.Bytes, most)
 	}
-	if judged {
-		whole := c.o.Seals.sealBody(r.from, r.StatusCode, b)
+	if hasTokens {
+		whole := c.options.Seals.sealBody(r.target, r.StatusCode, b)
 		_ = b.Close() // read
-		out.Body, out.Sent = whole, int64(len(whole.left))
-		echoes = c.o.Seals.echoes()
+		out.Body, out.Sent = whole, int64(len(whole.unread))
+		echoes = c.options.Seals.echoes()
 	}
-	out.Headers = headersFor(r.Header, packed)
+	out.Headers = headersFor(r.Header, encoded)
 	for i, pair := range out.Headers {
 		out.Headers[i] = [2]string{unseal(echoes, pair[0]), unseal(echoes, pair[1])}
 	}

@@ -58,15 +58,15 @@ func (n *names) queries() []string {
 }
 
 // quick is a pace that holds nobody back.
-func quick() *network.Governor {
-	return network.NewGovernor(network.Pace{PerSecond: 1e6, Burst: 1e6, AtOnce: 100, LongestStop: time.Minute})
+func quick() *network.RateLimiter {
+	return network.NewRateLimiter(network.Pace{PerSecond: 1e6, Burst: 1e6, AtOnce: 100, LongestStop: time.Minute})
 }
 
 func client(t *testing.T, o network.Options, entries ...network.Entry) *network.Client {
 	t.Helper()
 	o.Policy = network.NewPolicy(entries...)
-	if o.Governor == nil {
-		o.Governor = quick()
+	if o.RateLimiter == nil {
+		o.RateLimiter = quick()
 	}
 	c, err := network.NewClient(o)
 	if err != nil {

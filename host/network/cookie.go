@@ -12,36 +12,36 @@ import (
 
 // Limits of a jar.
 const (
-	cookieBytes    = 4 << 10
-	cookiesPerHost = 50
-	cookiesInAll   = 500
-	cookieHeader   = 32 << 10 // of one request
+	maxCookieBytes    = 4 << 10
+	maxCookiesPerHost = 50
+	maxCookies        = 500
+	maxCookieHeader   = 32 << 10 // of one request
 )
 
 // A jar keeps the cookies of one run, and drops those beyond a limit.
 type jar struct {
 	cookies *cookiejar.Jar
 
-	mu   sync.Mutex                       // guards seen and all
-	seen map[string]map[string]heldCookie // cookies last set, by setting host and name
-	all  int
+	mu     sync.Mutex                        // guards stored and total
+	stored map[string]map[string]savedCookie // cookies last set, by setting host and name
+	total  int
 }
 
 func newJar() (*jar, error) {
 	c, err := cookiejar.New(&cookiejar.Options{PublicSuffixList: publicsuffix.List})
-	return &jar{cookies: c, seen: map[string]map[string]heldCookie{}}, err
+	return &jar{cookies: c, stored: map[string]map[string]savedCookie{}}, err
 }
 
-// keep takes the cookies of a response.
-func (j *jar) keep(u *url.URL, r *http.Response) { j.take(u, r.Cookies()) }
+// storeFrom takes the cookies of a response.
+func (j *jar) storeFrom(u *url.URL, r *http.Response) { j.store(u, r.Cookies()) }
 
-// take keeps the cookies for which there is room and returns their number. The jar decides
+// store keeps the cookies for which there is room and returns their number. The jar decides
 // about domains.
-func (j *jar) take(u *url.URL, cookies []*http.Cookie) int {
+func (j *jar) store(u *url.URL, cookies []*http.Cookie) int {
 	var kept []*http.Cookie
 	j.mu.Lock()
 	for _, c := range cookies {
-		if len(c.Name)+len(c.Value)+len(c.Domain)+len(c.Path) <= cookieBytes && prefixed(u, c) && j.room(u, c) {
+		if len(c.Name)+len(c.Value)+len(c.Domain)+len(c.Path) <= maxCookieBytes && prefixed(u, c) && j.reserve(u, c) {
 			kept = append(kept, c)
 		}
 	}
@@ -50,20 +50,20 @@ func (j *jar) take(u *url.URL, cookies []*http.Cookie) int {
 	return len(kept)
 }
 
-// room reserves room for a cookie, if there is some.
-func (j *jar) room(u *url.URL, c *http.Cookie) bool {
+// reserve reserves room for a cookie, if there is some.
+func (j *jar) reserve(u *url.URL, c *http.Cookie) bool {
 	host, name := u.Hostname(), c.Domain+";"+c.Path+";"+c.Name
-	names := j.seen[host]
-	if _, known := names[name]; !known && (len(names) >= cookiesPerHost || j.all >= cookiesInAll) {
+	names := j.stored[host]
+	if _, known := names[name]; !known && (len(names) >= maxCookiesPerHost || j.total >= maxCookies) {
 		return false
 	} else if !known {
-		j.all++
+		j.total++
 	}
 	if names == nil {
-		names = map[string]heldCookie{}
-		j.seen[host] = names
+		names = map[string]savedCookie{}
+		j.stored[host] = names
 	}
-	names[name] = holdCookie(u, c)
+	names[name] = saveCookie(u, c)
 	return true
 }
 
@@ -80,11 +80,11 @@ func prefixed(u *url.URL, c *http.Cookie) bool {
 	return true
 }
 
-// send adds the cookies to a request, up to the limits.
-func (j *jar) send(r *http.Request) {
+// addTo adds the cookies to a request, up to the limits.
+func (j *jar) addTo(r *http.Request) {
 	size := 0
 	for i, c := range j.cookies.Cookies(r.URL) {
-		if size += len(c.Name) + len(c.Value); i == cookiesPerHost || size > cookieHeader {
+		if size += len(c.Name) + len(c.Value); i == maxCookiesPerHost || size > maxCookieHeader {
 			return
 		}
 		r.AddCookie(c)

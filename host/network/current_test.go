@@ -50,7 +50,7 @@ func (k *tokens) current(_ context.Context, refused string) (string, error) {
 func refreshed(t *testing.T, base string, entries ...network.Entry) (*network.Client, *tokens) {
 	t.Helper()
 	k := &tokens{seals: &network.Seals{}}
-	k.seals.AddCurrent("token", handle, k.current, []abi.Destination{{Origin: base, PathPrefix: "/api", Placements: []string{"header:Authorization", "body"}}})
+	k.seals.AddSource("token", handle, k.current, []abi.Destination{{Origin: base, PathPrefix: "/api", Placements: []string{"header:Authorization", "body"}}})
 	return client(t, network.Options{Seals: k.seals}, entries...), k
 }
 
@@ -157,7 +157,7 @@ func TestCurrentElsewhere(t *testing.T) {
 	base, e := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("something was sent") })
 	elsewhere, other := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("something was sent") })
 	k := &tokens{seals: &network.Seals{}}
-	k.seals.AddCurrent("token", handle, func(context.Context, string) (string, error) {
+	k.seals.AddSource("token", handle, func(context.Context, string) (string, error) {
 		t.Error("a token was asked for")
 		return "", errors.New("no")
 	}, []abi.Destination{{Origin: base, PathPrefix: "/api", Placements: []string{"header:Authorization"}}})
@@ -202,8 +202,8 @@ func TestTransport(t *testing.T) {
 	})
 	var hops []network.Hop
 	c := client(t, network.Options{Audit: func(h network.Hop) { hops = append(hops, h) }}, e, other)
-	h := &http.Client{Transport: &network.Transport{Client: c, Body: 1000, Time: time.Minute}}
-	hasty := &http.Client{Transport: &network.Transport{Client: c, Body: 1000, Time: time.Second}}
+	h := &http.Client{Transport: &network.Transport{Client: c, MaxBody: 1000, Timeout: time.Minute}}
+	hasty := &http.Client{Transport: &network.Transport{Client: c, MaxBody: 1000, Timeout: time.Second}}
 	post := func(u, body string) (*http.Response, error) {
 		if strings.HasSuffix(u, "/slow") {
 			return hasty.Post(u, "text/plain", strings.NewReader(body))

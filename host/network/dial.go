@@ -34,8 +34,8 @@ type dialer struct {
 	resolver Resolver
 	limits   Limits
 	tls      *tls.Config
-	life     context.Context // of the client
-	room     chan struct{}   // one element per open connection
+	ctx      context.Context // of the client
+	slots    chan struct{}   // one element per open connection
 	dropIdle func()          // closes idle connections
 
 	mu     sync.Mutex // guards the fields below
@@ -43,22 +43,22 @@ type dialer struct {
 	closed bool
 }
 
-// newDialer returns a dialer whose connections end with life.
+// newDialer returns a dialer whose connections end with ctx.
 func newDialer(o Options, conf *tls.Config, life context.Context) *dialer {
-	return &dialer{policy: o.Policy, table: o.Table, resolver: o.Resolver, limits: o.Limits, tls: conf, life: life,
-		room: make(chan struct{}, o.Limits.Connections), dropIdle: func() {}, open: map[net.Conn]struct{}{}}
+	return &dialer{policy: o.Policy, table: o.Table, resolver: o.Resolver, limits: o.Limits, tls: conf, ctx: life,
+		slots: make(chan struct{}, o.Limits.Connections), dropIdle: func() {}, open: map[net.Conn]struct{}{}}
 }
 
-// plain connects for http.
-func (d *dialer) plain(ctx context.Context, _, address string) (net.Conn, error) {
-	ctx, stop := d.bounded(ctx, d.limits.Dial)
+// dialPlain connects for http.
+func (d *dialer) dialPlain(ctx context.Context, _, address string) (net.Conn, error) {
+	ctx, stop := d.withTimeout(ctx, d.limits.Dial)
 	defer stop()
 	return d.dial(ctx, address)
 }
 
-// secure connects for https.
-func (d *dialer) secure(ctx context.Context, _, address string) (net.Conn, error) {
-	ctx, stop := d.bounded(ctx, d.limits.Dial+d.limits.TLS)
+// dialTLS connects for https.
+func (d *dialer) dialTLS(ctx context.Context, _, address string) (net.Conn, error) {
+	ctx, stop := d.withTimeout(ctx, d.limits.Dial+d.limits.TLS)
 	defer stop()
 	conn, err := d.dial(ctx, address)
 	if err != nil {
@@ -78,11 +78,11 @@ func (d *dialer) secure(ctx context.Context, _, address string) (net.Conn, error
 	return secured, nil
 }
 
-// bounded limits a dial to its time, its request and its client.
-func (d *dialer) bounded(ctx context.Context, most time.Duration) (context.Context, context.CancelFunc) {
+// withTimeout limits a dial to its time, its request and its client.
+func (d *dialer) withTimeout(ctx context.Context, most time.Duration) (context.Context, context.CancelFunc) {
 	request, ok := ctx.Value(requestKey{}).(context.Context)
 	if !ok {
-		request = d.life
+		request = d.ctx
 	}
 	ctx, cancel := context.WithTimeout(ctx, most)
 	gone := context.AfterFunc(request, cancel) // which ends with the client
@@ -105,7 +105,7 @@ func (d *dialer) dial(ctx context.Context, address string) (net.Conn, error) {
 		return nil, err
 	}
 	port := uint16(n)
-	private := d.private(host, port)
+	private := d.allowsPrivate(host, port)
 	addresses, err := d.addresses(ctx, host)
 	if err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func (d *dialer) dial(ctx context.Context, address string) (net.Conn, error) {
 			return nil, errAddress(host, port)
 		}
 	}
-	if err := d.enter(ctx); err != nil {
+	if err := d.acquire(ctx); err != nil {
 		return nil, err
 	}
 	nd := net.Dialer{ControlContext: func(_ context.Context, _, literal string, _ syscall.RawConn) error {
@@ -134,15 +134,15 @@ func (d *dialer) dial(ctx context.Context, address string) (net.Conn, error) {
 			break
 		}
 	}
-	<-d.room
+	<-d.slots
 	return nil, err
 }
 
-// enter reserves room for a connection. Idle connections are closed to make room, including
+// acquire takes a slot for a connection. Idle connections are closed to make room, including
 // those that become idle a moment later.
-func (d *dialer) enter(ctx context.Context) error {
+func (d *dialer) acquire(ctx context.Context) error {
 	select {
-	case d.room <- struct{}{}:
+	case d.slots <- struct{}{}:
 		return nil
 	default:
 	}
@@ -151,7 +151,7 @@ func (d *dialer) enter(ctx context.Context) error {
 	for {
 		d.dropIdle()
 		select {
-		case d.room <- struct{}{}:
+		case d.slots <- struct{}{}:
 			return nil
 		case <-again.C:
 		case <-ctx.Done():
@@ -160,15 +160,15 @@ func (d *dialer) enter(ctx context.Context) error {
 	}
 }
 
-// A tracked connection releases its room when it is closed.
-type tracked struct {
+// A trackedConn releases its slot when it is closed.
+type trackedConn struct {
 	net.Conn
 	d    *dialer
 	once sync.Once
 }
 
 func (d *dialer) track(conn net.Conn) (net.Conn, error) {
-	t := &tracked{Conn: conn, d: d}
+	t := &trackedConn{Conn: conn, d: d}
 	d.mu.Lock()
 	d.open[t] = struct{}{}
 	closed := d.closed
@@ -180,18 +180,18 @@ func (d *dialer) track(conn net.Conn) (net.Conn, error) {
 }
 
 // Close implements net.Conn.
-func (t *tracked) Close() error {
+func (t *trackedConn) Close() error {
 	t.once.Do(func() {
 		t.d.mu.Lock()
 		delete(t.d.open, t)
 		t.d.mu.Unlock()
-		<-t.d.room
+		<-t.d.slots
 	})
 	return t.Conn.Close()
 }
 
 // CloseWrite ends sending.
-func (t *tracked) CloseWrite() error {
+func (t *trackedConn) CloseWrite() error {
 	half, ok := t.Conn.(interface{ CloseWrite() error })
 	if !ok {
 		return errors.ErrUnsupported
@@ -210,9 +210,9 @@ func (d *dialer) close() {
 	}
 }
 
-// private reports whether the owner approved exactly this host and port, to whatever
+// allowsPrivate reports whether the owner approved exactly this host and port, to whatever
 // address it leads. The scheme has been checked in step 3.
-func (d *dialer) private(host string, port uint16) bool {
+func (d *dialer) allowsPrivate(host string, port uint16) bool {
 	for _, scheme := range []string{"https", "http"} {
 		if e, step := d.policy.Match(scheme, host, port); step == "" && e.Private {
 			return true

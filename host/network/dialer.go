@@ -11,15 +11,15 @@ import (
 // browser's proxy. It checks names, policy and addresses like requests of guests; the
 // caller checks and counts the traffic. It is safe for concurrent use.
 type Dialer struct {
-	d   *dialer
-	end context.CancelFunc
+	d      *dialer
+	cancel context.CancelFunc
 }
 
 // NewDialer returns a Dialer. It uses Policy, Table, Resolver and, of Limits, Dial and
 // Connections; defaults are those of NewClient.
 func NewDialer(o Options) *Dialer {
 	o.Policy = cmp.Or(o.Policy, NewPolicy())
-	o = o.reaching()
+	o = o.withDialDefaults()
 	life, end := context.WithCancel(context.Background())
 	return &Dialer{newDialer(o, nil, life), end}
 }
@@ -41,15 +41,15 @@ func (d *Dialer) Dial(ctx context.Context, host string, port uint16, schemes ...
 	if step != "" {
 		return nil, denyf(step, "the address is not in the connection's network policy")
 	}
-	conn, err := d.d.plain(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(int(port))))
+	conn, err := d.d.dialPlain(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(int(port))))
 	if err != nil {
-		return nil, explain(err)
+		return nil, exchangeError(err)
 	}
 	return conn, nil
 }
 
 // Close ends all connections and dials.
 func (d *Dialer) Close() {
-	d.end()
+	d.cancel()
 	d.d.close()
 }

@@ -182,8 +182,8 @@ func TestScrubDense(t *testing.T) {
 func TestTurnsComeBack(t *testing.T) {
 	base, e := serve(t, func(http.ResponseWriter, *http.Request) {})
 	const turn = 1000 * time.Second // of which none passes during the test
-	g := network.NewGovernor(network.Pace{PerSecond: 0.001, Burst: 1, AtOnce: 4, LongestStop: time.Minute})
-	impatient := client(t, network.Options{Governor: g}, e)
+	g := network.NewRateLimiter(network.Pace{PerSecond: 0.001, Burst: 1, AtOnce: 4, LongestStop: time.Minute})
+	impatient := client(t, network.Options{RateLimiter: g}, e)
 	r, err := get(impatient, base)
 	if err != nil {
 		t.Fatal(err)
@@ -197,7 +197,7 @@ func TestTurnsComeBack(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, err = client(t, network.Options{Governor: g}, e).Do(t.Context(), &network.Request{Method: "GET", URL: base, Redirect: "follow", Wait: time.Millisecond})
+	_, err = client(t, network.Options{RateLimiter: g}, e).Do(t.Context(), &network.Request{Method: "GET", URL: base, Redirect: "follow", Wait: time.Millisecond})
 	if e := failure(t, err); e.RetryAfter > turn.Milliseconds() {
 		t.Errorf("another connection would wait %d ms", e.RetryAfter)
 	}
@@ -274,8 +274,8 @@ func TestDeclaredPace(t *testing.T) {
 	if p := host.Declared(abi.Rate{PerSecond: 99, Burst: 99}); p != host {
 		t.Errorf("a connector sped the host up: %+v", p)
 	}
-	own := network.NewGovernor(host.Declared(abi.Rate{PerSecond: 0.25}))
-	c := client(t, network.Options{Own: own}, e)
+	own := network.NewRateLimiter(host.Declared(abi.Rate{PerSecond: 0.25}))
+	c := client(t, network.Options{ConnectorLimiter: own}, e)
 	var told []string
 	for range 2 {
 		r, err := c.Do(t.Context(), &network.Request{Method: "GET", URL: base, Redirect: "follow", Timeout: 3500 * time.Millisecond, Wait: time.Minute,

@@ -26,7 +26,7 @@ func Scrub(src io.Reader, forms map[string][]string) io.Reader {
 func Hidden(text, held, value string, forms [][]byte) (hidden, shown string) {
 	v := newValues()
 	if value != "" {
-		v.secret("token", held, value, forms)
+		v.addSecret("token", held, value, forms)
 	}
 	b := v.hideBody([]byte(text), nil, func(string, int) {})
 	return string(b), string(v.show(b))
@@ -41,9 +41,9 @@ func CookiesAfter(from *url.URL, answer *http.Response, to *url.URL) ([]*http.Co
 	if err != nil {
 		return nil, err
 	}
-	j.keep(from, answer)
+	j.storeFrom(from, answer)
 	r := &http.Request{URL: to, Header: http.Header{}}
-	j.send(r)
+	j.addTo(r)
 	return r.Cookies(), nil
 }
 
@@ -54,9 +54,9 @@ func Target(raw string, from *url.URL) (u *url.URL, host string, err error) {
 }
 
 // Enter waits for an origin's turn.
-func (g *Governor) Enter(ctx context.Context, origin string, longest time.Duration) (leave func(), err error) {
-	return g.enter(ctx, origin, &wait{longest: longest})
+func (g *RateLimiter) Enter(ctx context.Context, origin string, longest time.Duration) (leave func(), err error) {
+	return g.acquire(ctx, origin, &wait{remaining: longest})
 }
 
-// Answered has the governor learn from an answer.
-func (g *Governor) Answered(origin string, r *http.Response) { g.answered(origin, r) }
+// Answered has the limiter learn from an answer.
+func (g *RateLimiter) Answered(origin string, r *http.Response) { g.observe(origin, r) }

@@ -10,11 +10,11 @@ import (
 	"github.com/sluicehost/sluice/abi/strictjson"
 )
 
-// A part of a text has its own escaping, such as a JSON string or a piece of a URL. meant
+// A part of a text has its own escaping, such as a JSON string or a piece of a URL. plain
 // is the unescaped text, and write escapes text again.
 type part struct {
 	from, to int
-	meant    string
+	plain    string
 	write    func(string) string
 }
 
@@ -26,7 +26,7 @@ func (v *values) hideParts(text []byte, parts []part, found func(mark string, at
 	ends := make([]int, len(parts)) // of each, in all
 	var all []byte
 	for i, p := range parts {
-		all = append(append(all, p.meant...), 0)
+		all = append(append(all, p.plain...), 0)
 		ends[i] = len(all)
 	}
 	if len(parts) > 0 {
@@ -42,7 +42,7 @@ func (v *values) hideParts(text []byte, parts []part, found func(mark string, at
 	for i, p := range parts {
 		if more[i] > 0 {
 			out = append(out, v.hide(text[at:p.from], found)...)
-			out = append(out, p.write(string(v.hide([]byte(p.meant), found)))...)
+			out = append(out, p.write(string(v.hide([]byte(p.plain), found)))...)
 			at = p.to
 		}
 	}
@@ -67,13 +67,13 @@ func (v *values) hideURL(address string, found func(mark string, at int)) string
 func (v *values) hideHeaders(of string, headers [][2]string, found func(where, mark string)) (out [][2]string) {
 	for _, pair := range headers {
 		name := textproto.CanonicalMIMEHeaderKey(pair[0])
-		out = append(out, [2]string{name, v.hideURL(pair[1], spot(of+" header "+name, found))})
+		out = append(out, [2]string{name, v.hideURL(pair[1], atPlace(of+" header "+name, found))})
 	}
 	return out
 }
 
-// spot returns a function that reports values found at where; found may be nil.
-func spot(where string, found func(where, mark string)) func(mark string, at int) {
+// atPlace returns a function that reports values found at where; found may be nil.
+func atPlace(where string, found func(where, mark string)) func(mark string, at int) {
 	return func(mark string, _ int) {
 		if found != nil {
 			found(where, mark)

@@ -20,8 +20,8 @@ const (
 	maxHostLabel = 63
 )
 
-// names is UTS 46, non-transitional, strict.
-var names = idna.New(idna.MapForLookup(), idna.Transitional(false), idna.StrictDomainName(true),
+// idnaProfile is UTS 46, non-transitional, strict.
+var idnaProfile = idna.New(idna.MapForLookup(), idna.Transitional(false), idna.StrictDomainName(true),
 	idna.ValidateLabels(true), idna.BidiRule(), idna.VerifyDNSLength(true))
 
 // CanonicalHost returns the canonical spelling of a host, which policies compare, dials use
@@ -76,7 +76,7 @@ func canonicalIPv6(host string) (string, error) {
 }
 
 func canonicalName(host string) (string, error) {
-	name, err := names.ToASCII(host)
+	name, err := idnaProfile.ToASCII(host)
 	if err != nil {
 		return "", err
 	}
@@ -84,7 +84,7 @@ func canonicalName(host string) (string, error) {
 		return "", err
 	}
 	// A name must not change if it is mapped again.
-	if again, err := names.ToASCII(name); err != nil || again != name {
+	if again, err := idnaProfile.ToASCII(name); err != nil || again != name {
 		return "", errors.New("it has no stable spelling")
 	}
 	return name, nil

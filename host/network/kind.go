@@ -32,7 +32,7 @@ func (Kind) Name() string { return abi.BindingNetwork }
 // servers is the want of a manifest that names no servers.
 var servers = binding.Want{Kind: "servers", Words: "reach servers that you name, and no others"}
 
-func reach(host string) binding.Want {
+func hostWant(host string) binding.Want {
 	return binding.Want{Kind: "host", Name: host, Words: "reach " + abi.Clean(host)}
 }
 
@@ -56,7 +56,7 @@ func (Kind) Asks(m *abi.Manifest, a store.Approved) []binding.Ask {
 	}
 	var out []binding.Ask
 	for _, h := range hosts {
-		w := reach(h)
+		w := hostWant(h)
 		ask := binding.Ask{Wants: []binding.Want{w}, Implied: []binding.Want{servers}, Words: w.Words}
 		if ask.Granted, ask.Flag = Standing(a, h); ask.Flag != "" {
 			ask.Missing = ask.Wants
@@ -119,7 +119,7 @@ func (Kind) Approve(q binding.Approval, c *store.Connection) error {
 	if len(hosts) > maxHosts {
 		return host.Invalid("network.hosts", "too_many", "want at most %d", maxHosts)
 	}
-	requested, open := NewPolicy(parsed(RequestedHosts(q.Manifest))...), leftToOwner(q.Manifest)
+	requested, open := NewPolicy(parseEntries(RequestedHosts(q.Manifest))...), namesNoServers(q.Manifest)
 	out := []string{}
 	for i, text := range hosts {
 		path := fmt.Sprintf("network.hosts[%d]", i)
@@ -136,9 +136,9 @@ func (Kind) Approve(q binding.Approval, c *store.Connection) error {
 	return nil
 }
 
-// leftToOwner reports whether the manifest asks for the network or for pages without naming
+// namesNoServers reports whether the manifest asks for the network or for pages without naming
 // servers, or has a secret for a server that the owner names.
-func leftToOwner(m *abi.Manifest) bool {
+func namesNoServers(m *abi.Manifest) bool {
 	b, declared := m.Bindings[abi.BindingNetwork]
 	_, pages := m.Bindings[abi.BindingBrowser]
 	return (declared || pages) && (len(b.Hosts) == 0 || slices.ContainsFunc(m.SecretFields(), abi.SecretField.LeftToOwner))
@@ -255,15 +255,15 @@ func GuestHosts(m *abi.Manifest, approved []string) []string {
 			}
 		}
 	}
-	policy, tokens := NewPolicy(parsed(asked)...), tokenHosts(m)
+	policy, tokens := NewPolicy(parseEntries(asked)...), tokenHosts(m)
 	return slices.DeleteFunc(slices.Clone(approved), func(text string) bool {
 		e, err := ParseEntry(text)
 		return err == nil && slices.Contains(tokens, e.String()) && !policy.Covers(e)
 	})
 }
 
-// parsed returns the valid entries among texts.
-func parsed(texts []string) []Entry {
+// parseEntries returns the valid entries among texts.
+func parseEntries(texts []string) []Entry {
 	var out []Entry
 	for _, text := range texts {
 		if e, err := ParseEntry(text); err == nil {
@@ -308,8 +308,8 @@ func (Kind) Offer(m *abi.Manifest, a store.Approved) (words string, more store.A
 // Choices implements binding.Commander.
 func (Kind) Choices(*abi.Manifest, store.Approved) []binding.Choice { return nil }
 
-// Lent is the network binding of one run.
-type Lent struct{ *Session }
+// Binding is the network binding of one run.
+type Binding struct{ *Session }
 
 var _ interface {
 	binding.Binding
@@ -317,10 +317,10 @@ var _ interface {
 	binding.Keeper
 	binding.Giver
 	binding.Requester
-} = Lent{}
+} = Binding{}
 
 // Takes implements binding.Binding. It takes all handles that no other binding has.
-func (Lent) Takes(call abi.Call, _ []byte) bool {
+func (Binding) Takes(call abi.Call, _ []byte) bool {
 	switch call {
 	case abi.CallNetworkRequest, abi.CallNetworkExchange, abi.CallRead, abi.CallClose:
 		return true
@@ -329,4 +329,4 @@ func (Lent) Takes(call abi.Call, _ []byte) bool {
 }
 
 // Close implements binding.Binding.
-func (l Lent) Close(context.Context) error { return l.Session.Close() }
+func (l Binding) Close(context.Context) error { return l.Session.Close() }

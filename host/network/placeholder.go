@@ -30,9 +30,9 @@ const (
 // Invariant: placeholders depend only on the order of add, so that they are the same in a
 // replay.
 type values struct {
-	mu    sync.Mutex // guards what follows
-	held  map[string]string
-	forms []echo // spellings and their placeholders, longest first
+	mu         sync.Mutex // guards what follows
+	guestForms map[string]string
+	forms      []echo // spellings and their placeholders, longest first
 }
 
 // The shortest spellings to look for, of the value itself and of its encodings, because
@@ -43,29 +43,29 @@ const (
 )
 
 func newValues() *values {
-	v := &values{held: map[string]string{}}
+	v := &values{guestForms: map[string]string{}}
 	for _, m := range []string{secretMark, credentialMark, literalMark} {
 		v.spell(m, literalMark+markEnd, false)
 	}
 	return v
 }
 
-// secret adds a value of the guest: held is what the guest holds, value what it stands for.
-func (v *values) secret(field, held, value string, encodings [][]byte) {
+// addSecret adds a value of the guest: held is what the guest holds, value what it stands for.
+func (v *values) addSecret(field, held, value string, encodings [][]byte) {
 	name := plainName(field)
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for n := 2; v.held[secretMark+name+markEnd] != ""; n++ {
+	for n := 2; v.guestForms[secretMark+name+markEnd] != ""; n++ {
 		name = plainName(field) + "#" + strconv.Itoa(n)
 	}
 	v.add(secretMark+name+markEnd, held, value, encodings)
 }
 
-// also adds spellings of what the guest holds as held.
-func (v *values) also(held string, encodings [][]byte) {
+// addSpellings adds spellings of what the guest holds as held.
+func (v *values) addSpellings(held string, encodings [][]byte) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for mark, h := range v.held {
+	for mark, h := range v.guestForms {
 		if h != held {
 			continue
 		}
@@ -76,8 +76,8 @@ func (v *values) also(held string, encodings [][]byte) {
 	}
 }
 
-// credential adds a credential that a request or an answer contained.
-func (v *values) credential(n int, value string, encodings [][]byte) {
+// addCredential adds a credential that a request or an answer contained.
+func (v *values) addCredential(n int, value string, encodings [][]byte) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.add(credentialMark+strconv.Itoa(n)+markEnd, value, value, encodings)
@@ -85,7 +85,7 @@ func (v *values) credential(n int, value string, encodings [][]byte) {
 
 // add adds a value. The caller holds mu.
 func (v *values) add(mark, held, value string, encodings [][]byte) {
-	v.held[mark] = held
+	v.guestForms[mark] = held
 	for _, text := range append([][]byte{[]byte(held), []byte(value)}, encodings...) {
 		switch exact := isExact(value, text); {
 		case len(text) < shortestValue, !exact && len(text) < shortestEncoding:
@@ -194,7 +194,7 @@ func (v *values) show(text []byte) []byte {
 		if end := bytes.Index(text[:min(len(text), 100)], []byte(markEnd)); end > 0 {
 			mark = text[:end+len(markEnd)]
 		}
-		held, known := v.held[string(mark)]
+		held, known := v.guestForms[string(mark)]
 		switch {
 		case known && len(out) < maxShown: // a long secret may occur often
 			out = append(out, held...)

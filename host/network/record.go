@@ -27,23 +27,23 @@ type Recorder struct {
 	client *Client
 	values *values
 
-	mu    sync.Mutex // guards the fields below
-	taken []taken
-	bytes int
-	full  bool
+	mu        sync.Mutex // guards the fields below
+	exchanges []recordedExchange
+	bytes     int
+	full      bool
 }
 
-// A taken is an exchange before it is scrubbed.
-type taken struct {
+// A recordedExchange is an exchange before it is scrubbed.
+type recordedExchange struct {
 	request *Request
-	answer  *Answer
+	answer  *RecordedResponse
 	failure *Error
 }
 
 // NewRecorder returns a session that records its exchanges.
 func NewRecorder(c *Client) (*Session, *Recorder) {
 	r := &Recorder{client: c, values: newValues()}
-	return newSession(r, c.o.Limits, c.o.Seals, r.values), r
+	return newSession(r, c.options.Limits, c.options.Seals, r.values), r
 }
 
 var errFull = failf(abi.ETOOBIG, "recording_full", "a run that is recorded may exchange %d MiB; narrow it with --scope", MaxRecording>>20)
@@ -56,7 +56,7 @@ func (r *Recorder) Do(ctx context.Context, q *Request) (*Response, error) {
 		if e.Errno == abi.ECANCELED {
 			return nil, e
 		}
-		return nil, r.keep(taken{request: q, failure: e}, e)
+		return nil, r.record(recordedExchange{request: q, failure: e}, e)
 	}
 	defer context.AfterFunc(ctx, out.Body.Abort)()
 	body, err := io.ReadAll(io.LimitReader(out.Body, MaxRecording+1))
@@ -70,23 +70,23 @@ func (r *Recorder) Do(ctx context.Context, q *Request) (*Response, error) {
 	out.Headers = slices.DeleteFunc(out.Headers, func(pair [2]string) bool { // headers that a file could not reproduce
 		return !httpguts.ValidHeaderFieldName(pair[0]) || !httpguts.ValidHeaderFieldValue(pair[1])
 	})
-	a := &Answer{out.Status, out.Headers, out.URL, out.Redirects, out.Bytes, body, broken}
-	out.Body, out.Sent = newTape(body, broken), int64(len(body))
-	return out, r.keep(taken{request: q, answer: a}, nil)
+	a := &RecordedResponse{out.Status, out.Headers, out.URL, out.Redirects, out.Bytes, body, broken}
+	out.Body, out.Sent = newBufferedBody(body, broken), int64(len(body))
+	return out, r.record(recordedExchange{request: q, answer: a}, nil)
 }
 
-// keep records an exchange. It returns err, or an error if the recording is full.
-func (r *Recorder) keep(t taken, err error) error {
+// record records an exchange. It returns err, or an error if the recording is full.
+func (r *Recorder) record(t recordedExchange, err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.bytes += len(t.request.URL) + len(t.request.Body) + pairBytes(t.request.Headers)
 	if a := t.answer; a != nil {
 		r.bytes += len(a.URL) + len(a.Body) + pairBytes(a.Headers)
 	}
-	if r.full = r.full || r.bytes > MaxRecording || len(r.taken) == maxExchanges; r.full {
+	if r.full = r.full || r.bytes > MaxRecording || len(r.exchanges) == maxExchanges; r.full {
 		return errFull
 	}
-	r.taken = append(r.taken, t)
+	r.exchanges = append(r.exchanges, t)
 	return err
 }
 
@@ -127,7 +127,7 @@ func (r *Recorder) Finish(h Header) ([]byte, *Review, error) {
 	if err := r.findCredentials(); err != nil {
 		return nil, nil, err
 	}
-	review := &Review{Exchanges: len(r.taken), Origins: map[string]int{}, Scrubbed: map[string]map[string]int{}}
+	review := &Review{Exchanges: len(r.exchanges), Origins: map[string]int{}, Scrubbed: map[string]map[string]int{}}
 	found := func(where, mark string) {
 		if review.Scrubbed[where] == nil {
 			review.Scrubbed[where] = map[string]int{}
@@ -137,13 +137,13 @@ func (r *Recorder) Finish(h Header) ([]byte, *Review, error) {
 	out := &Recording{Header: h}
 	var err error
 	for _, doc := range []*json.RawMessage{&out.Header.Scope, &out.Header.State, &out.Header.Config} {
-		if *doc, err = r.document(*doc, found); err != nil {
+		if *doc, err = r.scrubJSON(*doc, found); err != nil {
 			return nil, nil, err
 		}
 	}
-	for _, t := range r.taken {
-		x := Exchange{Request: r.values.asked(t.request, found)}
-		x.Answer, x.Failure = r.values.answered(t, found)
+	for _, t := range r.exchanges {
+		x := Exchange{Request: r.values.recordRequest(t.request, found)}
+		x.Answer, x.Failure = r.values.recordResponse(t, found)
 		out.Exchanges = append(out.Exchanges, x)
 		review.Origins[originOf(x.Request.URL)]++
 	}
@@ -167,10 +167,10 @@ func (r *Recorder) findCredentials() error {
 		}
 		seen[text] = true
 		if n++; n <= maxCredentials {
-			r.values.credential(n, text, exactForms(text))
+			r.values.addCredential(n, text, exactForms(text))
 		}
 	}
-	for _, t := range r.taken {
+	for _, t := range r.exchanges {
 		credentials(t.request.URL, t.request.Headers, t.request.Body, add)
 		if a := t.answer; a != nil {
 			credentials(a.URL, a.Headers, a.Body, add)
@@ -187,32 +187,32 @@ func exactForms(text string) [][]byte {
 	return [][]byte{quoted[1 : len(quoted)-1], []byte(url.QueryEscape(text)), []byte(url.PathEscape(text))}
 }
 
-// document hides values in a JSON text, which must stay JSON, so a value that is a number
+// scrubJSON hides values in a JSON text, which must stay JSON, so a value that is a number
 // cannot be hidden.
-func (r *Recorder) document(doc json.RawMessage, found func(where, mark string)) (json.RawMessage, error) {
+func (r *Recorder) scrubJSON(doc json.RawMessage, found func(where, mark string)) (json.RawMessage, error) {
 	if doc == nil {
 		return nil, nil
 	}
-	out := json.RawMessage(r.values.hideBody(doc, nil, spot("start", found)))
+	out := json.RawMessage(r.values.hideBody(doc, nil, atPlace("start", found)))
 	if _, err := strictjson.Parse(out, strictjson.ParseOptions{}); err != nil {
 		return nil, errors.New("a secret is a number in the settings or cursors of this run, where it cannot be hidden")
 	}
 	return out, nil
 }
 
-// answered returns an answer in the form of recordings. It drops the server's length of a
+// recordResponse returns an answer in the form of recordings. It drops the server's length of a
 // body that was scrubbed.
-func (v *values) answered(t taken, found func(where, mark string)) (*Answer, *Error) {
+func (v *values) recordResponse(t recordedExchange, found func(where, mark string)) (*RecordedResponse, *Error) {
 	if t.failure != nil {
-		return nil, v.failed(t.failure, found)
+		return nil, v.recordError(t.failure, found)
 	}
 	a, scrubbed := t.answer, false
 	body := v.hideBody(a.Body, a.Headers, func(mark string, _ int) {
 		scrubbed = true
 		found("answer body", mark)
 	})
-	out := &Answer{Status: a.Status, Headers: v.hideHeaders("answer", a.Headers, found), URL: v.hideURL(a.URL, spot("answer url", found)),
-		Redirects: a.Redirects, Bytes: a.Bytes, Body: body, Broken: v.failed(a.Broken, found)}
+	out := &RecordedResponse{Status: a.Status, Headers: v.hideHeaders("answer", a.Headers, found), URL: v.hideURL(a.URL, atPlace("answer url", found)),
+		Redirects: a.Redirects, Bytes: a.Bytes, Body: body, Broken: v.recordError(a.Broken, found)}
 	if scrubbed {
 		out.Bytes = -1
 		out.Headers = slices.DeleteFunc(out.Headers, func(pair [2]string) bool { return pair[0] == "Content-Length" })
@@ -220,12 +220,12 @@ func (v *values) answered(t taken, found func(where, mark string)) (*Answer, *Er
 	return out, nil
 }
 
-func (v *values) failed(e *Error, found func(where, mark string)) *Error {
+func (v *values) recordError(e *Error, found func(where, mark string)) *Error {
 	if e == nil {
 		return nil
 	}
 	out := *e
-	out.Message = v.hideURL(e.Message, spot("failure", found))
+	out.Message = v.hideURL(e.Message, atPlace("failure", found))
 	return &out
 }
 

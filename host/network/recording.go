@@ -49,14 +49,14 @@ type Header struct {
 // An Exchange is one request of the guest and its outcome: either Answer or Failure.
 type Exchange struct {
 	Line    int // in the file it was read from
-	Request Asked
-	Answer  *Answer
+	Request RecordedRequest
+	Answer  *RecordedResponse
 	Failure *Error
 }
 
-// An Asked is a request of the guest, with placeholders for values that must not be in a
+// A RecordedRequest is a request of the guest, with placeholders for values that must not be in a
 // file. Headers are sorted by name.
-type Asked struct {
+type RecordedRequest struct {
 	Method   string
 	URL      string
 	Headers  [][2]string
@@ -67,8 +67,8 @@ type Asked struct {
 	Length   int64  // of that body
 }
 
-// An Answer is what the guest saw. Broken is the error that ended its body early, or nil.
-type Answer struct {
+// A RecordedResponse is what the guest saw. Broken is the error that ended its body early, or nil.
+type RecordedResponse struct {
 	Status    int
 	Headers   [][2]string
 	URL       string

@@ -242,7 +242,7 @@ func (p *recordingParser) exchange(line []byte) Exchange {
 	return x
 }
 
-func (p *recordingParser) request(v strictjson.Value, q *Asked) {
+func (p *recordingParser) request(v strictjson.Value, q *RecordedRequest) {
 	p.object("request", v,
 		field{"method", true, p.text(&q.Method, func(s string) bool { return slices.Contains(methods, s) }, "one of "+strings.Join(methods, " "))},
 		field{"url", true, p.text(&q.URL, nil, "a URL")},
@@ -253,8 +253,8 @@ func (p *recordingParser) request(v strictjson.Value, q *Asked) {
 	)
 }
 
-func (p *recordingParser) answer(v strictjson.Value) *Answer {
-	a := &Answer{Bytes: -1}
+func (p *recordingParser) answer(v strictjson.Value) *RecordedResponse {
+	a := &RecordedResponse{Bytes: -1}
 	var status, redirects int64
 	p.object("answer", v,
 		field{"status", true, p.integer(&status, 100, 999)},
@@ -287,7 +287,7 @@ func (p *recordingParser) headers(into *[][2]string) func(string, strictjson.Val
 }
 
 // body reads a body. long, unless nil, may have a digest instead.
-func (p *recordingParser) body(what string, v strictjson.Value, into *[]byte, long *Asked) {
+func (p *recordingParser) body(what string, v strictjson.Value, into *[]byte, long *RecordedRequest) {
 	var text, packed, digest string
 	var length int64
 	fields := []field{

@@ -25,13 +25,13 @@ func whole() *network.Recording {
 			Connection: "c", Mode: "incremental", Scope: []byte(`{"streams":[]}`), State: []byte(`{"a":{}}`), Config: []byte(`{"x":"<y>"}`),
 			Hosts: []string{"a.example"}, Secrets: []string{"token"}},
 		Exchanges: []network.Exchange{
-			{Line: 2, Request: network.Asked{Method: "POST", URL: "https://a.example/?q={{secret:token}}", Redirect: "manual", MaxBytes: 7,
+			{Line: 2, Request: network.RecordedRequest{Method: "POST", URL: "https://a.example/?q={{secret:token}}", Redirect: "manual", MaxBytes: 7,
 				Headers: [][2]string{{"Accept", "x"}, {"X-Y", ""}}, Body: []byte("text\n")},
-				Answer: &network.Answer{Status: 200, URL: "https://a.example/", Headers: [][2]string{{"A", "b"}}, Redirects: 1, Bytes: 0, Body: []byte{0, 255},
+				Answer: &network.RecordedResponse{Status: 200, URL: "https://a.example/", Headers: [][2]string{{"A", "b"}}, Redirects: 1, Bytes: 0, Body: []byte{0, 255},
 					Broken: &network.Error{Errno: abi.EUNAVAIL, Code: "broken_off", Message: "m"}}},
-			{Line: 3, Request: network.Asked{Method: "PUT", URL: "u", Digest: strings.Repeat("ab", 32), Length: 70_000},
+			{Line: 3, Request: network.RecordedRequest{Method: "PUT", URL: "u", Digest: strings.Repeat("ab", 32), Length: 70_000},
 				Failure: &network.Error{Errno: abi.ERATE, Code: "rate", Message: "m", Step: "s", RetryAfter: 5}},
-			{Line: 4, Request: network.Asked{Method: "HEAD", URL: "u"}, Answer: &network.Answer{Status: 204, URL: "u", Bytes: -1}},
+			{Line: 4, Request: network.RecordedRequest{Method: "HEAD", URL: "u"}, Answer: &network.RecordedResponse{Status: 204, URL: "u", Bytes: -1}},
 		},
 	}
 }

@@ -40,7 +40,7 @@ func (r *Recording) standIns(v *values) {
 				seen[number] = true
 				n, _ := strconv.Atoi(number) // digits
 				text := standIn(r.Header.Seed, "credential", number)
-				v.credential(n, text, exactForms(text))
+				v.addCredential(n, text, exactForms(text))
 			}
 		}
 	}
@@ -62,15 +62,15 @@ func (r *Recording) standIns(v *values) {
 	}
 }
 
-// Given returns the header with stand-ins for scrubbed values, for the START of a replay,
+// WithStandIns returns the header with stand-ins for scrubbed values, for the START of a replay,
 // and a stand-in for each of these secrets.
-func (r *Recording) Given(names []string) (Header, map[string]string) {
+func (r *Recording) WithStandIns(names []string) (Header, map[string]string) {
 	v := newValues()
 	r.standIns(v)
 	secrets := map[string]string{}
 	for _, name := range names {
 		secrets[name] = standIn(r.Header.Seed, "secret", name)
-		v.secret(name, secrets[name], secrets[name], nil)
+		v.addSecret(name, secrets[name], secrets[name], nil)
 	}
 	h := r.Header
 	h.Scope, h.State, h.Config = v.show(h.Scope), v.show(h.State), v.show(h.Config)
@@ -83,7 +83,7 @@ func (r *Replayer) Do(_ context.Context, q *Request) (*Response, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.fault == nil {
-		r.fault = r.compare(r.values.asked(q, nil))
+		r.fault = r.compare(r.values.recordRequest(q, nil))
 	}
 	if r.fault != nil {
 		return nil, r.fault
@@ -91,7 +91,7 @@ func (r *Replayer) Do(_ context.Context, q *Request) (*Response, error) {
 	x := &r.recording.Exchanges[r.next]
 	r.next++
 	if e := x.Failure; e != nil {
-		return nil, r.shown(e)
+		return nil, r.guestError(e)
 	}
 	a := x.Answer
 	out := &Response{Status: a.Status, URL: string(r.values.show([]byte(a.URL))), Redirects: a.Redirects, Bytes: a.Bytes}
@@ -99,11 +99,11 @@ func (r *Replayer) Do(_ context.Context, q *Request) (*Response, error) {
 		out.Headers = append(out.Headers, [2]string{pair[0], string(r.values.show([]byte(pair[1])))})
 	}
 	body := r.values.show(a.Body)
-	out.Body, out.Sent = newTape(body, r.shown(a.Broken)), int64(len(body))
+	out.Body, out.Sent = newBufferedBody(body, r.guestError(a.Broken)), int64(len(body))
 	return out, nil
 }
 
-func (r *Replayer) shown(e *Error) *Error {
+func (r *Replayer) guestError(e *Error) *Error {
 	if e == nil {
 		return nil
 	}
@@ -113,7 +113,7 @@ func (r *Replayer) shown(e *Error) *Error {
 }
 
 // compare returns nil if q is the next request in the recording.
-func (r *Replayer) compare(q Asked) *Error {
+func (r *Replayer) compare(q RecordedRequest) *Error {
 	if r.next == len(r.recording.Exchanges) {
 		return mismatch("the connector makes request %d, %s, and the recording has %d", r.next+1, q.short(), r.next)
 	}
@@ -128,12 +128,12 @@ func mismatch(format string, args ...any) *Error {
 	return failf(abi.EUNAVAIL, "recording_mismatch", format, args...)
 }
 
-func (q *Asked) short() string { return shortText(q.Method + " " + q.URL) }
+func (q *RecordedRequest) short() string { return shortText(q.Method + " " + q.URL) }
 
 func shortText(s string) string { return abi.Cut(abi.Clean(s), 300) }
 
 // difference describes how got differs, or returns "".
-func (q *Asked) difference(got *Asked) string {
+func (q *RecordedRequest) difference(got *RecordedRequest) string {
 	if q.Method != got.Method || q.URL != got.URL {
 		return fmt.Sprintf("want %s, got %s", q.short(), got.short())
 	}
@@ -172,7 +172,7 @@ func sameHeader(want, got [2]string) bool {
 	return want[0] == got[0] && scrubbed && isCredentialHeader(want[0]) && len(got[1]) > len(before) && strings.HasPrefix(got[1], before)
 }
 
-func (q *Asked) bodyText() string {
+func (q *RecordedRequest) bodyText() string {
 	switch {
 	case q.Digest != "":
 		return fmt.Sprintf("%d bytes with SHA-256 %s", q.Length, q.Digest)
@@ -185,15 +185,15 @@ func (q *Asked) bodyText() string {
 	return fmt.Sprintf("%d bytes, %x…", len(q.Body), sum[:4])
 }
 
-// asked returns the number of requests answered.
-func (r *Replayer) asked() int {
+// count returns the number of requests answered.
+func (r *Replayer) count() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.next
 }
 
-// goesOn continues after the given number of requests.
-func (r *Replayer) goesOn(behind int) {
+// skip continues after the given number of requests.
+func (r *Replayer) skip(behind int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.next = min(max(behind, 0), len(r.recording.Exchanges))

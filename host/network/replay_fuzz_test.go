@@ -35,7 +35,7 @@ func FuzzReplay(f *testing.F) {
 		if _, err := network.ParseRecording(again); err != nil {
 			t.Fatalf("written anew it cannot be read: %v\n%s", err, again)
 		}
-		_, secrets := r.Given([]string{"token"})
+		_, secrets := r.WithStandIns([]string{"token"})
 		s := network.NewReplay(r)
 		defer s.Close()
 		s.Seal("token", handle, secrets["token"], [][]byte{[]byte(secrets["token"])}, nil)

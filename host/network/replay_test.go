@@ -255,7 +255,7 @@ func TestSecretsAreScrubbed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	given, secrets := r.Given([]string{"pass"})
+	given, secrets := r.WithStandIns([]string{"pass"})
 	var settings struct{ Old, T string }
 	if err := json.Unmarshal(given.Config, &settings); err != nil || settings.Old != secrets["pass"] || settings.T == token || settings.T == "" {
 		t.Errorf("settings %s: %v", given.Config, err)

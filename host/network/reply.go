@@ -32,9 +32,9 @@ func (r *Response) append(b []byte, handle uint32) []byte {
 	return append(b, '}')
 }
 
-// framed returns the reply to a request that accepts inline bodies: the length of the JSON,
+// inlineReply returns the reply to a request that accepts inline bodies: the length of the JSON,
 // the JSON, and the beginning of the body. Handle 0 says that the body is complete.
-func (r *Response) framed(handle uint32, body []byte) []byte {
+func (r *Response) inlineReply(handle uint32, body []byte) []byte {
 	b := r.append(make([]byte, 4, 512+len(body)), handle)
 	binary.LittleEndian.PutUint32(b, uint32(len(b)-4))
 	return append(b, body...)

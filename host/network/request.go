@@ -122,20 +122,20 @@ func numberMember(v strictjson.Value, name string, most, scale int64, into *int6
 	return nil
 }
 
-// hostsOwn are headers that the host sets, or that concern the connection.
-var hostsOwn = []string{"host", "content-length", "transfer-encoding", "connection", "keep-alive", "upgrade", "te", "trailer", "expect",
+// hostHeaders are headers that the host sets, or that concern the connection.
+var hostHeaders = []string{"host", "content-length", "transfer-encoding", "connection", "keep-alive", "upgrade", "te", "trailer", "expect",
 	"accept-encoding", "cookie", "cookie2"}
 
-// routing are headers by which a proxy or a framework takes a request for one to another
+// routingHeaders are headers by which a proxy or a framework takes a request for one to another
 // host or path than the one that was checked.
-var routing = []string{"forwarded", "x-host", "x-original-host", "x-original-url", "x-original-uri", "x-rewrite-url", "x-http-host-override", "x-http-destinationurl", "http2-settings",
+var routingHeaders = []string{"forwarded", "x-host", "x-original-host", "x-original-url", "x-original-uri", "x-rewrite-url", "x-http-host-override", "x-http-destinationurl", "http2-settings",
 	"alt-used"}
 
-// ownsHeader reports whether a guest must not set the header, also in spellings that
+// isHostHeader reports whether a guest must not set the header, also in spellings that
 // servers treat alike, such as _ for -.
-func ownsHeader(name string) bool {
+func isHostHeader(name string) bool {
 	name = strings.ReplaceAll(strings.ToLower(name), "_", "-")
-	return slices.Contains(hostsOwn, name) || slices.Contains(routing, name) ||
+	return slices.Contains(hostHeaders, name) || slices.Contains(routingHeaders, name) ||
 		slices.ContainsFunc([]string{"proxy-", "sec-", "x-forwarded-"}, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
@@ -156,7 +156,7 @@ func (q *Request) readHeaders(v strictjson.Value, l Limits) error {
 		if !httpguts.ValidHeaderFieldName(pair[0]) || !httpguts.ValidHeaderFieldValue(pair[1]) {
 			return malformed("header %.60q is not one", pair[0])
 		}
-		if ownsHeader(pair[0]) {
+		if isHostHeader(pair[0]) {
 			return denyf("header", "header %s is set by the host", pair[0])
 		}
 		if size += len(pair[0]) + len(pair[1]) + 4; size > l.RequestHeaderBytes || len(q.Headers) == l.RequestHeaders {

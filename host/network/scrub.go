@@ -47,11 +47,11 @@ func withEcho(list []echo, e echo) []echo {
 	return slices.Insert(slices.Clone(list), at, e)
 }
 
-// some reports whether there are sealed values, or may be later.
-func (s *Seals) some() bool {
+// any reports whether there are sealed values, or may be later.
+func (s *Seals) any() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.by) > 0 || len(s.all) > 0 || s.tokens != nil
+	return len(s.byHandle) > 0 || len(s.all) > 0 || s.tokens != nil
 }
 
 // masks returns what must not be logged: echoes, and values that the guest knows in plain
@@ -221,8 +221,8 @@ func (s *Seals) cutsValues(origin, contentType string) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, sealed := range s.by {
-		if slices.ContainsFunc(sealed.to, func(p place) bool { return p.origin == origin }) {
+	for _, sealed := range s.byHandle {
+		if slices.ContainsFunc(sealed.destinations, func(p destination) bool { return p.origin == origin }) {
 			return true
 		}
 	}

@@ -29,31 +29,31 @@ const maxSealedBody = 1 * abi.MiB
 // Seals are the sealed values of one run: the values of the guest's handles, and where each
 // may be sent. They are safe for concurrent use.
 type Seals struct {
-	mu    sync.Mutex // guards the fields below
-	by    map[string]seal
-	all   []echo
-	plain []echo // values that the guest knows in plain text
-	used  map[use]bool
-	news  []use
+	mu       sync.Mutex // guards the fields below
+	byHandle map[string]seal
+	all      []echo
+	plain    []echo // values that the guest knows in plain text
+	used     map[use]bool
+	newUses  []use
 
 	tokens *tokens // nil if none are declared
 }
 
 // A seal is the value of one handle.
 type seal struct {
-	field string
-	value string
-	from  Current // source of the value; nil if the value is fixed
-	to    []place
+	field        string
+	value        string
+	source       ValueSource // source of the value; nil if the value is fixed
+	destinations []destination
 }
 
-// Current returns the current value of a handle, different from refused, which a server
+// ValueSource returns the current value of a handle, different from refused, which a server
 // rejected, if possible; refused is "" for none. An *Error that it returns is shown to the
 // guest.
-type Current = func(ctx context.Context, refused string) (string, error)
+type ValueSource = func(ctx context.Context, refused string) (string, error)
 
-// A place is a destination with a canonical origin.
-type place struct {
+// A destination is a destination with a canonical origin.
+type destination struct {
 	origin     string
 	prefix     string
 	placements []string
@@ -62,10 +62,10 @@ type place struct {
 // A use is the sending of a value.
 type use struct{ field, origin, placement string }
 
-// A sent value came from a Current, which may have a newer one.
-type sent struct {
-	from  Current
-	value string
+// A sentValue came from a Current, which may have a newer one.
+type sentValue struct {
+	source ValueSource
+	value  string
 }
 
 // Add registers the value of a handle. forms are the encodings in which an answer may
@@ -75,24 +75,24 @@ func (s *Seals) Add(field, handle, value string, forms [][]byte, to []abi.Destin
 	s.Echo(handle, forms)
 }
 
-// AddCurrent registers a handle whose value from returns; its values are announced with
+// AddSource registers a handle whose value from returns; its values are announced with
 // Echo.
-func (s *Seals) AddCurrent(field, handle string, from Current, to []abi.Destination) {
-	s.add(seal{field: field, from: from}, handle, to)
+func (s *Seals) AddSource(field, handle string, from ValueSource, to []abi.Destination) {
+	s.add(seal{field: field, source: from}, handle, to)
 }
 
 func (s *Seals) add(sealed seal, handle string, to []abi.Destination) {
 	for _, d := range to {
 		if origin, err := SealedOrigin(d.Origin); err == nil {
-			sealed.to = append(sealed.to, place{origin, d.PathPrefix, d.Placements})
+			sealed.destinations = append(sealed.destinations, destination{origin, d.PathPrefix, d.Placements})
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.by == nil {
-		s.by, s.used = map[string]seal{}, map[use]bool{}
+	if s.byHandle == nil {
+		s.byHandle, s.used = map[string]seal{}, map[use]bool{}
 	}
-	s.by[handle] = sealed
+	s.byHandle[handle] = sealed
 }
 
 // Echo adds encodings in which an answer may contain the value of a handle, or a value that
@@ -135,8 +135,8 @@ func isLoopback(host string) bool {
 // Uses yields each place to which values have been sent since the last call.
 func (s *Seals) Uses(yield func(field, origin, placement string)) {
 	s.mu.Lock()
-	news := s.news
-	s.news = nil
+	news := s.newUses
+	s.newUses = nil
 	s.mu.Unlock()
 	for _, u := range news {
 		yield(u.field, u.origin, u.placement)
@@ -150,7 +150,7 @@ func (s *Seals) note(uses []use) {
 	for _, u := range uses {
 		if !s.used[u] {
 			s.used[u] = true
-			s.news = append(s.news, u)
+			s.newUses = append(s.newUses, u)
 		}
 	}
 }
@@ -159,14 +159,14 @@ func (s *Seals) note(uses []use) {
 // t.
 func (s *Seals) find(handle string, t target, placement string) (seal, error) {
 	s.mu.Lock()
-	sealed, known := s.by[handle]
+	sealed, known := s.byHandle[handle]
 	s.mu.Unlock()
 	if !known {
 		return seal{}, sealedDenial("sealed_handle_unknown", "a handle is not one of this run")
 	}
 	near := false
-	for _, p := range sealed.to {
-		if p.origin != t.origin() || !under(t.url, p.prefix) {
+	for _, p := range sealed.destinations {
+		if p.origin != t.origin() || !isBelow(t.url, p.prefix) {
 			continue
 		}
 		near = true
@@ -186,9 +186,9 @@ func sealedDenial(code, format string, args ...any) *Error {
 	return e
 }
 
-// under reports whether a path stays below a prefix for every server. A path with dots or
+// isBelow reports whether a path stays below a prefix for every server. A path with dots or
 // escapes that could lead elsewhere is only below "".
-func under(u *url.URL, prefix string) bool {
+func isBelow(u *url.URL, prefix string) bool {
 	if prefix == "" {
 		return true
 	}
@@ -204,19 +204,19 @@ func under(u *url.URL, prefix string) bool {
 	return p == prefix || strings.HasPrefix(p, strings.TrimSuffix(prefix, "/")+"/")
 }
 
-// A filler replaces the handles of one hop.
-type filler struct {
-	ctx   context.Context
-	seals *Seals
-	to    target
-	uses  []use
-	sent  map[string]sent // by handle: a hop uses one value of each
+// A substitution replaces the handles of one hop.
+type substitution struct {
+	ctx    context.Context
+	seals  *Seals
+	target target
+	uses   []use
+	sent   map[string]sentValue // by handle: a hop uses one value of each
 }
 
-// fill returns a copy of the hop with handles replaced by values, and the filler that knows
+// substitute returns a copy of the hop with handles replaced by values, and the substitution that knows
 // where. It replaces all handles or none.
-func (s *Seals) fill(ctx context.Context, h hop, t target) (hop, *filler, error) {
-	f := &filler{ctx: ctx, seals: s, to: t}
+func (s *Seals) substitute(ctx context.Context, h hop, t target) (hop, *substitution, error) {
+	f := &substitution{ctx: ctx, seals: s, target: t}
 	if strings.Contains(t.url.String(), handlePrefix) || hiddenHandle(t.url) {
 		return h, f, sealedDenial("sealed_placement_denied", "a URL may not have a handle in it")
 	}
@@ -241,8 +241,8 @@ func (s *Seals) fill(ctx context.Context, h hop, t target) (hop, *filler, error)
 	return out, f, nil
 }
 
-// in reports whether a URL contains a sealed value in any spelling.
-func (s *Seals) in(u *url.URL) bool {
+// containsValue reports whether a URL contains a sealed value in any spelling.
+func (s *Seals) containsValue(u *url.URL) bool {
 	echoes := s.echoes()
 	query, _ := url.QueryUnescape(u.RawQuery) // if it is malformed, the raw URL is checked
 	for _, text := range []string{u.String(), u.Path, query} {
@@ -263,7 +263,7 @@ func hiddenHandle(u *url.URL) bool {
 
 const basicSealed = "Basic-Sealed "
 
-func (f *filler) header(name, value string) (string, error) {
+func (f *substitution) header(name, value string) (string, error) {
 	placement := "header:" + strings.ToLower(name)
 	rest, basic := strings.CutPrefix(value, basicSealed)
 	basic = basic && placement == "header:authorization"
@@ -283,7 +283,7 @@ func (f *filler) header(name, value string) (string, error) {
 }
 
 // body replaces the handles in a body, escaping values for its type.
-func (f *filler) body(h hop) ([]byte, error) {
+func (f *substitution) body(h hop) ([]byte, error) {
 	if !bytes.Contains(h.body, []byte(handlePrefix)) {
 		return h.body, nil
 	}
@@ -330,7 +330,7 @@ func isText(kind string) bool {
 }
 
 // replace replaces the handles in a text.
-func (f *filler) replace(text, placement string, write func(string) (string, error)) (string, error) {
+func (f *substitution) replace(text, placement string, write func(string) (string, error)) (string, error) {
 	var out strings.Builder
 	for {
 		before, rest, found := strings.Cut(text, handlePrefix)
@@ -342,7 +342,7 @@ func (f *filler) replace(text, placement string, write func(string) (string, err
 			return "", sealedDenial("sealed_handle_unknown", "a handle is cut short")
 		}
 		handle := handlePrefix + rest[:handleBytes-len(handlePrefix)]
-		sealed, err := f.seals.find(handle, f.to, placement)
+		sealed, err := f.seals.find(handle, f.target, placement)
 		if err != nil {
 			return "", err
 		}
@@ -354,36 +354,36 @@ func (f *filler) replace(text, placement string, write func(string) (string, err
 			return "", err
 		}
 		out.WriteString(value)
-		f.uses = append(f.uses, use{sealed.field, f.to.origin(), placement})
+		f.uses = append(f.uses, use{sealed.field, f.target.origin(), placement})
 		text = rest[handleBytes-len(handlePrefix):]
 	}
 }
 
 // value returns the value of a seal for this hop.
-func (f *filler) value(handle string, s seal) (string, error) {
-	if s.from == nil {
+func (f *substitution) value(handle string, s seal) (string, error) {
+	if s.source == nil {
 		return s.value, nil
 	}
 	if put, ok := f.sent[handle]; ok {
 		return put.value, nil
 	}
-	v, err := s.from(f.ctx, "")
+	v, err := s.source(f.ctx, "")
 	if err != nil {
 		return "", err
 	}
 	if f.sent == nil {
-		f.sent = map[string]sent{}
+		f.sent = map[string]sentValue{}
 	}
-	f.sent[handle] = sent{s.from, v}
+	f.sent[handle] = sentValue{s.source, v}
 	return v, nil
 }
 
 // renew replaces the values that a server refused, if there are newer ones, and reports
 // whether any is new. The next hop checks them again.
-func (f *filler) renew(ctx context.Context) (bool, error) {
+func (f *substitution) renew(ctx context.Context) (bool, error) {
 	newer := false
 	for _, s := range f.sent {
-		v, err := s.from(ctx, s.value)
+		v, err := s.source(ctx, s.value)
 		if err != nil {
 			return false, err
 		}

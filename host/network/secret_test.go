@@ -133,7 +133,7 @@ func TestSealedWhileReading(t *testing.T) {
 	})
 	seals := &network.Seals{}
 	current := func(context.Context, string) (string, error) { return "token-of-later", nil }
-	seals.AddCurrent("token", handle, current, nil)
+	seals.AddSource("token", handle, current, nil)
 	c := client(t, network.Options{Seals: seals}, e)
 	go func() { lines <- "begun. " }()
 	r, err := get(c, base)
@@ -163,8 +163,8 @@ func TestOnePatience(t *testing.T) {
 		hops++
 		http.Redirect(w, r, "/again", http.StatusFound)
 	})
-	slow := network.NewGovernor(network.Pace{PerSecond: 0.5, Burst: 1, AtOnce: 1, LongestStop: time.Minute})
-	c := client(t, network.Options{Own: slow}, e)
+	slow := network.NewRateLimiter(network.Pace{PerSecond: 0.5, Burst: 1, AtOnce: 1, LongestStop: time.Minute})
+	c := client(t, network.Options{ConnectorLimiter: slow}, e)
 	_, err := c.Do(t.Context(), &network.Request{Method: "GET", URL: base, Redirect: "follow", Wait: 2100 * time.Millisecond})
 	if f := failure(t, err); f.Errno != abi.ERATE || hops > 3 {
 		t.Errorf("%+v after %d hops", f, hops)

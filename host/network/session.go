@@ -29,8 +29,8 @@ type Session struct {
 	next     uint32
 	closed   bool
 
-	flights *flights
-	waiting func(origin string, until time.Time)
+	inFlight *inFlightRequests
+	onWait   func(origin string, until time.Time)
 }
 
 // An exchanger makes requests: a Client, a Recorder, or a Replayer.
@@ -42,10 +42,10 @@ type exchanger interface {
 	stopped(gone bool) *Error
 }
 
-func NewSession(c *Client) *Session { return newSession(c, c.o.Limits, c.o.Seals, nil) }
+func NewSession(c *Client) *Session { return newSession(c, c.options.Limits, c.options.Seals, nil) }
 
 func newSession(x exchanger, l Limits, seals *Seals, v *values) *Session {
-	return &Session{exchanger: x, limits: l, seals: seals, values: v, handles: map[uint32]Stream{}, next: 1, flights: newFlights()}
+	return &Session{exchanger: x, limits: l, seals: seals, values: v, handles: map[uint32]Stream{}, next: 1, inFlight: newInFlightRequests()}
 }
 
 // TakeCookies adds cookies of a host that a browser of the same run received, and returns
@@ -57,7 +57,7 @@ func (s *Session) TakeCookies(host string, cookies []*http.Cookie) int {
 	if !ok {
 		return 0
 	}
-	return c.jar.take(&url.URL{Scheme: "https", Host: host, Path: "/"}, cookies)
+	return c.jar.store(&url.URL{Scheme: "https", Host: host, Path: "/"}, cookies)
 }
 
 // Received returns the counter of bytes that the run received, for other components that
@@ -73,7 +73,7 @@ func (s *Session) Received() *atomic.Int64 {
 // Take transfers the body of a handle from the guest to the caller, who closes it. It must
 // not be called during a call.
 func (s *Session) Take(handle uint32) (io.ReadCloser, error) {
-	b, err := s.of(handle)
+	b, err := s.body(handle)
 	if err != nil {
 		return nil, err
 	}
@@ -87,24 +87,24 @@ func (s *Session) Take(handle uint32) (io.ReadCloser, error) {
 func (s *Session) Give(ctx context.Context, handle uint32) (io.ReadCloser, error) {
 	s.serving.Lock()
 	defer s.serving.Unlock()
-	b, err := s.of(handle)
+	b, err := s.body(handle)
 	if err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	delete(s.handles, handle)
 	s.mu.Unlock()
-	return given{b, context.AfterFunc(ctx, b.Abort)}, nil
+	return contextBody{b, context.AfterFunc(ctx, b.Abort)}, nil
 }
 
-// A given body is aborted with a context until it is closed.
-type given struct {
+// A contextBody is aborted with a context until it is closed.
+type contextBody struct {
 	Stream
-	stop func() bool
+	stopAfter func() bool
 }
 
-func (g given) Close() error {
-	g.stop()
+func (g contextBody) Close() error {
+	g.stopAfter()
 	return g.Stream.Close()
 }
 
@@ -112,7 +112,7 @@ func (g given) Close() error {
 func (s *Session) Seal(field, handle, value string, forms [][]byte, to []abi.Destination) {
 	s.seals.Add(field, handle, value, forms, to)
 	if s.values != nil {
-		s.values.secret(field, handle, value, forms)
+		s.values.addSecret(field, handle, value, forms)
 	}
 }
 
@@ -121,7 +121,7 @@ func (s *Session) Seal(field, handle, value string, forms [][]byte, to []abi.Des
 func (s *Session) Protect(field, value string, forms [][]byte) {
 	s.seals.Protect(forms)
 	if s.values != nil {
-		s.values.secret(field, value, value, forms)
+		s.values.addSecret(field, value, value, forms)
 	}
 }
 
@@ -136,10 +136,10 @@ func (s *Session) Fault(gone bool) (code, message string) {
 
 // SealCurrent registers a handle whose value from returns for each request. A request that
 // the server refuses with 401 is repeated once if from has another value.
-func (s *Session) SealCurrent(field, handle string, from Current, to []abi.Destination) {
-	s.seals.AddCurrent(field, handle, from, to)
+func (s *Session) SealCurrent(field, handle string, from ValueSource, to []abi.Destination) {
+	s.seals.AddSource(field, handle, from, to)
 	if s.values != nil {
-		s.values.secret(field, handle, handle, nil)
+		s.values.addSecret(field, handle, handle, nil)
 	}
 }
 
@@ -148,7 +148,7 @@ func (s *Session) SealCurrent(field, handle string, from Current, to []abi.Desti
 func (s *Session) Echo(handle string, forms [][]byte) {
 	s.seals.Echo(handle, forms)
 	if s.values != nil {
-		s.values.also(handle, forms)
+		s.values.addSpellings(handle, forms)
 	}
 }
 
@@ -157,10 +157,10 @@ func (s *Session) Uses(yield func(field, origin, placement string)) { s.seals.Us
 
 // Waits implements binding.Requester. It is called before the first Handle; f is called
 // during Handle.
-func (s *Session) Waits(f func(origin string, until time.Time)) { s.waiting = f }
+func (s *Session) Waits(f func(origin string, until time.Time)) { s.onWait = f }
 
 // Abort ends current and future requests of exchange. It may be called during Handle.
-func (s *Session) Abort() { s.flights.abort() }
+func (s *Session) Abort() { s.inFlight.cancel() }
 
 // Handle serves one call. The reply of a failure is its error text.
 func (s *Session) Handle(ctx context.Context, call abi.Call, payload []byte) ([]byte, abi.Errno) {
@@ -180,32 +180,32 @@ func (s *Session) serve(ctx context.Context, call abi.Call, payload []byte) ([]b
 		if err := s.reserve(); err != nil {
 			return nil, err
 		}
-		return s.request(ctx, bytes.Clone(payload), s.waiting)
+		return s.request(ctx, bytes.Clone(payload), s.onWait)
 	case abi.CallNetworkExchange:
 		return s.exchange(ctx, payload)
 	case abi.CallRead:
 		return s.read(ctx, payload)
 	case abi.CallClose:
-		return nil, s.drop(payload)
+		return nil, s.closeHandle(payload)
 	}
 	return nil, failf(abi.ENOTSUP, "unsupported", "this host does not know that call")
 }
 
 // request makes a request for which a handle is reserved, and keeps its body under that. It
-// owns the frame, which a transport may read even after the answer. told is
+// owns the frame, which a transport may read even after the answer. onWait is
 // Request.Waiting.
-func (s *Session) request(ctx context.Context, frame []byte, told func(origin string, until time.Time)) ([]byte, error) {
+func (s *Session) request(ctx context.Context, frame []byte, onWait func(origin string, until time.Time)) ([]byte, error) {
 	kept := false
 	defer func() {
 		if !kept {
-			s.unreserve()
+			s.releaseReserved()
 		}
 	}()
 	q, err := ParseRequest(frame, s.limits)
 	if err != nil {
 		return nil, err
 	}
-	q.Waiting = told
+	q.Waiting = onWait
 	r, err := s.exchanger.Do(ctx, q)
 	if err != nil {
 		return nil, err
@@ -213,24 +213,24 @@ func (s *Session) request(ctx context.Context, frame []byte, told func(origin st
 	var inline []byte
 	if q.Inline > 0 && r.Sent >= 0 && r.Sent <= q.Inline {
 		var end bool
-		if inline, end = short(ctx, r.Body, r.Sent); end {
-			return r.framed(0, inline), r.Body.Close()
+		if inline, end = readInline(ctx, r.Body, r.Sent); end {
+			return r.inlineReply(0, inline), r.Body.Close()
 		}
 	}
 	kept = true
-	handle, err := s.keep(r.Body, r.Sent < 0 || r.Sent >= aheadFrom)
+	handle, err := s.openHandle(r.Body, r.Sent < 0 || r.Sent >= readAheadMin)
 	if err != nil {
 		return nil, errors.Join(err, r.Body.Close())
 	}
 	if q.Inline > 0 {
-		return r.framed(handle, inline), nil
+		return r.inlineReply(handle, inline), nil
 	}
 	return r.reply(handle), nil
 }
 
-// short reads a body that fits into a reply; sent is its encoded length. If it does not fit
+// readInline reads a body that fits into a reply; sent is its encoded length. If it does not fit
 // or an error occurs, the rest or the error is left for read.
-func short(ctx context.Context, b Stream, sent int64) (body []byte, end bool) {
+func readInline(ctx context.Context, b Stream, sent int64) (body []byte, end bool) {
 	defer context.AfterFunc(ctx, b.Abort)()
 	body = make([]byte, 0, min(sent+1, 4*abi.KiB))
 	for len(body) < readPiece {
@@ -260,7 +260,7 @@ func (s *Session) reserve() error {
 	return nil
 }
 
-func (s *Session) unreserve() {
+func (s *Session) releaseReserved() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reserved--
@@ -268,8 +268,8 @@ func (s *Session) unreserve() {
 
 var errClosed = failf(abi.ECANCELED, "run_cancelled", "the run is ending")
 
-// keep opens the reserved handle.
-func (s *Session) keep(b Stream, long bool) (uint32, error) {
+// openHandle opens the reserved handle.
+func (s *Session) openHandle(b Stream, long bool) (uint32, error) {
 	stream := b
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -277,8 +277,8 @@ func (s *Session) keep(b Stream, long bool) (uint32, error) {
 	if s.closed {
 		return 0, errClosed
 	}
-	if b, ok := b.(*Body); ok && long && s.aheads() < aheadMost {
-		stream = newAhead(b)
+	if b, ok := b.(*Body); ok && long && s.readAheadCount() < maxReadAheads {
+		stream = newReadAhead(b)
 	}
 	handle := s.next
 	s.next = s.next%(1<<31-1) + 1
@@ -289,17 +289,17 @@ func (s *Session) keep(b Stream, long bool) (uint32, error) {
 	return handle, nil
 }
 
-// aheads returns the number of bodies that are read ahead. The caller holds mu.
-func (s *Session) aheads() (n int) {
+// readAheadCount returns the number of bodies that are read ahead. The caller holds mu.
+func (s *Session) readAheadCount() (n int) {
 	for _, b := range s.handles {
-		if _, ok := b.(*ahead); ok {
+		if _, ok := b.(*readAhead); ok {
 			n++
 		}
 	}
 	return n
 }
 
-func (s *Session) of(handle uint32) (Stream, error) {
+func (s *Session) body(handle uint32) (Stream, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := s.handles[handle]
@@ -314,12 +314,12 @@ func (s *Session) read(ctx context.Context, payload []byte) ([]byte, error) {
 	if err != nil {
 		return nil, malformed("%v", err)
 	}
-	b, err := s.of(handle)
+	b, err := s.body(handle)
 	if err != nil || most == 0 {
 		return nil, err
 	}
 	defer context.AfterFunc(ctx, b.Abort)()
-	if a, ok := b.(*ahead); ok { // valid until the guest, which waits, makes another call
+	if a, ok := b.(*readAhead); ok { // valid until the guest, which waits, makes another call
 		piece, err := a.next(int(most))
 		if errors.Is(err, io.EOF) {
 			err = nil
@@ -343,12 +343,12 @@ func (s *Session) read(ctx context.Context, payload []byte) ([]byte, error) {
 // readPiece bounds the memory that one read takes in the host.
 const readPiece = 256 * abi.KiB
 
-func (s *Session) drop(payload []byte) error {
+func (s *Session) closeHandle(payload []byte) error {
 	handle, err := abi.ParseClose(payload)
 	if err != nil {
 		return malformed("%v", err)
 	}
-	b, err := s.of(handle)
+	b, err := s.body(handle)
 	if err != nil {
 		return err
 	}
@@ -362,10 +362,10 @@ func (s *Session) drop(payload []byte) error {
 // Close ends all exchanges.
 func (s *Session) Close() error {
 	s.exchanger.Close() // ends the call in progress
-	s.flights.abort()
+	s.inFlight.cancel()
 	s.serving.Lock()
 	defer s.serving.Unlock()
-	s.flights.over.Wait()
+	s.inFlight.wg.Wait()
 	s.mu.Lock()
 	open := s.handles
 	s.handles, s.closed = map[uint32]Stream{}, true

@@ -59,7 +59,7 @@ func (s *turns) fail(err error) {
 }
 
 // enterAll has claims of several hosts enter at once, and returns when they did.
-func enterAll(t *testing.T, hosts []*network.Governor, claims int, longest time.Duration) (at []time.Duration, refused int) {
+func enterAll(t *testing.T, hosts []*network.RateLimiter, claims int, longest time.Duration) (at []time.Duration, refused int) {
 	var mu sync.Mutex // guards what is returned
 	var claiming sync.WaitGroup
 	began := time.Now()
@@ -88,9 +88,9 @@ func enterAll(t *testing.T, hosts []*network.Governor, claims int, longest time.
 	return at, refused
 }
 
-func sharing(n int, s *turns, p network.Pace) (all []*network.Governor) {
+func sharing(n int, s *turns, p network.Pace) (all []*network.RateLimiter) {
 	for range n {
-		g := network.NewGovernor(p)
+		g := network.NewRateLimiter(p)
 		g.Share(s)
 		all = append(all, g)
 	}

@@ -56,7 +56,7 @@ func (s *Session) SealTokens(places []abi.SessionToken, mint Mint) {
 	if s.values != nil {
 		minted = func(field string, n int, value string) (string, [][]byte) {
 			handle, forms := mint(field, n, value)
-			s.values.secret(field, handle, value, forms)
+			s.values.addSecret(field, handle, value, forms)
 			return handle, forms
 		}
 	}
@@ -79,7 +79,7 @@ func (r *Replayer) standInTokens(places []abi.SessionToken, mint Mint) {
 	for _, field := range fieldsOf(places) {
 		for n := 1; n <= tokenValues; n++ {
 			handle, _ := mint(field, n, "")
-			r.values.secret(field, handle, handle, nil)
+			r.values.addSecret(field, handle, handle, nil)
 		}
 	}
 }
@@ -102,16 +102,16 @@ func (s *Seals) placesIn(t target, body bool) (out []abi.SessionToken) {
 		return nil
 	}
 	for _, p := range s.tokens.places {
-		if (p.Pointer != "") == body && (p.Origin == "" || p.Origin == t.origin()) && near(t.url, p.PathPrefix) {
+		if (p.Pointer != "") == body && (p.Origin == "" || p.Origin == t.origin()) && mayBeBelow(t.url, p.PathPrefix) {
 			out = append(out, p)
 		}
 	}
 	return out
 }
 
-// near reports whether a server may interpret a path as one below a prefix; a path with
+// mayBeBelow reports whether a server may interpret a path as one below a prefix; a path with
 // dots or escapes may be any.
-func near(u *url.URL, prefix string) bool {
+func mayBeBelow(u *url.URL, prefix string) bool {
 	p := cmp.Or(u.Path, "/")
 	escaped := strings.ToLower(u.EscapedPath())
 	if clean := path.Clean(p); strings.TrimSuffix(p, "/") != strings.TrimSuffix(clean, "/") || strings.ContainsAny(p, "\\;") ||
@@ -131,26 +131,26 @@ func (s *Seals) issue(p abi.SessionToken, t target, value string) (string, error
 		return handle, nil
 	}
 	if len(value) > tokenBytes || s.tokens.count[p.Name] >= tokenValues {
-		return "", withheld("a run may get %d values of %s, of %d bytes", tokenValues, p.Name, tokenBytes)
+		return "", errTokenWithheld("a run may get %d values of %s, of %d bytes", tokenValues, p.Name, tokenBytes)
 	}
 	s.tokens.count[p.Name]++
 	handle, forms := s.tokens.mint(p.Name, s.tokens.count[p.Name], value)
 	s.tokens.issued[k] = handle
 	sealed := seal{field: p.Name, value: value}
 	if origin, err := SealedOrigin(t.origin()); err == nil {
-		sealed.to = []place{{origin, "", p.Placements}}
+		sealed.destinations = []destination{{origin, "", p.Placements}}
 	}
-	if s.by == nil {
-		s.by, s.used = map[string]seal{}, map[use]bool{}
+	if s.byHandle == nil {
+		s.byHandle, s.used = map[string]seal{}, map[use]bool{}
 	}
-	s.by[handle] = sealed
+	s.byHandle[handle] = sealed
 	if len(value) >= shortestCredential { // a shorter one occurs everywhere
 		s.echo(handle, forms)
 	}
 	return handle, nil
 }
 
-func withheld(format string, args ...any) *Error {
+func errTokenWithheld(format string, args ...any) *Error {
 	e := denyf("answer", "the answer is withheld: "+format, args...)
 	e.Code = "answer_withheld"
 	return e
@@ -192,26 +192,26 @@ func (s *Seals) sealHeaders(t target, r *http.Response) error {
 
 // sealBody reads a whole body that may contain tokens, and replaces them with handles. A
 // body that cannot be checked is withheld: the guest gets an error.
-func (s *Seals) sealBody(t target, status int, src io.Reader) *tape {
+func (s *Seals) sealBody(t target, status int, src io.Reader) *bufferedBody {
 	places := s.placesIn(t, true)
 	body, err := io.ReadAll(io.LimitReader(src, tokenBody+1))
 	if err == nil && len(body) > tokenBody {
-		err = withheld("it may have a session token, and more than %d bytes", tokenBody)
+		err = errTokenWithheld("it may have a session token, and more than %d bytes", tokenBody)
 	}
 	if err == nil && len(bytes.TrimSpace(body)) > 0 {
 		body, err = s.sealJSON(places, t, status, body)
 	}
 	if err != nil {
-		return newTape(nil, asError(err))
+		return newBufferedBody(nil, asError(err))
 	}
-	return newTape(body, nil)
+	return newBufferedBody(body, nil)
 }
 
 // sealJSON replaces the values at the places, and all their other occurrences.
 func (s *Seals) sealJSON(places []abi.SessionToken, t target, status int, body []byte) ([]byte, error) {
 	root, err := strictjson.Parse(body, strictjson.ParseOptions{AnyKind: true})
 	if err != nil {
-		return nil, withheld("it may have a session token, and is no JSON in which one could be found")
+		return nil, errTokenWithheld("it may have a session token, and is no JSON in which one could be found")
 	}
 	type spot struct {
 		from, to int
@@ -219,10 +219,10 @@ func (s *Seals) sealJSON(places []abi.SessionToken, t target, status int, body [
 	}
 	var spots []spot
 	for _, p := range places {
-		v, found := pointed(root, p.Pointer)
+		v, found := atPointer(root, p.Pointer)
 		if !found || v.Absent() {
 			if status >= 200 && status < 300 {
-				return nil, withheld("it has no %s at %s", p.Name, p.Pointer)
+				return nil, errTokenWithheld("it has no %s at %s", p.Name, p.Pointer)
 			}
 			continue // of a failed login
 		}
@@ -231,7 +231,7 @@ func (s *Seals) sealJSON(places []abi.SessionToken, t target, status int, body [
 		case v.Is(strictjson.KindNumber):
 			value = string(v.Raw)
 		case !isText:
-			return nil, withheld("what it has at %s is no text", p.Pointer)
+			return nil, errTokenWithheld("what it has at %s is no text", p.Pointer)
 		}
 		if value == "" {
 			continue
@@ -255,8 +255,8 @@ func (s *Seals) sealJSON(places []abi.SessionToken, t target, status int, body [
 	return []byte(unseal(s.echoes(), string(body))), nil
 }
 
-// pointed returns the value at a JSON pointer (RFC 6901).
-func pointed(v strictjson.Value, pointer string) (strictjson.Value, bool) {
+// atPointer returns the value at a JSON pointer (RFC 6901).
+func atPointer(v strictjson.Value, pointer string) (strictjson.Value, bool) {
 	for part := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
 		part = strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
 		if v.Is(strictjson.KindArray) {

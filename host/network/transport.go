@@ -11,9 +11,9 @@ import (
 // A Transport makes requests of the host itself, with the same checks and policy as a
 // guest's. It follows no redirects and bounds what it reads.
 type Transport struct {
-	Client *Client
-	Body   int64         // limit of a request's and an answer's body, in bytes
-	Time   time.Duration // limit of one request, without waiting for rate limiters
+	Client  *Client
+	MaxBody int64         // limit of a request's and an answer's body, in bytes
+	Timeout time.Duration // limit of one request, without waiting for rate limiters
 }
 
 var _ http.RoundTripper = (*Transport)(nil)
@@ -21,12 +21,12 @@ var _ http.RoundTripper = (*Transport)(nil)
 // RoundTrip implements http.RoundTripper. The error is an *Error; redirects are errors, so
 // that the request is sent nowhere else.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	q := &Request{Method: r.Method, URL: r.URL.String(), Timeout: t.Time, Wait: t.Time, Redirect: "error", MaxBytes: t.Body}
+	q := &Request{Method: r.Method, URL: r.URL.String(), Timeout: t.Timeout, Wait: t.Timeout, Redirect: "error", MaxBytes: t.MaxBody}
 	if r.Body != nil {
 		defer r.Body.Close()
-		body, err := io.ReadAll(io.LimitReader(r.Body, t.Body+1))
-		if err != nil || int64(len(body)) > t.Body {
-			return nil, malformed("the body of a request of the host may have %d bytes", t.Body)
+		body, err := io.ReadAll(io.LimitReader(r.Body, t.MaxBody+1))
+		if err != nil || int64(len(body)) > t.MaxBody {
+			return nil, malformed("the body of a request of the host may have %d bytes", t.MaxBody)
 		}
 		q.Body = body
 	}

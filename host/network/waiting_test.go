@@ -18,11 +18,11 @@ func TestClosedWhileWaiting(t *testing.T) {
 	request := frame(`{"method":"GET","url":"`+base+`","headers":[["Authorization","`+handle+`"]],"wait_ms":3600000}`, "")
 	for name, wait := range map[string]func(o *network.Options, seals *network.Seals){
 		"turn": func(o *network.Options, _ *network.Seals) {
-			o.Own = network.NewGovernor(network.Pace{PerSecond: 0.001, Burst: 1, AtOnce: 1, LongestStop: time.Minute})
+			o.ConnectorLimiter = network.NewRateLimiter(network.Pace{PerSecond: 0.001, Burst: 1, AtOnce: 1, LongestStop: time.Minute})
 		},
 		"token": func(_ *network.Options, seals *network.Seals) {
 			n := 0
-			seals.AddCurrent("token", handle, func(ctx context.Context, _ string) (string, error) {
+			seals.AddSource("token", handle, func(ctx context.Context, _ string) (string, error) {
 				if n++; n == 1 {
 					return "a-token", nil
 				}
@@ -36,7 +36,7 @@ func TestClosedWhileWaiting(t *testing.T) {
 				seals := &network.Seals{}
 				seals.Add("token", handle, "a-token", nil, []abi.Destination{{Origin: base, Placements: []string{"header:authorization"}}})
 				shared := quick()
-				o := network.Options{Seals: seals, Governor: shared}
+				o := network.Options{Seals: seals, RateLimiter: shared}
 				wait(&o, seals)
 				s := network.NewSession(client(t, o, e))
 				ctx, cancel := context.WithCancel(t.Context())

@@ -226,7 +226,7 @@ func TestBroken(t *testing.T) {
 		t.Errorf("read on: %v %s", errno, text)
 	}
 	frame := []byte("{\"method\":\"POST\",\"url\":\"" + server.URL + "\"}\n")
-	answers, errno := s.Lost(abi.CallNetworkExchange, abi.Asked{ID: 3, Frame: frame}.Append(abi.AppendLeast(nil, 1)))
+	answers, errno := s.Lost(abi.CallNetworkExchange, abi.ExchangeRequest{ID: 3, Frame: frame}.Append(abi.AppendLeast(nil, 1)))
 	if errno != abi.OK {
 		t.Fatalf("exchange: %v %s", errno, answers)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// Pace is the rate that a Governor permits.
+// Pace is the rate that a RateLimiter permits.
 type Pace struct {
 	PerSecond   float64 // requests to an origin
 	Burst       int
@@ -38,10 +38,10 @@ func (p Pace) Declared(r abi.Rate) Pace {
 	return p
 }
 
-// A Governor limits the rate of requests to each origin, across all connections of a host
+// A RateLimiter limits the rate of requests to each origin, across all connections of a host
 // and all hosts that share a store, because to a provider they are one client. It is safe
 // for concurrent use.
-type Governor struct {
+type RateLimiter struct {
 	pace   Pace
 	shared store.Turns // nil if this host limits the rate alone
 
@@ -51,67 +51,67 @@ type Governor struct {
 
 // An origin is the state of one server.
 type origin struct {
-	bucket   *rate.Limiter // if this host limits the rate alone
-	allotted allotment     // if hosts share the limit
-	slots    chan struct{}
-	waiting  int       // requests that use it, which keep it from being forgotten
-	refused  int       // consecutive answers 429 and 503
-	closed   time.Time // nothing is sent before
-	used     time.Time
+	bucket      *rate.Limiter // if this host limits the rate alone
+	allotment   allotment     // if hosts share the limit
+	slots       chan struct{}
+	waiting     int       // requests that use it, which keep it from being forgotten
+	refusals    int       // consecutive answers 429 and 503
+	closedUntil time.Time // nothing is sent before
+	lastUsed    time.Time
 }
 
-func NewGovernor(p Pace) *Governor {
-	return &Governor{pace: p, origins: map[string]*origin{}}
+func NewRateLimiter(p Pace) *RateLimiter {
+	return &RateLimiter{pace: p, origins: map[string]*origin{}}
 }
 
 // maxOrigins bounds the number of origins; the least recently used are forgotten.
 const maxOrigins = 4096
 
-func (g *Governor) of(name string, now time.Time) *origin {
+func (g *RateLimiter) origin(name string, now time.Time) *origin {
 	o := g.origins[name]
 	if o == nil {
 		if len(g.origins) >= maxOrigins {
 			g.forget(now)
 		}
 		o = &origin{
-			bucket: rate.NewLimiter(rate.Limit(g.pace.PerSecond), g.pace.Burst), allotted: allotment{asking: make(chan struct{}, 1)},
+			bucket: rate.NewLimiter(rate.Limit(g.pace.PerSecond), g.pace.Burst), allotment: allotment{refilling: make(chan struct{}, 1)},
 			slots: make(chan struct{}, g.pace.AtOnce),
 		}
 		g.origins[name] = o
 	}
-	o.used = now
+	o.lastUsed = now
 	return o
 }
 
 // forget drops the least recently used origin without waiting requests, preferably one that
 // is not closed.
-func (g *Governor) forget(now time.Time) {
+func (g *RateLimiter) forget(now time.Time) {
 	var oldest string
 	var drop *origin
 	for name, o := range g.origins {
 		if o.waiting > 0 {
 			continue
 		}
-		shut, dropShut := o.closed.After(now), drop != nil && drop.closed.After(now)
-		if drop == nil || dropShut && !shut || dropShut == shut && o.used.Before(drop.used) {
+		shut, dropShut := o.closedUntil.After(now), drop != nil && drop.closedUntil.After(now)
+		if drop == nil || dropShut && !shut || dropShut == shut && o.lastUsed.Before(drop.lastUsed) {
 			oldest, drop = name, o
 		}
 	}
 	delete(g.origins, oldest)
 }
 
-// enter waits until a request may be sent to the origin, within w, and returns the function
+// acquire waits until a request may be sent to the origin, within w, and returns the function
 // that ends its claim. ERATE says that it would have to wait longer.
-func (g *Governor) enter(ctx context.Context, name string, w *wait) (leave func(), err error) {
+func (g *RateLimiter) acquire(ctx context.Context, name string, w *wait) (release func(), err error) {
 	now := time.Now()
-	until := now.Add(w.longest)
-	defer func() { w.longest = max(w.longest-time.Since(now), 0) }() // the wait is shared by all hops
-	defer w.over()
+	until := now.Add(w.remaining)
+	defer func() { w.remaining = max(w.remaining-time.Since(now), 0) }() // the wait is shared by all hops
+	defer w.end()
 	g.mu.Lock()
-	o := g.of(name, now)
+	o := g.origin(name, now)
 	o.waiting++
 	g.mu.Unlock()
-	if err = g.await(ctx, o, name, until, w); err != nil {
+	if err = g.acquireSlot(ctx, o, name, until, w); err != nil {
 		g.mu.Lock()
 		o.waiting--
 		g.mu.Unlock()
@@ -125,14 +125,14 @@ func (g *Governor) enter(ctx context.Context, name string, w *wait) (leave func(
 	}, nil
 }
 
-// A turn is permission to send a request from at on; back returns it unused.
+// A turn is permission to send a request from at on; release returns it unused.
 type turn struct {
-	at   time.Time
-	back func()
+	at      time.Time
+	release func()
 }
 
 // turn takes the next turn with an origin.
-func (g *Governor) turn(ctx context.Context, o *origin, name string, until time.Time, w *wait) (turn, error) {
+func (g *RateLimiter) turn(ctx context.Context, o *origin, name string, until time.Time, w *wait) (turn, error) {
 	if g.shared != nil {
 		return g.sharedTurn(ctx, o, name, until, w)
 	}
@@ -143,21 +143,21 @@ func (g *Governor) turn(ctx context.Context, o *origin, name string, until time.
 	return turn{now.Add(r.DelayFrom(now)), func() { r.CancelAt(time.Now()) }}, nil
 }
 
-// await takes a slot when the turn has come and the origin is open. An answer to another
+// acquireSlot takes a slot when the turn has come and the origin is open. An answer to another
 // request may close the origin meanwhile.
-func (g *Governor) await(ctx context.Context, o *origin, name string, until time.Time, w *wait) (err error) {
+func (g *RateLimiter) acquireSlot(ctx context.Context, o *origin, name string, until time.Time, w *wait) (err error) {
 	t, err := g.turn(ctx, o, name, until, w)
 	if err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil {
-			t.back()
+			t.release()
 		}
 	}()
 	for {
 		g.mu.Lock()
-		closed := o.closed
+		closed := o.closedUntil
 		g.mu.Unlock()
 		if closed.After(t.at) {
 			if g.shared != nil { // so that hosts do not all continue at the same instant
@@ -184,7 +184,7 @@ func (g *Governor) await(ctx context.Context, o *origin, name string, until time
 			return err
 		}
 		g.mu.Lock()
-		shut := o.closed.After(time.Now())
+		shut := o.closedUntil.After(time.Now())
 		g.mu.Unlock()
 		if !shut {
 			return nil
@@ -215,37 +215,37 @@ func (o *origin) slot(ctx context.Context, name string, until time.Time) error {
 // A wait limits how long one request may wait for rate limiters. Waiting does not count
 // against the request's timeout.
 type wait struct {
-	longest time.Duration // remaining wait
-	late    *time.Timer   // ends the request at its timeout; may be nil
-	left    time.Duration
-	since   time.Time // when the request began or last continued
-	waiting bool
-	told    func(origin string, until time.Time) // until is zero when the wait is over
+	remaining   time.Duration // remaining wait
+	timeout     *time.Timer   // ends the request at its timeout; may be nil
+	timeoutLeft time.Duration
+	resumed     time.Time // when the request began or last continued
+	waiting     bool
+	onWait      func(origin string, until time.Time) // until is zero when the wait is over
 }
 
 // begin records that nothing is sent to an origin until then.
 func (w *wait) begin(origin string, until time.Time) {
-	if w.waiting = true; w.late != nil && w.late.Stop() {
-		w.left -= time.Since(w.since)
+	if w.waiting = true; w.timeout != nil && w.timeout.Stop() {
+		w.timeoutLeft -= time.Since(w.resumed)
 	}
-	w.tell(origin, until)
+	w.notify(origin, until)
 }
 
-func (w *wait) tell(origin string, until time.Time) {
-	if w.told != nil {
-		w.told(origin, until)
+func (w *wait) notify(origin string, until time.Time) {
+	if w.onWait != nil {
+		w.onWait(origin, until)
 	}
 }
 
-// over records that the request continues.
-func (w *wait) over() {
+// end records that the request continues.
+func (w *wait) end() {
 	if !w.waiting {
 		return
 	}
-	if w.waiting, w.since = false, time.Now(); w.late != nil {
-		w.late.Reset(max(w.left, time.Millisecond))
+	if w.waiting, w.resumed = false, time.Now(); w.timeout != nil {
+		w.timeout.Reset(max(w.timeoutLeft, time.Millisecond))
 	}
-	w.tell("", time.Time{})
+	w.notify("", time.Time{})
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
@@ -268,29 +268,29 @@ func errRate(name string, wait time.Duration) *Error {
 	return e
 }
 
-// answered updates the origin after an answer: 429 and 503 close it for as long as they
+// observe updates the origin after an answer: 429 and 503 close it for as long as they
 // say, or for a second, doubling each time.
-func (g *Governor) answered(name string, r *http.Response) {
-	if stop := g.refusal(name, r); stop > 0 && g.shared != nil {
+func (g *RateLimiter) observe(name string, r *http.Response) {
+	if stop := g.retryDelay(name, r); stop > 0 && g.shared != nil {
 		g.closeForAll(name, stop)
 	}
 }
 
-// refusal returns for how long an answer closes the origin, 0 for not at all.
-func (g *Governor) refusal(name string, r *http.Response) time.Duration {
+// retryDelay returns for how long an answer closes the origin, 0 for not at all.
+func (g *RateLimiter) retryDelay(name string, r *http.Response) time.Duration {
 	now := time.Now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	o := g.of(name, now)
+	o := g.origin(name, now)
 	if r.StatusCode != http.StatusTooManyRequests && r.StatusCode != http.StatusServiceUnavailable {
-		o.refused = 0
+		o.refusals = 0
 		return 0
 	}
 	stop, told := retryAfter(r.Header.Get("Retry-After"), now)
 	if !told {
-		stop = min(time.Second<<min(o.refused, 6), time.Minute)
+		stop = min(time.Second<<min(o.refusals, 6), time.Minute)
 	}
-	o.refused++
+	o.refusals++
 	stop = min(max(stop, time.Second), g.pace.LongestStop)
 	stop += time.Duration(rand.Int64N(int64(stop)/10 + 1)) // #nosec G404 -- jitter, not a secret
 	o.close(now.Add(stop))
@@ -299,8 +299,8 @@ func (g *Governor) refusal(name string, r *http.Response) time.Duration {
 
 // close closes the origin until then, and drops its earlier turns.
 func (o *origin) close(until time.Time) {
-	if until.After(o.closed) {
-		o.closed, o.allotted.turns = until, nil
+	if until.After(o.closedUntil) {
+		o.closedUntil, o.allotment.turns = until, nil
 	}
 }
 

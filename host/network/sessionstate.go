@@ -12,44 +12,44 @@ import (
 	"github.com/sluicehost/sluice/abi"
 )
 
-// held is the state of a session between calls, for the next host.
-type held struct {
-	Next     uint32       `json:"next"`           // handle
-	Open     []uint32     `json:"open,omitempty"` // handles of bodies not read to their end
-	Away     []uint32     `json:"away,omitempty"` // requests whose answers the guest does not have
-	Received int64        `json:"received"`
-	Cookies  []heldCookie `json:"cookies,omitempty"`
-	Asked    int          `json:"asked,omitempty"` // requests answered from a recording
+// sessionState is the state of a session between calls, for the next host.
+type sessionState struct {
+	Next       uint32        `json:"next"`           // handle
+	Open       []uint32      `json:"open,omitempty"` // handles of bodies not read to their end
+	Unanswered []uint32      `json:"away,omitempty"` // requests whose answers the guest does not have
+	Received   int64         `json:"received"`
+	Cookies    []savedCookie `json:"cookies,omitempty"`
+	Replayed   int           `json:"asked,omitempty"` // requests answered from a recording
 }
 
-// A heldCookie is a cookie as it was set. The guest never sees it.
-type heldCookie struct {
+// A savedCookie is a cookie as it was set. The guest never sees it.
+type savedCookie struct {
 	URL    string       `json:"url"`
 	Cookie *http.Cookie `json:"cookie"`
 }
 
-// holdCookie converts a cookie's age to an absolute expiry, so that it does not change when
+// saveCookie converts a cookie's age to an absolute expiry, so that it does not change when
 // it is set again.
-func holdCookie(u *url.URL, c *http.Cookie) heldCookie {
-	kept := *c // #nosec G124 -- a cookie that a server set, not one of ours
-	kept.Raw, kept.Unparsed = "", nil
-	if kept.MaxAge > 0 {
-		kept.Expires, kept.MaxAge = time.Now().Add(time.Duration(min(kept.MaxAge, 400*24*3600))*time.Second), 0
+func saveCookie(u *url.URL, c *http.Cookie) savedCookie {
+	saved := *c // #nosec G124 -- a cookie that a server set, not one of ours
+	saved.Raw, saved.Unparsed = "", nil
+	if saved.MaxAge > 0 {
+		saved.Expires, saved.MaxAge = time.Now().Add(time.Duration(min(saved.MaxAge, 400*24*3600))*time.Second), 0
 	}
 	at := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
-	return heldCookie{at.String(), &kept}
+	return savedCookie{at.String(), &saved}
 }
 
 // Held implements binding.Holder: cookies and the count of received bytes. Bodies that are
 // not read to their end and requests in progress break off. Handles of tokens are valid in
 // this session only.
 func (s *Session) Held(breakOff bool) ([]byte, string) {
-	h := held{Away: s.flights.untaken()}
+	h := sessionState{Unanswered: s.inFlight.unanswered()}
 	switch x := s.exchanger.(type) {
 	case *Client:
-		h.Received, h.Cookies = x.received.Load(), x.jar.held()
+		h.Received, h.Cookies = x.received.Load(), x.jar.saved()
 	case *Replayer:
-		h.Asked = x.asked()
+		h.Replayed = x.count()
 	default:
 		return nil, "it is recorded"
 	}
@@ -58,11 +58,11 @@ func (s *Session) Held(breakOff bool) ([]byte, string) {
 	reserved := s.reserved
 	s.mu.Unlock()
 	switch {
-	case s.seals.issued():
+	case s.seals.hasIssued():
 		return nil, "it has a token of a server that only its host knows"
 	case !breakOff && len(h.Open)+reserved > 0:
 		return nil, "it has not read all of an answer of a server"
-	case !breakOff && len(h.Away) > 0:
+	case !breakOff && len(h.Unanswered) > 0:
 		return nil, "it has requests on their way"
 	}
 	b, err := json.Marshal(h)
@@ -74,7 +74,7 @@ func (s *Session) Held(breakOff bool) ([]byte, string) {
 
 // Hold implements binding.Holder.
 func (s *Session) Hold(b []byte) error {
-	var h held
+	var h sessionState
 	if err := json.Unmarshal(b, &h); err != nil {
 		return fmt.Errorf("read what a session held: %w", err)
 	}
@@ -83,22 +83,22 @@ func (s *Session) Hold(b []byte) error {
 		for _, k := range h.Cookies {
 			u, err := url.Parse(k.URL)
 			if err != nil || k.Cookie == nil {
-				return fmt.Errorf("read what a session held: %w", errNoCookie)
+				return fmt.Errorf("read what a session held: %w", errBadCookie)
 			}
-			x.jar.take(u, []*http.Cookie{k.Cookie})
+			x.jar.store(u, []*http.Cookie{k.Cookie})
 		}
 		x.received.Store(h.Received)
 	case *Replayer:
-		x.goesOn(h.Asked)
+		x.skip(h.Replayed)
 	}
-	for _, id := range h.Away {
-		s.flights.keep(refusal(id, errReplyLost))
+	for _, id := range h.Unanswered {
+		s.inFlight.addCompleted(errorAnswer(id, errReplyLost))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.next = max(1, h.Next)
 	for _, handle := range h.Open {
-		s.handles[handle] = brokenOff{}
+		s.handles[handle] = brokenBody{}
 	}
 	return nil
 }
@@ -118,28 +118,28 @@ func (s *Session) Lost(call abi.Call, payload []byte) ([]byte, abi.Errno) {
 		return e.text(), e.Errno
 	}
 	for _, a := range asked {
-		s.flights.keep(refusal(a.ID, errReplyLost))
+		s.inFlight.addCompleted(errorAnswer(a.ID, errReplyLost))
 	}
-	return s.flights.take(), abi.OK
+	return s.inFlight.takeCompleted(), abi.OK
 }
 
-// A brokenOff body is the unread rest of a body of the previous host.
-type brokenOff struct{}
+// A brokenBody body is the unread rest of a body of the previous host.
+type brokenBody struct{}
 
-func (brokenOff) Read([]byte) (int, error) {
+func (brokenBody) Read([]byte) (int, error) {
 	return 0, failf(abi.EUNAVAIL, "broken_off", "the body broke off: the host that read it ended")
 }
 
-func (brokenOff) Close() error { return nil }
-func (brokenOff) Abort()       {}
+func (brokenBody) Close() error { return nil }
+func (brokenBody) Abort()       {}
 
-var errNoCookie = fmt.Errorf("no cookie")
+var errBadCookie = fmt.Errorf("no cookie")
 
-// held lists the cookies that were set, in no particular order.
-func (j *jar) held() (out []heldCookie) {
+// saved lists the cookies that were set, in no particular order.
+func (j *jar) saved() (out []savedCookie) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for _, names := range j.seen {
+	for _, names := range j.stored {
 		for _, c := range names {
 			out = append(out, c)
 		}
@@ -147,22 +147,22 @@ func (j *jar) held() (out []heldCookie) {
 	return out
 }
 
-// untaken lists the requests in progress or with answers not yet taken.
-func (f *flights) untaken() (ids []uint32) {
+// unanswered lists the requests in progress or with answers not yet taken.
+func (f *inFlightRequests) unanswered() (ids []uint32) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for w := range f.away {
+	for w := range f.requests {
 		ids = append(ids, w.ID)
 	}
-	for _, a := range f.landed {
+	for _, a := range f.completed {
 		ids = append(ids, a.ID)
 	}
 	slices.Sort(ids)
 	return ids
 }
 
-// issued reports whether the guest has a handle for a value that came from a server.
-func (s *Seals) issued() bool {
+// hasIssued reports whether the guest has a handle for a value that came from a server.
+func (s *Seals) hasIssued() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.tokens != nil && len(s.tokens.issued) > 0

@@ -15,14 +15,14 @@ import (
 )
 
 // exchange makes one call with requests whose ids are from first on.
-func exchange(ctx context.Context, t *testing.T, s *network.Session, least, first uint32, frames ...[]byte) (map[uint32]abi.Answered, abi.Errno) {
+func exchange(ctx context.Context, t *testing.T, s *network.Session, least, first uint32, frames ...[]byte) (map[uint32]abi.ExchangeResponse, abi.Errno) {
 	t.Helper()
 	b := abi.AppendLeast(nil, least)
 	for i, f := range frames {
-		b = abi.Asked{ID: first + uint32(i), Frame: f}.Append(b)
+		b = abi.ExchangeRequest{ID: first + uint32(i), Frame: f}.Append(b)
 	}
 	reply, errno := s.Handle(ctx, abi.CallNetworkExchange, b)
-	got := map[uint32]abi.Answered{}
+	got := map[uint32]abi.ExchangeResponse{}
 	for errno == abi.OK && len(reply) > 0 {
 		a, rest, err := abi.NextAnswer(reply)
 		if err != nil {
@@ -178,8 +178,8 @@ func TestExchangeEnds(t *testing.T) {
 func TestExchangeTurns(t *testing.T) {
 	t.Parallel()
 	base, e := serve(t, func(http.ResponseWriter, *http.Request) {})
-	own := network.NewGovernor(network.Pace{PerSecond: 0.5, Burst: 1, AtOnce: 4, LongestStop: time.Minute})
-	s := network.NewSession(client(t, network.Options{Own: own}, e))
+	own := network.NewRateLimiter(network.Pace{PerSecond: 0.5, Burst: 1, AtOnce: 4, LongestStop: time.Minute})
+	s := network.NewSession(client(t, network.Options{ConnectorLimiter: own}, e))
 	var told []string
 	s.Waits(func(origin string, until time.Time) { told = append(told, fmt.Sprint(origin == base, until.IsZero())) })
 	if got, errno := exchange(t.Context(), t, s, 2, 1, getFrame(base), getFrame(base)); errno != abi.OK || len(got) != 2 {
