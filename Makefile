@@ -57,7 +57,7 @@ bench: ## ingest, destinations, exports, memory and latency beside their alterna
 	@mkdir -p -m 700 $(SLUICE_CACHE)
 	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout 60m ./tests/bench ./tests/resume ./host/destination/... ./host/export
 
-SOAKED = ./store/badger ./host/backup ./host/schedule ./tests/crash ./tests/resume ./tests/cluster ./tests/hostile ./tests/conformance ./tests/e2e \
+SOAKED = ./store/badger ./host/app ./host/backup ./host/schedule ./tests/crash ./tests/resume ./tests/cluster ./tests/hostile ./tests/conformance ./tests/e2e \
   ./host/browser ./host/browser/chromium ./tests/browsing/corpus \
   ./host/destination/sqlite ./host/destination/postgres ./host/destination/files ./host/destination/parquet ./host/destination/webhook
 

@@ -42,8 +42,9 @@ type CopyProgress struct {
 // CopyStore copies everything in from to to, verifies the copy, and returns its totals. It
 // does not change from, which nobody may write to meanwhile: ErrSourceChanged. If it is
 // interrupted, a call with the same stores resumes it, or returns *OtherCopyError if from
-// has changed since. Other errors are those of Imager.Fill; a *DamageError names damage in
-// from, or a difference. tell is called from time to time.
+// has changed since. If to holds the same already, nothing is done. Other errors are those
+// of Imager.Fill; a *DamageError names damage in from, or a difference. tell is called from
+// time to time.
 func CopyStore(ctx context.Context, from, to interface {
 	Store
 	Imager
@@ -63,6 +64,12 @@ func CopyStore(ctx context.Context, from, to interface {
 		return CopyTotals{}, err
 	}
 	f, at, err := to.Fill(ctx, source)
+	if errors.Is(err, ErrNotEmpty) {
+		if now, err := c.sourceOf(to); err != nil || now != source {
+			return CopyTotals{}, errors.Join(err, ErrNotEmpty)
+		}
+		return c.verify(from, to, image, source)
+	}
 	if err != nil {
 		return CopyTotals{}, err
 	}
@@ -70,38 +77,46 @@ func CopyStore(ctx context.Context, from, to interface {
 	if err := c.items(image, f, at); err != nil {
 		return CopyTotals{}, err
 	}
-	c.stage(CopyVerify)
-	if err := to.Verify(ctx); err != nil {
-		return CopyTotals{}, fmt.Errorf("verify the target: %w", err)
-	}
-	c.stage(CopyCompare)
-	filled, err := to.Image(ctx)
+	done, err := c.verify(from, to, image, source)
 	if err != nil {
-		return CopyTotals{}, err
-	}
-	defer filled.Close()
-	if err := c.compare(image, filled); err != nil {
-		return CopyTotals{}, err
-	}
-	done := c.p.Done
-	if err := c.unchanged(from, source); err != nil {
 		return CopyTotals{}, err
 	}
 	return done, f.Finish(ctx)
 }
 
-// unchanged checks that the content of from is still source.
-func (c *copying) unchanged(from Imager, source string) error {
-	image, err := from.Image(c.ctx)
+// verify checks that the content of to is that of image, and that of from still source.
+func (c *copying) verify(from Imager, to interface {
+	Store
+	Imager
+}, image Image, source string) (done CopyTotals, err error) {
+	c.stage(CopyVerify)
+	if err := to.Verify(c.ctx); err != nil {
+		return done, fmt.Errorf("verify the target: %w", err)
+	}
+	c.stage(CopyCompare)
+	filled, err := to.Image(c.ctx)
 	if err != nil {
-		return err
+		return done, err
+	}
+	defer filled.Close()
+	if err := c.compare(image, filled); err != nil {
+		return done, err
+	}
+	if now, err := c.sourceOf(from); err != nil || now != source {
+		return done, errors.Join(err, ErrSourceChanged)
+	}
+	return c.p.Done, nil
+}
+
+// sourceOf returns the digest of a store's content.
+func (c *copying) sourceOf(s Imager) (string, error) {
+	image, err := s.Image(c.ctx)
+	if err != nil {
+		return "", err
 	}
 	defer image.Close()
-	again := copying{ctx: c.ctx}
-	if now, err := again.survey(image); err != nil || now != source {
-		return errors.Join(err, ErrSourceChanged)
-	}
-	return nil
+	other := copying{ctx: c.ctx}
+	return other.survey(image)
 }
 
 // LoadItems fills a store from the output of WriteItems, which it does not trust:

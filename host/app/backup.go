@@ -74,15 +74,15 @@ func (bs *backups) makeBackup(ctx context.Context, q host.NewBackup) (host.Backu
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return host.Backup{}, fmt.Errorf("make place for backups: %w", err)
 	}
-	if err := backup.Sweep(dir); err != nil {
+	now := time.Now()
+	path := backupPath(q, dir, now)
+	if err := backup.Sweep(bs.DataDir, filepath.Dir(path), bs.ID); err != nil {
 		return host.Backup{}, fmt.Errorf("clear what a backup that was cut off left: %w", err)
 	}
 	to, fresh, err := bs.recipients(q)
 	if err != nil {
 		return host.Backup{}, err
 	}
-	now := time.Now()
-	path := backupPath(q, dir, now)
 	r, err := bs.writeBackup(ctx, path, to, q.NoDrill, now)
 	r.Recipient = fresh
 	if err != nil {
@@ -117,7 +117,7 @@ func (bs *backups) writeBackup(ctx context.Context, path string, to backup.Recip
 	if free, known := freeSpace(filepath.Dir(path)); known && free < uint64(plan.Size()) {
 		return r, fmt.Errorf("%w: %d MiB are free for %s, %d MiB are needed", store.ErrNoSpace, free/abi.MiB, path, plan.Size()/abi.MiB)
 	}
-	order := backup.Order{Path: path, To: to, Room: func() error { return roomFor(bs.DataDir, 0) }}
+	order := backup.Order{Path: path, To: to, Fault: fault, Room: func() error { return roomFor(bs.DataDir, 0) }}
 	if !noDrill {
 		order.Drill = func(ctx context.Context, archive io.Reader) error { return bs.drill(ctx, archive, plan.Digest()) }
 	}
@@ -192,7 +192,7 @@ func (bs *backups) drill(ctx context.Context, archive io.Reader, digest string) 
 	if err != nil {
 		return err
 	}
-	_, got, err := backup.UnpackApart(ctx, archive, dir)
+	_, got, err := backup.UnpackApart(ctx, archive, dir, nil)
 	if err == nil && got != digest {
 		err = fmt.Errorf("%w: another backup was read than was written", backup.ErrRefused)
 	}

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/sluicehost/sluice/host/audit"
 	"github.com/sluicehost/sluice/store"
@@ -38,7 +38,12 @@ var (
 	ErrCopyChoice = errors.New("cannot copy")
 	// ErrUnfinishedCopy is returned for a store into which a copy was not finished.
 	ErrUnfinishedCopy = errors.New("it holds a copy that was not finished")
+
+	errUsed = errors.New("the target is in use")
 )
+
+// fault is called between the steps of a backup, a restore or a copy. Tests replace it.
+var fault = func(point string) error { return nil }
 
 // along are the names in a data directory that are copied with its store. The others belong to the store, are
 // rebuilt when missing (compiled code, the tables of queries and search, scratch space), or stay where they are
@@ -46,11 +51,11 @@ var (
 var along = []string{"assistants", "audit", "backup.recipients", "host-id", "keys", "modules", "profiles", "revocations", "vault"}
 
 // storesOwn are the names in a data directory that belong to its store.
-var storesOwn = []string{"db", "witness", "files", "lock", "ballast", "unclean", "sluice.sock"}
+var storesOwn = []string{"db", "witness", "files", "lock", "ballast", "unclean", "sluice.sock", markName}
 
 // CopyStore copies a store that nobody else uses into an empty one, and verifies that both hold the same. The
-// owner's part of the data directory is copied too. A copy that was interrupted is continued by the next call.
-// The source is not changed.
+// owner's part of the data directory is copied too. A copy that was interrupted is continued by the next call, or begun
+// anew if the source has changed since. The source is not changed.
 func CopyStore(ctx context.Context, o CopyOptions) (r CopyResult, err error) {
 	restrictUmask()
 	from, to := newDirectory(Options{Store: o.From, AllowNetworkFS: o.AllowNetworkFS}.settled()), newDirectory(Options{Store: o.To, AllowNetworkFS: o.AllowNetworkFS}.settled())
@@ -63,17 +68,37 @@ func CopyStore(ctx context.Context, o CopyOptions) (r CopyResult, err error) {
 		return r, fmt.Errorf("source: %w", err)
 	}
 	defer func() { err = errors.Join(err, source.Close()) }()
-	target, err := to.openImager()
-	if err != nil {
+	target := &copyTarget{open: to.openImager, beside: &beside{from: from.DataDir, to: to.DataDir}}
+	if target.url, err = to.locate(); err != nil {
+		return r, err
+	}
+	if target.imager, err = target.open(); err != nil {
 		return r, fmt.Errorf("target: %w", err)
 	}
 	defer func() { err = errors.Join(err, target.Close()) }()
 	r.To, r.DataDir = drivers.Shown(o.To), to.DataDir
-	copied := &accompanied{imager: target, along: func() error { r.Along, r.Left, err = takeAlong(from.DataDir, to.DataDir); return err }}
-	if r.CopyTotals, err = store.CopyStore(ctx, source, copied, o.Tell); err != nil {
+	if err := fault("copy.opened"); err != nil {
+		return r, err
+	}
+	r.CopyTotals, err = target.fill(ctx, source, o.Tell)
+	if err == nil {
+		err = fault("copy.filled")
+	}
+	if err == nil && target.beside.with == nil { // the store had all already
+		err = target.beside.take()
+	}
+	if err != nil {
 		return r, explainCopy(err, o)
 	}
-	return r, to.noteCopied(drivers.Shown(o.From))
+	r.Along, r.Left = target.beside.with, target.beside.left
+	err = to.noteCopied(drivers.Shown(o.From))
+	if err == nil {
+		err = fault("copy.told")
+	}
+	if err != nil {
+		return r, err
+	}
+	return r, unmark(to.DataDir)
 }
 
 // An imager is a store that can be copied.
@@ -82,21 +107,87 @@ type imager interface {
 	store.Imager
 }
 
-// accompanied copies the data directory before its store is filled, so that a copy that is interrupted in
-// between can be continued.
-type accompanied struct {
+// A copyTarget is a store that is being filled.
+type copyTarget struct {
 	imager
-	along func() error
+	url    string
+	open   func() (imager, error)
+	beside *beside // nil if nothing is copied beside the store
 }
 
-func (a *accompanied) Fill(ctx context.Context, source string) (store.Filler, store.Place, error) {
-	f, at, err := a.imager.Fill(ctx, source)
-	if err == nil {
-		if err = a.along(); err != nil {
-			f.Close()
-		}
+// fill copies everything in source. A target with an unfinished copy of something else, which nobody can have used, is
+// emptied first.
+func (t *copyTarget) fill(ctx context.Context, source imager, tell func(store.CopyProgress)) (store.CopyTotals, error) {
+	totals, err := store.CopyStore(ctx, source, t, tell)
+	if other := (*store.OtherCopyError)(nil); !errors.As(err, &other) {
+		return totals, err
+	}
+	if err := errors.Join(t.Close(), drivers.Empty(t.url)); err != nil {
+		return totals, fmt.Errorf("empty an unfinished copy: %w", err)
+	}
+	if t.imager, err = t.open(); err != nil {
+		return totals, err
+	}
+	return store.CopyStore(ctx, source, t, tell)
+}
+
+// Fill implements store.Imager. What belongs beside the store is copied first, into a directory and a store that are
+// marked, so that neither is used and a copy that is interrupted can be continued or begun anew.
+func (t *copyTarget) Fill(ctx context.Context, source string) (f store.Filler, at store.Place, err error) {
+	f, at, err = t.imager.Fill(ctx, source)
+	if t.beside == nil {
+		return f, at, err
+	}
+	if errors.Is(err, store.ErrNotEmpty) && !t.beside.marked() {
+		return nil, at, errUsed // not the end of an interrupted copy
+	}
+	if err != nil {
+		return nil, at, err
+	}
+	if err = t.begin(ctx, source, at); err != nil {
+		f.Close()
 	}
 	return f, at, err
+}
+
+// begin marks the directory and the store, and copies what belongs beside it.
+func (t *copyTarget) begin(ctx context.Context, source string, at store.Place) error {
+	err := t.beside.mark()
+	if err == nil {
+		err = fault("copy.marked")
+	}
+	if err == nil && at.Kind == 0 {
+		err = t.note(ctx, source)
+	}
+	if err == nil {
+		err = fault("copy.noted")
+	}
+	if err == nil {
+		err = t.beside.take()
+	}
+	if err == nil {
+		err = fault("copy.taken")
+	}
+	return err
+}
+
+// note writes into the empty store that it is being filled.
+func (t *copyTarget) note(ctx context.Context, source string) error {
+	text, err := json.Marshal(store.Copied{Source: source})
+	if err != nil {
+		return err
+	}
+	return t.Write(ctx, store.Write{Kind: store.Copying, ID: store.CopyNote, Data: text})
+}
+
+// Close closes the store, if it is open.
+func (t *copyTarget) Close() error {
+	if t.imager == nil {
+		return nil
+	}
+	err := t.imager.Close()
+	t.imager = nil
+	return err
 }
 
 // different locates source and target, and refuses a source that holds nothing or a target with the same data
@@ -131,45 +222,63 @@ func (d *directory) openImager() (imager, error) {
 	if err := d.openStore(); err != nil {
 		return nil, err
 	}
-	if err := d.onlyMember(); err != nil {
-		return nil, errors.Join(err, d.Store.Close())
-	}
-	s, ok := d.Store.(imager)
+	return asImager(d.Store, d.Options.Store)
+}
+
+// asImager returns a store that was opened for copying, or closes it.
+func asImager(s store.Store, url string) (imager, error) {
+	i, ok := s.(imager)
 	if !ok {
-		return nil, errors.Join(ErrNoBackup, d.Store.Close())
+		return nil, errors.Join(ErrNoBackup, s.Close())
+	}
+	if err := onlyMember(context.Background(), s, url); err != nil {
+		return nil, errors.Join(err, s.Close())
 	}
 	if damage := store.Damage(s); damage != nil {
 		return nil, errors.Join(damage, s.Close())
 	}
-	return s, nil
+	return i, nil
 }
 
-// onlyMember refuses a store that another host has open.
-func (d *directory) onlyMember() error {
-	shared := store.MembersOf(d.Store)
+// fillerID is the id as which a shared store is filled: two processes cannot both do that, and the next one takes the place
+// of one that was killed.
+const fillerID = "filler"
+
+// onlyMember refuses a store that another host has open. It waits until hosts that were killed are removed, which is when
+// they were not heard of for the duration of a lease.
+func onlyMember(ctx context.Context, s store.Store, url string) error {
+	shared := store.MembersOf(s)
 	if shared == nil {
 		return nil
 	}
-	all, err := shared.Members(context.Background())
-	for _, m := range all {
-		if m.Epoch != shared.Self().Epoch {
-			return &store.BusyError{Dir: drivers.Shown(d.Options.Store), PID: m.PID, Host: m.Name}
+	seen := map[string]time.Time{}
+	for {
+		all, err := shared.Members(ctx)
+		if err != nil || len(all) == 1 {
+			return err
+		}
+		for _, m := range all {
+			was, known := seen[m.Epoch]
+			if seen[m.Epoch] = m.SeenAt; known && m.Epoch != shared.Self().Epoch && !m.SeenAt.Equal(was) {
+				return &store.BusyError{Dir: drivers.Shown(url), PID: m.PID, Host: m.Name}
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(200 * time.Millisecond):
 		}
 	}
-	return err
 }
 
 func explainCopy(err error, o CopyOptions) error {
-	var other *store.OtherCopyError
 	var damage *store.DamageError
 	target := drivers.Shown(o.To)
 	switch {
-	case errors.Is(err, store.ErrNotEmpty):
+	case errors.Is(err, store.ErrNotEmpty), errors.Is(err, errUsed):
 		return fmt.Errorf("%w: %s is not empty, and a store is never merged into another; name an empty directory, or a database (or schema=NAME in its URL) without tables", ErrCopyChoice, target)
-	case errors.As(err, &other):
-		return fmt.Errorf("%w: %s holds an unfinished copy of another store, or of this one before it changed; empty it (remove the directory, or DROP SCHEMA … CASCADE) and copy again", ErrCopyChoice, target)
 	case errors.Is(err, store.ErrSourceChanged):
-		return fmt.Errorf("%w: %s was used while it was copied; stop its hosts, empty the target and copy again", ErrCopyChoice, drivers.Shown(o.From))
+		return fmt.Errorf("%w: %s was used while it was copied; stop its hosts and copy again", ErrCopyChoice, drivers.Shown(o.From))
 	case errors.As(err, &damage):
 		return fmt.Errorf("%w; nothing was changed in the source: sluice doctor --deep tells more", err)
 	}
@@ -197,43 +306,84 @@ func (d *directory) noteCopied(from string) error {
 	return errors.Join(err, d.closeLogs())
 }
 
-// takeAlong copies what belongs with a store, and returns the copied names and the others.
-func takeAlong(from, to string) (with, left []string, err error) {
-	names, err := os.ReadDir(from)
+// beside is what is copied from one data directory to another with the store.
+type beside struct {
+	from, to   string
+	with, left []string // names that were copied, and others
+}
+
+// markName is the file that marks a data directory as the target of a copy: what is along in it is of the copy.
+const markName = "copying"
+
+func (b *beside) marked() bool {
+	_, err := os.Lstat(filepath.Join(b.to, markName))
+	return err == nil
+}
+
+// mark marks the target. It refuses one that has something of its own.
+func (b *beside) mark() error {
+	if b.marked() {
+		return nil
+	}
+	for _, name := range along {
+		path := filepath.Join(b.to, name)
+		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+			return errors.Join(err, fmt.Errorf("%w: %s is there already; name an empty data directory", ErrCopyChoice, path))
+		}
+	}
+	if err := os.MkdirAll(b.to, 0o700); err != nil {
+		return err
+	}
+	return writeWhole(filepath.Join(b.to, markName), nil, 0o600)
+}
+
+// unmark removes the mark from a data directory whose store is complete.
+func unmark(dir string) error {
+	err := os.Remove(filepath.Join(dir, markName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return errors.Join(err, syncDir(dir))
+}
+
+// take copies what belongs with the store to the marked target, in place of what an earlier call copied.
+func (b *beside) take() error {
+	names, err := os.ReadDir(b.from)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	if err := os.MkdirAll(to, 0o700); err != nil {
-		return nil, nil, err
-	}
-	a, err := os.OpenRoot(from)
+	from, err := os.OpenRoot(b.from)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	defer a.Close()
-	b, err := os.OpenRoot(to)
+	defer from.Close()
+	to, err := os.OpenRoot(b.to)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	defer b.Close()
-	with, left = []string{}, []string{}
+	defer to.Close()
+	for _, name := range along {
+		if err := to.RemoveAll(name); err != nil {
+			return err
+		}
+	}
+	b.with, b.left = []string{}, []string{}
 	for _, e := range names {
 		switch name := e.Name(); {
 		case slices.Contains(storesOwn, name):
 		case !slices.Contains(along, name):
-			left = append(left, name)
+			b.left = append(b.left, name)
 		default:
-			if err := copyTree(a, b, name); err != nil {
-				return nil, nil, fmt.Errorf("take %s along: %w", filepath.Join(from, name), err)
+			if err := copyTree(from, to, name); err != nil {
+				return fmt.Errorf("take %s along: %w", filepath.Join(b.from, name), err)
 			}
-			with = append(with, name)
+			b.with = append(b.with, name)
 		}
 	}
-	return with, left, syncDir(to)
+	return syncDir(b.to)
 }
 
-// copyTree copies a file, or a directory with all regular files in it. A file that exists already must be
-// identical.
+// copyTree copies a file, or a directory with all regular files in it.
 func copyTree(a, b *os.Root, name string) error {
 	fi, err := a.Lstat(name)
 	switch {
@@ -244,7 +394,7 @@ func copyTree(a, b *os.Root, name string) error {
 	case !fi.IsDir(): // a link or socket, such as a running browser leaves in its profile
 		return nil
 	}
-	if err := b.Mkdir(name, fi.Mode().Perm()); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := b.Mkdir(name, fi.Mode().Perm()); err != nil {
 		return err
 	}
 	d, err := a.Open(name)
@@ -267,62 +417,22 @@ func copyTree(a, b *os.Root, name string) error {
 	return errors.Join(made.Sync(), made.Close())
 }
 
-// copying is the suffix of files that are being copied.
-const copying = ".copying"
-
 func copyOne(a, b *os.Root, name string, fi fs.FileInfo) error {
-	if _, err := b.Lstat(name); err == nil {
-		return sameContent(a, b, name)
-	}
 	in, err := a.Open(name)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	out, err := b.OpenFile(name+copying, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	out, err := b.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
 	_, err = io.Copy(out, in)
 	err = errors.Join(err, out.Chmod(fi.Mode().Perm()), out.Sync(), out.Close())
 	if err == nil {
-		err = b.Chtimes(name+copying, fi.ModTime(), fi.ModTime())
-	}
-	if err == nil {
-		err = b.Rename(name+copying, name)
+		err = b.Chtimes(name, fi.ModTime(), fi.ModTime())
 	}
 	return err
-}
-
-// sameContent refuses an existing file whose content differs.
-func sameContent(a, b *os.Root, name string) error {
-	x, err := a.Open(name)
-	if err != nil {
-		return err
-	}
-	defer x.Close()
-	y, err := b.Open(name)
-	if err != nil {
-		return err
-	}
-	defer y.Close()
-	p, q := make([]byte, 64<<10), make([]byte, 64<<10)
-	for {
-		n, err1 := io.ReadFull(x, p)
-		m, err2 := io.ReadFull(y, q)
-		if !bytes.Equal(p[:n], q[:m]) {
-			return fmt.Errorf("%w: %s is there and is another file; name an empty data directory", ErrCopyChoice, y.Name())
-		}
-		if err1 != nil {
-			if errors.Is(err1, io.EOF) || errors.Is(err1, io.ErrUnexpectedEOF) {
-				return nil
-			}
-			return err1
-		}
-		if err2 != nil {
-			return err2
-		}
-	}
 }
 
 // boundName is the file in a data directory that holds the id of its database.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/audit"
+	"github.com/sluicehost/sluice/host/backup"
 	"github.com/sluicehost/sluice/host/filesystem"
 	"github.com/sluicehost/sluice/host/run"
 	"github.com/sluicehost/sluice/host/vault"
@@ -91,8 +92,16 @@ var ErrStoreURL = drivers.ErrAddress
 // Home expands a leading ~ in a path to the home directory of the current user.
 func Home(path string) string { return filesystem.Home(path) }
 
-// locate determines the store's URL and the data directory.
+// locate is address for a data directory that is to be used: it refuses one that is being restored.
 func (d *directory) locate() (url string, err error) {
+	if url, err = d.address(); err == nil && d.DataDir != "" {
+		err = backup.Unfinished(d.DataDir)
+	}
+	return url, err
+}
+
+// address determines the store's URL and the data directory.
+func (d *directory) address() (url string, err error) {
 	url = d.Options.Store
 	if url == "" {
 		dir, err := DefaultDataDir()
@@ -157,9 +166,12 @@ func (d *directory) openURL(url string) error {
 	if err := d.beside(); err != nil {
 		return err
 	}
+	self := store.Member{ID: d.ID, Epoch: d.Epoch, About: store.About{Version: ThisVersion().Version}}
+	if d.filling {
+		self.ID = fillerID
+	}
 	s, err := drivers.Open(url, drivers.Options{
-		Logger: d.Options.Log, AllowNetworkFS: d.Options.AllowNetworkFS, AcceptLoss: d.Options.AcceptLoss,
-		Ballast: ballast, Self: store.Member{ID: d.ID, Epoch: d.Epoch, About: store.About{Version: ThisVersion().Version}},
+		Logger: d.Options.Log, AllowNetworkFS: d.Options.AllowNetworkFS, AcceptLoss: d.Options.AcceptLoss, Ballast: ballast, Self: self,
 	})
 	if errors.Is(err, fs.ErrPermission) {
 		return fmt.Errorf("open data directory %s: %w; make it yours, or name another with --store badger:DIR", d.DataDir, err)
@@ -191,8 +203,16 @@ func (d *directory) fits(ctx context.Context) error {
 	if d.filling || store.Damage(d.Store) != nil {
 		return nil
 	}
-	if err := d.finished(ctx); err != nil || !d.Remote {
+	if err := d.finished(ctx); err != nil {
 		return err
+	}
+	if !d.copied {
+		if err := unmark(d.DataDir); err != nil {
+			return err
+		}
+	}
+	if !d.Remote {
+		return nil
 	}
 	return d.bind(ctx)
 }

@@ -69,3 +69,6 @@ func Candidates(all []store.Member, self string, labels []string) []store.Member
 func RehearseAs(ctx context.Context, h *Host, l *Loaded, recording []byte, answers map[string]host.Answer, wrap func(run.Guest) run.Guest) (*Rehearsal, error) {
 	return h.rehearse(ctx, l, recording, answers, wrap)
 }
+
+// SetFault has do called between the steps of a backup, a restore or a copy.
+func SetFault(do func(point string) error) { fault = do }

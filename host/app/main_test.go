@@ -13,6 +13,9 @@ func TestMain(m *testing.M) {
 	if code, worker := app.Worker(os.Args[1:]); worker {
 		os.Exit(code)
 	}
+	if what := os.Getenv(moves); what != "" {
+		os.Exit(move(what))
+	}
 	if dir := os.Getenv(servesIn); dir != "" {
 		os.Exit(serve(dir))
 	}

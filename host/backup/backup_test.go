@@ -101,7 +101,7 @@ func TestRoundTrip(t *testing.T) {
 	drills := 0
 	order := backup.Order{Path: file, To: backup.Recipients{id.Recipient()}, Drill: func(ctx context.Context, r io.Reader) error {
 		drills++
-		_, got, err := backup.UnpackApart(ctx, r, t.TempDir())
+		_, got, err := backup.UnpackApart(ctx, r, t.TempDir(), nil)
 		if got != p.Digest() {
 			t.Errorf("digest %s, want %s", got, p.Digest())
 		}
@@ -121,7 +121,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 
 	to := filepath.Join(t.TempDir(), "new", "data")
-	got, err := backup.Restore(t.Context(), file, to, backup.Identities{id}, backup.UnpackApart, nothingMore)
+	got, err := restore(t.Context(), file, to, backup.Identities{id}, backup.UnpackApart)
 	if err != nil || got != sum {
 		t.Fatalf("%+v, %v", got, err)
 	}
@@ -181,7 +181,7 @@ func TestRestores(t *testing.T) {
 			t.Fatal(err)
 		}
 		to := filepath.Join(t.TempDir(), "data")
-		if _, err := backup.Restore(t.Context(), file, to, nil, unpackHere, nothingMore); err != nil {
+		if _, err := restore(t.Context(), file, to, nil, unpackHere); err != nil {
 			t.Fatalf("restore %d: %v", i, err)
 		}
 		again := plan(t, to)
@@ -301,7 +301,7 @@ func TestHybridRecipients(t *testing.T) {
 		t.Fatal(err)
 	}
 	to := filepath.Join(t.TempDir(), "data")
-	if _, err := backup.Restore(t.Context(), file, to, backup.Identities{id}, unpackHere, nothingMore); err != nil {
+	if _, err := restore(t.Context(), file, to, backup.Identities{id}, unpackHere); err != nil {
 		t.Fatal(err)
 	}
 	order.Path, order.To = file+"2", append(order.To, old.Recipient())

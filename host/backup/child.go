@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
+	"time"
 
 	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/store"
@@ -36,6 +37,7 @@ func Main(args []string, in io.Reader, out io.Writer, o Opener) (code int) {
 		return 2
 	}
 	signal.Ignore(os.Interrupt) // the terminal signals the whole process group; the parent decides
+	go endWith(os.Getppid())
 	m, digest, err := Unpack(context.Background(), in, args[0], o)
 	v := verdict{Digest: digest, Summary: m.Summary()}
 	if err != nil {
@@ -48,8 +50,18 @@ func Main(args []string, in io.Reader, out io.Writer, o Opener) (code int) {
 	return code
 }
 
-// UnpackApart runs Unpack in another process of this program. That process only gets plain text, and no key.
-func UnpackApart(ctx context.Context, archive io.Reader, dir string) (Summary, string, error) {
+// endWith ends this process soon after its parent, whose successor may need the directory.
+func endWith(parent int) {
+	for range time.Tick(20 * time.Millisecond) {
+		if os.Getppid() != parent {
+			os.Exit(2)
+		}
+	}
+}
+
+// UnpackApart runs Unpack in another process of this program. That process only gets plain text, and no key. It keeps
+// the file held, which may be nil, open until it ends.
+func UnpackApart(ctx context.Context, archive io.Reader, dir string, held *os.File) (Summary, string, error) {
 	self, err := executable()
 	if err != nil {
 		return Summary{}, "", fmt.Errorf("start the process that unpacks: %w", err)
@@ -57,6 +69,9 @@ func UnpackApart(ctx context.Context, archive io.Reader, dir string) (Summary, s
 	cmd := exec.CommandContext(ctx, self, Command, dir) // #nosec G204 -- this program itself
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &capped{&out, abi.MiB}, &capped{&errs, 16 * abi.KiB}
+	if held != nil {
+		cmd.ExtraFiles = []*os.File{held}
+	}
 	in, err := cmd.StdinPipe()
 	if err == nil {
 		err = cmd.Start()

@@ -23,6 +23,9 @@ var ErrExists = errors.New("file exists")
 // temporary is the suffix of temporary files, and the prefix for archives.
 const temporary = ".tmp"
 
+// unfinished is the beginning of the names of the archives that an installation has not finished.
+func unfinished(installation string) string { return temporary + "-" + installation + "-" }
+
 // An Order says where and for whom to write a backup.
 type Order struct {
 	Path string
@@ -48,7 +51,7 @@ func Create(ctx context.Context, p *Plan, o Order) (w Written, err error) {
 	if err := vacant(o.Path); err != nil {
 		return w, err
 	}
-	f, err := os.CreateTemp(filepath.Dir(o.Path), temporary+"-"+filepath.Base(o.Path)+"-*") // 0600
+	f, err := os.CreateTemp(filepath.Dir(o.Path), unfinished(p.Manifest.Installation)+"*") // 0600
 	if err != nil {
 		return w, fmt.Errorf("write backup: %w", err)
 	}
@@ -146,15 +149,23 @@ func (o Order) drill(ctx context.Context, f *os.File, key age.Identity) error {
 	return o.Drill(ctx, r)
 }
 
-// Sweep removes what interrupted backups left in a directory. The caller holds the lock of the data directory that
-// contains it.
-func Sweep(dir string) error {
+// Sweep removes what interrupted backups left: everything temporary in Dir(data), which is Sluice's own, and in dir the
+// archives that this installation did not finish. The caller holds the lock of the data directory, so nobody else is
+// writing one.
+func Sweep(data, dir, installation string) error {
+	return errors.Join(sweep(Dir(data), func(e fs.DirEntry) bool { return strings.HasPrefix(e.Name(), temporary+"-") }),
+		sweep(dir, func(e fs.DirEntry) bool {
+			return e.Type().IsRegular() && strings.HasPrefix(e.Name(), unfinished(installation))
+		}))
+}
+
+func sweep(dir string, left func(fs.DirEntry) bool) error {
 	all, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	for _, e := range all {
-		if strings.HasPrefix(e.Name(), temporary+"-") {
+		if left(e) {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
 		}
 	}

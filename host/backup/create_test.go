@@ -70,11 +70,18 @@ func TestKilled(t *testing.T) {
 		if err != nil || len(names) != 1 || !strings.HasPrefix(names[0].Name(), ".tmp-") {
 			t.Fatalf("killed at %d: left %v, %v", n, names, err)
 		}
-		if err := backup.Sweep(outs); err != nil {
+		foreign := filepath.Join(outs, ".tmp-host_1-"+fmt.Sprint(n))
+		if err := os.WriteFile(foreign, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if names, err := os.ReadDir(outs); err != nil || len(names) > 0 {
-			t.Fatalf("not swept: %v, %v", names, err)
+		if err := backup.Sweep(dir, outs, "host_0"); err != nil {
+			t.Fatal(err)
+		}
+		if names, err := os.ReadDir(outs); err != nil || len(names) != 1 || names[0].Name() != filepath.Base(foreign) {
+			t.Fatalf("left of its own, or not of another: %v, %v", names, err)
+		}
+		if err := os.Remove(foreign); err != nil {
+			t.Fatal(err)
 		}
 	}
 	if kills != 5 { // four parts and the drill

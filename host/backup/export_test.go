@@ -2,6 +2,7 @@ package backup
 
 import (
 	"io"
+	"time"
 
 	"filippo.io/age"
 )
@@ -30,6 +31,9 @@ var (
 	Trailer = trailer
 	Judge   = judge
 )
+
+// SetLockTime sets how long a restore waits for another one.
+func SetLockTime(d time.Duration) { lockTime = d }
 
 func (m Manifest) Encode() ([]byte, error)     { return m.encode() }
 func (m Manifest) Sums(manifest []byte) []byte { return m.sums(hexOf(manifest)) }

@@ -177,7 +177,7 @@ func TestHostileImage(t *testing.T) {
 	if err := os.WriteFile(file, image(whole, right), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := backup.Restore(t.Context(), file, dir, nil, unpackHere, nothingMore); err != nil {
+	if _, err := restore(t.Context(), file, dir, nil, unpackHere); err != nil {
 		t.Errorf("the forger's tools do not work: %v", err)
 	}
 }

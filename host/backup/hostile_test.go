@@ -94,7 +94,7 @@ func restoreRefused(t *testing.T, b []byte, ids backup.Identities, want string) 
 	if err := os.WriteFile(file, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := backup.Restore(t.Context(), file, to, ids, unpackHere, nothingMore)
+	_, err := restore(t.Context(), file, to, ids, unpackHere)
 	if !errors.Is(err, backup.ErrRefused) && !errors.Is(err, backup.ErrKey) || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)
 	}
@@ -157,13 +157,13 @@ func TestUnpackerEnds(t *testing.T) {
 	}
 	b := archive(t, plan(t, data(t, 10)))
 	b[len(b)/2] ^= 1
-	_, _, err := backup.UnpackApart(t.Context(), bytes.NewReader(b), t.TempDir())
+	_, _, err := backup.UnpackApart(t.Context(), bytes.NewReader(b), t.TempDir(), nil)
 	if !errors.Is(err, backup.ErrRefused) || !strings.Contains(err.Error(), "digest") {
 		t.Errorf("got %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := backup.UnpackApart(ctx, bytes.NewReader(b), t.TempDir()); !errors.Is(err, context.Canceled) {
+	if _, _, err := backup.UnpackApart(ctx, bytes.NewReader(b), t.TempDir(), nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 }
@@ -182,7 +182,7 @@ func TestWhereAndWho(t *testing.T) {
 		t.Fatal(err)
 	}
 	restore := func(to string, ids ...age.Identity) error {
-		_, err := backup.Restore(t.Context(), file, to, ids, unpackHere, nothingMore)
+		_, err := restore(t.Context(), file, to, ids, unpackHere)
 		return err
 	}
 	if err := restore(to); !errors.Is(err, backup.ErrEncrypted) || !strings.Contains(err.Error(), "--identity") {
@@ -200,13 +200,20 @@ func TestWhereAndWho(t *testing.T) {
 	if err := os.Remove(filepath.Join(to, "x")); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(to+".restoring", 0o700); err != nil {
+	theirs := filepath.Join(to+".restoring", "theirs")
+	if err := os.MkdirAll(theirs, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := restore(to, id); err == nil || !strings.Contains(err.Error(), "another restore") {
-		t.Errorf("two at once: %v", err)
+	if err := restore(to, id); err == nil || !strings.Contains(err.Error(), "is not of a restore; move it away") {
+		t.Errorf("somebody's directory: %v", err)
 	}
-	if err := os.Remove(to + ".restoring"); err != nil {
+	if err := errors.Join(os.RemoveAll(to+".restoring"), os.Symlink(t.TempDir(), to+".restoring")); err != nil {
+		t.Fatal(err)
+	}
+	if err := restore(to, id); err == nil || !strings.Contains(err.Error(), "is not of a restore; move it away") {
+		t.Errorf("a link: %v", err)
+	}
+	if err := errors.Join(os.Remove(to+".restoring"), os.Mkdir(to+".restoring", 0o700)); err != nil { // an empty one is taken
 		t.Fatal(err)
 	}
 	// A link to an empty directory stays one.

@@ -5,6 +5,7 @@ package backup_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -29,6 +30,10 @@ func TestMain(m *testing.M) {
 	}
 	if os.Getenv("SLUICE_CHILD") == "backup" {
 		childBackup()
+		return
+	}
+	if os.Getenv("SLUICE_CHILD") == "restore" {
+		childRestore()
 		return
 	}
 	os.Exit(m.Run())
@@ -225,12 +230,21 @@ func drill(t testing.TB) func(context.Context, io.Reader) error {
 }
 
 // unpackHere is UnpackApart in this process.
-func unpackHere(ctx context.Context, r io.Reader, dir string) (backup.Summary, string, error) {
+func unpackHere(ctx context.Context, r io.Reader, dir string, _ *os.File) (backup.Summary, string, error) {
 	m, digest, err := backup.Unpack(ctx, r, dir, opener)
 	return m.Summary(), digest, err
 }
 
-func nothingMore(string) error { return nil }
+// restore restores a backup and does nothing more.
+func restore(ctx context.Context, file, dir string, ids backup.Identities, unpack backup.Unpacker) (s backup.Summary, err error) {
+	description, err := backup.Restoration{File: file, Dir: dir, Identities: ids, Unpack: unpack, Finish: func(_ string, s backup.Summary) (json.RawMessage, error) {
+		return json.Marshal(s)
+	}}.Restore(ctx)
+	if err == nil {
+		err = json.Unmarshal(description, &s)
+	}
+	return s, err
+}
 
 // times is a number from the environment, for campaigns.
 func times(t testing.TB, name string, usual int) int {

@@ -3,12 +3,14 @@ package backup
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 var (
@@ -16,47 +18,118 @@ var (
 	ErrNotEmpty = errors.New("the directory is not empty")
 	// ErrEncrypted reports that the backup is encrypted and no identity was given.
 	ErrEncrypted = errors.New("the backup is encrypted")
+	// ErrUnfinished reports that a directory holds a restore that was not finished.
+	ErrUnfinished = errors.New("it holds a restore that was not finished")
+	// ErrRestoring reports that another process is restoring to the directory.
+	ErrRestoring = errors.New("another restore to it is going on")
 )
 
-// An Unpacker unpacks an archive, like UnpackApart.
-type Unpacker func(ctx context.Context, archive io.Reader, dir string) (Summary, string, error)
+// An Unpacker unpacks an archive, like UnpackApart. Until it has ended it keeps the file held open.
+type Unpacker func(ctx context.Context, archive io.Reader, dir string, held *os.File) (Summary, string, error)
 
-// Restore creates the data directory dir, which must be missing or empty, from the backup in file. It first unpacks and
-// verifies everything in a directory next to it, calls finish to complete that, and then renames it.
-func Restore(ctx context.Context, file, dir string, ids Identities, unpack Unpacker, finish func(dir string) error) (s Summary, err error) {
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		dir = real
+// A Restoration makes a data directory, which must be missing or empty, of a backup.
+type Restoration struct {
+	File       string
+	Dir        string
+	Identities Identities // none for a backup in plain text
+	Unpack     Unpacker
+	// Finish completes what was unpacked and verified, and describes it in JSON.
+	Finish func(dir string, s Summary) (json.RawMessage, error)
+	// HandOver is called last, and again by the next restore if this one is interrupted. It may be nil.
+	HandOver func(dir string) error
+	// Fault is called between steps, with a point of RestoreFaults. It may be nil.
+	Fault func(point string) error
+}
+
+// RestoreFaults are fault points for tests, in order.
+var RestoreFaults = []string{"restore.begun", "restore.unpacked", "restore.finished", "restore.handed-over", "restore.renamed"}
+
+func (r Restoration) fault(step int) error {
+	if r.Fault == nil {
+		return nil
 	}
-	dir = filepath.Clean(dir)
-	if err := empty(dir); err != nil {
-		return s, err
+	return r.Fault(RestoreFaults[step])
+}
+
+// Restore unpacks, verifies and finishes everything in a directory next to the data directory, which it then renames,
+// and returns what Finish did. A note in it says until the end that it is not to be used (Unfinished). If a restore was
+// interrupted, the next one of the same backup goes on with what was finished; anything else begins anew.
+func (r Restoration) Restore(ctx context.Context) (description json.RawMessage, err error) {
+	if real, err := filepath.EvalSymlinks(r.Dir); err == nil {
+		r.Dir = real
 	}
-	f, err := openArchive(file)
+	r.Dir = filepath.Clean(r.Dir)
+	temp := r.Dir + suffix
+	if Unfinished(r.Dir) != nil { // it was renamed
+		temp = r.Dir
+	} else if err := empty(r.Dir); err != nil {
+		return nil, err
+	}
+	f, about, err := openArchive(r.File)
 	if err != nil {
-		return s, err
+		return nil, err
 	}
 	defer f.Close()
-	r, err := plain(f, file, ids)
+	archive, err := plain(f, r.File, r.Identities)
 	if err != nil {
-		return s, err
+		return nil, err
 	}
-	temp := dir + ".restoring"
-	if err := makeTemp(temp); err != nil {
-		return s, err
+	note, err := takeNote(ctx, temp)
+	if err != nil {
+		return nil, err
 	}
-	if s, _, err = unpack(ctx, r, temp); err == nil {
-		err = finish(temp)
+	defer note.Close()
+	description, known := note.read(about)
+	if !known {
+		if description, err = r.unpack(ctx, archive, temp, note, about); err != nil {
+			return nil, errors.Join(err, discard(temp))
+		}
 	}
+	if r.HandOver != nil {
+		if err := r.HandOver(temp); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.fault(3); err != nil {
+		return nil, err
+	}
+	err = r.place(temp)
+	if err != nil && r.HandOver == nil && temp != r.Dir {
+		err = errors.Join(err, discard(temp))
+	}
+	return description, err
+}
+
+// unpack fills the directory anew.
+func (r Restoration) unpack(ctx context.Context, archive io.Reader, temp string, note *note, about Archive) (json.RawMessage, error) {
+	err := clearDir(temp)
+	if err == nil {
+		err = note.begin(about)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("restore: %w", err)
+	}
+	if err := r.fault(0); err != nil {
+		return nil, err
+	}
+	s, _, err := r.Unpack(ctx, archive, temp, note.File)
+	if err == nil {
+		err = r.fault(1)
+	}
+	if err != nil {
+		return nil, err
+	}
+	description, err := r.Finish(temp, s)
 	if err == nil {
 		err = syncDir(temp)
 	}
 	if err == nil {
-		err = place(temp, dir)
+		err = note.finished(description)
 	}
-	if err != nil {
-		return s, errors.Join(err, os.RemoveAll(temp))
+	if err == nil {
+		err = r.fault(2)
 	}
-	return s, nil
+	return description, err
 }
 
 func empty(dir string) error {
@@ -72,19 +145,29 @@ func empty(dir string) error {
 	return nil
 }
 
-func openArchive(file string) (*os.File, error) {
+// An Archive is the file of a backup as a note tells it from others.
+type Archive struct {
+	File     string    `json:"file"`
+	Size     int64     `json:"size"`
+	Modified time.Time `json:"modified"`
+}
+
+func openArchive(file string) (f *os.File, a Archive, err error) {
 	fi, err := os.Stat(file) // opening another kind of file could block forever
 	if err == nil && !fi.Mode().IsRegular() {
 		err = fmt.Errorf("%s is no regular file", file)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("open backup: %w", err)
+	if err == nil {
+		a = Archive{Size: fi.Size(), Modified: fi.ModTime().UTC()}
+		a.File, err = filepath.Abs(file)
 	}
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, fmt.Errorf("open backup: %w", err)
+	if err == nil {
+		f, err = os.Open(file)
 	}
-	return f, nil
+	if err != nil {
+		return nil, a, fmt.Errorf("open backup: %w", err)
+	}
+	return f, a, nil
 }
 
 // plain returns the archive in a file, which may be encrypted.
@@ -103,28 +186,47 @@ func plain(f io.Reader, file string, ids Identities) (io.Reader, error) {
 	return decrypt(r, ids)
 }
 
-// makeTemp creates a directory that no other restore is using.
-func makeTemp(temp string) error {
-	if err := os.MkdirAll(filepath.Dir(temp), 0o700); err != nil {
-		return fmt.Errorf("restore: %w", err)
+// place renames the finished directory, unless it has its name, and removes the note. It only replaces an empty directory.
+func (r Restoration) place(temp string) error {
+	if temp != r.Dir {
+		if err := os.Remove(r.Dir); err != nil && !errors.Is(err, fs.ErrNotExist) { // fails unless it is an empty directory
+			return fmt.Errorf("restore: %w; if it is a mount point, name a directory in it with --store badger:DIR", err)
+		}
+		if err := os.Rename(temp, r.Dir); err != nil {
+			return fmt.Errorf("restore: %w", err)
+		}
 	}
-	err := os.Mkdir(temp, 0o700)
-	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("restore: %s is there, so another restore is going on or was cut off; if none is, remove it", temp)
+	err := syncDir(filepath.Dir(r.Dir))
+	if err == nil {
+		err = r.fault(4)
+	}
+	if err == nil {
+		err = os.Remove(filepath.Join(r.Dir, noteName))
 	}
 	if err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
-	return nil
+	return syncDir(r.Dir)
 }
 
-// place renames the finished directory. It only replaces an empty directory.
-func place(temp, dir string) error {
-	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) { // fails unless it is an empty directory
-		return fmt.Errorf("restore: %w; if it is a mount point, name a directory in it with --store badger:DIR", err)
+// discard removes a directory, its note last.
+func discard(temp string) error {
+	if err := clearDir(temp); err != nil {
+		return err
 	}
-	if err := os.Rename(temp, dir); err != nil {
-		return fmt.Errorf("restore: %w", err)
+	return os.RemoveAll(temp)
+}
+
+// clearDir removes everything in a directory except the note.
+func clearDir(dir string) error {
+	names, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
-	return syncDir(filepath.Dir(dir))
+	for _, e := range names {
+		if e.Name() != noteName {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+		}
+	}
+	return err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -72,7 +73,7 @@ func (u *unpacking) begin(m Manifest) error {
 	if err != nil {
 		return fmt.Errorf("unpack backup: %w", err)
 	}
-	if len(names) > 0 {
+	if slices.ContainsFunc(names, func(e fs.DirEntry) bool { return e.Name() != noteName }) {
 		return fmt.Errorf("unpack backup: %s is not empty", u.dir)
 	}
 	return u.o.Room(u.dir, 2*m.bytes()) // the store writes somewhat more than it is given

@@ -45,6 +45,28 @@ func Open(dir string, opts Options) (*Store, error) {
 	return s, nil
 }
 
+// emptied is the name of an engine's directory that is being removed.
+const emptied = "db.emptied"
+
+// Empty deletes all content of the store in a data directory. If it is interrupted, the store still opens, with either
+// all of the engine's content or none.
+func Empty(dir string) (err error) {
+	lock, err := acquireLock(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, releaseLock(lock)) }()
+	for _, name := range []string{"witness", "files", "ballast", "unclean", emptied} {
+		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
+			return err
+		}
+	}
+	if err := os.Rename(filepath.Join(dir, "db"), filepath.Join(dir, emptied)); err != nil {
+		return err
+	}
+	return errors.Join(os.RemoveAll(filepath.Join(dir, emptied)), bulk.SyncDir(dir))
+}
+
 // OpenMemory opens a store that exists only in memory.
 func OpenMemory(opts Options) (*Store, error) {
 	opts.bulkRoll = cmp.Or(opts.bulkRoll, bulkRollMemory)
@@ -59,8 +81,10 @@ func openLocked(dir string, opts Options) (*Store, error) {
 		if err := spacious(dir, opts); err != nil {
 			return nil, err
 		}
-		if err := os.RemoveAll(filepath.Join(dir, "db", "orders")); err != nil { // earlier versions kept keys there
-			return nil, fmt.Errorf("remove order files: %w", err)
+		for _, left := range []string{filepath.Join("db", "orders"), emptied} { // earlier versions kept keys in the first
+			if err := os.RemoveAll(filepath.Join(dir, left)); err != nil {
+				return nil, fmt.Errorf("remove old files: %w", err)
+			}
 		}
 		private()
 		var err error

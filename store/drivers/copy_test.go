@@ -82,10 +82,13 @@ func TestCopy(t *testing.T) {
 				if got := drawn(t, c); !bytes.Equal(got, before) {
 					t.Errorf("the copy has %d bytes of items, the source %d", len(got), len(before))
 				}
-				if _, err := store.CopyStore(t.Context(), s, c, func(store.CopyProgress) {}); !errors.Is(err, store.ErrNotEmpty) {
-					t.Errorf("copied again: %v", err)
+				if again, err := store.CopyStore(t.Context(), s, c, func(store.CopyProgress) {}); err != nil || again != done {
+					t.Errorf("copied again: %+v, %v", again, err)
 				}
 				storetest.GoOn(t, c)
+				if _, err := store.CopyStore(t.Context(), s, c, func(store.CopyProgress) {}); !errors.Is(err, store.ErrNotEmpty) {
+					t.Errorf("copied to a store in use: %v", err)
+				}
 			})
 		}
 		if got := drawn(t, s); !bytes.Equal(got, before) {
@@ -162,6 +165,13 @@ func TestCopyGoesOn(t *testing.T) {
 			var refused *store.OtherCopyError
 			if _, err := store.CopyStore(t.Context(), other, c, func(store.CopyProgress) {}); !errors.As(err, &refused) {
 				t.Errorf("another source: %v", err)
+			}
+			if err := errors.Join(c.Close(), drivers.Empty(address)); err != nil {
+				t.Fatal(err)
+			}
+			c = open(t, address)
+			if _, err := store.CopyStore(t.Context(), other, c, func(store.CopyProgress) {}); err != nil || !bytes.Equal(drawn(t, c), drawn(t, other)) {
+				t.Errorf("emptied and begun anew: %v", err)
 			}
 		})
 	}

@@ -166,6 +166,20 @@ func openBadger(address string, o Options) (store.Store, error) {
 	return s, nil
 }
 
+// Empty deletes all content of a store. Nobody may have it open.
+func Empty(address string) error {
+	a, err := Parse(address)
+	switch {
+	case err != nil:
+		return err
+	case a.Remote:
+		return postgres.Empty(address)
+	case a.Dir == "":
+		return nil
+	}
+	return badger.Empty(a.Dir)
+}
+
 // Drop deletes the store of a server and all its content. No host may have it open.
 func Drop(address string) error { return postgres.Drop(address) }
 

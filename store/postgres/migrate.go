@@ -71,6 +71,25 @@ func (s *Store) version(ctx context.Context, c *pgx.Conn) (version int, err erro
 
 // Drop deletes the schema of a URL with everything in it. No host may be using it.
 func Drop(text string) error {
+	return remove(text, func(schema string) string {
+		return "drop schema if exists " + pgx.Identifier{schema}.Sanitize() + " cascade"
+	})
+}
+
+// Empty deletes all tables in the schema of a URL and keeps the schema, which may be an administrator's. No host may be
+// using it.
+func Empty(text string) error {
+	return remove(text, func(string) string {
+		return `do $do$ declare t record; begin
+			for t in select oid::regclass as name from pg_class where relnamespace = quote_ident(current_schema())::regnamespace and relkind in ('r', 'p') and not relispartition loop
+				execute 'drop table if exists ' || t.name || ' cascade';
+			end loop;
+		end $do$`
+	})
+}
+
+// remove executes the statement for the schema of a URL.
+func remove(text string, statement func(schema string) string) error {
 	a, err := parse(text, Options{})
 	if err != nil {
 		return fmt.Errorf("store postgres: %w", err)
@@ -79,7 +98,7 @@ func Drop(text string) error {
 	defer cancel()
 	c, err := pgx.ConnectConfig(ctx, a.config)
 	if err == nil {
-		_, err = c.Exec(ctx, "drop schema if exists "+pgx.Identifier{a.opts.Schema}.Sanitize()+" cascade")
+		_, err = c.Exec(ctx, statement(a.opts.Schema))
 		end(c)
 	}
 	if err != nil {
