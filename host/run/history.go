@@ -82,6 +82,7 @@ type history struct {
 	player *player        // nil unless the run is being resumed
 	calls  int            // number of calls that were played
 	cancel *CancelRequest // received during the replay; nil for none
+	heard  time.Time      // the newest call since then
 	asked  string         // id of the question that was marked last
 	going  bool           // the run is being suspended
 	frozen frozen         // what the plan was made from
@@ -285,6 +286,7 @@ func (h *history) called(in sandbox.Inbound) bool {
 		h.write(e)
 		return h.outcome.ready()
 	}
+	h.heard = time.Now()
 	was, ok := h.played(entryCall)
 	if ok && (was.code != e.code || was.hash != e.hash) {
 		h.diverge(fmt.Sprintf("call %d of the connector is %s", h.calls+1, told(e, was)))

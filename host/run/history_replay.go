@@ -272,6 +272,9 @@ func (h *history) goLive(held []byte, s spent, since time.Time, owner bool) {
 
 // left handles the exit of the guest of a run that is being resumed.
 func (h *history) left(e sandbox.Exit) {
+	if h.player != nil && e.Kind == sandbox.ExitCPU && h.outcome.ready() {
+		h.outcome.latch(h.outcome.exitCause(e))
+	}
 	if !h.live() && h.outcome.ready() && (e.Kind == sandbox.ExitExited || e.Kind == sandbox.ExitTrapped) {
 		h.diverge(fmt.Sprintf("the connector ended after call %d", h.calls))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/sluicehost/sluice/store"
@@ -80,10 +81,13 @@ func (h *history) suspendable() bool {
 }
 
 // suspends suspends the run if possible, and reports whether that has begun. It first waits for a request in
-// progress, for at most answersWithin.
+// progress, for at most answersWithin. A run that is to be cancelled once it is resumed is cancelled instead.
 func (h *history) suspends(cause string) bool {
 	switch {
 	case !h.suspendable():
+	case h.player != nil && h.cancel != nil:
+		h.cancelNow()
+		return true
 	case h.player == nil && !h.questions.open() && h.parts.calls.outsideLoop():
 		if h.leaving.IsZero() {
 			h.leaving = time.Now()
@@ -121,32 +125,66 @@ func (h *history) suspend(cause string) {
 
 var suspended = &cause{reason: "suspended", origin: "runtime", message: "The run waits, and nobody performs it."}
 
-// putDown reports whether a run whose guest is gone is suspended and not over. Otherwise, a diverged replay is
-// turned into an end.
+// putDown reports whether a run whose guest is gone is suspended and not over. Otherwise, a replay that cannot
+// succeed, or whose run is to be cancelled, is turned into an end.
 func (h *history) putDown() bool {
-	if h.outcome.cause() == suspended {
+	c := h.outcome.cause()
+	switch {
+	case c == suspended:
 		return true
-	}
-	if h.player == nil {
+	case h.player == nil:
 		return false
-	}
-	if c := h.outcome.cause(); c != nil && (c.reason == reasonDiverged || c.violation != nil) {
-		h.player = nil // so that its end is recorded
-		h.bound = "it is over"
-		h.forgo()
-		h.questions.drop()
-		h.records.dropBuffers()
+	case c != nil && (c.reason == reasonDiverged || c.violation != nil || c.deadline != ""):
+		h.abandon()
+		return false
+	case c == nil && h.cancel != nil:
+		h.cancelNow()
 		return false
 	}
 	return true
 }
 
+// abandon ends the replay of a run that is over, so that its end is recorded. What the run stored is counted in its
+// timeline, since the replay did not get to all of it.
+func (h *history) abandon() {
+	h.player = nil
+	h.bound = "it is over"
+	h.forgo()
+	h.questions.drop()
+	h.records.dropBuffers()
+	seen, err := replay(h.ctx, h.deps.Store, h.id)
+	if err != nil {
+		slog.Error("read the timeline of a run", "run", h.id, "error", err)
+		return
+	}
+	h.records.stored(seen)
+}
+
 // postpones keeps a request to end the run until the replay is over. It reports false if there is no replay.
 func (h *history) postpones(c CancelRequest) bool {
-	if h.player != nil {
-		h.cancel = &c
+	if h.player != nil && h.cancel == nil {
+		h.cancel, h.heard = &c, time.Now()
 	}
 	return h.player != nil
+}
+
+// silent reports whether it has cancelled the run, because a replay that a cancellation waits for does not get on:
+// it has no place, or its guest makes no call. It may take as long as the preparation of a run.
+func (h *history) silent(now time.Time) bool {
+	most := h.plan.Budgets.Prepare
+	if h.player == nil || h.cancel == nil || most == 0 || now.Sub(h.heard) < most {
+		return false
+	}
+	h.cancelNow()
+	return true
+}
+
+// cancelNow cancels a run during its replay.
+func (h *history) cancelNow() {
+	c := *h.cancel
+	h.cancel = nil
+	h.abandon()
+	h.loop.cancelRequested(c)
 }
 
 // waitsSince returns since when a run in the given phase waits for its owner and can be suspended, otherwise the

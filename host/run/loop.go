@@ -248,6 +248,9 @@ func (r *run) tick(now time.Time) {
 	if !r.inTime(now) {
 		return
 	}
+	if r.history.silent(now) {
+		return
+	}
 	if r.history.replaying() && r.history.live() && !r.outcome.ready() { // finds the end of the journal if the guest only computes
 		return
 	}
@@ -385,6 +388,7 @@ func (r *run) meanwhile(ctx context.Context, f func(context.Context) error) erro
 		case now := <-r.ticks:
 			if !r.outcome.over() {
 				r.lease.renew(now)
+				r.history.silent(now)
 			}
 		}
 		if !r.outcome.ready() {
@@ -485,6 +489,7 @@ func (r *run) cancelRequested(c CancelRequest) {
 		cancel.event = &e
 		return
 	}
+	r.history.forgo() // a host that is killed now must not have the next one resume it
 	r.commits.record(e)
 	r.control.resumed()
 	r.pause.letRun() // a paused worker gets its grace period too

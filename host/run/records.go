@@ -33,6 +33,11 @@ type recordCounts struct{ attempted, accepted, rejected, dropped int64 }
 
 func (rs *records) counts() recordCounts { return rs.perRun }
 
+// stored sets the counts to those of the timeline.
+func (rs *records) stored(seen rebuilt) {
+	rs.perRun = recordCounts{attempted: seen.attempted, accepted: seen.accepted, rejected: seen.rejected}
+}
+
 // streams returns the state of each stream, in the order of the scope.
 func (rs *records) streams() []buffer { return rs.buffers }
 

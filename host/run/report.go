@@ -73,8 +73,9 @@ func (rp *report) result(end ending, now time.Time) *Result {
 	out := &Result{
 		RunID: rp.id, TraceID: rp.trace, ConnectorID: rp.plan.Connector.ID, ConnectionID: rp.plan.Connection.ID,
 		ConnectorDigest: rp.plan.Connector.Digest, Status: end.status,
-		RecordsEmitted: rp.proto.Records(), RecordCounts: countsOf(n.attempted, n.accepted, n.rejected),
-		State: rp.states.staged(), KnownGaps: rp.gaps.all(), DetailGaps: rp.gaps.gapNotes(), ConnectorError: rp.connectorError(end),
+		RecordsEmitted: max(rp.proto.Records(), n.attempted), // a replay that ended early has not seen all
+		RecordCounts:   countsOf(n.attempted, n.accepted, n.rejected),
+		State:          rp.states.staged(), KnownGaps: rp.gaps.all(), DetailGaps: rp.gaps.gapNotes(), ConnectorError: rp.connectorError(end),
 		TriggerKind: rp.plan.Trigger, AutomationMode: rp.plan.AutomationMode, Usage: rp.usage(now), Memory: rp.control.remembered(),
 		HostBound: rp.loop.boundBy(),
 	}

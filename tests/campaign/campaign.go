@@ -24,6 +24,7 @@ const (
 type Line struct {
 	Campaign string
 	Cycles   int     // faults that struck
+	Runs     int     // runs that they struck, where one strikes many
 	Checked  int     // acknowledged things that were looked for afterwards
 	Lost     int     // of those, not there
 	Torn     int     // there in part, twice, or changed
@@ -85,6 +86,16 @@ func (c *Campaign) count(n *int, by int) {
 
 // Cycle counts a fault that struck.
 func (c *Campaign) Cycle() { c.count(&c.line.Cycles, 1) }
+
+// Struck counts runs that a fault struck.
+func (c *Campaign) Struck(runs int) { c.count(&c.line.Runs, runs) }
+
+// Runs returns how many runs were struck so far.
+func (c *Campaign) Runs() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.line.Runs
+}
 
 // Checked counts acknowledged things that were looked for.
 func (c *Campaign) Checked(n int) { c.count(&c.line.Checked, n) }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,6 +29,8 @@ type puppet struct {
 	calls chan sandbox.Inbound
 	said  chan string // replies, credit, suspend and resume, as text
 	exit  sandbox.Exit
+	// computed is the processor time that it has used.
+	computed atomic.Int64
 
 	mu     sync.Mutex // guards what follows
 	sent   uint32
@@ -61,8 +64,10 @@ func (g *puppet) leaves(code int) {
 
 func (g *puppet) Go() error                     { return nil }
 func (g *puppet) Calls() <-chan sandbox.Inbound { return g.calls }
-func (g *puppet) Usage() sandbox.Usage          { return sandbox.Usage{HostCalls: 7} }
-func (g *puppet) Isolation() sandbox.Isolation  { return sandbox.Isolation{} }
+func (g *puppet) Usage() sandbox.Usage {
+	return sandbox.Usage{HostCalls: 7, CPU: time.Duration(g.computed.Load())}
+}
+func (g *puppet) Isolation() sandbox.Isolation { return sandbox.Isolation{} }
 func (g *puppet) Credit(frames, bytes int) error {
 	g.said <- fmt.Sprintf("credit %d", frames)
 	return nil
@@ -136,8 +141,9 @@ func (g *stage) drive(t *testing.T, change func(*run.Input, *run.Deps)) *drive {
 	return d
 }
 
-// resumed is the run of a host that was killed, which another resumes from its journal.
-func (g *stage) resumed(t *testing.T, killed *drive, key []byte) *drive {
+// resumed is the run of a host that was killed, which another resumes from its journal. change may alter what it is
+// started with.
+func (g *stage) resumed(t *testing.T, killed *drive, key []byte, change func(*run.Input)) *drive {
 	t.Helper()
 	leases, err := g.host.Store.Leases(t.Context())
 	if err != nil || len(leases) != 1 {
@@ -148,7 +154,10 @@ func (g *stage) resumed(t *testing.T, killed *drive, key []byte) *drive {
 		t.Fatal(err)
 	}
 	s.Cause = "host_started"
-	return g.drive(t, func(_ *run.Input, deps *run.Deps) {
+	return g.drive(t, func(in *run.Input, deps *run.Deps) {
+		if change != nil {
+			change(in)
+		}
 		deps.ID, deps.History = killed.run.ID, &run.History{Key: key, Resumable: true, Resume: s}
 	})
 }

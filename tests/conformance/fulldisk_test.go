@@ -252,7 +252,7 @@ func TestKilledOnAFullDisk(t *testing.T) {
 				killed.until("run.assistance_resolved")
 			}
 
-			next := g.resumed(t, killed, key).begin()
+			next := g.resumed(t, killed, key, nil).begin()
 			for _, c := range []fakeCall{{call: abi.CallStart}, aRecord, aState, doneOne} {
 				next.guest.does(c)
 			}

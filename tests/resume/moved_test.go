@@ -64,7 +64,7 @@ func TestMoves(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range guests["Go"] {
-		v.witness.check(t, h.Store, name, paths[name])
+		v.witness.check(t, h.Store, name, paths[name], true)
 	}
 	if err := h.Close(); err != nil {
 		t.Error(err)

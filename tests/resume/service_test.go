@@ -3,7 +3,6 @@
 package resume
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
@@ -18,6 +17,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -50,22 +50,24 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A command is a line of the service's input; each is answered by one line.
+// A command is a line of the service's input; each is answered by one line. They are done one after the other,
+// but that answers are given beside the others.
 type command struct {
+	N       int    // its number, which its line has too
 	Install string // a module's file
 	Connect string // a connection, of the module that was installed last
 	Config  string
 	Host    string // that it is approved
 
 	Start  string          // a run of a connection
-	Begun  store.RunID     // its guest was started
 	Await  store.RunID     // its question, another than Not, or its end
 	Not    string          // an interrupt
 	Answer store.RunID     // its question
 	Value  json.RawMessage // object of fields
 	Cancel store.RunID
 	Pause  store.RunID
-	Until  store.RunID // its Event is on its timeline
+	Look   []store.RunID // all of them
+	Until  store.RunID   // its Event is on its timeline
 	Event  string
 
 	Code  bool   // of this host
@@ -74,7 +76,9 @@ type command struct {
 
 // A state is what a command came to.
 type state struct {
+	N      int
 	Err    string
+	All    []state // of runs
 	Run    store.Run
 	Open   *store.Interaction
 	Pieces []int // lengths, of its journal
@@ -109,21 +113,35 @@ func serve(url string) error {
 		return err
 	}
 	x := &service{Service: s, host: h}
+	answers, stop := context.WithCancel(ctx)
+	defer stop()
+	var work sync.WaitGroup
+	var mu sync.Mutex // guards out
 	in, out := json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout)
-	for {
-		var c command
-		if err := in.Decode(&c); errors.Is(err, io.EOF) {
-			s.Close(ctx)
-			return h.Close()
-		} else if err != nil {
-			return err
-		}
+	do := func(ctx context.Context, c command) {
 		st, err := x.do(ctx, c)
-		if err != nil {
+		if st.N = c.N; err != nil {
 			st.Err = err.Error()
 		}
-		if err := out.Encode(st); err != nil {
+		mu.Lock()
+		defer mu.Unlock()
+		_ = out.Encode(st) // the test may be gone
+	}
+	for {
+		var c command
+		err := in.Decode(&c)
+		switch {
+		case errors.Is(err, io.EOF):
+			s.Close(ctx)
+			stop()
+			work.Wait()
+			return h.Close()
+		case err != nil:
 			return err
+		case c.Answer != "":
+			work.Go(func() { do(answers, c) })
+		default:
+			do(ctx, c)
 		}
 	}
 }
@@ -140,12 +158,6 @@ func (s *service) do(ctx context.Context, c command) (st state, err error) {
 	case c.Start != "":
 		st.Run, err = s.StartRun(ctx, host.StartRun{WorkflowID: c.Start})
 		return st, err
-	case c.Begun != "":
-		for err == nil && (st.Run.ID == "" || st.Run.Phase == "preparing") {
-			<-time.After(time.Millisecond)
-			st.Run, err = s.host.Store.Run(ctx, c.Begun)
-		}
-		return st, err
 	case c.Answer != "":
 		open, err := s.host.Store.Pending(ctx, c.Answer)
 		if err != nil || len(open) == 0 {
@@ -158,7 +170,7 @@ func (s *service) do(ctx context.Context, c command) (st state, err error) {
 		for {
 			err := s.Answer(ctx, a)
 			var r *host.Refusal
-			if !errors.As(err, &r) || r.Code != "unavailable" { // the run is being resumed, on a busy machine
+			if !errors.As(err, &r) || r.Code != "unavailable" || ctx.Err() != nil { // the run is being resumed, on a busy machine
 				return st, err
 			}
 			if err := json.Unmarshal(c.Value, &a.Data); err != nil { // the desk wiped it
@@ -168,6 +180,15 @@ func (s *service) do(ctx context.Context, c command) (st state, err error) {
 	case c.Pause != "":
 		_, err := s.PauseRun(ctx, c.Pause, "", "")
 		return st, err
+	case c.Look != nil:
+		for _, id := range c.Look {
+			one, err := s.look(ctx, id)
+			if err != nil {
+				return st, err
+			}
+			st.All = append(st.All, one)
+		}
+		return st, nil
 	case c.Until != "":
 		return st, s.until(ctx, c.Until, c.Event)
 	case c.Code:
@@ -213,31 +234,8 @@ func (s *service) await(ctx context.Context, id store.RunID, not string) (st sta
 	wake, stop := s.host.Store.Watch(id)
 	defer stop()
 	for {
-		if st.Run, err = s.host.Store.Run(ctx, id); err != nil {
-			return st, err
-		}
-		open, err := s.host.Store.Pending(ctx, id)
-		if err != nil {
-			return st, err
-		}
-		if len(open) > 0 && open[0].Interrupt != not {
-			st.Open = &open[0]
-		}
-		if st.Open != nil || st.Run.Status != "active" {
-			events, err := s.host.Store.Events(ctx, id, 0, 1000)
-			st.Events = map[string]int{}
-			for _, e := range events {
-				st.Events[e.Type]++
-			}
-			for err == nil {
-				var piece []byte
-				if piece, err = s.host.Store.Journal(ctx, id, uint64(len(st.Pieces))); err == nil {
-					st.Pieces = append(st.Pieces, len(piece))
-				}
-			}
-			if errors.Is(err, store.ErrNotFound) {
-				err = nil
-			}
+		st, err = s.look(ctx, id)
+		if err != nil || st.Run.Status != "active" || st.Open != nil && st.Open.Interrupt != not {
 			return st, err
 		}
 		select {
@@ -246,6 +244,35 @@ func (s *service) await(ctx context.Context, id store.RunID, not string) (st sta
 			return st, fmt.Errorf("run %s does not move", id)
 		}
 	}
+}
+
+// look reads what is stored of a run.
+func (s *service) look(ctx context.Context, id store.RunID) (st state, err error) {
+	if st.Run, err = s.host.Store.Run(ctx, id); err != nil {
+		return st, err
+	}
+	open, err := s.host.Store.Pending(ctx, id)
+	if err != nil {
+		return st, err
+	}
+	if len(open) > 0 {
+		st.Open = &open[0]
+	}
+	events, err := s.host.Store.Events(ctx, id, 0, 1000)
+	st.Events = map[string]int{}
+	for _, e := range events {
+		st.Events[e.Type]++
+	}
+	for err == nil {
+		var piece []byte
+		if piece, err = s.host.Store.Journal(ctx, id, uint64(len(st.Pieces))); err == nil {
+			st.Pieces = append(st.Pieces, len(piece))
+		}
+	}
+	if errors.Is(err, store.ErrNotFound) {
+		err = nil
+	}
+	return st, err
 }
 
 // until waits until an event is on the timeline of a run.
@@ -266,13 +293,17 @@ type process struct {
 	t    *testing.T
 	cmd  *exec.Cmd
 	in   io.WriteCloser
-	out  *bufio.Reader
 	errs bytes.Buffer
+	read chan struct{} // closed when its output has ended
+
+	mu    sync.Mutex
+	sent  int
+	waits map[int]chan state // of commands, by number; nil once its output has ended
 }
 
 func begin(t *testing.T, url string, env ...string) *process {
 	t.Helper()
-	p := &process{t: t, cmd: exec.Command(os.Args[0])}
+	p := &process{t: t, cmd: exec.Command(os.Args[0]), read: make(chan struct{}), waits: map[int]chan state{}}
 	p.cmd.Env = append(append(os.Environ(), servesIn+"="+url), env...)
 	p.cmd.Stderr = &p.errs
 	in, err := p.cmd.StdinPipe()
@@ -283,35 +314,66 @@ func begin(t *testing.T, url string, env ...string) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.in, p.out = in, bufio.NewReader(out)
+	p.in = in
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	go p.listen(out)
 	t.Cleanup(p.kill)
 	return p
 }
 
-// send sends a command and does not wait.
-func (p *process) send(c command) {
+// listen hands what commands came to to those who wait for it.
+func (p *process) listen(out io.Reader) {
+	defer close(p.read)
+	for in := json.NewDecoder(out); ; {
+		var st state
+		err := in.Decode(&st)
+		p.mu.Lock()
+		c, waits := p.waits[st.N], p.waits
+		delete(p.waits, st.N)
+		if err != nil {
+			p.waits = nil
+		}
+		p.mu.Unlock()
+		if err != nil {
+			for _, c := range waits {
+				close(c)
+			}
+			return
+		}
+		c <- st
+	}
+}
+
+// send sends a command. The channel has what it came to, or is closed when the process ended before.
+func (p *process) send(c command) <-chan state {
 	p.t.Helper()
+	came := make(chan state, 1)
+	p.mu.Lock()
+	p.sent++
+	c.N = p.sent
+	if p.waits == nil {
+		close(came)
+	} else {
+		p.waits[c.N] = came
+	}
+	p.mu.Unlock()
 	if err := json.NewEncoder(p.in).Encode(c); err != nil {
 		p.t.Fatalf("%v\n%s", err, p.errs.String())
 	}
+	return came
 }
 
 // do is what a command came to.
 func (p *process) do(c command) state {
 	p.t.Helper()
-	p.send(c)
+	came := p.send(c)
 	late := time.AfterFunc(3*time.Minute, func() { _ = p.cmd.Process.Signal(syscall.SIGQUIT) }) // which says where it is
 	defer late.Stop()
-	line, err := p.out.ReadBytes('\n')
-	var st state
-	if err == nil {
-		err = json.Unmarshal(line, &st)
-	}
-	if err != nil {
-		p.t.Fatalf("%+v: %v\n%s", c, err, p.errs.String())
+	st, ok := <-came
+	if !ok {
+		p.t.Fatalf("%+v: it ended\n%s", c, p.errs.String())
 	}
 	return st
 }
@@ -328,6 +390,7 @@ func (p *process) must(c command) state {
 
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill() // it may be gone
+	<-p.read
 	_ = p.cmd.Wait()
 }
 
@@ -335,6 +398,7 @@ func (p *process) kill() {
 func (p *process) stop() {
 	p.t.Helper()
 	p.in.Close()
+	<-p.read
 	if err := p.cmd.Wait(); err != nil {
 		p.t.Fatalf("stop: %v\n%s", err, p.errs.String())
 	}
@@ -383,6 +447,13 @@ func embedded(t *testing.T, name string, change func(manifest string) string) (f
 		t.Fatal(err)
 	}
 	return file
+}
+
+// hasClang reports whether there is what clang needs.
+func hasClang() bool {
+	_, err := exec.LookPath("clang")
+	_, linker := exec.LookPath("wasm-ld")
+	return err == nil && linker == nil
 }
 
 // clang is the compiler of C, or skips the test; .ci/needs has what it needs.

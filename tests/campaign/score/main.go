@@ -31,14 +31,14 @@ func show(out io.Writer, path string) error {
 	}
 	defer f.Close()
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "campaign\tcycles\tacknowledged, checked\tlost\ttorn\treported\ttime\tseed\tbound\t")
+	fmt.Fprintln(w, "campaign\tcycles\truns struck\tacknowledged, checked\tlost\ttorn\treported\ttime\tseed\tbound\t")
 	for in := bufio.NewScanner(f); in.Scan(); {
 		var l campaign.Line
 		if err := json.Unmarshal(in.Bytes(), &l); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 		took := time.Duration(l.Seconds * float64(time.Second)).Round(time.Second)
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%v\t%d\t%s\t\n", l.Campaign, l.Cycles, l.Checked, l.Lost, l.Torn, l.Refused, took, l.Seed, bound(l))
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%v\t%d\t%s\t\n", l.Campaign, l.Cycles, l.Runs, l.Checked, l.Lost, l.Torn, l.Refused, took, l.Seed, bound(l))
 	}
 	if err := w.Flush(); err != nil {
 		return err
