@@ -7,8 +7,9 @@ import (
 	"io"
 	"reflect"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go"
-	"github.com/parquet-go/parquet-go/compress/zstd"
+	parquetzstd "github.com/parquet-go/parquet-go/compress/zstd"
 
 	"github.com/sluicehost/sluice/host/destination"
 	"github.com/sluicehost/sluice/host/destination/files"
@@ -35,8 +36,28 @@ func (format) Fits(from, to *destination.Shape) bool {
 	return true
 }
 
-// codec is shared because it caches its encoders.
-var codec = &zstd.Codec{Level: zstd.SpeedFastest}
+// A codec compresses pages with a window of the size of a few pages. The library's codec has one of 4 MiB, for which each
+// encoder keeps 8 MiB.
+type codec struct {
+	parquetzstd.Codec // decompresses
+	encoder           *zstd.Encoder
+}
+
+func newCodec() *codec {
+	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(4*pageBytes), zstd.WithZeroFrames(true), zstd.WithEncoderCRC(false))
+	if err != nil {
+		panic(err) // the options are constants
+	}
+	return &codec{encoder: e}
+}
+
+// Encode implements compress.Codec.
+func (c *codec) Encode(dst, src []byte) ([]byte, error) {
+	return c.encoder.EncodeAll(src, dst[:0]), nil
+}
+
+// shared is for all files because it caches its encoders.
+var shared = newCodec()
 
 // Maximum size of a row group in rows, and in bytes before compression. A row group is in memory, compressed, until it
 // is written.
@@ -114,7 +135,7 @@ func node(t destination.Type) parquet.Node {
 
 func (format) Create(out io.Writer, t files.Table) (files.Writer, error) {
 	w := &writer{table: t, own: len(t.Own())}
-	w.out = parquet.NewGenericWriter[any](out, schemaOf(t), parquet.Compression(codec), parquet.PageBufferSize(pageBytes), parquet.CreatedBy("sluice", "", ""))
+	w.out = parquet.NewGenericWriter[any](out, schemaOf(t), parquet.Compression(shared), parquet.PageBufferSize(pageBytes), parquet.CreatedBy("sluice", "", ""))
 	w.columns = w.out.ColumnWriters()
 	if want := w.own + len(t.Shape.Columns); len(w.columns) < want {
 		return nil, fmt.Errorf("a schema of %d columns, want %d", len(w.columns), want)
