@@ -207,7 +207,7 @@ func TestLive(t *testing.T) {
 	w.must(err)
 	w.until(fs, "out", "current", current)
 	w.collect("b", `{"id":"b","n":2}`)
-	w.until(fs, "out", "current with b", func(d host.Destination) bool { return current(d) && d.Tables[0].Version == 2 })
+	w.until(fs, "out", "current with b", func(d host.Destination) bool { return current(d) && d.State == "idle" && d.Tables[0].Version == 2 })
 	if n := w.count(path, "SELECT sum(n) FROM mail_items"); n != 3 {
 		t.Errorf("a sum of %d", n)
 	}

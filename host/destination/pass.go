@@ -34,7 +34,7 @@ const (
 	batchRows  = 10_000
 	batchBytes = 12 << 20
 	pageRows   = 5000 // per read; if a page ends within a segment of the store, the next one reads the whole segment again
-	valueBytes = 72   // size of a Value
+	valueBytes = 48   // size of a Value
 )
 
 // Bring brings one stream of a sink up to date. It calls done with the number of rows after each batch that the sink
@@ -134,6 +134,7 @@ func read(ctx context.Context, src Source, w Wanted, have *Holding, to Holding, 
 		if err != nil {
 			return nil, false, err
 		}
+		b.Rows = slices.Grow(b.Rows, len(page.Records))
 		for _, r := range page.Records {
 			row := Row{Key: r.Key, Version: r.Version, At: r.IngestedAt, Deleted: r.Deleted}
 			switch {

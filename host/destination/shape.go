@@ -222,10 +222,9 @@ func cut(text string, n int) string {
 // A Value is a value of one column and row, with its own type. The zero Value is NULL.
 type Value struct {
 	Type    Type
-	Integer int64   // 1 for true
+	Integer int64   // 1 for true; microseconds since 1970 for a time
 	Number  float64 // also set for an integer
-	Time    time.Time
-	Text    string // original spelling: digits of a number, text of a string, JSON
+	Text    string  // original spelling: digits of a number, text of a string, JSON
 }
 
 // Row maps the data of a record to the shape, which grows if necessary. The values are in the order of the columns;
@@ -288,7 +287,7 @@ func valueOf(v strictjson.Value) Value {
 	case strictjson.KindString:
 		text, _ := v.Text()
 		if t, ok := instant(text); ok {
-			return Value{Type: Time, Time: t, Text: text}
+			return Value{Type: Time, Integer: t.UnixMicro(), Text: text}
 		}
 		return Value{Type: Text, Text: text}
 	case strictjson.KindObject, strictjson.KindArray:

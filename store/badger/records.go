@@ -80,7 +80,7 @@ func (r reader) byVersion(ctx context.Context, q store.RecordQuery) (store.Recor
 	if q.After > n.last {
 		return store.RecordPage{Version: n.last}, store.ErrCursorExpired
 	}
-	p := pager{q: q, limit: bounded(q.Limit), most: scanRecords, page: store.RecordPage{After: q.After, Version: n.last}}
+	p := pager{q: q, limit: bounded(q.Limit), most: scanRecords, expected: min(n.live+n.tombstones, n.last-q.After), page: store.RecordPage{After: q.After, Version: n.last}}
 	err = r.walk(n, q.After, q.Descending, func(e bulk.Entry) (bool, error) {
 		if e.Op == store.Delete && !q.Deleted {
 			return true, nil
@@ -97,9 +97,10 @@ func (r reader) byVersion(ctx context.Context, q store.RecordQuery) (store.Recor
 // A pager fills one page.
 type pager struct {
 	q              store.RecordQuery
-	limit, most    int // records in the page, and calls of Match
-	bytes          int // of data in the page
-	asked, scanned int // calls of Match, and bytes of data passed to it
+	limit, most    int    // records in the page, and calls of Match
+	bytes          int    // of data in the page
+	asked, scanned int    // calls of Match, and bytes of data passed to it
+	expected       uint64 // records that the page may have; 0 if unknown
 	page           store.RecordPage
 }
 
@@ -120,6 +121,9 @@ func (p *pager) take(e bulk.Entry) bool {
 	}
 	rec.Data = slices.Clone(rec.Data)
 	p.bytes += len(rec.Data)
+	if p.page.Records == nil && p.q.Match == nil {
+		p.page.Records = make([]store.Record, 0, min(uint64(p.limit), p.expected)) // #nosec G115 -- a positive number
+	}
 	p.page.Records = append(p.page.Records, rec)
 	return true
 }

@@ -57,7 +57,7 @@ func describe(d destination.Described) *destination.Row {
 		if t.IsZero() {
 			return destination.Value{}
 		}
-		return destination.Value{Type: destination.Time, Time: t, Text: Stamp(t)}
+		return destination.Value{Type: destination.Time, Integer: t.UnixMicro(), Text: Stamp(t)}
 	}
 	leftOut := destination.Value{Type: destination.Boolean, Text: strconv.FormatBool(d.Partial)}
 	if d.Partial {

@@ -58,7 +58,7 @@ func value(v destination.Value) pq.Value {
 	case destination.Number:
 		return pq.DoubleValue(v.Number)
 	case destination.Time:
-		return pq.Int64Value(v.Time.UnixMicro())
+		return pq.Int64Value(v.Integer)
 	}
 	return pq.ValueOf(v.Text)
 }

@@ -192,7 +192,7 @@ func (w *writer) valueOf(v *destination.Value, t destination.Type) parquet.Value
 	case destination.Number:
 		return parquet.DoubleValue(v.Number)
 	case destination.Time:
-		return parquet.Int64Value(v.Time.UnixMicro())
+		return parquet.Int64Value(v.Integer)
 	}
 	return w.text(v.Text)
 }

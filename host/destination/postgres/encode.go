@@ -110,7 +110,7 @@ func value(b []byte, v destination.Value) []byte {
 	case destination.Number:
 		return integer(b, int64(math.Float64bits(v.Number))) // #nosec G115 -- bits
 	case destination.Time:
-		return instant(b, v.Time)
+		return integer(b, v.Integer-epoch)
 	case destination.JSON:
 		return jsonb(b, v.Text)
 	}

@@ -388,8 +388,9 @@ func (s *Sink) write(ctx context.Context, b *destination.Batch) error {
 type writer struct {
 	shape  *destination.Shape
 	mode   destination.Mode
-	put    *sqlite3.Stmt // inserts or replaces a row
-	remove *sqlite3.Stmt // deletes a key's row or, by mode, ends its newest version or marks it as deleted
+	put    *sqlite3.Stmt       // inserts or replaces a row
+	remove *sqlite3.Stmt       // deletes a key's row or, by mode, ends its newest version or marks it as deleted
+	args   []destination.Value // of the last row
 }
 
 func (w *writer) prepare(db *sqlite3.Conn, table string) (err error) {
@@ -446,8 +447,7 @@ func (w *writer) row(r *destination.Row) error {
 	if r.Deleted && w.mode == destination.History {
 		return nil
 	}
-	args := make([]destination.Value, 0, 6+len(w.shape.Columns))
-	args = append(args, text(r.Key), integer(int64(r.Version)), text(at)) // #nosec G115 -- versions count changes
+	args := append(w.args[:0], text(r.Key), integer(int64(r.Version)), text(at)) // #nosec G115 -- versions count changes
 	switch {
 	case w.mode == destination.History:
 		args = append(args, text(at), destination.Value{})
@@ -463,7 +463,8 @@ func (w *writer) row(r *destination.Row) error {
 	if r.Rest != "" {
 		rest = text(r.Rest)
 	}
-	return run(w.put, append(args, rest)...)
+	w.args = append(args, rest)
+	return run(w.put, w.args...)
 }
 
 func text(s string) destination.Value { return destination.Value{Type: destination.Text, Text: s} }
@@ -495,7 +496,7 @@ func bind(st *sqlite3.Stmt, i int, v destination.Value) error {
 	case destination.Number:
 		return st.BindFloat(i, v.Number)
 	case destination.Time:
-		return st.BindText(i, stamp(v.Time))
+		return st.BindText(i, stamp(time.UnixMicro(v.Integer)))
 	}
 	return st.BindText(i, v.Text)
 }
