@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"path"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -36,12 +37,12 @@ type content struct {
 type frame struct {
 	waiting
 	version string
-	pages   map[string]*template.Template // by name, each with layout and parts
+	pages   map[string]func() (*template.Template, error) // by name, each with layout and parts
 	assets  map[string]asset
 	now     func() time.Time
 }
 
-// newFrame parses the embedded templates and assets. An error is a mistake in one of them.
+// newFrame reads the embedded templates and assets. An error is a mistake in one of them.
 func newFrame(w waiting, version string, now func() time.Time) (*frame, error) {
 	u := &frame{waiting: w, version: version, now: now}
 	var err error
@@ -59,8 +60,8 @@ func (u *frame) routes() []web.Route {
 	}
 }
 
-// loadPages parses every page with the layout and the shared parts.
-func (u *frame) loadPages() (map[string]*template.Template, error) {
+// loadPages lists the pages. Each is parsed, with its copy of the layout and the shared parts, when it is first shown.
+func (u *frame) loadPages() (map[string]func() (*template.Template, error), error) {
 	base, err := template.New("layout.html").Funcs(u.words()).ParseFS(templateFiles, "templates/layout.html", "templates/part_*.html")
 	if err != nil {
 		return nil, err
@@ -69,16 +70,15 @@ func (u *frame) loadPages() (map[string]*template.Template, error) {
 	if err != nil {
 		return nil, err
 	}
-	pages := map[string]*template.Template{}
+	pages := map[string]func() (*template.Template, error){}
 	for _, name := range names {
-		t, err := base.Clone()
-		if err == nil {
-			t, err = t.ParseFS(templateFiles, name)
-		}
-		if err != nil {
-			return nil, err
-		}
-		pages[strings.TrimSuffix(strings.TrimPrefix(path.Base(name), "page_"), ".html")] = t
+		pages[strings.TrimSuffix(strings.TrimPrefix(path.Base(name), "page_"), ".html")] = sync.OnceValues(func() (*template.Template, error) {
+			t, err := base.Clone()
+			if err != nil {
+				return nil, err
+			}
+			return t.ParseFS(templateFiles, name)
+		})
 	}
 	return pages, nil
 }
@@ -118,8 +118,12 @@ func (u *frame) write(c *fiber.Ctx, name, part string, data any) error {
 }
 
 func (u *frame) render(name, part string, data any) ([]byte, error) {
+	t, err := u.pages[name]()
+	if err != nil {
+		return nil, err
+	}
 	var out bytes.Buffer
-	err := u.pages[name].ExecuteTemplate(&out, part, data)
+	err = t.ExecuteTemplate(&out, part, data)
 	return out.Bytes(), err
 }
 
