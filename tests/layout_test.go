@@ -98,7 +98,7 @@ var rooms = map[string]room{
 	"host/destination/webhook": {imports: []string{"abi", "abi/strictjson", "host/destination", "host/webhook"}},
 	"host/destination/parquet": {imports: []string{
 		"host/destination", "host/destination/files"},
-		owns: []string{"github.com/parquet-go/parquet-go"}},
+		owns: []string{"github.com/klauspost/compress", "github.com/parquet-go/parquet-go"}},
 	"host/app": {imports: []string{"abi", "store", "store/drivers", "host", "host/timeline",
 		"host/access", "host/assistant", "host/audit", "host/backup", "host/binding", "host/browser", "host/browser/fleet", "host/browser/view", "host/controller", "host/destination", "host/destination/files", "host/destination/parquet", "host/destination/postgres", "host/destination/sqlite", "host/destination/webhook", "host/query", "host/search", "host/webhook", "host/filesystem", "host/grant", "host/interaction", "host/jail", "host/network", "host/oauth", "host/patience",
 		"host/run", "host/sandbox", "host/schedule", "host/scope", "host/signature", "host/telemetry", "host/vault", "host/worker"}},

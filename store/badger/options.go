@@ -80,7 +80,7 @@ type profile struct {
 
 var (
 	normalProfile = profile{
-		memTable: 16 << 20, blockCache: 16 << 20, table: 2 << 20, process: 256 << 20,
+		memTable: 8 << 20, blockCache: 16 << 20, table: 2 << 20, process: 256 << 20,
 		streams: 96 << 20, pages: 24 << 20, windowBytes: 4 << 20, memRows: 64 << 10,
 	}
 	smallProfile = profile{
