@@ -136,7 +136,7 @@ func (h *bindings) absentFor(ctx context.Context, m *abi.Manifest, replay bool) 
 
 // browser returns the browser of one run, nil if it has none or its module does not use it.
 func (h *bindings) browser(q RunRequest, plan *run.Plan, session binding.Binding, files *atomic.Pointer[filesystem.FS]) (Browser, error) {
-	if plan.Given().Bindings.Browser == nil || !q.Connector.Module.Uses(abi.ModuleBrowser) {
+	if plan.PartialStart().Bindings.Browser == nil || !q.Connector.Module.Uses(abi.ModuleBrowser) {
 		return nil, nil
 	}
 	p, err := policyOf(network.GuestHosts(q.Connector.Manifest, plan.Connection.Approved.Hosts))

@@ -52,7 +52,7 @@ func (rs *runs) handOver(ctx context.Context) (drained bool, err error) {
 	}
 	drained = rs.hosts.draining(all)
 	others := candidates(all, rs.Epoch, opensVault)
-	rs.controller.PutDown(drained && len(others) > 0)
+	rs.controller.SetDrained(drained && len(others) > 0)
 	if !drained || len(others) == 0 {
 		return drained, nil
 	}

@@ -33,7 +33,7 @@ func NewRecorder() *Recorder {
 
 // begin returns a session that is recorded, and starts the guest's clock.
 func (r *Recorder) begin(c *network.Client, q RunRequest, plan *run.Plan) (*network.Session, error) {
-	start := plan.Given()
+	start := plan.PartialStart()
 	h, l := &r.header, q.Connector
 	h.Clock = time.Now().UTC().Truncate(time.Millisecond)
 	q.fixed.Start = uint64(h.Clock.UnixMilli())

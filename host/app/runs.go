@@ -131,7 +131,7 @@ func (rs *runs) request(w workflow, q host.StartRun, b branch, slots run.Slots) 
 func (rs *runs) ended(p *prepared, w workflow, r *run.Result) {
 	rs.desk.Forget(p.run.ID)
 	if r == nil {
-		defer rs.sleepers.put(p.run.ID, !p.run.WentOn())
+		defer rs.sleepers.put(p.run.ID, !p.run.Progressed())
 		if err := p.release(); err != nil {
 			rs.Options.Log.Error("network_not_closed", "run", p.run.ID, "error", err)
 		}

@@ -11,8 +11,8 @@ import (
 )
 
 var (
-	_ run.Desk = terminal{}
-	_ run.Desk = (*scripted)(nil)
+	_ run.LiveOwner = terminal{}
+	_ run.LiveOwner = (*scripted)(nil)
 )
 
 // AssistanceOpened shows the addresses and codes that a connector wants its owner to
@@ -34,14 +34,14 @@ func (terminal) AssistanceClosed(store.RunID, string) {}
 
 // AssistanceOpened passes the request on to the next owner.
 func (s *scripted) AssistanceOpened(id store.RunID, a run.LiveAssistance) {
-	if d, ok := s.next.(run.Desk); ok {
+	if d, ok := s.next.(run.LiveOwner); ok {
 		d.AssistanceOpened(id, a)
 	}
 }
 
 // AssistanceClosed passes the end of a request on to the next owner.
 func (s *scripted) AssistanceClosed(id store.RunID, assistance string) {
-	if d, ok := s.next.(run.Desk); ok {
+	if d, ok := s.next.(run.LiveOwner); ok {
 		d.AssistanceClosed(id, assistance)
 	}
 }

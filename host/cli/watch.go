@@ -162,7 +162,7 @@ func (w *watched) ask(ctx context.Context, interaction string) {
 // show shows the owner at the keyboard what a connector wants opened. No event has it,
 // so it fetches the open request.
 func (w *watched) show(ctx context.Context, payload json.RawMessage) {
-	desk, ok := w.owner.(run.Desk)
+	desk, ok := w.owner.(run.LiveOwner)
 	if !ok {
 		return
 	}

@@ -26,8 +26,8 @@ const (
 	MaxRuns         = 64 // the upper bound of Options.Runs
 	DefaultAccepted = 64
 
-	reserved = 8 // one place in eight is reserved for runs that the host starts by itself
-	shares   = 4 // one key may have a quarter of the accepted runs
+	reservedFraction = 8 // one place in eight is reserved for runs that the host starts by itself
+	shareFraction    = 4 // one key may have a quarter of the accepted runs
 )
 
 // Options configure a Controller.
@@ -80,25 +80,25 @@ type Controller struct {
 	store   Store
 	slots   *slots
 
-	running sync.WaitGroup // goroutines of runs
-	stop    context.CancelFunc
-	watches sync.WaitGroup // the controller's own goroutines
-	lost    chan struct{}  // capacity 1: a run ended without a result
+	running            sync.WaitGroup // goroutines of runs
+	stop               context.CancelFunc
+	background         sync.WaitGroup // the controller's own goroutines
+	endedWithoutResult chan struct{}  // capacity 1: a run ended without a result
 
 	mu      sync.Mutex // guards what follows; never held across I/O
 	closing bool
 	drained chan struct{} // closed when closing and admitted is 0
 	// Invariant: admitted counts starts in progress and the entries of active.
-	admitted int
-	active   map[store.RunID]*entry
-	by       map[string]int // admitted by requester; "" is the host
+	admitted    int
+	active      map[store.RunID]*entry
+	byRequester map[string]int // admitted by requester; "" is the host
 }
 
 // New returns a running controller that holds no runs.
 func New(st Store, o Options) *Controller {
 	o.Runs = min(cmp.Or(o.Runs, DefaultRuns), MaxRuns)
 	o.Accepted = cmp.Or(o.Accepted, DefaultAccepted)
-	o.Share = cmp.Or(o.Share, max(1, o.Accepted/shares))
+	o.Share = cmp.Or(o.Share, max(1, o.Accepted/shareFraction))
 	o.Grace = cmp.Or(o.Grace, 30*time.Second)
 	o.Every = cmp.Or(o.Every, 15*time.Second)
 	if o.Log == nil {
@@ -108,10 +108,10 @@ func New(st Store, o Options) *Controller {
 		o.Count = func(Event) {}
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	c := &Controller{options: o, store: st, slots: newSlots(o.Runs), stop: stop, active: map[store.RunID]*entry{}, by: map[string]int{},
-		lost: make(chan struct{}, 1), drained: make(chan struct{})}
-	c.watches.Go(func() { c.reconcile(ctx) })
-	c.watches.Go(func() { c.freeMemory(ctx) })
+	c := &Controller{options: o, store: st, slots: newSlots(o.Runs), stop: stop, active: map[store.RunID]*entry{}, byRequester: map[string]int{},
+		endedWithoutResult: make(chan struct{}, 1), drained: make(chan struct{})}
+	c.background.Go(func() { c.reconcile(ctx) })
+	c.background.Go(func() { c.freeMemory(ctx) })
 	return c
 }
 
@@ -130,9 +130,9 @@ type Job struct {
 // An entry is an active run.
 type entry struct {
 	Job
-	place    *place
+	slot     *slot
 	accepted bool
-	over     chan struct{} // closed at the end, after result is set
+	done     chan struct{} // closed at the end, after result is set
 	result   *run.Result   // nil for a run that ended without one
 }
 
@@ -154,17 +154,17 @@ func (c *Controller) StartFor(ctx context.Context, by string, prepare func(conte
 	defer func() {
 		if !started { // also after a panic
 			c.options.Count(Refused)
-			c.discharge(by, nil)
+			c.release(by, nil)
 		}
 	}()
-	p := c.slots.place(by)
+	p := c.slots.newSlot(by)
 	job, err := prepare(ctx, p)
 	if err != nil {
 		return store.Run{}, err
 	}
-	e := &entry{Job: job, place: p, over: make(chan struct{})}
+	e := &entry{Job: job, slot: p, done: make(chan struct{})}
 	if rec, err = c.accept(ctx, e); err != nil {
-		e.ended(nil)
+		e.setEnded(nil)
 		return store.Run{}, err
 	}
 	started = true
@@ -176,7 +176,7 @@ func (c *Controller) StartFor(ctx context.Context, by string, prepare func(conte
 // accept makes the run durable. The run counts as active before that, so that a reconciler that sees its lease
 // does not close it.
 func (c *Controller) accept(ctx context.Context, e *entry) (store.Run, error) {
-	if err := c.enter(e); err != nil {
+	if err := c.register(e); err != nil {
 		return store.Run{}, err
 	}
 	rec, err := e.Run.Accept(ctx, e.With)
@@ -188,7 +188,7 @@ func (c *Controller) accept(ctx context.Context, e *entry) (store.Run, error) {
 	return rec, err
 }
 
-func (e *entry) ended(r *run.Result) {
+func (e *entry) setEnded(r *run.Result) {
 	if e.Ended != nil {
 		e.Ended(r)
 	}
@@ -198,50 +198,50 @@ var errStopping = &run.Refusal{Code: "unavailable", Message: "the host is stoppi
 
 // admit reserves a place among the accepted runs. If all are taken, it tries to put a waiting run to sleep.
 func (c *Controller) admit(ctx context.Context, by string) error {
-	for until := time.Now().Add(sleepsWithin); ; {
-		longest, err := c.take(by)
+	for until := time.Now().Add(suspendTimeout); ; {
+		longest, err := c.reserve(by)
 		if longest == nil || !time.Now().Before(until) || ctx.Err() != nil {
 			return err
 		}
-		c.sleep(ctx, longest)
+		c.suspend(ctx, longest)
 	}
 }
 
-// take reserves a place. If none is free but a run could sleep to make room, it returns that run with the error.
-func (c *Controller) take(by string) (longest *entry, err error) {
+// reserve reserves a place. If none is free but a run could sleep to make room, it returns that run with the error.
+func (c *Controller) reserve(by string) (longest *entry, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closing {
 		return nil, errStopping
 	}
-	if longest, err := c.full(by); err != nil {
+	if longest, err := c.checkLimits(by); err != nil {
 		return longest, err
 	}
 	c.admitted++
-	c.by[by]++
+	c.byRequester[by]++
 	return nil, nil
 }
 
-// full returns why no further run can be admitted, and the run that could sleep to make room, if any. The caller
+// checkLimits returns why no further run can be admitted, and the run that could sleep to make room, if any. The caller
 // holds mu.
-func (c *Controller) full(by string) (longest *entry, err error) {
+func (c *Controller) checkLimits(by string) (longest *entry, err error) {
 	limit, most := c.options.Accepted, 2*c.options.Accepted
 	if by != "" {
-		limit, most = limit-limit/reserved, most-most/reserved
+		limit, most = limit-limit/reservedFraction, most-most/reservedFraction
 	}
 	_, _, away := c.slots.count()
 	switch going := c.admitted - away; {
-	case strings.HasPrefix(by, "key:") && c.by[by] >= c.options.Share:
-		return nil, crowded("key", c.options.Share, "%d runs of this key are active, which is its share of this host", c.by[by])
+	case strings.HasPrefix(by, "key:") && c.byRequester[by] >= c.options.Share:
+		return nil, errLimit("key", c.options.Share, "%d runs of this key are active, which is its share of this host", c.byRequester[by])
 	case going >= limit:
-		return nil, crowded("global", limit, "%d runs are under way, which is the limit of this host", going)
+		return nil, errLimit("global", limit, "%d runs are under way, which is the limit of this host", going)
 	case c.admitted >= most:
-		return c.longest(), crowded("global", most, "%d runs are active or wait, which is the limit of this host", c.admitted)
+		return c.longestWaiting(), errLimit("global", most, "%d runs are active or wait, which is the limit of this host", c.admitted)
 	}
 	return nil, nil
 }
 
-func crowded(scope string, limit int, format string, n int) error {
+func errLimit(scope string, limit int, format string, n int) error {
 	return &run.Refusal{Code: "rate_limited", Message: fmt.Sprintf(format, n),
 		Details: map[string]any{"scope": scope, "limit": limit, "retryAfterMs": 5000}}
 }
@@ -250,15 +250,15 @@ func crowded(scope string, limit int, format string, n int) error {
 func (c *Controller) Full() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	longest, err := c.full("")
+	longest, err := c.checkLimits("")
 	if longest != nil {
 		return nil
 	}
 	return err
 }
 
-// enter registers a run under its id.
-func (c *Controller) enter(e *entry) error {
+// register registers a run under its id.
+func (c *Controller) register(e *entry) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closing {
@@ -268,15 +268,15 @@ func (c *Controller) enter(e *entry) error {
 	return nil
 }
 
-// discharge gives an accepted place back. e is nil for a start that failed.
-func (c *Controller) discharge(by string, e *entry) {
+// release gives an accepted place back. e is nil for a start that failed.
+func (c *Controller) release(by string, e *entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e != nil && c.active[e.Run.ID] == e { // a suspended run may be active again already
 		delete(c.active, e.Run.ID)
 	}
-	if c.by[by]--; c.by[by] == 0 {
-		delete(c.by, by)
+	if c.byRequester[by]--; c.byRequester[by] == 0 {
+		delete(c.byRequester, by)
 	}
 	if c.admitted--; c.closing && c.admitted == 0 {
 		close(c.drained)
@@ -286,7 +286,7 @@ func (c *Controller) discharge(by string, e *entry) {
 // perform runs e to its end. It is the goroutine of a run.
 func (c *Controller) perform(e *entry) {
 	result, err := c.do(e)
-	e.place.Release() // a run gives its slot back by itself only at a regular end
+	e.slot.Release() // a run gives its slot back by itself only at a regular end
 	if errors.Is(err, run.ErrSuspended) {
 		err = nil // it continues on another host, or later
 	} else if err != nil {
@@ -295,12 +295,12 @@ func (c *Controller) perform(e *entry) {
 		e.result = result
 		c.options.Count(countOf(result))
 	}
-	e.ended(e.result)
-	c.discharge(e.place.by, e)
-	close(e.over)
+	e.setEnded(e.result)
+	c.release(e.slot.by, e)
+	close(e.done)
 	if err != nil { // nobody holds its lease any more
 		select {
-		case c.lost <- struct{}{}:
+		case c.endedWithoutResult <- struct{}{}:
 		default:
 		}
 	}

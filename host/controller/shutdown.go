@@ -14,15 +14,15 @@ import (
 // ends, then stops the rest, which fail with controller_restarted, and returns when all are over. It does not
 // wait for idle runs, since nobody can answer or resume them any more. Only the first call has an effect.
 func (c *Controller) Shutdown(ctx context.Context) {
-	if !c.refuse() {
+	if !c.beginShutdown() {
 		return
 	}
 	grace := time.NewTimer(c.options.Grace)
 	defer grace.Stop()
-	look := time.NewTicker(lookForIdle)
+	look := time.NewTicker(idleCheckInterval)
 	defer look.Stop()
 	for waiting := true; waiting; {
-		c.end(idle)
+		c.cancelWhere(idle)
 		select {
 		case <-look.C:
 		case <-c.drained:
@@ -33,22 +33,22 @@ func (c *Controller) Shutdown(ctx context.Context) {
 			waiting = false
 		}
 	}
-	c.end(func(run.Live) bool { return true })
+	c.cancelWhere(func(run.Live) bool { return true })
 	<-c.drained
 	c.running.Wait()
 	c.stop()
-	c.watches.Wait()
+	c.background.Wait()
 }
 
-// lookForIdle is the interval at which Shutdown looks for idle runs.
-const lookForIdle = 200 * time.Millisecond
+// idleCheckInterval is the interval at which Shutdown looks for idle runs.
+const idleCheckInterval = 200 * time.Millisecond
 
 // idle reports whether a shutdown need not wait for a run: it waits for its owner or for a slot, is paused, or
 // continues under the next host.
 func idle(l run.Live) bool { return l.Phase == "waiting" || l.Paused || l.Queued || l.Resumable }
 
-// end cancels the chosen runs. It may be repeated.
-func (c *Controller) end(chosen func(run.Live) bool) {
+// cancelWhere cancels the chosen runs. It may be repeated.
+func (c *Controller) cancelWhere(chosen func(run.Live) bool) {
 	for _, e := range c.entries() {
 		if chosen(e.Run.Live()) {
 			e.Run.Cancel(run.CancelRequest{Cause: run.CauseShutdown, Reason: "the host stops"})
@@ -56,16 +56,16 @@ func (c *Controller) end(chosen func(run.Live) bool) {
 	}
 }
 
-// PutDown sets whether active runs are suspended while they wait for their owner. It also applies when they come
+// SetDrained sets whether active runs are suspended while they wait for their owner. It also applies when they come
 // to wait later, but not to runs that are accepted later.
-func (c *Controller) PutDown(on bool) {
+func (c *Controller) SetDrained(on bool) {
 	for _, e := range c.entries() {
-		e.Run.PutDown(on)
+		e.Run.SetDrained(on)
 	}
 }
 
-// refuse begins the shutdown and reports whether it is the first call.
-func (c *Controller) refuse() bool {
+// beginShutdown begins the shutdown and reports whether it is the first call.
+func (c *Controller) beginShutdown() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closing {
@@ -100,7 +100,7 @@ func (c *Controller) reconcile(ctx context.Context) {
 	for {
 		select {
 		case <-ticker.C:
-		case <-c.lost:
+		case <-c.endedWithoutResult:
 		case <-ctx.Done():
 			return
 		}

@@ -16,48 +16,48 @@ type slots struct {
 	limit   int
 	reserve int // part of limit that is reserved for runs that the host starts by itself
 
-	mu    sync.Mutex // guards what follows, and held and away of every place
-	used  int
-	by    map[string]int // of used, by who started the run; "" is the host
-	away  int            // runs that wait for their owner, or are paused
-	queue []*place
+	mu          sync.Mutex // guards what follows, and used and waiting of every slot
+	used        int
+	byRequester map[string]int // of used, by who started the run; "" is the host
+	waiting     int            // runs that wait for their owner, or are paused
+	queue       []*slot
 }
 
-// A place is the slot of one run, held or not.
+// A slot is the slot of one run, in use or not.
 //
-// Invariant: a held place counts once in used.
-type place struct {
-	slots *slots
-	by    string // who started the run
-	held  bool
-	away  bool
-	given chan struct{} // closed when a slot is given; nil if it was not queued
+// Invariant: a slot in use counts once in used.
+type slot struct {
+	slots   *slots
+	by      string // who started the run
+	used    bool
+	waiting bool
+	granted chan struct{} // closed when a slot is given; nil if it was not queued
 }
 
-var _ run.Slots = (*place)(nil)
+var _ run.Slots = (*slot)(nil)
 
 func newSlots(limit int) *slots {
-	return &slots{limit: limit, reserve: limit / reserved, by: map[string]int{}}
+	return &slots{limit: limit, reserve: limit / reservedFraction, byRequester: map[string]int{}}
 }
 
-func (s *slots) place(by string) *place { return &place{slots: s, by: by} }
+func (s *slots) newSlot(by string) *slot { return &slot{slots: s, by: by} }
 
-// open reports whether there is a slot for a run. The caller holds mu, also for take, next and free.
-func (s *slots) open(p *place) bool {
-	return s.used < s.limit && (p.by == "" || s.used-s.by[""] < s.limit-s.reserve)
+// hasRoom reports whether there is a slot for a run. The caller holds mu, also for take, next and free.
+func (s *slots) hasRoom(p *slot) bool {
+	return s.used < s.limit && (p.by == "" || s.used-s.byRequester[""] < s.limit-s.reserve)
 }
 
-func (s *slots) take(p *place) {
-	p.held = true
+func (s *slots) take(p *slot) {
+	p.used = true
 	s.used++
-	s.by[p.by]++
+	s.byRequester[p.by]++
 }
 
 // next returns the index in the queue of the run that gets a free slot, -1 for none.
 func (s *slots) next() int {
 	next := -1
 	for i, p := range s.queue {
-		if s.open(p) && (next < 0 || s.by[p.by] < s.by[s.queue[next].by]) {
+		if s.hasRoom(p) && (next < 0 || s.byRequester[p.by] < s.byRequester[s.queue[next].by]) {
 			next = i
 		}
 	}
@@ -65,8 +65,8 @@ func (s *slots) next() int {
 }
 
 // Acquire implements run.Slots.
-func (p *place) Acquire(ctx context.Context) error {
-	given := p.ask()
+func (p *slot) Acquire(ctx context.Context) error {
+	given := p.request()
 	if given == nil {
 		return nil
 	}
@@ -74,94 +74,94 @@ func (p *place) Acquire(ctx context.Context) error {
 	case <-given:
 		return nil
 	case <-ctx.Done():
-		p.giveUp()
+		p.withdraw()
 		return ctx.Err()
 	}
 }
 
-// ask takes a slot and returns nil, or queues p and returns the channel to wait on.
-func (p *place) ask() <-chan struct{} {
+// request takes a slot and returns nil, or queues p and returns the channel to wait on.
+func (p *slot) request() <-chan struct{} {
 	s := p.slots
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.open(p) { // then no queued run could have it
+	if s.hasRoom(p) { // then no queued run could have it
 		s.take(p)
 		return nil
 	}
-	p.given = make(chan struct{})
+	p.granted = make(chan struct{})
 	s.queue = append(s.queue, p)
-	return p.given
+	return p.granted
 }
 
-// giveUp leaves the queue, or gives back a slot that was given at the same moment.
-func (p *place) giveUp() {
+// withdraw leaves the queue, or gives back a slot that was given at the same moment.
+func (p *slot) withdraw() {
 	s := p.slots
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if i := slices.Index(s.queue, p); i >= 0 {
 		s.queue = slices.Delete(s.queue, i, i+1)
 	}
-	s.free(p)
+	s.release(p)
 }
 
-// free gives a slot back and passes it on to queued runs.
-func (s *slots) free(p *place) {
-	if !p.held {
+// release gives a slot back and passes it on to queued runs.
+func (s *slots) release(p *slot) {
+	if !p.used {
 		return
 	}
-	p.held = false
+	p.used = false
 	s.used--
-	if s.by[p.by]--; s.by[p.by] == 0 {
-		delete(s.by, p.by)
+	if s.byRequester[p.by]--; s.byRequester[p.by] == 0 {
+		delete(s.byRequester, p.by)
 	}
 	for i := s.next(); i >= 0; i = s.next() {
 		next := s.queue[i]
 		s.queue = slices.Delete(s.queue, i, i+1)
 		s.take(next)
-		close(next.given)
+		close(next.granted)
 	}
 }
 
-// stand records whether the run waits for its owner or is paused. The caller holds mu.
-func (p *place) stand(still bool) {
-	if p.away == still {
+// setWaiting records whether the run waits for its owner or is paused. The caller holds mu.
+func (p *slot) setWaiting(still bool) {
+	if p.waiting == still {
 		return
 	}
-	if p.away = still; still {
-		p.slots.away++
+	if p.waiting = still; still {
+		p.slots.waiting++
 	} else {
-		p.slots.away--
+		p.slots.waiting--
 	}
 }
 
 // Leave implements run.Slots.
-func (p *place) Leave() {
+func (p *slot) Leave() {
 	p.slots.mu.Lock()
 	defer p.slots.mu.Unlock()
-	p.stand(true)
-	p.slots.free(p)
+	p.setWaiting(true)
+	p.slots.release(p)
 }
 
 // Return implements run.Slots.
-func (p *place) Return() {
+func (p *slot) Return() {
 	p.slots.mu.Lock()
 	defer p.slots.mu.Unlock()
-	p.stand(false)
-	if !p.held {
+	p.setWaiting(false)
+	if !p.used {
 		p.slots.take(p)
 	}
 }
 
 // Release implements run.Slots. A second call does nothing.
-func (p *place) Release() {
+func (p *slot) Release() {
 	p.slots.mu.Lock()
 	defer p.slots.mu.Unlock()
-	p.stand(false)
-	p.slots.free(p)
+	p.setWaiting(false)
+	p.slots.release(p)
 }
 
 func (s *slots) count() (used, queued, away int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.used, len(s.queue), s.away
+	return s.used, len(s.queue), s.waiting
 }

@@ -15,9 +15,9 @@ import (
 // its status.
 var ErrNotActive = errors.New("the run is not active")
 
-// moment is how long a cancel waits for the end of a run, so that a run that stops at once is reported as
+// cancelWait is how long a cancel waits for the end of a run, so that a run that stops at once is reported as
 // cancelled and not as cancelling.
-const moment = 200 * time.Millisecond
+const cancelWait = 200 * time.Millisecond
 
 func (c *Controller) entry(id store.RunID) *entry {
 	c.mu.Lock()
@@ -38,10 +38,10 @@ func (c *Controller) Cancel(ctx context.Context, id store.RunID, q run.CancelReq
 		return Status(rec), err
 	}
 	e.Run.Cancel(q)
-	wait := time.NewTimer(moment)
+	wait := time.NewTimer(cancelWait)
 	defer wait.Stop()
 	select {
-	case <-e.over:
+	case <-e.done:
 		rec, err := c.ended(ctx, id)
 		return Status(rec), err
 	case <-wait.C:
@@ -72,7 +72,7 @@ func (c *Controller) ended(ctx context.Context, id store.RunID) (store.Run, erro
 func (c *Controller) Pause(ctx context.Context, id store.RunID, q run.PauseRequest) (time.Time, error) {
 	e := c.entry(id)
 	if e == nil {
-		return time.Time{}, c.notSteered(ctx, id)
+		return time.Time{}, c.errNotActive(ctx, id)
 	}
 	return e.Run.Pause(q)
 }
@@ -81,12 +81,12 @@ func (c *Controller) Pause(ctx context.Context, id store.RunID, q run.PauseReque
 func (c *Controller) Resume(ctx context.Context, id store.RunID, q run.ResumeRequest) (time.Time, error) {
 	e := c.entry(id)
 	if e == nil {
-		return time.Time{}, c.notSteered(ctx, id)
+		return time.Time{}, c.errNotActive(ctx, id)
 	}
 	return e.Run.Resume(q)
 }
 
-func (c *Controller) notSteered(ctx context.Context, id store.RunID) error {
+func (c *Controller) errNotActive(ctx context.Context, id store.RunID) error {
 	rec, err := c.ended(ctx, id)
 	if err != nil {
 		return err
@@ -111,7 +111,7 @@ func (c *Controller) Wait(ctx context.Context, id store.RunID) (*run.Result, err
 		return nil, ErrNotActive
 	}
 	select {
-	case <-e.over:
+	case <-e.done:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

@@ -37,15 +37,15 @@ func (d *Desk) Answer(ctx context.Context, a host.Answer) error {
 		if err != nil {
 			return err
 		}
-		b, err := enclose(asked, a)
+		b, err := sealAnswer(asked, a)
 		if err != nil {
 			return err
 		}
-		first, settled := d.hand(asked, b)
-		if err := wait(ctx, settled); err != nil {
+		first, settled := d.submit(asked, b)
+		if err := waitSettled(ctx, settled); err != nil {
 			return err
 		}
-		if first && d.won(asked) {
+		if first && d.wasAccepted(asked) {
 			return nil
 		}
 	} // the question is closed, or asked again by a resumed run
@@ -84,7 +84,7 @@ func (d *Desk) find(ctx context.Context, id store.RunID, interactionID string) (
 		if asked != nil || err != nil {
 			return asked, err
 		}
-		if err := d.await(ctx, id, interactionID); err != nil {
+		if err := d.waitForQuestion(ctx, id, interactionID); err != nil {
 			return nil, err
 		}
 	}
@@ -102,18 +102,18 @@ func (d *Desk) pending(id store.RunID, interactionID string) (*question, error) 
 		return nil, nil
 	case s.has(interactionID):
 		return nil, conflict()
-	case s.asks(interactionID):
-		return s.asked, nil
+	case s.isAsking(interactionID):
+		return s.question, nil
 	}
 	return nil, nil
 }
 
-// asks reports whether the question with that id is on the desk.
-func (s *seat) asks(interactionID string) bool {
-	return s.asked != nil && s.asked.InteractionID == interactionID
+// isAsking reports whether the question with that id is on the desk.
+func (s *runState) isAsking(interactionID string) bool {
+	return s.question != nil && s.question.InteractionID == interactionID
 }
 
-func (s *seat) has(interactionID string) bool {
+func (s *runState) has(interactionID string) bool {
 	_, ok := s.answered[interactionID]
 	return ok
 }
@@ -122,9 +122,9 @@ func conflict() error {
 	return &run.Refusal{Code: "conflict", Message: "this question was answered before"}
 }
 
-// nothingPending checks once more, since the question may have been answered while the caller
+// errNothingPending checks once more, since the question may have been answered while the caller
 // waited for it. current is the pending question, or "".
-func (d *Desk) nothingPending(id store.RunID, interactionID, current string) error {
+func (d *Desk) errNothingPending(id store.RunID, interactionID, current string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch s := d.runs[id]; {
@@ -141,9 +141,9 @@ func (d *Desk) nothingPending(id store.RunID, interactionID, current string) err
 // the desk.
 const arrivalWait = 10 * time.Second
 
-// await waits for a question that is in the store, where a watcher saw it, but not yet on the desk,
+// waitForQuestion waits for a question that is in the store, where a watcher saw it, but not yet on the desk,
 // which may still have the previous one. The error is a refusal if the store has no such question.
-func (d *Desk) await(ctx context.Context, id store.RunID, interactionID string) error {
+func (d *Desk) waitForQuestion(ctx context.Context, id store.RunID, interactionID string) error {
 	wake, stop := d.store.Watch(id)
 	defer stop()
 	arrival, leave := d.expect(id, interactionID)
@@ -167,7 +167,7 @@ func (d *Desk) await(ctx context.Context, id store.RunID, interactionID string) 
 			}
 		}
 		if current != interactionID {
-			return d.nothingPending(id, interactionID, current)
+			return d.errNothingPending(id, interactionID, current)
 		}
 		select {
 		case <-arrival:
@@ -185,8 +185,8 @@ func (d *Desk) await(ctx context.Context, id store.RunID, interactionID string) 
 func (d *Desk) expect(id store.RunID, interactionID string) (arrival <-chan struct{}, leave func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s := d.at(id)
-	if d.closed || s.asks(interactionID) {
+	s := d.state(id)
+	if d.closed || s.isAsking(interactionID) {
 		there := make(chan struct{})
 		close(there)
 		return there, func() {}
@@ -194,25 +194,25 @@ func (d *Desk) expect(id store.RunID, interactionID string) (arrival <-chan stru
 	if s.arrival == nil {
 		s.arrival = make(chan struct{})
 	}
-	return s.arrival, func() { d.tidy(id) }
+	return s.arrival, func() { d.removeEmpty(id) }
 }
 
-// tidy removes an empty seat, whose run may be over and forgotten.
-func (d *Desk) tidy(id store.RunID) {
+// removeEmpty removes the state of a run without questions, which may be over and forgotten.
+func (d *Desk) removeEmpty(id store.RunID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if s := d.runs[id]; s != nil && s.asked == nil && len(s.unsettled) == 0 && len(s.answered) == 0 && len(s.live) == 0 && !s.timeOuts {
+	if s := d.runs[id]; s != nil && s.question == nil && len(s.unsettled) == 0 && len(s.answered) == 0 && len(s.assistances) == 0 && !s.allowTimeOuts {
 		if s.arrival != nil {
-			close(s.arrival) // waiters check again and make a seat of their own
+			close(s.arrival) // waiters check again and make a new state
 		}
 		delete(d.runs, id)
 	}
 }
 
-// enclose makes check 8 and seals the box. Outside the box nothing of the answer remains except
+// sealAnswer makes check 8 and seals the box. Outside the box nothing of the answer remains except
 // data, which the caller wipes.
-func enclose(asked *question, a host.Answer) (boxed, error) {
-	b := boxed{status: a.Status, by: a.By}
+func sealAnswer(asked *question, a host.Answer) (sealedAnswer, error) {
+	b := sealedAnswer{status: a.Status, by: a.By}
 	if a.Status != abi.AnswerSuccess {
 		return b, nil
 	}
@@ -224,9 +224,9 @@ func enclose(asked *question, a host.Answer) (boxed, error) {
 	return b, err
 }
 
-// hand decides which answer is first. Any other gets the channel that is closed when the outcome of
+// submit decides which answer is first. Any other gets the channel that is closed when the outcome of
 // the first is known.
-func (d *Desk) hand(asked *question, b boxed) (first bool, settled <-chan struct{}) {
+func (d *Desk) submit(asked *question, b sealedAnswer) (first bool, settled <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if asked.settled == nil {
@@ -235,15 +235,15 @@ func (d *Desk) hand(asked *question, b boxed) (first bool, settled <-chan struct
 			close(asked.settled)
 		}
 	}
-	if asked.taken || asked.done {
+	if asked.answered || asked.done {
 		return false, asked.settled
 	}
-	asked.taken = true
-	asked.boxes <- b // has room, since only the first answer gets here
+	asked.answered = true
+	asked.answers <- b // has room, since only the first answer gets here
 	return true, asked.settled
 }
 
-func wait(ctx context.Context, settled <-chan struct{}) error {
+func waitSettled(ctx context.Context, settled <-chan struct{}) error {
 	select {
 	case <-settled:
 		return nil
@@ -252,10 +252,10 @@ func wait(ctx context.Context, settled <-chan struct{}) error {
 	}
 }
 
-func (d *Desk) won(asked *question) bool {
+func (d *Desk) wasAccepted(asked *question) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return asked.won
+	return asked.accepted
 }
 
 // An Outcome says how a question ended, according to the timeline.

@@ -37,58 +37,58 @@ type Desk struct {
 	store Store
 
 	mu     sync.Mutex // guards the fields below and what they refer to; never held across I/O
-	runs   map[store.RunID]*seat
+	runs   map[store.RunID]*runState
 	closed bool
 }
 
 var (
-	_ run.Desk    = (*Desk)(nil)
-	_ run.Settler = (*Desk)(nil)
+	_ run.LiveOwner = (*Desk)(nil)
+	_ run.Settler   = (*Desk)(nil)
 )
 
 // New returns an empty desk.
-func New(st Store) *Desk { return &Desk{store: st, runs: map[store.RunID]*seat{}} }
+func New(st Store) *Desk { return &Desk{store: st, runs: map[store.RunID]*runState{}} }
 
-// A seat is the desk's state of one run, from its first question or assistance until Forget.
-type seat struct {
-	asked *question // the open question; may be nil
+// A runState is the desk's state of one run, from its first question or assistance until Forget.
+type runState struct {
+	question *question // the open question; may be nil
 	// unsettled holds the questions whose outcome is unknown, by id: the open one, and any before
 	// it whose answer is not durable yet.
 	unsettled map[string]*question
 	// answered holds the ids of questions that an owner answered.
 	//
 	// Invariant: no more than a run may ask (limits.interactions_per_run).
-	answered map[string]struct{}
-	live     map[string]run.LiveAssistance
-	timeOuts bool          // an owner may answer with timeout
-	arrival  chan struct{} // closed when a question arrives; nil if nobody waits
+	answered      map[string]struct{}
+	assistances   map[string]run.LiveAssistance
+	allowTimeOuts bool          // an owner may answer with timeout
+	arrival       chan struct{} // closed when a question arrives; nil if nobody waits
 }
 
 // A question is one call of Ask.
 type question struct {
 	run.Question
-	public []byte     // public key that seals answers
-	boxes  chan boxed // receives the first answer
-	taken  bool       // an answer was sent to boxes
-	// settled is closed once the outcome of that answer is known; won then says whether it ended
-	// the question. It is nil until taken.
-	settled chan struct{}
-	done    bool
-	won     bool
+	public   []byte            // public key that seals answers
+	answers  chan sealedAnswer // receives the first answer
+	answered bool              // an answer was sent to answers
+	// settled is closed once the outcome of that answer is known; accepted then says whether it ended
+	// the question. It is nil until answered.
+	settled  chan struct{}
+	done     bool
+	accepted bool
 }
 
-// A boxed answer is on its way to the run.
-type boxed struct {
+// A sealedAnswer answer is on its way to the run.
+type sealedAnswer struct {
 	status string
 	by     string
 	box    []byte
 }
 
-// at returns the seat of a run, creating it if necessary. The caller holds mu.
-func (d *Desk) at(id store.RunID) *seat {
+// state returns the state of a run, creating it if necessary. The caller holds mu.
+func (d *Desk) state(id store.RunID) *runState {
 	s := d.runs[id]
 	if s == nil {
-		s = &seat{unsettled: map[string]*question{}}
+		s = &runState{unsettled: map[string]*question{}}
 		d.runs[id] = s
 	}
 	return s
@@ -99,14 +99,14 @@ func (d *Desk) at(id store.RunID) *seat {
 func (d *Desk) AllowTimeOuts(id store.RunID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.at(id).timeOuts = true
+	d.state(id).allowTimeOuts = true
 }
 
 func (d *Desk) timeOuts(id store.RunID) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := d.runs[id]
-	return s != nil && s.timeOuts
+	return s != nil && s.allowTimeOuts
 }
 
 // Ask implements run.Owner. It creates the key that opens the answer, which does not outlive the
@@ -119,7 +119,7 @@ func (d *Desk) Ask(ctx context.Context, q run.Question) (host.Answer, error) {
 	defer k.erase()
 	asked := d.open(q, k.public)
 	select {
-	case b := <-asked.boxes:
+	case b := <-asked.answers:
 		return d.deliver(asked, k, b)
 	case <-ctx.Done():
 		d.withdraw(asked)
@@ -129,11 +129,11 @@ func (d *Desk) Ask(ctx context.Context, q run.Question) (host.Answer, error) {
 
 // open puts a question on the desk. The previous one is closed, or the run would not ask.
 func (d *Desk) open(q run.Question, public []byte) *question {
-	asked := &question{Question: q, public: public, boxes: make(chan boxed, 1)}
+	asked := &question{Question: q, public: public, answers: make(chan sealedAnswer, 1)}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s := d.at(store.RunID(q.RunID))
-	s.asked, s.unsettled[q.InteractionID] = asked, asked
+	s := d.state(store.RunID(q.RunID))
+	s.question, s.unsettled[q.InteractionID] = asked, asked
 	if s.arrival != nil {
 		close(s.arrival)
 		s.arrival = nil
@@ -150,12 +150,12 @@ func (d *Desk) Settled(id store.RunID, interactionID string, err error) {
 		return
 	}
 	if asked := s.unsettled[interactionID]; asked != nil {
-		d.close(s, asked, err == nil)
+		d.settleLocked(s, asked, err == nil)
 	}
 }
 
 // deliver opens the box. The outcome of the answer is reported through Settled.
-func (d *Desk) deliver(asked *question, k *key, b boxed) (host.Answer, error) {
+func (d *Desk) deliver(asked *question, k *key, b sealedAnswer) (host.Answer, error) {
 	a := host.Answer{RunID: store.RunID(asked.RunID), InteractionID: asked.InteractionID, Status: b.status, By: b.by}
 	if b.box != nil {
 		plain, err := k.open(b.box, asked.Question)
@@ -179,23 +179,23 @@ func (d *Desk) settle(asked *question, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := d.runs[store.RunID(asked.RunID)]
-	d.close(s, asked, err == nil)
+	d.settleLocked(s, asked, err == nil)
 }
 
-// close is settle with mu held. s may be nil.
-func (d *Desk) close(s *seat, asked *question, won bool) {
+// settleLocked is settle with mu held. s may be nil.
+func (d *Desk) settleLocked(s *runState, asked *question, won bool) {
 	if asked.done {
 		return
 	}
-	asked.done, asked.won = true, won
+	asked.done, asked.accepted = true, won
 	if asked.settled != nil {
 		close(asked.settled)
 	}
 	if s == nil {
 		return
 	}
-	if s.asked == asked {
-		s.asked = nil
+	if s.question == asked {
+		s.question = nil
 	}
 	if s.unsettled[asked.InteractionID] == asked {
 		delete(s.unsettled, asked.InteractionID)
@@ -212,17 +212,17 @@ func (d *Desk) close(s *seat, asked *question, won bool) {
 func (d *Desk) Forget(id store.RunID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.forget(id)
+	d.forgetLocked(id)
 }
 
-// forget is Forget with mu held.
-func (d *Desk) forget(id store.RunID) {
+// forgetLocked is Forget with mu held.
+func (d *Desk) forgetLocked(id store.RunID) {
 	s := d.runs[id]
 	if s == nil {
 		return
 	}
 	for _, asked := range s.unsettled {
-		d.close(s, asked, false)
+		d.settleLocked(s, asked, false)
 	}
 	if s.arrival != nil {
 		close(s.arrival)
@@ -236,7 +236,7 @@ func (d *Desk) Close() {
 	defer d.mu.Unlock()
 	d.closed = true
 	for id := range d.runs {
-		d.forget(id)
+		d.forgetLocked(id)
 	}
 }
 
@@ -246,38 +246,38 @@ func (d *Desk) Waiting() int {
 	defer d.mu.Unlock()
 	n := 0
 	for _, s := range d.runs {
-		if s.asked != nil {
+		if s.question != nil {
 			n++
 		}
 	}
 	return n
 }
 
-// AssistanceOpened implements run.Desk. A run has few open at once.
+// AssistanceOpened implements run.LiveOwner. A run has few open at once.
 func (d *Desk) AssistanceOpened(id store.RunID, a run.LiveAssistance) {
 	a.Schema, a.Attachments = bytes.Clone(a.Schema), slices.Clone(a.Attachments)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s := d.at(id)
-	if s.live == nil {
-		s.live = map[string]run.LiveAssistance{}
+	s := d.state(id)
+	if s.assistances == nil {
+		s.assistances = map[string]run.LiveAssistance{}
 	}
-	s.live[a.ID] = a
+	s.assistances[a.ID] = a
 }
 
-// AssistanceClosed implements run.Desk. It removes the live data of the assistance.
+// AssistanceClosed implements run.LiveOwner. It removes the live data of the assistance.
 func (d *Desk) AssistanceClosed(id store.RunID, assistance string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if s := d.runs[id]; s != nil {
-		delete(s.live, assistance)
+		delete(s.assistances, assistance)
 	}
 }
 
 // Raw returns the connector's words of an open question or assistance, or store.ErrNotFound if
 // there is none with that id.
 func (d *Desk) Raw(ctx context.Context, id store.RunID, item string) (host.RawAssistance, error) {
-	if r, ok := d.held(id, item); ok {
+	if r, ok := d.rawItem(id, item); ok {
 		return r, nil
 	}
 	open, err := d.store.Pending(ctx, id) // it may not have arrived here yet
@@ -292,22 +292,22 @@ func (d *Desk) Raw(ctx context.Context, id store.RunID, item string) (host.RawAs
 	return host.RawAssistance{}, store.ErrNotFound
 }
 
-// held returns the words of an item on the desk.
-func (d *Desk) held(id store.RunID, item string) (host.RawAssistance, bool) {
+// rawItem returns the words of an item on the desk.
+func (d *Desk) rawItem(id store.RunID, item string) (host.RawAssistance, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := d.runs[id]
 	if s == nil {
 		return host.RawAssistance{}, false
 	}
-	if q := s.asked; q != nil && q.InteractionID == item {
+	if q := s.question; q != nil && q.InteractionID == item {
 		names := make(map[string]string, len(q.Fields))
 		for _, f := range q.Fields {
 			names[f.Shown] = f.Name
 		}
 		return host.RawAssistance{Message: q.RawMessage, Schema: bytes.Clone(q.RawSchema), Attachments: []host.LiveAttachment{}, Fields: names, Page: pageOf(q.Page)}, true
 	}
-	if a, ok := s.live[item]; ok {
+	if a, ok := s.assistances[item]; ok {
 		return host.RawAssistance{Message: a.Message, Schema: bytes.Clone(a.Schema), Attachments: attachments(a.Attachments)}, true
 	}
 	return host.RawAssistance{}, false

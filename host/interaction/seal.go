@@ -51,7 +51,7 @@ func (k *key) open(box []byte, q run.Question) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open answer: %w", err)
 	}
-	plain, err := hpke.Open(p, kdf, aead, info(q), box)
+	plain, err := hpke.Open(p, kdf, aead, bindingInfo(q), box)
 	if err != nil {
 		return nil, fmt.Errorf("open answer: %w", err)
 	}
@@ -65,16 +65,16 @@ func seal(public, plain []byte, q run.Question) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("seal answer: %w", err)
 	}
-	box, err := hpke.Seal(p, kdf, aead, info(q), plain)
+	box, err := hpke.Seal(p, kdf, aead, bindingInfo(q), plain)
 	if err != nil {
 		return nil, fmt.Errorf("seal answer: %w", err)
 	}
 	return box, nil
 }
 
-// info binds a box to its question: purpose, run, connection and interaction, each with its length,
+// bindingInfo binds a box to its question: purpose, run, connection and interaction, each with its length,
 // so that no two questions have the same info.
-func info(q run.Question) []byte {
+func bindingInfo(q run.Question) []byte {
 	var b []byte
 	for _, part := range []string{purpose, q.RunID, q.ConnectionID, q.InteractionID} {
 		b = binary.BigEndian.AppendUint32(b, uint32(len(part)))
@@ -110,11 +110,11 @@ func unpack(b []byte) (map[string]json.RawMessage, error) {
 	}
 	data := map[string]json.RawMessage{}
 	for len(b) > 0 {
-		name, rest, ok := part(b)
+		name, rest, ok := nextPart(b)
 		if !ok {
 			return nil, errPacked
 		}
-		value, rest, ok := part(rest)
+		value, rest, ok := nextPart(rest)
 		if !ok {
 			return nil, errPacked
 		}
@@ -123,7 +123,7 @@ func unpack(b []byte) (map[string]json.RawMessage, error) {
 	return data, nil
 }
 
-func part(b []byte) (p, rest []byte, ok bool) {
+func nextPart(b []byte) (p, rest []byte, ok bool) {
 	if len(b) < 4 {
 		return nil, nil, false
 	}

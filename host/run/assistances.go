@@ -16,11 +16,11 @@ import (
 type assistances struct {
 	*parts
 	deadlines map[string]time.Time // by id, only of those with a deadline
-	turn      *turn                // the wait of the call in progress
+	rateWait  *rateWait            // the wait of the call in progress
 }
 
 // waiting reports whether the call in progress waits until an origin accepts requests.
-func (as *assistances) waiting() bool { return as.turn != nil }
+func (as *assistances) waiting() bool { return as.rateWait != nil }
 
 // postpone extends every deadline by the duration of a pause.
 func (as *assistances) postpone(by time.Duration) {
@@ -31,7 +31,7 @@ func (as *assistances) postpone(by time.Duration) {
 
 // assist handles ASSISTANCE, which is recorded and never blocks.
 func (as *assistances) assist(m *abi.AssistanceMessage) {
-	as.history.asksFor()
+	as.history.assistanceAsked()
 	m.InputSchema = bytes.Clone(m.InputSchema)
 	if m.TimeoutSeconds != nil {
 		as.deadlines[m.ID] = time.Now().Add(seconds(*m.TimeoutSeconds))
@@ -54,7 +54,7 @@ func (as *assistances) assist(m *abi.AssistanceMessage) {
 	e.ActorType, e.ActorID = "connector", string(as.plan.Connector.ID)
 	as.commits.record(e)
 	as.bindings.browserAssisted(m)
-	if desk, ok := as.deps.Owner.(Desk); ok {
+	if desk, ok := as.deps.Owner.(LiveOwner); ok {
 		desk.AssistanceOpened(as.id, LiveAssistance{
 			ID: as.canary.Text(m.ID), Message: abi.CleanLines(m.Message), Schema: bytes.Clone(m.InputSchema), Attachments: slices.Clone(m.Attachments),
 		})
@@ -92,7 +92,7 @@ func (as *assistances) assistStatus(m *abi.AssistanceStatusMessage) {
 func (as *assistances) assistanceEnd(o abi.OpenAssistance, status, reason, message string) store.Event {
 	delete(as.deadlines, o.ID)
 	as.bindings.browserReleased(o.ID)
-	if desk, ok := as.deps.Owner.(Desk); ok {
+	if desk, ok := as.deps.Owner.(LiveOwner); ok {
 		desk.AssistanceClosed(as.id, as.canary.Text(o.ID))
 	}
 	d := data{
@@ -133,7 +133,7 @@ func (as *assistances) assistanceTimeouts(now time.Time) {
 // closeAssistances returns the events that close open assistances just before the terminal event. It may be
 // called again with another status, since it keeps the list.
 func (as *assistances) closeAssistances(status, reason, timedOut string) []store.Event {
-	events := append(as.closeTurn("cancelled", reason), as.commits.closeStall()...)
+	events := append(as.endRateWait("cancelled", reason), as.commits.closeStall()...)
 	for _, o := range as.proto.OpenAssistances() {
 		switch {
 		case o.ID == timedOut:
@@ -155,58 +155,58 @@ func (as *assistances) ownerInvolved() bool {
 	})
 }
 
-// A turn is the wait of a request until an origin accepts requests again. A zero time means that the wait is
+// A rateWait is the wait of a request until an origin accepts requests again. A zero time means that the wait is
 // over.
-type turn struct {
+type rateWait struct {
 	origin string
 	until  time.Time
 	shown  string // id of the assistance that shows it
 }
 
-// shownWait is the shortest wait that is shown to the owner.
-const shownWait = 2 * time.Second
+// minShownWait is the shortest wait that is shown to the owner.
+const minShownWait = 2 * time.Second
 
-// takeTurn counts a wait for an origin's rate limit, and shows a long one as an assistance without an owner
+// beginRateWait counts a wait for an origin's rate limit, and shows a long one as an assistance without an owner
 // action.
-func (as *assistances) takeTurn(t *turn) {
+func (as *assistances) beginRateWait(t *rateWait) {
 	if as.outcome.over() {
 		return // closeTurn records its end
 	}
-	if as.turn != nil {
-		if end := as.closeTurn("resolved", ""); end != nil {
+	if as.rateWait != nil {
+		if end := as.endRateWait("resolved", ""); end != nil {
 			as.commits.record(end...)
 		}
-		as.turn = nil
+		as.rateWait = nil
 		as.clocks.begin(time.Now(), false)
 	}
 	if t.until.IsZero() {
 		return
 	}
-	as.turn = t
+	as.rateWait = t
 	as.clocks.beginRate(time.Now())
-	if as.outcome.cancelled() || time.Until(t.until) < shownWait {
+	if as.outcome.cancelled() || time.Until(t.until) < minShownWait {
 		return
 	}
 	t.shown = hexID("asst_", 8)
-	as.commits.record(as.hostAssistance(as.waitingFor(t)))
+	as.commits.record(as.hostAssistance(as.rateWaitAssistance(t)))
 }
 
-// closeTurn returns the event that ends the assistance of a wait, nil if none was shown.
-func (as *assistances) closeTurn(status, reason string) []store.Event {
-	if as.turn == nil || as.turn.shown == "" {
+// endRateWait returns the event that ends the assistance of a wait, nil if none was shown.
+func (as *assistances) endRateWait(status, reason string) []store.Event {
+	if as.rateWait == nil || as.rateWait.shown == "" {
 		return nil
 	}
-	return []store.Event{as.assistanceEnd(as.waitingFor(as.turn), status, reason, "")}
+	return []store.Event{as.assistanceEnd(as.rateWaitAssistance(as.rateWait), status, reason, "")}
 }
 
-// waitingFor returns a wait as an assistance of the host. The guest chose the origin, so it may contain a
+// rateWaitAssistance returns a wait as an assistance of the host. The guest chose the origin, so it may contain a
 // secret.
-func (as *assistances) waitingFor(t *turn) abi.OpenAssistance {
-	return waitOf(t.shown, abi.Cut("Waiting until "+store.Time(t.until)+" for "+as.canary.Text(t.origin)+", which takes no more requests before.", 200))
+func (as *assistances) rateWaitAssistance(t *rateWait) abi.OpenAssistance {
+	return hostWait(t.shown, abi.Cut("Waiting until "+store.Time(t.until)+" for "+as.canary.Text(t.origin)+", which takes no more requests before.", 200))
 }
 
-// waitOf returns an assistance of the host that needs no action of the owner.
-func waitOf(id, message string) abi.OpenAssistance {
+// hostWait returns an assistance of the host that needs no action of the owner.
+func hostWait(id, message string) abi.OpenAssistance {
 	return abi.OpenAssistance{ID: id, Message: &abi.AssistanceMessage{
 		ID: id, Message: message, ProgressPosture: abi.PostureWaitingRetry, OwnerAction: abi.ActionNone,
 		ResponseObligation: abi.ObligationNone, Sensitivity: "none",

@@ -19,25 +19,25 @@ import (
 // fields that are not marked as guarded.
 type bindings struct {
 	*parts
-	all      []binding.Binding
-	closed   bool // the speakers are closed
-	calling  bool // a call of a speaker is being handled
-	lost     bool // the surface was lost
-	spent    bool // the run must not be retried
-	wake     chan struct{}
-	over     chan struct{}   // closed with the speakers
-	counts   map[string]int  // events so far, by type
-	used     map[string]bool // where sealed values were typed
-	surfaces map[string]abi.Attachment
+	all            []binding.Binding
+	speakersClosed bool // the speakers are closed
+	inCall         bool // a call of a speaker is being handled
+	surfaceGone    bool // the surface was lost
+	noRetry        bool // the run must not be retried
+	wake           chan struct{}
+	done           chan struct{}   // closed with the speakers
+	counts         map[string]int  // events so far, by type
+	used           map[string]bool // where sealed values were typed
+	surfaces       map[string]abi.Attachment
 
-	mu   sync.Mutex // guards what follows
-	said []func()   // in order; nil after end
-	deaf bool
+	mu            sync.Mutex // guards what follows
+	reports       []func()   // in order; nil after end
+	reportsClosed bool
 }
 
 func newBindings(all *parts) *bindings {
 	bs := &bindings{
-		parts: all, wake: make(chan struct{}, 1), over: make(chan struct{}),
+		parts: all, wake: make(chan struct{}, 1), done: make(chan struct{}),
 		counts: map[string]int{}, used: map[string]bool{}, surfaces: map[string]abi.Attachment{},
 	}
 	bs.add(all.deps.Bindings...)
@@ -56,13 +56,13 @@ func (bs *bindings) add(more ...binding.Binding) {
 
 // open returns the bindings that may be called.
 func (bs *bindings) open() []binding.Binding {
-	if !bs.closed {
+	if !bs.speakersClosed {
 		return bs.all
 	}
-	return slices.DeleteFunc(slices.Clone(bs.all), speaks)
+	return slices.DeleteFunc(slices.Clone(bs.all), isSpeaker)
 }
 
-func speaks(b binding.Binding) bool {
+func isSpeaker(b binding.Binding) bool {
 	_, ok := b.(binding.Speaker)
 	return ok
 }
@@ -81,8 +81,8 @@ func each[Role any](bs *bindings, f func(Role)) (found bool) {
 // has reports whether an open binding has a role.
 func has[Role any](bs *bindings) bool { return each(bs, func(Role) {}) }
 
-// taking returns the binding that handles a call, nil for none.
-func (bs *bindings) taking(call abi.Call, payload []byte) binding.Binding {
+// bindingFor returns the binding that handles a call, nil for none.
+func (bs *bindings) bindingFor(call abi.Call, payload []byte) binding.Binding {
 	for _, b := range bs.open() {
 		if b.Takes(call, payload) {
 			return b
@@ -91,8 +91,8 @@ func (bs *bindings) taking(call abi.Call, payload []byte) binding.Binding {
 	return nil
 }
 
-// give takes over the content of a stream handle from the binding that owns it.
-func give(ctx context.Context, lent []binding.Binding, handle uint32) (io.ReadCloser, error) {
+// takeBody takes over the content of a stream handle from the binding that owns it.
+func takeBody(ctx context.Context, lent []binding.Binding, handle uint32) (io.ReadCloser, error) {
 	read := abi.AppendRead(nil, handle, 1)
 	for _, b := range lent {
 		if !b.Takes(abi.CallRead, read) {
@@ -125,29 +125,29 @@ func (bs *bindings) fault(gone bool) (code, message string) {
 	return code, message
 }
 
-// word is signalled when a binding reported something.
-func (bs *bindings) word() <-chan struct{} { return bs.wake }
+// reportSignal is signalled when a binding reported something.
+func (bs *bindings) reportSignal() <-chan struct{} { return bs.wake }
 
-// serve returns the handler of a binding's call. The caller calls served when the call has ended.
+// serve returns the handler of a binding's call. The caller calls callDone when the call has ended.
 func (bs *bindings) serve(b binding.Binding) handler {
-	bs.calling = speaks(b)
+	bs.inCall = isSpeaker(b)
 	return b.Handle
 }
 
-func (bs *bindings) served() { bs.calling = false }
+func (bs *bindings) callDone() { bs.inCall = false }
 
-// wasted reports whether a stored secret may have been sent without a session being established.
-func (bs *bindings) wasted() bool { return bs.spent }
+// secretMayBeSpent reports whether a stored secret may have been sent without a session being established.
+func (bs *bindings) secretMayBeSpent() bool { return bs.noRetry }
 
 // post queues a report of a binding for the loop. It reports false if the loop does not listen any more. It may
 // be called from any goroutine.
 func (bs *bindings) post(f func()) bool {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
-	if bs.deaf {
+	if bs.reportsClosed {
 		return false
 	}
-	bs.said = append(bs.said, f)
+	bs.reports = append(bs.reports, f)
 	select {
 	case bs.wake <- struct{}{}:
 	default:
@@ -155,26 +155,26 @@ func (bs *bindings) post(f func()) bool {
 	return true
 }
 
-// take returns the queued reports.
-func (bs *bindings) take() []func() {
+// takeReports returns the queued reports.
+func (bs *bindings) takeReports() []func() {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
-	said := bs.said
-	bs.said = nil
-	return said
+	reports := bs.reports
+	bs.reports = nil
+	return reports
 }
 
-// end stops accepting reports.
-func (bs *bindings) end() {
+// stopReports stops accepting reports.
+func (bs *bindings) stopReports() {
 	bs.mu.Lock()
 	defer bs.mu.Unlock()
-	bs.deaf, bs.said = true, nil
-	close(bs.over)
+	bs.reportsClosed, bs.reports = true, nil
+	close(bs.done)
 }
 
-// listen handles the queued reports in order.
-func (bs *bindings) listen() {
-	for _, f := range bs.take() {
+// handleReports handles the queued reports in order.
+func (bs *bindings) handleReports() {
+	for _, f := range bs.takeReports() {
 		f()
 	}
 }
@@ -189,7 +189,7 @@ func (c backchannel) Event(typ, status string, d map[string]any) {
 }
 
 func (c backchannel) SealedUsed(field, origin, placement string) {
-	c.bs.post(func() { c.bs.sealedTyped(field, origin, placement) })
+	c.bs.post(func() { c.bs.recordSealedUse(field, origin, placement) })
 }
 
 func (c backchannel) Progress(message string) {
@@ -209,7 +209,7 @@ func (c backchannel) End(f binding.Failure) {
 }
 
 func (c backchannel) Artifact(a binding.Artifact) {
-	c.bs.post(func() { c.bs.leftArtifact(a) })
+	c.bs.post(func() { c.bs.recordArtifact(a) })
 }
 
 func (c backchannel) Ask(ctx context.Context, message string, timeout time.Duration) (id, status string, err error) {
@@ -220,7 +220,7 @@ func (c backchannel) Ask(ctx context.Context, message string, timeout time.Durat
 	select {
 	case a := <-q.reply:
 		return a.id, a.status, a.err
-	case <-c.bs.over:
+	case <-c.bs.done:
 		return "", "", binding.ErrEnding
 	case <-ctx.Done():
 		c.bs.post(func() { c.bs.questions.withdraw(q) })
@@ -242,17 +242,17 @@ func (bs *bindings) closeSpeakers() {
 		return
 	}
 	bs.abortCall()
-	each(bs, func(b binding.Spender) { bs.spent = bs.spent || b.Spent() })
+	each(bs, func(b binding.Spender) { bs.noRetry = bs.noRetry || b.Spent() })
 	ctx, cancel := context.WithTimeout(bs.ctx, speakerClose)
 	defer cancel()
 	open, done := 0, make(chan error, len(bs.all))
 	for _, b := range bs.all {
-		if speaks(b) {
+		if isSpeaker(b) {
 			open++
 			go func() { done <- b.Close(ctx) }()
 		}
 	}
-	bs.closed = true
+	bs.speakersClosed = true
 	late := time.NewTimer(speakerClose + speakerLeft)
 	defer late.Stop()
 	for open > 0 {
@@ -263,7 +263,7 @@ func (bs *bindings) closeSpeakers() {
 		case <-late.C:
 			err, open = context.DeadlineExceeded, 0
 		case <-bs.wake:
-			bs.listen()
+			bs.handleReports()
 		case now := <-bs.loop.ticking():
 			if !bs.outcome.over() {
 				bs.lease.renew(now)
@@ -273,15 +273,15 @@ func (bs *bindings) closeSpeakers() {
 			slog.Error("close binding", "run", bs.id, "error", err)
 		}
 	}
-	bs.listen()
-	bs.end()
+	bs.handleReports()
+	bs.stopReports()
 	bs.loop.settled()
 }
 
 // close closes the other bindings after the terminal event.
 func (bs *bindings) close() {
 	for _, b := range bs.all {
-		if speaks(b) {
+		if isSpeaker(b) {
 			continue
 		}
 		if err := b.Close(context.WithoutCancel(bs.ctx)); err != nil {
@@ -290,11 +290,11 @@ func (bs *bindings) close() {
 	}
 }
 
-// unrepeated returns the recovery hint of a failure. If a stored secret was wasted, the run is not retried until
+// withoutRetry returns the recovery hint of a failure. If a stored secret may be spent, the run is not retried until
 // its owner has acted, whatever the connector says.
-func (bs *bindings) unrepeated(h Hint) Hint {
+func (bs *bindings) withoutRetry(h Hint) Hint {
 	switch {
-	case !bs.spent:
+	case !bs.noRetry:
 		return h
 	case h.Action == abi.RefreshCredentials:
 		return Hint{h.Action, false}
@@ -305,16 +305,16 @@ func (bs *bindings) unrepeated(h Hint) Hint {
 // abortCall ends the call of a speaker, so that the binding is not closed during it. A call that ignores its
 // context is left alone.
 func (bs *bindings) abortCall() {
-	if !bs.calling {
+	if !bs.inCall {
 		return
 	}
 	bs.calls.abortCall()
 	late := time.NewTimer(speakerLeft)
 	defer late.Stop()
 	select {
-	case f := <-bs.calls.ended():
+	case f := <-bs.calls.finishedCalls():
 		f.in.Release()
-		bs.calling = false
+		bs.inCall = false
 	case <-late.C:
 	}
 }
@@ -322,7 +322,7 @@ func (bs *bindings) abortCall() {
 // endedByBinding ends collection as failed, like a DONE of the guest with that error, unless the guest sent a
 // DONE before.
 func (bs *bindings) endedByBinding(f binding.Failure) {
-	if !bs.outcome.ready() || bs.outcome.proposal() != nil || bs.outcome.left() != nil {
+	if !bs.outcome.ready() || bs.outcome.proposal() != nil || bs.outcome.workerExit() != nil {
 		return
 	}
 	failure := &abi.DoneError{Message: redact.Gap(bs.canary.Text(f.Message), 500), Code: f.Code, Retryable: &f.Retryable}
@@ -334,11 +334,11 @@ func (bs *bindings) endedByBinding(f binding.Failure) {
 }
 
 // Limits of the events that a browser adds to a timeline: allActions events of each type; beyond that only
-// failed actions and a count every actionCount actions; at most mostDenials refused requests.
+// failed actions and a count every actionCount actions; at most maxDenials refused requests.
 const (
 	allActions  = 1000
 	actionCount = 100
-	mostDenials = 200
+	maxDenials  = 200
 )
 
 const (
@@ -355,7 +355,7 @@ func (bs *bindings) browserEvent(typ, status string, d data) {
 	bs.counts[typ]++
 	n := bs.counts[typ]
 	switch {
-	case typ == eventDenied && n > mostDenials:
+	case typ == eventDenied && n > maxDenials:
 		return
 	case typ == eventAction && n > allActions:
 		if n%actionCount == 0 {
@@ -383,8 +383,8 @@ func cloneData(d data) data {
 	return out
 }
 
-// sealedTyped records where sealed values were typed into a page, each place once.
-func (bs *bindings) sealedTyped(field, origin, placement string) {
+// recordSealedUse records where sealed values were typed into a page, each place once.
+func (bs *bindings) recordSealedUse(field, origin, placement string) {
 	key := field + "\x00" + origin + "\x00" + placement
 	if bs.used[key] {
 		return
@@ -394,9 +394,9 @@ func (bs *bindings) sealedTyped(field, origin, placement string) {
 	bs.commits.record(e)
 }
 
-// leftArtifact records a file that the run leaves to its owner. The event has what identifies it; the file is
+// recordArtifact records a file that the run leaves to its owner. The event has what identifies it; the file is
 // stored with others of its type.
-func (bs *bindings) leftArtifact(a binding.Artifact) {
+func (bs *bindings) recordArtifact(a binding.Artifact) {
 	bs.commits.record(bs.journal.event("artifact.created", "succeeded", data{
 		"artifactId": newULID("art_", time.Now()), "artifactType": a.Type, "nodeId": bs.plan.manifest.Node(), "version": 1,
 		"summary": a.Summary, "mediaType": a.MediaType, "size": a.Size, "digest": a.Digest,

@@ -35,7 +35,7 @@ func TestBindings(t *testing.T) {
 	all := &parts{ctx: t.Context(), deps: Deps{Bindings: []binding.Binding{nil, speaker, other}}}
 	bs := newBindings(all)
 	for call, want := range map[abi.Call]binding.Binding{abi.CallBrowser: speaker, abi.CallRead: speaker, abi.CallClose: other, abi.CallEmit: nil} {
-		if got := bs.taking(call, nil); got != want {
+		if got := bs.bindingFor(call, nil); got != want {
 			t.Errorf("call %d goes to %v", call, got)
 		}
 	}
@@ -44,9 +44,9 @@ func TestBindings(t *testing.T) {
 	}
 	seal := func(b binding.Sealer) { b.Seal("pin", "", "", nil, nil) }
 	each(bs, seal)
-	bs.closed = true
+	bs.speakersClosed = true
 	each(bs, seal)
-	if got := bs.taking(abi.CallRead, nil); got != binding.Binding(other) {
+	if got := bs.bindingFor(abi.CallRead, nil); got != binding.Binding(other) {
 		t.Errorf("a read goes to %v once the speaker is closed", got)
 	}
 	bs.close()

@@ -14,15 +14,15 @@ import (
 // calls is the conversation with the guest. At most one call awaits a reply.
 type calls struct {
 	*parts
-	start    []byte             // START, until the guest asks for it
-	open     uint32             // the call that awaits a reply; 0 for none
-	beside   bool               // it is handled outside of the loop
-	abort    context.CancelFunc // cancels that; nil before the first
-	finished chan finishedCall
-	stated   bool // the call in progress was an accepted STATE
-	stdio    stdio
-	sleeping *sleeper
-	hold     hold
+	start         []byte             // START, until the guest asks for it
+	open          uint32             // the call that awaits a reply; 0 for none
+	async         bool               // it is handled outside of the loop
+	abort         context.CancelFunc // cancels that; nil before the first
+	finished      chan finishedCall
+	stateAccepted bool // the call in progress was an accepted STATE
+	stdio         stdio
+	sleeping      *sleeper
+	hold          hold
 }
 
 // call handles a call of the guest. Each case ends with a reply, a credit, or a latched cause.
@@ -31,7 +31,7 @@ func (cl *calls) call(in sandbox.Inbound) {
 		in.Release()
 		return
 	}
-	if cl.pause.on() {
+	if cl.pause.active() {
 		cl.hold.calls = append(cl.hold.calls, in)
 		return
 	}
@@ -44,16 +44,16 @@ func (cl *calls) call(in sandbox.Inbound) {
 		in.Release()
 		return
 	}
-	if !cl.history.called(in) {
+	if !cl.history.recordCall(in) {
 		in.Release()
 		return
 	}
-	cl.stated, cl.hold.on = false, cl.control.wanted() && !cl.history.replaying()
+	cl.stateAccepted, cl.hold.active = false, cl.control.pausePending() && !cl.history.replaying()
 	if !cl.dispatch(in) {
 		in.Release()
 	}
-	cl.history.again()
-	if cl.hold.on && cl.outcome.ready() {
+	cl.history.resolveOpen()
+	if cl.hold.active && cl.outcome.ready() {
 		cl.pause.drain()
 	}
 }
@@ -78,7 +78,7 @@ func (cl *calls) dispatch(in sandbox.Inbound) (kept bool) {
 			cl.outcome.violate(v)
 			break
 		}
-		cl.outside(in, in.Call, cl.files.attach(cl.canary.Watch(), cl.bindings.open()), nil)
+		cl.handleAsync(in, in.Call, cl.files.attach(cl.canary.Watch(), cl.bindings.open()), nil)
 		kept = true
 	case abi.CallRead, abi.CallClose:
 		kept = cl.sideCall(in)
@@ -91,7 +91,7 @@ func (cl *calls) dispatch(in sandbox.Inbound) (kept bool) {
 		cl.reply(in.ID, nil)
 	case abi.CallDiag:
 		if len(in.Payload) > 1 {
-			cl.output.diagnosed(in.Payload[1:])
+			cl.output.handleDiagnostics(in.Payload[1:])
 		}
 		cl.reply(in.ID, nil)
 	case abi.CallSleep:
@@ -103,7 +103,7 @@ func (cl *calls) dispatch(in sandbox.Inbound) (kept bool) {
 			return cl.sideCall(in)
 		}
 		if abi.MessageType(c) == "" { // a file call
-			if cl.lend(in) {
+			if cl.callBinding(in) {
 				return true
 			}
 			cl.replyError(in.ID, abi.ENOTSUP, "unsupported", "this host does not know that call")
@@ -130,9 +130,9 @@ func (cl *calls) handle(m abi.Message, call uint32) {
 		if !cl.states.checkpoint(m) {
 			return
 		}
-		cl.stated = true
+		cl.stateAccepted = true
 	case *abi.ProgressMessage:
-		cl.output.progressed(m)
+		cl.output.handleProgress(m)
 	case *abi.SkipMessage:
 		cl.gaps.skip(m)
 	case *abi.GapMessage:
@@ -159,7 +159,7 @@ func (cl *calls) handle(m abi.Message, call uint32) {
 	case *abi.RequestMessage, *abi.ReadMessage:
 		cl.stdio.exchange.line = m // handled once the line is finished
 	case *abi.DoneMessage:
-		if cl.hold.on { // a drain point, handled after the pause
+		if cl.hold.active { // a drain point, handled after the pause
 			cl.hold.done, cl.hold.doneCall = m, call
 			return
 		}
@@ -240,7 +240,7 @@ func (cl *calls) sideMessage(c abi.Call, in sandbox.Inbound) {
 			cl.replyError(in.ID, abi.EINVAL, "invalid_request", "log wants a level (debug, info, warn, error) and a message of at most 8 KiB")
 			return
 		}
-		cl.output.logged(name, text, fields)
+		cl.output.handleLog(name, text, fields)
 		cl.reply(in.ID, nil)
 		return
 	}
@@ -263,7 +263,7 @@ func (cl *calls) sideCall(in sandbox.Inbound) (kept bool) {
 		cl.outcome.violate(v)
 		return false
 	}
-	if cl.lend(in) {
+	if cl.callBinding(in) {
 		return true
 	}
 	if k, known := cl.plan.Kinds.Of(in.Call.Binding()); known {
@@ -275,42 +275,42 @@ func (cl *calls) sideCall(in sandbox.Inbound) (kept bool) {
 	return false
 }
 
-// lend passes a call to the binding that handles it, and reports whether there is one.
-func (cl *calls) lend(in sandbox.Inbound) bool {
-	b := cl.bindings.taking(in.Call, in.Payload)
+// callBinding passes a call to the binding that handles it, and reports whether there is one.
+func (cl *calls) callBinding(in sandbox.Inbound) bool {
+	b := cl.bindings.bindingFor(in.Call, in.Payload)
 	if b != nil {
-		cl.outside(in, in.Call, cl.bindings.serve(b), func() ([]byte, abi.Errno) { return lostBy(b, in.Call, in.Payload) })
+		cl.handleAsync(in, in.Call, cl.bindings.serve(b), func() ([]byte, abi.Errno) { return lostReply(b, in.Call, in.Payload) })
 	}
 	return b != nil
 }
 
-// lostBy returns the reply to a request that was sent before the run was resumed and whose response is lost.
-func lostBy(b binding.Binding, call abi.Call, payload []byte) ([]byte, abi.Errno) {
+// lostReply returns the reply to a request that was sent before the run was resumed and whose response is lost.
+func lostReply(b binding.Binding, call abi.Call, payload []byte) ([]byte, abi.Errno) {
 	if h, ok := b.(binding.Holder); ok {
 		return h.Lost(call, payload)
 	}
 	return errorText("reply_lost", "the host ended before the answer was kept"), abi.EUNAVAIL
 }
 
-// outside handles a call outside of the loop, since it may wait for a disk or a server. The payload is released
+// handleAsync handles a call outside of the loop, since it may wait for a disk or a server. The payload is released
 // when the call has finished. In a resumed run, lost replaces handle if the request may have been sent before.
-func (cl *calls) outside(in sandbox.Inbound, call abi.Call, handle handler, lost func() ([]byte, abi.Errno)) {
+func (cl *calls) handleAsync(in sandbox.Inbound, call abi.Call, handle handler, lost func() ([]byte, abi.Errno)) {
 	sent := false
 	if cl.history.replaying() {
 		var played bool
-		if sent, played = cl.playResult(in); played {
+		if sent, played = cl.replayResult(in); played {
 			return
 		}
 		if sent {
 			handle = func(context.Context, abi.Call, []byte) ([]byte, abi.Errno) { return lost() }
 		}
 	}
-	if !sent && sends(call, in.Payload) && !cl.history.sends() {
+	if !sent && sendsRequest(call, in.Payload) && !cl.history.recordIntent() {
 		in.Release()
 		return
 	}
 	ctx, cancel := context.WithCancel(cl.ctx)
-	cl.abort, cl.beside = cancel, true
+	cl.abort, cl.async = cancel, true
 	span := cl.journal.tracedActivity(in.Call)
 	go func() {
 		reply, errno := handle(ctx, in.Call, in.Payload)
@@ -322,8 +322,8 @@ func (cl *calls) outside(in sandbox.Inbound, call abi.Call, handle handler, lost
 	}()
 }
 
-// sends reports whether a call sends a request to a server.
-func sends(call abi.Call, payload []byte) bool {
+// sendsRequest reports whether a call sends a request to a server.
+func sendsRequest(call abi.Call, payload []byte) bool {
 	if call == abi.CallNetworkExchange {
 		_, asked, err := abi.ParseExchange(payload)
 		return err == nil && len(asked) > 0
@@ -331,10 +331,10 @@ func sends(call abi.Call, payload []byte) bool {
 	return call == abi.CallNetworkRequest
 }
 
-// playResult replies to a call from the journal. played is false if the run has reached the end of its journal;
+// replayResult replies to a call from the journal. played is false if the run has reached the end of its journal;
 // sent then reports whether the request may have been sent before.
-func (cl *calls) playResult(in sandbox.Inbound) (sent, played bool) {
-	errno, reply, sent, ok := cl.history.resultPlayed()
+func (cl *calls) replayResult(in sandbox.Inbound) (sent, played bool) {
+	errno, reply, sent, ok := cl.history.replayResult()
 	if !ok && cl.history.live() && cl.outcome.ready() {
 		return sent, false
 	}
@@ -342,14 +342,14 @@ func (cl *calls) playResult(in sandbox.Inbound) (sent, played bool) {
 		in.Release()
 		return sent, true
 	}
-	cl.abort, cl.beside = func() {}, true
+	cl.abort, cl.async = func() {}, true
 	cl.finished <- finishedCall{in: in, reply: reply, errno: errno, played: true}
 	return sent, true
 }
 
 // deny denies a call, with an error for the guest and a log line for the owner.
 func (cl *calls) deny(id uint32, code, message string) {
-	cl.output.logged("warn", "denied: "+message, strictjson.Value{})
+	cl.output.handleLog("warn", "denied: "+message, strictjson.Value{})
 	cl.replyError(id, abi.EDENIED, code, message)
 }
 
@@ -367,18 +367,18 @@ func (cl *calls) fault(payload []byte) {
 	cl.outcome.violate(&abi.Violation{Subtype: abi.VAbiFault, MessageType: abi.MessageType(f.Call), Detail: "a pointer outside of memory"})
 }
 
-// A finishedCall is a call that was handled outside of the loop or, if turn is set, a wait of the call in
+// A finishedCall is a call that was handled outside of the loop or, if rateWait is set, a wait of the call in
 // progress.
 type finishedCall struct {
-	in     sandbox.Inbound
-	reply  []byte
-	errno  abi.Errno
-	turn   *turn
-	played bool // the result is from the journal
+	in       sandbox.Inbound
+	reply    []byte
+	errno    abi.Errno
+	rateWait *rateWait
+	played   bool // the result is from the journal
 }
 
-// taped ends a run whose recording or replay failed.
-func (cl *calls) taped(gone bool) {
+// checkRecording ends a run whose recording or replay failed.
+func (cl *calls) checkRecording(gone bool) {
 	if cl.outcome.cancelled() {
 		return
 	}
@@ -388,28 +388,28 @@ func (cl *calls) taped(gone bool) {
 }
 
 func (cl *calls) finishCall(f finishedCall) {
-	if f.turn != nil {
-		cl.assistances.takeTurn(f.turn)
+	if f.rateWait != nil {
+		cl.assistances.beginRateWait(f.rateWait)
 		return
 	}
-	cl.assistances.takeTurn(&turn{})
+	cl.assistances.beginRateWait(&rateWait{})
 	if !f.played {
-		cl.history.result(f.errno, f.reply)
+		cl.history.recordResult(f.errno, f.reply)
 	}
 	f.in.Release()
 	cl.abort()
-	cl.beside = false
-	cl.bindings.served()
-	cl.bindings.listen() // reports of a binding during a call come before its reply
+	cl.async = false
+	cl.bindings.callDone()
+	cl.bindings.handleReports() // reports of a binding during a call come before its reply
 	if f.in.Call.Binding() != "" || f.in.Call == abi.CallAttach {
-		cl.taped(false)
+		cl.checkRecording(false)
 		cl.secrets.learn()
 		cl.secrets.sealedUses()
 		switch {
 		case f.errno == abi.EDENIED:
-			cl.output.denied(f.reply)
+			cl.output.logDenial(f.reply)
 		case f.errno == abi.OK && f.in.Call == abi.CallNetworkExchange:
-			cl.output.deniedOf(f.reply)
+			cl.output.logDenials(f.reply)
 		}
 	}
 	if cl.stdio.exchange.id != "" {
@@ -421,7 +421,7 @@ func (cl *calls) finishCall(f finishedCall) {
 		f.reply = nil
 	}
 	cl.send(f.in.ID, f.errno, f.reply)
-	cl.history.leaves(time.Now(), true)
+	cl.history.suspendIfLeaving(time.Now(), true)
 }
 
 // callCancelled answers a call after a cancel request. Every call fails, and what the guest sends is not read.
@@ -431,7 +431,7 @@ func (cl *calls) callCancelled(in sandbox.Inbound) {
 		cl.credit(1, len(in.Payload))
 	case abi.CallDiag:
 		if len(in.Payload) > 1 {
-			cl.output.diagnosed(in.Payload[1:])
+			cl.output.handleDiagnostics(in.Payload[1:])
 		}
 		cl.reply(in.ID, nil)
 	case abi.CallStdin:

@@ -36,8 +36,8 @@ func (cp *checkpoints) cursor(stream string) json.RawMessage { return cp.cursors
 // counts returns how many streams were staged, and how many committed so far.
 func (cp *checkpoints) counts() (staged, committed int) { return len(cp.order), len(cp.committed) }
 
-// kept returns the streams whose cursors are not advanced.
-func (cp *checkpoints) kept() []string { return cp.withheld }
+// withheldStreams returns the streams whose cursors are not advanced.
+func (cp *checkpoints) withheldStreams() []string { return cp.withheld }
 
 // withhold withholds the staged cursors that are not eligible.
 func (cp *checkpoints) withhold(eligible []string) {
@@ -50,8 +50,8 @@ func (cp *checkpoints) withhold(eligible []string) {
 
 func (cp *checkpoints) commit(stream string) { cp.committed = append(cp.committed, stream) }
 
-// takeBack undoes the last n commits, which the store refused.
-func (cp *checkpoints) takeBack(n int) { cp.committed = cp.committed[:len(cp.committed)-n] }
+// undoCommits undoes the last n commits, which the store refused.
+func (cp *checkpoints) undoCommits(n int) { cp.committed = cp.committed[:len(cp.committed)-n] }
 
 // checkpoint handles STATE: it flushes what the cursor covers, then stages the cursor. It reports whether the
 // cursor is durable.
@@ -193,8 +193,8 @@ func (cp *checkpoints) state(stream string) store.State {
 	return store.State{Stream: store.Stream(stream), Cursor: cp.cursors[stream], CommittedAt: time.Now(), RunID: cp.id}
 }
 
-// advanced returns the run.state_advanced event of the next committed stream.
-func (cp *checkpoints) advanced(stream string) store.Event {
+// advancedEvent returns the run.state_advanced event of the next committed stream.
+func (cp *checkpoints) advancedEvent(stream string) store.Event {
 	return cp.journal.streamEvent("run.state_advanced", abi.Succeeded, stream, data{
 		"cursor": cp.journal.shownCursor(cp.cursors[stream]), "checkpoint_mode": checkpointMode,
 		"grant_id": nullable(string(cp.plan.grant)), "state_streams_committed": len(cp.committed) + 1,

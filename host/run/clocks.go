@@ -60,8 +60,8 @@ type clocks struct {
 	since time.Time      // start of the span in progress
 	span  *time.Duration // counter of that span: work, owner or rate; nil if none is in progress
 
-	paused time.Duration // of pauses that are over
-	stood  time.Time     // start of the pause in progress, zero for none; no span counts meanwhile
+	pauseTotal time.Duration // of pauses that are over
+	pausedAt   time.Time     // start of the pause in progress, zero for none; no span counts meanwhile
 
 	stalled bool // the host waits for disk space, and work does not count
 }
@@ -84,7 +84,7 @@ func (c *clocks) beginRate(now time.Time) { c.beginSpan(now, &c.rate) }
 // waited returns the time spent waiting for the owner and for rate limits.
 func (c *clocks) waited() (owner, rate time.Duration) { return c.owner, c.rate }
 
-func (c *clocks) computed() time.Duration { return c.compute }
+func (c *clocks) computeTime() time.Duration { return c.compute }
 
 func (c *clocks) beginSpan(now time.Time, span *time.Duration) {
 	c.end(now)
@@ -93,7 +93,7 @@ func (c *clocks) beginSpan(now time.Time, span *time.Duration) {
 
 // end closes the span in progress.
 func (c *clocks) end(now time.Time) {
-	if c.span != nil && c.stood.IsZero() && (c.span != &c.work || !c.stalled) {
+	if c.span != nil && c.pausedAt.IsZero() && (c.span != &c.work || !c.stalled) {
 		*c.span += now.Sub(c.since)
 	}
 	c.span = nil
@@ -105,7 +105,7 @@ func (c *clocks) pause(now time.Time) {
 	if span := c.span; span != nil {
 		c.beginSpan(now, span)
 	}
-	c.stood = now
+	c.pausedAt = now
 }
 
 // stall sets whether the host waits for disk space. That time is not work of the run.
@@ -117,17 +117,17 @@ func (c *clocks) stall(now time.Time, on bool) {
 }
 
 func (c *clocks) resume(now time.Time) {
-	if !c.stood.IsZero() {
-		c.paused, c.stood, c.since = c.pausedBy(now), time.Time{}, now
+	if !c.pausedAt.IsZero() {
+		c.pauseTotal, c.pausedAt, c.since = c.pausedBy(now), time.Time{}, now
 	}
 }
 
 // pausedBy returns how long the run was paused in all.
 func (c *clocks) pausedBy(now time.Time) time.Duration {
-	if c.stood.IsZero() {
-		return c.paused
+	if c.pausedAt.IsZero() {
+		return c.pauseTotal
 	}
-	return c.paused + now.Sub(c.stood)
+	return c.pauseTotal + now.Sub(c.pausedAt)
 }
 
 // sample adds the span in progress to its counter and continues it.
@@ -142,8 +142,8 @@ func (c *clocks) active() time.Duration { return c.compute + c.work }
 
 func (c *clocks) touch() { c.activity = c.active() }
 
-// over returns the cause of a run that has used up a budget, nil for none.
-func (c *clocks) over(b Budgets, now time.Time) *cause {
+// exceeded returns the cause of a run that has used up a budget, nil for none.
+func (c *clocks) exceeded(b Budgets, now time.Time) *cause {
 	for _, x := range []struct {
 		name          string
 		spent, budget time.Duration
@@ -173,15 +173,15 @@ func (c *clocks) ownerLeft(b Budgets) (left time.Duration, ok bool) {
 	return max(0, b.OwnerWait-c.owner), true
 }
 
-// spent returns what was used so far.
-func (c *clocks) spent(now time.Time) spent {
+// snapshot returns what was used so far.
+func (c *clocks) snapshot(now time.Time) clockState {
 	c.sample(now, 0)
-	return spent{c.started, c.work, c.owner, c.rate, c.compute, c.activity, c.pausedBy(now)}
+	return clockState{c.started, c.work, c.owner, c.rate, c.compute, c.activity, c.pausedBy(now)}
 }
 
 // restore continues from s, with a span of work or of waiting for the owner that began at since.
-func (c *clocks) restore(s spent, since time.Time, owner bool) {
-	c.started, c.work, c.owner, c.rate, c.activity, c.paused = s.Started, s.Work, s.Owner, s.Rate, s.Activity, s.Pause
+func (c *clocks) restore(s clockState, since time.Time, owner bool) {
+	c.started, c.work, c.owner, c.rate, c.activity, c.pauseTotal = s.Started, s.Work, s.Owner, s.Rate, s.Activity, s.Pause
 	c.compute = max(c.compute, s.Compute)
 	c.since, c.span = since, &c.work
 	if owner {

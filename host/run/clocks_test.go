@@ -50,14 +50,14 @@ func TestBudgets(t *testing.T) {
 		{Budgets{Total: 2 * time.Minute}, "total"},
 	} {
 		got := ""
-		if end := c.over(x.b, at.Add(2*time.Minute)); end != nil {
+		if end := c.exceeded(x.b, at.Add(2*time.Minute)); end != nil {
 			got = end.deadline
 		}
 		if got != x.want {
 			t.Errorf("%+v: %q ended, want %q", x.b, got, x.want)
 		}
 	}
-	if end := c.over(Budgets{Pause: time.Second}, at); end != nil {
+	if end := c.exceeded(Budgets{Pause: time.Second}, at); end != nil {
 		t.Errorf("%q ended, and the run was never paused", end.deadline)
 	}
 	if left, bounded := c.ownerLeft(Budgets{OwnerWait: time.Minute}); left != 0 || !bounded {
@@ -75,11 +75,11 @@ func TestPauseBudget(t *testing.T) {
 	now := at.Add(101 * time.Second)
 	c.sample(now, 0)
 	others := Budgets{Compute: 2 * time.Second, Active: 2 * time.Second, Stall: 2 * time.Second, Total: 2 * time.Second}
-	if end := c.over(others, now); end != nil {
+	if end := c.exceeded(others, now); end != nil {
 		t.Errorf("%q ended while the run was paused", end.deadline)
 	}
 	others.Pause = 100 * time.Second
-	if end := c.over(others, now); end == nil || end.deadline != "pause" {
+	if end := c.exceeded(others, now); end == nil || end.deadline != "pause" {
 		t.Errorf("ended with %+v", end)
 	}
 }

@@ -18,29 +18,29 @@ type commits struct {
 	pending []*pendingCommit // accepted by the store, not durable
 	bytes   int              // in all of these
 
-	collecting context.Context // ends when the run must end; drops records not accepted by then
-	collected  context.CancelFunc
+	collecting     context.Context // ends when the run must end; drops records not accepted by then
+	stopCollecting context.CancelFunc
 
-	stall *stall // nil while the store accepts commits
-	said  *stall // the stall whose assistance is open
+	stall         *stall // nil while the store accepts commits
+	reportedStall *stall // the stall whose assistance is open
 }
 
 // A pendingCommit is a commit that is not durable yet. done is called once its outcome is known.
 type pendingCommit struct {
-	commit  *store.Commit
-	taken   chan struct{} // closed when the store accepted or refused it, which sets receipt or refused
-	receipt *store.Receipt
-	refused error
-	span    span
-	bytes   int // memory of its contents
-	done    func(store.Ack, error)
+	commit   *store.Commit
+	accepted chan struct{} // closed when the store accepted or refused it, which sets receipt or refused
+	receipt  *store.Receipt
+	refused  error
+	span     span
+	bytes    int // memory of its contents
+	done     func(store.Ack, error)
 }
 
-func (cs *commits) pend(c *store.Commit, done func(store.Ack, error)) *pendingCommit {
+func (cs *commits) newPending(c *store.Commit, done func(store.Ack, error)) *pendingCommit {
 	if done == nil {
 		done = func(store.Ack, error) {}
 	}
-	p := &pendingCommit{commit: c, taken: make(chan struct{}), done: done}
+	p := &pendingCommit{commit: c, accepted: make(chan struct{}), done: done}
 	for _, b := range c.Batches {
 		p.bytes += b.Size()
 	}
@@ -68,17 +68,17 @@ func (cs *commits) record(events ...store.Event) { cs.submit(&store.Commit{Event
 
 func (cs *commits) submitNow(c *store.Commit, done func(store.Ack, error)) {
 	if n := len(c.Events); n > 0 {
-		cs.journal.note(c.Events[n-1])
+		cs.journal.setLast(c.Events[n-1])
 	}
-	if cs.history.replaying() && cs.history.made(c) {
+	if cs.history.replaying() && cs.history.matchCommit(c) {
 		if done != nil {
 			done(store.Ack{}, nil)
 		}
 		return
 	}
-	c.Journal = append(c.Journal, cs.history.take(c)...)
-	cs.history.counts(len(c.Events))
-	cs.unsent = append(cs.unsent, cs.pend(c, done))
+	c.Journal = append(c.Journal, cs.history.takePieces(c)...)
+	cs.history.addEvents(len(c.Events))
+	cs.unsent = append(cs.unsent, cs.newPending(c, done))
 	cs.sendNext()
 }
 
@@ -86,7 +86,7 @@ func (cs *commits) submitNow(c *store.Commit, done func(store.Ack, error)) {
 // records stay in the queue, so that the loop does not wait for them.
 func (cs *commits) sendNext() {
 	if cs.sending == nil && len(cs.unsent) > 0 && len(cs.unsent[0].commit.Batches) > 0 {
-		cs.stalls(time.Now()) // may submit the event of a stall
+		cs.checkStall(time.Now()) // may submit the event of a stall
 	}
 	if cs.sending != nil || len(cs.unsent) == 0 {
 		return
@@ -103,39 +103,39 @@ func (cs *commits) sendNext() {
 	c := p.commit
 	cs.lease.sign(c)
 	cs.journal.inOrder(c.Events)
-	p.span = cs.journal.appended(c.Events)
+	p.span = cs.journal.commitSpan(c.Events)
 	go func() {
 		p.receipt, p.refused = cs.deps.Store.Submit(ctx, c)
-		close(p.taken)
+		close(p.accepted)
 	}()
 }
 
 // begin allows submitting records until stopRecords.
-func (cs *commits) begin() { cs.collecting, cs.collected = context.WithCancel(cs.ctx) }
+func (cs *commits) begin() { cs.collecting, cs.stopCollecting = context.WithCancel(cs.ctx) }
 
 // stopRecords gives up on records that the store has not accepted.
-func (cs *commits) stopRecords() { cs.collected() }
+func (cs *commits) stopRecords() { cs.stopCollecting() }
 
 // full reports whether the guest has to wait for the store.
-func (cs *commits) full() bool { return cs.underway() >= window || cs.bytes >= windowBytes }
+func (cs *commits) full() bool { return cs.unsettled() >= window || cs.bytes >= windowBytes }
 
 // stalled reports whether the store waits for disk space.
 func (cs *commits) stalled() bool { return cs.stall != nil }
 
-// adopt adds a commit that the store has accepted.
-func (cs *commits) adopt(p *pendingCommit) { cs.pending = append(cs.pending, p) }
+// addPending adds a commit that the store has accepted.
+func (cs *commits) addPending(p *pendingCommit) { cs.pending = append(cs.pending, p) }
 
-// sent returns a channel that is closed when the store has accepted or refused the submitted commit; nil if
+// acceptedSignal returns a channel that is closed when the store has accepted or refused the submitted commit; nil if
 // there is none.
-func (cs *commits) sent() <-chan struct{} {
+func (cs *commits) acceptedSignal() <-chan struct{} {
 	if cs.sending == nil {
 		return nil
 	}
-	return cs.sending.taken
+	return cs.sending.accepted
 }
 
-// took handles the outcome of that submission and submits the next commit.
-func (cs *commits) took() {
+// handleAccepted handles the outcome of that submission and submits the next commit.
+func (cs *commits) handleAccepted() {
 	p := cs.sending
 	cs.sending = nil
 	if p.refused != nil {
@@ -146,8 +146,8 @@ func (cs *commits) took() {
 	cs.sendNext()
 }
 
-// underway returns the number of unsettled commits.
-func (cs *commits) underway() int {
+// unsettled returns the number of unsettled commits.
+func (cs *commits) unsettled() int {
 	n := len(cs.pending) + len(cs.unsent)
 	if cs.sending != nil {
 		n++
@@ -155,8 +155,8 @@ func (cs *commits) underway() int {
 	return n
 }
 
-// head returns a channel that is closed when the oldest pending commit is settled; nil if there is none.
-func (cs *commits) head() <-chan struct{} {
+// oldestDone returns a channel that is closed when the oldest pending commit is settled; nil if there is none.
+func (cs *commits) oldestDone() <-chan struct{} {
 	if len(cs.pending) == 0 {
 		return nil
 	}
@@ -183,7 +183,7 @@ func (cs *commits) fail(p *pendingCommit, err error) {
 	cs.bytes -= p.bytes
 	p.span.end(err)
 	p.done(store.Ack{}, err)
-	cs.journal.refused(p.commit.Events)
+	cs.journal.undo(p.commit.Events)
 	cs.outcome.latchStore(storeCause(err))
 }
 
@@ -207,8 +207,8 @@ type stall struct {
 	shown   string // id of the assistance that shows it, "" for none
 }
 
-// stalls checks whether the store is stalled, and reports the begin and the end of a stall.
-func (cs *commits) stalls(now time.Time) {
+// checkStall checks whether the store is stalled, and reports the begin and the end of a stall.
+func (cs *commits) checkStall(now time.Time) {
 	if cs.history.replaying() {
 		return
 	}
@@ -220,58 +220,58 @@ func (cs *commits) stalls(now time.Time) {
 	if err == nil {
 		cs.stall = nil
 		cs.control.change(func(l *Live) { l.Stalled = "" })
-		if said := cs.said; said != nil && !cs.terminal.writing() {
-			cs.said = nil
-			cs.submit(&store.Commit{Events: []store.Event{cs.assistances.assistanceEnd(said.open(), "resolved", "", "")}, Journal: cs.history.goesOn()}, nil)
+		if reported := cs.reportedStall; reported != nil && !cs.terminal.writing() {
+			cs.reportedStall = nil
+			cs.submit(&store.Commit{Events: []store.Event{cs.assistances.assistanceEnd(reported.assistance(), "resolved", "", "")}, Journal: cs.history.stallEndPiece()}, nil)
 		}
 		cs.sendNext()
 		return
 	}
-	cs.stands(&stall{message: abi.Cut("Waiting for disk space: "+err.Error()+". The run goes on by itself when there is room.", 500)})
-	if cs.guest != nil && cs.outcome.left() == nil && cs.outcome.ready() {
+	cs.setStall(&stall{message: abi.Cut("Waiting for disk space: "+err.Error()+". The run goes on by itself when there is room.", 500)})
+	if cs.guest != nil && cs.outcome.workerExit() == nil && cs.outcome.ready() {
 		cs.showStall()
 	}
 }
 
-// stands sets the current stall.
-func (cs *commits) stands(s *stall) {
+// setStall sets the current stall.
+func (cs *commits) setStall(s *stall) {
 	cs.stall = s
 	cs.control.change(func(l *Live) { l.Stalled = s.message })
 }
 
-// stood continues a stall that was reported before the run was resumed. It may be over meanwhile.
-func (cs *commits) stood(s *stall) {
-	cs.said = s
+// resumeStall continues a stall that was reported before the run was resumed. It may be over meanwhile.
+func (cs *commits) resumeStall(s *stall) {
+	cs.reportedStall = s
 	cs.clocks.stall(time.Now(), true)
-	cs.stands(s)
+	cs.setStall(s)
 }
 
 // showStall submits the event that reports a stall. It goes ahead of queued commits, since those with records
 // wait for the end of the stall.
 func (cs *commits) showStall() {
-	cs.stall.shown, cs.said = hexID("asst_", 8), cs.stall
-	c := &store.Commit{Events: []store.Event{cs.assistances.hostAssistance(cs.stall.open())}, Journal: cs.history.overtaken(cs.stall)}
-	cs.unsent = append([]*pendingCommit{cs.pend(c, nil)}, cs.unsent...)
+	cs.stall.shown, cs.reportedStall = hexID("asst_", 8), cs.stall
+	c := &store.Commit{Events: []store.Event{cs.assistances.hostAssistance(cs.stall.assistance())}, Journal: cs.history.stallPiece(cs.stall)}
+	cs.unsent = append([]*pendingCommit{cs.newPending(c, nil)}, cs.unsent...)
 	cs.sendNext()
 }
 
-// open returns a stall as an assistance of the host.
-func (s *stall) open() abi.OpenAssistance { return waitOf(s.shown, s.message) }
+// assistance returns a stall as an assistance of the host.
+func (s *stall) assistance() abi.OpenAssistance { return hostWait(s.shown, s.message) }
 
 // closeStall returns the event that ends the assistance of a stall when the run ends during it.
 func (cs *commits) closeStall() []store.Event {
-	if cs.said == nil {
+	if cs.reportedStall == nil {
 		return nil
 	}
-	return []store.Event{cs.assistances.assistanceEnd(cs.said.open(), "cancelled", "", "")}
+	return []store.Event{cs.assistances.assistanceEnd(cs.reportedStall.assistance(), "cancelled", "", "")}
 }
 
-// errLeft is the error of commits that are given up because the disk is full and the run or its host has to end.
-var errLeft = errors.New("the disk is full")
+// errAbandoned is the error of commits that are given up because the disk is full and the run or its host has to end.
+var errAbandoned = errors.New("the disk is full")
 
-// forsake gives up all commits that are not durable. Some may still become durable, which is harmless since no
+// abandon gives up all commits that are not durable. Some may still become durable, which is harmless since no
 // cursor covers them.
-func (cs *commits) forsake() {
+func (cs *commits) abandon() {
 	for _, p := range cs.unsent {
 		for _, f := range p.commit.Files {
 			f.Discard()
@@ -283,7 +283,7 @@ func (cs *commits) forsake() {
 	}
 	cs.pending, cs.unsent, cs.sending, cs.bytes = nil, nil, nil, 0
 	for _, p := range left {
-		p.done(store.Ack{}, errLeft)
-		p.span.end(errLeft)
+		p.done(store.Ack{}, errAbandoned)
+		p.span.end(errAbandoned)
 	}
 }

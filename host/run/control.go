@@ -44,20 +44,20 @@ type ResumeRequest struct {
 // control holds what other goroutines see of a run and request from it. wake notifies the run's own goroutine,
 // which then reads the requests.
 type control struct {
-	wake  chan struct{} // capacity 1, coalesced
-	wants atomic.Bool   // a pause is requested; saves a lock per call
+	wake        chan struct{} // capacity 1, coalesced
+	pauseWanted atomic.Bool   // a pause is requested; saves a lock per call
 
-	stopping atomic.Bool // the host is stopping, and waits for the end of the run
-	drained  atomic.Bool // the host is drained, so the run is suspended while it waits for its owner
-	sleeps   atomic.Bool // likewise for the current question, because its place or memory is needed
-	wentOn   atomic.Bool // the run makes progress beyond its journal; see Run.WentOn
+	stopping     atomic.Bool // the host is stopping, and waits for the end of the run
+	drained      atomic.Bool // the host is drained, so the run is suspended while it waits for its owner
+	suspendAsked atomic.Bool // likewise for the current question, because its place or memory is needed
+	progressed   atomic.Bool // the run makes progress beyond its journal; see Run.Progressed
 
 	mu       sync.Mutex // guards what follows
 	live     Live
 	status   string // final status in terms of the API; "" while active
 	guest    Guest
-	pausing  *pauseAsked
-	resuming *resumeAsked
+	pausing  *pauseRequest
+	resuming *resumeRequest
 	waiting  time.Time // since when it waits for its owner and can be suspended; otherwise zero
 	memory   Memory
 }
@@ -69,26 +69,26 @@ func newControl() *control {
 // stop records that the host is stopping and waits for the end of the run.
 func (c *control) stop() { c.stopping.Store(true) }
 
-// going reports whether the run makes progress beyond its journal.
-func (c *control) going() bool { return c.wentOn.Load() }
+// hasProgressed reports whether the run makes progress beyond its journal.
+func (c *control) hasProgressed() bool { return c.progressed.Load() }
 
-// goesOn records that the run is not, or no longer, answered from its journal.
-func (c *control) goesOn() { c.wentOn.Store(true) }
+// setProgressed records that the run is not, or no longer, answered from its journal.
+func (c *control) setProgressed() { c.progressed.Store(true) }
 
 func (c *control) stopped() bool { return c.stopping.Load() }
 
-// woken is signalled when something was requested.
-func (c *control) woken() <-chan struct{} { return c.wake }
+// wakeSignal is signalled when something was requested.
+func (c *control) wakeSignal() <-chan struct{} { return c.wake }
 
-// wanted reports whether a pause is requested and not in effect.
-func (c *control) wanted() bool { return c.wants.Load() }
+// pausePending reports whether a pause is requested and not in effect.
+func (c *control) pausePending() bool { return c.pauseWanted.Load() }
 
-type pauseAsked struct {
+type pauseRequest struct {
 	PauseRequest
 	at time.Time
 }
 
-type resumeAsked struct {
+type resumeRequest struct {
 	ResumeRequest
 	at time.Time
 }
@@ -98,15 +98,15 @@ type resumeAsked struct {
 // that is preparing, paused, past DONE, being cancelled or over. It may be called from any goroutine.
 func (r *Run) Pause(q PauseRequest) (time.Time, error) { return r.r.control.pause(q) }
 
-// PutDown sets whether the run is suspended as soon as it waits for its owner and can continue elsewhere. It may
+// SetDrained sets whether the run is suspended as soon as it waits for its owner and can continue elsewhere. It may
 // be called from any goroutine.
-func (r *Run) PutDown(on bool) { r.r.control.putDown(on) }
+func (r *Run) SetDrained(on bool) { r.r.control.setDrained(on) }
 
-func (c *control) putDown(on bool) { c.drained.Store(on) }
+func (c *control) setDrained(on bool) { c.drained.Store(on) }
 
-// Waits returns since when the run has waited for its owner if it can be suspended meanwhile, otherwise the zero
+// WaitingSince returns since when the run has waited for its owner if it can be suspended meanwhile, otherwise the zero
 // time. It may be called from any goroutine.
-func (r *Run) Waits() time.Time {
+func (r *Run) WaitingSince() time.Time {
 	c := r.r.control
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -116,25 +116,25 @@ func (r *Run) Waits() time.Time {
 	return c.waiting
 }
 
-// Sleep suspends the run if it still waits for its owner. It may be called from any goroutine.
-func (r *Run) Sleep() { r.r.control.makeRoom() }
+// SuspendIfWaiting suspends the run if it still waits for its owner. It may be called from any goroutine.
+func (r *Run) SuspendIfWaiting() { r.r.control.requestSuspend() }
 
-func (c *control) makeRoom() { c.sleeps.Store(true) }
+func (c *control) requestSuspend() { c.suspendAsked.Store(true) }
 
-// makesRoom reports whether the run should be suspended to make room for others.
-func (c *control) makesRoom() bool { return c.sleeps.Load() }
+// shouldSuspend reports whether the run should be suspended to make room for others.
+func (c *control) shouldSuspend() bool { return c.suspendAsked.Load() }
 
-// waits sets since when the run waits and can be suspended; zero if it does not.
-func (c *control) waits(since time.Time) {
+// setWaiting sets since when the run waits and can be suspended; zero if it does not.
+func (c *control) setWaiting(since time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.waiting = since; since.IsZero() {
-		c.sleeps.Store(false)
+		c.suspendAsked.Store(false)
 	}
 }
 
-// leaving reports whether the host is drained.
-func (c *control) leaving() bool { return c.drained.Load() }
+// hostDrained reports whether the host is drained.
+func (c *control) hostDrained() bool { return c.drained.Load() }
 
 // Resume continues a paused run, or withdraws a pause that is not in effect yet. It does not wait. The error is
 // a *Refusal with code conflict and details.runStatus. It may be called from any goroutine.
@@ -153,15 +153,15 @@ func (r *Run) Live() Live {
 	return live
 }
 
-// measured records the memory of the worker at a time since the start of the run.
-func (c *control) measured(since time.Duration, bytes uint64) {
+// recordMemory records the memory of the worker at a time since the start of the run.
+func (c *control) recordMemory(since time.Duration, bytes uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.memory.add(since, bytes)
 }
 
-// remembered returns the memory of the worker so far, nil for none.
-func (c *control) remembered() *Memory {
+// memorySoFar returns the memory of the worker so far, nil for none.
+func (c *control) memorySoFar() *Memory {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.memory.copied()
@@ -175,8 +175,8 @@ func (c *control) pause(q PauseRequest) (time.Time, error) {
 		return time.Time{}, refuse("conflict", "a run that is %s cannot be paused", status).with("runStatus", status)
 	}
 	if c.pausing == nil {
-		c.pausing = &pauseAsked{q, time.Now()}
-		c.wants.Store(true)
+		c.pausing = &pauseRequest{q, time.Now()}
+		c.pauseWanted.Store(true)
 		c.signal()
 	}
 	return c.pausing.at, nil
@@ -193,7 +193,7 @@ func (c *control) resume(q ResumeRequest) (time.Time, error) {
 		status := c.current()
 		return time.Time{}, refuse("conflict", "a run that is %s cannot be resumed", status).with("runStatus", status)
 	case c.resuming == nil:
-		c.resuming = &resumeAsked{q, time.Now()}
+		c.resuming = &resumeRequest{q, time.Now()}
 		c.signal()
 	}
 	return c.resuming.at, nil
@@ -225,7 +225,7 @@ func (c *control) current() string {
 
 func (c *control) drop() {
 	c.pausing = nil
-	c.wants.Store(false)
+	c.pauseWanted.Store(false)
 }
 
 func (c *control) signal() {
@@ -247,30 +247,30 @@ func (c *control) change(f func(*Live)) {
 
 func (c *control) phase(name string) { c.change(func(l *Live) { l.Phase = name }) }
 
-// runs sets the guest whose usage Live reports.
-func (c *control) runs(g Guest) {
+// setGuest sets the guest whose usage Live reports.
+func (c *control) setGuest(g Guest) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.guest = g
 }
 
-// over sets the final status.
-func (c *control) over(status string) {
+// setFinalStatus sets the final status.
+func (c *control) setFinalStatus(status string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.live.Phase, c.live.Paused, c.live.Stalled, c.status = "", false, "", status
 	c.drop()
 }
 
-// asked returns the requested pause that is not in effect, nil for none.
-func (c *control) asked() *pauseAsked {
+// pendingPause returns the requested pause that is not in effect, nil for none.
+func (c *control) pendingPause() *pauseRequest {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.pausing
 }
 
-// paused puts the requested pause into effect and returns it, nil if it was withdrawn.
-func (c *control) paused() *pauseAsked {
+// takePause puts the requested pause into effect and returns it, nil if it was withdrawn.
+func (c *control) takePause() *pauseRequest {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	q := c.pausing
@@ -281,15 +281,15 @@ func (c *control) paused() *pauseAsked {
 	return q
 }
 
-// resumes returns the request to continue, nil for none.
-func (c *control) resumes() *resumeAsked {
+// pendingResume returns the request to continue, nil for none.
+func (c *control) pendingResume() *resumeRequest {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.resuming
 }
 
-// resumed ends a pause.
-func (c *control) resumed() {
+// endPause ends a pause.
+func (c *control) endPause() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.live.Paused, c.resuming = false, nil

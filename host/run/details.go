@@ -9,13 +9,13 @@ import (
 
 // details keeps the detail gaps of the connection's namespace, and what this run learnt about them.
 type details struct {
-	byRef   map[gapRef]*store.DetailGap
-	byID    map[string]*store.DetailGap
-	pending map[string]map[string][]*store.DetailGap // stream -> record key -> gaps
-	touched []*store.DetailGap                       // reported by this run, in order
-	fresh   map[gapRef]bool                          // reported by this run
-	healed  map[string]bool                          // ids recovered by this run's message
-	met     []*store.DetailGap                       // pending gaps whose record was flushed
+	byRef        map[gapRef]*store.DetailGap
+	byID         map[string]*store.DetailGap
+	pending      map[string]map[string][]*store.DetailGap // stream -> record key -> gaps
+	reported     []*store.DetailGap                       // reported by this run, in order
+	reportedRefs map[gapRef]bool                          // reported by this run
+	recovered    map[string]bool                          // ids recovered by this run's message
+	flushed      []*store.DetailGap                       // pending gaps whose record was flushed
 }
 
 // A gapRef identifies a gap within its namespace.
@@ -24,16 +24,16 @@ type gapRef struct{ stream, parent, ref string }
 func newDetails(gaps []store.DetailGap) details {
 	d := details{
 		byRef: map[gapRef]*store.DetailGap{}, byID: map[string]*store.DetailGap{},
-		pending: map[string]map[string][]*store.DetailGap{}, fresh: map[gapRef]bool{}, healed: map[string]bool{},
+		pending: map[string]map[string][]*store.DetailGap{}, reportedRefs: map[gapRef]bool{}, recovered: map[string]bool{},
 	}
 	for i := range gaps {
-		d.keep(&gaps[i])
+		d.add(&gaps[i])
 	}
 	return d
 }
 
-// keep stores a gap without what only the store needs, since there may be many.
-func (d *details) keep(g *store.DetailGap) {
+// add stores a gap without what only the store needs, since there may be many.
+func (d *details) add(g *store.DetailGap) {
 	g.Locator, g.ListCursor = nil, nil
 	d.byRef[gapRef{string(g.Stream), string(g.ParentStream), g.Ref}] = g
 	d.byID[g.ID] = g
@@ -50,8 +50,8 @@ func (d *details) keep(g *store.DetailGap) {
 	}
 }
 
-// seen removes and returns the pending gaps that a record closes once it is flushed.
-func (d *details) seen(stream string, key []byte) []*store.DetailGap {
+// takePending removes and returns the pending gaps that a record closes once it is flushed.
+func (d *details) takePending(stream string, key []byte) []*store.DetailGap {
 	gaps := d.pending[stream][string(key)]
 	if gaps != nil {
 		delete(d.pending[stream], string(key))
@@ -61,7 +61,7 @@ func (d *details) seen(stream string, key []byte) []*store.DetailGap {
 
 // accounts reports whether this run reported a gap for a required key.
 func (d *details) accounts(stream, parent, key string, onlyParent bool) bool {
-	return d.fresh[gapRef{stream, parent, keyRef(key)}] || onlyParent && d.fresh[gapRef{stream, "", keyRef(key)}]
+	return d.reportedRefs[gapRef{stream, parent, keyRef(key)}] || onlyParent && d.reportedRefs[gapRef{stream, "", keyRef(key)}]
 }
 
 func keyRef(key string) string { return "k:" + key }
@@ -92,7 +92,7 @@ func coverageBytes(m *abi.CoverageMessage) int {
 // or that START listed for it.
 func (d *details) missing(inScope func(string) bool) bool {
 	for ref, g := range d.byRef {
-		if g.Status == gapPending && (d.fresh[ref] || g.Retryable && inScope(ref.stream)) {
+		if g.Status == gapPending && (d.reportedRefs[ref] || g.Retryable && inScope(ref.stream)) {
 			return true
 		}
 	}

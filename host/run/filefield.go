@@ -12,7 +12,7 @@ type member = strictjson.Member
 func appendQuoted(b, text []byte) []byte { return strictjson.AppendQuote(b, text) }
 
 // field appends the value of a field that holds files: null, one file, or a list.
-func (f *files) field(data []byte, x member, h *holding) ([]byte, *Rejection) {
+func (f *files) field(data []byte, x member, h *heldFiles) ([]byte, *Rejection) {
 	name := string(x.Name)
 	one := func(v member) *Rejection {
 		file, bad := f.reference(v, h, name)

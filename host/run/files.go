@@ -45,27 +45,27 @@ const (
 type files struct {
 	*parts
 	quotas FileQuotas
-	kept   store.Files // nil if the store keeps no files
+	store  store.Files // nil if the store keeps no files
 	fields map[string]map[string]bool
 
-	mu     sync.Mutex // guards what follows
-	open   map[uint32]*attachment
-	next   uint32
-	ready  map[store.Digest]*attached // attached, but not durable in a record yet
-	memory int                        // bytes in memory of those that no commit has
-	unheld int                        // number of those
-	run    int64                      // bytes that the run attached
-	before int64                      // bytes of the connection at the last recount, -1 before the first
-	fresh  int64                      // upper bound of bytes that became ready since
-	closed bool
+	mu                sync.Mutex // guards what follows
+	open              map[uint32]*attachment
+	next              uint32
+	ready             map[store.Digest]*attached // attached, but not durable in a record yet
+	memory            int                        // bytes in memory of those that no commit has
+	unheld            int                        // number of those
+	runBytes          int64                      // bytes that the run attached
+	connectionBytes   int64                      // bytes of the connection at the last recount, -1 before the first
+	bytesSinceRecount int64                      // upper bound of bytes that became ready since
+	closed            bool
 }
 
 // An attachment is a file that is being written.
 type attachment struct {
 	stream, field, name, media string
-	to                         store.StagedFile
+	staged                     store.StagedFile
 	size                       int64
-	first                      []byte // used to detect its media type
+	head                       []byte // used to detect its media type
 	tail                       []byte // end of what was searched, since a secret may continue in the next part
 }
 
@@ -81,12 +81,12 @@ type attached struct {
 func newFiles(all *parts) *files {
 	f := &files{
 		parts: all, quotas: all.plan.Files, fields: map[string]map[string]bool{}, open: map[uint32]*attachment{},
-		ready: map[store.Digest]*attached{}, before: -1,
+		ready: map[store.Digest]*attached{}, connectionBytes: -1,
 	}
 	if f.quotas == (FileQuotas{}) {
 		f.quotas = DefaultFileQuotas()
 	}
-	f.kept, _ = store.FilesOf(all.deps.Store) // nil means a refusal when the guest attaches
+	f.store, _ = store.FilesOf(all.deps.Store) // nil means a refusal when the guest attaches
 	for _, s := range all.plan.scope.Streams {
 		spec := all.plan.manifest.Stream(s.Name)
 		for name := range spec.FileFields() {
@@ -136,7 +136,7 @@ func (f *files) attach(protected *redact.Watch, lent []binding.Binding) handler 
 }
 
 func (f *files) serve(ctx context.Context, call abi.Call, payload []byte, protected *redact.Watch, lent []binding.Binding) ([]byte, error) {
-	if f.kept == nil {
+	if f.store == nil {
 		return nil, refuseFile(abi.ENOTSUP, "files_unsupported", "%v", store.ErrNoFiles)
 	}
 	if call == abi.CallAttachPart {
@@ -152,14 +152,14 @@ func (f *files) serve(ctx context.Context, call abi.Call, payload []byte, protec
 	}
 	if q.From != 0 {
 		var from io.ReadCloser
-		if from, err = give(ctx, lent, q.From); err == nil {
+		if from, err = takeBody(ctx, lent, q.From); err == nil {
 			err = f.copy(ctx, a, from, protected)
 		}
 	} else {
 		err = f.write(a, q.Content, protected)
 	}
 	if err != nil {
-		a.to.Discard()
+		a.staged.Discard()
 		return nil, err
 	}
 	if !q.More {
@@ -168,7 +168,7 @@ func (f *files) serve(ctx context.Context, call abi.Call, payload []byte, protec
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed || len(f.open) >= abi.MaxOpenAttachments {
-		a.to.Discard()
+		a.staged.Discard()
 		return nil, refuseFile(abi.ETOOBIG, "too_many_handles", "at most %d files may be written at once; finish one", abi.MaxOpenAttachments)
 	}
 	f.next++
@@ -194,16 +194,16 @@ func (f *files) begin(ctx context.Context, q abi.Attach, protected *redact.Watch
 	if full {
 		return nil, refuseFile(abi.ETOOBIG, "too_many_files", "%d files wait for a record that holds them; emit some", maxUnheld)
 	}
-	if f.before < 0 {
+	if f.connectionBytes < 0 {
 		if err := f.recount(ctx); err != nil {
 			return nil, err
 		}
 	}
-	to, err := f.kept.StageFile(f.ctx, f.plan.Connection.ID)
+	to, err := f.store.StageFile(f.ctx, f.plan.Connection.ID)
 	if err != nil {
 		return nil, err
 	}
-	return &attachment{stream: q.Stream, field: q.Field, name: fileName(q.Name), media: mediaType(q.MediaType), to: to}, nil
+	return &attachment{stream: q.Stream, field: q.Field, name: fileName(q.Name), media: mediaType(q.MediaType), staged: to}, nil
 }
 
 // part appends to a file. A file whose part is refused is discarded.
@@ -222,14 +222,14 @@ func (f *files) part(payload []byte, protected *redact.Watch) ([]byte, error) {
 	case a == nil:
 		return nil, refuseFile(abi.ENOENT, "unknown_handle", "there is no such handle")
 	case flags == abi.AttachDrop:
-		a.to.Discard()
+		a.staged.Discard()
 		return nil, nil
 	}
 	if err := f.write(a, content, protected); err != nil {
 		f.mu.Lock()
 		delete(f.open, handle)
 		f.mu.Unlock()
-		a.to.Discard()
+		a.staged.Discard()
 		return nil, err
 	}
 	if flags == abi.AttachLast {
@@ -268,8 +268,8 @@ func (f *files) write(a *attachment, b []byte, protected *redact.Watch) error {
 		return refuseFile(abi.ETOOBIG, "file_too_large", "a file may have %d bytes (files.bytes)", f.quotas.File)
 	}
 	f.mu.Lock()
-	f.run += n
-	run := f.run
+	f.runBytes += n
+	run := f.runBytes
 	f.mu.Unlock()
 	if run > f.quotas.Run {
 		return refuseFile(abi.ENOSPC, "file_quota", "a run may attach %d bytes (files.run_bytes)", f.quotas.Run)
@@ -279,75 +279,75 @@ func (f *files) write(a *attachment, b []byte, protected *redact.Watch) error {
 		return refuseFile(abi.EDENIED, "file_withheld", "a file has a secret in it")
 	}
 	a.size += n
-	if room := 512 - len(a.first); room > 0 {
-		a.first = append(a.first, b[:min(room, len(b))]...)
+	if room := 512 - len(a.head); room > 0 {
+		a.head = append(a.head, b[:min(room, len(b))]...)
 	}
-	_, err := a.to.Write(b)
+	_, err := a.staged.Write(b)
 	return err
 }
 
 // finish completes a file, so that records may refer to it.
 func (f *files) finish(a *attachment) ([]byte, error) {
-	digest, size, err := a.to.Finish()
+	digest, size, err := a.staged.Finish()
 	if err != nil {
-		a.to.Discard()
+		a.staged.Discard()
 		return nil, err
 	}
 	if a.media == "" {
-		a.media = mediaType(http.DetectContentType(a.first))
+		a.media = mediaType(http.DetectContentType(a.head))
 	}
 	file := store.File{Digest: digest, Size: size, MediaType: a.media, Name: a.name}
-	if err := f.room(digest, size); err != nil {
-		a.to.Discard()
+	if err := f.checkQuota(digest, size); err != nil {
+		a.staged.Discard()
 		return nil, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
-		a.to.Discard()
+		a.staged.Discard()
 		return nil, refuseFile(abi.ECANCELED, "run_cancelled", "the run is ending")
 	}
 	if x := f.ready[digest]; x != nil && x.staged != nil {
-		a.to.Discard()
+		a.staged.Discard()
 		x.file = file
 	} else {
-		x := &attached{file: file, staged: a.to, memory: a.to.Memory()}
+		x := &attached{file: file, staged: a.staged, memory: a.staged.Memory()}
 		f.ready[digest] = x
 		f.unheld, f.memory = f.unheld+1, f.memory+x.memory
 	}
 	return redact.Marshal(abi.FileRef{Digest: string(digest), Size: size, MediaType: file.MediaType, Name: file.Name})
 }
 
-// room refuses content above the quota of the connection. It assumes that all content is new, and asks the store
+// checkQuota refuses content above the quota of the connection. It assumes that all content is new, and asks the store
 // only if the quota could be exceeded.
-func (f *files) room(d store.Digest, size int64) error {
-	if f.counts(d, size) {
+func (f *files) checkQuota(d store.Digest, size int64) error {
+	if f.addUsage(d, size) {
 		return nil
 	}
-	_, err := f.kept.HasFile(f.ctx, f.plan.Connection.ID, d)
+	_, err := f.store.HasFile(f.ctx, f.plan.Connection.ID, d)
 	if err == nil || !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
 	if err := f.recount(f.ctx); err != nil {
 		return err
 	}
-	if !f.counts(d, size) {
+	if !f.addUsage(d, size) {
 		return refuseFile(abi.ENOSPC, "file_quota", "files of a connection may take %d bytes (files.connection_bytes)", f.quotas.Connection)
 	}
 	return nil
 }
 
-// counts adds content to the usage. It reports false if the quota might be exceeded.
-func (f *files) counts(d store.Digest, size int64) bool {
+// addUsage adds content to the usage. It reports false if the quota might be exceeded.
+func (f *files) addUsage(d store.Digest, size int64) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.ready[d] != nil {
 		return true
 	}
-	if f.before+f.fresh+size > f.quotas.Connection {
+	if f.connectionBytes+f.bytesSinceRecount+size > f.quotas.Connection {
 		return false
 	}
-	f.fresh += size
+	f.bytesSinceRecount += size
 	return true
 }
 
@@ -360,7 +360,7 @@ func (f *files) recount(ctx context.Context) error {
 	fresh := int64(0)
 	for d, x := range ready {
 		if !x.asked {
-			_, err := f.kept.HasFile(ctx, f.plan.Connection.ID, d)
+			_, err := f.store.HasFile(ctx, f.plan.Connection.ID, d)
 			if err != nil && !errors.Is(err, store.ErrNotFound) {
 				return err
 			}
@@ -370,24 +370,24 @@ func (f *files) recount(ctx context.Context) error {
 			fresh += x.file.Size
 		}
 	}
-	u, err := f.kept.FileUsage(ctx, f.plan.Connection.ID)
+	u, err := f.store.FileUsage(ctx, f.plan.Connection.ID)
 	if err != nil {
 		return err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.before, f.fresh = int64(u.Bytes), fresh
+	f.connectionBytes, f.bytesSinceRecount = int64(u.Bytes), fresh
 	return nil
 }
 
-// A holding has the files of a record.
-type holding struct {
+// heldFiles are the files of a record.
+type heldFiles struct {
 	held   []store.Held
 	staged []*attached // contents that no commit has
 }
 
 // resolve checks the file references of a record and replaces them by the stored form.
-func (f *files) resolve(fields map[string]bool, m *abi.RecordMessage) (h holding, bad *Rejection) {
+func (f *files) resolve(fields map[string]bool, m *abi.RecordMessage) (h heldFiles, bad *Rejection) {
 	if !slices.ContainsFunc(m.Members, func(x member) bool { return fields[string(x.Name)] }) {
 		return h, nil
 	}
@@ -403,20 +403,20 @@ func (f *files) resolve(fields map[string]bool, m *abi.RecordMessage) (h holding
 			continue
 		}
 		if data, bad = f.field(data, x, &h); bad != nil {
-			return holding{}, bad
+			return heldFiles{}, bad
 		}
 	}
 	m.Data = append(data, '}')
 	return h, nil
 }
 
-// forget discards the files that no record holds.
-func (f *files) forget() {
+// discardUnheld discards the files that no record holds.
+func (f *files) discardUnheld() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.closed = true
 	for _, a := range f.open {
-		a.to.Discard()
+		a.staged.Discard()
 	}
 	for _, x := range f.ready {
 		if x.staged != nil {
@@ -426,8 +426,8 @@ func (f *files) forget() {
 	f.open, f.ready = nil, nil
 }
 
-// taken removes the contents of files that no commit has yet, and returns them for a commit.
-func (f *files) taken(list []*attached) (staged []store.StagedFile) {
+// takeStaged removes the contents of files that no commit has yet, and returns them for a commit.
+func (f *files) takeStaged(list []*attached) (staged []store.StagedFile) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, x := range list {
@@ -440,8 +440,8 @@ func (f *files) taken(list []*attached) (staged []store.StagedFile) {
 	return staged
 }
 
-// durable forgets files that are durable in the store.
-func (f *files) durable(list []*attached) {
+// forgetDurable forgets files that are durable in the store.
+func (f *files) forgetDurable(list []*attached) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, x := range list {
@@ -452,7 +452,7 @@ func (f *files) durable(list []*attached) {
 }
 
 // reference returns the file that a record refers to.
-func (f *files) reference(value member, h *holding, field string) (store.File, *Rejection) {
+func (f *files) reference(value member, h *heldFiles, field string) (store.File, *Rejection) {
 	wrong := &Rejection{Code: rejectFile, Field: field}
 	v := value.Tree()
 	text := func(name string) string {
@@ -474,8 +474,8 @@ func (f *files) reference(value member, h *holding, field string) (store.File, *
 		if x.staged != nil {
 			h.staged = append(h.staged, x)
 		}
-	case f.kept != nil:
-		if file, err = f.kept.HasFile(f.ctx, f.plan.Connection.ID, d); err != nil {
+	case f.store != nil:
+		if file, err = f.store.HasFile(f.ctx, f.plan.Connection.ID, d); err != nil {
 			return store.File{}, &Rejection{Code: rejectUnknownFile, Field: field}
 		}
 	default:

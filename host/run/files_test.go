@@ -105,11 +105,11 @@ func TestForsaken(t *testing.T) {
 	}
 	var told error
 	cs := &commits{parts: f.parts}
-	cs.unsent = []*pendingCommit{cs.pend(&store.Commit{Files: f.taken(all)}, func(_ store.Ack, err error) { told = err })}
-	cs.forsake()
-	f.forget()
-	if told == nil || cs.underway() != 0 {
-		t.Errorf("%d commits are left, and this was told: %v", cs.underway(), told)
+	cs.unsent = []*pendingCommit{cs.newPending(&store.Commit{Files: f.takeStaged(all)}, func(_ store.Ack, err error) { told = err })}
+	cs.abandon()
+	f.discardUnheld()
+	if told == nil || cs.unsettled() != 0 {
+		t.Errorf("%d commits are left, and this was told: %v", cs.unsettled(), told)
 	}
 	if s.lie != 0 {
 		t.Errorf("%d contents are left", s.lie)
@@ -138,7 +138,7 @@ func TestFileQuotas(t *testing.T) {
 	if s.lie != 4 {
 		t.Errorf("%d contents are staged, 4 may be named", s.lie)
 	}
-	f.forget()
+	f.discardUnheld()
 	if s.lie != 0 {
 		t.Errorf("%d contents are left", s.lie)
 	}

@@ -39,13 +39,15 @@ func newGaps(all *parts) *gaps {
 	return gs
 }
 
-// seen removes and returns the pending gaps that a record closes once it is flushed.
-func (gs *gaps) seen(stream string, key []byte) []*store.DetailGap {
-	return gs.details.seen(stream, key)
+// takePending removes and returns the pending gaps that a record closes once it is flushed.
+func (gs *gaps) takePending(stream string, key []byte) []*store.DetailGap {
+	return gs.details.takePending(stream, key)
 }
 
-// stored marks gaps to be closed with the run, since their records are durable.
-func (gs *gaps) stored(met []*store.DetailGap) { gs.details.met = append(gs.details.met, met...) }
+// markStored marks gaps to be closed with the run, since their records are durable.
+func (gs *gaps) markStored(met []*store.DetailGap) {
+	gs.details.flushed = append(gs.details.flushed, met...)
+}
 
 // incomplete reports whether data is missing, not counting gaps that are mere notes.
 func (gs *gaps) incomplete() bool { return gs.holes > 0 || gs.details.missing(gs.plan.inScope) }
@@ -61,7 +63,7 @@ func (gs *gaps) pending(stream string) (n int) {
 }
 
 // recorded returns the number of detail gaps that this run reported.
-func (gs *gaps) recorded() int { return len(gs.details.touched) }
+func (gs *gaps) recorded() int { return len(gs.details.reported) }
 
 // all returns the known gaps that are kept.
 func (gs *gaps) all() []KnownGap { return gs.kept }
@@ -104,24 +106,24 @@ func (gs *gaps) detailGap(m *abi.GapMessage) {
 		g = &store.DetailGap{ID: "gap_" + hex.EncodeToString(id[:8]), Stream: store.Stream(m.Stream), ParentStream: store.Stream(m.ParentStream),
 			Ref: ref.ref, RecordKey: m.RecordKey, CreatedAt: time.Now()}
 	}
-	if d.healed[g.ID] {
+	if d.recovered[g.ID] {
 		return // stays recovered for the rest of the run
 	}
 	if !known && !gs.remember(gapBytes(g), "DETAIL_GAP") {
 		return
 	}
-	first := !d.fresh[ref]
-	d.fresh[ref] = true
+	first := !d.reportedRefs[ref]
+	d.reportedRefs[ref] = true
 	g.Status, g.Retryable = gapPending, m.Retryable == nil || *m.Retryable
 	g.Reason = redact.Gap(gs.canary.Text(m.Reason), maxGapText)
 	g.AttemptCount++
 	g.UpdatedAt, g.RunID = time.Now(), gs.id
-	d.keep(g)
+	d.add(g)
 	stored := *g
 	stored.Locator, stored.ListCursor = bytes.Clone(m.DetailLocator), bytes.Clone(m.ListCursor)
 	commit := &store.Commit{Gaps: []store.DetailGap{stored}}
 	if first {
-		d.touched = append(d.touched, g)
+		d.reported = append(d.reported, g)
 		note := gs.gapNote(g)
 		gs.add(note)
 		commit.Events = []store.Event{gs.journal.streamEvent("run.detail_gap_recorded", abi.Succeeded, m.Stream, gapData(g, data{"known_gap": note}))}
@@ -157,7 +159,7 @@ func (gs *gaps) detailRecovered(m *abi.RecoveredMessage) bool {
 		gs.commits.record(e)
 		return true
 	}
-	gs.details.healed[g.ID] = true
+	gs.details.recovered[g.ID] = true
 	g.Status, g.UpdatedAt, g.RunID = gapRecovered, time.Now(), gs.id
 	e := gs.journal.streamEvent("run.detail_gap_recovered", abi.Succeeded, m.Stream, gapData(g, data{"matched": true}))
 	gs.commits.submit(&store.Commit{Gaps: []store.DetailGap{*g}, Events: []store.Event{e}}, nil)
@@ -169,7 +171,7 @@ func (gs *gaps) detailRecovered(m *abi.RecoveredMessage) bool {
 // may have been dropped.
 func (gs *gaps) closedGaps(succeeded bool) (gaps []store.DetailGap, events []store.Event) {
 	d := &gs.details
-	met := slices.Clone(d.met)
+	met := slices.Clone(d.flushed)
 	for _, c := range gs.coverage {
 		if !succeeded {
 			break
@@ -338,7 +340,7 @@ const maxGapNotes = 1000
 
 func (gs *gaps) gapNotes() []GapNote {
 	out := []GapNote{}
-	for _, g := range gs.details.touched {
+	for _, g := range gs.details.reported {
 		if len(out) == maxGapNotes {
 			break
 		}

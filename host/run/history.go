@@ -42,34 +42,34 @@ const (
 
 // A mark is the state of a run, besides its calls, when it asks a question or begins.
 type mark struct {
-	ID       string   `json:"id,omitempty"`
-	Question Question `json:"question"`
-	Request  []byte   `json:"request"`
-	Plan     frozen   `json:"plan"`
-	Last     bool     `json:"last,omitempty"`
-	Spent    spent    `json:"spent"`
-	Held     []byte   `json:"held,omitempty"`
-	Bytes    int      `json:"bytes"` // of the journal
-	Entries  int      `json:"entries"`
+	ID       string     `json:"id,omitempty"`
+	Question Question   `json:"question"`
+	Request  []byte     `json:"request"`
+	Plan     planState  `json:"plan"`
+	Last     bool       `json:"last,omitempty"`
+	Spent    clockState `json:"spent"`
+	Held     []byte     `json:"held,omitempty"`
+	Bytes    int        `json:"bytes"` // of the journal
+	Entries  int        `json:"entries"`
 }
 
-// spent is what a run has used of its budgets.
-type spent struct {
+// clockState is what a run has used of its budgets.
+type clockState struct {
 	Started                                     time.Time
 	Work, Owner, Rate, Compute, Activity, Pause time.Duration
 }
 
-// A made is the journal's entry of a commit.
-type made struct {
-	Events uint64 `json:"events"` // of the run, up to its end
-	Spent  spent  `json:"spent"`
+// A commitData is the journal's entry of a commit.
+type commitData struct {
+	Events uint64     `json:"events"` // of the run, up to its end
+	Spent  clockState `json:"spent"`
 }
 
 // history is the journal of a run. It is written while the run proceeds, and read while it is resumed.
 type history struct {
 	*parts
 	sealer    *sealer
-	bound     string // why the run does not outlive its host, "" if it does
+	hostBound string // why the run does not outlive its host, "" if it does
 	resumable bool
 
 	buffer  []byte // space for a tag, then entries that are in no piece yet; or empty
@@ -79,60 +79,60 @@ type history struct {
 	bytes   int
 	entries int
 
-	player *player        // nil unless the run is being resumed
-	calls  int            // number of calls that were played
-	cancel *CancelRequest // received during the replay; nil for none
-	heard  time.Time      // the newest call since then
-	asked  string         // id of the question that was marked last
-	going  bool           // the run is being suspended
-	frozen frozen         // what the plan was made from
+	reader     *journalReader // nil unless the run is being resumed
+	calls      int            // number of calls that were played
+	cancel     *CancelRequest // received during the replay; nil for none
+	lastCallAt time.Time      // the newest call since then
+	asked      string         // id of the question that was marked last
+	suspending bool           // the run is being suspended
+	planState  planState      // what the plan was made from
 
 	// The fields below are for resumable runs.
-	events  uint64    // number of submitted events
-	held    []byte    // what the network held after its newest call
-	sure    bool      // false until it is durable that the run is no longer resumable
-	leaving time.Time // since when it waits to be suspended after a request; zero if it does not
-	marked  bool      // the next commit asks the question of a mark
-	waits   *mark     // of the open question, until this process asks it
-	beside  uint64    // number of events that overtook others, each with its own piece
-	stood   *stall    // the stall that the newest of these reports, if not over
+	events        uint64    // number of submitted events
+	held          []byte    // what the network held after its newest call
+	sure          bool      // false until it is durable that the run is no longer resumable
+	leavingSince  time.Time // since when it waits to be suspended after a request; zero if it does not
+	markPending   bool      // the next commit asks the question of a mark
+	openMark      *mark     // of the open question, until this process asks it
+	outOfOrder    uint64    // number of events that overtook others, each with its own piece
+	reportedStall *stall    // the stall that the newest of these reports, if not over
 }
 
 // newHistory returns the journal of a run. bound is set if no journal is kept.
 func newHistory(all *parts, h *History) *history {
-	out := &history{parts: all, bound: "its host does not keep what it was answered", frozen: all.plan.freeze(), sure: true}
+	out := &history{parts: all, hostBound: "its host does not keep what it was answered", planState: all.plan.snapshot(), sure: true}
 	if h == nil {
 		return out
 	}
-	if out.bound = h.Bound; out.bound != "" {
+	if out.hostBound = h.Bound; out.hostBound != "" {
 		return out
 	}
 	var err error
 	if out.sealer, err = newSealer(h.Key, all.id); err != nil {
-		out.bound = err.Error()
+		out.hostBound = err.Error()
 		return out
 	}
 	out.resumable = h.Resumable
 	if r := h.Resume; r != nil {
-		out.player = &player{sealer: out.sealer, pieces: r.Open.Journal, load: func(ctx context.Context, n uint64) ([]byte, error) {
+		out.reader = &journalReader{sealer: out.sealer, pieces: r.Open.Journal, load: func(ctx context.Context, n uint64) ([]byte, error) {
 			return all.deps.Store.Journal(ctx, all.id, n)
 		}}
 		if out.resumable {
-			out.player.pieces = 0
+			out.reader.pieces = 0
 		}
 	}
 	return out
 }
 
 // replaying reports whether the guest is answered from the journal.
-func (h *history) replaying() bool { return h.player != nil }
+func (h *history) replaying() bool { return h.reader != nil }
 
-// keeps reports whether the journal is written.
-func (h *history) keeps() bool { return h.bound == "" && h.player == nil }
+// enabled reports whether the journal is written.
+func (h *history) enabled() bool { return h.hostBound == "" && h.reader == nil }
 
 // write appends an entry. If that exceeds the limits, the journal is given up.
 func (h *history) write(e entry) {
-	if !h.keeps() {
+	if !h.enabled() {
 		return
 	}
 	most, entries := DefaultHistoryBytes, DefaultHistoryEntries
@@ -149,11 +149,11 @@ func (h *history) write(e entry) {
 	h.buffer = e.append(h.buffer)
 	h.bytes, h.entries = h.bytes+len(h.buffer)-before, h.entries+1
 	if h.bytes > most || h.entries > entries {
-		h.give("what it was answered is more than the host keeps of a run")
+		h.disable("what it was answered is more than the host keeps of a run")
 		return
 	}
 	if len(h.buffer) >= pieceEntries {
-		h.cut()
+		h.sealBuffered()
 	}
 	if len(h.ready) >= piecesAtOnce && !h.resumable {
 		h.commits.submitNow(&store.Commit{}, nil) // which takes the pieces
@@ -163,17 +163,17 @@ func (h *history) write(e entry) {
 // piecesAtOnce is how many pieces wait for a commit of the run before they get their own.
 const piecesAtOnce = 4
 
-// give gives the journal up, for a reason that is shown to the owner.
-func (h *history) give(why string) {
+// disable gives the journal up, for a reason that is shown to the owner.
+func (h *history) disable(why string) {
 	if h.resumable {
 		h.loop.hostBound(why)
 	}
-	h.bound, h.buffer, h.ready = why, nil, nil
-	h.forgo()
+	h.hostBound, h.buffer, h.ready = why, nil, nil
+	h.makeNotResumable()
 }
 
-// forgo makes a run not resumable, because it is over or does from now on what its journal lacks.
-func (h *history) forgo() {
+// makeNotResumable makes a run not resumable, because it is over or does from now on what its journal lacks.
+func (h *history) makeNotResumable() {
 	if h.resumable {
 		h.resumable, h.sure = false, false
 		h.loop.resumable(false)
@@ -181,8 +181,8 @@ func (h *history) forgo() {
 	}
 }
 
-// cut seals the buffered entries in pieces, each preceded by the tag of the one before it.
-func (h *history) cut() {
+// sealBuffered seals the buffered entries in pieces, each preceded by the tag of the one before it.
+func (h *history) sealBuffered() {
 	left := h.buffer
 	for len(left) > pieceBytes16 {
 		n := min(len(left), store.MaxJournalPiece-1024)
@@ -202,28 +202,28 @@ func (h *history) seal(plain []byte) {
 	h.pieces, h.last = h.pieces+1, tagOf(piece)
 }
 
-// take returns the pieces that belong to a commit. For a resumable run these are all entries, so that a commit
+// takePieces returns the pieces that belong to a commit. For a resumable run these are all entries, so that a commit
 // and the entries that led to it become durable together.
-func (h *history) take(c *store.Commit) []store.JournalPiece {
-	if h.resumable && h.keeps() {
+func (h *history) takePieces(c *store.Commit) []store.JournalPiece {
+	if h.resumable && h.enabled() {
 		if h.pieces == 0 {
 			h.begin(c)
 		}
-		if facts := isFact(c) || h.marked; facts || len(c.Events) > 0 {
-			h.wrote(facts, len(c.Events))
+		if facts := isFact(c) || h.markPending; facts || len(c.Events) > 0 {
+			h.writeCommit(facts, len(c.Events))
 		}
-		h.cut()
+		h.sealBuffered()
 	}
 	out := h.ready
-	h.ready, h.marked = nil, false
+	h.ready, h.markPending = nil, false
 	return out
 }
 
 // begin writes how the run was started, with the first commit.
 func (h *history) begin(c *store.Commit) {
-	b, err := json.Marshal(mark{Request: h.deps.History.Request, Plan: h.frozen})
+	b, err := json.Marshal(mark{Request: h.deps.History.Request, Plan: h.planState})
 	if err != nil || len(b) > store.MaxJournalPiece-1024 {
-		h.give("what it was started with is more than the host keeps of a run")
+		h.disable("what it was started with is more than the host keeps of a run")
 		return
 	}
 	h.seal(entry{kind: entryBegin, data: b}.append(make([]byte, pieceBytes16)))
@@ -233,15 +233,15 @@ func (h *history) begin(c *store.Commit) {
 	}
 }
 
-// wrote writes the entry of a commit.
-func (h *history) wrote(facts bool, events int) {
+// writeCommit writes the entry of a commit.
+func (h *history) writeCommit(facts bool, events int) {
 	data := []byte{0}
 	if facts {
 		data[0] = 1
 	}
-	b, err := json.Marshal(made{h.events + uint64(events), h.clocks.spent(time.Now())})
+	b, err := json.Marshal(commitData{h.events + uint64(events), h.clocks.snapshot(time.Now())})
 	if err != nil {
-		h.give("its budgets cannot be kept")
+		h.disable("its budgets cannot be kept")
 		return
 	}
 	h.write(entry{kind: entryCommit, data: append(data, b...)})
@@ -256,29 +256,29 @@ func isFact(c *store.Commit) bool {
 // ofFacts is isFact for the commit of an entry.
 func ofFacts(e entry) bool { return len(e.data) > 0 && e.data[0] == 1 }
 
-// counts adds to the number of submitted events.
-func (h *history) counts(events int) { h.events += uint64(events) } // #nosec G115 -- a length
+// addEvents adds to the number of submitted events.
+func (h *history) addEvents(events int) { h.events += uint64(events) } // #nosec G115 -- a length
 
-// asksFor gives up the journal of a resumable run that asks for an assistance, which the journal cannot
+// assistanceAsked gives up the journal of a resumable run that asks for an assistance, which the journal cannot
 // represent.
-func (h *history) asksFor() {
-	if h.resumable && h.keeps() {
-		h.give("it asks for something that it does not wait for")
+func (h *history) assistanceAsked() {
+	if h.resumable && h.enabled() {
+		h.disable("it asks for something that it does not wait for")
 	}
 }
 
-// ends returns why the run ends with its host, "" if it does not.
-func (h *history) ends() string { return h.bound }
+// hostBoundReason returns why the run ends with its host, "" if it does not.
+func (h *history) hostBoundReason() string { return h.hostBound }
 
-// goesOnAfter reports whether the run is resumable.
-func (h *history) goesOnAfter() bool { return h.resumable }
+// isResumable reports whether the run is resumable.
+func (h *history) isResumable() bool { return h.resumable }
 
-// called records or compares a call before it is handled. It reports whether the call may be handled.
-func (h *history) called(in sandbox.Inbound) bool {
-	if in.Call == abi.CallAttach && h.bound == "" {
-		h.give("it attached a file")
+// recordCall records or compares a call before it is handled. It reports whether the call may be handled.
+func (h *history) recordCall(in sandbox.Inbound) bool {
+	if in.Call == abi.CallAttach && h.hostBound == "" {
+		h.disable("it attached a file")
 	}
-	if h.bound != "" {
+	if h.hostBound != "" {
 		return true
 	}
 	e := entry{kind: entryCall, code: uint16(in.Call), hash: hashOf(in.Payload)}
@@ -286,20 +286,20 @@ func (h *history) called(in sandbox.Inbound) bool {
 		h.write(e)
 		return h.outcome.ready()
 	}
-	h.heard = time.Now()
-	was, ok := h.played(entryCall)
-	if ok && (was.code != e.code || was.hash != e.hash) {
-		h.diverge(fmt.Sprintf("call %d of the connector is %s", h.calls+1, told(e, was)))
+	h.lastCallAt = time.Now()
+	recorded, ok := h.nextEntry(entryCall)
+	if ok && (recorded.code != e.code || recorded.hash != e.hash) {
+		h.diverge(fmt.Sprintf("call %d of the connector is %s", h.calls+1, describeMismatch(e, recorded)))
 		return false
 	}
 	h.calls++
 	return ok
 }
 
-// sends makes durable that a request is about to be sent. It reports whether the request may be sent.
-func (h *history) sends() bool {
+// recordIntent makes durable that a request is about to be sent. It reports whether the request may be sent.
+func (h *history) recordIntent() bool {
 	switch {
-	case h.resumable && h.keeps():
+	case h.resumable && h.enabled():
 		h.write(entry{kind: entryIntent})
 		h.commits.submitNow(&store.Commit{}, nil)
 	case h.sure:
@@ -309,15 +309,15 @@ func (h *history) sends() bool {
 	return h.loop.barrier()
 }
 
-// result records the result of a call that was handled outside of the loop.
-func (h *history) result(errno abi.Errno, reply []byte) {
+// recordResult records the result of a call that was handled outside of the loop.
+func (h *history) recordResult(errno abi.Errno, reply []byte) {
 	h.write(entry{kind: entryResult, code: uint16(errno), data: reply})
-	if !h.resumable || !h.keeps() {
+	if !h.resumable || !h.enabled() {
 		return
 	}
-	held, why := h.holding(true)
+	held, why := h.bindingState(true)
 	if why != "" {
-		h.give(why)
+		h.disable(why)
 		return
 	}
 	if !bytes.Equal(held, h.held) {
@@ -326,14 +326,14 @@ func (h *history) result(errno abi.Errno, reply []byte) {
 	}
 }
 
-// replied records or compares a reply before the guest gets it, and returns the time that the guest is told with
+// recordReply records or compares a reply before the guest gets it, and returns the time that the guest is told with
 // it; 0 if the guest has its own clock.
-func (h *history) replied(errno abi.Errno, payload []byte) (at uint64, ok bool) {
+func (h *history) recordReply(errno abi.Errno, payload []byte) (at uint64, ok bool) {
 	if h.sealer == nil {
 		return 0, true
 	}
 	e := entry{kind: entryReply, code: uint16(errno), at: uint64(time.Now().UnixMilli())} // #nosec G115 -- after 1970
-	if h.bound != "" {
+	if h.hostBound != "" {
 		return e.at, true
 	}
 	e.hash = hashOf(payload)
@@ -341,8 +341,8 @@ func (h *history) replied(errno abi.Errno, payload []byte) (at uint64, ok bool) 
 		h.write(e)
 		return e.at, true
 	}
-	was, ok := h.played(entryReply)
-	if ok && (was.code != e.code || was.hash != e.hash) {
+	recorded, ok := h.nextEntry(entryReply)
+	if ok && (recorded.code != e.code || recorded.hash != e.hash) {
 		what := fmt.Sprintf("call %d of the connector is answered with something else", h.calls)
 		if h.calls == 1 {
 			what = "what it is started with has changed: its settings, its secrets or what it was approved"
@@ -350,84 +350,84 @@ func (h *history) replied(errno abi.Errno, payload []byte) (at uint64, ok bool) 
 		h.diverge(what)
 		return 0, false
 	}
-	return was.at, ok
+	return recorded.at, ok
 }
 
-// A keptAnswer is the journal's entry of how a question ended.
-type keptAnswer struct {
+// A savedAnswer is the journal's entry of how a question ended.
+type savedAnswer struct {
 	ID     string                     `json:"id"`
 	Status string                     `json:"status"`
 	By     string                     `json:"by"`
 	Data   map[string]json.RawMessage `json:"data,omitempty"`
 }
 
-// answered records how a question ended.
-func (h *history) answered(q *asking, a answer) {
+// recordAnswer records how a question ended.
+func (h *history) recordAnswer(q *pendingQuestion, a answer) {
 	if h.resumable {
 		h.loop.hostBound("") // drops a reason that only the question had
 	}
-	if !h.keeps() {
+	if !h.enabled() {
 		return
 	}
 	for _, f := range q.fields {
 		if f.File {
-			h.give("it was given a file")
+			h.disable("it was given a file")
 			return
 		}
 	}
-	b, err := json.Marshal(keptAnswer{q.id, a.Status, a.by, a.Data})
+	b, err := json.Marshal(savedAnswer{q.id, a.Status, a.by, a.Data})
 	if err != nil {
-		h.give("an answer cannot be kept")
+		h.disable("an answer cannot be kept")
 		return
 	}
 	h.write(entry{kind: entryAnswer, data: b})
 	clear(b)
 }
 
-// asks writes the mark of a question that is about to be asked, and sets in the question whether the run
+// writeMark writes the mark of a question that is about to be asked, and sets in the question whether the run
 // outlives its host, or why not.
-func (h *history) asks(a *asking) {
-	held, why := h.holds(a)
-	if h.bound == "" && why == "" {
-		m := mark{ID: a.id, Question: a.question, Request: h.deps.History.Request, Plan: h.frozen, Last: a.last, Spent: h.clocks.spent(time.Now()), Held: held, Bytes: h.bytes, Entries: h.entries}
+func (h *history) writeMark(a *pendingQuestion) {
+	held, why := h.questionState(a)
+	if h.hostBound == "" && why == "" {
+		m := mark{ID: a.id, Question: a.question, Request: h.deps.History.Request, Plan: h.planState, Last: a.budgetDeadline, Spent: h.clocks.snapshot(time.Now()), Held: held, Bytes: h.bytes, Entries: h.entries}
 		b, err := json.Marshal(m)
 		e := entry{kind: entryMark, data: b}
 		if err != nil || len(b) > store.MaxJournalPiece-1024 {
 			why = "what it holds is more than the host keeps of a run"
 		} else {
-			h.cut()
+			h.sealBuffered()
 			h.seal(e.append(make([]byte, pieceBytes16)))
 			h.bytes += len(b)
 			h.entries++
 		}
 	}
-	if h.bound != "" {
-		why = h.bound
+	if h.hostBound != "" {
+		why = h.hostBound
 	}
 	if h.deps.History != nil { // otherwise no run of this host outlives it, which need not be shown
 		h.loop.hostBound(why)
 	}
 	if a.pending.HostBound = why; why == "" {
-		a.pending.Journal, h.marked = h.pieces, true
+		a.pending.Journal, h.markPending = h.pieces, true
 	}
 	h.asked = a.id
 }
 
-// holds returns the state that bindings hold for the run, or why they cannot hand it over.
-func (h *history) holds(a *asking) (held []byte, why string) {
+// questionState returns the state that bindings hold for the run, or why they cannot hand it over.
+func (h *history) questionState(a *pendingQuestion) (held []byte, why string) {
 	switch {
-	case h.bound != "":
-		return nil, h.bound
+	case h.hostBound != "":
+		return nil, h.hostBound
 	case a.host != nil:
 		return nil, "its host asks"
 	case len(h.proto.OpenAssistances()) > 0:
 		return nil, "it asks for something else at the same time"
 	}
-	return h.holding(h.resumable)
+	return h.bindingState(h.resumable)
 }
 
-// holding returns the state that bindings hold. With breakOff, unfinished requests are no obstacle.
-func (h *history) holding(breakOff bool) (held []byte, why string) {
+// bindingState returns the state that bindings hold. With breakOff, unfinished requests are no obstacle.
+func (h *history) bindingState(breakOff bool) (held []byte, why string) {
 	for _, b := range h.bindings.open() {
 		k, ok := b.(binding.Holder)
 		if !ok {

@@ -158,8 +158,8 @@ func (s *sealer) open(n uint64, piece []byte) (before hash16, entries []byte, er
 // tagOf returns the tag at the end of a sealed piece, which is unique to it.
 func tagOf(piece []byte) hash16 { return hash16(piece[len(piece)-pieceBytes16:]) }
 
-// A player reads a history from a store, piece by piece.
-type player struct {
+// A journalReader reads a history from a store, piece by piece.
+type journalReader struct {
 	*sealer
 	load    func(ctx context.Context, n uint64) ([]byte, error)
 	pieces  uint64 // 0 means all that exist
@@ -167,12 +167,12 @@ type player struct {
 	last    hash16 // tag of the piece before it
 	entries []byte // unread entries of the pieces read so far
 
-	bytes, taken int    // of entries read, and of entries taken
-	commit       []byte // data of the newest commit entry that was taken
+	readBytes, takenBytes int    // of entries read, and of entries taken
+	commit                []byte // data of the newest commit entry that was taken
 }
 
 // parse returns the next entry, and reads pieces as needed. The entry has kind 0 at the end.
-func (p *player) parse(ctx context.Context) (e entry, rest []byte, err error) {
+func (p *journalReader) parse(ctx context.Context) (e entry, rest []byte, err error) {
 	for {
 		e, rest, err = parseEntry(p.entries)
 		if err == nil || !errors.Is(err, errShort) {
@@ -197,7 +197,7 @@ func (p *player) parse(ctx context.Context) (e entry, rest []byte, err error) {
 var errEnd = errors.New("the end of the journal")
 
 // read reads the next piece.
-func (p *player) read(ctx context.Context) error {
+func (p *journalReader) read(ctx context.Context) error {
 	piece, err := p.load(ctx, p.next)
 	if p.pieces == 0 && errors.Is(err, store.ErrNotFound) {
 		return errEnd
@@ -213,47 +213,47 @@ func (p *player) read(ctx context.Context) error {
 		return err
 	}
 	p.next, p.last, p.entries = p.next+1, tagOf(piece), append(p.entries, entries...)
-	p.bytes += len(entries)
+	p.readBytes += len(entries)
 	return nil
 }
 
 // peek returns the next entry, of kind 0 at the end. It skips commits of events only, whose place depends on the
 // time.
-func (p *player) peek(ctx context.Context) (entry, error) {
+func (p *journalReader) peek(ctx context.Context) (entry, error) {
 	for {
 		e, _, err := p.parse(ctx)
 		if err != nil || e.kind != entryBegin && (e.kind != entryCommit || ofFacts(e)) {
 			return e, err
 		}
-		if _, err := p.any(ctx); err != nil {
+		if _, err := p.takeAny(ctx); err != nil {
 			return e, err
 		}
 	}
 }
 
 // parsed returns the next entry of any kind without taking it, of kind 0 at the end.
-func (p *player) parsed(ctx context.Context) (entry, error) {
+func (p *journalReader) parsed(ctx context.Context) (entry, error) {
 	e, _, err := p.parse(ctx)
 	return e, err
 }
 
 // take returns the same entry as peek and takes it.
-func (p *player) take(ctx context.Context) (entry, error) {
+func (p *journalReader) take(ctx context.Context) (entry, error) {
 	if _, err := p.peek(ctx); err != nil {
 		return entry{}, err
 	}
-	return p.any(ctx)
+	return p.takeAny(ctx)
 }
 
-// any takes the next entry of any kind.
-func (p *player) any(ctx context.Context) (entry, error) {
+// takeAny takes the next entry of any kind.
+func (p *journalReader) takeAny(ctx context.Context) (entry, error) {
 	e, rest, err := p.parse(ctx)
 	if err != nil {
 		return e, err
 	}
 	p.entries = rest
 	if e.kind != 0 {
-		p.taken++
+		p.takenBytes++
 	}
 	if e.kind == entryCommit {
 		p.commit = e.data

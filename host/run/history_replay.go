@@ -12,12 +12,12 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// made reports whether the journal has a commit of a run that is being resumed.
-func (h *history) made(c *store.Commit) bool {
+// matchCommit reports whether the journal has a commit of a run that is being resumed.
+func (h *history) matchCommit(c *store.Commit) bool {
 	if !h.resumable {
 		return true
 	}
-	e, err := h.player.parsed(h.ctx)
+	e, err := h.reader.parsed(h.ctx)
 	switch {
 	case err != nil:
 		h.fail(err)
@@ -25,12 +25,12 @@ func (h *history) made(c *store.Commit) bool {
 		return !h.live()
 	case isFact(c):
 		if !h.live() {
-			h.played(entryCommit)
+			h.nextEntry(entryCommit)
 			return true
 		}
 		return false
 	case e.kind == entryCommit && !ofFacts(e):
-		_, err = h.player.any(h.ctx)
+		_, err = h.reader.takeAny(h.ctx)
 		if err != nil {
 			h.fail(err)
 		}
@@ -41,13 +41,13 @@ func (h *history) made(c *store.Commit) bool {
 // live reports whether the run proceeds beyond its journal. A resumable run that has reached the end of its
 // journal goes live here.
 func (h *history) live() bool {
-	if h.player == nil {
+	if h.reader == nil {
 		return true
 	}
 	if !h.resumable {
 		return false
 	}
-	e, err := h.player.peek(h.ctx)
+	e, err := h.reader.peek(h.ctx)
 	if err != nil {
 		h.fail(err)
 		return false
@@ -55,17 +55,17 @@ func (h *history) live() bool {
 	if e.kind == 0 {
 		h.atEnd()
 	}
-	return h.player == nil
+	return h.reader == nil
 }
 
-// whole returns the newest commit of a journal that was read to its end, after checking that the timeline ends
+// lastCommit returns the newest commit of a journal that was read to its end, after checking that the timeline ends
 // there too.
-func (h *history) whole() (last made, ok bool) {
-	if c := h.player.commit; len(c) == 0 || json.Unmarshal(c[1:], &last) != nil {
+func (h *history) lastCommit() (last commitData, ok bool) {
+	if c := h.reader.commit; len(c) == 0 || json.Unmarshal(c[1:], &last) != nil {
 		h.fail(errHistory)
 		return last, false
 	}
-	more, err := h.deps.Store.Events(h.ctx, h.id, last.Events+h.beside, 1)
+	more, err := h.deps.Store.Events(h.ctx, h.id, last.Events+h.outOfOrder, 1)
 	if err == nil && len(more) > 0 {
 		err = fmt.Errorf("%w: it ends before the timeline does", errHistory)
 	}
@@ -77,29 +77,29 @@ func (h *history) whole() (last made, ok bool) {
 
 // atEnd makes a resumable run live at the end of its journal.
 func (h *history) atEnd() {
-	last, ok := h.whole()
+	last, ok := h.lastCommit()
 	if !ok {
 		return
 	}
-	if q := h.questions.current(); q != nil && h.waits != nil {
-		h.asksOn(q, h.waits)
-		h.questions.put(q)
+	if q := h.questions.current(); q != nil && h.openMark != nil {
+		h.askOpen(q, h.openMark)
+		h.questions.passToOwner(q)
 		return
 	}
 	h.goLive(h.held, last.Spent, time.Now(), false)
 }
 
-// told describes how a call differs from the recorded one.
-func told(is, was entry) string {
-	if is.code != was.code {
-		return activity(abi.Call(is.code)) + ", and was " + activity(abi.Call(was.code))
+// describeMismatch describes how a call differs from the recorded one.
+func describeMismatch(got, want entry) string {
+	if got.code != want.code {
+		return activity(abi.Call(got.code)) + ", and was " + activity(abi.Call(want.code))
 	}
-	return activity(abi.Call(is.code)) + " with another request"
+	return activity(abi.Call(got.code)) + " with another request"
 }
 
-// played takes the next entry. The run has diverged if it is not of the given kind.
-func (h *history) played(kind byte) (entry, bool) {
-	e, err := h.player.take(h.ctx)
+// nextEntry takes the next entry. The run has diverged if it is not of the given kind.
+func (h *history) nextEntry(kind byte) (entry, bool) {
+	e, err := h.reader.take(h.ctx)
 	switch {
 	case err != nil:
 		h.fail(err)
@@ -128,14 +128,14 @@ func (h *history) fail(err error) {
 	h.outcome.latch(hostFault("resume from journal", err))
 }
 
-// resultPlayed returns the recorded result of a call. If the journal ends before it, ok is false and sent
+// replayResult returns the recorded result of a call. If the journal ends before it, ok is false and sent
 // reports whether the request may have been sent.
-func (h *history) resultPlayed() (errno abi.Errno, reply []byte, sent, ok bool) {
+func (h *history) replayResult() (errno abi.Errno, reply []byte, sent, ok bool) {
 	if h.resumable {
-		e, err := h.player.peek(h.ctx)
+		e, err := h.reader.peek(h.ctx)
 		if err == nil && e.kind == entryIntent {
 			sent = true
-			_, err = h.player.take(h.ctx)
+			_, err = h.reader.take(h.ctx)
 		}
 		if err != nil {
 			h.fail(err)
@@ -145,22 +145,22 @@ func (h *history) resultPlayed() (errno abi.Errno, reply []byte, sent, ok bool) 
 			return 0, nil, sent, false
 		}
 	}
-	e, ok := h.played(entryResult)
-	if next, err := h.player.peek(h.ctx); ok && err == nil && next.kind == entryHeld {
+	e, ok := h.nextEntry(entryResult)
+	if next, err := h.reader.peek(h.ctx); ok && err == nil && next.kind == entryHeld {
 		h.held = next.data
-		_, _ = h.player.take(h.ctx) // peek has read it without error
+		_, _ = h.reader.take(h.ctx) // peek has read it without error
 	}
 	return abi.Errno(e.code), e.data, sent, ok
 }
 
-// again closes the open question if its answer comes next in the journal, or asks it if the journal ends here: a
+// resolveOpen closes the open question if its answer comes next in the journal, or asks it if the journal ends here: a
 // guest that waits at its input makes no call that would do so. It is called while the guest waits.
-func (h *history) again() {
+func (h *history) resolveOpen() {
 	q := h.questions.current()
-	if h.player == nil || q == nil || !h.outcome.ready() {
+	if h.reader == nil || q == nil || !h.outcome.ready() {
 		return
 	}
-	e, err := h.player.peek(h.ctx)
+	e, err := h.reader.peek(h.ctx)
 	if err != nil {
 		h.fail(err)
 		return
@@ -171,8 +171,8 @@ func (h *history) again() {
 	if e.kind != entryAnswer {
 		return
 	}
-	e, ok := h.played(entryAnswer)
-	var kept keptAnswer
+	e, ok := h.nextEntry(entryAnswer)
+	var kept savedAnswer
 	if !ok || json.Unmarshal(e.data, &kept) != nil || kept.ID != q.id {
 		h.fail(errHistory)
 		return
@@ -183,10 +183,10 @@ func (h *history) again() {
 	h.questions.closeQuestion(a)
 }
 
-// reasked matches a question that a resumed run asks with the journal. It reports whether the question is the
+// matchQuestion matches a question that a resumed run asks with the journal. It reports whether the question is the
 // open one, with which the run goes live.
-func (h *history) reasked(a *asking) (open bool) {
-	e, ok := h.played(entryMark)
+func (h *history) matchQuestion(a *pendingQuestion) (open bool) {
+	e, ok := h.nextEntry(entryMark)
 	var m mark
 	if !ok {
 		return false
@@ -196,12 +196,12 @@ func (h *history) reasked(a *asking) (open bool) {
 		return false
 	}
 	if h.resumable {
-		if _, ok := h.played(entryCommit); !ok {
+		if _, ok := h.nextEntry(entryCommit); !ok {
 			return false
 		}
 	}
 	r := h.deps.History.Resume
-	next, err := h.player.peek(h.ctx)
+	next, err := h.reader.peek(h.ctx)
 	more := next.kind != 0
 	switch {
 	case err != nil:
@@ -212,40 +212,40 @@ func (h *history) reasked(a *asking) (open bool) {
 		return false
 	case more:
 		if a.id == r.Open.ID { // a guest that waits at its input may have continued to it since
-			h.waits = &m
+			h.openMark = &m
 		}
 		return false
 	}
 	if h.resumable {
-		if _, ok := h.whole(); !ok {
+		if _, ok := h.lastCommit(); !ok {
 			return false
 		}
 	}
-	h.asksOn(a, &m)
+	h.askOpen(a, &m)
 	return h.outcome.ready()
 }
 
-// asksOn makes this process ask the open question.
-func (h *history) asksOn(a *asking, m *mark) {
+// askOpen makes this process ask the open question.
+func (h *history) askOpen(a *pendingQuestion, m *mark) {
 	r := h.deps.History.Resume
-	a.interruptID, a.pending, a.last = r.Open.Interrupt, &r.Open, m.Last
-	if a.timed = r.Open.ExpiresAt != nil; a.timed {
-		a.deadline = h.here(*r.Open.ExpiresAt)
+	a.interruptID, a.pending, a.budgetDeadline = r.Open.Interrupt, &r.Open, m.Last
+	if a.hasDeadline = r.Open.ExpiresAt != nil; a.hasDeadline {
+		a.deadline = h.localTime(*r.Open.ExpiresAt)
 	}
 	h.asked = a.id
-	h.goLive(m.Held, m.Spent, h.here(r.Open.OpenedAt), true)
+	h.goLive(m.Held, m.Spent, h.localTime(r.Open.OpenedAt), true)
 }
 
 // goLive ends the replay, and the run proceeds by itself. since is the start of its current span, which is the
 // owner's if owner is set.
-func (h *history) goLive(held []byte, s spent, since time.Time, owner bool) {
-	var last made
-	if c := h.player.commit; len(c) > 0 {
+func (h *history) goLive(held []byte, s clockState, since time.Time, owner bool) {
+	var last commitData
+	if c := h.reader.commit; len(c) > 0 {
 		_ = json.Unmarshal(c[1:], &last) // this host wrote it
 	}
-	h.pieces, h.last, h.bytes, h.entries, h.events = h.player.next, h.player.last, h.player.bytes, h.player.taken, last.Events
-	h.player = nil
-	h.control.goesOn()
+	h.pieces, h.last, h.bytes, h.entries, h.events = h.reader.next, h.reader.last, h.reader.readBytes, h.reader.takenBytes, last.Events
+	h.reader = nil
+	h.control.setProgressed()
 	for _, b := range h.bindings.open() {
 		if k, ok := b.(binding.Holder); ok && len(held) > 0 {
 			if err := k.Hold(held); err != nil {
@@ -255,8 +255,8 @@ func (h *history) goLive(held []byte, s spent, since time.Time, owner bool) {
 		}
 	}
 	h.clocks.restore(s, since, owner)
-	if s := h.stood; s != nil {
-		h.commits.stood(s)
+	if s := h.reportedStall; s != nil {
+		h.commits.resumeStall(s)
 	}
 	h.loop.stage(h.loop.phase())
 	e := h.journal.event("run.resumed", "in_progress", data{"cause": h.deps.History.Resume.Cause})
@@ -266,13 +266,13 @@ func (h *history) goLive(held []byte, s spent, since time.Time, owner bool) {
 	}
 	if c := h.cancel; c != nil {
 		h.cancel = nil
-		h.loop.again(*c)
+		h.loop.repeatCancel(*c)
 	}
 }
 
-// left handles the exit of the guest of a run that is being resumed.
-func (h *history) left(e sandbox.Exit) {
-	if h.player != nil && e.Kind == sandbox.ExitCPU && h.outcome.ready() {
+// guestExited handles the exit of the guest of a run that is being resumed.
+func (h *history) guestExited(e sandbox.Exit) {
+	if h.reader != nil && e.Kind == sandbox.ExitCPU && h.outcome.ready() {
 		h.outcome.latch(h.outcome.exitCause(e))
 	}
 	if !h.live() && h.outcome.ready() && (e.Kind == sandbox.ExitExited || e.Kind == sandbox.ExitTrapped) {

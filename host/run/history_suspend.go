@@ -71,40 +71,40 @@ func Outlives(rec store.Run, open []store.Interaction) bool {
 
 // suspendable reports whether the run can be suspended now.
 func (h *history) suspendable() bool {
-	if h.going || !h.outcome.ready() || h.player != nil {
-		return !h.going && h.outcome.ready()
+	if h.suspending || !h.outcome.ready() || h.reader != nil {
+		return !h.suspending && h.outcome.ready()
 	}
 	if q := h.questions.current(); q != nil {
-		return h.asked == q.id && q.pending.Journal > 0 && !h.pause.on()
+		return h.asked == q.id && q.pending.Journal > 0 && !h.pause.active()
 	}
-	return h.resumable && h.guest != nil && h.outcome.left() == nil && !h.pause.on()
+	return h.resumable && h.guest != nil && h.outcome.workerExit() == nil && !h.pause.active()
 }
 
-// suspends suspends the run if possible, and reports whether that has begun. It first waits for a request in
+// trySuspend suspends the run if possible, and reports whether that has begun. It first waits for a request in
 // progress, for at most answersWithin. A run that is to be cancelled once it is resumed is cancelled instead.
-func (h *history) suspends(cause string) bool {
+func (h *history) trySuspend(cause string) bool {
 	switch {
 	case !h.suspendable():
-	case h.player != nil && h.cancel != nil:
+	case h.reader != nil && h.cancel != nil:
 		h.cancelNow()
 		return true
-	case h.player == nil && !h.questions.open() && h.parts.calls.outsideLoop():
-		if h.leaving.IsZero() {
-			h.leaving = time.Now()
+	case h.reader == nil && !h.questions.open() && h.parts.calls.isAsync():
+		if h.leavingSince.IsZero() {
+			h.leavingSince = time.Now()
 		}
 		return true
 	default:
 		h.suspend(cause)
 	}
-	return h.going
+	return h.suspending
 }
 
 // answersWithin is how long a stopping host waits for the response to a request.
 const answersWithin = 5 * time.Second
 
-// leaves suspends a run that was waiting for the response to a request.
-func (h *history) leaves(now time.Time, answered bool) {
-	if !h.leaving.IsZero() && h.suspendable() && (answered || now.Sub(h.leaving) >= answersWithin) {
+// suspendIfLeaving suspends a run that was waiting for the response to a request.
+func (h *history) suspendIfLeaving(now time.Time, answered bool) {
+	if !h.leavingSince.IsZero() && h.suspendable() && (answered || now.Sub(h.leavingSince) >= answersWithin) {
 		h.suspend("host_stopped")
 	}
 }
@@ -112,11 +112,11 @@ func (h *history) leaves(now time.Time, answered bool) {
 // suspend suspends the run. cause is recorded in its timeline, unless the run is still being resumed, which
 // leaves its journal unchanged.
 func (h *history) suspend(cause string) {
-	h.going = true
-	if h.player == nil {
+	h.suspending = true
+	if h.reader == nil {
 		h.commits.record(h.journal.event("run.suspended", "waiting", data{"cause": cause}))
 		if !h.loop.barrier() {
-			h.going = false // the end of the run takes precedence
+			h.suspending = false // the end of the run takes precedence
 			return
 		}
 	}
@@ -125,14 +125,14 @@ func (h *history) suspend(cause string) {
 
 var suspended = &cause{reason: "suspended", origin: "runtime", message: "The run waits, and nobody performs it."}
 
-// putDown reports whether a run whose guest is gone is suspended and not over. Otherwise, a replay that cannot
+// finishSuspend reports whether a run whose guest is gone is suspended and not over. Otherwise, a replay that cannot
 // succeed, or whose run is to be cancelled, is turned into an end.
-func (h *history) putDown() bool {
+func (h *history) finishSuspend() bool {
 	c := h.outcome.cause()
 	switch {
 	case c == suspended:
 		return true
-	case h.player == nil:
+	case h.reader == nil:
 		return false
 	case c != nil && (c.reason == reasonDiverged || c.violation != nil || c.deadline != ""):
 		h.abandon()
@@ -147,10 +147,10 @@ func (h *history) putDown() bool {
 // abandon ends the replay of a run that is over, so that its end is recorded. What the run stored is counted in its
 // timeline, since the replay did not get to all of it.
 func (h *history) abandon() {
-	h.player = nil
-	h.bound = "it is over"
-	h.forgo()
-	h.questions.drop()
+	h.reader = nil
+	h.hostBound = "it is over"
+	h.makeNotResumable()
+	h.questions.forget()
 	h.records.dropBuffers()
 	seen, err := replay(h.ctx, h.deps.Store, h.id)
 	if err != nil {
@@ -160,19 +160,19 @@ func (h *history) abandon() {
 	h.records.stored(seen)
 }
 
-// postpones keeps a request to end the run until the replay is over. It reports false if there is no replay.
-func (h *history) postpones(c CancelRequest) bool {
-	if h.player != nil && h.cancel == nil {
-		h.cancel, h.heard = &c, time.Now()
+// deferCancel keeps a request to end the run until the replay is over. It reports false if there is no replay.
+func (h *history) deferCancel(c CancelRequest) bool {
+	if h.reader != nil && h.cancel == nil {
+		h.cancel, h.lastCallAt = &c, time.Now()
 	}
-	return h.player != nil
+	return h.reader != nil
 }
 
 // silent reports whether it has cancelled the run, because a replay that a cancellation waits for does not get on:
 // it has no place, or its guest makes no call. It may take as long as the preparation of a run.
 func (h *history) silent(now time.Time) bool {
 	most := h.plan.Budgets.Prepare
-	if h.player == nil || h.cancel == nil || most == 0 || now.Sub(h.heard) < most {
+	if h.reader == nil || h.cancel == nil || most == 0 || now.Sub(h.lastCallAt) < most {
 		return false
 	}
 	h.cancelNow()
@@ -187,27 +187,27 @@ func (h *history) cancelNow() {
 	h.loop.cancelRequested(c)
 }
 
-// waitsSince returns since when a run in the given phase waits for its owner and can be suspended, otherwise the
+// waitingSince returns since when a run in the given phase waits for its owner and can be suspended, otherwise the
 // zero time.
-func (h *history) waitsSince(phase string) time.Time {
+func (h *history) waitingSince(phase string) time.Time {
 	q := h.questions.current()
-	if phase != "waiting" || q == nil || h.player != nil || q.pending == nil || q.pending.Journal == 0 {
+	if phase != "waiting" || q == nil || h.reader != nil || q.pending == nil || q.pending.Journal == 0 {
 		return time.Time{}
 	}
-	return q.since
+	return q.askedAt
 }
 
-// idle suspends a run that has waited for long, whose host is drained, or whose place is needed by others.
-func (h *history) idle(now time.Time) {
+// suspendIfIdle suspends a run that has waited for long, whose host is drained, or whose place is needed by others.
+func (h *history) suspendIfIdle(now time.Time) {
 	q, o := h.questions.current(), h.deps.History
-	if q == nil || o == nil || h.player != nil {
+	if q == nil || o == nil || h.reader != nil {
 		return
 	}
-	switch long := o.Awake > 0 && now.Sub(q.since) >= o.Awake; {
+	switch long := o.Awake > 0 && now.Sub(q.askedAt) >= o.Awake; {
 	case !h.suspendable():
-	case h.control.leaving():
+	case h.control.hostDrained():
 		h.suspend("host_drained")
-	case h.control.makesRoom():
+	case h.control.shouldSuspend():
 		h.suspend("room_wanted")
 	case long:
 		h.suspend("idle")

@@ -39,7 +39,7 @@ func pieces(t *testing.T, s *sealer) (sealed [][]byte, all []entry) {
 
 // played reads a history until its end or the first error.
 func played(s *sealer, sealed [][]byte) (out []entry, err error) {
-	p := &player{sealer: s, pieces: uint64(len(sealed)), load: func(_ context.Context, n uint64) ([]byte, error) { return sealed[n], nil }}
+	p := &journalReader{sealer: s, pieces: uint64(len(sealed)), load: func(_ context.Context, n uint64) ([]byte, error) { return sealed[n], nil }}
 	for {
 		e, err := p.take(context.Background())
 		if err != nil || e.kind == 0 {
@@ -145,11 +145,11 @@ func TestHistoryCut(t *testing.T) {
 		e := entry{kind: entryResult, data: data}
 		h.write(e)
 		if want = append(want, e); n == 10 {
-			h.cut()
+			h.sealBuffered()
 		}
 		ready, h.ready = append(ready, h.ready...), nil // a commit takes them
 	}
-	h.cut()
+	h.sealBuffered()
 	var sealed [][]byte
 	for i, p := range append(ready, h.ready...) {
 		if sealed = append(sealed, p.Data); p.N != uint64(i) || len(p.Data) > store.MaxJournalPiece {

@@ -85,29 +85,29 @@ type journal struct {
 	last     store.Event     // submitted, maybe not durable
 	at       time.Time       // time of the newest event
 	sequence uint64          // sequence number of the next event
-	spanned  context.Context // context of the run's span, or of its node's
+	spanCtx  context.Context // context of the run's span, or of its node's
 	node     span            // span of the guest
 }
 
-// note remembers the last event.
-func (j *journal) note(e store.Event) { j.last = e }
+// setLast remembers the last event.
+func (j *journal) setLast(e store.Event) { j.last = e }
 
 // latest returns the last event that was submitted.
 func (j *journal) latest() store.Event { return j.last }
 
-// refused takes back the sequence numbers of events that did not become durable.
-func (j *journal) refused(events []store.Event) { j.sequence -= uint64(len(events)) }
+// undo takes back the sequence numbers of events that did not become durable.
+func (j *journal) undo(events []store.Event) { j.sequence -= uint64(len(events)) }
 
 // begin starts the span of the run and returns it.
 func (j *journal) begin() (whole span) {
-	j.spanned = j.ctx
-	j.spanned, whole = j.traced("run", "link", j.plan.Request.TraceParent)
+	j.spanCtx = j.ctx
+	j.spanCtx, whole = j.startSpan("run", "link", j.plan.Request.TraceParent)
 	return whole
 }
 
 // beginNode starts the span of the guest, which is the parent of all later ones.
 func (j *journal) beginNode(name string, attempt int) {
-	j.spanned, j.node = j.traced("node."+name, "node_id", j.plan.manifest.Node(), "node_type", name, "node_attempt", attempt)
+	j.spanCtx, j.node = j.startSpan("node."+name, "node_id", j.plan.manifest.Node(), "node_type", name, "node_attempt", attempt)
 }
 
 func (j *journal) endNode(err error) { j.node.end(err) }
@@ -209,9 +209,9 @@ func (s span) errno(e abi.Errno) {
 	s.end(e)
 }
 
-// traced starts a span below that of the run or of its node. more are pairs of attribute and value.
-func (j *journal) traced(name string, more ...any) (context.Context, span) {
-	ctx := j.spanned
+// startSpan starts a span below that of the run or of its node. more are pairs of attribute and value.
+func (j *journal) startSpan(name string, more ...any) (context.Context, span) {
+	ctx := j.spanCtx
 	if j.deps.Spans == nil {
 		return ctx, nil
 	}
@@ -223,15 +223,15 @@ func (j *journal) traced(name string, more ...any) (context.Context, span) {
 	return ctx, end
 }
 
-// appended starts the span of a commit's events. Only this run appends to its timeline, so it knows the sequence
+// commitSpan starts the span of a commit's events. Only this run appends to its timeline, so it knows the sequence
 // numbers.
-func (j *journal) appended(events []store.Event) span {
+func (j *journal) commitSpan(events []store.Event) span {
 	first := j.sequence
 	j.sequence += uint64(len(events))
 	if j.deps.Spans == nil || len(events) == 0 {
 		return nil
 	}
-	_, s := j.traced("event.append", "event_type", events[0].Type, "event_seq", first)
+	_, s := j.startSpan("event.append", "event_type", events[0].Type, "event_seq", first)
 	return s
 }
 
@@ -245,7 +245,7 @@ func (j *journal) tracedActivity(c abi.Call) span {
 	if j.deps.Spans == nil {
 		return nil
 	}
-	_, s := j.traced("activity."+activity(c), "node_id", j.plan.manifest.Node())
+	_, s := j.startSpan("activity."+activity(c), "node_id", j.plan.manifest.Node())
 	return s
 }
 

@@ -17,8 +17,8 @@ type lease struct {
 	renewed  chan renewal // capacity 1
 }
 
-// took sets the lease and schedules its renewal.
-func (l *lease) took(current store.Lease) {
+// set sets the lease and schedules its renewal.
+func (l *lease) set(current store.Lease) {
 	l.current, l.renewAt = current, time.Now().Add(l.deps.LeaseRenew)
 }
 
@@ -60,7 +60,7 @@ func (l *lease) renewal() {
 		case n.err == nil:
 			l.current = n.lease
 			if lapsed && l.guest != nil {
-				l.commits.record(l.journal.event("lease.renewed", "in_progress", l.held()))
+				l.commits.record(l.journal.event("lease.renewed", "in_progress", l.eventData()))
 			}
 		case errors.Is(n.err, store.ErrFenced):
 			lost := hostFault("renew lease", n.err)
@@ -71,8 +71,8 @@ func (l *lease) renewal() {
 	}
 }
 
-// held returns the event data that identify the run's lease.
-func (l *lease) held() data {
+// eventData returns the event data that identify the run's lease.
+func (l *lease) eventData() data {
 	return data{"leaseId": leaseID(l.current), "host": "cloud", "instanceId": l.deps.HostID, "expiresAt": store.Time(l.current.ExpiresAt)}
 }
 

@@ -55,7 +55,7 @@ type run struct {
 	rec         store.Run
 	cancels     chan CancelRequest
 	stop        context.CancelFunc // ends ctx
-	asker       context.Context    // context of the caller that asked for the run
+	callerCtx   context.Context    // context of the caller that asked for the run
 	accepted    bool
 	ticks       <-chan time.Time
 	interrupted <-chan struct{} // nil after it was handled
@@ -70,12 +70,12 @@ func newRun(p *Plan, d Deps) *run {
 		all.trace = h.Resume.Run.TraceID
 	}
 	all.history = newHistory(all, d.History)
-	all.journal, all.commits = &journal{parts: all}, &commits{parts: all, collected: func() {}}
+	all.journal, all.commits = &journal{parts: all}, &commits{parts: all, stopCollecting: func() {}}
 	all.lease = &lease{parts: all, renewed: make(chan renewal, 1)}
 	all.outcome, all.report, all.terminal = &outcome{parts: all}, &report{all}, &terminal{parts: all}
 	all.calls = &calls{parts: all, finished: make(chan finishedCall, 1)}
 	all.records, all.states, all.gaps = newRecords(all), &checkpoints{parts: all, cursors: cursors{}}, newGaps(all)
-	all.questions = &questions{parts: all, answers: make(chan answer), asked: map[string]int{}}
+	all.questions = &questions{parts: all, answers: make(chan answer), requestIDUses: map[string]int{}}
 	all.assistances = &assistances{parts: all, deadlines: map[string]time.Time{}}
 	all.output = newOutput(all, now)
 	all.pause, all.control = &pause{parts: all}, newControl()
@@ -96,9 +96,9 @@ func newRun(p *Plan, d Deps) *run {
 	if all.history.replaying() {
 		r.rec = d.History.Resume.Run
 	} else {
-		all.control.goesOn()
+		all.control.setProgressed()
 		if s := p.manifest.Sluice; s != nil && s.Resumable {
-			r.rec.HostBound = all.history.ends()
+			r.rec.HostBound = all.history.hostBoundReason()
 		}
 	}
 	return r
@@ -113,7 +113,7 @@ func (r *run) do(ctx context.Context) (*Result, error) {
 	if r.deps.Ended != nil {
 		defer r.deps.Ended()
 	}
-	r.asker = ctx
+	r.callerCtx = ctx
 	r.ctx, r.stop = context.WithCancel(context.WithoutCancel(ctx))
 	r.commits.begin()
 	defer r.questions.wait()
@@ -122,12 +122,12 @@ func (r *run) do(ctx context.Context) (*Result, error) {
 	defer ticker.Stop()
 	r.ticks, r.interrupted = ticker.C, ctx.Done()
 	whole := r.journal.begin()
-	each(r.bindings, func(b binding.Requester) { b.Waits(r.calls.waits) })
-	if r.pause.queue(ctx) && r.launch(ctx) {
+	each(r.bindings, func(b binding.Requester) { b.Waits(r.calls.reportRateWait) })
+	if r.pause.waitForSlot(ctx) && r.launch(ctx) {
 		r.loop()
 	}
-	if r.history.putDown() {
-		r.letGo()
+	if r.history.finishSuspend() {
+		r.releaseSuspended()
 		whole.end(nil)
 		return nil, ErrSuspended
 	}
@@ -151,7 +151,7 @@ const (
 func (r *run) loop() {
 	calls := r.guest.Calls()
 	for {
-		if r.calls.again() {
+		if r.calls.nextHeldCall() {
 			continue
 		}
 		in := calls
@@ -164,27 +164,27 @@ func (r *run) loop() {
 		select {
 		case c, ok := <-in:
 			if !ok {
-				r.left()
+				r.workerExited()
 				return
 			}
 			r.calls.call(c)
-		case <-r.commits.sent():
-			r.commits.took()
-		case <-r.commits.head():
+		case <-r.commits.acceptedSignal():
+			r.commits.handleAccepted()
+		case <-r.commits.oldestDone():
 			r.commits.settle()
-		case f := <-r.calls.ended():
+		case f := <-r.calls.finishedCalls():
 			r.calls.finishCall(f)
-		case <-r.bindings.word():
-			r.bindings.listen()
+		case <-r.bindings.reportSignal():
+			r.bindings.handleReports()
 		case a := <-r.questions.answered():
-			r.questions.take(a)
+			r.questions.handleAnswer(a)
 		case c := <-r.cancels:
 			r.cancelRequested(c)
 		case <-r.interrupted:
 			r.interrupt()
-		case <-r.control.woken():
-			r.pause.steer(time.Now())
-		case <-r.calls.woken():
+		case <-r.control.wakeSignal():
+			r.pause.handleRequests(time.Now())
+		case <-r.calls.sleepEnded():
 			r.calls.wake()
 		case now := <-r.ticks:
 			r.tick(now)
@@ -200,10 +200,10 @@ func (r *run) row() *store.Run { return new(r.rec) }
 // age returns how long ago the run started, possibly at another host.
 func (r *run) age() time.Duration { return store.Now(r.deps.Store).Sub(r.rec.StartedAt) }
 
-// stored converts a time of this machine's clock to one of the store's clock; here does the reverse.
-func (p *parts) stored(at time.Time) time.Time { return store.Now(p.deps.Store).Add(time.Until(at)) }
+// storeTime converts a time of this machine's clock to one of the store's clock; here does the reverse.
+func (p *parts) storeTime(at time.Time) time.Time { return store.Now(p.deps.Store).Add(time.Until(at)) }
 
-func (p *parts) here(at time.Time) time.Time {
+func (p *parts) localTime(at time.Time) time.Time {
 	return time.Now().Add(at.Sub(store.Now(p.deps.Store)))
 }
 
@@ -219,8 +219,8 @@ func (r *run) hostBound(why string) { r.rec.HostBound = why }
 // boundBy returns what hostBound set.
 func (r *run) boundBy() string { return r.rec.HostBound }
 
-// ended sets the end of the run in its row, and returns a copy.
-func (r *run) ended(status string, at time.Time, result json.RawMessage) *store.Run {
+// setEnd sets the end of the run in its row, and returns a copy.
+func (r *run) setEnd(status string, at time.Time, result json.RawMessage) *store.Run {
 	r.rec.Status, r.rec.Phase, r.rec.FinishedAt, r.rec.Result = status, "", &at, result
 	return r.row()
 }
@@ -237,12 +237,12 @@ var interruption = CancelRequest{Cause: "owner", Reason: "interrupted"}
 func (r *run) tick(now time.Time) {
 	used := r.guest.Usage()
 	r.clocks.sample(now, used.CPU)
-	r.control.measured(r.age(), used.MemoryBytes)
-	r.commits.stalls(now)
+	r.control.recordMemory(r.age(), used.MemoryBytes)
+	r.commits.checkStall(now)
 	if r.outcome.over() {
 		return
 	}
-	if r.outcome.leaving(now) {
+	if r.outcome.withinCancelGrace(now) {
 		return
 	}
 	if !r.inTime(now) {
@@ -258,26 +258,26 @@ func (r *run) tick(now time.Time) {
 		r.outcome.latch(c)
 		return
 	}
-	if r.pause.on() {
+	if r.pause.active() {
 		return
 	}
-	if r.control.wanted() {
-		r.pause.steer(now)
+	if r.control.pausePending() {
+		r.pause.handleRequests(now)
 	}
 	r.assistances.assistanceTimeouts(now)
 	r.questions.interactionTimeout(now)
 	r.output.flushProgress(now, false)
-	r.history.idle(now)
-	r.history.leaves(now, false)
-	if r.outcome.lingers(now) {
+	r.history.suspendIfIdle(now)
+	r.history.suspendIfLeaving(now, false)
+	if r.outcome.exceedsExitGrace(now) {
 		r.outcome.violate(&abi.Violation{Subtype: abi.VExitTimeoutAfterDone, MessageType: "DONE"})
 	}
 }
 
 // inTime checks the budgets and renews the lease. It reports whether the run continues.
 func (r *run) inTime(now time.Time) bool {
-	r.commits.stalls(now)
-	if c := r.clocks.over(r.plan.Budgets, now); c != nil {
+	r.commits.checkStall(now)
+	if c := r.clocks.exceeded(r.plan.Budgets, now); c != nil {
 		r.outcome.latch(c)
 		return false
 	}
@@ -289,7 +289,7 @@ func (r *run) inTime(now time.Time) bool {
 // run. Meanwhile it checks budgets, renews the lease, and handles requests to end the run, all of which may end
 // the wait. If it reports false, the caller leaves the call unanswered.
 func (r *run) barrier() bool {
-	for r.commits.underway() > 0 && r.outcome.ready() {
+	for r.commits.unsettled() > 0 && r.outcome.ready() {
 		r.await(true, func(now time.Time) {
 			if r.guest != nil {
 				r.clocks.sample(now, r.guest.Usage().CPU)
@@ -303,11 +303,11 @@ func (r *run) barrier() bool {
 // settled waits until everything submitted is durable or has failed. While the disk is full, which may take
 // long, it handles requests to end the run, and gives up if nobody waits for the run any more.
 func (r *run) settled() {
-	for r.commits.underway() > 0 {
+	for r.commits.unsettled() > 0 {
 		r.await(r.commits.stalled(), func(now time.Time) {
-			r.commits.stalls(now)
-			if r.leaves() {
-				r.commits.forsake()
+			r.commits.checkStall(now)
+			if r.abandonsStalled() {
+				r.commits.abandon()
 			}
 		})
 	}
@@ -320,9 +320,9 @@ func (r *run) await(ends bool, tick func(now time.Time)) {
 		cancels, interrupted = nil, nil
 	}
 	select {
-	case <-r.commits.sent():
-		r.commits.took()
-	case <-r.commits.head():
+	case <-r.commits.acceptedSignal():
+		r.commits.handleAccepted()
+	case <-r.commits.oldestDone():
 		r.commits.settle()
 	case c := <-cancels:
 		r.cancelRequested(c)
@@ -333,14 +333,14 @@ func (r *run) await(ends bool, tick func(now time.Time)) {
 	}
 }
 
-// leaves reports whether a stalled run is given up, because nobody waits for it any more.
-func (r *run) leaves() bool {
-	return r.commits.stalled() && (r.asker != nil && r.asker.Err() != nil || r.control.stopped())
+// abandonsStalled reports whether a stalled run is given up, because nobody waits for it any more.
+func (r *run) abandonsStalled() bool {
+	return r.commits.stalled() && (r.callerCtx != nil && r.callerCtx.Err() != nil || r.control.stopped())
 }
 
-// patiently performs f, which commits the end of a run and may take as long as the disk is full. It returns
-// errLeft if the run is given up meanwhile. If the disk is not full, f's context ends after within.
-func (r *run) patiently(within time.Duration, f func(context.Context) error) error {
+// waitWhileStalled performs f, which commits the end of a run and may take as long as the disk is full. It returns
+// errAbandoned if the run is given up meanwhile. If the disk is not full, f's context ends after within.
+func (r *run) waitWhileStalled(within time.Duration, f func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	ticks := r.ticks
@@ -357,10 +357,10 @@ func (r *run) patiently(within time.Duration, f func(context.Context) error) err
 		case err := <-done:
 			return err
 		case now := <-ticks:
-			r.commits.stalls(now)
+			r.commits.checkStall(now)
 			switch {
-			case r.leaves():
-				return errLeft
+			case r.abandonsStalled():
+				return errAbandoned
 			case r.commits.stalled():
 				until = now.Add(within)
 			case now.After(until):
@@ -370,9 +370,9 @@ func (r *run) patiently(within time.Duration, f func(context.Context) error) err
 	}
 }
 
-// meanwhile performs f, which may take long, before there is a guest. It renews the lease, and a request to end
+// whileRunning performs f, which may take long, before there is a guest. It renews the lease, and a request to end
 // the run cancels f's context. It returns when f has returned.
-func (r *run) meanwhile(ctx context.Context, f func(context.Context) error) error {
+func (r *run) whileRunning(ctx context.Context, f func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := make(chan error, 1)
@@ -397,8 +397,8 @@ func (r *run) meanwhile(ctx context.Context, f func(context.Context) error) erro
 	}
 }
 
-// letGo releases what a suspended run holds in this process, except for its bindings, which the caller releases.
-func (r *run) letGo() {
+// releaseSuspended releases what a suspended run holds in this process, except for its bindings, which the caller releases.
+func (r *run) releaseSuspended() {
 	r.bindings.abort()
 	r.stop()
 	r.settled()
@@ -407,14 +407,14 @@ func (r *run) letGo() {
 	r.pause.release()
 }
 
-// left handles the end of the worker.
-func (r *run) left() {
-	r.outcome.exited(r.guest.Exit())
-	r.history.left(r.guest.Exit())
-	r.bindings.listen()
+// workerExited handles the end of the worker.
+func (r *run) workerExited() {
+	r.outcome.setExit(r.guest.Exit())
+	r.history.guestExited(r.guest.Exit())
+	r.bindings.handleReports()
 	r.clocks.resume(time.Now())
 	r.pause.end()
-	r.calls.last()
+	r.calls.handleHeldCalls()
 }
 
 // phase returns the phase of the run for events and its row.
@@ -437,7 +437,7 @@ func (r *run) stage(phase string) {
 		phase = "waiting" // whatever its guest does during the replay
 	}
 	r.control.phase(phase)
-	r.control.waits(r.history.waitsSince(phase))
+	r.control.setWaiting(r.history.waitingSince(phase))
 }
 
 // revoked handles a pending request to cancel, so that a revocation ends the run as cancelled even if the store
@@ -451,8 +451,8 @@ func (r *run) revoked() bool {
 	return r.outcome.cancelled()
 }
 
-// again repeats a request to end the run.
-func (r *run) again(c CancelRequest) {
+// repeatCancel repeats a request to end the run.
+func (r *run) repeatCancel(c CancelRequest) {
 	select {
 	case r.cancels <- c:
 	default: // another one is pending
@@ -466,14 +466,14 @@ func (r *run) cancelRequested(c CancelRequest) {
 		return
 	}
 	if c.Cause == CauseShutdown {
-		if r.history.suspends("host_stopped") {
+		if r.history.trySuspend("host_stopped") {
 			return
 		}
 		r.outcome.latch(&cause{reason: ReasonRestarted, origin: "runtime", message: restarted("The host was stopped while the run was active.", r.rec)})
 		return
 	}
 	r.control.change(func(l *Live) { l.CancelRequested = true })
-	if r.history.postpones(c) {
+	if r.history.deferCancel(c) {
 		return
 	}
 	d := data{"cancel_cause": c.Cause, "trigger_kind": r.plan.Trigger}
@@ -489,10 +489,10 @@ func (r *run) cancelRequested(c CancelRequest) {
 		cancel.event = &e
 		return
 	}
-	r.history.forgo() // a host that is killed now must not have the next one resume it
+	r.history.makeNotResumable() // a host that is killed now must not have the next one resume it
 	r.commits.record(e)
-	r.control.resumed()
-	r.pause.letRun() // a paused worker gets its grace period too
+	r.control.endPause()
+	r.pause.continueRun() // a paused worker gets its grace period too
 	r.calls.dropHeld()
 	r.questions.cancel()
 	r.proto.End()

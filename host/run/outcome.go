@@ -72,19 +72,19 @@ func (o *outcome) propose(m *abi.DoneMessage) { o.done = m }
 // acknowledged sets when the guest got the reply to DONE, after which it should exit.
 func (o *outcome) acknowledged(at time.Time) { o.doneAt = at }
 
-// lingers reports whether the guest has exceeded the time to exit after DONE.
-func (o *outcome) lingers(now time.Time) bool {
+// exceedsExitGrace reports whether the guest has exceeded the time to exit after DONE.
+func (o *outcome) exceedsExitGrace(now time.Time) bool {
 	return o.done != nil && !o.doneAt.IsZero() && now.Sub(o.doneAt) > o.plan.Budgets.ExitGrace
 }
 
-// exited records the exit of the worker.
-func (o *outcome) exited(e sandbox.Exit) { o.exit = &e }
+// setExit records the exit of the worker.
+func (o *outcome) setExit(e sandbox.Exit) { o.exit = &e }
 
-// left returns the exit of the worker, nil while it is running.
-func (o *outcome) left() *sandbox.Exit { return o.exit }
+// workerExit returns the exit of the worker, nil while it is running.
+func (o *outcome) workerExit() *sandbox.Exit { return o.exit }
 
-// orderly reports whether the guest sent DONE and exited without a fault of its worker.
-func (o *outcome) orderly() bool {
+// exitedCleanly reports whether the guest sent DONE and exited without a fault of its worker.
+func (o *outcome) exitedCleanly() bool {
 	return o.done != nil && o.exit != nil && o.exitCause(*o.exit) == nil
 }
 
@@ -94,20 +94,20 @@ func (o *outcome) unanswered() bool {
 	return o.latched != nil && (o.latched.violation != nil || o.latched.reason == badChannel)
 }
 
-// unkept reports whether records that are not stored yet must not be stored any more.
-func (o *outcome) unkept() bool {
+// mustDropRecords reports whether records that are not stored yet must not be stored any more.
+func (o *outcome) mustDropRecords() bool {
 	c := o.latched
 	return c != nil && (c.origin == "storage" || c.fenced || c.leaked())
 }
 
-// unchanged returns a function that restores the cause that is latched now.
-func (o *outcome) unchanged() (restore func()) {
-	was := o.latched
-	return func() { o.latched = was }
+// saveCause returns a function that restores the cause that is latched now.
+func (o *outcome) saveCause() (restore func()) {
+	saved := o.latched
+	return func() { o.latched = saved }
 }
 
-// asked returns the event of the cancel request if it was not recorded before, for the last commit.
-func (o *outcome) asked() []store.Event {
+// unrecordedCancel returns the event of the cancel request if it was not recorded before, for the last commit.
+func (o *outcome) unrecordedCancel() []store.Event {
 	if o.cancel == nil || o.cancel.event == nil {
 		return nil
 	}
@@ -262,7 +262,7 @@ func (o *outcome) decide() ending {
 	case o.exitCause(*o.exit) != nil:
 		return ending{status: abi.Failed, cause: o.exitCause(*o.exit), event: "run.failed"}
 	case o.done == nil:
-		return ending{status: abi.Failed, cause: o.leftWithoutDone(), event: "run.failed"}
+		return ending{status: abi.Failed, cause: o.exitedWithoutDone(), event: "run.failed"}
 	case o.done.Status == abi.Failed:
 		return ending{status: abi.Failed, event: "run.failed", commit: o.certified(),
 			cause: &cause{reason: "connector_reported_failed", message: "The connector reported that it failed."}}
@@ -273,8 +273,8 @@ func (o *outcome) decide() ending {
 	return ending{status: abi.Succeeded, event: "run.completed", commit: true}
 }
 
-// leftWithoutDone returns the cause for a guest that exited by itself.
-func (o *outcome) leftWithoutDone() *cause {
+// exitedWithoutDone returns the cause for a guest that exited by itself.
+func (o *outcome) exitedWithoutDone() *cause {
 	if o.exit.Kind == sandbox.ExitTrapped {
 		return &cause{reason: "connector_trapped", origin: "connector", message: "The connector crashed (" + o.exit.TrapKind + ") before it sent DONE."}
 	}
@@ -287,9 +287,9 @@ func (o *outcome) leftWithoutDone() *cause {
 		message: "The connector ended with exit code " + code + " before it sent DONE."}
 }
 
-// leaving reports whether the run is being cancelled, in which case nothing else decides its end. It kills a
+// withinCancelGrace reports whether the run is being cancelled, in which case nothing else decides its end. It kills a
 // guest that has not exited within the grace period.
-func (o *outcome) leaving(now time.Time) bool {
+func (o *outcome) withinCancelGrace(now time.Time) bool {
 	c := o.cancel
 	if c != nil && now.After(c.until) && !c.forced && o.guest != nil {
 		c.forced = true

@@ -42,7 +42,7 @@ func TestDecide(t *testing.T) {
 // TestUnchanged: what is tried after the end was decided does not change it.
 func TestUnchanged(t *testing.T) {
 	o := &outcome{latched: &cause{reason: "first"}}
-	restore := o.unchanged()
+	restore := o.saveCause()
 	o.latched = &cause{reason: "second"}
 	if restore(); o.latched.reason != "first" {
 		t.Errorf("the run ends for the %s cause", o.latched.reason)

@@ -91,16 +91,16 @@ func (op *output) crashReport() *Diagnostics {
 	}}
 }
 
-// logged handles the log call, whose text is added to the tail and to the timeline.
-func (op *output) logged(level, message string, fields strictjson.Value) {
+// handleLog handles the log call, whose text is added to the tail and to the timeline.
+func (op *output) handleLog(level, message string, fields strictjson.Value) {
 	if op.diag.write([]byte(level+" "+message+"\n"), time.Now()) {
 		op.logEvent(level, message, fields)
 	}
 }
 
-// diagnosed handles text on a file descriptor, which is added to the tail. What a stdio connector writes to fd 2
+// handleDiagnostics handles text on a file descriptor, which is added to the tail. What a stdio connector writes to fd 2
 // is its log, and each line is also an event, since it has no log call.
-func (op *output) diagnosed(p []byte) {
+func (op *output) handleDiagnostics(p []byte) {
 	d := &op.diag
 	if !d.write(p, time.Now()) || op.plan.Transport != "stdio" {
 		return
@@ -266,8 +266,8 @@ func (p *progress) take(now time.Time) bool {
 	return true
 }
 
-// progressed handles PROGRESS. A message that has to wait is not encoded yet, since the next one may replace it.
-func (op *output) progressed(m *abi.ProgressMessage) {
+// handleProgress handles PROGRESS. A message that has to wait is not encoded yet, since the next one may replace it.
+func (op *output) handleProgress(m *abi.ProgressMessage) {
 	if op.canary.LeaksText([]byte(m.Message)) {
 		op.outcome.leak("PROGRESS", m.Stream, "/message", nil)
 		return
@@ -325,27 +325,27 @@ func (op *output) endText() {
 	}
 }
 
-// denied logs, for the owner, that a binding denied a request.
-func (op *output) denied(reply []byte) {
+// logDenial logs, for the owner, that a binding denied a request.
+func (op *output) logDenial(reply []byte) {
 	v, err := strictjson.Parse(reply, strictjson.ParseOptions{})
 	if err != nil {
 		return
 	}
 	if m, ok := v.Member("message"); ok {
 		text, _ := m.Text()
-		op.logged("warn", "denied: "+text, strictjson.Value{})
+		op.handleLog("warn", "denied: "+text, strictjson.Value{})
 	}
 }
 
-// deniedOf logs the denials among the answers of an exchange.
-func (op *output) deniedOf(answers []byte) {
+// logDenials logs the denials among the answers of an exchange.
+func (op *output) logDenials(answers []byte) {
 	for len(answers) > 0 {
 		a, rest, err := abi.NextAnswer(answers)
 		if err != nil {
 			return
 		}
 		if a.Errno == abi.EDENIED {
-			op.denied(a.Reply)
+			op.logDenial(a.Reply)
 		}
 		answers = rest
 	}

@@ -60,10 +60,10 @@ type Owner interface {
 	Ask(ctx context.Context, q Question) (host.Answer, error)
 }
 
-// A Desk is an Owner that also shows what is in no event: targets of url and qr attachments, and the raw text
+// A LiveOwner is an Owner that also shows what is in no event: targets of url and qr attachments, and the raw text
 // and schema of an assistance that does not block. Its methods must not block. A run closes every assistance
 // that it opened, at the latest at its end, possibly twice.
-type Desk interface {
+type LiveOwner interface {
 	Owner
 	AssistanceOpened(run store.RunID, a LiveAssistance)
 	AssistanceClosed(run store.RunID, id string)

@@ -15,17 +15,17 @@ import (
 // pause handles pauses of the run and its slot.
 type pause struct {
 	*parts
-	paused *pausing // nil if the run is not paused
-	placed bool     // the run has a slot, or has given it up while away
-	away   bool
+	paused  *pauseState // nil if the run is not paused
+	hasSlot bool        // the run has a slot, or has given it up while away
+	away    bool
 }
 
-// A pausing is a pause in effect.
-type pausing struct {
-	since    time.Time
-	sleep    time.Duration // rest of the guest's sleep
-	resolved string        // the interrupt that was answered during the pause
-	told     func()        // passes an answer to the browser after the pause; nil for none
+// A pauseState is a pause in effect.
+type pauseState struct {
+	since         time.Time
+	sleep         time.Duration // rest of the guest's sleep
+	resolved      string        // the interrupt that was answered during the pause
+	notifyBrowser func()        // passes an answer to the browser after the pause; nil for none
 }
 
 // A suspender is a Guest whose worker can be suspended at any point.
@@ -34,50 +34,50 @@ type suspender interface {
 	Resume() error
 }
 
-func (ps *pause) on() bool { return ps.paused != nil }
+func (ps *pause) active() bool { return ps.paused != nil }
 
 // end ends the pause of a run whose worker is gone.
 func (ps *pause) end() { ps.paused = nil }
 
-// answered remembers a question that was answered during a pause, so that node.resumed follows run.resumed.
-func (ps *pause) answered(interrupt string) {
+// rememberAnswer remembers a question that was answered during a pause, so that node.resumed follows run.resumed.
+func (ps *pause) rememberAnswer(interrupt string) {
 	if ps.paused != nil {
 		ps.paused.resolved = interrupt
 	}
 }
 
-// afterwards calls f now or, during a pause, after it.
-func (ps *pause) afterwards(f func()) {
+// whenRunning calls f now or, during a pause, after it.
+func (ps *pause) whenRunning(f func()) {
 	if ps.paused != nil {
-		ps.paused.told = f
+		ps.paused.notifyBrowser = f
 		return
 	}
 	f()
 }
 
-// steer handles requests to pause or to resume.
-func (ps *pause) steer(now time.Time) {
+// handleRequests handles requests to pause or to resume.
+func (ps *pause) handleRequests(now time.Time) {
 	if !ps.outcome.ready() || ps.history.replaying() {
 		return
 	}
 	if ps.paused != nil {
-		if q := ps.control.resumes(); q != nil {
+		if q := ps.control.pendingResume(); q != nil {
 			ps.resume(q)
 		}
 		return
 	}
-	if q := ps.control.asked(); q != nil && ps.drained(q, now) {
+	if q := ps.control.pendingPause(); q != nil && ps.atDrainPoint(q, now) {
 		ps.pause()
 	}
 }
 
-// drained reports whether the run is at a drain point for q: at a STATE, a wait or DONE or, for DrainImmediate,
+// atDrainPoint reports whether the run is at a drain point for q: at a STATE, a wait or DONE or, for DrainImmediate,
 // in any call. After Budgets.Drain, any point will do.
-func (ps *pause) drained(q *pauseAsked, now time.Time) bool {
+func (ps *pause) atDrainPoint(q *pauseRequest, now time.Time) bool {
 	switch {
-	case ps.questions.open(), ps.assistances.waiting(), ps.calls.standing():
+	case ps.questions.open(), ps.assistances.waiting(), ps.calls.atDrainPoint():
 		return true
-	case q.Policy == DrainImmediate && ps.calls.underway():
+	case q.Policy == DrainImmediate && ps.calls.awaitingReply():
 		return true
 	}
 	return now.Sub(q.at) >= ps.plan.Budgets.Drain
@@ -86,11 +86,11 @@ func (ps *pause) drained(q *pauseAsked, now time.Time) bool {
 // drain is called after a call while a pause is requested. Either the pause takes effect, or the guest
 // continues.
 func (ps *pause) drain() {
-	if q := ps.control.asked(); q != nil && ps.drained(q, time.Now()) {
+	if q := ps.control.pendingPause(); q != nil && ps.atDrainPoint(q, time.Now()) {
 		ps.pause()
 		return
 	}
-	ps.calls.goOn()
+	ps.calls.releaseHeld()
 }
 
 // pause puts the pause into effect: first everything sent before is made durable, then run.paused, then the
@@ -101,29 +101,29 @@ func (ps *pause) pause() {
 	if !ps.loop.barrier() {
 		return
 	}
-	q := ps.control.paused()
+	q := ps.control.takePause()
 	if q == nil {
-		ps.calls.goOn() // withdrawn
+		ps.calls.releaseHeld() // withdrawn
 		return
 	}
 	d := data{"drainPolicy": q.Policy, "requestedBy": ownerOr(q.By)}
 	d.set("reason", redact.Gap(q.Reason, 200))
-	ps.paused = &pausing{since: time.Now()}
+	ps.paused = &pauseState{since: time.Now()}
 	ps.loop.resumable(false) // it does not continue by itself while it is paused
-	if ps.history.goesOnAfter() && !ps.questions.open() {
+	if ps.history.isResumable() && !ps.questions.open() {
 		ps.loop.hostBound("it is paused")
 	}
 	ps.commits.submit(&store.Commit{Run: ps.loop.row(), Events: []store.Event{by(q.By, ps.journal.event("run.paused", "paused", d))}}, nil)
 	if !ps.loop.barrier() {
 		return
 	}
-	ps.stand(time.Now())
+	ps.suspendWorker(time.Now())
 }
 
-// stand suspends the worker and stops every clock but that of pauses.
-func (ps *pause) stand(now time.Time) {
+// suspendWorker suspends the worker and stops every clock but that of pauses.
+func (ps *pause) suspendWorker(now time.Time) {
 	if g, ok := ps.guest.(suspender); ok {
-		if err := g.Suspend(); reachable(err) {
+		if err := g.Suspend(); isChannelFault(err) {
 			ps.outcome.latch(hostFault("suspend worker", err))
 			return
 		}
@@ -132,12 +132,12 @@ func (ps *pause) stand(now time.Time) {
 	ps.clocks.pause(now)
 	each(ps.bindings, func(b binding.Pauser) { b.Paused(true) })
 	ps.paused.sleep = ps.calls.stopSleep(now)
-	ps.place()
+	ps.updateSlot()
 }
 
 // resume records the end of the pause and lets the run continue. An answer that arrived meanwhile is passed on
 // now.
-func (ps *pause) resume(q *resumeAsked) {
+func (ps *pause) resume(q *resumeRequest) {
 	now := time.Now()
 	d := data{"cause": "owner"}
 	d.set("reason", redact.Gap(q.Reason, 200))
@@ -146,7 +146,7 @@ func (ps *pause) resume(q *resumeAsked) {
 		c.Events = append(c.Events, ps.journal.nodeEvent("node.resumed", "in_progress", data{"interruptId": id}))
 	}
 	c.Ask = ps.questions.postponed(now.Sub(ps.paused.since))
-	if ps.loop.resumable(ps.history.goesOnAfter()); ps.history.goesOnAfter() && !ps.questions.open() {
+	if ps.loop.resumable(ps.history.isResumable()); ps.history.isResumable() && !ps.questions.open() {
 		ps.loop.hostBound("")
 	}
 	c.Run = ps.loop.row()
@@ -154,34 +154,34 @@ func (ps *pause) resume(q *resumeAsked) {
 	if !ps.loop.barrier() {
 		return
 	}
-	ps.control.resumed()
-	ps.letRun()
-	ps.calls.goOn()
+	ps.control.endPause()
+	ps.continueRun()
+	ps.calls.releaseHeld()
 }
 
-// letRun ends the pause and restarts the clocks.
-func (ps *pause) letRun() {
+// continueRun ends the pause and restarts the clocks.
+func (ps *pause) continueRun() {
 	p := ps.paused
 	if p == nil {
 		return
 	}
 	now := time.Now()
-	stood := now.Sub(p.since)
+	paused := now.Sub(p.since)
 	ps.paused = nil
 	ps.clocks.resume(now)
 	each(ps.bindings, func(b binding.Pauser) { b.Paused(false) })
-	if p.told != nil {
-		p.told()
+	if p.notifyBrowser != nil {
+		p.notifyBrowser()
 	}
-	ps.questions.postpone(stood)
-	ps.assistances.postpone(stood)
-	ps.calls.sleepOn(now, p.sleep)
+	ps.questions.postpone(paused)
+	ps.assistances.postpone(paused)
+	ps.calls.continueSleep(now, p.sleep)
 	if g, ok := ps.guest.(suspender); ok {
-		if err := g.Resume(); reachable(err) {
+		if err := g.Resume(); isChannelFault(err) {
 			ps.outcome.latch(hostFault("resume worker", err))
 		}
 	}
-	ps.place()
+	ps.updateSlot()
 }
 
 // by sets the owner's principal as the actor of an event.
@@ -194,8 +194,8 @@ func ownerOr(principal string) string {
 	return cmp.Or(principal, "owner")
 }
 
-// reachable reports whether an error of the worker's channel is a fault. It is none if the worker is gone.
-func reachable(err error) bool { return err != nil && !errors.Is(err, sandbox.ErrGone) }
+// isChannelFault reports whether an error of the worker's channel is a fault. It is none if the worker is gone.
+func isChannelFault(err error) bool { return err != nil && !errors.Is(err, sandbox.ErrGone) }
 
 // Slots limit how many runs execute at once (host.runs). A value serves one run, and only the goroutine of that
 // run calls it.
@@ -209,25 +209,25 @@ type Slots interface {
 	Release()                          // gives the slot up for good; after Acquire, and not between Leave and Return
 }
 
-// queue waits for a slot. It reports whether the run may start.
-func (ps *pause) queue(ctx context.Context) bool {
+// waitForSlot waits for a slot. It reports whether the run may start.
+func (ps *pause) waitForSlot(ctx context.Context) bool {
 	if ps.deps.Slots == nil {
 		return true
 	}
 	ps.control.change(func(l *Live) { l.Queued = true })
-	err := ps.loop.meanwhile(ctx, ps.deps.Slots.Acquire)
+	err := ps.loop.whileRunning(ctx, ps.deps.Slots.Acquire)
 	ps.control.change(func(l *Live) { l.Queued = false })
-	ps.placed = err == nil
+	ps.hasSlot = err == nil
 	if err != nil && !ps.outcome.cancelled() {
 		ps.outcome.latch(&cause{reason: "launch_failed", origin: "runtime", code: "host_resources", message: "No place to run: " + err.Error()})
 	}
 	return ps.outcome.ready()
 }
 
-// place gives up the slot while the run waits or is paused, and takes it again afterwards.
-func (ps *pause) place() {
+// updateSlot gives up the slot while the run waits or is paused, and takes it again afterwards.
+func (ps *pause) updateSlot() {
 	away := ps.questions.open() || ps.paused != nil
-	if !ps.placed || away == ps.away {
+	if !ps.hasSlot || away == ps.away {
 		return
 	}
 	if ps.away = away; away {
@@ -239,7 +239,7 @@ func (ps *pause) place() {
 
 // release gives the slot up for good.
 func (ps *pause) release() {
-	if !ps.placed {
+	if !ps.hasSlot {
 		return
 	}
 	if ps.away {

@@ -60,19 +60,19 @@ type Input struct {
 // A Plan is a start that passed every check but that of the lease (docs/spec/runs.md, "Checks before a start").
 type Plan struct {
 	Input
-	manifest  *abi.Manifest
-	scope     abi.Scope
-	explicit  bool
-	mode      string
-	grant     store.GrantID
-	persist   bool
-	states    map[string]json.RawMessage
-	from      map[string]store.RunID // the runs that committed them; nil if a caller supplied them
-	gaps      []store.DetailGap
-	served    []abi.ServedGap
-	lent      abi.Bindings
-	config    json.RawMessage
-	delivered deliveredSecrets
+	manifest      *abi.Manifest
+	scope         abi.Scope
+	explicit      bool
+	mode          string
+	grant         store.GrantID
+	persist       bool
+	states        map[string]json.RawMessage
+	stateRuns     map[string]store.RunID // the runs that committed them; nil if a caller supplied them
+	gaps          []store.DetailGap
+	servedGaps    []abi.ServedGap
+	startBindings abi.Bindings
+	config        json.RawMessage
+	delivered     deliveredSecrets
 }
 
 // Prepare makes the checks before a start from the grant on, in order. The error is a *Refusal. Checks 1, 2 and
@@ -91,12 +91,12 @@ func Prepare(ctx context.Context, st store.Store, in Input) (*Plan, error) {
 
 func asRefusal(err error) error {
 	var r *Refusal
-	var told *host.Refusal
+	var refusal *host.Refusal
 	switch {
 	case errors.As(err, &r):
 		return r
-	case errors.As(err, &told):
-		return &Refusal{Code: told.Code, Message: told.Message, Details: told.Details}
+	case errors.As(err, &refusal):
+		return &Refusal{Code: refusal.Code, Message: refusal.Message, Details: refusal.Details}
 	}
 	return &Refusal{Code: "runtime_error", Message: err.Error(), Err: err}
 }
@@ -146,7 +146,7 @@ func (p *Plan) checkScope(context.Context, store.Store) error {
 
 // checkState chooses the cursors to pass on, and the mode that results.
 func (p *Plan) checkState(ctx context.Context, st store.Store) error {
-	p.states, p.from = map[string]json.RawMessage{}, map[string]store.RunID{}
+	p.states, p.stateRuns = map[string]json.RawMessage{}, map[string]store.RunID{}
 	switch {
 	case len(p.State) > 0:
 		if err := p.suppliedState(); err != nil {
@@ -158,14 +158,14 @@ func (p *Plan) checkState(ctx context.Context, st store.Store) error {
 			return fmt.Errorf("load state of %s: %w", p.Connection.ID, err)
 		}
 		for _, s := range states {
-			p.states[string(s.Stream)], p.from[string(s.Stream)] = s.Cursor, s.RunID
+			p.states[string(s.Stream)], p.stateRuns[string(s.Stream)] = s.Cursor, s.RunID
 		}
 	}
 	if len(p.State) > 0 {
-		p.from = p.StateFrom
+		p.stateRuns = p.StateFrom
 	}
 	if !p.persist && p.StateFrom == nil {
-		p.states, p.from = nil, nil
+		p.states, p.stateRuns = nil, nil
 	}
 	if p.mode = p.Mode; p.mode == "" {
 		p.mode = abi.FullRefresh
@@ -211,17 +211,17 @@ func (p *Plan) checkBindings(context.Context, store.Store) error {
 			}
 		}
 	}
-	p.lent = abi.Bindings{}
+	p.startBindings = abi.Bindings{}
 	for _, k := range p.Kinds {
 		if _, absent := p.Absent[k.Name()]; absent {
 			continue
 		}
-		if err := k.Lend(p.manifest, p.Connection, &p.lent); err != nil {
+		if err := k.Lend(p.manifest, p.Connection, &p.startBindings); err != nil {
 			return err
 		}
 	}
 	if p.Interactive {
-		p.lent.Interactive = &struct{}{}
+		p.startBindings.Interactive = &struct{}{}
 	}
 	return nil
 }
@@ -309,7 +309,7 @@ func (p *Plan) loadGaps(ctx context.Context, st store.Store) error {
 // serveGaps chooses the gaps that START lists.
 func (p *Plan) serveGaps(gaps []store.DetailGap) error {
 	const maxServed = 256 * abi.KiB
-	p.gaps, p.served = gaps, []abi.ServedGap{}
+	p.gaps, p.servedGaps = gaps, []abi.ServedGap{}
 	used := 0
 	for _, g := range gaps {
 		if g.Status != gapPending || !g.Retryable || !p.inScope(string(g.Stream)) {
@@ -326,7 +326,7 @@ func (p *Plan) serveGaps(gaps []store.DetailGap) error {
 		if used += len(b) + 1; used > maxServed {
 			break
 		}
-		p.served = append(p.served, s)
+		p.servedGaps = append(p.servedGaps, s)
 	}
 	return nil
 }
@@ -335,11 +335,11 @@ func (p *Plan) inScope(stream string) bool {
 	return slices.ContainsFunc(p.scope.Streams, func(s abi.ScopeStream) bool { return s.Name == stream })
 }
 
-// Given returns the part of START that is known before the run, without its id and secrets.
-func (p *Plan) Given() abi.Start {
+// PartialStart returns the part of START that is known before the run, without its id and secrets.
+func (p *Plan) PartialStart() abi.Start {
 	s := abi.Start{
 		ConnectionID: string(p.Connection.ID), ConnectorID: string(p.Connector.ID),
-		CollectionMode: p.mode, Scope: p.scope, Bindings: p.lent, DetailGaps: p.served, Config: p.config,
+		CollectionMode: p.mode, Scope: p.scope, Bindings: p.startBindings, DetailGaps: p.servedGaps, Config: p.config,
 	}
 	if len(p.states) > 0 {
 		s.State = p.states
@@ -349,7 +349,7 @@ func (p *Plan) Given() abi.Start {
 
 // start builds the START envelope. It contains no token, host path or address.
 func (p *Plan) start(runID store.RunID) ([]byte, error) {
-	s := p.Given()
+	s := p.PartialStart()
 	s.RunID, s.Secrets = string(runID), p.delivered.values
 	if p.Transport == "stdio" {
 		s.Type = "START"
@@ -385,30 +385,30 @@ func (p *Plan) grantFault() *cause {
 	return &cause{reason: code, origin: "storage", message: "The grant of this connection is no longer usable."}
 }
 
-// A frozen holds the parts of a plan that depend on state which the run itself changes.
-type frozen struct {
+// A planState holds the parts of a plan that depend on state which the run itself changes.
+type planState struct {
 	Mode   string                     `json:"mode"`
 	States map[string]json.RawMessage `json:"states,omitempty"`
 	From   map[string]store.RunID     `json:"from,omitempty"`
-	Gaps   []frozenGap                `json:"gaps,omitempty"`
+	Gaps   []savedGap                 `json:"gaps,omitempty"`
 }
 
-type frozenGap struct {
+type savedGap struct {
 	store.DetailGap
 	Ref string `json:"ref"`
 }
 
-func (p *Plan) freeze() frozen {
-	f := frozen{Mode: p.mode, States: p.states, From: p.from}
+func (p *Plan) snapshot() planState {
+	f := planState{Mode: p.mode, States: p.states, From: p.stateRuns}
 	for _, g := range p.gaps {
-		f.Gaps = append(f.Gaps, frozenGap{g, g.Ref})
+		f.Gaps = append(f.Gaps, savedGap{g, g.Ref})
 	}
 	return f
 }
 
-// thaw restores the plan from f.
-func (p *Plan) thaw(f frozen) {
-	p.mode, p.states, p.from = f.Mode, f.States, f.From
+// restore restores the plan from f.
+func (p *Plan) restore(f planState) {
+	p.mode, p.states, p.stateRuns = f.Mode, f.States, f.From
 	gaps := make([]store.DetailGap, 0, len(f.Gaps))
 	for _, g := range f.Gaps {
 		g.DetailGap.Ref = g.Ref

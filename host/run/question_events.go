@@ -13,7 +13,7 @@ import (
 
 // questionEvents builds the events of row 15 of the event catalogue: a question in the forms that openwop
 // clients, run-protocol clients and the dashboard read.
-func (qs *questions) questionEvents(a *asking) []store.Event {
+func (qs *questions) questionEvents(a *pendingQuestion) []store.Event {
 	m := a.message
 	message := cmp.Or(qs.canary.Assistance(m.Message, 200), "Owner assistance requested.")
 	key := abi.Cut(string(qs.id)+":"+qs.plan.manifest.Node()+":"+a.id, 256)
@@ -63,7 +63,7 @@ func (qs *questions) questionEvents(a *asking) []store.Event {
 }
 
 // interruptData maps an interaction to an openwop interrupt.
-func (qs *questions) interruptData(a *asking, message string) (kind string, payload map[string]any) {
+func (qs *questions) interruptData(a *pendingQuestion, message string) (kind string, payload map[string]any) {
 	switch a.message.Kind {
 	case abi.KindManualAction, abi.KindApproval:
 		typ := "approval"
@@ -85,7 +85,7 @@ func (qs *questions) interruptData(a *asking, message string) (kind string, payl
 }
 
 // answerEvents builds the events of row 16: how a question ended, in the same forms.
-func (qs *questions) answerEvents(q *asking, a answer) []store.Event {
+func (qs *questions) answerEvents(q *pendingQuestion, a answer) []store.Event {
 	m := q.message
 	kind, _ := qs.interruptData(q, "")
 	now := store.Time(time.Now())
@@ -125,7 +125,7 @@ func (qs *questions) answerEvents(q *asking, a answer) []store.Event {
 		qs.journal.event("run.interaction_completed", a.Status, data{"kind": m.Kind, "status": a.Status, "stream": nullable(m.Stream)}),
 		qs.journal.event("run.assistance_"+end, end, assist),
 	)
-	if qs.outcome.ready() && qs.outcome.left() == nil && !qs.pause.on() {
+	if qs.outcome.ready() && qs.outcome.workerExit() == nil && !qs.pause.active() {
 		events = append(events, qs.journal.nodeEvent("node.resumed", "in_progress", data{"interruptId": q.interruptID}))
 	}
 	if a.by != byHost {
@@ -157,7 +157,7 @@ func (qs *questions) approvalValue(kind string, a answer) map[string]any {
 
 // loggedAnswers returns the answers of a clarification for the log, with secret ones redacted. All answers of
 // other kinds are redacted.
-func (qs *questions) loggedAnswers(q *asking, a answer) map[string]any {
+func (qs *questions) loggedAnswers(q *pendingQuestion, a answer) map[string]any {
 	out := map[string]any{}
 	for _, f := range q.fields {
 		raw, ok := a.Data[f.Name]

@@ -18,74 +18,74 @@ import (
 // questions are the interactions of a run, one at a time.
 type questions struct {
 	*parts
-	asking  *asking        // the open question; nil for none
-	asked   map[string]int // number of uses of each request_id
-	spent   bool           // the owner's budget is used up
-	answers chan answer
-	owner   sync.WaitGroup // calls of Owner.Ask
-	turn    sync.Mutex     // held during such a call
+	openQuestion  *pendingQuestion // the open question; nil for none
+	requestIDUses map[string]int   // number of uses of each request_id
+	budgetSpent   bool             // the owner's budget is used up
+	answers       chan answer
+	askWG         sync.WaitGroup // calls of Owner.Ask
+	askMu         sync.Mutex     // held during such a call
 }
 
 // open reports whether a question waits for its owner.
-func (qs *questions) open() bool { return qs.asking != nil }
+func (qs *questions) open() bool { return qs.openQuestion != nil }
 
 // current returns the open question, nil for none.
-func (qs *questions) current() *asking { return qs.asking }
+func (qs *questions) current() *pendingQuestion { return qs.openQuestion }
 
-// drop forgets the open question of a resumed run. It stays open in the store.
-func (qs *questions) drop() { qs.asking = nil }
+// forget forgets the open question of a resumed run. It stays open in the store.
+func (qs *questions) forget() { qs.openQuestion = nil }
 
 // openID returns its id, "" for none.
 func (qs *questions) openID() string {
-	if qs.asking == nil {
+	if qs.openQuestion == nil {
 		return ""
 	}
-	return qs.asking.id
+	return qs.openQuestion.id
 }
 
-// watched returns the open question if it needs its browser surface, otherwise nil.
-func (qs *questions) watched() *asking {
-	if !qs.asking.watched() {
+// needsSurface returns the open question if it needs its browser surface, otherwise nil.
+func (qs *questions) needsSurface() *pendingQuestion {
+	if !qs.openQuestion.needsSurface() {
 		return nil
 	}
-	return qs.asking
+	return qs.openQuestion
 }
 
 // answered returns the channel of answers from Owner.Ask.
 func (qs *questions) answered() <-chan answer { return qs.answers }
 
 // wait waits until no call of Owner.Ask is in progress.
-func (qs *questions) wait() { qs.owner.Wait() }
+func (qs *questions) wait() { qs.askWG.Wait() }
 
 // cancel closes the open question of a run that is being cancelled.
 func (qs *questions) cancel() {
-	if qs.asking != nil {
-		qs.closeQuestion(answerOf(qs.asking, abi.AnswerCancelled, byHost))
+	if qs.openQuestion != nil {
+		qs.closeQuestion(answerOf(qs.openQuestion, abi.AnswerCancelled, byHost))
 	}
 }
 
 // postpone extends the deadline of the open question by the duration of a pause.
 func (qs *questions) postpone(by time.Duration) {
-	if qs.asking != nil {
-		qs.asking.deadline = qs.asking.deadline.Add(by)
+	if qs.openQuestion != nil {
+		qs.openQuestion.deadline = qs.openQuestion.deadline.Add(by)
 	}
 }
 
 // postponed returns the open question as the store keeps it after a pause, nil if there is nothing to change.
 func (qs *questions) postponed(by time.Duration) *store.Interaction {
-	a := qs.asking
-	if a == nil || !a.timed {
+	a := qs.openQuestion
+	if a == nil || !a.hasDeadline {
 		return nil
 	}
 	moved := *a.pending
-	moved.ExpiresAt = new(qs.stored(a.deadline.Add(by)))
+	moved.ExpiresAt = new(qs.storeTime(a.deadline.Add(by)))
 	a.pending = &moved
 	return &moved
 }
 
 // interact handles INTERACTION.
 func (qs *questions) interact(m *abi.InteractionMessage, call uint32) {
-	if qs.asking != nil { // a question of the host, in a call that the guest waits for
+	if qs.openQuestion != nil { // a question of the host, in a call that the guest waits for
 		qs.outcome.latch(&cause{reason: "worker_protocol_error", origin: "runtime", message: "The worker asked a question within a call."})
 		return
 	}
@@ -105,7 +105,7 @@ func (qs *questions) ask(m *abi.InteractionMessage, call uint32, host *hostQuest
 		return
 	}
 	a := qs.question(m, call)
-	a.attachments, a.page, a.host, a.since = attachments, at, host, time.Now()
+	a.attachments, a.page, a.host, a.askedAt = attachments, at, host, time.Now()
 	if !qs.history.live() {
 		qs.askAgain(a)
 		return
@@ -118,73 +118,73 @@ func (qs *questions) ask(m *abi.InteractionMessage, call uint32, host *hostQuest
 		ID: a.id, RunID: qs.id, NodeID: qs.plan.manifest.Node(), Interrupt: a.interruptID, Kind: m.Kind, Stream: store.Stream(m.Stream),
 		Message: m.Message, Schema: m.Schema, OpenedAt: store.Now(qs.deps.Store),
 	}
-	if a.timed {
-		a.pending.ExpiresAt = new(qs.stored(a.deadline))
+	if a.hasDeadline {
+		a.pending.ExpiresAt = new(qs.storeTime(a.deadline))
 	}
-	a.question = qs.shown(a)
-	qs.history.asks(a)
+	a.question = qs.ownerQuestion(a)
+	qs.history.writeMark(a)
 	events := slices.Concat(escalated, qs.questionEvents(a))
-	qs.asking = a
+	qs.openQuestion = a
 	kind, _ := qs.interruptData(a, "")
-	_, a.span = qs.journal.traced("interrupt", "node_id", qs.plan.manifest.Node(), "interrupt_kind", kind, "interrupt_id", a.interruptID)
+	_, a.span = qs.journal.startSpan("interrupt", "node_id", qs.plan.manifest.Node(), "interrupt_kind", kind, "interrupt_id", a.interruptID)
 	qs.loop.stage("waiting")
 	qs.commits.submit(&store.Commit{Ask: a.pending, Run: qs.loop.row(), Events: events}, nil)
 	if !qs.loop.barrier() {
 		return
 	}
-	if left, bounded := qs.clocks.ownerLeft(qs.plan.Budgets); bounded && (left == 0 || qs.spent) {
+	if left, bounded := qs.clocks.ownerLeft(qs.plan.Budgets); bounded && (left == 0 || qs.budgetSpent) {
 		qs.closeQuestion(answerOf(a, abi.AnswerTimeout, byHost)) // further questions are closed at once
 		return
 	}
 	qs.clocks.begin(time.Now(), true)
-	qs.put(a)
+	qs.passToOwner(a)
 }
 
 // askAgain repeats a question that the run asked before it was suspended. If it was answered, it gets the same
 // answer; the open one is asked again.
-func (qs *questions) askAgain(a *asking) {
+func (qs *questions) askAgain(a *pendingQuestion) {
 	qs.assistances.escalate(a.message.Stream)
-	qs.asking, a.question = a, qs.shown(a)
+	qs.openQuestion, a.question = a, qs.ownerQuestion(a)
 	qs.loop.stage("waiting")
-	if qs.history.reasked(a) {
-		qs.put(a)
+	if qs.history.matchQuestion(a) {
+		qs.passToOwner(a)
 		return
 	}
-	qs.history.again()
+	qs.history.resolveOpen()
 }
 
-// put passes the open question to Owner.Ask in a goroutine.
-func (qs *questions) put(a *asking) {
-	qs.pause.place()
+// passToOwner passes the open question to Owner.Ask in a goroutine.
+func (qs *questions) passToOwner(a *pendingQuestion) {
+	qs.pause.updateSlot()
 	qs.bindings.browserAsked(a)
 	ctx, cancel := context.WithCancel(qs.ctx)
 	a.cancel = cancel
 	q := a.question
-	if a.timed {
+	if a.hasDeadline {
 		q.Timeout = time.Until(a.deadline)
 	}
-	qs.owner.Go(func() {
-		qs.turn.Lock() // the call of a closed question may not have returned yet
+	qs.askWG.Go(func() {
+		qs.askMu.Lock() // the call of a closed question may not have returned yet
 		got, err := qs.deps.Owner.Ask(ctx, q)
-		qs.turn.Unlock()
+		qs.askMu.Unlock()
 		select {
-		case qs.answers <- answer{Answer: got, to: a, by: ownerOr(got.By), err: err}:
+		case qs.answers <- answer{Answer: got, question: a, by: ownerOr(got.By), err: err}:
 		case <-qs.ctx.Done():
-			qs.settled(answer{to: a, err: err}, ErrTooLate)
+			qs.reportOutcome(answer{question: a, err: err}, ErrTooLate)
 		}
 	})
 }
 
 // question builds an interaction with its id and its form.
-func (qs *questions) question(m *abi.InteractionMessage, call uint32) *asking {
-	a := &asking{id: qs.interactionID(m.RequestID), interruptID: newULID("int_", time.Now()), message: m, call: call, schema: qs.reduce(m.Kind, m.Schema)}
+func (qs *questions) question(m *abi.InteractionMessage, call uint32) *pendingQuestion {
+	a := &pendingQuestion{id: qs.interactionID(m.RequestID), interruptID: newULID("int_", time.Now()), message: m, call: call, schema: qs.reduce(m.Kind, m.Schema)}
 	a.fields = qs.fields(a)
 	now := time.Now()
 	if m.TimeoutSeconds != nil {
-		a.deadline, a.timed = now.Add(seconds(*m.TimeoutSeconds)), true
+		a.deadline, a.hasDeadline = now.Add(seconds(*m.TimeoutSeconds)), true
 	}
-	if left, bounded := qs.clocks.ownerLeft(qs.plan.Budgets); bounded && (!a.timed || now.Add(left).Before(a.deadline)) {
-		a.deadline, a.timed, a.last = now.Add(left), true, true
+	if left, bounded := qs.clocks.ownerLeft(qs.plan.Budgets); bounded && (!a.hasDeadline || now.Add(left).Before(a.deadline)) {
+		a.deadline, a.hasDeadline, a.budgetDeadline = now.Add(left), true, true
 	}
 	return a
 }
@@ -193,21 +193,21 @@ func (qs *questions) question(m *abi.InteractionMessage, call uint32) *asking {
 // run.
 func (qs *questions) interactionID(request string) string {
 	request = qs.canary.Text(request)
-	qs.asked[request]++
-	n := qs.asked[request]
+	qs.requestIDUses[request]++
+	n := qs.requestIDUses[request]
 	if n == 1 {
 		return request
 	}
-	for qs.asked[request+"#"+itoa(n)] > 0 {
+	for qs.requestIDUses[request+"#"+itoa(n)] > 0 {
 		n++
 	}
 	id := request + "#" + itoa(n)
-	qs.asked[id]++
+	qs.requestIDUses[id]++
 	return id
 }
 
 // fields returns the form of a question, sorted by name.
-func (qs *questions) fields(a *asking) []Field {
+func (qs *questions) fields(a *pendingQuestion) []Field {
 	if a.schema == nil {
 		return nil
 	}
@@ -242,8 +242,8 @@ func (qs *questions) fields(a *asking) []Field {
 	return out
 }
 
-// shown returns the question as Owner.Ask gets it.
-func (qs *questions) shown(a *asking) Question {
+// ownerQuestion returns the question as Owner.Ask gets it.
+func (qs *questions) ownerQuestion(a *pendingQuestion) Question {
 	m := a.message
 	q := Question{
 		RunID: string(qs.id), ConnectionID: string(qs.plan.Connection.ID),
@@ -251,7 +251,7 @@ func (qs *questions) shown(a *asking) Question {
 		Page: a.page, Message: qs.canary.Assistance(m.Message, 200), RawMessage: abi.CleanLines(m.Message), RawSchema: bytes.Clone(m.Schema), Fields: a.fields,
 		Undeclared: a.host == nil && !slices.Contains(qs.plan.manifest.HumanKinds, m.Kind),
 	}
-	if a.timed {
+	if a.hasDeadline {
 		q.Timeout = time.Until(a.deadline)
 	}
 	return q
@@ -260,18 +260,18 @@ func (qs *questions) shown(a *asking) Question {
 // badChannel is the reason of a run that failed because Owner.Ask returned an answer to another question.
 const badChannel = "interaction_handler_invalid_response"
 
-// settled tells the owner's channel whether an answer was accepted.
-func (qs *questions) settled(a answer, err error) {
+// reportOutcome tells the owner's channel whether an answer was accepted.
+func (qs *questions) reportOutcome(a answer, err error) {
 	if owner, ok := qs.deps.Owner.(Settler); ok && a.err == nil && a.by != byHost {
-		owner.Settled(qs.id, a.to.id, err)
+		owner.Settled(qs.id, a.question.id, err)
 	}
 }
 
-// take handles an answer of Owner.Ask.
-func (qs *questions) take(a answer) {
-	q := qs.asking
-	if q == nil || a.to != q || qs.outcome.over() {
-		qs.settled(a, ErrTooLate) // the question was closed already
+// handleAnswer handles an answer of Owner.Ask.
+func (qs *questions) handleAnswer(a answer) {
+	q := qs.openQuestion
+	if q == nil || a.question != q || qs.outcome.over() {
+		qs.reportOutcome(a, ErrTooLate) // the question was closed already
 		return
 	}
 	if a.err != nil {
@@ -279,7 +279,7 @@ func (qs *questions) take(a answer) {
 	}
 	known := a.Status == abi.AnswerSuccess || a.Status == abi.AnswerCancelled || a.Status == abi.AnswerTimeout
 	if a.InteractionID != q.id || !known {
-		qs.settled(a, ErrTooLate)
+		qs.reportOutcome(a, ErrTooLate)
 		qs.outcome.latch(&cause{reason: badChannel, origin: "runtime",
 			message: "The owner's channel answered another question or with an unknown status."})
 		return
@@ -289,8 +289,8 @@ func (qs *questions) take(a answer) {
 
 // interactionTimeout closes a question whose deadline has passed.
 func (qs *questions) interactionTimeout(now time.Time) {
-	if q := qs.asking; q != nil && q.timed && !now.Before(q.deadline) && !qs.history.replaying() {
-		qs.spent = qs.spent || q.last // ownerLeft may be positive: its clock starts after the commit
+	if q := qs.openQuestion; q != nil && q.hasDeadline && !now.Before(q.deadline) && !qs.history.replaying() {
+		qs.budgetSpent = qs.budgetSpent || q.budgetDeadline // ownerLeft may be positive: its clock starts after the commit
 		qs.closeQuestion(answerOf(q, abi.AnswerTimeout, byHost))
 	}
 }
@@ -298,7 +298,7 @@ func (qs *questions) interactionTimeout(now time.Time) {
 // closeQuestion records the end of the open interaction, then passes the response on. The answer is in no event,
 // except for decisions and what is not secret of a clarification.
 func (qs *questions) closeQuestion(a answer) {
-	q := qs.asking
+	q := qs.openQuestion
 	if q.cancel != nil {
 		q.cancel()
 	}
@@ -307,18 +307,18 @@ func (qs *questions) closeQuestion(a answer) {
 		a.Data = nil
 		qs.gaps.add(qs.interactionGap(q, a.Status))
 	}
-	qs.history.answered(q, a)
+	qs.history.recordAnswer(q, a)
 	response := qs.response(q, a) // protects secret values before anything is recorded
 	qs.loop.stage("running")
-	events := append(a.lead, qs.answerEvents(q, a)...)
+	events := append(a.leadEvents, qs.answerEvents(q, a)...)
 	qs.commits.submit(&store.Commit{Answered: q.id, Run: qs.loop.row(), Events: events}, func(_ store.Ack, err error) {
-		qs.settled(a, err)
+		qs.reportOutcome(a, err)
 	})
-	qs.asking = nil
+	qs.openQuestion = nil
 	q.span.end(nil)
 	qs.bindings.browserAnswered(q)
-	qs.pause.answered(q.interruptID)
-	qs.pause.place()
+	qs.pause.rememberAnswer(q.interruptID)
+	qs.pause.updateSlot()
 	if !qs.outcome.cancelled() {
 		if !qs.loop.barrier() {
 			return
@@ -332,10 +332,10 @@ func (qs *questions) closeQuestion(a answer) {
 		return
 	}
 	qs.respond(q, response)
-	qs.calls.rest(time.Now())
+	qs.calls.endCallSpan(time.Now())
 }
 
-func (qs *questions) interactionGap(q *asking, status string) KnownGap {
+func (qs *questions) interactionGap(q *pendingQuestion, status string) KnownGap {
 	action := abi.ManualActionRequired
 	if q.message.Kind == abi.KindCredentials {
 		action = abi.RefreshCredentials
@@ -350,7 +350,7 @@ func (qs *questions) interactionGap(q *asking, status string) KnownGap {
 
 // response builds INTERACTION_RESPONSE. Sealed fields become handles, and secret values are protected from now
 // on.
-func (qs *questions) response(q *asking, a answer) abi.Response {
+func (qs *questions) response(q *pendingQuestion, a answer) abi.Response {
 	out := abi.Response{RequestID: q.message.RequestID, Status: a.Status}
 	if a.Status != abi.AnswerSuccess {
 		return out
@@ -385,7 +385,7 @@ func (qs *questions) sealAnswer(field string, raw json.RawMessage) string {
 }
 
 // respond passes a response to the guest, as the reply of its call or as a line on stdio.
-func (qs *questions) respond(q *asking, response abi.Response) {
+func (qs *questions) respond(q *pendingQuestion, response abi.Response) {
 	if qs.plan.Transport == "stdio" {
 		response.Type = "INTERACTION_RESPONSE"
 		if line, err := redact.Marshal(response); err == nil {
@@ -406,20 +406,20 @@ func (qs *questions) respond(q *asking, response abi.Response) {
 	qs.calls.reply(q.call, body)
 }
 
-// leftWaiting closes a question whose guest is gone. After a violation while waiting, or an invalid answer of
+// closeUnanswered closes a question whose guest is gone. After a violation while waiting, or an invalid answer of
 // the owner's channel, it stays open and the terminal event names it.
-func (qs *questions) leftWaiting() {
-	if qs.asking == nil || qs.outcome.unanswered() {
+func (qs *questions) closeUnanswered() {
+	if qs.openQuestion == nil || qs.outcome.unanswered() {
 		return
 	}
-	q := qs.asking
+	q := qs.openQuestion
 	if q.cancel != nil {
 		q.cancel()
 	}
 	qs.calls.unread("interaction_response")
 	qs.gaps.add(qs.interactionGap(q, abi.AnswerCancelled))
 	events := qs.answerEvents(q, answerOf(q, abi.AnswerCancelled, byHost))
-	qs.asking = nil
+	qs.openQuestion = nil
 	q.span.end(nil)
 	qs.bindings.browserAnswered(q)
 	qs.commits.submit(&store.Commit{Answered: q.id, Events: events}, nil)
@@ -449,7 +449,7 @@ func (bs *bindings) surfaceChanged(a abi.Attachment) {
 
 // surfaceChanged records a change of the surface in the open question.
 func (qs *questions) surfaceChanged(a abi.Attachment) {
-	q := qs.asking
+	q := qs.openQuestion
 	if q == nil || len(q.attachments) != 1 {
 		return
 	}

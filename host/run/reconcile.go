@@ -65,7 +65,7 @@ func closeRuns(ctx context.Context, st store.Store, leases []store.Lease, hostID
 		if !of(l) {
 			continue
 		}
-		if leave, err := leaves(ctx, st, l); err != nil {
+		if leave, err := isLeftWaiting(ctx, st, l); err != nil {
 			failed = errors.Join(failed, fmt.Errorf("look at run %s: %w", l.RunID, err))
 			continue
 		} else if leave {
@@ -81,8 +81,8 @@ func closeRuns(ctx context.Context, st store.Store, leases []store.Lease, hostID
 	return failed
 }
 
-// leaves reports whether a run that nobody performs outlives its host and is left waiting. Any other is ended.
-func leaves(ctx context.Context, st store.Store, l store.Lease) (bool, error) {
+// isLeftWaiting reports whether a run that nobody performs outlives its host and is left waiting. Any other is ended.
+func isLeftWaiting(ctx context.Context, st store.Store, l store.Lease) (bool, error) {
 	rec, err := st.Run(ctx, l.RunID)
 	if err != nil {
 		return false, err
@@ -147,7 +147,7 @@ func endRun(ctx context.Context, st store.Store, l store.Lease, hostID, reason, 
 	}
 	c := &store.Commit{Lease: l, Grant: rec.GrantID, End: true}
 	if seen.node != "" {
-		if c.Events, err = takenOver(event, l, hostID); err != nil { // rows 5 and 7 of the event catalogue
+		if c.Events, err = takeoverEvent(event, l, hostID); err != nil { // rows 5 and 7 of the event catalogue
 			return err
 		}
 		e, err := event("node.failed", "failed", data{"nodeId": seen.node, "error": d["error"], "attempts": rec.Attempt})
@@ -177,8 +177,8 @@ func endRun(ctx context.Context, st store.Store, l store.Lease, hostID, reason, 
 	return nil
 }
 
-// takenOver returns the events that a run's lease was lost, and acquired by this host to end the run.
-func takenOver(event func(typ, status string, d data) (store.Event, error), l store.Lease, hostID string) ([]store.Event, error) {
+// takeoverEvent returns the events that a run's lease was lost, and acquired by this host to end the run.
+func takeoverEvent(event func(typ, status string, d data) (store.Event, error), l store.Lease, hostID string) ([]store.Event, error) {
 	lost, err := event("lease.lost", "failed", data{
 		"leaseId": leaseID(l), "host": "cloud", "instanceId": l.HostID, "expiresAt": store.Time(l.ExpiresAt),
 	})

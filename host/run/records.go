@@ -42,18 +42,18 @@ func (rs *records) stored(seen rebuilt) {
 func (rs *records) streams() []buffer { return rs.buffers }
 
 type buffer struct {
-	stream   string
-	spec     abi.StreamSpec
-	batch    *store.Batch
-	met      []*store.DetailGap // pending gaps whose records are in batch
-	rejected rejections         // records rejected alone since the last flush
-	refused  rejections         // rejected records of all flushes
-	emitted  int64
-	flushed  int64
-	files    map[string]bool // fields that hold files; nil for none
-	held     int             // files of the records in batch
-	staged   []*attached     // contents of these files that no commit has
-	staging  int             // their bytes in memory
+	stream      string
+	spec        abi.StreamSpec
+	batch       *store.Batch
+	pendingGaps []*store.DetailGap // pending gaps whose records are in batch
+	rejected    rejections         // records rejected alone since the last flush
+	refused     rejections         // rejected records of all flushes
+	emitted     int64
+	flushed     int64
+	files       map[string]bool // fields that hold files; nil for none
+	fileCount   int             // files of the records in batch
+	staged      []*attached     // contents of these files that no commit has
+	stagedBytes int             // their bytes in memory
 }
 
 func newRecords(all *parts) *records {
@@ -86,7 +86,7 @@ func (rs *records) admit(m *abi.RecordMessage) {
 		rs.order = append(rs.order, m.Stream)
 	}
 	b.emitted++
-	bad, held := b.reject(m), holding{}
+	bad, held := b.reject(m), heldFiles{}
 	if bad == nil && b.files != nil && !m.Delete {
 		held, bad = rs.files.resolve(b.files, m)
 	}
@@ -96,12 +96,12 @@ func (rs *records) admit(m *abi.RecordMessage) {
 		}
 		b.rejected.add(*bad)
 	} else {
-		b.met = append(b.met, rs.gaps.seen(b.stream, m.Key)...)
+		b.pendingGaps = append(b.pendingGaps, rs.gaps.takePending(b.stream, m.Key)...)
 		rs.buffer(b, m)
 		b.hold(held)
 	}
 	switch {
-	case b.len() >= rs.plan.Limits.FlushRecords || b.size()+b.staging >= rs.plan.Limits.FlushBytes || b.held >= maxHeldPerFlush:
+	case b.len() >= rs.plan.Limits.FlushRecords || b.size()+b.stagedBytes >= rs.plan.Limits.FlushBytes || b.fileCount >= maxHeldPerFlush:
 		rs.flush(m.Stream)
 	case rs.buffered >= 2*rs.plan.Limits.FlushBytes: // many streams together
 		rs.flush(rs.fullest())
@@ -130,15 +130,15 @@ func (rs *records) buffer(b *buffer, m *abi.RecordMessage) {
 }
 
 // hold adds the files of the record that was buffered last.
-func (b *buffer) hold(h holding) {
+func (b *buffer) hold(h heldFiles) {
 	if b.files == nil {
 		return
 	}
 	b.batch.Hold(h.held)
-	b.held += len(h.held)
+	b.fileCount += len(h.held)
 	b.staged = append(b.staged, h.staged...)
 	for _, x := range h.staged {
-		b.staging += x.memory
+		b.stagedBytes += x.memory
 	}
 }
 
@@ -231,18 +231,18 @@ func (rs *records) flush(stream int) {
 		rs.outcome.latch(c)
 		return
 	}
-	rs.commits.submit(rs.taken(stream))
+	rs.commits.submit(rs.takeBatch(stream))
 }
 
-// taken empties the buffer of a stream into a commit. done updates the counts once its outcome is known.
-func (rs *records) taken(stream int) (c *store.Commit, done func(store.Ack, error)) {
+// takeBatch empties the buffer of a stream into a commit. done updates the counts once its outcome is known.
+func (rs *records) takeBatch(stream int) (c *store.Commit, done func(store.Ack, error)) {
 	b := &rs.buffers[stream]
 	n := b.len()
-	batch, met, refused := b.batch, b.met, b.rejected
+	batch, met, refused := b.batch, b.pendingGaps, b.rejected
 	rejected := refused.count
 	accepted := n - rejected
 	rs.buffered -= b.size()
-	b.batch, b.met, b.rejected = nil, nil, rejections{}
+	b.batch, b.pendingGaps, b.rejected = nil, nil, rejections{}
 	rs.order = slices.DeleteFunc(rs.order, func(i int) bool { return i == stream })
 	rs.submitted += int64(accepted)
 	d := data{
@@ -255,8 +255,8 @@ func (rs *records) taken(stream int) (c *store.Commit, done func(store.Ack, erro
 	}
 	c = &store.Commit{Events: []store.Event{rs.journal.streamEvent("run.batch_ingested", abi.Succeeded, b.stream, d)}}
 	held := b.staged
-	c.Files = rs.files.taken(held)
-	b.staged, b.held, b.staging = nil, 0, 0
+	c.Files = rs.files.takeStaged(held)
+	b.staged, b.fileCount, b.stagedBytes = nil, 0, 0
 	if batch != nil {
 		c.Batches = []*store.Batch{batch}
 	}
@@ -272,8 +272,8 @@ func (rs *records) taken(stream int) (c *store.Commit, done func(store.Ack, erro
 			rs.outcome.latchStore(ingestCause(err, &ingestFailure{b.stream, n, phase}))
 			return
 		}
-		rs.files.durable(held)
-		rs.gaps.stored(met)
+		rs.files.forgetDurable(held)
+		rs.gaps.markStored(met)
 		p.accepted += int64(accepted)
 		p.rejected += int64(rejected)
 		b.refused.join(refused)
@@ -283,38 +283,38 @@ func (rs *records) taken(stream int) (c *store.Commit, done func(store.Ack, erro
 
 // How long the end of a run, or of a cancelled run, waits for the store to accept the last records.
 const (
-	keepWithin          = 10 * time.Second
-	keepWithinCancelled = time.Second
+	keepTimeout          = 10 * time.Second
+	keepTimeoutCancelled = time.Second
 )
 
 // keepEmitted stores what the guest had sent before the run ended, however it ended, since only cursors depend
 // on how a run ends. If the store refuses the records or the grant is not usable, they are dropped, which does
 // not change the status of the run. After a leak of a protected value nothing more is stored.
 func (rs *records) keepEmitted() {
-	if len(rs.order) == 0 || rs.outcome.unkept() || rs.plan.grantFault() != nil {
+	if len(rs.order) == 0 || rs.outcome.mustDropRecords() || rs.plan.grantFault() != nil {
 		return
 	}
-	within := keepWithin
+	within := keepTimeout
 	if rs.outcome.cancelled() || rs.commits.stalled() {
-		within = keepWithinCancelled
+		within = keepTimeoutCancelled
 	}
 	ctx, stop := context.WithTimeout(context.WithoutCancel(rs.ctx), within)
 	defer stop()
 	rs.output.flushProgress(time.Now(), true)
-	rs.history.forgo() // its journal lacks what follows
+	rs.history.makeNotResumable() // its journal lacks what follows
 	rs.loop.settled()
-	defer rs.outcome.unchanged()()
+	defer rs.outcome.saveCause()()
 	for _, stream := range slices.Clone(rs.order) {
-		c, done := rs.taken(stream)
-		p := rs.commits.pend(c, done)
+		c, done := rs.takeBatch(stream)
+		p := rs.commits.newPending(c, done)
 		rs.lease.sign(c)
 		rs.journal.inOrder(c.Events)
-		p.span = rs.journal.appended(c.Events)
+		p.span = rs.journal.commitSpan(c.Events)
 		if p.receipt, p.refused = rs.deps.Store.Submit(ctx, c); p.refused != nil {
 			rs.commits.fail(p, p.refused)
 			continue
 		}
-		rs.commits.adopt(p)
+		rs.commits.addPending(p)
 	}
 	rs.loop.settled()
 }
@@ -356,7 +356,7 @@ func (rs *records) dropBuffers() (dropped map[string]bool) {
 		if n := b.len(); n > 0 {
 			rs.perRun.dropped += int64(n)
 			dropped[b.stream] = true
-			b.batch, b.rejected, b.staged, b.held, b.staging = nil, rejections{}, nil, 0, 0
+			b.batch, b.rejected, b.staged, b.fileCount, b.stagedBytes = nil, rejections{}, nil, 0, 0
 		}
 	}
 	rs.order, rs.buffered = nil, 0

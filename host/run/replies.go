@@ -25,11 +25,11 @@ func (cl *calls) cancelCalls() {
 		cl.sleeping = nil
 	}
 	if g, ok := cl.guest.(interface{ EndEmit(abi.Errno) error }); ok {
-		if err := g.EndEmit(abi.ECANCELED); reachable(err) {
+		if err := g.EndEmit(abi.ECANCELED); isChannelFault(err) {
 			cl.outcome.latch(hostFault("end emits", err))
 		}
 	}
-	if cl.open != 0 && !cl.beside {
+	if cl.open != 0 && !cl.async {
 		cl.replyError(cl.open, abi.ECANCELED, "run_cancelled", "the run is being cancelled")
 	}
 }
@@ -69,17 +69,17 @@ func (cl *calls) stopSleep(now time.Time) time.Duration {
 	return max(0, cl.sleeping.until.Sub(now))
 }
 
-// sleepOn continues the sleep.
-func (cl *calls) sleepOn(now time.Time, left time.Duration) {
+// continueSleep continues the sleep.
+func (cl *calls) continueSleep(now time.Time, left time.Duration) {
 	if s := cl.sleeping; s != nil {
 		s.until = now.Add(left)
 		s.timer.Reset(left)
 	}
 }
 
-// woken is signalled at the end of a sleep; nil if the guest does not sleep or is paused.
-func (cl *calls) woken() <-chan time.Time {
-	if cl.sleeping == nil || cl.pause.on() {
+// sleepEnded is signalled at the end of a sleep; nil if the guest does not sleep or is paused.
+func (cl *calls) sleepEnded() <-chan time.Time {
+	if cl.sleeping == nil || cl.pause.active() {
 		return nil
 	}
 	return cl.sleeping.timer.C
@@ -104,18 +104,18 @@ func (cl *calls) send(id uint32, errno abi.Errno, payload []byte) {
 	if cl.outcome.over() || id != cl.open {
 		return
 	}
-	if cl.hold.on {
-		cl.hold.keep(id, errno, payload)
+	if cl.hold.active {
+		cl.hold.holdReply(id, errno, payload)
 		return
 	}
 	cl.open = 0
-	cl.rest(time.Now())
+	cl.endCallSpan(time.Now())
 	cl.clocks.touch()
-	at, ok := cl.history.replied(errno, payload)
+	at, ok := cl.history.recordReply(errno, payload)
 	if !ok {
 		return
 	}
-	if err := cl.replyAt(id, errno, payload, at); reachable(err) {
+	if err := cl.replyAt(id, errno, payload, at); isChannelFault(err) {
 		cl.outcome.latch(hostFault("answer the guest", err))
 	}
 }
@@ -130,9 +130,9 @@ func (cl *calls) replyAt(id uint32, errno abi.Errno, payload []byte, at uint64) 
 	return cl.guest.Reply(id, errno, payload)
 }
 
-// rest ends the span of a call. While a question is open the time counts as the owner's. That includes stdio,
+// endCallSpan ends the span of a call. While a question is open the time counts as the owner's. That includes stdio,
 // where the guest continues and waits at its input.
-func (cl *calls) rest(now time.Time) {
+func (cl *calls) endCallSpan(now time.Time) {
 	if cl.questions.open() {
 		cl.clocks.begin(now, true)
 		return
@@ -144,12 +144,12 @@ func (cl *calls) credit(frames, bytes int) {
 	if cl.outcome.over() {
 		return
 	}
-	if cl.hold.on {
+	if cl.hold.active {
 		cl.hold.frames, cl.hold.bytes = cl.hold.frames+frames, cl.hold.bytes+bytes
 		return
 	}
-	cl.rest(time.Now())
-	if err := cl.guest.Credit(frames, bytes); reachable(err) {
+	cl.endCallSpan(time.Now())
+	if err := cl.guest.Credit(frames, bytes); isChannelFault(err) {
 		cl.outcome.latch(hostFault("give credit", err))
 	}
 }
@@ -159,7 +159,7 @@ func (cl *calls) credit(frames, bytes int) {
 //
 // Invariant: the length of calls is bounded by the guest's credit, none of which is returned meanwhile.
 type hold struct {
-	on            bool
+	active        bool
 	reply         *heldReply
 	frames, bytes int              // credit
 	done          *abi.DoneMessage // a DONE that was the drain point, not handled yet
@@ -173,8 +173,8 @@ type heldReply struct {
 	payload []byte
 }
 
-// goOn releases what was held back. Calls that arrived meanwhile stay in hold, from which the loop handles them.
-func (cl *calls) goOn() {
+// releaseHeld releases what was held back. Calls that arrived meanwhile stay in hold, from which the loop handles them.
+func (cl *calls) releaseHeld() {
 	h := cl.hold
 	cl.hold = hold{calls: h.calls}
 	if h.frames > 0 {
@@ -188,15 +188,15 @@ func (cl *calls) goOn() {
 	}
 }
 
-// dropHeld is goOn for a run that is being cancelled, in which every call fails.
+// dropHeld is releaseHeld for a run that is being cancelled, in which every call fails.
 func (cl *calls) dropHeld() {
 	cl.hold.reply, cl.hold.done = nil, nil
-	cl.goOn()
+	cl.releaseHeld()
 }
 
-// again handles the next call that arrived during a pause. It reports whether there was one.
-func (cl *calls) again() bool {
-	if len(cl.hold.calls) == 0 || cl.hold.on {
+// nextHeldCall handles the next call that arrived during a pause. It reports whether there was one.
+func (cl *calls) nextHeldCall() bool {
+	if len(cl.hold.calls) == 0 || cl.hold.active {
 		return false
 	}
 	in := cl.hold.calls[0]
@@ -205,38 +205,38 @@ func (cl *calls) again() bool {
 	return true
 }
 
-// keep holds a reply back.
-func (h *hold) keep(id uint32, errno abi.Errno, payload []byte) {
+// holdReply holds a reply back.
+func (h *hold) holdReply(id uint32, errno abi.Errno, payload []byte) {
 	h.reply = &heldReply{id, errno, bytes.Clone(payload)}
 }
 
-// waits passes a wait of the call in progress to the loop, in order with the end of the call.
-func (cl *calls) waits(origin string, until time.Time) {
+// reportRateWait passes a wait of the call in progress to the loop, in order with the end of the call.
+func (cl *calls) reportRateWait(origin string, until time.Time) {
 	select {
-	case cl.finished <- finishedCall{turn: &turn{origin: origin, until: until}}:
+	case cl.finished <- finishedCall{rateWait: &rateWait{origin: origin, until: until}}:
 	case <-cl.ctx.Done():
 	}
 }
 
-// ended returns the channel of calls that were handled outside of the loop.
-func (cl *calls) ended() <-chan finishedCall { return cl.finished }
+// finishedCalls returns the channel of calls that were handled outside of the loop.
+func (cl *calls) finishedCalls() <-chan finishedCall { return cl.finished }
 
-// standing reports whether the guest is at a drain point: it waits, or has sent a STATE and nothing after it.
-func (cl *calls) standing() bool {
-	return cl.sleeping != nil || cl.stdio.wants || cl.hold.done != nil || cl.stated
+// atDrainPoint reports whether the guest is at a drain point: it waits, or has sent a STATE and nothing after it.
+func (cl *calls) atDrainPoint() bool {
+	return cl.sleeping != nil || cl.stdio.wants || cl.hold.done != nil || cl.stateAccepted
 }
 
-// underway reports whether a call awaits its reply.
-func (cl *calls) underway() bool { return cl.open != 0 || cl.hold.on }
+// awaitingReply reports whether a call awaits its reply.
+func (cl *calls) awaitingReply() bool { return cl.open != 0 || cl.hold.active }
 
-// holdBack starts holding back what would let the guest continue, until goOn.
-func (cl *calls) holdBack() { cl.hold.on = true }
+// holdBack starts holding back what would let the guest continue, until releaseHeld.
+func (cl *calls) holdBack() { cl.hold.active = true }
 
-// outsideLoop reports whether the call in progress is handled outside of the loop.
-func (cl *calls) outsideLoop() bool { return cl.beside }
+// isAsync reports whether the call in progress is handled outside of the loop.
+func (cl *calls) isAsync() bool { return cl.async }
 
-// last handles what a worker that is gone had sent during a pause.
-func (cl *calls) last() {
+// handleHeldCalls handles what a worker that is gone had sent during a pause.
+func (cl *calls) handleHeldCalls() {
 	held := cl.hold.calls
 	cl.hold = hold{}
 	for _, in := range held {
@@ -247,8 +247,8 @@ func (cl *calls) last() {
 // begin keeps START until the guest asks for it.
 func (cl *calls) begin(start []byte) { cl.start = start }
 
-// started sends a stdio guest its START line.
-func (cl *calls) started() {
+// sendStdioStart sends a stdio guest its START line.
+func (cl *calls) sendStdioStart() {
 	cl.feed(append(cl.start, '\n'), "start")
 	cl.start = nil
 }

@@ -39,7 +39,7 @@ func (rp *report) closingGaps(end ending) {
 		} else {
 			g.RecoveryHint = hintOf(nil, nil, g.Reason)
 		}
-		g.RecoveryHint = rp.bindings.unrepeated(g.RecoveryHint)
+		g.RecoveryHint = rp.bindings.withoutRetry(g.RecoveryHint)
 		rp.gaps.add(g)
 	}
 	if status := rp.states.commitStatus(end.status); status == CommitNone || status == CommitPartial {
@@ -54,10 +54,10 @@ func (rp *report) connectorError(end ending) *abi.DoneError {
 	}
 	e := *rp.outcome.proposal().Error
 	e.Message = abi.Cut(redact.Log(rp.canary.Text(abi.Clean(e.Message))), 500)
-	if rp.bindings.wasted() {
+	if rp.bindings.secretMayBeSpent() {
 		e.Retryable = new(false)
 		if e.RecoveryHint != nil {
-			h := rp.bindings.unrepeated(Hint{e.RecoveryHint.Action, false})
+			h := rp.bindings.withoutRetry(Hint{e.RecoveryHint.Action, false})
 			e.RecoveryHint = &abi.RecoveryHint{Action: h.Action, Retryable: new(false)}
 		}
 	}
@@ -76,7 +76,7 @@ func (rp *report) result(end ending, now time.Time) *Result {
 		RecordsEmitted: max(rp.proto.Records(), n.attempted), // a replay that ended early has not seen all
 		RecordCounts:   countsOf(n.attempted, n.accepted, n.rejected),
 		State:          rp.states.staged(), KnownGaps: rp.gaps.all(), DetailGaps: rp.gaps.gapNotes(), ConnectorError: rp.connectorError(end),
-		TriggerKind: rp.plan.Trigger, AutomationMode: rp.plan.AutomationMode, Usage: rp.usage(now), Memory: rp.control.remembered(),
+		TriggerKind: rp.plan.Trigger, AutomationMode: rp.plan.AutomationMode, Usage: rp.usage(now), Memory: rp.control.memorySoFar(),
 		HostBound: rp.loop.boundBy(),
 	}
 	if out.KnownGaps == nil {
@@ -86,7 +86,7 @@ func (rp *report) result(end ending, now time.Time) *Result {
 	out.CheckpointSummary = Checkpoints{
 		Mode: checkpointMode, CommitStatus: rp.states.commitStatus(end.status),
 		StateStreamsStaged: staged, StateStreamsCommitted: committed,
-		StateStreamsWithheld: append([]string{}, rp.states.kept()...), BufferedRecordsDropped: n.dropped,
+		StateStreamsWithheld: append([]string{}, rp.states.withheldStreams()...), BufferedRecordsDropped: n.dropped,
 		RecordCounts: out.RecordCounts,
 	}
 	out.Isolation = noWalls
@@ -95,7 +95,7 @@ func (rp *report) result(end ending, now time.Time) *Result {
 		out.Isolation = rp.guest.Isolation()
 	}
 	out.Outcome = rp.outcomeOf(end.status, out.CollectionFacts)
-	if rp.outcome.left() != nil {
+	if rp.outcome.workerExit() != nil {
 		rp.describeExit(out, end)
 	}
 	if rp.outcome.proposal() != nil && !rp.countAgrees() {
@@ -121,11 +121,11 @@ func (rp *report) reported() json.RawMessage {
 
 // describeExit adds exit code, trap and, for a guest that exited without DONE, the end of its log.
 func (rp *report) describeExit(out *Result, end ending) {
-	switch rp.outcome.left().Kind {
+	switch rp.outcome.workerExit().Kind {
 	case sandbox.ExitExited:
-		out.ExitCode = new(int(rp.outcome.left().Code))
+		out.ExitCode = new(int(rp.outcome.workerExit().Code))
 	case sandbox.ExitTrapped:
-		out.Trap = &Trap{rp.outcome.left().TrapKind}
+		out.Trap = &Trap{rp.outcome.workerExit().TrapKind}
 	}
 	switch end.reason() {
 	case "connector_exit_without_done", "connector_trapped", "connector_stdin_closed":
@@ -159,8 +159,8 @@ func (rp *report) usage(now time.Time) Usage {
 	owner, rate := rp.clocks.waited()
 	u := Usage{Wall: rp.loop.age().Milliseconds(), OwnerWait: owner.Milliseconds(), RateWait: rate.Milliseconds(),
 		Paused: rp.clocks.pausedBy(now).Milliseconds()}
-	if rp.outcome.left() != nil {
-		e := rp.outcome.left().Usage
+	if rp.outcome.workerExit() != nil {
+		e := rp.outcome.workerExit().Usage
 		u.CPU, u.PeakMemory, u.GuestMemory = e.CPU.Milliseconds(), int64(e.PeakMemoryBytes), int64(e.GuestMemoryBytes)
 		u.HostCalls, u.BytesIn = int64(e.HostCalls), int64(e.BytesIn)
 	}
@@ -228,7 +228,7 @@ func (rp *report) terminalEvent(end ending, out *Result, now time.Time) store.Ev
 		"durationMs": rp.loop.age().Milliseconds(), "usage": out.Usage,
 	}
 	out.RecordCounts.in(d)
-	if withheld := rp.states.kept(); len(withheld) > 0 {
+	if withheld := rp.states.withheldStreams(); len(withheld) > 0 {
 		d["state_streams_withheld"] = withheld
 	}
 	if out.CollectionFacts != nil {

@@ -106,7 +106,7 @@ type Run struct {
 func New(p *Plan, d Deps) *Run {
 	d.Handles = cmp.Or(d.Handles, rand.Reader)
 	if h := d.History; h != nil && h.Resume != nil {
-		p.thaw(h.Resume.mark.Plan)
+		p.restore(h.Resume.mark.Plan)
 	}
 	if d.LeaseTTL == 0 {
 		d.LeaseTTL, d.LeaseRenew = time.Minute, 15*time.Second
@@ -141,9 +141,9 @@ func (r *Run) Cancel(c CancelRequest) {
 	}
 }
 
-// WentOn reports whether the run has made progress beyond its journal, which a run that is still being resumed
+// Progressed reports whether the run has made progress beyond its journal, which a run that is still being resumed
 // has not. It may be called from any goroutine.
-func (r *Run) WentOn() bool { return r.r.control.going() }
+func (r *Run) Progressed() bool { return r.r.control.hasProgressed() }
 
 // Do performs the run to its end, and accepts it first if needed. The error is a *Refusal of Accept, and nothing
 // was recorded then, or ErrSuspended, and the run is not over then. Everything else is in the result.

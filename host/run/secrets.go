@@ -194,7 +194,7 @@ func (se *secrets) sealToken(f abi.SecretField) (handle string, ok bool) {
 		for _, k := range keepers {
 			k.Echo(handle, redact.Forms(secret))
 		}
-		se.learned.add(secret)
+		se.learnedValues.add(secret)
 	})
 	se.learn()
 	return handle, true
@@ -225,7 +225,7 @@ func (se *secrets) sealSessions() {
 		if value == "" { // a replay has no values
 			return handle, nil
 		}
-		se.learned.add(value)
+		se.learnedValues.add(value)
 		return handle, redact.Forms(value)
 	}
 	each(se.bindings, func(b binding.Keeper) { b.SealTokens(places, mint) })
@@ -234,27 +234,27 @@ func (se *secrets) sealSessions() {
 // secrets gives the guest its secrets, as handles or in plain text, and protects them.
 type secrets struct {
 	*parts
-	learned learned
+	learnedValues learnedValues
 }
 
 // learn protects the secrets that came up during a call.
-func (se *secrets) learn() { se.learned.each(se.canary.Protect) }
+func (se *secrets) learn() { se.learnedValues.drain(se.canary.Protect) }
 
-// learned are secrets that came up outside of the loop, where the canary must not be accessed. They are
+// learnedValues are secrets that came up outside of the loop, where the canary must not be accessed. They are
 // protected before the guest gets the reply of the call that brought them up.
-type learned struct {
+type learnedValues struct {
 	mu     sync.Mutex // guards values
 	values []string
 }
 
-func (l *learned) add(value string) {
+func (l *learnedValues) add(value string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.values = append(l.values, value)
 }
 
-// each removes all values and calls f with each.
-func (l *learned) each(f func(string)) {
+// drain removes all values and calls f with each.
+func (l *learnedValues) drain(f func(string)) {
 	l.mu.Lock()
 	values := l.values
 	l.values = nil

@@ -47,8 +47,8 @@ func (r *run) takeOver(ctx context.Context) error {
 	if err != nil {
 		return asRefusal(fmt.Errorf("resume run: %w", err))
 	}
-	r.lease.took(held)
-	if err := r.history.readBeside(ctx); err != nil {
+	r.lease.set(held)
+	if err := r.history.readOutOfOrder(ctx); err != nil {
 		return asRefusal(fmt.Errorf("resume run: %w", err))
 	}
 	r.clocks.start(time.Now())
@@ -67,7 +67,7 @@ func (r *run) acquire(ctx context.Context, with func(store.Run) []store.Write) e
 	var conflict *store.ConflictError
 	switch {
 	case err == nil:
-		r.lease.took(held)
+		r.lease.set(held)
 		return nil
 	case errors.As(err, &active):
 		return refuse("run_already_active", "connection %s is being collected by run %s", r.plan.Connection.ID, active.RunID).
@@ -87,7 +87,7 @@ func (r *run) launch(ctx context.Context) bool {
 	defer cancel()
 	var guest Guest
 	var files binding.Binding
-	err := r.meanwhile(prepare, func(ctx context.Context) (err error) {
+	err := r.whileRunning(prepare, func(ctx context.Context) (err error) {
 		guest, files, err = r.deps.Launch(ctx, Launch{
 			RunID: r.id, Name: r.plan.manifest.Name(), Env: r.plan.environment(),
 		})
@@ -105,7 +105,7 @@ func (r *run) launch(ctx context.Context) bool {
 		return false
 	}
 	r.guest = guest
-	r.control.runs(guest)
+	r.control.setGuest(guest)
 	r.commitStart()
 	if r.outcome.ready() {
 		if err := guest.Go(); err != nil {
@@ -117,7 +117,7 @@ func (r *run) launch(ctx context.Context) bool {
 	}
 	if r.plan.Transport == "stdio" {
 		r.proto.Step(abi.StepStart)
-		r.calls.started()
+		r.calls.sendStdioStart()
 	}
 	return true
 }
@@ -139,7 +139,7 @@ func (r *run) commitStart() {
 	}
 	started := data{
 		"workflowId": r.journal.workflow(), "collection_mode": p.mode, "grant_id": nullable(string(p.grant)),
-		"persist_state": p.persist, "state_commit_intent": p.intent(), "bindings": p.lent,
+		"persist_state": p.persist, "state_commit_intent": p.intent(), "bindings": p.startBindings,
 		"scope": p.scope, "scope_streams": names, "trigger_kind": p.Trigger, "attempt": r.rec.Attempt,
 		"guest_transport": p.Transport, "module_digest": p.Connector.Digest, "isolation": r.guest.Isolation(),
 		"boot_epoch": r.deps.BootEpoch, "controller_id": r.deps.HostID,
@@ -148,8 +148,8 @@ func (r *run) commitStart() {
 		started["time_range_unenforced"] = u
 	}
 	switch {
-	case len(p.from) > 0:
-		started["state_from"] = p.from
+	case len(p.stateRuns) > 0:
+		started["state_from"] = p.stateRuns
 	case len(p.states) > 0: // not committed by a run
 		started["state_supplied"] = true
 	}
@@ -166,13 +166,13 @@ func (r *run) commitStart() {
 	r.stage("running")
 	events := []store.Event{
 		r.journal.event("run.started", "started", started),
-		r.journal.event("lease.acquired", "started", r.lease.held()),
+		r.journal.event("lease.acquired", "started", r.lease.eventData()),
 		r.journal.nodeEvent("version.pinned", "started", data{
 			"connectorId": p.Connector.ID, "version": p.manifest.Version, "moduleDigest": p.Connector.Digest,
 		}),
 	}
 	if r.rec.Attempt > 1 {
-		events = append(events, r.journal.nodeEvent("node.retried", "started", r.anew()))
+		events = append(events, r.journal.nodeEvent("node.retried", "started", r.attemptData()))
 	}
 	events = append(events, r.journal.nodeEvent("node.started", "started", data{"typeId": p.manifest.Name(), "attempt": r.rec.Attempt - 1}))
 	r.commits.submit(&store.Commit{Run: new(r.rec), Events: events}, nil)
@@ -181,8 +181,8 @@ func (r *run) commitStart() {
 	r.clocks.start(time.Now())
 }
 
-// anew returns which attempt this is, and the run that it retries.
-func (r *run) anew() data {
+// attemptData returns which attempt this is, and the run that it retries.
+func (r *run) attemptData() data {
 	d := data{"attempt": r.rec.Attempt - 1}
 	d.set("retryOf", string(r.plan.RetryOf))
 	return d

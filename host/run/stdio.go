@@ -83,9 +83,9 @@ func (cl *calls) serveStdin() {
 		s.out = nil // START may be large
 	}
 	for n > 0 {
-		taken := min(n, s.parts[0].left)
-		s.parts[0].left -= taken
-		if n -= taken; s.parts[0].left == 0 {
+		consumed := min(n, s.parts[0].left)
+		s.parts[0].left -= consumed
+		if n -= consumed; s.parts[0].left == 0 {
 			s.parts = s.parts[1:]
 		}
 	}
@@ -177,21 +177,21 @@ func (cl *calls) request(in sandbox.Inbound, m abi.Message, rest []byte) (waits 
 	case *abi.ReadMessage:
 		id = m.ID
 	}
-	network := cl.bindings.taking(abi.CallNetworkRequest, nil)
+	network := cl.bindings.bindingFor(abi.CallNetworkRequest, nil)
 	if _, declared := cl.plan.manifest.Bindings[abi.BindingNetwork]; !declared || network == nil {
 		const text = "no host is approved for this connection"
-		cl.output.logged("warn", "denied: "+text, strictjson.Value{})
+		cl.output.handleLog("warn", "denied: "+text, strictjson.Value{})
 		cl.answer(id, abi.EDENIED, errorText("binding_not_approved", text))
 		return false
 	}
 	x.id, x.rest = id, bytes.Clone(rest)
 	in.Call = call // for the log and spans
-	cl.outside(in, call, func(ctx context.Context, _ abi.Call, _ []byte) ([]byte, abi.Errno) {
+	cl.handleAsync(in, call, func(ctx context.Context, _ abi.Call, _ []byte) ([]byte, abi.Errno) {
 		if call == abi.CallRead {
 			return x.more(ctx, network.Handle, nil)
 		}
 		return x.make(ctx, network.Handle, frame)
-	}, func() ([]byte, abi.Errno) { return lostBy(network, call, frame) })
+	}, func() ([]byte, abi.Errno) { return lostReply(network, call, frame) })
 	return true
 }
 
@@ -292,7 +292,7 @@ func (cl *calls) lineAnswered(f finishedCall) {
 		return
 	}
 	cl.answer(id, f.errno, f.reply)
-	if cl.history.leaves(time.Now(), true); !cl.outcome.ready() {
+	if cl.history.suspendIfLeaving(time.Now(), true); !cl.outcome.ready() {
 		return
 	}
 	cl.lines(sandbox.Inbound{ID: f.in.ID, Call: abi.CallStdout}, rest)

@@ -36,7 +36,7 @@ func (bs *bindings) surfaceOf(kind string) ([]abi.Attachment, Page) {
 		ctx, cancel := context.WithTimeout(bs.ctx, probeTime)
 		defer cancel()
 		probed := make(chan abi.Attachment, 1)
-		_ = bs.loop.meanwhile(ctx, func(ctx context.Context) error { // it returns only what f returns
+		_ = bs.loop.whileRunning(ctx, func(ctx context.Context) error { // it returns only what f returns
 			page := make(chan Page, 1)
 			go func() {
 				title, host := b.Page(ctx)
@@ -69,22 +69,22 @@ func (bs *bindings) shown(a, item abi.Attachment) abi.Attachment {
 // surfaceLost closes the open question if it needs the surface. An answer that the loop handled before takes
 // precedence; one that comes later is too late.
 func (bs *bindings) surfaceLost(surfaceID string, p binding.Probe) {
-	if bs.lost {
+	if bs.surfaceGone {
 		return
 	}
-	bs.lost, p.OK = true, false
+	bs.surfaceGone, p.OK = true, false
 	p.Detail = abi.Cut(redact.URLs(abi.Clean(p.Detail)), 200)
 	d := data{"surface_id": surfaceID, "browser_surface_probe": map[string]any{"ok": false, "code": p.Code, "detail": p.Detail}}
 	gone := abi.Attachment{Status: unavailable, Reason: p.Code}
-	q := bs.questions.watched()
-	if q == nil || bs.outcome.left() != nil || bs.outcome.over() {
+	q := bs.questions.needsSurface()
+	if q == nil || bs.outcome.workerExit() != nil || bs.outcome.over() {
 		bs.commits.record(bs.journal.event("run.browser_surface_failed", surfaceFailed, d))
 		bs.surfaceChanged(gone)
 		return
 	}
 	d["interaction_id"], d["kind"] = q.id, q.message.Kind
 	a := answerOf(q, abi.AnswerCancelled, byHost)
-	a.reason, a.lead = "browser_surface_lost", q.mark([]store.Event{bs.journal.event("run.browser_surface_lost", surfaceFailed, d)})
+	a.reason, a.leadEvents = "browser_surface_lost", q.mark([]store.Event{bs.journal.event("run.browser_surface_lost", surfaceFailed, d)})
 	bs.questions.closeQuestion(a)
 	bs.surfaceChanged(gone)
 }
@@ -92,14 +92,14 @@ func (bs *bindings) surfaceLost(surfaceID string, p binding.Probe) {
 const surfaceFailed = "surface_failed"
 
 // browserAsked tells the browser which question is open.
-func (bs *bindings) browserAsked(q *asking) {
+func (bs *bindings) browserAsked(q *pendingQuestion) {
 	if b := bs.screen(); b != nil {
 		b.Asked(q.id, q.message.Kind, q.deadline)
 	}
 }
 
 // browserAnswered tells the browser that the question is closed.
-func (bs *bindings) browserAnswered(q *asking) {
+func (bs *bindings) browserAnswered(q *pendingQuestion) {
 	if b := bs.screen(); b != nil {
 		b.Answered(q.id)
 	}

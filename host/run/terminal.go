@@ -18,15 +18,15 @@ const terminalRetry = 30 * time.Second
 // terminal makes the end of a run durable.
 type terminal struct {
 	*parts
-	ending bool  // the terminal event is being written
-	lost   error // why the terminal event is not durable
+	ending   bool  // the terminal event is being written
+	writeErr error // why the terminal event is not durable
 }
 
 // writing reports whether the terminal event is being written.
 func (te *terminal) writing() bool { return te.ending }
 
 // failure returns why the terminal event is not durable, nil if it is.
-func (te *terminal) failure() error { return te.lost }
+func (te *terminal) failure() error { return te.writeErr }
 
 // perStream reports whether the store commits cursors one by one.
 func (te *terminal) perStream() bool {
@@ -47,7 +47,7 @@ func (te *terminal) terminate(end ending) *Result {
 	if te.perStream() {
 		for len(eligible) > 0 {
 			if err := te.advance(lead, eligible[0]); err != nil {
-				return te.refused(lead, eligible[0], err)
+				return te.refusedCommit(lead, eligible[0], err)
 			}
 			eligible, lead = eligible[1:], nil
 		}
@@ -59,11 +59,11 @@ func (te *terminal) terminate(end ending) *Result {
 		return result
 	}
 	var sink *store.SinkError
-	if (len(eligible) > 0 || errors.As(err, &sink)) && !gone(err) {
+	if (len(eligible) > 0 || errors.As(err, &sink)) && !mayNotWrite(err) {
 		te.gaps.restore(gaps)
-		te.states.takeBack(len(eligible))
+		te.states.undoCommits(len(eligible))
 		te.gaps.reopen(commit.Gaps)
-		return te.refused(lead, refusedStream(err, eligible), err)
+		return te.refusedCommit(lead, refusedStream(err, eligible), err)
 	}
 	slog.Error("terminal event not written", "run", te.id, "error", err)
 	return te.unwritten(result, err)
@@ -85,7 +85,7 @@ func (te *terminal) checkpoints(end ending, dropped map[string]bool) (eligible [
 
 // advance commits one cursor after the lead events, for a store that cannot commit cursors together.
 func (te *terminal) advance(lead []store.Event, stream string) error {
-	events := append(slices.Clone(lead), te.states.advanced(stream))
+	events := append(slices.Clone(lead), te.states.advancedEvent(stream))
 	err := te.write(&store.Commit{Advance: []store.State{te.states.state(stream)}, Events: events})
 	if err == nil {
 		te.states.commit(stream)
@@ -100,10 +100,10 @@ const gapsAtOnce = 200
 // final builds the terminal commit and the result.
 func (te *terminal) final(end ending, lead []store.Event, eligible []string) (*store.Commit, *Result) {
 	c := &store.Commit{End: true, Events: slices.Concat(lead, te.assistances.closeAssistances(end.status, end.reason(), end.timedOut()))}
-	c.Events = append(c.Events, te.outcome.asked()...)
+	c.Events = append(c.Events, te.outcome.unrecordedCancel()...)
 	for _, s := range eligible {
 		c.Advance = append(c.Advance, te.states.state(s))
-		c.Events = append(c.Events, te.states.advanced(s))
+		c.Events = append(c.Events, te.states.advancedEvent(s))
 		te.states.commit(s)
 	}
 	gaps, events := te.gaps.closedGaps(end.status == abi.Succeeded)
@@ -128,13 +128,13 @@ func (te *terminal) final(end ending, lead []store.Event, eligible []string) (*s
 	if err != nil {
 		slog.Error("encode result", "run", te.id, "error", err)
 	}
-	c.Run = te.loop.ended(end.status, last.OccurredAt, raw)
+	c.Run = te.loop.setEnd(end.status, last.OccurredAt, raw)
 	return c, result
 }
 
-// refused ends the run as failed after the store refused the cursor of a stream. Without a stream, the sink
+// refusedCommit ends the run as failed after the store refused the cursor of a stream. Without a stream, the sink
 // refused the success itself.
-func (te *terminal) refused(lead []store.Event, stream string, err error) *Result {
+func (te *terminal) refusedCommit(lead []store.Event, stream string, err error) *Result {
 	c := storeCause(err)
 	if stream != "" {
 		staged, committed := te.states.counts()
@@ -165,9 +165,9 @@ func refusedStream(err error, eligible []string) string {
 	return ""
 }
 
-// gone reports whether the run may write nothing more.
-func gone(err error) bool {
-	return errors.Is(err, store.ErrFenced) || errors.Is(err, store.ErrRunTerminal) || errors.Is(err, store.ErrClosed) || errors.Is(err, errLeft)
+// mayNotWrite reports whether the run may write nothing more.
+func mayNotWrite(err error) bool {
+	return errors.Is(err, store.ErrFenced) || errors.Is(err, store.ErrRunTerminal) || errors.Is(err, store.ErrClosed) || errors.Is(err, errAbandoned)
 }
 
 // unwritten returns the result of a run whose terminal event is not durable, which is never a success. The next
@@ -179,7 +179,7 @@ func (te *terminal) unwritten(result *Result, err error) *Result {
 		result.CheckpointSummary.StateStreamsCommitted = 0
 	}
 	result.Outcome = result.Status
-	te.lost = err
+	te.writeErr = err
 	result.Failure = &Failure{Reason: *result.TerminalReason, Origin: "storage",
 		Message: abi.Cut("The end of the run could not be written: "+err.Error(), 500)}
 	return result
@@ -188,16 +188,16 @@ func (te *terminal) unwritten(result *Result, err error) *Result {
 // write makes a commit durable, and retries with back-off after temporary errors of the store.
 func (te *terminal) write(c *store.Commit) error {
 	te.lease.sign(c)
-	span := te.journal.appended(c.Events)
+	span := te.journal.commitSpan(c.Events)
 	te.journal.inOrder(c.Events)
 	var ack store.Ack
-	err := te.loop.patiently(terminalRetry, func(ctx context.Context) (err error) {
+	err := te.loop.waitWhileStalled(terminalRetry, func(ctx context.Context) (err error) {
 		ack, err = persist(ctx, te.deps.Store, c)
 		return err
 	})
 	span.end(err)
 	if err != nil {
-		te.journal.refused(c.Events)
+		te.journal.undo(c.Events)
 		return err
 	}
 	te.journal.announce(c.Events, ack)
@@ -212,7 +212,7 @@ func persist(ctx context.Context, s store.Leases, c *store.Commit) (ack store.Ac
 		}
 		var state *store.StateError
 		var sink *store.SinkError
-		if err == nil || gone(err) || errors.As(err, &state) || errors.As(err, &sink) || errors.Is(err, store.ErrReadOnly) {
+		if err == nil || mayNotWrite(err) || errors.As(err, &state) || errors.As(err, &sink) || errors.Is(err, store.ErrReadOnly) {
 			return ack, err
 		}
 		select {
@@ -228,24 +228,24 @@ func (te *terminal) memoryWall() int64 {
 	if g, ok := te.guest.(interface{ MemoryWall() uint64 }); ok {
 		return int64(g.MemoryWall())
 	}
-	return int64(te.outcome.left().Usage.PeakMemoryBytes)
+	return int64(te.outcome.workerExit().Usage.PeakMemoryBytes)
 }
 
 // breach records that a limit with an openwop name was exceeded.
 func (te *terminal) breach(c *cause) {
-	if c == nil || te.outcome.left() == nil {
+	if c == nil || te.outcome.workerExit() == nil {
 		return
 	}
 	var d data
 	switch {
 	case c.reason == "memory_limit_exceeded":
-		d = data{"kind": "wasm-memory", "limit": te.memoryWall(), "observed": int64(te.outcome.left().Usage.PeakMemoryBytes)}
+		d = data{"kind": "wasm-memory", "limit": te.memoryWall(), "observed": int64(te.outcome.workerExit().Usage.PeakMemoryBytes)}
 	case c.deadline == "compute":
-		d = data{"kind": "wasm-execution-time", "limit": te.plan.Budgets.Compute.Milliseconds(), "observed": te.clocks.computed().Milliseconds()}
+		d = data{"kind": "wasm-execution-time", "limit": te.plan.Budgets.Compute.Milliseconds(), "observed": te.clocks.computeTime().Milliseconds()}
 	default:
 		return
 	}
-	defer te.outcome.unchanged()()
+	defer te.outcome.saveCause()()
 	te.commits.record(te.journal.nodeEvent("cap.breached", "failed", d))
 	te.loop.settled()
 }
@@ -255,7 +255,7 @@ func (r *run) finish() *Result {
 	r.clocks.end(time.Now())
 	r.bindings.abort() // requests that the guest did not wait for
 	r.calls.lastLine()
-	r.questions.leftWaiting()
+	r.questions.closeUnanswered()
 	r.output.endText()
 	if r.guest != nil {
 		r.output.endLog()
@@ -264,11 +264,11 @@ func (r *run) finish() *Result {
 	r.output.flushProgress(time.Now(), true) // so that the last message is not lost
 	r.settled()
 	r.records.keepEmitted()
-	if r.outcome.ready() && r.outcome.orderly() {
+	if r.outcome.ready() && r.outcome.exitedCleanly() {
 		r.outcome.checkExit()
 	}
-	if !r.outcome.over() && r.outcome.orderly() && r.outcome.proposal().Status == abi.Succeeded {
-		r.calls.taped(true)
+	if !r.outcome.over() && r.outcome.exitedCleanly() && r.outcome.proposal().Status == abi.Succeeded {
+		r.calls.checkRecording(true)
 	}
 	r.bindings.closeSpeakers()
 	r.stop()
@@ -277,9 +277,9 @@ func (r *run) finish() *Result {
 	r.control.phase("committing")
 	result := r.terminal.terminate(end)
 	r.journal.endNode(result.err())
-	r.control.over(statusOf(result))
+	r.control.setFinalStatus(statusOf(result))
 	r.bindings.close()
-	r.files.forget()
+	r.files.discardUnheld()
 	return result
 }
 

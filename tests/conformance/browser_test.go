@@ -116,7 +116,7 @@ func TestBrowserBinding(t *testing.T) {
 			if refused != nil {
 				return
 			}
-			b := plan.Given().Bindings.Browser
+			b := plan.PartialStart().Bindings.Browser
 			if c.want == "" && b != nil || c.want != "" && (b == nil || b.Profile != c.want || len(b.Hosts) != 1) {
 				t.Errorf("START has %+v, want profile %q", b, c.want)
 			}

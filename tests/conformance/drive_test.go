@@ -287,8 +287,8 @@ func newDesk() *desk {
 }
 
 var (
-	_ run.Desk    = (*desk)(nil)
-	_ run.Settler = (*desk)(nil)
+	_ run.LiveOwner = (*desk)(nil)
+	_ run.Settler   = (*desk)(nil)
 )
 
 func (d *desk) Settled(_ store.RunID, _ string, err error) { d.settled <- err }

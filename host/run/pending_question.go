@@ -12,39 +12,39 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// An asking is the open interaction of a run.
-type asking struct {
-	id          string // id in events
-	interruptID string
-	message     *abi.InteractionMessage
-	schema      *reducedSchema
-	fields      []Field
-	call        uint32 // the ABI call that awaits the reply; 0 on stdio
-	deadline    time.Time
-	timed       bool
-	last        bool // the deadline is the end of the owner's budget
-	pending     *store.Interaction
-	since       time.Time // when this process asked
-	cancel      context.CancelFunc
-	span        span
-	question    Question // as Owner.Ask gets it
-	attachments []abi.Attachment
-	page        Page
-	host        *hostQuestion // set if the host asks, not the guest
+// A pendingQuestion is the open interaction of a run.
+type pendingQuestion struct {
+	id             string // id in events
+	interruptID    string
+	message        *abi.InteractionMessage
+	schema         *reducedSchema
+	fields         []Field
+	call           uint32 // the ABI call that awaits the reply; 0 on stdio
+	deadline       time.Time
+	hasDeadline    bool
+	budgetDeadline bool // the deadline is the end of the owner's budget
+	pending        *store.Interaction
+	askedAt        time.Time // when this process asked
+	cancel         context.CancelFunc
+	span           span
+	question       Question // as Owner.Ask gets it
+	attachments    []abi.Attachment
+	page           Page
+	host           *hostQuestion // set if the host asks, not the guest
 }
 
 // An answer closes an interaction. by is the principal that answered, or byHost.
 type answer struct {
 	host.Answer
-	to     *asking
-	by     string
-	err    error
-	reason string        // why the host closed it; "" for none
-	lead   []store.Event // events that are recorded before the end of the question
+	question   *pendingQuestion
+	by         string
+	err        error
+	reason     string        // why the host closed it; "" for none
+	leadEvents []store.Event // events that are recorded before the end of the question
 }
 
-func answerOf(a *asking, status, by string) answer {
-	return answer{Answer: host.Answer{InteractionID: a.id, Status: status}, to: a, by: by}
+func answerOf(a *pendingQuestion, status, by string) answer {
+	return answer{Answer: host.Answer{InteractionID: a.id, Status: status}, question: a, by: by}
 }
 
 // seconds converts a duration that a guest chose, and bounds it.
@@ -81,7 +81,7 @@ func (qs *questions) askForHost(q *hostQuestion) {
 	case qs.deps.Owner == nil || !qs.plan.Interactive:
 		q.answer(hostAnswer{err: binding.ErrNotInteractive})
 		return
-	case !qs.outcome.ready(), qs.outcome.left() != nil, qs.outcome.proposal() != nil, qs.asking != nil:
+	case !qs.outcome.ready(), qs.outcome.workerExit() != nil, qs.outcome.proposal() != nil, qs.openQuestion != nil:
 		q.answer(hostAnswer{err: binding.ErrEnding})
 		return
 	}
@@ -94,25 +94,25 @@ func (qs *questions) askForHost(q *hostQuestion) {
 
 // withdraw closes a question for which nobody waits any more.
 func (qs *questions) withdraw(q *hostQuestion) {
-	if a := qs.asking; a != nil && a.host == q && !qs.outcome.over() {
+	if a := qs.openQuestion; a != nil && a.host == q && !qs.outcome.over() {
 		qs.closeQuestion(answerOf(a, abi.AnswerCancelled, byHost))
 	}
 }
 
 // tellHost passes the end of its question to the browser. During a pause that waits, like an answer to the
 // guest.
-func (qs *questions) tellHost(q *asking, status string) {
+func (qs *questions) tellHost(q *pendingQuestion, status string) {
 	tell := func() { q.host.answer(hostAnswer{id: q.id, status: status}) }
-	if qs.calls.outsideLoop() { // the call continues
+	if qs.calls.isAsync() { // the call continues
 		qs.clocks.begin(time.Now(), false)
 	} else {
-		qs.calls.rest(time.Now())
+		qs.calls.endCallSpan(time.Now())
 	}
-	qs.pause.afterwards(tell)
+	qs.pause.whenRunning(tell)
 }
 
-// watched reports whether a question ends if the browser surface is lost.
-func (q *asking) watched() bool {
+// needsSurface reports whether a question ends if the browser surface is lost.
+func (q *pendingQuestion) needsSurface() bool {
 	return q != nil && (q.message.Kind == abi.KindManualAction || q.message.Kind == abi.KindOTP)
 }
 
@@ -140,7 +140,7 @@ func (q *hostQuestion) answer(a hostAnswer) {
 }
 
 // mark sets the interaction and its stream on events.
-func (q *asking) mark(events []store.Event) []store.Event {
+func (q *pendingQuestion) mark(events []store.Event) []store.Event {
 	for i := range events {
 		events[i].InteractionID = q.id
 		events[i].Stream = store.Stream(q.message.Stream)
@@ -149,7 +149,7 @@ func (q *asking) mark(events []store.Event) []store.Event {
 }
 
 // decisions returns the decisions that are offered. edit is the name of the editing one.
-func (q *asking) decisions(edit string) []string {
+func (q *pendingQuestion) decisions(edit string) []string {
 	if q.schema == nil { // a manual action
 		return []string{abi.DecisionAccept, abi.DecisionReject}
 	}
@@ -164,7 +164,7 @@ func (q *asking) decisions(edit string) []string {
 	return out
 }
 
-func (q *asking) sensitivity() string {
+func (q *pendingQuestion) sensitivity() string {
 	switch q.message.Kind {
 	case abi.KindCredentials, abi.KindOTP:
 		return abi.SensitivitySecret

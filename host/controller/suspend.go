@@ -8,30 +8,30 @@ import (
 // How long a start waits for other runs to sleep, how long it waits for one of them, and how often the
 // controller checks for memory.
 const (
-	sleepsWithin  = 5 * time.Second
-	lookForPlace  = 200 * time.Millisecond
-	lookForMemory = time.Second
+	suspendTimeout      = 5 * time.Second
+	suspendWait         = 200 * time.Millisecond
+	memoryCheckInterval = time.Second
 )
 
-// longest returns the run that has waited longest for its owner among those that can sleep, nil for none. The
+// longestWaiting returns the run that has waited longest for its owner among those that can sleep, nil for none. The
 // caller holds mu.
-func (c *Controller) longest() (longest *entry) {
+func (c *Controller) longestWaiting() (longest *entry) {
 	var since time.Time
 	for _, e := range c.active {
-		if at := e.Run.Waits(); !at.IsZero() && (longest == nil || at.Before(since)) {
+		if at := e.Run.WaitingSince(); !at.IsZero() && (longest == nil || at.Before(since)) {
 			longest, since = e, at
 		}
 	}
 	return longest
 }
 
-// sleep asks a run to sleep and waits briefly for that. The run may be answered first and stay.
-func (c *Controller) sleep(ctx context.Context, e *entry) {
-	e.Run.Sleep()
-	late := time.NewTimer(lookForPlace)
+// suspend asks a run to sleep and waits briefly for that. The run may be answered first and stay.
+func (c *Controller) suspend(ctx context.Context, e *entry) {
+	e.Run.SuspendIfWaiting()
+	late := time.NewTimer(suspendWait)
 	defer late.Stop()
 	select {
-	case <-e.over:
+	case <-e.done:
 	case <-late.C:
 	case <-ctx.Done():
 	}
@@ -42,14 +42,14 @@ func (c *Controller) freeMemory(ctx context.Context) {
 	if c.options.MemoryShort == nil {
 		return
 	}
-	ticker := time.NewTicker(lookForMemory)
+	ticker := time.NewTicker(memoryCheckInterval)
 	defer ticker.Stop()
 	for ctx.Err() == nil {
 		c.mu.Lock()
-		e := c.longest()
+		e := c.longestWaiting()
 		c.mu.Unlock()
 		if e != nil && c.options.MemoryShort() {
-			c.sleep(ctx, e)
+			c.suspend(ctx, e)
 			continue
 		}
 		select {
