@@ -59,6 +59,9 @@ func Run(t *testing.T, place func(t *testing.T) Place) {
 	t.Run("drift", func(t *testing.T) { drift(t, place(t)) })
 	t.Run("widening", func(t *testing.T) { widening(t, place(t)) })
 	t.Run("limits", func(t *testing.T) { limits(t, place(t)) })
+	for _, mode := range []destination.Mode{destination.Current, destination.History} {
+		t.Run("generated/"+string(mode), func(t *testing.T) { generated(t, place(t), mode) })
+	}
 	t.Run("names", func(t *testing.T) { names(t, place(t)) })
 	t.Run("tables", func(t *testing.T) { tables(t, place(t)) })
 	t.Run("wide", func(t *testing.T) { wide(t, place(t)) })

@@ -11,10 +11,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sluicehost/sluice/abi"
 	"github.com/sluicehost/sluice/host/destination"
 	"github.com/sluicehost/sluice/host/destination/destinationtest"
 	"github.com/sluicehost/sluice/host/destination/files"
+	"github.com/sluicehost/sluice/host/export"
 )
 
 // A format is a kind, and how its files are read.
@@ -26,7 +26,7 @@ type format struct {
 
 var kinds = []format{
 	{files.JSONL, readJSONL, nil},
-	{files.CSV, readCSV, abi.CleanLines},
+	{files.CSV, readCSV, export.Cell},
 }
 
 func TestSuite(t *testing.T) {
