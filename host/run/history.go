@@ -216,6 +216,9 @@ func (h *history) takePieces(c *store.Commit) []store.JournalPiece {
 	}
 	out := h.ready
 	h.ready, h.markPending = nil, false
+	if h.resumable && len(out) > 0 {
+		out = append(out, h.sealer.sealLength(h.pieces, h.last))
+	}
 	return out
 }
 

@@ -155,6 +155,24 @@ func (s *sealer) open(n uint64, piece []byte) (before hash16, entries []byte, er
 	return hash16(plain), plain[pieceBytes16:], nil
 }
 
+// lengthAt is the number of the piece that holds how many pieces the journal of a resumable run has, and the tag of
+// the last one. It is replaced with each commit that adds pieces, so that one that is missing at the end is noticed.
+const lengthAt = firstOutOfOrder - 1
+
+// sealLength returns that piece.
+func (s *sealer) sealLength(pieces uint64, last hash16) store.JournalPiece {
+	return store.JournalPiece{N: lengthAt, Data: s.seal(lengthAt, binary.LittleEndian.AppendUint64(last[:], pieces))}
+}
+
+// checkLength checks that a journal that was read up to the given piece ends there.
+func (s *sealer) checkLength(length []byte, pieces uint64, last hash16) error {
+	tag, n, err := s.open(lengthAt, length)
+	if err == nil && (tag != last || len(n) != 8 || binary.LittleEndian.Uint64(n) != pieces) {
+		err = fmt.Errorf("%w: pieces are missing at its end", errHistory)
+	}
+	return err
+}
+
 // tagOf returns the tag at the end of a sealed piece, which is unique to it.
 func tagOf(piece []byte) hash16 { return hash16(piece[len(piece)-pieceBytes16:]) }
 

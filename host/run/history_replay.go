@@ -58,14 +58,21 @@ func (h *history) live() bool {
 	return h.reader == nil
 }
 
-// lastCommit returns the newest commit of a journal that was read to its end, after checking that the timeline ends
-// there too.
+// lastCommit returns the newest commit of a journal that was read to its end, after checking that it ends there, and
+// that the timeline does too.
 func (h *history) lastCommit() (last commitData, ok bool) {
 	if c := h.reader.commit; len(c) == 0 || json.Unmarshal(c[1:], &last) != nil {
 		h.fail(errHistory)
 		return last, false
 	}
-	more, err := h.deps.Store.Events(h.ctx, h.id, last.Events+h.outOfOrder, 1)
+	length, err := h.deps.Store.Journal(h.ctx, h.id, lengthAt)
+	if err == nil {
+		err = h.sealer.checkLength(length, h.reader.next, h.reader.last)
+	}
+	var more []store.Event
+	if err == nil {
+		more, err = h.deps.Store.Events(h.ctx, h.id, last.Events+h.outOfOrder, 1)
+	}
 	if err == nil && len(more) > 0 {
 		err = fmt.Errorf("%w: it ends before the timeline does", errHistory)
 	}

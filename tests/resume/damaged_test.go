@@ -6,7 +6,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -30,6 +33,8 @@ func (s *tampered) Journal(ctx context.Context, id store.RunID, n uint64) ([]byt
 	s.mu.Unlock()
 	switch {
 	case !ok:
+		return s.Store.Journal(ctx, id, n)
+	case n >= 1<<61: // those beside the order
 		return s.Store.Journal(ctx, id, n)
 	case n >= uint64(len(pieces)) || pieces[n] == nil:
 		return nil, store.ErrNotFound
@@ -214,5 +219,60 @@ func (d *damaging) damage(connection string, damage func(pieces, before, other [
 	}
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// TestCut kills a host while a run waits for a server, with nothing on its timeline since it was started, and cuts
+// the last piece off its journal: the run ends, and asks the server for nothing again.
+func TestCut(t *testing.T) {
+	for kind, open := range stores {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			url, w := open(t, filepath.Join(t.TempDir(), "data")), newWitness(t)
+			asked := make(chan struct{}, 100)
+			slow := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+				if strings.HasSuffix(r.URL.Path, "/a/1") {
+					asked <- struct{}{}
+					<-r.Context().Done()
+					return
+				}
+				w.ServeHTTP(out, r)
+			}))
+			t.Cleanup(slow.Close)
+			p := begin(t, url)
+			p.must(command{Install: resumable(t, "clerk")})
+			p.must(command{Connect: "one", Config: fmt.Sprintf(`{"server": %q}`, slow.URL+"/one"), Host: slow.URL})
+			id := p.must(command{Start: "one"}).Run.ID
+			<-asked
+			p.kill()
+			h, err := app.Open(t.Context(), options(url))
+			if err != nil {
+				t.Fatal(err)
+			}
+			st := &tampered{Store: h.Store, with: map[store.RunID][][]byte{}}
+			h.Store = st
+			look, err := (&service{host: h}).look(t.Context(), id)
+			if err != nil || len(look.Pieces) < 3 {
+				t.Fatal(len(look.Pieces), err)
+			}
+			st.with[id] = st.pieces(t, id, look.Pieces[:len(look.Pieces)-1])
+			s, err := h.Service(t.Context(), app.ServiceOptions{Grace: time.Millisecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				s.Close(context.Background())
+				if err := h.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+			end, err := (&service{Service: s, host: h}).await(t.Context(), id, "")
+			if err != nil || reasonOf(end.Run) != "replay_diverged" {
+				t.Errorf("it ended %s: %s, %v", end.Run.Status, end.Run.Result, err)
+			}
+			if len(asked) > 0 {
+				t.Error("the server was asked again")
+			}
+		})
 	}
 }
