@@ -15,8 +15,9 @@ type finding struct {
 	stream     store.Stream
 	key        string
 	rank       float64
-	at         int64 // time of the commit, in microseconds since 1970
-	row        int64 // grows with each change in the stream
+	at         int64  // time of the commit, in microseconds since 1970
+	row        int64  // grows with each change in the stream
+	version    uint64 // of the record when it was indexed, by which the store finds it fastest; 0 if a Store does not tell
 }
 
 // find returns the best records of a stream. Ranking by a frequent word is slow because it counts all records that have
@@ -76,8 +77,8 @@ func (x *index) match(id int64, words, order string, most int) (out []finding, e
 func (x *index) keyed(id int64, found []finding) ([]finding, error) {
 	for i := range found {
 		f := &found[i]
-		if err := x.rows(fmt.Sprintf("SELECT key, at FROM k%d WHERE id = ?", id), func(st *sqlite3.Stmt) {
-			f.key, f.at = st.ColumnText(0), st.ColumnInt64(1)
+		if err := x.rows(fmt.Sprintf("SELECT key, at, version FROM k%d WHERE id = ?", id), func(st *sqlite3.Stmt) {
+			f.key, f.at, f.version = st.ColumnText(0), st.ColumnInt64(1), uint64(st.ColumnInt64(2)) // #nosec G115 -- it was one
 		}, f.row); err != nil {
 			return nil, err
 		}

@@ -67,7 +67,7 @@ func open(path string) (_ *index, err error) {
 }
 
 // layout is the version of the file's schema. Files of other versions are made again.
-const layout = 1
+const layout = 2
 
 var errLayout = errors.New("the index was made by another version")
 
@@ -206,7 +206,7 @@ func (x *index) create(stream store.Stream, since time.Time) (p part, err error)
 		p.id = x.db.LastInsertRowID()
 		return x.db.Exec(fmt.Sprintf(`CREATE VIRTUAL TABLE w%[1]d USING fts5(words, content='', contentless_delete=1, tokenize='ascii', prefix=%[2]d);
 			INSERT INTO w%[1]d (w%[1]d, rank) VALUES ('hashsize', %[3]d);
-			CREATE TABLE k%[1]d (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, at INTEGER NOT NULL)`, p.id, minPrefix, segment))
+			CREATE TABLE k%[1]d (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, at INTEGER NOT NULL, version INTEGER NOT NULL)`, p.id, minPrefix, segment))
 	})
 	if err == nil {
 		x.parts[stream] = p
@@ -218,6 +218,7 @@ func (x *index) create(stream store.Stream, since time.Time) (p part, err error)
 type change struct {
 	key, words string
 	at         int64 // time of the commit, in microseconds since 1970
+	version    uint64
 }
 
 // A reading is the input of one step.
@@ -281,7 +282,7 @@ func read(ctx context.Context, src Store, c store.ConnectionID, stream store.Str
 			if !record.Deleted {
 				indexed(&text, record.Data)
 			}
-			r.changes = append(r.changes, change{record.Key, text.String(), record.IngestedAt.UnixMicro()})
+			r.changes = append(r.changes, change{record.Key, text.String(), record.IngestedAt.UnixMicro(), record.Version})
 			size += text.Len() + len(record.Key)
 		}
 		r.mark = max(r.mark, page.After)
@@ -317,7 +318,7 @@ func (x *index) change(id int64, changes []change) error {
 		return err
 	}
 	var all [3]*sqlite3.Stmt
-	for i, sql := range []string{"DELETE FROM w%d WHERE rowid = ?", "INSERT INTO k%d (key, at) VALUES (?, ?)", "INSERT INTO w%d (rowid, words) VALUES (?, ?)"} {
+	for i, sql := range []string{"DELETE FROM w%d WHERE rowid = ?", "INSERT INTO k%d (key, at, version) VALUES (?, ?, ?)", "INSERT INTO w%d (rowid, words) VALUES (?, ?)"} {
 		st, _, err := x.db.PrepareFlags(fmt.Sprintf(sql, id), sqlite3.PREPARE_PERSISTENT)
 		if err != nil {
 			return err
@@ -335,7 +336,7 @@ func (x *index) change(id int64, changes []change) error {
 		if c.words == "" {
 			continue
 		}
-		if err := once(all[1], c.key, c.at); err != nil {
+		if err := once(all[1], c.key, c.at, int64(c.version)); err != nil { // #nosec G115 -- versions count changes
 			return err
 		}
 		if err := once(all[2], x.db.LastInsertRowID(), c.words); err != nil {

@@ -152,7 +152,7 @@ func (xs *Indexes) hits(ctx context.Context, t terms, all []finding, most int) (
 
 // hit reads a record. It returns nil if the record is gone.
 func (xs *Indexes) hit(ctx context.Context, f finding, t terms) (*host.Hit, error) {
-	r, err := xs.store.Record(ctx, f.connection, f.stream, f.key)
+	r, err := xs.read(ctx, f)
 	if errors.Is(err, store.ErrNotFound) || err == nil && r.Deleted {
 		return nil, nil
 	}
@@ -164,6 +164,22 @@ func (xs *Indexes) hit(ctx context.Context, f finding, t terms) (*host.Hit, erro
 		Record: "/v1/connections/" + url.PathEscape(connection) + "/streams/" + url.PathEscape(stream) + "/records/" + url.PathEscape(r.Key),
 		Page:   "/ui/record?" + url.Values{"connection": {connection}, "stream": {stream}, "key": {r.Key}}.Encode(),
 	}}, nil
+}
+
+// read reads a record by its version, or by its key if it has changed meanwhile or its version is unknown. To find a key
+// the embedded store may have to read all records that it has not indexed.
+func (xs *Indexes) read(ctx context.Context, f finding) (store.Record, error) {
+	if f.version > 0 {
+		page, err := xs.store.Records(ctx, store.RecordQuery{Connection: f.connection, Stream: f.stream, After: f.version - 1, Deleted: true, Limit: 1})
+		switch {
+		case errors.Is(err, store.ErrCursorExpired): // the stream was made anew
+		case err != nil:
+			return store.Record{}, err
+		case len(page.Records) == 1 && page.Records[0].Version == f.version && page.Records[0].Key == f.key:
+			return page.Records[0], nil
+		}
+	}
+	return xs.store.Record(ctx, f.connection, f.stream, f.key)
 }
 
 // seen returns the connections to search.

@@ -1,12 +1,15 @@
 package search_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -352,5 +355,44 @@ func TestBound(t *testing.T) {
 		if !errors.As(err, &r) || r.Code != "search_limit" || !strings.Contains(r.Message, "copies.search_bytes") {
 			t.Errorf("%v", err)
 		}
+	}
+}
+
+// A counted store counts the records that are looked for by key, and calls before, if it is set, ahead of each read of
+// one record by version.
+type counted struct {
+	search.Store
+	byKey  atomic.Int64
+	before func()
+}
+
+func (c *counted) Record(ctx context.Context, id store.ConnectionID, stream store.Stream, key string) (store.Record, error) {
+	c.byKey.Add(1)
+	return c.Store.Record(ctx, id, stream, key)
+}
+
+func (c *counted) Records(ctx context.Context, q store.RecordQuery) (store.RecordPage, error) {
+	if q.Limit == 1 && c.before != nil {
+		c.before()
+	}
+	return c.Store.Records(ctx, q)
+}
+
+// TestByVersion: hits are read by version, and by key when they have changed since they were found.
+func TestByVersion(t *testing.T) {
+	w := newWorld(t)
+	c := &counted{Store: w.store}
+	w.must(w.indexes.Close())
+	w.indexes = search.New(search.Options{Store: c, Dir: w.dir})
+	w.collect("c", "s", `a {"t":"one word"}`, `b {"t":"one word"}`, `c {"t":"other"}`)
+	w.collect("c", "s", `b {"t":"one word more"}`)
+	w.finds("word", "a", "b")
+	if n := c.byKey.Load(); n != 0 {
+		t.Errorf("%d of two hits were looked for by key", n)
+	}
+	c.before = sync.OnceFunc(func() { w.collect("c", "s", `a {"t":"one word anew"}`, `b`) })
+	r := w.search(host.SearchQuery{Words: "word"})
+	if n := c.byKey.Load(); n != 2 || len(r.Hits) != 1 || r.Hits[0].Key != "a" || !strings.Contains(fmt.Sprint(r.Hits[0].Snippets), "anew") {
+		t.Errorf("%d were looked for by key, %+v", n, r)
 	}
 }
