@@ -34,8 +34,8 @@ func list(module string, names ...string) []string {
 	return names
 }
 
-// able lists what the imports of a connector let it do.
-func able(l *app.Loaded) []string {
+// capabilities lists what the imports of a connector let it do.
+func capabilities(l *app.Loaded) []string {
 	var out []string
 	imports := func(prefix string) bool {
 		return slices.ContainsFunc(l.Module.Imports, func(i app.Import) bool { return strings.HasPrefix(i.String(), prefix) })
@@ -64,8 +64,8 @@ type request struct {
 	Flag string `json:"flag,omitempty"`
 }
 
-// goesTo says where a secret is sent.
-func goesTo(d abi.FieldDelivery) string {
+// deliveryText says where a secret is sent.
+func deliveryText(d abi.FieldDelivery) string {
 	var places []string
 	for _, p := range d.Destinations {
 		origin := p.Origin
@@ -125,19 +125,19 @@ func sessionRequest(t abi.SessionToken) request {
 	}
 }
 
-// searched says how the host handles an answer that contains a sealed secret.
-const searched = "answers are searched for it, but for what is packed in them (zip, PDF)"
+// searchedText says how the host handles an answer that contains a sealed secret.
+const searchedText = "answers are searched for it, but for what is packed in them (zip, PDF)"
 
 func secretRequest(m *abi.Manifest, s abi.SecretField, a store.Approved) request {
 	r := request{Binding: "secret", Wants: "the secret " + join(" — ", s.Name, abi.Clean(s.Label)), Required: s.Required}
 	given := "only with sluice secret set, or --secret " + s.Name + "=@FILE"
 	switch {
 	case s.OAuth != nil:
-		r.Granted = join("; ", obtained(m, s), goesTo(s.FieldDelivery), searched)
+		r.Granted = join("; ", obtainedText(m, s), deliveryText(s.FieldDelivery), searchedText)
 	case slices.Contains(m.Sluice.ClientSecrets(), s.Name):
 		r.Granted = join("; ", given, "the connector never sees it, and only the host uses it, to obtain tokens")
 	case run.Sealed(m, s):
-		r.Granted = join("; ", given, goesTo(s.FieldDelivery), searched)
+		r.Granted = join("; ", given, deliveryText(s.FieldDelivery), searchedText)
 	case slices.Contains(a.Plain, s.Name):
 		r.Granted = join("; ", given, "granted: the connector sees it")
 	default:
@@ -156,8 +156,8 @@ func tokenRequests(m *abi.Manifest, s abi.SecretField, a store.Approved) []reque
 	return out
 }
 
-// obtained says how the host obtains an OAuth secret (RFC 6749).
-func obtained(m *abi.Manifest, s abi.SecretField) string {
+// obtainedText says how the host obtains an OAuth secret (RFC 6749).
+func obtainedText(m *abi.Manifest, s abi.SecretField) string {
 	from := " from " + abi.Clean(s.OAuth.TokenURL)
 	if len(s.OAuth.Scopes) > 0 {
 		from += " for " + abi.Clean(strings.Join(s.OAuth.Scopes, " "))

@@ -35,8 +35,8 @@ object.`,
 	return cmd
 }
 
-// answered is what sluice answer prints.
-type answered struct {
+// answerResult is what sluice answer prints.
+type answerResult struct {
 	RunID         store.RunID `json:"run_id"`
 	InteractionID string      `json:"interaction_id"`
 	Kind          string      `json:"kind"`
@@ -51,11 +51,11 @@ func (c answerCommands) doAnswer(ctx context.Context, arg string, f *runFlags) e
 	if owner == nil {
 		return usagef("there is no terminal to ask on; give the answer with --answer KIND=VALUE")
 	}
-	k, err := c.needHost(ctx)
+	k, err := c.requireHost(ctx)
 	if err != nil {
 		return err
 	}
-	r, err := c.asking(ctx, k, arg)
+	r, err := c.waitingRun(ctx, k, arg)
 	if err != nil {
 		return err
 	}
@@ -69,20 +69,20 @@ func (c answerCommands) doAnswer(ctx context.Context, arg string, f *runFlags) e
 	if s, ok := owner.(*scripted); ok && s.answers[0].kind != q.Kind && s.next == nil {
 		return usagef("run %s asks for %s; want --answer %s=VALUE", r.RunID, q.Kind, q.Kind)
 	}
-	a, err := c.give(ctx, k, owner, *q)
+	a, err := c.submitAnswer(ctx, k, owner, *q)
 	if err != nil {
 		return err
 	}
 	if c.json {
-		return printJSON(c.out, answered{r.RunID, q.InteractionID, q.Kind, a.Status})
+		return printJSON(c.out, answerResult{r.RunID, q.InteractionID, q.Kind, a.Status})
 	}
 	c.warnf("%s: %s", r.RunID, a.Status)
 	return nil
 }
 
-// asking returns the run that is meant; last is the newest one that waits, not one that
+// waitingRun returns the run that is meant; last is the newest one that waits, not one that
 // was started since.
-func (c answerCommands) asking(ctx context.Context, k *client.Client, arg string) (timeline.Snapshot, error) {
+func (c answerCommands) waitingRun(ctx context.Context, k *client.Client, arg string) (timeline.Snapshot, error) {
 	if arg != "last" {
 		return findRun(ctx, k, arg)
 	}
@@ -157,8 +157,8 @@ func questionFrom(a client.Assistance) *run.Question {
 	return q
 }
 
-// give asks the owner and sends the answer to the host.
-func (c *command) give(ctx context.Context, k *client.Client, owner run.Owner, q run.Question) (host.Answer, error) {
+// submitAnswer asks the owner and sends the answer to the host.
+func (c *command) submitAnswer(ctx context.Context, k *client.Client, owner run.Owner, q run.Question) (host.Answer, error) {
 	if q.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, q.Timeout)

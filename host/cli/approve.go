@@ -57,7 +57,7 @@ func (c approval) approveKinds(known host.Connection, q *app.RunRequest, f *runF
 			return err
 		}
 	}
-	q.Approved.Plain, err = c.plain(known, q, f)
+	q.Approved.Plain, err = c.plainSecrets(known, q, f)
 	return err
 }
 
@@ -74,7 +74,7 @@ func (c approval) approveKind(k binding.Kind, known host.Connection, q *app.RunR
 	ask := ok && !f.yes && !f.noInteractive
 	if words, more := k.Offer(m, have); words != "" && q.Replay == nil {
 		if ask {
-			t.say("── %s wants to %s", shownName(m), words)
+			t.printf("── %s wants to %s", displayName(m), words)
 		}
 		if f.yes || ask && t.choose("Let it? [yes/no] ") {
 			k.Merge(&q.Approved, more)
@@ -84,7 +84,7 @@ func (c approval) approveKind(k binding.Kind, known host.Connection, q *app.RunR
 		return nil
 	}
 	for _, choice := range k.Choices(m, have) {
-		k.Merge(&q.Approved, t.approveNamed(choice, shownName(m), dataDir))
+		k.Merge(&q.Approved, t.approveNamed(choice, displayName(m), dataDir))
 	}
 	return nil
 }
@@ -92,10 +92,10 @@ func (c approval) approveKind(k binding.Kind, known host.Connection, q *app.RunR
 // approveNamed asks for a binding that a connector cannot start without. If the owner
 // names nothing, the start is refused.
 func (t terminal) approveNamed(c binding.Choice, connector, dataDir string) store.Approved {
-	t.say("── %s wants to %s", connector, c.Words)
+	t.printf("── %s wants to %s", connector, c.Words)
 	if c.Purpose != "" {
-		t.say("   It says:")
-		t.say("   │ %s", abi.Clean(c.Purpose))
+		t.printf("   It says:")
+		t.printf("   │ %s", abi.Clean(c.Purpose))
 	}
 	for {
 		t.prompt(c.Prompt)
@@ -110,12 +110,12 @@ func (t terminal) approveNamed(c binding.Choice, connector, dataDir string) stor
 		if err == nil {
 			return approved
 		}
-		t.say("   %v", err)
+		t.printf("   %v", err)
 	}
 }
 
-// shownName returns what people call a connector.
-func shownName(m *abi.Manifest) string {
+// displayName returns what people call a connector.
+func displayName(m *abi.Manifest) string {
 	if n := abi.Clean(m.DisplayName); n != "" {
 		return n
 	}
@@ -134,21 +134,21 @@ func (c approval) accept(known host.Connection, l *app.Loaded, doubts []string, 
 		return f.yes
 	}
 	for _, d := range doubts {
-		t.say("── %s", abi.Clean(d))
+		t.printf("── %s", abi.Clean(d))
 	}
 	if len(added) > 0 {
-		t.say("── %s %s asks for more than you granted. It wants to", shownName(l.Manifest), abi.Clean(l.Manifest.Version))
+		t.printf("── %s %s asks for more than you granted. It wants to", displayName(l.Manifest), abi.Clean(l.Manifest.Version))
 	}
 	for _, w := range added {
-		t.say("   %s", w)
+		t.printf("   %s", w)
 	}
 	f.declined = !t.choose("Let this version run? [yes/no] ")
 	return !f.declined
 }
 
-// narrows asks whether to go on with a scope that was refused because stored records
+// confirmNarrowing asks whether to go on with a scope that was refused because stored records
 // would lose fields, and reports the answer. Without a terminal the answer is --narrow.
-func (c approval) narrows(err error) bool {
+func (c approval) confirmNarrowing(err error) bool {
 	code, message := "", ""
 	var refused *run.Refusal
 	var answered *client.Error
@@ -162,13 +162,13 @@ func (c approval) narrows(err error) bool {
 	if code != "scope_narrows_stored" || !ok {
 		return false
 	}
-	t.say("── %s", abi.Clean(message))
+	t.printf("── %s", abi.Clean(message))
 	return t.choose("Go on, and let them lose these? [yes/no] ")
 }
 
-// plain returns the secrets that the connector may see itself: those of --plain, and
+// plainSecrets returns the secrets that the connector may see itself: those of --plain, and
 // those that the owner agrees to when asked. --yes does not agree.
-func (c approval) plain(known host.Connection, q *app.RunRequest, f *runFlags) ([]string, error) {
+func (c approval) plainSecrets(known host.Connection, q *app.RunRequest, f *runFlags) ([]string, error) {
 	m := q.Connector.Manifest
 	var open []string // secrets that the connector would see
 	for _, s := range run.SecretFields(m) {
@@ -190,7 +190,7 @@ func (c approval) plain(known host.Connection, q *app.RunRequest, f *runFlags) (
 		if slices.Contains(known.Bindings.PlainAcknowledged, name) || slices.Contains(agreed, name) {
 			continue
 		}
-		t.say("── %s would see the secret %s itself, and could pass it on to whatever it may reach", shownName(m), abi.Clean(name))
+		t.printf("── %s would see the secret %s itself, and could pass it on to whatever it may reach", displayName(m), abi.Clean(name))
 		if t.choose("Let it? [yes/no] ") {
 			agreed = append(agreed, name)
 		}

@@ -58,7 +58,7 @@ With --json: one object, the token is its member token.`,
 			if err != nil {
 				return err
 			}
-			return c.storing(cmd.Context(), func(k *client.Client) error {
+			return c.withStore(cmd.Context(), func(k *client.Client) error {
 				made, err := k.AddAssistant(cmd.Context(), q)
 				if err != nil {
 					return err
@@ -66,7 +66,7 @@ With --json: one object, the token is its member token.`,
 				if c.json {
 					return printJSON(c.out, made)
 				}
-				c.warnf("Assistant %s may see %s. Keep the token: it is not shown again.", made.Name, seen(made))
+				c.warnf("Assistant %s may see %s. Keep the token: it is not shown again.", made.Name, visibleText(made))
 				_, err = fmt.Fprintf(c.out, "%s\n", made.Token)
 				return err
 			})
@@ -151,8 +151,8 @@ func (f *assistantFlags) scope(narrowed bool) (json.RawMessage, error) {
 	return json.Marshal(map[string]any{"streams": streams})
 }
 
-// seen says what an assistant may see, in short.
-func seen(a host.Assistant) string {
+// visibleText says what an assistant may see, in short.
+func visibleText(a host.Assistant) string {
 	var parts []string
 	for _, g := range a.Connections {
 		var s struct {
@@ -178,7 +178,7 @@ func (c assistantCommands) list() *cobra.Command {
 		Use: "list", Short: "List assistants", Long: "Lists assistants, those that were revoked too, never a token. With --json: one array.",
 		Example: "  sluice assistants list", Args: args(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.reading(cmd.Context(), func(s *client.Client) error {
+			return c.withStoredData(cmd.Context(), func(s *client.Client) error {
 				all, err := s.Assistants(cmd.Context())
 				if err != nil {
 					return err
@@ -190,9 +190,9 @@ func (c assistantCommands) list() *cobra.Command {
 				for _, a := range all {
 					used := "never"
 					if a.LastUsedAt != nil {
-						used = c.when(*a.LastUsedAt)
+						used = c.timeText(*a.LastUsedAt)
 					}
-					rows = append(rows, []string{a.Name, a.Status, strconv.FormatUint(a.Calls, 10), strconv.Itoa(a.Waiting), used, may(a), seen(a)})
+					rows = append(rows, []string{a.Name, a.Status, strconv.FormatUint(a.Calls, 10), strconv.Itoa(a.Waiting), used, permissionText(a), visibleText(a)})
 				}
 				return c.table([]string{"assistant", "status", "calls", "waiting", "used", "may", "sees"}, rows)
 			})
@@ -200,7 +200,7 @@ func (c assistantCommands) list() *cobra.Command {
 	}
 }
 
-func may(a host.Assistant) string {
+func permissionText(a host.Assistant) string {
 	words := []string{"read"}
 	if a.Run {
 		words = append(words, "run")
@@ -216,10 +216,10 @@ func (c assistantCommands) one(verb, short, long string, do func(context.Context
 	return &cobra.Command{
 		Use: verb + " NAME", Short: short, Long: long, Example: "  sluice assistants " + verb + " notes", Args: args(1, 1, "the name of an assistant"),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			return c.reading(cmd.Context(), func(s *client.Client) error {
+			return c.withStoredData(cmd.Context(), func(s *client.Client) error {
 				x, err := do(cmd.Context(), s, a[0])
 				if err != nil {
-					return noAssistant(err, a[0])
+					return errNoAssistant(err, a[0])
 				}
 				if c.json {
 					return printJSON(c.out, x)
@@ -228,7 +228,7 @@ func (c assistantCommands) one(verb, short, long string, do func(context.Context
 				if x.ExpiresAt != nil {
 					expires = x.ExpiresAt.Local().Format(time.DateTime)
 				}
-				c.warnf("Assistant %s is %s: it may %s, expires %s, and has made %d calls.", x.Name, x.Status, may(x), expires, x.Calls)
+				c.warnf("Assistant %s is %s: it may %s, expires %s, and has made %d calls.", x.Name, x.Status, permissionText(x), expires, x.Calls)
 				var rows [][]string
 				for _, g := range x.Connections {
 					scope := "everything declared"
@@ -243,7 +243,7 @@ func (c assistantCommands) one(verb, short, long string, do func(context.Context
 	}
 }
 
-func noAssistant(err error, name string) error {
+func errNoAssistant(err error, name string) error {
 	if errors.Is(err, store.ErrNotFound) {
 		return missingf("not_found", "there is no assistant %q; sluice assistants list lists them", abi.Clean(name))
 	}
@@ -273,10 +273,10 @@ func (c assistantCommands) calls() *cobra.Command {
 			if limit < 1 || limit > 10_000 {
 				return usagef("--limit: want 1 to 10000")
 			}
-			return c.reading(cmd.Context(), func(s *client.Client) error {
+			return c.withStoredData(cmd.Context(), func(s *client.Client) error {
 				calls, err := s.AssistantCalls(cmd.Context(), a[0], 0, limit)
 				if err != nil {
-					return noAssistant(err, a[0])
+					return errNoAssistant(err, a[0])
 				}
 				if c.json {
 					return printJSON(c.out, calls)
@@ -287,7 +287,7 @@ func (c assistantCommands) calls() *cobra.Command {
 					if x.Code != "" {
 						outcome += " " + abi.Clean(x.Code)
 					}
-					rows = append(rows, []string{x.CallID, c.when(x.At), x.Tool, outcome, strconv.Itoa(x.Rows), strconv.Itoa(x.Bytes), abi.Clean(x.Arguments)})
+					rows = append(rows, []string{x.CallID, c.timeText(x.At), x.Tool, outcome, strconv.Itoa(x.Rows), strconv.Itoa(x.Bytes), abi.Clean(x.Arguments)})
 				}
 				if len(rows) == 0 {
 					c.warnf("%s has not asked for anything yet.", abi.Clean(a[0]))
@@ -308,7 +308,7 @@ func (c assistantCommands) decide(verb string, yes bool) *cobra.Command {
 		Long:    "Says " + word + " to a call of an assistant with --ask. sluice assistants calls lists those that\nwait. Nobody's yes is a no.",
 		Example: "  sluice assistants " + verb + " notes call_01J9ZKM3", Args: args(2, 2, "the name of an assistant and a call"),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			return c.reading(cmd.Context(), func(s *client.Client) error {
+			return c.withStoredData(cmd.Context(), func(s *client.Client) error {
 				err := s.DecideCall(cmd.Context(), a[0], a[1], yes)
 				if errors.Is(err, store.ErrNotFound) {
 					return missingf("not_found", "no such call waits; sluice assistants calls %s lists those that do", abi.Clean(a[0]))

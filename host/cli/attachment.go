@@ -18,7 +18,7 @@ var (
 // AssistanceOpened shows the addresses and codes that a connector wants its owner to
 // open, which no event has. Without any it does nothing: the events show the message.
 func (t terminal) AssistanceOpened(_ store.RunID, a run.LiveAssistance) {
-	lines := opened(a.Attachments)
+	lines := attachmentLines(a.Attachments)
 	if lines == nil {
 		return
 	}
@@ -49,9 +49,9 @@ func (s *scripted) AssistanceClosed(id store.RunID, assistance string) {
 // maxTarget limits the bytes of a shown address or code.
 const maxTarget = 2048
 
-// opened returns the lines for the addresses and codes among attachments, or nil if there is none.
+// attachmentLines returns the lines for the addresses and codes among attachments, or nil if there is none.
 // The connector chose their text, which is cleaned.
-func opened(attachments []abi.Attachment) (lines []string) {
+func attachmentLines(attachments []abi.Attachment) (lines []string) {
 	for _, a := range attachments {
 		text, what := "", ""
 		switch a.Kind {
@@ -74,19 +74,19 @@ func opened(attachments []abi.Attachment) (lines []string) {
 			what += " (" + abi.Cut(abi.Clean(a.Label), 80) + ")"
 		}
 		if a.Kind == "qr" {
-			lines = append(lines, drawn(text)...)
+			lines = append(lines, qrLines(text)...)
 		}
 		lines = append(lines, "   "+what+": "+abi.Cut(abi.Clean(text), maxTarget))
 	}
 	return lines
 }
 
-// quiet is the border that readers of codes need, in modules.
-const quiet = 2
+// quietZone is the border that readers of codes need, in modules.
+const quietZone = 2
 
-// drawn returns a QR code in half blocks, light on dark as terminals mostly are: two rows
+// qrLines returns a QR code in half blocks, light on dark as terminals mostly are: two rows
 // of modules in a line. nil for a text that is too long for one that a terminal shows.
-func drawn(text string) (lines []string) {
+func qrLines(text string) (lines []string) {
 	if len(text) > 600 {
 		return nil
 	}
@@ -95,11 +95,11 @@ func drawn(text string) (lines []string) {
 		return nil
 	}
 	light := func(x, y int) bool { return !code.Black(x, y) } // also outside the code
-	for y := -quiet; y < code.Size+quiet; y += 2 {
+	for y := -quietZone; y < code.Size+quietZone; y += 2 {
 		var line strings.Builder
 		line.WriteString("   ")
-		for x := -quiet; x < code.Size+quiet; x++ {
-			switch upper, lower := light(x, y), y+1 < code.Size+quiet && light(x, y+1); {
+		for x := -quietZone; x < code.Size+quietZone; x++ {
+			switch upper, lower := light(x, y), y+1 < code.Size+quietZone && light(x, y+1); {
 			case upper && lower:
 				line.WriteString("█")
 			case upper:

@@ -38,12 +38,12 @@ func TestAssistanceOnTerminal(t *testing.T) {
 // TestDrawn: a code is as wide as high, has a quiet border, and a text too long for a
 // terminal has none.
 func TestDrawn(t *testing.T) {
-	lines := drawn("https://login.example/device")
+	lines := qrLines("https://login.example/device")
 	width := len([]rune(lines[0])) - 3
 	if len(lines) != (width+1)/2 || strings.Trim(lines[0], " █") != "" {
 		t.Errorf("%d lines of %d modules:\n%s", len(lines), width, strings.Join(lines, "\n"))
 	}
-	if drawn(strings.Repeat("x", 601)) != nil {
+	if qrLines(strings.Repeat("x", 601)) != nil {
 		t.Error("a code for 601 bytes")
 	}
 }

@@ -35,10 +35,10 @@ one entry per line, as it is stored.
 		Args:    args(0, 0, "no arguments, filters are flags"),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			now := time.Now()
-			if f.Since, err = moment("--since", since, now); err != nil {
+			if f.Since, err = parseTimeFlag("--since", since, now); err != nil {
 				return err
 			}
-			if f.Until, err = moment("--until", until, now); err != nil {
+			if f.Until, err = parseTimeFlag("--until", until, now); err != nil {
 				return err
 			}
 			return c.listAudit(cmd.Context(), f)
@@ -53,9 +53,9 @@ one entry per line, as it is stored.
 	return cmd
 }
 
-// listAuditThere lists the audit log of a host elsewhere; with --json as its API
+// listRemoteAudit lists the audit log of a host elsewhere; with --json as its API
 // has it.
-func (c auditCommands) listAuditThere(ctx context.Context, f audit.Filter) error {
+func (c auditCommands) listRemoteAudit(ctx context.Context, f audit.Filter) error {
 	k, err := c.remote()
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func (c auditCommands) listAuditThere(ctx context.Context, f audit.Filter) error
 				return err
 			}
 		}
-		rows = append(rows, []string{c.when(e.At), e.Actor, e.Action, e.Target, e.Outcome, detailText(e.Details)})
+		rows = append(rows, []string{c.timeText(e.At), e.Actor, e.Action, e.Target, e.Outcome, detailText(e.Details)})
 	}
 	if c.json {
 		return nil
@@ -85,8 +85,8 @@ func (c auditCommands) listAuditThere(ctx context.Context, f audit.Filter) error
 	return c.table([]string{"at", "by", "action", "target", "outcome", "details"}, rows)
 }
 
-// moment reads 2026-03-01, 2026-03-01T12:00:00Z, or 24h or 7d, which is that long ago.
-func moment(flag, text string, now time.Time) (time.Time, error) {
+// parseTimeFlag reads 2026-03-01, 2026-03-01T12:00:00Z, or 24h or 7d, which is that long ago.
+func parseTimeFlag(flag, text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
@@ -96,7 +96,7 @@ func moment(flag, text string, now time.Time) (time.Time, error) {
 	if t, ok := abi.Instant(text); ok {
 		return t, nil
 	}
-	if n, ok := spanOfDays(text); ok {
+	if n, ok := parseDays(text); ok {
 		return now.AddDate(0, 0, -n), nil
 	}
 	d, err := time.ParseDuration(text)
@@ -110,7 +110,7 @@ func moment(flag, text string, now time.Time) (time.Time, error) {
 // while a host writes it. Only the file has the lines as stored, and shows tampering.
 func (c auditCommands) listAudit(ctx context.Context, f audit.Filter) error {
 	if c.url != "" {
-		return c.listAuditThere(ctx, f)
+		return c.listRemoteAudit(ctx, f)
 	}
 	l, err := app.OpenAudit(c.store)
 	if err != nil {
@@ -132,7 +132,7 @@ func (c auditCommands) listAudit(ctx context.Context, f audit.Filter) error {
 			}
 			continue
 		}
-		rows = append(rows, []string{c.when(e.At.Time), e.Actor, string(e.Action), e.Target, string(e.Outcome), detailText(e.Details)})
+		rows = append(rows, []string{c.timeText(e.At.Time), e.Actor, string(e.Action), e.Target, string(e.Outcome), detailText(e.Details)})
 	}
 	if broken > 0 {
 		c.code = exitHost
@@ -152,17 +152,17 @@ func detailText(details map[string]string) string {
 	return strings.Join(out, " ")
 }
 
-// verified is what sluice audit verify prints.
-type verified struct {
-	OK      bool          `json:"ok"`
-	Entries uint64        `json:"entries"`
-	First   string        `json:"firstBrokenAuditId,omitempty"`
-	Head    audit.Hash    `json:"headHash"`
-	Broken  int           `json:"broken,omitempty"`
-	Breaks  []brokenPlace `json:"breaks,omitempty"`
+// auditVerification is what sluice audit verify prints.
+type auditVerification struct {
+	OK      bool         `json:"ok"`
+	Entries uint64       `json:"entries"`
+	First   string       `json:"firstBrokenAuditId,omitempty"`
+	Head    audit.Hash   `json:"headHash"`
+	Broken  int          `json:"broken,omitempty"`
+	Breaks  []auditBreak `json:"breaks,omitempty"`
 }
 
-type brokenPlace struct {
+type auditBreak struct {
 	ID   string `json:"auditId,omitempty"`
 	File string `json:"file,omitempty"`
 	Line int    `json:"line,omitempty"`
@@ -201,20 +201,20 @@ func (c auditCommands) doVerifyAudit(ctx context.Context) error {
 	if !r.OK {
 		c.code = exitHost
 	}
-	v := verified{OK: r.OK, Entries: r.Entries, Head: r.Head, Broken: r.Broken}
+	v := auditVerification{OK: r.OK, Entries: r.Entries, Head: r.Head, Broken: r.Broken}
 	for _, b := range r.Breaks {
 		if v.First == "" {
 			v.First = b.ID
 		}
-		v.Breaks = append(v.Breaks, brokenPlace(b))
+		v.Breaks = append(v.Breaks, auditBreak(b))
 	}
 	if c.json {
 		return printJSON(c.out, v)
 	}
-	return c.printVerified(v)
+	return c.printVerification(v)
 }
 
-func (c auditCommands) printVerified(v verified) error {
+func (c auditCommands) printVerification(v auditVerification) error {
 	s := c.screenOut()
 	if v.OK {
 		s.line(fmt.Sprintf("%s, all as written; hash %s", entryCount(v.Entries), v.Head))

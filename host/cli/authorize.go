@@ -67,7 +67,7 @@ func (c secretCommands) doAuthorize(ctx context.Context, connector, name string,
 		}
 		q.Config = json.RawMessage(config)
 	}
-	return c.through(ctx, app.Options{NoSandbox: true}, func(k *client.Client) error {
+	return c.withClient(ctx, app.Options{NoSandbox: true}, func(k *client.Client) error {
 		return c.authorizeThrough(ctx, k, connector, name, q, f)
 	})
 }
@@ -75,7 +75,7 @@ func (c secretCommands) doAuthorize(ctx context.Context, connector, name string,
 // authorizeThrough asks for what is missing and has a host authorize the secret.
 func (c secretCommands) authorizeThrough(ctx context.Context, to *client.Client, connector, name string, q app.RunRequest, f *authorizeFlags) (err error) {
 	of := &runFlags{manifest: f.manifest}
-	if q.Connector, err = c.toRun(ctx, to, connector, of); err != nil {
+	if q.Connector, err = c.runConnector(ctx, to, connector, of); err != nil {
 		return err
 	}
 	if q.Connector.Wasm == nil {
@@ -96,14 +96,14 @@ func (c secretCommands) authorizeThrough(ctx context.Context, to *client.Client,
 		return err
 	}
 	n := host.NewAuthorization{Connector: q.Connector.Connector.Name, Secret: name, Flow: flow}
-	if n.Given, err = givenBy(q, of); err != nil {
+	if n.Given, err = givenInputs(q, of); err != nil {
 		return err
 	}
 	a, err := to.Authorize(ctx, n)
 	if err != nil {
 		return err
 	}
-	defer giveUp(ctx, to, a)
+	defer cancelAuthorization(ctx, to, a)
 	return c.authorize(ctx, to, a)
 }
 
@@ -134,7 +134,7 @@ func (f *authorizeFlags) flow(o *abi.OAuth, here bool) (string, error) {
 }
 
 func (c secretCommands) explainAuthorization(m *abi.Manifest, o *abi.OAuth, name string) {
-	c.warnf("%s asks for an authorization, its secret %s:", shownName(m), abi.Clean(name))
+	c.warnf("%s asks for an authorization, its secret %s:", displayName(m), abi.Clean(name))
 	c.warnf("  from %s", abi.Clean(o.TokenURL))
 	scopes := "whatever the server gives without asking for a scope"
 	if len(o.Scopes) > 0 {
@@ -150,7 +150,7 @@ func (c secretCommands) tokenHosts(ctx context.Context, to *client.Client, q app
 			return nil, usagef("--allow-host: %w", err)
 		}
 	}
-	known, err := known(ctx, to, connectionOf(q))
+	known, err := knownConnection(ctx, to, connectionOf(q))
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +163,7 @@ func (c secretCommands) tokenHosts(ctx context.Context, to *client.Client, q app
 		if !ok {
 			return f.hosts, nil
 		}
-		t.say("── The host would reach %s for it", abi.Clean(strings.Join(wanted, ", ")))
+		t.printf("── The host would reach %s for it", abi.Clean(strings.Join(wanted, ", ")))
 		if !t.choose("Let it? [yes/no] ") {
 			return f.hosts, nil
 		}
@@ -183,7 +183,7 @@ func (c secretCommands) authorize(ctx context.Context, to *client.Client, a host
 			c.warnf("Stored the authorization of %s for %s.", abi.Clean(a.Secret), abi.Clean(a.ConnectionID))
 			return nil
 		case a.Status == host.AuthorizationFailed:
-			return refused(abi.Clean(a.Error), abi.Clean(a.Message))
+			return signatureError(abi.Clean(a.Error), abi.Clean(a.Message))
 		case a.Status == host.AuthorizationWaiting && !shown:
 			c.showPage(a)
 			shown = true
@@ -206,8 +206,8 @@ func (c secretCommands) showPage(a host.Authorization) {
 	}
 }
 
-// giveUp cancels an authorization. If that fails, the authorization expires by itself.
-func giveUp(ctx context.Context, to *client.Client, a host.Authorization) {
+// cancelAuthorization cancels an authorization. If that fails, the authorization expires by itself.
+func cancelAuthorization(ctx context.Context, to *client.Client, a host.Authorization) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	_ = to.CancelAuthorization(ctx, a.AuthorizationID)

@@ -69,14 +69,14 @@ func (c backupCommands) doBackup(ctx context.Context, o host.NewBackup) error {
 	if _, err := os.Stat(dir); dir != "" && err != nil {
 		return usagef("there is nothing to back up in %s yet", dir)
 	}
-	return c.through(ctx, app.Options{NoSandbox: true}, func(k *client.Client) error {
-		r, err := backupThere(ctx, k, o)
-		return c.madeBackup(o, r, dir, err)
+	return c.withClient(ctx, app.Options{NoSandbox: true}, func(k *client.Client) error {
+		r, err := remoteBackup(ctx, k, o)
+		return c.printResultOf(o, r, dir, err)
 	})
 }
 
-// backupThere has the host make a backup.
-func backupThere(ctx context.Context, k *client.Client, o host.NewBackup) (b host.Backup, err error) {
+// remoteBackup has the host make a backup.
+func remoteBackup(ctx context.Context, k *client.Client, o host.NewBackup) (b host.Backup, err error) {
 	for _, path := range []*string{&o.Out, &o.NewIdentity} {
 		if *path == "" {
 			continue
@@ -88,7 +88,7 @@ func backupThere(ctx context.Context, k *client.Client, o host.NewBackup) (b hos
 	return k.Backup(ctx, o)
 }
 
-func (c backupCommands) madeBackup(o host.NewBackup, r host.Backup, dir string, err error) error {
+func (c backupCommands) printResultOf(o host.NewBackup, r host.Backup, dir string, err error) error {
 	if r.Recipient != "" && !c.json {
 		c.warnf("Made %s for backups to %s. Move it to a place of its own: without it nobody can restore them.", o.NewIdentity, r.Recipient)
 	}
@@ -98,12 +98,12 @@ func (c backupCommands) madeBackup(o host.NewBackup, r host.Backup, dir string, 
 	if c.json {
 		return printJSON(c.out, r)
 	}
-	c.tellBackup(r, dir)
+	c.printBackup(r, dir)
 	return nil
 }
 
-// tellBackup prints what the backup has and what it lacks.
-func (c backupCommands) tellBackup(r host.Backup, data string) {
+// printBackup prints what the backup has and what it lacks.
+func (c backupCommands) printBackup(r host.Backup, data string) {
 	s := c.screenOut()
 	s.line(abi.Clean(r.File))
 	state := "verified: restored once, everything agrees"
@@ -146,7 +146,7 @@ func (c backupCommands) listBackups() error {
 			kind = "plain"
 		}
 		lines = append(lines, backupLine{e, state})
-		rows = append(rows, []string{state, c.when(e.Created), kind, bytesText(e.Size), recordCount(int64(e.Records)), e.File})
+		rows = append(rows, []string{state, c.timeText(e.Created), kind, bytesText(e.Size), recordCount(int64(e.Records)), e.File})
 	}
 	if c.json {
 		return printJSON(c.out, lines)

@@ -7,14 +7,14 @@ import (
 	"github.com/sluicehost/sluice/host/binding"
 )
 
-// givenFlags are the values of flags of bindings, by the name of the binding.
-type givenFlags struct {
+// bindingFlags are the values of flags of bindings, by the name of the binding.
+type bindingFlags struct {
 	values   map[string]*[]string
 	switches map[string]*bool
 }
 
 // add adds a flag for each binding to a command; of says which of its two.
-func (g *givenFlags) add(cmd *cobra.Command, of func(binding.Flag) (name, usage string)) {
+func (g *bindingFlags) add(cmd *cobra.Command, of func(binding.Flag) (name, usage string)) {
 	g.values, g.switches = map[string]*[]string{}, map[string]*bool{}
 	for _, k := range app.Kinds {
 		name, usage := of(k.Flag())
@@ -27,7 +27,7 @@ func (g *givenFlags) add(cmd *cobra.Command, of func(binding.Flag) (name, usage 
 }
 
 // of returns the values that were given for a binding; of a switch that is on, its name.
-func (g givenFlags) of(k binding.Kind) []string {
+func (g bindingFlags) of(k binding.Kind) []string {
 	if on := g.switches[k.Name()]; on != nil && *on {
 		return []string{k.Name()}
 	}
@@ -38,7 +38,7 @@ func (g givenFlags) of(k binding.Kind) []string {
 }
 
 // all returns the values that were given, by the name of the binding.
-func (g givenFlags) all() map[string][]string {
+func (g bindingFlags) all() map[string][]string {
 	out := map[string][]string{}
 	for _, k := range app.Kinds {
 		if values := g.of(k); len(values) > 0 {

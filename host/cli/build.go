@@ -68,15 +68,15 @@ func (c buildCommands) buildFrom(ctx context.Context, a []string, wasm, manifest
 }
 
 func (c buildCommands) embedded(ctx context.Context, wasm, manifest string) (l *app.Loaded, err error) {
-	err = c.withFiles(func(h *app.Host) error {
+	err = c.withLocalHost(func(h *app.Host) error {
 		l, err = h.Embed(ctx, wasm, manifest)
 		return err
 	})
 	return l, err
 }
 
-// built is what sluice build prints.
-type built struct {
+// buildResult is what sluice build prints.
+type buildResult struct {
 	File   string `json:"file"`
 	Digest string `json:"digest"`
 	Bytes  int64  `json:"bytes"`
@@ -100,7 +100,7 @@ func (c buildCommands) writeModule(l *app.Loaded, path string) error {
 	}
 	c.warn(l)
 	if c.json {
-		return printJSON(c.out, built{path, l.Module.Digest, l.Module.Size})
+		return printJSON(c.out, buildResult{path, l.Module.Digest, l.Module.Size})
 	}
 	c.warnf("%s: %s, %s", path, bytesText(l.Module.Size), l.Module.Digest)
 	return nil

@@ -96,8 +96,8 @@ func (r *checkReport) finish() error {
 // static reports what loading the connector has proved.
 func (r *checkReport) static(l *app.Loaded) {
 	r.add("module", "ok", "%s, %s, %s", bytesText(l.Module.Size), transportText[string(l.Module.Transport)], l.Module.Digest)
-	r.add("imports", "ok", "%d, all of them known: it can %s", len(l.Module.Imports), strings.Join(able(l), "; "))
-	r.add("manifest", "ok", "%s %s, %s", l.Manifest.Name(), l.Manifest.Version, counted(len(l.Manifest.Streams), "stream"))
+	r.add("imports", "ok", "%d, all of them known: it can %s", len(l.Module.Imports), strings.Join(capabilities(l), "; "))
+	r.add("manifest", "ok", "%s %s, %s", l.Manifest.Name(), l.Manifest.Version, countOf(len(l.Manifest.Streams), "stream"))
 	if l.Manifest.Sluice == nil {
 		r.add("manifest", "warning", "it has no sluice block, so settings and budgets are not declared")
 	}
@@ -109,8 +109,8 @@ func (r *checkReport) static(l *app.Loaded) {
 // try runs the connector twice on its own host with a store in memory, because a
 // running host would keep the records.
 func (c checkCommands) try(ctx context.Context, report *checkReport, q app.RunRequest, f *runFlags) error {
-	c.store, c.url, c.keyFile, c.found = "memory:", "", "", nil
-	return c.alone(ctx, app.Options{Require: f.require}, func(h *app.Host, k *client.Client) error {
+	c.store, c.url, c.keyFile, c.client = "memory:", "", "", nil
+	return c.withPrivateHost(ctx, app.Options{Require: f.require}, func(h *app.Host, k *client.Client) error {
 		return c.tryTwice(ctx, h, k, report, q, f)
 	})
 }
@@ -119,9 +119,9 @@ func (c checkCommands) tryTwice(ctx context.Context, h *app.Host, to *client.Cli
 	if err := c.approval().approve(ctx, to, host.Connection{}, &q, f); err != nil {
 		return err
 	}
-	bound, answers := h.HostBound(q.Connector), (*givenAnswers)(nil)
+	bound, answers := h.HostBound(q.Connector), (*savedAnswers)(nil)
 	if q.Owner != nil {
-		answers = &givenAnswers{all: map[string]host.Answer{}}
+		answers = &savedAnswers{all: map[string]host.Answer{}}
 	}
 	first, err := c.tryOnce(ctx, to, q, f, report, trial{"first run", bound == "", answers})
 	if err != nil || first.Status != abi.Succeeded {
@@ -148,14 +148,14 @@ func (c checkCommands) tryTwice(ctx context.Context, h *app.Host, to *client.Cli
 type trial struct {
 	name    string
 	record  bool          // record the run, unless the recording is too large
-	answers *givenAnswers // receives the run's answers; nil for none
+	answers *savedAnswers // receives the run's answers; nil for none
 }
 
 // tryOnce does one run, all of whose records are checked against the manifest, and
 // reports on it.
 func (c checkCommands) tryOnce(ctx context.Context, to *client.Client, q app.RunRequest, f *runFlags, report *checkReport, t trial) (*run.Result, error) {
 	name := t.name
-	start, err := c.start("", q, &tape{}, f)
+	start, err := c.start("", q, &recordingFiles{}, f)
 	if err != nil {
 		return nil, err
 	}
@@ -164,10 +164,10 @@ func (c checkCommands) tryOnce(ctx context.Context, to *client.Client, q app.Run
 	if err != nil {
 		return nil, err
 	}
-	watch := &oddities{}
+	watch := &anomalies{}
 	quiet := newProgress(newScreen(io.Discard), q.Connector.Manifest)
-	w := &watched{c: c.command, k: to, run: started.RunID, owner: q.Owner, progress: quiet, also: watch.event, given: t.answers}
-	result, err := w.toTheEnd(ctx)
+	w := &runWatcher{c: c.command, k: to, run: started.RunID, owner: q.Owner, progress: quiet, onEvent: watch.event, savedAnswers: t.answers}
+	result, err := w.follow(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +175,7 @@ func (c checkCommands) tryOnce(ctx context.Context, to *client.Client, q app.Run
 		t.record = false
 		return c.tryOnce(ctx, to, q, f, report, t)
 	}
-	c.ran = true
+	c.hasResult = true
 	report.runs = append(report.runs, result)
 	if code := resultCode(result); code != exitOK {
 		c.code = code
@@ -220,13 +220,13 @@ func rejectedOf(g run.KnownGap) []string {
 	return out
 }
 
-// oddities collects what is allowed but odd in a run.
-type oddities struct {
+// anomalies collects what is allowed but odd in a run.
+type anomalies struct {
 	odd  []string
 	logs []string // the end of the connector's log
 }
 
-func (w *oddities) event(e store.Event) {
+func (w *anomalies) event(e store.Event) {
 	var d struct {
 		eventData
 		Kind       string `json:"kind"`

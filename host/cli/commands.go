@@ -12,7 +12,7 @@ func (c *command) addCommands(root *cobra.Command) {
 		root.AddGroup(&cobra.Group{ID: id, Title: title})
 		for _, cmd := range commands {
 			cmd.GroupID = id
-			cmd.SuggestFor = habits[cmd.Name()]
+			cmd.SuggestFor = commandSynonyms[cmd.Name()]
 		}
 		root.AddCommand(commands...)
 	}
@@ -44,8 +44,8 @@ func (c *command) addCommands(root *cobra.Command) {
 	root.SetCompletionCommandGroupID("upkeep")
 }
 
-// habits maps commands to the words that other programs use for them.
-var habits = map[string][]string{
+// commandSynonyms maps commands to the words that other programs use for them.
+var commandSynonyms = map[string][]string{
 	"run":         {"start", "exec", "sync", "collect"},
 	"records":     {"list", "ls", "data", "cat"},
 	"runs":        {"list", "ls", "status", "ps", "history"},

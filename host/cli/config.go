@@ -203,7 +203,7 @@ type span time.Duration
 // UnmarshalYAML reads a span above zero.
 func (s *span) UnmarshalYAML(n *yaml.Node) error {
 	d, err := time.ParseDuration(n.Value)
-	if days, ok := spanOfDays(n.Value); ok {
+	if days, ok := parseDays(n.Value); ok {
 		d, err = time.Duration(days)*24*time.Hour, nil
 	}
 	if err != nil || d <= 0 || d > 366*24*time.Hour {

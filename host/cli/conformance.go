@@ -57,20 +57,20 @@ func (c exampleCommands) installConformance(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.through(ctx, app.Options{}, func(k *client.Client) error {
+	return c.withClient(ctx, app.Options{}, func(k *client.Client) error {
 		if err := c.installExamples(ctx, k, dirs, host.InstallConnector{Conformance: true}); err != nil {
 			return err
 		}
-		return c.saidInstalled(dirs)
+		return c.printInstalled(dirs)
 	})
 }
 
 // installExamples builds the connectors of source directories and installs each as q
 // says.
 func (c exampleCommands) installExamples(ctx context.Context, k *client.Client, dirs []string, q host.InstallConnector) error {
-	return c.withFiles(func(h *app.Host) error {
+	return c.withLocalHost(func(h *app.Host) error {
 		for _, dir := range dirs {
-			c.building(dir)
+			c.printBuilding(dir)
 			l, err := h.Load(ctx, dir, "")
 			if err != nil {
 				return err
@@ -84,7 +84,7 @@ func (c exampleCommands) installExamples(ctx context.Context, k *client.Client, 
 	})
 }
 
-func (c exampleCommands) saidInstalled(dirs []string) error {
+func (c exampleCommands) printInstalled(dirs []string) error {
 	var names []string
 	for _, d := range dirs {
 		names = append(names, filepath.Base(d))
@@ -96,7 +96,7 @@ func (c exampleCommands) saidInstalled(dirs []string) error {
 	return nil
 }
 
-func (c exampleCommands) building(dir string) {
+func (c exampleCommands) printBuilding(dir string) {
 	shown := dir
 	if wd, err := os.Getwd(); err == nil {
 		if rel, err := filepath.Rel(wd, dir); err == nil && !strings.HasPrefix(rel, "..") {

@@ -58,7 +58,7 @@ func (c connectCommands) doConnect(ctx context.Context, connector, name string, 
 	if err != nil {
 		return err
 	}
-	return c.reading(ctx, func(src *client.Client) error {
+	return c.withStoredData(ctx, func(src *client.Client) error {
 		return c.makeConnection(ctx, src, connector, name, labels, q, terms, f)
 	})
 }
@@ -67,7 +67,7 @@ func (c connectCommands) makeConnection(ctx context.Context, k *client.Client, c
 	if q.Connector, err = loaded(ctx, k, connector); err != nil {
 		return err
 	}
-	if err := declared(q.Connector.Manifest, q.Secrets); err != nil {
+	if err := checkDeclared(q.Connector.Manifest, q.Secrets); err != nil {
 		return err
 	}
 	// Check everything before there is a connection.
@@ -123,8 +123,8 @@ func (c approval) bindings(k *client.Client, known host.Connection, q *app.RunRe
 	return merged(have, q.Approved), nil
 }
 
-// withFiles calls do with a host that has only the files of this machine.
-func (c *command) withFiles(do func(*app.Host) error) error {
+// withLocalHost calls do with a host that has only the files of this machine.
+func (c *command) withLocalHost(do func(*app.Host) error) error {
 	h, err := app.Open(context.Background(), app.Options{Store: "memory:", NoSandbox: true})
 	if err != nil {
 		return err
@@ -174,7 +174,7 @@ func (c approval) giveTo(ctx context.Context, k *client.Client, id store.Connect
 		q = *terms
 	}
 	_, err = k.GrantConnection(ctx, id, q)
-	if c.narrows(err) {
+	if c.confirmNarrowing(err) {
 		q.Narrow = true
 		_, err = k.GrantConnection(ctx, id, q)
 	}

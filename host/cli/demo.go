@@ -94,7 +94,7 @@ func (c exampleCommands) doDemo(ctx context.Context, conformance bool) (err erro
 	}()
 	k := client.Socket(filepath.Join(data, daemon.SocketName))
 	defer k.Close()
-	if err := c.furnish(ctx, k, root, dir, conformance); err != nil {
+	if err := c.installDemo(ctx, k, root, dir, conformance); err != nil {
 		return err
 	}
 	login, err := d.Server.LoginLink(ctx)
@@ -126,13 +126,13 @@ func (c exampleCommands) openDemo(ctx context.Context) (*daemon.Daemon, error) {
 		d, err = daemon.Open(ctx, o)
 	}
 	if err != nil {
-		return nil, c.unserved(err)
+		return nil, c.explainServeError(err)
 	}
 	return d, nil
 }
 
-// furnish installs the connectors and starts runs of two of them.
-func (c exampleCommands) furnish(ctx context.Context, k *client.Client, root, dir string, conformance bool) error {
+// installDemo installs the connectors and starts runs of two of them.
+func (c exampleCommands) installDemo(ctx context.Context, k *client.Client, root, dir string, conformance bool) error {
 	var sources []string
 	for _, name := range demoConnectors {
 		sources = append(sources, filepath.Join(root, "examples", name))
@@ -148,7 +148,7 @@ func (c exampleCommands) furnish(ctx context.Context, k *client.Client, root, di
 		if err := c.installExamples(ctx, k, sources, host.InstallConnector{Conformance: true}); err != nil {
 			return err
 		}
-		if err := c.saidInstalled(sources); err != nil {
+		if err := c.printInstalled(sources); err != nil {
 			return err
 		}
 	}
@@ -204,8 +204,8 @@ func (c exampleCommands) demoRun(ctx context.Context, k *client.Client, id store
 	if err != nil {
 		return err
 	}
-	w := &watched{c: c.command, k: k, run: id, progress: newProgress(c.screen, installed.Manifest)}
-	result, err := w.toTheEnd(ctx)
+	w := &runWatcher{c: c.command, k: k, run: id, progress: newProgress(c.screen, installed.Manifest)}
+	result, err := w.follow(ctx)
 	if err != nil {
 		return err
 	}
@@ -213,7 +213,7 @@ func (c exampleCommands) demoRun(ctx context.Context, k *client.Client, id store
 		return context.Cause(ctx)
 	}
 	if !c.json {
-		if err := c.printResult(&finished{result: result, logs: w.progress.logs}); err != nil {
+		if err := c.printResult(&finishedRun{result: result, logs: w.progress.logs}); err != nil {
 			return err
 		}
 	}
@@ -232,7 +232,7 @@ func (c exampleCommands) demoQuery(ctx context.Context, k *client.Client, id sto
 	}
 	c.warnf("sluice query '%s'", sql)
 	for _, row := range cells(found) {
-		c.warnf("  %s", strings.Join(cleaned(row), "  "))
+		c.warnf("  %s", strings.Join(cleanCells(row), "  "))
 	}
 	return nil
 }

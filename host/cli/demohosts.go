@@ -46,10 +46,10 @@ const (
 // A demoHost is one of the hosts: a process of its own.
 type demoHost struct {
 	*client.Client
-	name  string
-	login web.Login
-	cmd   *exec.Cmd
-	said  bytes.Buffer // its standard error
+	name   string
+	login  web.Login
+	cmd    *exec.Cmd
+	stderr bytes.Buffer // its standard error
 }
 
 // A demoCluster are the hosts of a demo that live.
@@ -176,8 +176,8 @@ func (d *demoCluster) open(ctx context.Context, name, config string) (*demoHost,
 	h := &demoHost{name: name, Client: client.Socket(filepath.Join(dir, daemon.SocketName))}
 	h.cmd = exec.Command(self, "serve", "--config", config, "--listen", "127.0.0.1:0", "--json", "--quiet") // #nosec G204 -- this program
 	h.cmd.Env = append(os.Environ(), "SLUICE_STORE="+address.String())
-	h.cmd.Stderr = &h.said
-	apart(h.cmd)
+	h.cmd.Stderr = &h.stderr
+	detach(h.cmd)
 	out, err := h.cmd.StdoutPipe()
 	if err == nil {
 		err = h.cmd.Start()
@@ -197,7 +197,7 @@ func (d *demoCluster) open(ctx context.Context, name, config string) (*demoHost,
 	}
 	if err != nil {
 		h.stop()
-		return nil, fmt.Errorf("host %s did not start: %s", name, abi.Clean(strings.TrimSpace(h.said.String())))
+		return nil, fmt.Errorf("host %s did not start: %s", name, abi.Clean(strings.TrimSpace(h.stderr.String())))
 	}
 	return h, nil
 }
@@ -361,7 +361,7 @@ func (d *demoCluster) invite(ctx context.Context) error {
 	d.warnf("")
 	d.warnf("The hosts that are left, as sluice hosts lists them; press Ctrl-C to end them and to delete everything:")
 	for _, m := range all {
-		d.warnf("  %s  %d of %d runs  %s", m.URL, m.Runs, m.Capacity, doing(m))
+		d.warnf("  %s  %d of %d runs  %s", m.URL, m.Runs, m.Capacity, activityText(m))
 	}
 	login := d.hosts[0].login
 	if d.json {

@@ -86,15 +86,15 @@ With --json: one object.`,
 				secret = webhook.NewSecret()
 				q.URL += "#" + secret
 			}
-			return c.storing(cmd.Context(), func(k *client.Client) error {
+			return c.withStore(cmd.Context(), func(k *client.Client) error {
 				d, err := k.AddDestination(cmd.Context(), q)
 				if err == nil && secret != "" {
 					c.warnf("What is sent is signed with %s; keep it, it is not shown again.", secret)
 				}
-				if err == nil && c.own { // there is no running host to feed it
+				if err == nil && c.ownHost { // there is no running host to feed it
 					d, err = k.SyncDestination(cmd.Context(), q.Name)
 				}
-				return c.said(d, err)
+				return c.printSynced(d, err)
 			})
 		},
 	}
@@ -134,7 +134,7 @@ func (c destinationCommands) list() *cobra.Command {
 		Use: "list", Short: "List destinations", Long: "Lists destinations, how they stand and what failed. With --json: one array.",
 		Example: "  sluice destination list", Args: args(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.reading(cmd.Context(), func(s *client.Client) error {
+			return c.withStoredData(cmd.Context(), func(s *client.Client) error {
 				all, err := s.Destinations(cmd.Context())
 				if err != nil {
 					return err
@@ -150,7 +150,7 @@ func (c destinationCommands) list() *cobra.Command {
 				for _, d := range all {
 					synced := "never"
 					if d.SyncedAt != nil {
-						synced = c.when(*d.SyncedAt)
+						synced = c.timeText(*d.SyncedAt)
 					}
 					row := []string{d.Name, d.State, strconv.FormatUint(d.Behind, 10), synced, d.URL, abi.Clean(d.Error)}
 					if shared {
@@ -176,22 +176,22 @@ func (c destinationCommands) one(verb, short, long string, do func(context.Conte
 	return &cobra.Command{
 		Use: verb + " NAME", Short: short, Long: long, Example: "  sluice destination " + verb + " here", Args: args(1, 1, "the name of a destination"),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			return c.reading(cmd.Context(), func(s *client.Client) error {
+			return c.withStoredData(cmd.Context(), func(s *client.Client) error {
 				d, err := do(cmd.Context(), s, a[0])
 				if err != nil {
-					return missing(err, a[0])
+					return errNoDestination(err, a[0])
 				}
 				if verb == "sync" {
-					return c.said(d, nil)
+					return c.printSynced(d, nil)
 				}
-				return c.shown(d)
+				return c.printDestination(d)
 			})
 		},
 	}
 }
 
-// missing turns store.ErrNotFound into an error that names the destination.
-func missing(err error, name string) error {
+// errNoDestination turns store.ErrNotFound into an error that names the destination.
+func errNoDestination(err error, name string) error {
 	if errors.Is(err, store.ErrNotFound) {
 		return missingf("not_found", "there is no destination %q; sluice destination list lists them", abi.Clean(name))
 	}
@@ -216,10 +216,10 @@ switch. With --json: one object, with the secret that was made.`,
 				}
 				secret, made = string(value), ""
 			}
-			return c.reading(cmd.Context(), func(s *client.Client) error {
+			return c.withStoredData(cmd.Context(), func(s *client.Client) error {
 				d, err := s.RotateDestination(cmd.Context(), a[0], secret)
 				if err != nil {
-					return missing(err, a[0])
+					return errNoDestination(err, a[0])
 				}
 				if c.json {
 					return printJSON(c.out, struct {
@@ -228,7 +228,7 @@ switch. With --json: one object, with the secret that was made.`,
 					}{d, made})
 				}
 				if d.PreviousSecretUntil != nil {
-					c.warnf("Until %s what is sent is signed with the secret before too. Keep the new one: it is not shown again.", c.when(*d.PreviousSecretUntil))
+					c.warnf("Until %s what is sent is signed with the secret before too. Keep the new one: it is not shown again.", c.timeText(*d.PreviousSecretUntil))
 				}
 				if made != "" {
 					_, err = fmt.Fprintf(c.out, "%s\n", made)
@@ -253,12 +253,12 @@ in anew. Versions that only a history has are lost.`,
 			if stream != "" && (!ok || connection == "" || name == "") {
 				return usagef("--stream %s: want CONNECTION/STREAM", abi.Clean(stream))
 			}
-			return c.reading(cmd.Context(), func(s *client.Client) error {
+			return c.withStoredData(cmd.Context(), func(s *client.Client) error {
 				d, err := s.RebuildDestination(cmd.Context(), a[0], store.ConnectionID(connection), store.Stream(name))
 				if err != nil {
-					return missing(err, a[0])
+					return errNoDestination(err, a[0])
 				}
-				return c.said(d, nil)
+				return c.printSynced(d, nil)
 			})
 		},
 	}
@@ -271,9 +271,9 @@ func (c destinationCommands) remove() *cobra.Command {
 		Use: "remove NAME", Short: "Forget a destination; its tables stay", Long: "Forgets a destination. Its tables and files stay as they are.",
 		Example: "  sluice destination remove here", Args: args(1, 1, "the name of a destination"),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			return c.reading(cmd.Context(), func(s *client.Client) error {
+			return c.withStoredData(cmd.Context(), func(s *client.Client) error {
 				if err := s.RemoveDestination(cmd.Context(), a[0]); err != nil {
-					return missing(err, a[0])
+					return errNoDestination(err, a[0])
 				}
 				c.warnf("Destination %s is forgotten. Its tables stay as they are.", a[0])
 				return nil
@@ -282,12 +282,12 @@ func (c destinationCommands) remove() *cobra.Command {
 	}
 }
 
-// said prints a destination after a sync; a failed one makes the exit code 1.
-func (c destinationCommands) said(d host.Destination, err error) error {
+// printSynced prints a destination after a sync; a failed one makes the exit code 1.
+func (c destinationCommands) printSynced(d host.Destination, err error) error {
 	if err != nil {
 		return err
 	}
-	if err := c.shown(d); err != nil {
+	if err := c.printDestination(d); err != nil {
 		return err
 	}
 	if d.Error != "" {
@@ -296,7 +296,7 @@ func (c destinationCommands) said(d host.Destination, err error) error {
 	return nil
 }
 
-func (c destinationCommands) shown(d host.Destination) error {
+func (c destinationCommands) printDestination(d host.Destination) error {
 	if c.json {
 		return printJSON(c.out, d)
 	}
@@ -308,7 +308,7 @@ func (c destinationCommands) shown(d host.Destination) error {
 		c.warnf("The last try failed: %s", abi.Clean(d.Error))
 	}
 	if d.NextTry != nil {
-		c.warnf("The next is at %s, or now with sluice destination sync %s.", c.when(*d.NextTry), d.Name)
+		c.warnf("The next is at %s, or now with sluice destination sync %s.", c.timeText(*d.NextTry), d.Name)
 	}
 	var rows [][]string
 	for _, t := range d.Tables {

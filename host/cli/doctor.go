@@ -43,16 +43,16 @@ func (c doctorCommands) doDoctor(ctx context.Context, o app.Options, deep bool) 
 			return usagef("--accept-loss needs a store that is kept: --store badger:DIR")
 		}
 	}
-	k, err := c.running(ctx)
+	k, err := c.findHost(ctx)
 	if err != nil {
 		return err
 	}
 	if k != nil && (deep || o.AcceptLoss || !k.Local()) {
-		return c.unheld(ctx, stopFirst)
+		return c.requireNoHost(ctx, stopFirst)
 	}
 	findings := app.Doctor(ctx, o, deep)
 	if k != nil {
-		findings = attended(ctx, k, findings)
+		findings = withHostFindings(ctx, k, findings)
 	}
 	s := c.screenOut()
 	var rows [][]string
@@ -78,9 +78,9 @@ func (c doctorCommands) doDoctor(ctx context.Context, o app.Options, deep bool) 
 	return nil
 }
 
-// attended replaces the finding about a store that a running host uses by what the
+// withHostFindings replaces the finding about a store that a running host uses by what the
 // host says.
-func attended(ctx context.Context, k *client.Client, findings []app.Finding) []app.Finding {
+func withHostFindings(ctx context.Context, k *client.Client, findings []app.Finding) []app.Finding {
 	for i, f := range findings {
 		if f.Check != "store" || f.State != app.StateBad {
 			continue

@@ -58,7 +58,7 @@ func (c eventCommands) doEvents(ctx context.Context, arg string, f *eventFlags) 
 	case modes.Has(timeline.Values) && !f.follow:
 		return usagef("--mode values shows changes: it needs --follow")
 	}
-	return c.reading(ctx, func(src *client.Client) error {
+	return c.withStoredData(ctx, func(src *client.Client) error {
 		r, err := findRun(ctx, src, arg)
 		if err != nil {
 			return err

@@ -37,7 +37,7 @@ func (c *command) exit(err error) int {
 	if err == nil {
 		return c.code
 	}
-	if unread(err) {
+	if isClosedOutput(err) {
 		return c.code
 	}
 	var stopped interrupted
@@ -59,7 +59,7 @@ func (c *command) exit(err error) int {
 	var damage *store.DamageError
 	var answered *client.Error
 	var gone *client.UnreachableError
-	var held *heldError
+	var held *dataInUseError
 	var address *addressError
 	var details map[string]any
 	switch {
@@ -73,7 +73,7 @@ func (c *command) exit(err error) int {
 	case errors.Is(err, store.ErrNotFound), errors.Is(err, vault.ErrNotFound):
 		code, name = exitUsage, "not_found"
 	case errors.As(err, &answered):
-		code, name = answeredCode(answered), answered.Detail()
+		code, name = apiErrorCode(answered), answered.Detail()
 		details = maps.Clone(answered.Details)
 		delete(details, "code") // name has it
 	case errors.As(err, &gone):
@@ -95,14 +95,14 @@ func (c *command) exit(err error) int {
 	return code
 }
 
-// unread reports whether the only error is a closed standard output, as with head.
-func unread(err error) bool {
+// isClosedOutput reports whether the only error is a closed standard output, as with head.
+func isClosedOutput(err error) bool {
 	var write *fs.PathError
 	return errors.As(err, &write) && write.Op == "write" && write.Path == os.Stdout.Name() && errors.Is(write.Err, syscall.EPIPE)
 }
 
-// answeredCode maps what a host answered.
-func answeredCode(e *client.Error) int {
+// apiErrorCode maps what a host answered.
+func apiErrorCode(e *client.Error) int {
 	if e.Status >= 500 {
 		return exitHost
 	}

@@ -20,14 +20,14 @@ import (
 
 // exportedFiles are the contents that go beside exported records. nil is none.
 type exportedFiles struct {
-	src  *client.Client
-	root *os.Root
-	kept int
-	gone atomic.Int64
+	src     *client.Client
+	root    *os.Root
+	saved   int
+	missing atomic.Int64
 }
 
-// besides opens the directory of a file of records, to put files beside it.
-func besides(src *client.Client, path string) (*exportedFiles, error) {
+// openExportedFiles opens the directory of a file of records, to put files beside it.
+func openExportedFiles(src *client.Client, path string) (*exportedFiles, error) {
 	root, err := os.OpenRoot(filepath.Dir(app.Home(path)))
 	if err != nil {
 		return nil, usagef("--to %s: %w", path, err)
@@ -42,16 +42,16 @@ func (x *exportedFiles) close() error {
 	return x.root.Close()
 }
 
-// said prints how many files were new, and how many went meanwhile.
-func (x *exportedFiles) said(c *command) {
+// printCounts prints how many files were new, and how many went meanwhile.
+func (x *exportedFiles) printCounts(c *command) {
 	if x == nil {
 		return
 	}
-	if n := x.gone.Load(); n > 0 {
+	if n := x.missing.Load(); n > 0 {
 		c.warnf("%d files went while their records were read; the next export has what took their place.", n)
 	}
-	if x.kept > 0 {
-		c.warnf("%s: %d new files", filepath.Join(abi.Clean(x.root.Name()), destination.FilesTable), x.kept)
+	if x.saved > 0 {
+		c.warnf("%s: %d new files", filepath.Join(abi.Clean(x.root.Name()), destination.FilesTable), x.saved)
 	}
 }
 
@@ -61,18 +61,18 @@ func (x *exportedFiles) opener(id store.ConnectionID) func(context.Context, stor
 	return func(ctx context.Context, d store.Digest) (destination.Content, error) {
 		content, _, err := x.src.OpenFile(ctx, id, d)
 		if errors.Is(err, store.ErrNotFound) {
-			x.gone.Add(1)
+			x.missing.Add(1)
 		}
 		return content, err
 	}
 }
 
-// from returns a source whose records name the paths of their files, which are there before them.
-func (x *exportedFiles) from(src export.Source, s export.Selection) export.Source {
+// wrap returns a source whose records name the paths of their files, which are there before them.
+func (x *exportedFiles) wrap(src export.Source, s export.Selection) export.Source {
 	if x == nil || s.Manifest == nil {
 		return src
 	}
-	out := &filedSource{Source: src, x: x, filers: map[store.Stream]*destination.Filer{}}
+	out := &fileSavingSource{Source: src, x: x, filers: map[store.Stream]*destination.Filer{}}
 	for _, st := range s.Streams {
 		if fields := s.Manifest.Stream(string(st.Stream)).FileFields(); len(fields) > 0 {
 			out.filers[st.Stream] = &destination.Filer{Fields: fields, Open: x.opener(s.Connection), Path: destination.FilePath}
@@ -81,15 +81,15 @@ func (x *exportedFiles) from(src export.Source, s export.Selection) export.Sourc
 	return out
 }
 
-// A filedSource saves the files of the records that it reads.
-type filedSource struct {
+// A fileSavingSource saves the files of the records that it reads.
+type fileSavingSource struct {
 	export.Source
 	x      *exportedFiles
 	filers map[store.Stream]*destination.Filer
 }
 
 // Records implements export.Source.
-func (f *filedSource) Records(ctx context.Context, q store.RecordQuery) (store.RecordPage, error) {
+func (f *fileSavingSource) Records(ctx context.Context, q store.RecordQuery) (store.RecordPage, error) {
 	page, err := f.Source.Records(ctx, q)
 	filer := f.filers[q.Stream]
 	if err != nil || filer == nil {
@@ -105,7 +105,7 @@ func (f *filedSource) Records(ctx context.Context, q store.RecordQuery) (store.R
 	}
 	for some := range slices.Chunk(all, destination.FilesAtOnce) {
 		n, err := files.Keep(ctx, f.x.root, some)
-		if f.x.kept += n; err != nil {
+		if f.x.saved += n; err != nil {
 			return page, fmt.Errorf("keep the files of %s: %w", q.Stream, err)
 		}
 	}

@@ -36,7 +36,7 @@ Each is checked against its digest.`,
 			if len(a) == 2 {
 				stream = a[1]
 			}
-			return c.reading(cmd.Context(), func(src *client.Client) error { return c.doFiles(cmd.Context(), src, a[0], stream, to) })
+			return c.withStoredData(cmd.Context(), func(src *client.Client) error { return c.doFiles(cmd.Context(), src, a[0], stream, to) })
 		},
 	}
 	cmd.Flags().StringVar(&to, "to", "", "save them in `DIR`")

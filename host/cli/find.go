@@ -73,8 +73,8 @@ func connectionNamed(ctx context.Context, src *client.Client, id store.Connectio
 	return conn, nil
 }
 
-// known returns a connection as far as approvals go, the zero Connection if there is none.
-func known(ctx context.Context, src *client.Client, id store.ConnectionID) (host.Connection, error) {
+// knownConnection returns a connection as far as approvals go, the zero Connection if there is none.
+func knownConnection(ctx context.Context, src *client.Client, id store.ConnectionID) (host.Connection, error) {
 	conn, err := connectionNamed(ctx, src, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return host.Connection{}, nil

@@ -34,11 +34,11 @@ func count[N int | int64 | uint64](n N) string {
 
 // recordCount writes how many records.
 func recordCount(n int64) string {
-	return counted(n, "record")
+	return countOf(n, "record")
 }
 
-// counted writes 1 stream, 12 streams.
-func counted[N int | int64 | uint64](n N, what string) string {
+// countOf writes 1 stream, 12 streams.
+func countOf[N int | int64 | uint64](n N, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
@@ -74,9 +74,9 @@ func bytesText[N int | int64 | uint64](n N) string {
 	return fmt.Sprintf("%.1f %s", value, suffix)
 }
 
-// when writes a moment in local time for a terminal, and as the API does
+// timeText writes a moment in local time for a terminal, and as the API does
 // elsewhere.
-func (c *command) when(t time.Time) string {
+func (c *command) timeText(t time.Time) string {
 	switch {
 	case t.IsZero():
 		return ""
@@ -91,7 +91,7 @@ func (c *command) when(t time.Time) string {
 func (c *command) table(heads []string, rows [][]string) error {
 	if !c.screenOut().live {
 		for _, r := range rows {
-			if _, err := fmt.Fprintln(c.out, strings.Join(cleaned(r), "\t")); err != nil {
+			if _, err := fmt.Fprintln(c.out, strings.Join(cleanCells(r), "\t")); err != nil {
 				return err
 			}
 		}
@@ -106,12 +106,12 @@ func (c *command) table(heads []string, rows [][]string) error {
 	}
 	fmt.Fprintln(w, strings.Join(heads, "\t"))
 	for _, r := range rows {
-		fmt.Fprintln(w, strings.Join(cleaned(r), "\t"))
+		fmt.Fprintln(w, strings.Join(cleanCells(r), "\t"))
 	}
 	return w.Flush()
 }
 
-func cleaned(cells []string) []string {
+func cleanCells(cells []string) []string {
 	out := make([]string, len(cells))
 	for i, s := range cells {
 		out[i] = abi.Clean(s)

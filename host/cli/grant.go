@@ -63,7 +63,7 @@ func (c grantCommands) doGrant(ctx context.Context, connector string, f *grantFl
 	if err != nil {
 		return err
 	}
-	return c.through(ctx, app.Options{NoSandbox: true}, func(k *client.Client) error {
+	return c.withClient(ctx, app.Options{NoSandbox: true}, func(k *client.Client) error {
 		return c.grantThrough(ctx, k, connector, f, terms)
 	})
 }
@@ -71,10 +71,10 @@ func (c grantCommands) doGrant(ctx context.Context, connector string, f *grantFl
 // grantThrough asks for what is missing, and has the host store what was given.
 func (c grantCommands) grantThrough(ctx context.Context, to *client.Client, connector string, f *grantFlags, terms *host.GrantTerms) (err error) {
 	q := app.RunRequest{Connection: store.ConnectionID(f.connection)}
-	if q.Connector, err = c.toRun(ctx, to, connector, &f.runFlags); err != nil {
+	if q.Connector, err = c.runConnector(ctx, to, connector, &f.runFlags); err != nil {
 		return err
 	}
-	known, err := known(ctx, to, connectionOf(q))
+	known, err := knownConnection(ctx, to, connectionOf(q))
 	if err != nil {
 		return err
 	}
@@ -85,11 +85,11 @@ func (c grantCommands) grantThrough(ctx context.Context, to *client.Client, conn
 		return &run.Refusal{Code: "binding_not_approved", Message: "you did not let this version run; nothing was granted"}
 	}
 	give := host.GivenGrant{Connector: connector, Terms: terms}
-	if give.Given, err = givenBy(q, &f.runFlags); err != nil {
+	if give.Given, err = givenInputs(q, &f.runFlags); err != nil {
 		return err
 	}
 	conn, err := to.GrantGiven(ctx, give)
-	if terms != nil && c.approval().narrows(err) {
+	if terms != nil && c.approval().confirmNarrowing(err) {
 		terms.Narrow = true
 		conn, err = to.GrantGiven(ctx, give)
 	}
@@ -139,7 +139,7 @@ func parseWhen(text string, now time.Time) (time.Time, error) {
 	if day, err := time.ParseInLocation(time.DateOnly, text, now.Location()); err == nil {
 		return day.AddDate(0, 0, 1).UTC(), nil
 	}
-	if n, ok := spanOfDays(text); ok {
+	if n, ok := parseDays(text); ok {
 		return now.AddDate(0, 0, n).UTC(), nil
 	}
 	if d, err := time.ParseDuration(text); err == nil && d > 0 {
@@ -148,8 +148,8 @@ func parseWhen(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, errors.New("want a date (2027-01-31), a time (2027-01-31T12:00:00Z) or a span (30d, 12h)")
 }
 
-// spanOfDays reads 30d.
-func spanOfDays(text string) (int, bool) {
+// parseDays reads 30d.
+func parseDays(text string) (int, bool) {
 	days, ok := strings.CutSuffix(text, "d")
 	n, err := strconv.ParseUint(days, 10, 16)
 	return int(n), ok && err == nil && n > 0
@@ -159,7 +159,7 @@ func spanOfDays(text string) (int, bool) {
 // beyond that.
 func (c approval) showGrant(conn host.Connection, m *abi.Manifest) {
 	s := c.screenOut()
-	s.line(abi.Clean(fmt.Sprintf("%s may, for connection %s:", shownName(m), conn.ConnectionID)))
+	s.line(abi.Clean(fmt.Sprintf("%s may, for connection %s:", displayName(m), conn.ConnectionID)))
 	for _, line := range granted(conn, m) {
 		s.line("  " + abi.Clean(line))
 	}
@@ -215,7 +215,7 @@ func granted(conn host.Connection, m *abi.Manifest) []string {
 
 func (c grantCommands) revoke() *cobra.Command {
 	var plain []string
-	var taken givenFlags
+	var taken bindingFlags
 	cmd := &cobra.Command{
 		Use: "revoke CONNECTION", Short: "Take back what a connection was given",
 		Long: `Takes back everything a connection was given, or with flags only what they name,
@@ -229,14 +229,14 @@ and stored secrets. sluice grant gives it anew.`,
 			if len(of)+len(plain) == 0 {
 				return c.revokeAll(cmd.Context(), id)
 			}
-			return c.reading(cmd.Context(), func(src *client.Client) error {
+			return c.withStoredData(cmd.Context(), func(src *client.Client) error {
 				conn, err := findConnection(cmd.Context(), src, a[0])
 				if err != nil {
 					return err
 				}
-				conn, err = c.takeBack(cmd.Context(), src, conn, of, plain)
+				conn, err = c.revokeBindings(cmd.Context(), src, conn, of, plain)
 				if err == nil {
-					c.revoked(conn)
+					c.printRevoked(conn)
 				}
 				return err
 			})
@@ -248,9 +248,9 @@ and stored secrets. sluice grant gives it anew.`,
 	return cmd
 }
 
-// takeBack replaces the bindings of a connection by what is left of them without what is
+// revokeBindings replaces the bindings of a connection by what is left of them without what is
 // named of each, and without the sight of secrets.
-func (c grantCommands) takeBack(ctx context.Context, k *client.Client, conn host.Connection, of map[string][]string, plain []string) (host.Connection, error) {
+func (c grantCommands) revokeBindings(ctx context.Context, k *client.Client, conn host.Connection, of map[string][]string, plain []string) (host.Connection, error) {
 	id := store.ConnectionID(conn.ConnectionID)
 	left := store.Connection{Approved: app.ApprovedBy(conn.Bindings)}
 	missing := app.Kinds.Withdraw(&left.Approved, of)
@@ -271,7 +271,7 @@ func (c grantCommands) takeBack(ctx context.Context, k *client.Client, conn host
 // connection, has the store.
 func (c grantCommands) revokeAll(ctx context.Context, id store.ConnectionID) error {
 	var conn host.Connection
-	err := c.reading(ctx, func(src *client.Client) (err error) {
+	err := c.withStoredData(ctx, func(src *client.Client) (err error) {
 		if conn, err = findConnection(ctx, src, string(id)); err != nil {
 			return err
 		}
@@ -283,16 +283,16 @@ func (c grantCommands) revokeAll(ctx context.Context, id store.ConnectionID) err
 	})
 	var busy *store.BusyError
 	if errors.As(err, &busy) {
-		return c.leaveRevocation(ctx, id, busy)
+		return c.queueRevocation(ctx, id, busy)
 	}
 	if err == nil {
-		c.revoked(conn)
+		c.printRevoked(conn)
 	}
 	return err
 }
 
-// leaveRevocation leaves a revocation to the process that has the store.
-func (c grantCommands) leaveRevocation(ctx context.Context, id store.ConnectionID, busy error) error {
+// queueRevocation leaves a revocation to the process that has the store.
+func (c grantCommands) queueRevocation(ctx context.Context, id store.ConnectionID, busy error) error {
 	dir, err := app.DataDir(c.store)
 	if err != nil {
 		return err
@@ -329,7 +329,7 @@ func (c grantCommands) leaveRevocation(ctx context.Context, id store.ConnectionI
 	return nil
 }
 
-func (c grantCommands) revoked(conn host.Connection) {
+func (c grantCommands) printRevoked(conn host.Connection) {
 	if conn.Grant != nil && conn.Grant.Status == "revoked" {
 		c.warnf("Revoked the grant of %s. What it collected stays, and so do its stored secrets, if it has any: sluice secret list %s", conn.ConnectionID, conn.ConnectionID)
 		return

@@ -57,7 +57,7 @@ func openHistory(path string) *history {
 		return h
 	}
 	for line := range bytes.Lines(text) {
-		if line := strings.TrimRight(string(line), "\r\n"); keptLine(line) {
+		if line := strings.TrimRight(string(line), "\r\n"); isKept(line) {
 			h.lines = append(h.lines, line)
 		}
 	}
@@ -68,7 +68,7 @@ func openHistory(path string) *history {
 	return h
 }
 
-func keptLine(line string) bool {
+func isKept(line string) bool {
 	return strings.TrimSpace(line) != "" && len(line) <= maxHistoryLine && !strings.ContainsAny(line, "\r\n\x00")
 }
 
@@ -86,7 +86,7 @@ func (h *history) rewrite() {
 
 // Add implements term.History. A line that repeats the one before is not kept.
 func (h *history) Add(line string) {
-	if !keptLine(line) || len(h.lines) > 0 && h.lines[len(h.lines)-1] == line {
+	if !isKept(line) || len(h.lines) > 0 && h.lines[len(h.lines)-1] == line {
 		return
 	}
 	if h.lines = append(h.lines, line); len(h.lines) > maxHistory {

@@ -30,16 +30,16 @@ the secrets of all. docs/scaling.md has the rest.`,
 		Example: "  sluice hosts\n  sluice hosts --url https://sluice.example --key-file key",
 		Args:    args(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.through(cmd.Context(), app.Options{NoSandbox: true}, func(k *client.Client) error { return c.list(cmd.Context(), k) })
+			return c.withClient(cmd.Context(), app.Options{NoSandbox: true}, func(k *client.Client) error { return c.list(cmd.Context(), k) })
 		},
 	}
 	cmd.AddCommand(c.code(), c.admit(), c.remove(), c.accept())
 	return cmd
 }
 
-// vaultThrough calls do with a host that can change the vault.
-func (c hostCommands) vaultThrough(ctx context.Context, do func(*client.Client) error) error {
-	return c.through(ctx, app.Options{NoSandbox: true}, do)
+// withVault calls do with a host that can change the vault.
+func (c hostCommands) withVault(ctx context.Context, do func(*client.Client) error) error {
+	return c.withClient(ctx, app.Options{NoSandbox: true}, do)
 }
 
 func (c hostCommands) code() *cobra.Command {
@@ -51,7 +51,7 @@ is admitted in the place of this host, or gives it another vault. Keep it to you
 		Example: "  sluice hosts code\n  sluice hosts code | ssh a.example sluice hosts admit host_0123456789abcdef --file -",
 		Args:    args(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.vaultThrough(cmd.Context(), func(k *client.Client) error {
+			return c.withVault(cmd.Context(), func(k *client.Client) error {
 				code, err := k.AdmissionCode(cmd.Context())
 				if err != nil {
 					return err
@@ -76,7 +76,7 @@ The first host of a database is admitted by itself.`,
 		Example: "  sluice hosts admit host_0123456789abcdef",
 		Args:    args(1, 1, "the id of a host, which sluice hosts lists"),
 		RunE: func(cmd *cobra.Command, given []string) error {
-			return c.vaultThrough(cmd.Context(), func(k *client.Client) error {
+			return c.withVault(cmd.Context(), func(k *client.Client) error {
 				code, err := c.askCode(cmd.Context(), given[0], from)
 				if err != nil {
 					return err
@@ -115,7 +115,7 @@ their services, and the password with which it reached the database.`,
 		Example: "  sluice hosts remove host_0123456789abcdef",
 		Args:    args(1, 1, "the id of a host that is admitted"),
 		RunE: func(cmd *cobra.Command, given []string) error {
-			return c.vaultThrough(cmd.Context(), func(k *client.Client) error {
+			return c.withVault(cmd.Context(), func(k *client.Client) error {
 				if err := k.RemoveHost(cmd.Context(), given[0]); err != nil {
 					return err
 				}
@@ -135,7 +135,7 @@ holds. If a host was removed since that copy, admit the others again.`,
 		Example: "  sluice hosts accept",
 		Args:    args(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.vaultThrough(cmd.Context(), func(k *client.Client) error {
+			return c.withVault(cmd.Context(), func(k *client.Client) error {
 				if err := k.AcceptVault(cmd.Context()); err != nil {
 					return err
 				}
@@ -160,14 +160,14 @@ func (c hostCommands) list(ctx context.Context, k *client.Client) error {
 		return err
 	}
 	for _, m := range lost {
-		c.warnf("%s on %s was lost %s with %d active runs, which were ended; look at its log, and start it again.", m.HostID, m.Name, c.when(m.SeenAt), m.Runs)
+		c.warnf("%s on %s was lost %s with %d active runs, which were ended; look at its log, and start it again.", m.HostID, m.Name, c.timeText(m.SeenAt), m.Runs)
 	}
 	if c.json {
 		return printJSON(c.out, all)
 	}
 	var rows [][]string
 	for _, m := range all {
-		rows = append(rows, []string{m.HostID, m.Name, m.Version, strconv.Itoa(m.Runs) + " of " + strconv.Itoa(m.Capacity), strings.Join(m.Labels, " "), m.URL, c.when(m.SeenAt), doing(m)})
+		rows = append(rows, []string{m.HostID, m.Name, m.Version, strconv.Itoa(m.Runs) + " of " + strconv.Itoa(m.Capacity), strings.Join(m.Labels, " "), m.URL, c.timeText(m.SeenAt), activityText(m)})
 	}
 	if err := c.table([]string{"host", "machine", "version", "runs", "has", "at", "seen", "state"}, rows); err != nil {
 		return err
@@ -184,8 +184,8 @@ func (c hostCommands) list(ctx context.Context, k *client.Client) error {
 	return nil
 }
 
-// doing describes a host's state other than its runs.
-func doing(m host.Member) string {
+// activityText describes a host's state other than its runs.
+func activityText(m host.Member) string {
 	var words []string
 	if !m.Admitted {
 		words = append(words, "not admitted")
@@ -212,7 +212,7 @@ runs of it, stop it. A host that is started again starts runs again.`,
 		Example: "  sluice drain host_0123456789abcdef\n  sluice drain host_0123456789abcdef --off",
 		Args:    args(1, 1, "the id of a host, which sluice hosts lists"),
 		RunE: func(cmd *cobra.Command, given []string) error {
-			return c.through(cmd.Context(), app.Options{NoSandbox: true}, func(k *client.Client) error {
+			return c.withClient(cmd.Context(), app.Options{NoSandbox: true}, func(k *client.Client) error {
 				m, err := k.DrainHost(cmd.Context(), given[0], !off)
 				if err != nil {
 					return err

@@ -63,7 +63,7 @@ func (c *command) load(ctx context.Context, arg, manifest, connection string) (l
 		l, err = h.Load(ctx, arg, manifest)
 		return l, nil, err
 	}
-	err = c.reading(ctx, func(src *client.Client) error {
+	err = c.withStoredData(ctx, func(src *client.Client) error {
 		if l, err = loadFrom(ctx, src, arg, manifest); err != nil {
 			return err
 		}
@@ -167,11 +167,11 @@ func connectorNamed(ctx context.Context, src *client.Client, name string) (host.
 	if conn, err := src.Connection(ctx, store.ConnectionID(name)); err == nil {
 		for _, k := range all {
 			if k.ConnectorID == conn.ConnectorID {
-				return k, refused("connector_not_runnable", abi.Clean(name)+" is a connection, and a connector is wanted here; say "+k.Name+", and --connection "+abi.Clean(name)+" where a connection is meant")
+				return k, signatureError("connector_not_runnable", abi.Clean(name)+" is a connection, and a connector is wanted here; say "+k.Name+", and --connection "+abi.Clean(name)+" where a connection is meant")
 			}
 		}
 	}
-	return host.Connector{}, refused("connector_not_runnable", "no connector "+abi.Clean(name)+" is installed; sluice connectors lists them, sluice install FILE installs one")
+	return host.Connector{}, signatureError("connector_not_runnable", "no connector "+abi.Clean(name)+" is installed; sluice connectors lists them, sluice install FILE installs one")
 }
 
 // An inspection is what sluice inspect --json prints.
@@ -223,7 +223,7 @@ func inspectionOf(l *app.Loaded, conn *host.Connection) inspection {
 	out := inspection{
 		ConnectorID: m.ConnectorID, Name: m.Name(), Version: m.Version, DisplayName: m.DisplayName,
 		Digest: l.Module.Digest, Bytes: l.Module.Size, Transport: string(l.Module.Transport),
-		Imports: []string{}, Able: able(l), Requests: requests(m, approved), Streams: []streamInspection{}, Settings: []settingLine{},
+		Imports: []string{}, Able: capabilities(l), Requests: requests(m, approved), Streams: []streamInspection{}, Settings: []settingLine{},
 		Budgets: map[string]int64{}, Warnings: warningsOf(l), Manifest: m.Raw,
 	}
 	for _, i := range l.Module.Imports {
@@ -256,7 +256,7 @@ func warningsOf(l *app.Loaded) []warningLine {
 func (c installCommands) describe(l *app.Loaded, conn *host.Connection) {
 	s, i := c.screenOut(), inspectionOf(l, conn)
 	say := func(format string, args ...any) { s.line(abi.Clean(fmt.Sprintf(format, args...))) }
-	say("%s %s  (%s)", shownName(l.Manifest), i.Version, i.ConnectorID)
+	say("%s %s  (%s)", displayName(l.Manifest), i.Version, i.ConnectorID)
 	say("  %s, %s, %s", bytesText(i.Bytes), transportText[i.Transport], i.Digest)
 	say("It can, by what it imports:")
 	for _, a := range i.Able {

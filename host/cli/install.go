@@ -45,7 +45,7 @@ be asked. A signature that does not match is always refused.`,
 		Args:    args(1, 1, "one file or directory"),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			ctx := cmd.Context()
-			return c.through(ctx, app.Options{}, func(k *client.Client) error { return c.doInstall(ctx, k, a[0], f) })
+			return c.withClient(ctx, app.Options{}, func(k *client.Client) error { return c.doInstall(ctx, k, a[0], f) })
 		},
 	}
 	cmd.Flags().BoolVar(&f.force, "force", false, "install what is refused as suspicious")
@@ -80,9 +80,9 @@ func (c installCommands) doInstall(ctx context.Context, k *client.Client, path s
 	q.Force = f.force && (f.yes || doubts != "" && c.confirm(doubts+". Install it? [yes/no] "))
 	done, _, err := k.InstallConnector(ctx, q)
 	if err != nil {
-		return doubted(err, doubts, f)
+		return withDoubts(err, doubts, f)
 	}
-	c.sayTrust(done.ConnectorID, signerOf(done), found.Pinned, f.key != "")
+	c.printTrust(done.ConnectorID, signerOf(done), found.Pinned, f.key != "")
 	if c.json {
 		return printJSON(c.out, lineOfConnector(done))
 	}
@@ -94,7 +94,7 @@ func (c installCommands) doInstall(ctx context.Context, k *client.Client, path s
 // submission returns the module with its signature and the key that the owner named. The
 // file is read here: the host may run elsewhere.
 func (c installCommands) submission(ctx context.Context, path string, f installFlags) (q host.InstallConnector, l *app.Loaded, err error) {
-	err = c.withFiles(func(h *app.Host) error {
+	err = c.withLocalHost(func(h *app.Host) error {
 		l, err = f.load(ctx, h, path)
 		return err
 	})
@@ -115,9 +115,9 @@ func (c installCommands) submission(ctx context.Context, path string, f installF
 	}
 	switch {
 	case s == nil && f.key != "":
-		return q, nil, refused(app.CodeSignatureRequired, string(l.Connector.ID)+" is unsigned, and --key names a key; put its signature beside it, or give --signature FILE")
+		return q, nil, signatureError(app.CodeSignatureRequired, string(l.Connector.ID)+" is unsigned, and --key names a key; put its signature beside it, or give --signature FILE")
 	case s == nil && f.require:
-		return q, nil, refused(app.CodeSignatureRequired, string(l.Connector.ID)+" is unsigned; put its signature beside it, or give --signature FILE")
+		return q, nil, signatureError(app.CodeSignatureRequired, string(l.Connector.ID)+" is unsigned; put its signature beside it, or give --signature FILE")
 	case s == nil:
 		return q, l, nil
 	case f.manifest != "":
@@ -129,7 +129,7 @@ func (c installCommands) submission(ctx context.Context, path string, f installF
 	}
 	if f.key != "" || ok { // else the host has the key, or refuses
 		if err := s.Verify(key, l.Wasm, l.Claims()); err != nil {
-			return q, nil, refused(app.CodeSignatureInvalid, abi.Clean(err.Error())+"; get both files again from the publisher, and its key if that is new")
+			return q, nil, signatureError(app.CodeSignatureInvalid, abi.Clean(err.Error())+"; get both files again from the publisher, and its key if that is new")
 		}
 	}
 	q.Signature, err = signature.ReadFile(orWord(f.signature, path+signature.Suffix), signature.MaxSignature)
@@ -146,8 +146,8 @@ func doubtsOf(found host.Inspection) (doubts []string) {
 	return doubts
 }
 
-// doubted adds to a refused install's error the doubts and how to install anyway.
-func doubted(err error, doubts string, f installFlags) error {
+// withDoubts adds to a refused install's error the doubts and how to install anyway.
+func withDoubts(err error, doubts string, f installFlags) error {
 	var e *client.Error
 	if doubts == "" || !errors.As(err, &e) || e.Code != "connector_invalid" && e.Code != "connector_version_conflict" {
 		return err
@@ -156,12 +156,12 @@ func doubted(err error, doubts string, f installFlags) error {
 	if f.force {
 		next = "confirm it on a terminal, or with --yes"
 	}
-	return refused("connector_invalid", doubts+": needs confirmation; "+next)
+	return signatureError("connector_invalid", doubts+": needs confirmation; "+next)
 }
 
-// sayTrust prints how far a signature can be trusted. pinned is the key that was pinned
+// printTrust prints how far a signature can be trusted. pinned is the key that was pinned
 // for the connector before, or "" if there is none.
-func (c installCommands) sayTrust(connector string, signer *store.Signer, pinned string, named bool) {
+func (c installCommands) printTrust(connector string, signer *store.Signer, pinned string, named bool) {
 	was, err := signature.ParseKey(pinned)
 	switch {
 	case signer == nil:

@@ -28,7 +28,7 @@ func (c keyCommands) login() *cobra.Command {
 			if c.url != "" {
 				return usagef("a login link is made where the host runs; over --url a key is all there is")
 			}
-			k, err := c.needHost(cmd.Context())
+			k, err := c.requireHost(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -87,7 +87,7 @@ hash. With --json: one object, the key is its member key.`,
 			if len(scopes) == 0 {
 				return usagef("sluice keys create needs --scope, such as --scope runs:read; docs/api.md lists them")
 			}
-			q.Name, q.Mode, q.Scopes, q.ConnectionIDs = a[0], access.Live, named[access.Scope](scopes), named[store.ConnectionID](connections)
+			q.Name, q.Mode, q.Scopes, q.ConnectionIDs = a[0], access.Live, convertNames[access.Scope](scopes), convertNames[store.ConnectionID](connections)
 			if test {
 				q.Mode = access.Test
 			}
@@ -109,8 +109,8 @@ hash. With --json: one object, the key is its member key.`,
 	return cmd
 }
 
-// named are texts as others of their kind, or nil if there is none.
-func named[T, S ~string](list []S) (out []T) {
+// convertNames are texts as others of their kind, or nil if there is none.
+func convertNames[T, S ~string](list []S) (out []T) {
 	for _, s := range list {
 		out = append(out, T(s))
 	}
@@ -119,7 +119,7 @@ func named[T, S ~string](list []S) (out []T) {
 
 func (c keyCommands) doCreateKey(ctx context.Context, q access.NewKey) error {
 	var key access.MadeKey
-	err := c.storing(ctx, func(k *client.Client) (err error) {
+	err := c.withStore(ctx, func(k *client.Client) (err error) {
 		key, err = k.CreateKey(ctx, q)
 		return err
 	})
@@ -133,7 +133,7 @@ func (c keyCommands) doCreateKey(ctx context.Context, q access.NewKey) error {
 	if c.json {
 		return printJSON(c.out, key)
 	}
-	c.warnf("%s may %s. Keep the key: it is not shown again.", abi.Clean(key.Name), strings.Join(named[string](key.Scopes), ", "))
+	c.warnf("%s may %s. Keep the key: it is not shown again.", abi.Clean(key.Name), strings.Join(convertNames[string](key.Scopes), ", "))
 	_, err = fmt.Fprintf(c.out, "%s\n", key.Secret)
 	return err
 }
@@ -146,7 +146,7 @@ func (c keyCommands) listKeys() *cobra.Command {
 		Args:    args(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var all []access.Key
-			err := c.reading(cmd.Context(), func(k *client.Client) (err error) {
+			err := c.withStoredData(cmd.Context(), func(k *client.Client) (err error) {
 				all, err = k.Keys(cmd.Context())
 				return err
 			})
@@ -160,9 +160,9 @@ func (c keyCommands) listKeys() *cobra.Command {
 			for _, key := range all {
 				used := ""
 				if key.LastUsedAt != nil {
-					used = c.when(*key.LastUsedAt)
+					used = c.timeText(*key.LastUsedAt)
 				}
-				rows = append(rows, []string{key.KeyID, key.Name, key.Status, key.Mode, c.when(key.CreatedAt), used, strings.Join(named[string](key.Scopes), " ")})
+				rows = append(rows, []string{key.KeyID, key.Name, key.Status, key.Mode, c.timeText(key.CreatedAt), used, strings.Join(convertNames[string](key.Scopes), " ")})
 			}
 			return c.table([]string{"key", "name", "status", "mode", "made", "used", "scopes"}, rows)
 		},
@@ -176,7 +176,7 @@ func (c keyCommands) revokeKey() *cobra.Command {
 		Example: "  sluice keys revoke key_01J9ZKM3",
 		Args:    args(1, 1, "one key id"),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			err := c.reading(cmd.Context(), func(k *client.Client) error { return k.RevokeKey(cmd.Context(), a[0]) })
+			err := c.withStoredData(cmd.Context(), func(k *client.Client) error { return k.RevokeKey(cmd.Context(), a[0]) })
 			if errors.Is(err, store.ErrNotFound) {
 				return usagef("no key %q; sluice keys list lists them", abi.Clean(a[0]))
 			}

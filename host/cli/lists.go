@@ -31,7 +31,7 @@ is installed and what it was granted, as a JSON file to keep and compare.`,
 		Example: "  sluice connectors\n  sluice connectors --lock > connectors.lock",
 		Args:    args(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.reading(cmd.Context(), func(src *client.Client) error {
+			return c.withStoredData(cmd.Context(), func(src *client.Client) error {
 				if lock {
 					return c.lockConnectors(cmd.Context(), src)
 				}
@@ -83,7 +83,7 @@ func (c listCommands) listConnectors(ctx context.Context, src *client.Client) er
 		if s := signerOf(k); s != nil {
 			signed = s.KeyID
 		}
-		rows = append(rows, []string{k.Name, k.Version, transportOf(k), k.ModuleDigest, c.when(k.InstalledAt), signed, k.DisplayName})
+		rows = append(rows, []string{k.Name, k.Version, transportOf(k), k.ModuleDigest, c.timeText(k.InstalledAt), signed, k.DisplayName})
 	}
 	if c.json {
 		return printJSON(c.out, lines)
@@ -101,7 +101,7 @@ func (c listCommands) connections() *cobra.Command {
 		Example: "  sluice connections",
 		Args:    args(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.reading(cmd.Context(), func(src *client.Client) error { return c.listConnections(cmd.Context(), src) })
+			return c.withStoredData(cmd.Context(), func(src *client.Client) error { return c.listConnections(cmd.Context(), src) })
 		},
 	}
 	cmd.AddCommand(c.deleteConnection())
@@ -119,7 +119,7 @@ unless --yes is given. Timelines of its runs stay.`,
 		Args:    args(1, 1, "one connection"),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			ctx := cmd.Context()
-			return c.reading(ctx, func(src *client.Client) error {
+			return c.withStoredData(ctx, func(src *client.Client) error {
 				conn, err := findConnection(ctx, src, a[0])
 				if err != nil {
 					return err
@@ -165,7 +165,7 @@ func (c listCommands) listConnections(ctx context.Context, src *client.Client) e
 	lines := []connectionLine{}
 	var rows [][]string
 	for _, k := range all {
-		l := connectionLine{ID: k.ConnectionID, ConnectorID: k.ConnectorID, DisplayName: shownAs(k, named), Enabled: k.Enabled,
+		l := connectionLine{ID: k.ConnectionID, ConnectorID: k.ConnectorID, DisplayName: connectorTitle(k, named), Enabled: k.Enabled,
 			Grant: grantOf(k), Approved: app.ApprovedBy(k.Bindings), CreatedAt: store.Time(k.CreatedAt)}
 		id := store.ConnectionID(k.ConnectionID)
 		streams, err := src.Streams(ctx, id)
@@ -178,7 +178,7 @@ func (c listCommands) listConnections(ctx context.Context, src *client.Client) e
 		state, last := "", ""
 		err = src.Runs(ctx, id, func(r timeline.Snapshot) (bool, error) {
 			l.LastRun = lineOfRun(r)
-			state, last = l.LastRun.ended(), c.when(timeOf(r.StartedAt))
+			state, last = l.LastRun.statusText(), c.timeText(timeOf(r.StartedAt))
 			return false, nil
 		})
 		if err != nil {
@@ -193,8 +193,8 @@ func (c listCommands) listConnections(ctx context.Context, src *client.Client) e
 	return c.table([]string{"connection", "connector", "records", "last run", "at", "grant", "enabled"}, rows)
 }
 
-// shownAs returns what people call a connection.
-func shownAs(k host.Connection, installed []host.Connector) string {
+// connectorTitle returns what people call a connection.
+func connectorTitle(k host.Connection, installed []host.Connector) string {
 	if k.DisplayName != "" {
 		return k.DisplayName
 	}
@@ -244,7 +244,7 @@ func (c listCommands) grantText(g *store.Grant) string {
 	case g.AccessMode == "single_use":
 		return "one run"
 	case g.ExpiresAt != nil:
-		return "until " + c.when(*g.ExpiresAt)
+		return "until " + c.timeText(*g.ExpiresAt)
 	}
 	return "open"
 }
@@ -267,7 +267,7 @@ func (c listCommands) runs() *cobra.Command {
 			if limit < 1 {
 				return usagef("--limit %d: want 1 or more", limit)
 			}
-			return c.reading(cmd.Context(), func(src *client.Client) error {
+			return c.withStoredData(cmd.Context(), func(src *client.Client) error {
 				connection := ""
 				if len(a) == 1 {
 					connection = a[0]
@@ -298,8 +298,8 @@ type runLine struct {
 	Records      int64              `json:"records_flushed"`
 }
 
-// ended returns the status, or that a success left data out.
-func (l *runLine) ended() string {
+// statusText returns the status, or that a success left data out.
+func (l *runLine) statusText() string {
 	if l.Outcome == run.OutcomePartial {
 		return l.Outcome
 	}
@@ -344,7 +344,7 @@ func (c listCommands) listRuns(ctx context.Context, src *client.Client, connecti
 	err := src.Runs(ctx, store.ConnectionID(connection), func(r timeline.Snapshot) (bool, error) {
 		l := lineOfRun(r)
 		lines = append(lines, l)
-		rows = append(rows, []string{string(l.ID), string(l.ConnectionID), l.ended(), fmt.Sprint(l.Records), c.when(timeOf(l.StartedAt)), l.took(), text(l.Reason)})
+		rows = append(rows, []string{string(l.ID), string(l.ConnectionID), l.statusText(), fmt.Sprint(l.Records), c.timeText(timeOf(l.StartedAt)), l.durationText(), text(l.Reason)})
 		return len(lines) < limit, nil
 	})
 	if err != nil {
@@ -356,8 +356,8 @@ func (c listCommands) listRuns(ctx context.Context, src *client.Client, connecti
 	return c.table([]string{"run", "connection", "status", "records", "started", "took", "reason"}, rows)
 }
 
-// took returns how long a run took, between the moments as the API tells them.
-func (l *runLine) took() string {
+// durationText returns how long a run took, between the moments as the API tells them.
+func (l *runLine) durationText() string {
 	if l.FinishedAt == nil {
 		return ""
 	}
@@ -378,7 +378,7 @@ func (c listCommands) uninstall() *cobra.Command {
 		Example: "  sluice uninstall git",
 		Args:    args(1, 1, "one connector"),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			return c.reading(cmd.Context(), func(src *client.Client) error {
+			return c.withStoredData(cmd.Context(), func(src *client.Client) error {
 				if err := src.UninstallConnector(cmd.Context(), a[0], ""); errors.Is(err, store.ErrNotFound) {
 					return usagef("no connector %q is installed; sluice connectors lists them", abi.Clean(a[0]))
 				} else if err != nil {

@@ -42,11 +42,11 @@ func Execute(args []string, in io.Reader, out, errs io.Writer) int {
 	ctx, stop := interruptible()
 	defer stop()
 	c, err := execute(ctx, args, in, out, errs)
-	if c.started(ctx, err) {
+	if c.waitForStartingHost(ctx, err) {
 		c, err = execute(ctx, args, in, out, errs)
 	}
 	c.json = c.json || isUsage(err) && slices.Contains(args, "--json") // flags after a wrong one are not parsed
-	if err != nil && ctx.Err() != nil && !c.ran {
+	if err != nil && ctx.Err() != nil && !c.hasResult {
 		err = interrupted{err}
 	}
 	return c.exit(err)
@@ -85,9 +85,9 @@ type command struct {
 	store     string
 	url       string // of a remote host
 	keyFile   string
-	found     *client.Client // the host that serves the data directory; see running
-	own       bool           // found is a host of this command's own
-	ran       bool           // a run was started and has a result
+	client    *client.Client // the host that serves the data directory; see findHost
+	ownHost   bool           // client is of a host of this command's own
+	hasResult bool           // a run was started and has a result
 	code      int            // set by a command that ends with a code of its own
 }
 

@@ -57,7 +57,7 @@ itself for as long as it is used. docs/assistants.md says what to paste into whi
 			default:
 				header.Set("Authorization", "Bearer "+token)
 			}
-			return c.door(cmd.Context(), token, func(k *client.Client) error {
+			return c.withAssistantClient(cmd.Context(), token, func(k *client.Client) error {
 				return (&bridge{client: k, header: header, in: c.in, out: c.out}).run(cmd.Context())
 			})
 		},
@@ -82,13 +82,13 @@ func assistantToken(file string) (string, error) {
 	return text, nil
 }
 
-// door is through with the assistant's token instead of an API key.
-func (c mcpCommand) door(ctx context.Context, token string, do func(*client.Client) error) error {
+// withAssistantClient is withClient with the assistant's token instead of an API key.
+func (c mcpCommand) withAssistantClient(ctx context.Context, token string, do func(*client.Client) error) error {
 	if c.url == "" {
-		if err := c.hasData(); err != nil {
+		if err := c.requireData(); err != nil {
 			return err
 		}
-		return c.through(ctx, app.Options{}, do)
+		return c.withClient(ctx, app.Options{}, do)
 	}
 	k, err := client.URL(c.url, token)
 	if err != nil {
@@ -108,8 +108,8 @@ type bridge struct {
 	working sync.WaitGroup
 	mu      sync.Mutex // guards what follows, and writing
 	version string     // of the protocol, once it was agreed on
-	ends    map[string]context.CancelFunc
-	failed  error
+	cancels map[string]context.CancelFunc
+	err     error
 }
 
 // A message has the members of an MCP message that a bridge reads.
@@ -127,7 +127,7 @@ type message struct {
 }
 
 func (b *bridge) run(ctx context.Context) error {
-	b.ends = map[string]context.CancelFunc{}
+	b.cancels = map[string]context.CancelFunc{}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	places := make(chan struct{}, messagesAtOnce)
@@ -148,7 +148,7 @@ func (b *bridge) run(ctx context.Context) error {
 			continue
 		}
 		if m.Method == "initialize" { // later messages depend on it
-			b.carry(ctx, m, line)
+			b.forward(ctx, m, line)
 			continue
 		}
 		places <- struct{}{}
@@ -156,7 +156,7 @@ func (b *bridge) run(ctx context.Context) error {
 		b.working.Go(func() {
 			defer func() { <-places }()
 			defer b.stop(m.ID)
-			b.carry(one, m, line)
+			b.forward(one, m, line)
 		})
 	}
 	if errors.Is(lines.Err(), bufio.ErrTooLong) {
@@ -165,7 +165,7 @@ func (b *bridge) run(ctx context.Context) error {
 		return usagef("a message is longer than %d bytes", maxMessage)
 	}
 	b.working.Wait()
-	return errors.Join(lines.Err(), b.failed)
+	return errors.Join(lines.Err(), b.err)
 }
 
 // begin returns a context that a cancellation of the request ends.
@@ -177,31 +177,31 @@ func (b *bridge) begin(ctx context.Context, id json.RawMessage) context.Context 
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.ends[string(id)] = cancel
+	b.cancels[string(id)] = cancel
 	return ctx
 }
 
 func (b *bridge) stop(id json.RawMessage) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if cancel := b.ends[string(id)]; cancel != nil {
+	if cancel := b.cancels[string(id)]; cancel != nil {
 		cancel()
-		delete(b.ends, string(id))
+		delete(b.cancels, string(id))
 	}
 }
 
-// carry sends one message to the host and writes its answer.
-func (b *bridge) carry(ctx context.Context, m message, line []byte) {
+// forward sends one message to the host and writes its answer.
+func (b *bridge) forward(ctx context.Context, m message, line []byte) {
 	status, got, err := b.client.MCP(ctx, b.headers(m), line)
 	switch {
 	case ctx.Err() != nil: // the client cancelled it
 		return
 	case err != nil:
-		got = failed(m.ID, err.Error())
+		got = errorAnswer(m.ID, err.Error())
 	case len(m.ID) == 0 || status == http.StatusAccepted: // a notification has no answer
 		return
 	case !json.Valid(got) || !bytes.Contains(got, []byte(`"jsonrpc"`)):
-		got = failed(m.ID, reason(status, got))
+		got = errorAnswer(m.ID, errorReason(status, got))
 	}
 	if m.Method == "initialize" {
 		var agreed struct {
@@ -248,8 +248,8 @@ func headerText(s string) string {
 	return s
 }
 
-// failed returns the answer to a request that did not reach the door.
-func failed(id json.RawMessage, text string) []byte {
+// errorAnswer returns the answer to a request that did not reach the host.
+func errorAnswer(id json.RawMessage, text string) []byte {
 	if len(id) == 0 {
 		id = json.RawMessage("null")
 	}
@@ -257,8 +257,8 @@ func failed(id json.RawMessage, text string) []byte {
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":%s}}`, id, quoted)
 }
 
-// reason returns what an answer says that is not of the protocol.
-func reason(status int, got []byte) string {
+// errorReason returns what an answer says that is not of the protocol.
+func errorReason(status int, got []byte) string {
 	var p struct{ Error, Message string }
 	switch {
 	case json.Unmarshal(got, &p) == nil && p.Message != "":
@@ -277,7 +277,7 @@ func (b *bridge) answer(line []byte) {
 	one.WriteByte('\n')
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if _, err := b.out.Write(one.Bytes()); err != nil && b.failed == nil {
-		b.failed = err
+	if _, err := b.out.Write(one.Bytes()); err != nil && b.err == nil {
+		b.err = err
 	}
 }

@@ -20,16 +20,16 @@ type progress struct {
 	done   chan struct{}
 	drawer sync.WaitGroup
 
-	mu       sync.Mutex // guards what the drawer reads
-	streams  []streamProgress
-	phase    string
-	mode     string
-	message  string
-	notice   string // what the owner is asked to do
-	stalled  string // what holds the run up, from its snapshot
-	told     string // the last printed reason for a stall, which is not repeated
-	rejected int64
-	logs     []string // the latest lines of the connector's log
+	mu           sync.Mutex // guards what the drawer reads
+	streams      []streamProgress
+	phase        string
+	mode         string
+	message      string
+	notice       string // what the owner is asked to do
+	stalled      string // what holds the run up, from its snapshot
+	printedStall string // the last printed reason for a stall, which is not repeated
+	rejected     int64
+	logs         []string // the latest lines of the connector's log
 }
 
 type streamProgress struct {
@@ -85,14 +85,14 @@ func (p *progress) cancelling() {
 	p.screen.line("Cancelling. Press Ctrl-C again to stop at once.")
 }
 
-// stalls shows what holds the run up; "" means that it goes on.
-func (p *progress) stalls(message string) {
+// setStalled shows what holds the run up; "" means that it goes on.
+func (p *progress) setStalled(message string) {
 	message = abi.Clean(message)
 	p.mu.Lock()
 	was := p.stalled
 	p.stalled = message
-	known := message != "" && message == p.told
-	p.told = orWord(message, p.told)
+	known := message != "" && message == p.printedStall
+	p.printedStall = orWord(message, p.printedStall)
 	p.mu.Unlock()
 	switch {
 	case message == was || known:
@@ -128,21 +128,21 @@ func (p *progress) event(e store.Event) {
 		return // an unknown shape is not worth a line
 	}
 	p.mu.Lock()
-	told := e.Type == "run.assistance_requested" && abi.Clean(d.Message) == p.told
+	told := e.Type == "run.assistance_requested" && abi.Clean(d.Message) == p.printedStall
 	if !told {
-		p.take(e, d)
+		p.update(e, d)
 	}
 	p.mu.Unlock()
 	if told {
 		return
 	}
-	if line := notable(e, d); line != "" && (!p.screen.live || lasting[e.Type]) {
+	if line := notable(e, d); line != "" && (!p.screen.live || printedEvents[e.Type]) {
 		p.screen.line(line)
 	}
 }
 
-// take updates what the block shows.
-func (p *progress) take(e store.Event, d eventData) {
+// update updates what the block shows.
+func (p *progress) update(e store.Event, d eventData) {
 	switch e.Type {
 	case "run.started":
 		p.phase, p.mode = "collecting", d.Mode
@@ -173,7 +173,7 @@ func (p *progress) take(e store.Event, d eventData) {
 			p.notice = abi.Clean(d.Message)
 		}
 		if d.Action == abi.ActionNone { // the host's own, which the snapshot repeats
-			p.told = p.notice
+			p.printedStall = p.notice
 		}
 	case "run.assistance_resolved", "run.assistance_cancelled", "run.assistance_timed_out":
 		p.notice = ""
@@ -242,8 +242,8 @@ func (s streamProgress) line(width int) string {
 	return line
 }
 
-// lasting has the events that leave a line on a terminal too.
-var lasting = map[string]bool{"run.stream_skipped": true, "run.assistance_requested": true}
+// printedEvents has the events that leave a line on a terminal too.
+var printedEvents = map[string]bool{"run.stream_skipped": true, "run.assistance_requested": true}
 
 // notable renders an event that is worth a line, or nothing.
 func notable(e store.Event, d eventData) string {

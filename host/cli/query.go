@@ -48,12 +48,12 @@ reads one from standard input. With --json: one object, as --format json but on 
 			if !slices.Contains(queryFormats, f.format) {
 				return usagef("--format %s: want one of %s", abi.Clean(f.format), strings.Join(queryFormats, ", "))
 			}
-			return c.reading(cmd.Context(), func(s *client.Client) error {
+			return c.withStoredData(cmd.Context(), func(s *client.Client) error {
 				switch {
 				case len(a) == 1:
 					return c.ask(cmd.Context(), s, a[0], f)
 				case c.interactive():
-					return c.converse(cmd.Context(), s, f)
+					return c.readStatements(cmd.Context(), s, f)
 				}
 				b, err := io.ReadAll(io.LimitReader(c.in, 1<<20))
 				if err != nil {
@@ -75,7 +75,7 @@ func (c queryCommands) tables() *cobra.Command {
 		Use: "tables", Short: "List what queries may ask about", Long: "Lists the tables of sluice query with their columns, how many records they have, and when\nthe newest came. With --json: one array.",
 		Example: "  sluice tables", Args: args(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.reading(cmd.Context(), func(s *client.Client) error {
+			return c.withStoredData(cmd.Context(), func(s *client.Client) error {
 				all, err := c.listTables(cmd.Context(), s)
 				if err != nil {
 					return err
@@ -85,7 +85,7 @@ func (c queryCommands) tables() *cobra.Command {
 				}
 				var rows [][]string
 				for _, t := range all {
-					rows = append(rows, []string{t.Name, strconv.FormatUint(t.Records, 10), c.when(t.UpdatedAt), columnWords(t.Columns)})
+					rows = append(rows, []string{t.Name, strconv.FormatUint(t.Records, 10), c.timeText(t.UpdatedAt), columnWords(t.Columns)})
 				}
 				return c.table([]string{"table", "records", "newest", "columns"}, rows)
 			})
@@ -102,7 +102,7 @@ func columnWords(columns []host.QueryColumn) string {
 }
 
 func (c queryCommands) listTables(ctx context.Context, k *client.Client) (all []host.Table, err error) {
-	err = c.showing(ctx, k, func() error {
+	err = c.withCopyProgress(ctx, k, func() error {
 		all, err = k.Tables(ctx, nil)
 		return err
 	})
@@ -115,8 +115,8 @@ const (
 	barWidth  = 30
 )
 
-// showing calls do, which may wait for copies, and shows their progress on a terminal.
-func (c queryCommands) showing(ctx context.Context, k *client.Client, do func() error) error {
+// withCopyProgress calls do, which may wait for copies, and shows their progress on a terminal.
+func (c queryCommands) withCopyProgress(ctx context.Context, k *client.Client, do func() error) error {
 	s := c.screenOut()
 	if !s.live {
 		return do()
@@ -156,7 +156,7 @@ func copyLines(copies []host.Copying) (lines []string) {
 // ask runs a statement and writes what it found.
 func (c queryCommands) ask(ctx context.Context, k *client.Client, sql string, f *queryFlags) error {
 	var found host.QueryResult
-	err := c.showing(ctx, k, func() (err error) {
+	err := c.withCopyProgress(ctx, k, func() (err error) {
 		found, err = k.Query(ctx, host.Query{SQL: sql, Rows: f.rows})
 		return err
 	})
@@ -197,7 +197,7 @@ func (c queryCommands) write(out io.Writer, found host.QueryResult, f *queryFlag
 			return c.table(columnNames(found), cells(found))
 		}
 		for _, row := range cells(found) {
-			fmt.Fprintln(w, strings.Join(cleaned(row), "\t"))
+			fmt.Fprintln(w, strings.Join(cleanCells(row), "\t"))
 		}
 	}
 	return w.Flush()
@@ -278,7 +278,7 @@ func writeObjects(w io.Writer, found host.QueryResult, array bool) {
 func writeMarkdown(w io.Writer, found host.QueryResult) {
 	escape := strings.NewReplacer("|", `\|`, "<", "&lt;", "`", "\\`")
 	line := func(cells []string) {
-		for i, s := range cleaned(cells) {
+		for i, s := range cleanCells(cells) {
 			cells[i] = escape.Replace(s)
 		}
 		fmt.Fprintf(w, "| %s |\n", strings.Join(cells, " | "))
@@ -296,9 +296,9 @@ func (c queryCommands) interactive() bool {
 	return ok && term.IsTerminal(int(in.Fd())) && c.screenOut().live // #nosec G115 -- a descriptor
 }
 
-// converse reads and runs statements until the end of input. Tab completes tables and
+// readStatements reads and runs statements until the end of input. Tab completes tables and
 // columns, the arrow keys recall earlier statements.
-func (c queryCommands) converse(ctx context.Context, k *client.Client, f *queryFlags) error {
+func (c queryCommands) readStatements(ctx context.Context, k *client.Client, f *queryFlags) error {
 	tables, err := c.listTables(ctx, k)
 	if err != nil {
 		return err

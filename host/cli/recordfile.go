@@ -117,7 +117,7 @@ func (f *recordFile) write(ctx context.Context, s export.Selection) (err error) 
 	case f.format == ".jsonl" && asSent:
 		return f.writeLines(ctx, reader, s)
 	case f.format == ".jsonl":
-		f.records, err = s.WriteNDJSON(ctx, f.buffer, f.files.from(reader, s))
+		f.records, err = s.WriteNDJSON(ctx, f.buffer, f.files.wrap(reader, s))
 		return err
 	case asSent && len(s.Streams) == 1:
 		f.records, err = reader.CSV(ctx, s.Query(s.Streams[0]), f.buffer)
@@ -130,7 +130,7 @@ func (f *recordFile) write(ctx context.Context, s export.Selection) (err error) 
 	if err != nil {
 		return err
 	}
-	f.records, err = s.WriteCSV(ctx, f.buffer, f.files.from(reader, s), columns)
+	f.records, err = s.WriteCSV(ctx, f.buffer, f.files.wrap(reader, s), columns)
 	return err
 }
 

@@ -14,16 +14,16 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A tape is the recording that a run writes or replays.
-type tape struct {
+// A recordingFiles is the recording that a run writes or replays.
+type recordingFiles struct {
 	file   *recordFile    // of --record
 	replay *app.Recording // of --replay
 	text   []byte         // of the replay, as it is in its file
-	kept   bool
+	saved  bool
 }
 
-// openTape opens the file of --record or --replay.
-func (f *runFlags) openTape() (*tape, error) {
+// openRecording opens the file of --record or --replay.
+func (f *runFlags) openRecording() (*recordingFiles, error) {
 	switch {
 	case f.record != "" && f.replay != "":
 		return nil, usagef("--record and --replay contradict each other")
@@ -34,27 +34,27 @@ func (f *runFlags) openTape() (*tape, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &tape{file: file}, nil
+		return &recordingFiles{file: file}, nil
 	case f.replay != "":
 		replay, err := app.OpenRecording(f.replay)
 		if err != nil {
 			return nil, usagef("--replay: %w", err)
 		}
 		text, err := os.ReadFile(f.replay)
-		return &tape{replay: replay, text: text}, err
+		return &recordingFiles{replay: replay, text: text}, err
 	}
-	return &tape{}, nil
+	return &recordingFiles{}, nil
 }
 
 // warnOther warns that the module differs from the recorded one.
-func (c runCommands) warnOther(t *tape, l *app.Loaded) {
+func (c runCommands) warnOther(t *recordingFiles, l *app.Loaded) {
 	if t.replay != nil && t.replay.Module() != string(l.Connector.Digest) {
 		c.warnf("warning: this is another build of the connector than the one that was recorded")
 	}
 }
 
-// keep writes the recording of a run and says what to check in it.
-func (c runCommands) keep(ctx context.Context, to *client.Client, t *tape, result *run.Result) error {
+// saveRecording writes the recording of a run and says what to check in it.
+func (c runCommands) saveRecording(ctx context.Context, to *client.Client, t *recordingFiles, result *run.Result) error {
 	if t.file == nil {
 		return nil
 	}
@@ -69,13 +69,13 @@ func (c runCommands) keep(ctx context.Context, to *client.Client, t *tape, resul
 	if _, err := t.file.buffer.WriteString(r.Text); err != nil {
 		return err
 	}
-	t.kept = true
+	t.saved = true
 	if err := t.file.commit(); err != nil {
 		return err
 	}
-	c.warnf("Recorded %s in %s (%s). Review it before you share it:", counted(r.Exchanges, "exchange"), t.file.path, bytesText(int64(len(r.Text))))
+	c.warnf("Recorded %s in %s (%s). Review it before you share it:", countOf(r.Exchanges, "exchange"), t.file.path, bytesText(int64(len(r.Text))))
 	for _, origin := range slices.Sorted(maps.Keys(r.Origins)) {
-		c.warnf("  %s: %s", abi.Clean(origin), counted(r.Origins[origin], "request"))
+		c.warnf("  %s: %s", abi.Clean(origin), countOf(r.Origins[origin], "request"))
 	}
 	for _, line := range r.Scrubbed {
 		c.warnf("  scrubbed from %s", line)
@@ -87,8 +87,8 @@ func (c runCommands) keep(ctx context.Context, to *client.Client, t *tape, resul
 }
 
 // abandon removes the file of an unfinished recording.
-func (t *tape) abandon() {
-	if t.file != nil && !t.kept {
+func (t *recordingFiles) abandon() {
+	if t.file != nil && !t.saved {
 		t.file.abandon()
 	}
 }

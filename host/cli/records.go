@@ -74,7 +74,7 @@ one is where to go on from.`,
 			if len(a) == 2 {
 				stream = a[1]
 			}
-			return c.reading(cmd.Context(), func(src *client.Client) error { return c.doRecords(cmd.Context(), src, a[0], stream, f) })
+			return c.withStoredData(cmd.Context(), func(src *client.Client) error { return c.doRecords(cmd.Context(), src, a[0], stream, f) })
 		},
 	}
 	cmd.Flags().Uint64Var(&f.since, "changes-since", 0, "only what changed after version `V` of the stream")
@@ -188,7 +188,7 @@ under its digest, and the path into their fields; FILE.sqlite has a table _files
 			if err := f.check(); err != nil {
 				return err
 			}
-			return c.reading(cmd.Context(), func(src *client.Client) error { return c.doExport(cmd.Context(), src, a[0], f) })
+			return c.withStoredData(cmd.Context(), func(src *client.Client) error { return c.doExport(cmd.Context(), src, a[0], f) })
 		},
 	}
 	cmd.Flags().StringVar(&f.sinceMark, "since-mark", "", "only what changed since the mark in `FILE`, which is moved afterwards")
@@ -341,7 +341,7 @@ func (c recordCommands) exportFile(ctx context.Context, src *client.Client, expo
 	}
 	f.exporter = exporter
 	if flags.files {
-		if f.files, err = besides(src, path); err != nil {
+		if f.files, err = openExportedFiles(src, path); err != nil {
 			f.abandon()
 			return err
 		}
@@ -353,7 +353,7 @@ func (c recordCommands) exportFile(ctx context.Context, src *client.Client, expo
 	if err := errors.Join(f.commit(), f.files.close()); err != nil {
 		return err
 	}
-	f.files.said(c.command)
+	f.files.printCounts(c.command)
 	if c.json && path != "-" {
 		return printJSON(c.out, exported{path, f.records, f.digest()})
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // rehearse reports whether a connector does the same again when it is stopped and resumed from its journal.
-func (c checkCommands) rehearse(ctx context.Context, h *app.Host, to *client.Client, report *checkReport, q app.RunRequest, recorded store.RunID, answers *givenAnswers) error {
+func (c checkCommands) rehearse(ctx context.Context, h *app.Host, to *client.Client, report *checkReport, q app.RunRequest, recorded store.RunID, answers *savedAnswers) error {
 	r, err := to.Recording(ctx, recorded)
 	if errors.Is(err, store.ErrNotFound) {
 		report.add("replay", "warning", "not tried: a run of it is too large to be recorded")
@@ -32,9 +32,9 @@ func (c checkCommands) rehearse(ctx context.Context, h *app.Host, to *client.Cli
 	if err != nil {
 		return err
 	}
-	places := counted(out.Tried, out.At)
+	places := countOf(out.Tried, out.At)
 	if out.Tried < out.Places {
-		places = count(out.Tried) + " of " + counted(out.Places, out.At)
+		places = count(out.Tried) + " of " + countOf(out.Places, out.At)
 	}
 	switch {
 	case out.Differs != "":
@@ -52,27 +52,27 @@ func (c checkCommands) rehearse(ctx context.Context, h *app.Host, to *client.Cli
 	return nil
 }
 
-// givenAnswers are the answers to the questions of a run, by interaction.
-type givenAnswers struct {
+// savedAnswers are the answers to the questions of a run, by interaction.
+type savedAnswers struct {
 	mu  sync.Mutex
 	all map[string]host.Answer
 }
 
-// of returns an owner whose answers are kept.
-func (g *givenAnswers) of(owner run.Owner) run.Owner {
+// wrap returns an owner whose answers are kept.
+func (g *savedAnswers) wrap(owner run.Owner) run.Owner {
 	if g == nil {
 		return owner
 	}
-	return keptOwner{owner, g}
+	return savingOwner{owner, g}
 }
 
-type keptOwner struct {
+type savingOwner struct {
 	run.Owner
-	given *givenAnswers
+	answers *savedAnswers
 }
 
 // Ask implements run.Owner.
-func (o keptOwner) Ask(ctx context.Context, q run.Question) (host.Answer, error) {
+func (o savingOwner) Ask(ctx context.Context, q run.Question) (host.Answer, error) {
 	a, err := o.Owner.Ask(ctx, q)
 	if err != nil {
 		return a, err
@@ -83,8 +83,8 @@ func (o keptOwner) Ask(ctx context.Context, q run.Question) (host.Answer, error)
 			kept.Data = maps.Clone(own)
 		}
 	}
-	o.given.mu.Lock()
-	defer o.given.mu.Unlock()
-	o.given.all[q.InteractionID] = kept
+	o.answers.mu.Lock()
+	defer o.answers.mu.Unlock()
+	o.answers.all[q.InteractionID] = kept
 	return a, nil
 }

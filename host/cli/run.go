@@ -33,7 +33,7 @@ type runFlags struct {
 	scope, config, state       string
 	reset, noPersist           bool
 	secrets, answers           []string
-	bindings                   givenFlags
+	bindings                   bindingFlags
 	plain, secretsTo           []string
 	yes, noInteractive         bool
 	narrow                     bool
@@ -41,7 +41,7 @@ type runFlags struct {
 	require                    string
 	out, timeline              string
 	record, replay             string
-	keeps                      bool // keep a replay in the store of --store
+	keepReplay                 bool // keep a replay in the store of --store
 	declined                   bool // the owner declined this version
 }
 
@@ -68,7 +68,7 @@ go to --out, or to a --store that is named.`,
   sluice run feed.wasm --replay feeds.jsonl --out records.jsonl`,
 		Args: args(1, 1, "one connector"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f.keeps = cmd.Flags().Changed("store")
+			f.keepReplay = cmd.Flags().Changed("store")
 			return c.doRun(cmd.Context(), args[0], f)
 		},
 	}
@@ -116,7 +116,7 @@ func (c runCommands) doRun(ctx context.Context, connector string, f *runFlags) e
 	if err != nil {
 		return err
 	}
-	tape, err := f.openTape()
+	tape, err := f.openRecording()
 	if err != nil {
 		return err
 	}
@@ -127,25 +127,25 @@ func (c runCommands) doRun(ctx context.Context, connector string, f *runFlags) e
 	}
 	defer out.abandon()
 	o := app.Options{Require: f.require, Prespawn: 1}
-	do := func(k *client.Client) error { return c.runThrough(ctx, k, connector, request, tape, out, f) }
-	if tape.replay == nil || f.keeps {
-		return c.through(ctx, o, do)
+	do := func(k *client.Client) error { return c.runWithClient(ctx, k, connector, request, tape, out, f) }
+	if tape.replay == nil || f.keepReplay {
+		return c.withClient(ctx, o, do)
 	}
 	if request.Connector, _, err = c.load(ctx, connector, f.manifest, ""); err != nil {
 		return err
 	}
-	c.store, c.found = "memory:", nil // keep replayed records apart from the stored ones
-	return c.alone(ctx, o, func(_ *app.Host, k *client.Client) error { return do(k) })
+	c.store, c.client = "memory:", nil // keep replayed records apart from the stored ones
+	return c.withPrivateHost(ctx, o, func(_ *app.Host, k *client.Client) error { return do(k) })
 }
 
-// runThrough starts a run on a host, and shows it until its end.
-func (c runCommands) runThrough(ctx context.Context, to *client.Client, connector string, q app.RunRequest, t *tape, out *sinks, f *runFlags) (err error) {
-	if err := c.isolated(ctx, to, f.require); err != nil {
+// runWithClient starts a run on a host, and shows it until its end.
+func (c runCommands) runWithClient(ctx context.Context, to *client.Client, connector string, q app.RunRequest, t *recordingFiles, out *sinks, f *runFlags) (err error) {
+	if err := c.checkIsolation(ctx, to, f.require); err != nil {
 		return err
 	}
 	if q.Connector == nil {
-		done := c.screen.during("reading " + abi.Clean(connector))
-		q.Connector, err = c.toRun(ctx, to, connector, f)
+		done := c.screen.showStatus("reading " + abi.Clean(connector))
+		q.Connector, err = c.runConnector(ctx, to, connector, f)
 		done()
 		if err != nil {
 			return err
@@ -153,7 +153,7 @@ func (c runCommands) runThrough(ctx context.Context, to *client.Client, connecto
 	}
 	c.warn(q.Connector)
 	c.warnOther(t, q.Connector)
-	if err := declared(q.Connector.Manifest, q.Secrets); err != nil {
+	if err := checkDeclared(q.Connector.Manifest, q.Secrets); err != nil {
 		return err
 	}
 	q.Replay = t.replay
@@ -161,7 +161,7 @@ func (c runCommands) runThrough(ctx context.Context, to *client.Client, connecto
 	if q.Connection == "" && app.IsName(connector) && t.replay == nil {
 		id = store.ConnectionID(connector)
 	}
-	known, err := known(ctx, to, id)
+	known, err := knownConnection(ctx, to, id)
 	if err != nil {
 		return err
 	}
@@ -186,16 +186,16 @@ func (c runCommands) runThrough(ctx context.Context, to *client.Client, connecto
 		return err
 	}
 	if q.Trace && c.url == "" {
-		c.tellTrace(browser.TraceFile(dir, string(result.result.RunID)))
+		c.printTrace(browser.TraceFile(dir, string(result.result.RunID)))
 	}
-	result.about = timeline.Trouble{Again: againOf(connector, f), Unkept: c.url == "" && dir == ""}
+	result.about = timeline.Trouble{Again: rerunCommand(connector, f), Unkept: c.url == "" && dir == ""}
 	c.code = resultCode(result.result)
-	return errors.Join(c.printResult(result), c.keep(ctx, to, t, result.result))
+	return errors.Join(c.printResult(result), c.saveRecording(ctx, to, t, result.result))
 }
 
-// isolated returns an error if the host's isolation is weaker than required.
-func (c runCommands) isolated(ctx context.Context, to *client.Client, require string) error {
-	if require == "" || c.own {
+// checkIsolation returns an error if the host's isolation is weaker than required.
+func (c runCommands) checkIsolation(ctx context.Context, to *client.Client, require string) error {
+	if require == "" || c.ownHost {
 		return nil // the host was opened with the requirement
 	}
 	info, err := to.System(ctx)
@@ -211,12 +211,12 @@ func (c runCommands) isolated(ctx context.Context, to *client.Client, require st
 	if has.Level == "full" || has.Level == require {
 		return nil
 	}
-	return refused("isolation_unavailable", "the host isolates guests only "+orWord(abi.Clean(has.Level), "in part")+", and --require-isolation="+require+" was given; sluice doctor says what is missing")
+	return signatureError("isolation_unavailable", "the host isolates guests only "+orWord(abi.Clean(has.Level), "in part")+", and --require-isolation="+require+" was given; sluice doctor says what is missing")
 }
 
-// toRun returns a connector as a run is given it: a file with its bytes, an installed one
+// runConnector returns a connector as a run is given it: a file with its bytes, an installed one
 // as far as it is known.
-func (c *command) toRun(ctx context.Context, to *client.Client, connector string, f *runFlags) (*app.Loaded, error) {
+func (c *command) runConnector(ctx context.Context, to *client.Client, connector string, f *runFlags) (*app.Loaded, error) {
 	if !app.IsName(connector) {
 		l, _, err := c.load(ctx, connector, f.manifest, "")
 		return l, err
@@ -242,14 +242,14 @@ func (c *command) toRun(ctx context.Context, to *client.Client, connector string
 		return nil, usagef("--manifest: %w", err)
 	}
 	if l.Manifest, err = abi.ReadManifest(raw); err != nil {
-		return nil, refused("manifest_invalid", err.Error())
+		return nil, signatureError("manifest_invalid", err.Error())
 	}
 	return l, nil
 }
 
 // start returns the request for a run: its options, and what the owner gives it beyond
 // what is stored.
-func (c *command) start(connector string, q app.RunRequest, t *tape, f *runFlags) (client.NewRun, error) {
+func (c *command) start(connector string, q app.RunRequest, t *recordingFiles, f *runFlags) (client.NewRun, error) {
 	inputs := map[string]any{}
 	if q.Mode != "" {
 		inputs["collectionMode"] = q.Mode
@@ -266,11 +266,11 @@ func (c *command) start(connector string, q app.RunRequest, t *tape, f *runFlags
 	if q.Narrow {
 		inputs["narrow"] = true
 	}
-	own, err := givenBy(q, f)
+	own, err := givenInputs(q, f)
 	if err != nil {
 		return client.NewRun{}, err
 	}
-	own.NotInteractive, own.Record, own.Replay = f.noInteractive || q.Owner == nil && c.own, t.file != nil, t.text
+	own.NotInteractive, own.Record, own.Replay = f.noInteractive || q.Owner == nil && c.ownHost, t.file != nil, t.text
 	own.TimeOuts = slices.ContainsFunc(f.answers, func(a string) bool { return strings.HasSuffix(a, "="+abi.AnswerTimeout) })
 	n := client.NewRun{WorkflowID: connector, Given: own}
 	if q.Connector.Wasm != nil {
@@ -286,8 +286,8 @@ func (c *command) start(connector string, q app.RunRequest, t *tape, f *runFlags
 	return n, err
 }
 
-// givenBy returns what the flags and the owner give beyond what is stored.
-func givenBy(q app.RunRequest, f *runFlags) (*host.Given, error) {
+// givenInputs returns what the flags and the owner give beyond what is stored.
+func givenInputs(q app.RunRequest, f *runFlags) (*host.Given, error) {
 	l := q.Connector
 	g := &host.Given{
 		Module: l.Wasm, Connection: string(q.Connection), Settings: q.Config, State: q.State, ResetState: q.ResetState,
@@ -304,9 +304,9 @@ func givenBy(q app.RunRequest, f *runFlags) (*host.Given, error) {
 	return g, err
 }
 
-// againOf returns the command that runs a connector again: a file is not run by the name
+// rerunCommand returns the command that runs a connector again: a file is not run by the name
 // of its connection.
-func againOf(connector string, f *runFlags) string {
+func rerunCommand(connector string, f *runFlags) string {
 	again := "sluice run " + shellWord(connector)
 	if f.connection != "" {
 		again += " --connection " + shellWord(f.connection)
@@ -326,15 +326,15 @@ func shellWord(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// tellTrace prints where the browser trace of a run is, if it has one.
-func (c runCommands) tellTrace(file string) {
+// printTrace prints where the browser trace of a run is, if it has one.
+func (c runCommands) printTrace(file string) {
 	if _, err := os.Stat(file); err == nil {
 		c.warnf("trace: %s; unpack it and open index.html", abi.Clean(file))
 	}
 }
 
-// A finished is a run that ended, with what its summary needs.
-type finished struct {
+// A finishedRun is a run that ended, with what its summary needs.
+type finishedRun struct {
 	result  *run.Result
 	changed changes
 	logs    []string         // the latest lines of the connector's log
@@ -342,15 +342,15 @@ type finished struct {
 }
 
 // follow starts a run and shows it while it lasts.
-func (c runCommands) follow(ctx context.Context, to *client.Client, id store.ConnectionID, q app.RunRequest, start client.NewRun, out *sinks) (*finished, error) {
+func (c runCommands) follow(ctx context.Context, to *client.Client, id store.ConnectionID, q app.RunRequest, start client.NewRun, out *sinks) (*finishedRun, error) {
 	before, err := streamStats(ctx, to, id)
 	if err != nil {
 		return nil, err
 	}
-	done := c.screen.during("compiling " + shownName(q.Connector.Manifest) + ", once for each version")
+	done := c.screen.showStatus("compiling " + displayName(q.Connector.Manifest) + ", once for each version")
 	started, err := to.StartRun(ctx, start)
 	done()
-	if c.approval().narrows(err) {
+	if c.approval().confirmNarrowing(err) {
 		if start.Inputs, err = withNarrow(start.Inputs); err == nil {
 			started, err = to.StartRun(ctx, start)
 		}
@@ -358,14 +358,14 @@ func (c runCommands) follow(ctx context.Context, to *client.Client, id store.Con
 	if err != nil {
 		return nil, err
 	}
-	w := &watched{c: c.command, k: to, run: started.RunID, owner: q.Owner, progress: newProgress(c.screen, q.Connector.Manifest), out: out}
-	result, err := w.toTheEnd(ctx)
+	w := &runWatcher{c: c.command, k: to, run: started.RunID, owner: q.Owner, progress: newProgress(c.screen, q.Connector.Manifest), out: out}
+	result, err := w.follow(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c.ran = true
+	c.hasResult = true
 	if s, ok := q.Owner.(*scripted); ok {
-		s.unused()
+		s.warnUnused()
 	}
 	ctx = context.WithoutCancel(ctx) // still write the results
 	after, err := streamStats(ctx, to, id)
@@ -373,7 +373,7 @@ func (c runCommands) follow(ctx context.Context, to *client.Client, id store.Con
 		return nil, err
 	}
 	changed := compare(before, after)
-	return &finished{result: result, changed: changed, logs: w.progress.logs}, out.finish(ctx, to, result, changed.since(result, q.Connector.Manifest))
+	return &finishedRun{result: result, changed: changed, logs: w.progress.logs}, out.finish(ctx, to, result, changed.since(result, q.Connector.Manifest))
 }
 
 // signatureBeside returns what is beside the file of a module, nil for nothing.
@@ -509,9 +509,9 @@ func readSecrets(args []string) (map[string]string, error) {
 	return out, nil
 }
 
-// declared refuses a secret that the manifest does not ask for: it would reach
+// checkDeclared refuses a secret that the manifest does not ask for: it would reach
 // nobody, and most likely its name is mistyped.
-func declared(m *abi.Manifest, secrets map[string]string) error {
+func checkDeclared(m *abi.Manifest, secrets map[string]string) error {
 	var known []string
 	for _, f := range run.SecretFields(m) {
 		known = append(known, f.Name)

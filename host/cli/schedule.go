@@ -59,7 +59,7 @@ With --json: one object.`,
 			if err != nil {
 				return err
 			}
-			return c.onSchedule(cmd.Context(), a[0], func(ctx context.Context, k *client.Client, id store.ConnectionID) error {
+			return c.withSchedule(cmd.Context(), a[0], func(ctx context.Context, k *client.Client, id store.ConnectionID) error {
 				s, _, err := k.PutSchedule(ctx, id, d, nil)
 				if err != nil {
 					return err
@@ -113,7 +113,7 @@ func (f *scheduleFlags) definition() (d host.ScheduleDefinition, err error) {
 
 // wholeSeconds reads 15m, 6h or 1d.
 func wholeSeconds(text string) (int64, error) {
-	if n, ok := spanOfDays(text); ok {
+	if n, ok := parseDays(text); ok {
 		return int64(n) * 24 * 3600, nil
 	}
 	d, err := time.ParseDuration(text)
@@ -123,9 +123,9 @@ func wholeSeconds(text string) (int64, error) {
 	return int64(d / time.Second), nil
 }
 
-// onSchedule does something to the schedule of a connection.
-func (c scheduleCommands) onSchedule(ctx context.Context, connection string, do func(context.Context, *client.Client, store.ConnectionID) error) error {
-	return c.reading(ctx, func(src *client.Client) error {
+// withSchedule does something to the schedule of a connection.
+func (c scheduleCommands) withSchedule(ctx context.Context, connection string, do func(context.Context, *client.Client, store.ConnectionID) error) error {
+	return c.withStoredData(ctx, func(src *client.Client) error {
 		conn, err := findConnection(ctx, src, connection)
 		if err != nil {
 			return err
@@ -151,7 +151,7 @@ func (c scheduleCommands) changeSchedule(verb, short, long string, do func(conte
 		Example: "  sluice schedule " + verb + " git",
 		Args:    args(1, 1, "one connection"),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			return c.onSchedule(cmd.Context(), a[0], func(ctx context.Context, k *client.Client, id store.ConnectionID) error {
+			return c.withSchedule(cmd.Context(), a[0], func(ctx context.Context, k *client.Client, id store.ConnectionID) error {
 				s, err := do(ctx, k, id)
 				if err != nil {
 					return err
@@ -169,7 +169,7 @@ func (c scheduleCommands) listSchedules() *cobra.Command {
 		Example: "  sluice schedule list",
 		Args:    args(0, 0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.reading(cmd.Context(), func(src *client.Client) error {
+			return c.withStoredData(cmd.Context(), func(src *client.Client) error {
 				all, err := src.Schedules(cmd.Context())
 				if err != nil {
 					return err
@@ -211,10 +211,10 @@ func (c scheduleCommands) printSchedules(all []host.Schedule, one bool) error {
 		}
 		next := ""
 		if s.NextDueAt != nil {
-			next = c.when(*s.NextDueAt)
+			next = c.timeText(*s.NextDueAt)
 		}
 		why := s.IneligibilityReason
-		if mend := mends(why, s.ConnectionID); mend != "" {
+		if mend := remedyCommand(why, s.ConnectionID); mend != "" {
 			why += "; " + mend
 		}
 		if s.HumanAttentionNeeded {
@@ -226,8 +226,8 @@ func (c scheduleCommands) printSchedules(all []host.Schedule, one bool) error {
 	return c.table([]string{"connection", "when", "mode", "next", "last error", "held by"}, rows)
 }
 
-// mends returns the command that makes a connection ready again, "" where there is none.
-func mends(reason, connection string) string {
+// remedyCommand returns the command that makes a connection ready again, "" where there is none.
+func remedyCommand(reason, connection string) string {
 	switch {
 	case strings.HasPrefix(reason, "grant_"), reason == "binding_not_approved":
 		return "sluice grant " + connection
@@ -246,7 +246,7 @@ func (c scheduleCommands) deleteSchedule() *cobra.Command {
 		Example: "  sluice schedule delete git",
 		Args:    args(1, 1, "one connection"),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			return c.onSchedule(cmd.Context(), a[0], func(ctx context.Context, k *client.Client, id store.ConnectionID) error {
+			return c.withSchedule(cmd.Context(), a[0], func(ctx context.Context, k *client.Client, id store.ConnectionID) error {
 				if err := k.DeleteSchedule(ctx, id); err != nil {
 					return err
 				}
@@ -268,7 +268,7 @@ func (c scheduleCommands) scheduleHistory() *cobra.Command {
 			if limit < 1 || limit > 500 {
 				return usagef("--limit %d: want 1 to 500", limit)
 			}
-			return c.onSchedule(cmd.Context(), a[0], func(ctx context.Context, k *client.Client, id store.ConnectionID) error {
+			return c.withSchedule(cmd.Context(), a[0], func(ctx context.Context, k *client.Client, id store.ConnectionID) error {
 				var h scheduleHistory
 				var err error
 				if h.Data, _, err = k.ScheduleHistory(ctx, id, "", limit); err != nil {
@@ -301,12 +301,12 @@ func (c scheduleCommands) printHistory(h scheduleHistory) error {
 		if t.RecordsEmitted != nil {
 			records = fmt.Sprint(*t.RecordsEmitted)
 		}
-		rows = append(rows, []string{c.when(t.StartedAt), t.TriggerKind, t.Status, t.RunID, records, orWord(t.Error, orWord(t.TerminalReason, t.FailureReason))})
+		rows = append(rows, []string{c.timeText(t.StartedAt), t.TriggerKind, t.Status, t.RunID, records, orWord(t.Error, orWord(t.TerminalReason, t.FailureReason))})
 	}
 	if err := c.table([]string{"at", "by", "status", "run", "records", "reason"}, rows); err != nil {
 		return err
 	}
 	s := h.Statistics
-	c.warnf("%s: %d succeeded, %d failed, %d cancelled; %s skipped", counted(int(s.TotalRuns), "run"), s.Succeeded, s.Failed, s.Cancelled, counted(int(s.Skipped), "tick"))
+	c.warnf("%s: %d succeeded, %d failed, %d cancelled; %s skipped", countOf(int(s.TotalRuns), "run"), s.Succeeded, s.Failed, s.Cancelled, countOf(int(s.Skipped), "tick"))
 	return nil
 }

@@ -22,9 +22,9 @@ type screen struct {
 	color bool
 	width func() int
 
-	mu    sync.Mutex // guards the terminal and what follows
-	drawn int        // lines of the block on the terminal
-	held  bool       // a question has the terminal
+	mu           sync.Mutex // guards the terminal and what follows
+	drawnLines   int        // lines of the block on the terminal
+	questionOpen bool       // a question has the terminal
 }
 
 func newScreen(out io.Writer) *screen {
@@ -52,12 +52,12 @@ func (s *screen) line(text string) {
 	fmt.Fprintln(s.out, text)
 }
 
-// draw replaces the block. It does nothing while the terminal is held or when
+// draw replaces the block. It does nothing while a question has the terminal or when
 // there is none.
 func (s *screen) draw(lines []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.live || s.held {
+	if !s.live || s.questionOpen {
 		return
 	}
 	var b strings.Builder
@@ -67,7 +67,7 @@ func (s *screen) draw(lines []string) {
 		b.WriteString(fit(l, width))
 		b.WriteByte('\n')
 	}
-	s.drawn = len(lines)
+	s.drawnLines = len(lines)
 	io.WriteString(s.out, b.String()) // nobody sees an error of the terminal
 }
 
@@ -76,11 +76,11 @@ func (s *screen) hold() (release func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.erase()
-	s.held = true
+	s.questionOpen = true
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.held = false
+		s.questionOpen = false
 	}
 }
 
@@ -91,23 +91,23 @@ func (s *screen) clear() {
 	s.erase()
 }
 
-// during shows what on a terminal until done is called.
-func (s *screen) during(what string) (done func()) {
+// showStatus shows what on a terminal until done is called.
+func (s *screen) showStatus(what string) (done func()) {
 	s.draw([]string{what})
 	return s.clear
 }
 
 func (s *screen) erase() {
 	io.WriteString(s.out, s.eraser())
-	s.drawn = 0
+	s.drawnLines = 0
 }
 
 // eraser moves to the block's first line and clears from there on.
 func (s *screen) eraser() string {
-	if s.drawn == 0 {
+	if s.drawnLines == 0 {
 		return ""
 	}
-	return fmt.Sprintf("\r\x1b[%dA\x1b[J", s.drawn)
+	return fmt.Sprintf("\r\x1b[%dA\x1b[J", s.drawnLines)
 }
 
 // paint colours text, where colours are wanted.

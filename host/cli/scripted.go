@@ -99,7 +99,7 @@ func isObject(s string) bool {
 // Ask takes the next scripted answer if it is of the question's kind and
 // complete.
 func (s *scripted) Ask(ctx context.Context, q run.Question) (host.Answer, error) {
-	if a, ok := s.take(q); ok {
+	if a, ok := s.nextAnswer(q); ok {
 		return a, nil
 	}
 	if s.next != nil {
@@ -108,7 +108,7 @@ func (s *scripted) Ask(ctx context.Context, q run.Question) (host.Answer, error)
 	return host.Answer{InteractionID: q.InteractionID, Status: abi.AnswerCancelled}, nil
 }
 
-func (s *scripted) take(q run.Question) (host.Answer, bool) {
+func (s *scripted) nextAnswer(q run.Question) (host.Answer, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.answers) == 0 || s.answers[0].kind != q.Kind {
@@ -125,9 +125,9 @@ func (s *scripted) take(q run.Question) (host.Answer, bool) {
 	return a, s.withFiles(q, a)
 }
 
-// unused warns of unused answers. No question of the first one's kind came, and it
+// warnUnused warns of unused answers. No question of the first one's kind came, and it
 // blocked the others.
-func (s *scripted) unused() {
+func (s *scripted) warnUnused() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, a := range s.answers {

@@ -24,7 +24,7 @@ search of a connection makes its index. With --json: one object, as GET /v1/sear
 		Args:    args(1, 100, "words to look for"),
 		RunE: func(cmd *cobra.Command, words []string) error {
 			q.Words = strings.Join(words, " ")
-			return c.reading(cmd.Context(), func(s *client.Client) error {
+			return c.withStoredData(cmd.Context(), func(s *client.Client) error {
 				found, err := s.Search(cmd.Context(), q)
 				if err != nil {
 					return err
@@ -52,9 +52,9 @@ func (c searchCommand) print(found host.SearchResult) error {
 	for _, h := range found.Hits {
 		var text []string
 		for _, s := range h.Snippets {
-			text = append(text, s.Field+": "+marked(s))
+			text = append(text, s.Field+": "+highlight(s))
 		}
-		rows = append(rows, []string{h.ConnectionID + "." + h.Stream, h.Key, c.when(h.IngestedAt), strings.Join(text, " · ")})
+		rows = append(rows, []string{h.ConnectionID + "." + h.Stream, h.Key, c.timeText(h.IngestedAt), strings.Join(text, " · ")})
 	}
 	if found.More {
 		defer c.warnf("There are more; --limit takes up to 100.")
@@ -62,8 +62,8 @@ func (c searchCommand) print(found host.SearchResult) error {
 	return c.table([]string{"stream", "key", "stored", "found"}, rows)
 }
 
-// marked returns a snippet with what was found between » and «.
-func marked(s host.Snippet) string {
+// highlight returns a snippet with what was found between » and «.
+func highlight(s host.Snippet) string {
 	var b strings.Builder
 	for _, p := range s.Parts {
 		text := abi.Clean(p.Text)

@@ -152,7 +152,7 @@ func (c secretCommands) printSecrets(lines []secretLine) error {
 	}
 	var rows [][]string
 	for _, l := range lines {
-		row := []string{string(l.Connection), l.Name, c.when(l.at)}
+		row := []string{string(l.Connection), l.Name, c.timeText(l.at)}
 		if l.Authorized {
 			row = append(row, "by authorization")
 		}
@@ -208,7 +208,7 @@ are about the key of this host, with which it opens that.`,
 			}
 			if shared, err := app.Shares(c.store); err != nil || shared && !keyring && !file {
 				if err == nil {
-					err = c.storing(cmd.Context(), func(k *client.Client) error { return k.RotateVault(cmd.Context()) })
+					err = c.withStore(cmd.Context(), func(k *client.Client) error { return k.RotateVault(cmd.Context()) })
 				}
 				if err == nil {
 					c.warnf("All secrets are encrypted under a new key.")
@@ -255,26 +255,26 @@ type secrets interface {
 func (c secretCommands) vault(context.Context) (secrets, error) {
 	if c.url != "" {
 		k, err := c.remote()
-		return secretsThere{k}, err
+		return remoteSecrets{k}, err
 	}
 	if shared, err := app.Shares(c.store); err != nil || shared {
-		return secretsShared{c}, err
+		return sharedSecrets{c}, err
 	}
 	v, err := app.OpenVault(c.store)
-	return secretsHere{v}, err
+	return localSecrets{v}, err
 }
 
-type secretsHere struct{ *app.AuditedVault }
+type localSecrets struct{ *app.AuditedVault }
 
-func (s secretsHere) set(_ context.Context, connection, name string, value []byte) error {
+func (s localSecrets) set(_ context.Context, connection, name string, value []byte) error {
 	return s.Set(connection, name, value)
 }
 
-func (s secretsHere) remove(_ context.Context, connection, name string) error {
+func (s localSecrets) remove(_ context.Context, connection, name string) error {
 	return s.Remove(connection, name)
 }
 
-func (s secretsHere) list(_ context.Context, of []string) ([]secretLine, error) {
+func (s localSecrets) list(_ context.Context, of []string) ([]secretLine, error) {
 	all, err := s.List()
 	lines := []secretLine{}
 	for _, e := range all {
@@ -286,36 +286,36 @@ func (s secretsHere) list(_ context.Context, of []string) ([]secretLine, error) 
 	return lines, err
 }
 
-// secretsShared are those of hosts that share a store, which is asked through a host.
-type secretsShared struct{ secretCommands }
+// sharedSecrets are those of hosts that share a store, which is asked through a host.
+type sharedSecrets struct{ secretCommands }
 
-func (s secretsShared) set(ctx context.Context, connection, name string, value []byte) error {
-	return s.storing(ctx, func(k *client.Client) error { return secretsThere{k}.set(ctx, connection, name, value) })
+func (s sharedSecrets) set(ctx context.Context, connection, name string, value []byte) error {
+	return s.withStore(ctx, func(k *client.Client) error { return remoteSecrets{k}.set(ctx, connection, name, value) })
 }
 
-func (s secretsShared) remove(ctx context.Context, connection, name string) error {
-	return s.storing(ctx, func(k *client.Client) error { return secretsThere{k}.remove(ctx, connection, name) })
+func (s sharedSecrets) remove(ctx context.Context, connection, name string) error {
+	return s.withStore(ctx, func(k *client.Client) error { return remoteSecrets{k}.remove(ctx, connection, name) })
 }
 
-func (s secretsShared) list(ctx context.Context, of []string) (lines []secretLine, err error) {
-	err = s.reading(ctx, func(k *client.Client) error {
-		lines, err = secretsThere{k}.list(ctx, of)
+func (s sharedSecrets) list(ctx context.Context, of []string) (lines []secretLine, err error) {
+	err = s.withStoredData(ctx, func(k *client.Client) error {
+		lines, err = remoteSecrets{k}.list(ctx, of)
 		return err
 	})
 	return lines, err
 }
 
-type secretsThere struct{ *client.Client }
+type remoteSecrets struct{ *client.Client }
 
-func (s secretsThere) set(ctx context.Context, connection, name string, value []byte) error {
+func (s remoteSecrets) set(ctx context.Context, connection, name string, value []byte) error {
 	return s.SetSecret(ctx, store.ConnectionID(connection), name, value)
 }
 
-func (s secretsThere) remove(ctx context.Context, connection, name string) error {
+func (s remoteSecrets) remove(ctx context.Context, connection, name string) error {
 	return s.RemoveSecret(ctx, store.ConnectionID(connection), name)
 }
 
-func (s secretsThere) list(ctx context.Context, of []string) ([]secretLine, error) {
+func (s remoteSecrets) list(ctx context.Context, of []string) ([]secretLine, error) {
 	if len(of) == 0 {
 		all, err := s.Connections(ctx)
 		if err != nil {

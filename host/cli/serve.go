@@ -130,15 +130,15 @@ func (c serveCommands) serveOptions(cmd *cobra.Command, f *serveFlags) (daemon.O
 
 func (c serveCommands) doServe(ctx context.Context, o daemon.Options) (err error) {
 	c.url = "" // serve is always local
-	if err := c.unheld(ctx, "sluice login prints a link to its dashboard"); err != nil {
+	if err := c.requireNoHost(ctx, "sluice login prints a link to its dashboard"); err != nil {
 		return err
 	}
 	d, err := daemon.Open(ctx, o)
 	if err != nil {
-		return c.unserved(err)
+		return c.explainServeError(err)
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
-	if err := c.greet(ctx, d); err != nil {
+	if err := c.printAddresses(ctx, d); err != nil {
 		return err
 	}
 	return d.Serve(ctx)
@@ -152,8 +152,8 @@ func (e *addressError) Unwrap() error { return e.error }
 // maxSocket is the longest path that a socket can have everywhere.
 const maxSocket = 100
 
-// unserved adds to the error of a host that cannot start what to do about it.
-func (c *command) unserved(err error) error {
+// explainServeError adds to the error of a host that cannot start what to do about it.
+func (c *command) explainServeError(err error) error {
 	var options *web.OptionsError
 	dir, _ := app.DataDir(c.store)
 	switch {
@@ -171,8 +171,8 @@ func (c *command) unserved(err error) error {
 	return err
 }
 
-// greet prints the address of the dashboard.
-func (c serveCommands) greet(ctx context.Context, d *daemon.Daemon) error {
+// printAddresses prints the address of the dashboard.
+func (c serveCommands) printAddresses(ctx context.Context, d *daemon.Daemon) error {
 	login, err := d.Server.LoginLink(ctx)
 	if err != nil {
 		return err

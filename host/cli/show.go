@@ -33,7 +33,7 @@ queries, headers and bodies; with --json one object per line.`,
 		Example: "  sluice show last\n  sluice show run_01J9ZK --json\n  sluice show last --requests",
 		Args:    args(1, 1, "one run"),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			return c.reading(cmd.Context(), func(src *client.Client) error { return c.doShow(cmd.Context(), src, a[0], requests) })
+			return c.withStoredData(cmd.Context(), func(src *client.Client) error { return c.doShow(cmd.Context(), src, a[0], requests) })
 		},
 	}
 	cmd.Flags().BoolVar(&requests, "requests", false, "show the requests that it made")
@@ -57,7 +57,7 @@ func (c showCommands) doShow(ctx context.Context, src *client.Client, arg string
 			defer c.screenOut().line("It ends when its host is stopped or updated: " + abi.Clean(l.HostBound) + ".")
 		}
 		return c.table([]string{"run", "connection", "status", "phase", "started"},
-			[][]string{{string(l.ID), string(l.ConnectionID), l.Status, l.Phase, c.when(timeOf(l.StartedAt))}})
+			[][]string{{string(l.ID), string(l.ConnectionID), l.Status, l.Phase, c.timeText(timeOf(l.StartedAt))}})
 	}
 	told, err := src.Result(ctx, l.ID)
 	if err != nil {
@@ -72,8 +72,8 @@ func (c showCommands) doShow(ctx context.Context, src *client.Client, arg string
 		return fmt.Errorf("read result of %s: %w", l.ID, err)
 	}
 	s := c.screenOut()
-	s.line(string(l.ID) + " of " + string(l.ConnectionID) + ", started " + c.when(timeOf(l.StartedAt)) + ", " + l.TriggerKind)
-	if err := c.printResult(&finished{result: &result}); err != nil {
+	s.line(string(l.ID) + " of " + string(l.ConnectionID) + ", started " + c.timeText(timeOf(l.StartedAt)) + ", " + l.TriggerKind)
+	if err := c.printResult(&finishedRun{result: &result}); err != nil {
 		return err
 	}
 	a, err := traceOf(ctx, src, l.ID)
@@ -123,7 +123,7 @@ func (c showCommands) printRequests(ctx context.Context, src *client.Client, of 
 	}
 	for _, origin := range slices.SortedFunc(maps.Keys(servers), cmp.Compare[string]) {
 		t := servers[origin]
-		c.warnf("%s: %s, %d refused or failed, %d bytes sent, %d received", origin, counted(t.requests, "request"), t.refused, t.sent, t.received)
+		c.warnf("%s: %s, %d refused or failed, %d bytes sent, %d received", origin, countOf(t.requests, "request"), t.refused, t.sent, t.received)
 	}
 	return nil
 }
@@ -148,5 +148,5 @@ func requestRow(c *command, r audit.Request) []string {
 	if status == "" {
 		status = fmt.Sprint(r.Status)
 	}
-	return []string{c.when(r.At.Time), r.Method, r.Origin, r.Path, status, fmt.Sprint(r.Sent), fmt.Sprint(r.Received), fmt.Sprintf("%d ms", r.Millis), r.Family}
+	return []string{c.timeText(r.At.Time), r.Method, r.Origin, r.Path, status, fmt.Sprint(r.Sent), fmt.Sprint(r.Received), fmt.Sprintf("%d ms", r.Millis), r.Family}
 }

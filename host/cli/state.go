@@ -35,7 +35,7 @@ func (c stateCommands) state() *cobra.Command {
 		Example: "  sluice state show git --json",
 		Args:    args(1, 1, "one connection"),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			return c.reading(cmd.Context(), func(src *client.Client) error { return c.showState(cmd.Context(), src, a[0]) })
+			return c.withStoredData(cmd.Context(), func(src *client.Client) error { return c.showState(cmd.Context(), src, a[0]) })
 		},
 	}, &cobra.Command{
 		Use: "reset CONNECTION [STREAM]", Short: "Forget cursors, so that the next run starts afresh",
@@ -43,7 +43,7 @@ func (c stateCommands) state() *cobra.Command {
 		Example: "  sluice state reset git commits",
 		Args:    args(1, 2, "a connection and perhaps a stream"),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			return c.reading(cmd.Context(), func(src *client.Client) error { return c.resetState(cmd.Context(), src, a) })
+			return c.withStoredData(cmd.Context(), func(src *client.Client) error { return c.resetState(cmd.Context(), src, a) })
 		},
 	})
 	return cmd
@@ -77,7 +77,7 @@ func (c stateCommands) showState(ctx context.Context, src *client.Client, connec
 		if len(cursor) < len(s.Cursor) {
 			cursor += "…"
 		}
-		rows = append(rows, []string{string(s.Stream), c.when(s.CommittedAt), string(s.RunID), cursor})
+		rows = append(rows, []string{string(s.Stream), c.timeText(s.CommittedAt), string(s.RunID), cursor})
 	}
 	if c.json {
 		return printJSON(c.out, out)

@@ -70,15 +70,15 @@ func (c steerCommands) resume() *cobra.Command {
 	return cmd
 }
 
-// steered is what cancel, pause and resume print.
-type steered struct {
+// steerResult is what cancel, pause and resume print.
+type steerResult struct {
 	RunID  store.RunID `json:"run_id"`
 	Status string      `json:"status"`
 }
 
 // steer calls do with a run of the running host and prints its status.
 func (c steerCommands) steer(ctx context.Context, arg string, do func(context.Context, *client.Client, store.RunID) (string, error)) error {
-	k, err := c.needHost(ctx)
+	k, err := c.requireHost(ctx)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (c steerCommands) steer(ctx context.Context, arg string, do func(context.Co
 		return err
 	}
 	if c.json {
-		return printJSON(c.out, steered{r.RunID, status})
+		return printJSON(c.out, steerResult{r.RunID, status})
 	}
 	c.warnf("%s: %s", r.RunID, status)
 	return nil

@@ -65,7 +65,7 @@ func (c storeCommands) doCopy(ctx context.Context, o app.CopyOptions) error {
 		return usagef("a store is copied where it is, not over --url")
 	}
 	p := &copyScreen{screen: c.screen}
-	o.Tell = p.tell
+	o.Tell = p.update
 	r, err := app.CopyStore(ctx, o)
 	c.screen.clear()
 	if err != nil {
@@ -76,16 +76,16 @@ func (c storeCommands) doCopy(ctx context.Context, o app.CopyOptions) error {
 	}
 	s := c.screenOut()
 	s.line(abi.Clean(r.To))
-	s.line(fmt.Sprintf("  %s, %s, %s, verified: both stores hold the same", recordCount(int64(r.Records)), counted(r.Events, "event"), counted(r.Files, "file"))) // #nosec G115 -- counted
-	c.warnf("In %s now: %s.", abi.Clean(r.DataDir), listed(r.Along))
+	s.line(fmt.Sprintf("  %s, %s, %s, verified: both stores hold the same", recordCount(int64(r.Records)), countOf(r.Events, "event"), countOf(r.Files, "file"))) // #nosec G115 -- counted
+	c.warnf("In %s now: %s.", abi.Clean(r.DataDir), listText(r.Along))
 	if len(r.Left) > 0 {
-		c.warnf("Left where they were: %s.", listed(r.Left))
+		c.warnf("Left where they were: %s.", listText(r.Left))
 	}
 	c.warnf("The source is as it was. Serve one of the two: both would run the same schedules.")
 	return nil
 }
 
-func listed(names []string) string {
+func listText(names []string) string {
 	if len(names) == 0 {
 		return "nothing besides"
 	}
@@ -105,7 +105,7 @@ var stages = map[store.CopyStage]string{
 	store.CopySurvey: "Verifying the source.", store.CopyItems: "Copying.", store.CopyVerify: "Verifying the copy.", store.CopyCompare: "Comparing the two.",
 }
 
-func (p *copyScreen) tell(c store.CopyProgress) {
+func (p *copyScreen) update(c store.CopyProgress) {
 	if c.Stage != p.stage {
 		p.stage, p.tenths = c.Stage, 0
 		text := stages[c.Stage]
@@ -116,17 +116,17 @@ func (p *copyScreen) tell(c store.CopyProgress) {
 	}
 	if now := time.Now(); p.screen.live && now.Sub(p.drawn) > redrawEvery {
 		p.drawn = now
-		p.screen.draw([]string{"  " + copied(c)})
+		p.screen.draw([]string{"  " + progressText(c)})
 	}
 	all := c.Of.Records + c.Of.Events
 	if tenths := 10 * (c.Done.Records + c.Done.Events) / max(all, 1); !p.screen.live && tenths > p.tenths && tenths < 10 {
 		p.tenths = tenths
-		p.screen.line("  " + copied(c))
+		p.screen.line("  " + progressText(c))
 	}
 }
 
-// copied describes the progress of a copy.
-func copied(c store.CopyProgress) string {
-	return fmt.Sprintf("%s of %s, %s of %s, %s; %s", count(int64(c.Done.Records)), counted(c.Of.Records, "record"), // #nosec G115 -- counted
-		count(int64(c.Done.Events)), counted(c.Of.Events, "event"), bytesText(c.Done.Bytes), c.Kind) // #nosec G115 -- counted
+// progressText describes the progress of a copy.
+func progressText(c store.CopyProgress) string {
+	return fmt.Sprintf("%s of %s, %s of %s, %s; %s", count(int64(c.Done.Records)), countOf(c.Of.Records, "record"), // #nosec G115 -- counted
+		count(int64(c.Done.Events)), countOf(c.Of.Events, "event"), bytesText(c.Done.Bytes), c.Kind) // #nosec G115 -- counted
 }

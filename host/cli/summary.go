@@ -14,7 +14,7 @@ import (
 
 // printResult is the end of sluice run: the result object for machines, or a
 // summary for people, which goes to stdout as well.
-func (c *command) printResult(f *finished) error {
+func (c *command) printResult(f *finishedRun) error {
 	r, about := f.result, f.about
 	if c.json {
 		return printJSON(c.out, r)
@@ -105,7 +105,7 @@ func checkpointText(r *run.Result) string {
 	}
 	text := strings.ReplaceAll(s.CommitStatus, "_", " ")
 	if s.StateStreamsStaged > 0 {
-		text += fmt.Sprintf(" (%d of %s)", s.StateStreamsCommitted, counted(s.StateStreamsStaged, "stream"))
+		text += fmt.Sprintf(" (%d of %s)", s.StateStreamsCommitted, countOf(s.StateStreamsStaged, "stream"))
 	}
 	return text
 }

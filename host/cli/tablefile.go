@@ -62,7 +62,7 @@ func (f *recordFile) writeParquet(ctx context.Context, s export.Selection) (err 
 	f.records, err = files.WriteFile(ctx, f.buffer, parquet.Kind.Format, func() destination.Source {
 		from.Close()
 		from = f.exporter()
-		return selectedStream{f.files.from(from, s), s, s.Streams[0].After}
+		return selectedStream{f.files.wrap(from, s), s, s.Streams[0].After}
 	}, wantedOf(s, s.Streams[0].Stream))
 	return err
 }

@@ -35,12 +35,12 @@ func (c *command) terminal() (terminal, bool) {
 // Ask draws the question and reads an answer per field.
 func (t terminal) Ask(ctx context.Context, q run.Question) (host.Answer, error) {
 	defer t.screen.hold()()
-	return awaited(ctx, t, func() (host.Answer, error) { return t.ask(q), nil })
+	return readCancellable(ctx, t, func() (host.Answer, error) { return t.ask(q), nil })
 }
 
-// awaited calls read, which reads from the terminal, and returns early when ctx ends.
+// readCancellable calls read, which reads from the terminal, and returns early when ctx ends.
 // The read cannot be cancelled and goes on until the process ends.
-func awaited[T any](ctx context.Context, t terminal, read func() (T, error)) (T, error) {
+func readCancellable[T any](ctx context.Context, t terminal, read func() (T, error)) (T, error) {
 	state, _ := term.GetState(int(t.in.Fd())) // nil when it is no terminal any more
 	type answer struct {
 		value T
@@ -58,7 +58,7 @@ func awaited[T any](ctx context.Context, t terminal, read func() (T, error)) (T,
 		if state != nil {
 			_ = term.Restore(int(t.in.Fd()), state) // echo, if a secret was being read
 		}
-		t.say("") // the prompt has no end
+		t.printf("") // the prompt has no end
 		var none T
 		return none, ctx.Err()
 	}
@@ -66,10 +66,10 @@ func awaited[T any](ctx context.Context, t terminal, read func() (T, error)) (T,
 
 // askSecret asks for one value without echo. It trims nothing.
 func (t terminal) askSecret(ctx context.Context, prompt string) ([]byte, error) {
-	return awaited(ctx, t, func() ([]byte, error) {
+	return readCancellable(ctx, t, func() ([]byte, error) {
 		t.prompt(prompt)
 		text, err := t.readSecret()
-		t.say("")
+		t.printf("")
 		if err != nil || text == "" {
 			return nil, usagef("no value was given; nothing is stored")
 		}
@@ -79,17 +79,17 @@ func (t terminal) askSecret(ctx context.Context, prompt string) ([]byte, error) 
 
 func (t terminal) ask(q run.Question) host.Answer {
 	out := host.Answer{InteractionID: q.InteractionID, Status: abi.AnswerCancelled}
-	t.say("")
-	t.say("── %s asks you: %s", abi.Clean(q.DisplayName), kindText[q.Kind])
+	t.printf("")
+	t.printf("── %s asks you: %s", abi.Clean(q.DisplayName), kindText[q.Kind])
 	if q.Undeclared {
-		t.say("   Careful: its manifest does not announce questions of this kind.")
+		t.printf("   Careful: its manifest does not announce questions of this kind.")
 	}
-	t.say("   It says:")
+	t.printf("   It says:")
 	for _, line := range strings.Split(abi.CleanLines(q.RawMessage), "\n") {
-		t.say("   │ %s", line)
+		t.printf("   │ %s", line)
 	}
 	if q.Page.Host != "" {
-		t.say("   Its browser is at %s", strings.TrimSpace(abi.Clean(q.Page.Host)+"  "+abi.Clean(q.Page.Title)))
+		t.printf("   Its browser is at %s", strings.TrimSpace(abi.Clean(q.Page.Host)+"  "+abi.Clean(q.Page.Title)))
 	}
 	if q.Kind == abi.KindManualAction {
 		if t.choose("Done? [yes/no] ") {
@@ -99,9 +99,9 @@ func (t terminal) ask(q run.Question) host.Answer {
 	}
 	data := map[string]json.RawMessage{}
 	if draft := abi.Draft(q.RawSchema); draft != "" && q.Kind == abi.KindApproval {
-		t.say("   The text:")
+		t.printf("   The text:")
 		for _, line := range strings.Split(abi.CleanLines(draft), "\n") {
-			t.say("   │ %s", line)
+			t.printf("   │ %s", line)
 		}
 	}
 	for _, f := range q.Fields {
@@ -160,23 +160,23 @@ func (t terminal) field(f run.Field) (json.RawMessage, bool) {
 		case text == "" && !f.Required:
 			return nil, true
 		case text == "":
-			t.say("   A value is needed; Ctrl-D gives up.")
+			t.printf("   A value is needed; Ctrl-D gives up.")
 		case len(f.Enum) > 0 && !slices.Contains(f.Enum, text):
-			t.say("   One of %s, please.", abi.Clean(strings.Join(f.Enum, ", ")))
+			t.printf("   One of %s, please.", abi.Clean(strings.Join(f.Enum, ", ")))
 		case f.File:
 			value, err := fileAnswer(text)
 			if err == nil {
 				return value, true
 			}
-			t.say("   %s", abi.Clean(err.Error()))
+			t.printf("   %s", abi.Clean(err.Error()))
 		default:
-			return typed(f.Type, text), true
+			return typedValue(f.Type, text), true
 		}
 	}
 }
 
-// typed gives a value the JSON type its field asks for.
-func typed(typ, text string) json.RawMessage {
+// typedValue gives a value the JSON type its field asks for.
+func typedValue(typ, text string) json.RawMessage {
 	if typ == "number" || typ == "integer" || typ == "boolean" {
 		if v, err := strictjson.Parse([]byte(text), strictjson.ParseOptions{AnyKind: true}); err == nil && (v.Is(strictjson.KindNumber) || v.Is(strictjson.KindBool)) {
 			return slices.Clone(v.Raw)
@@ -185,7 +185,7 @@ func typed(typ, text string) json.RawMessage {
 	return quoted(text)
 }
 
-func (t terminal) say(format string, args ...any) { t.screen.line(fmt.Sprintf(format, args...)) }
+func (t terminal) printf(format string, args ...any) { t.screen.line(fmt.Sprintf(format, args...)) }
 
 // prompt starts a line that the answer completes.
 func (t terminal) prompt(text string) { fmt.Fprint(t.screen.out, "   "+text) }
@@ -200,7 +200,7 @@ func (t terminal) choose(prompt string) bool {
 func (t terminal) read(secret bool) (string, error) {
 	if secret {
 		text, err := t.readSecret()
-		t.say("")
+		t.printf("")
 		return strings.TrimSpace(text), err
 	}
 	line, err := readLine(t.in)

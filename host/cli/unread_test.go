@@ -23,7 +23,7 @@ func TestUnread(t *testing.T) {
 		t.Fatalf("a closed pipe: %v", err)
 	}
 	write.Path = os.Stdout.Name()
-	if !unread(err) {
+	if !isClosedOutput(err) {
 		t.Errorf("a closed standard output: %v", err)
 	}
 	for _, other := range []error{
@@ -31,7 +31,7 @@ func TestUnread(t *testing.T) {
 		&fs.PathError{Op: "write", Path: os.Stdout.Name(), Err: syscall.ENOSPC},
 		errors.New("broken pipe"), nil,
 	} {
-		if unread(other) {
+		if isClosedOutput(other) {
 			t.Errorf("%v is no closed standard output", other)
 		}
 	}

@@ -72,7 +72,7 @@ func (c signCommands) doVerify(ctx context.Context, path, file, keyFile string) 
 		file = path + signature.Suffix
 	}
 	if s == nil {
-		return refused(app.CodeSignatureRequired, path+" is unsigned: there is no "+file)
+		return signatureError(app.CodeSignatureRequired, path+" is unsigned: there is no "+file)
 	}
 	from := "given"
 	if keyFile == "" {
@@ -93,9 +93,9 @@ func (c signCommands) doVerify(ctx context.Context, path, file, keyFile string) 
 
 // pinnedKey finds the key to compare with on a host, if anything is stored there.
 func (c signCommands) pinnedKey(ctx context.Context, l *app.Loaded, s *signature.Signature) (key signature.PublicKey, err error) {
-	if c.url != "" || c.hasData() == nil {
+	if c.url != "" || c.requireData() == nil {
 		var pins []host.Pin
-		err := c.reading(ctx, func(src *client.Client) error {
+		err := c.withStoredData(ctx, func(src *client.Client) error {
 			pins, err = src.Pins(ctx)
 			return err
 		})
@@ -108,8 +108,8 @@ func (c signCommands) pinnedKey(ctx context.Context, l *app.Loaded, s *signature
 			}
 		}
 	}
-	return key, refused(app.CodeSignatureRequired, "the signature is by key "+s.KeyID()+", and no key is pinned for "+string(l.Connector.ID)+
+	return key, signatureError(app.CodeSignatureRequired, "the signature is by key "+s.KeyID()+", and no key is pinned for "+string(l.Connector.ID)+
 		" to compare it with; name the publisher's with --key FILE")
 }
 
-func refused(code, message string) error { return &run.Refusal{Code: code, Message: message} }
+func signatureError(code, message string) error { return &run.Refusal{Code: code, Message: message} }

@@ -14,25 +14,25 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A watched is a run whose progress is shown, and whose questions are put to the owner,
+// A runWatcher follows a run, shows its progress and puts its questions to the owner,
 // until it ends.
-type watched struct {
-	c        *command
-	k        *client.Client
-	run      store.RunID
-	owner    run.Owner // nil: nobody
-	progress *progress
-	out      *sinks
-	also     func(store.Event) // called with every event, or nil
-	given    *givenAnswers     // keeps the answers, or nil
-	next     uint64            // first sequence that is not in the timeline file
+type runWatcher struct {
+	c            *command
+	k            *client.Client
+	run          store.RunID
+	owner        run.Owner // nil: nobody
+	progress     *progress
+	out          *sinks
+	onEvent      func(store.Event) // called with every event, or nil
+	savedAnswers *savedAnswers     // keeps the answers, or nil
+	next         uint64            // first sequence that is not in the timeline file
 
 	asking sync.WaitGroup
 	stop   map[string]context.CancelFunc // of open questions
 }
 
-// toTheEnd follows the run. The first interrupt cancels it.
-func (w *watched) toTheEnd(ctx context.Context) (*run.Result, error) {
+// follow follows the run. The first interrupt cancels it.
+func (w *runWatcher) follow(ctx context.Context) (*run.Result, error) {
 	w.stop = map[string]context.CancelFunc{}
 	following, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
@@ -47,7 +47,7 @@ func (w *watched) toTheEnd(ctx context.Context) (*run.Result, error) {
 	})
 	var looking sync.WaitGroup
 	look, enough := context.WithCancel(following)
-	looking.Go(func() { w.heldUp(look) })
+	looking.Go(func() { w.pollStall(look) })
 	err := w.k.Follow(following, w.run, "debug", nil, func(f client.Frame) error { return w.frame(ctx, f) })
 	cancelled()
 	enough()
@@ -74,13 +74,13 @@ func (w *watched) toTheEnd(ctx context.Context) (*run.Result, error) {
 	return &result, nil
 }
 
-// heldUpEvery is the interval at which the host is asked what holds a run up, which no
+// stallPollInterval is the interval at which the host is asked what holds a run up, which no
 // event says.
-const heldUpEvery = time.Second
+const stallPollInterval = time.Second
 
-// heldUp shows what holds the run up until ctx ends.
-func (w *watched) heldUp(ctx context.Context) {
-	t := time.NewTicker(heldUpEvery)
+// pollStall shows what holds the run up until ctx ends.
+func (w *runWatcher) pollStall(ctx context.Context) {
+	t := time.NewTicker(stallPollInterval)
 	defer t.Stop()
 	for {
 		select {
@@ -90,14 +90,14 @@ func (w *watched) heldUp(ctx context.Context) {
 		}
 		shot, err := w.k.Run(ctx, w.run)
 		if err != nil || shot.Status.Terminal() {
-			continue // toTheEnd reports it
+			continue // follow reports it
 		}
-		w.progress.stalls(shot.Sluice.HeldUp)
+		w.progress.setStalled(shot.Sluice.HeldUp)
 	}
 }
 
 // keepEvents writes the events that are new to the file of --timeline.
-func (w *watched) keepEvents(ctx context.Context) error {
+func (w *runWatcher) keepEvents(ctx context.Context) error {
 	if !w.out.wantsEvents() {
 		return nil
 	}
@@ -107,7 +107,7 @@ func (w *watched) keepEvents(ctx context.Context) error {
 	})
 }
 
-func (w *watched) frame(ctx context.Context, f client.Frame) error {
+func (w *runWatcher) frame(ctx context.Context, f client.Frame) error {
 	if err := w.keepEvents(ctx); err != nil {
 		return err
 	}
@@ -122,8 +122,8 @@ func (w *watched) frame(ctx context.Context, f client.Frame) error {
 	_ = json.Unmarshal(d.Payload, &x) // an event without them
 	e := store.Event{ID: d.EventID, Type: string(d.Type), Sequence: d.Sequence, RunID: d.RunID, Stream: x.Stream, InteractionID: x.InteractionID, Data: d.Payload}
 	w.progress.event(e)
-	if w.also != nil {
-		w.also(e)
+	if w.onEvent != nil {
+		w.onEvent(e)
 	}
 	switch d.Type {
 	case timeline.RunInteractionRequired:
@@ -140,7 +140,7 @@ func (w *watched) frame(ctx context.Context, f client.Frame) error {
 }
 
 // ask puts a question to the owner while the run is still followed.
-func (w *watched) ask(ctx context.Context, interaction string) {
+func (w *runWatcher) ask(ctx context.Context, interaction string) {
 	if w.owner == nil {
 		w.c.warnf("It waits for an answer: sluice answer %s", w.run)
 		return
@@ -151,7 +151,7 @@ func (w *watched) ask(ctx context.Context, interaction string) {
 		q, err := question(ctx, w.k, w.run, interaction)
 		if err == nil && q != nil {
 			q.DisplayName = w.progress.name
-			_, err = w.c.give(ctx, w.k, w.given.of(w.owner), *q)
+			_, err = w.c.submitAnswer(ctx, w.k, w.savedAnswers.wrap(w.owner), *q)
 		}
 		if err != nil && ctx.Err() == nil {
 			w.c.warnf("The answer was not taken: %v", err)
@@ -161,7 +161,7 @@ func (w *watched) ask(ctx context.Context, interaction string) {
 
 // show shows the owner at the keyboard what a connector wants opened. No event has it,
 // so it fetches the open request.
-func (w *watched) show(ctx context.Context, payload json.RawMessage) {
+func (w *runWatcher) show(ctx context.Context, payload json.RawMessage) {
 	desk, ok := w.owner.(run.LiveOwner)
 	if !ok {
 		return

@@ -55,7 +55,7 @@ func (c webhookCommands) webhookCommand(use string, n int, short, long, example 
 	return &cobra.Command{
 		Use: use, Short: short, Long: long, Example: "  " + example, Args: args(n, n, want),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			err := c.reading(cmd.Context(), func(src *client.Client) error { return do(cmd.Context(), src, a) })
+			err := c.withStoredData(cmd.Context(), func(src *client.Client) error { return do(cmd.Context(), src, a) })
 			if errors.Is(err, store.ErrNotFound) {
 				return usagef("there is no such webhook, or what it delivered is not kept any more; sluice webhooks list and deliveries list what there is")
 			}
@@ -76,7 +76,7 @@ func (c webhookCommands) listWebhooks(ctx context.Context, k *client.Client, _ [
 	for _, w := range all {
 		last := ""
 		if w.LastError != nil {
-			last = c.when(timeOf(w.LastError.At)) + " " + deliveryOutcome(*w.LastError)
+			last = c.timeText(timeOf(w.LastError.At)) + " " + deliveryOutcome(*w.LastError)
 		}
 		rows = append(rows, []string{w.ID, w.Status, strconv.Itoa(w.Failures), last, strings.Join(w.Events, " "), w.URL})
 	}
@@ -94,7 +94,7 @@ func (c webhookCommands) listDeliveries(ctx context.Context, k *client.Client, a
 	var rows [][]string
 	for _, d := range all {
 		rows = append(rows, []string{
-			d.ID, c.when(timeOf(d.At)), d.Cause, d.Type, strconv.Itoa(d.Number), deliveryOutcome(d), fmt.Sprintf("%d ms", d.DurationMS), string(d.RunID), string(d.EventID),
+			d.ID, c.timeText(timeOf(d.At)), d.Cause, d.Type, strconv.Itoa(d.Number), deliveryOutcome(d), fmt.Sprintf("%d ms", d.DurationMS), string(d.RunID), string(d.EventID),
 		})
 	}
 	return c.table([]string{"delivery", "at", "cause", "type", "attempt", "outcome", "took", "run", "event"}, rows)
@@ -110,16 +110,16 @@ func deliveryOutcome(d webhook.Attempt) string {
 
 func (c webhookCommands) pingWebhook(ctx context.Context, k *client.Client, a []string) error {
 	d, err := k.TestWebhook(ctx, a[0])
-	return c.delivered(d, err)
+	return c.printDelivery(d, err)
 }
 
 func (c webhookCommands) redeliver(ctx context.Context, k *client.Client, a []string) error {
 	d, err := k.Redeliver(ctx, a[0], a[1])
-	return c.delivered(d, err)
+	return c.printDelivery(d, err)
 }
 
-// delivered prints the outcome of an attempt.
-func (c webhookCommands) delivered(d webhook.Attempt, err error) error {
+// printDelivery prints the outcome of an attempt.
+func (c webhookCommands) printDelivery(d webhook.Attempt, err error) error {
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (c webhookCommands) rotateWebhook(ctx context.Context, k *client.Client, a 
 	if c.json {
 		return printJSON(c.out, r)
 	}
-	c.warnf("Until %s deliveries are signed with the old secret too. Keep the new one: it is not shown again.", c.when(timeOf(r.PreviousUntil)))
+	c.warnf("Until %s deliveries are signed with the old secret too. Keep the new one: it is not shown again.", c.timeText(timeOf(r.PreviousUntil)))
 	_, err = fmt.Fprintf(c.out, "%s\n", r.Secret)
 	return err
 }

@@ -4,4 +4,4 @@ package cli
 
 import "os/exec"
 
-func apart(*exec.Cmd) {}
+func detach(*exec.Cmd) {}

@@ -17,10 +17,10 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// through calls do with a client of the command's host: the one that --url names, the
+// withClient calls do with a client of the command's host: the one that --url names, the
 // one that serves the data directory, or else one of this process until do returns.
-func (c *command) through(ctx context.Context, o app.Options, do func(*client.Client) error) error {
-	k, err := c.running(ctx)
+func (c *command) withClient(ctx context.Context, o app.Options, do func(*client.Client) error) error {
+	k, err := c.findHost(ctx)
 	if err != nil {
 		return err
 	}
@@ -28,12 +28,12 @@ func (c *command) through(ctx context.Context, o app.Options, do func(*client.Cl
 		defer k.Close()
 		return do(k)
 	}
-	return c.alone(ctx, o, func(_ *app.Host, k *client.Client) error { return do(k) })
+	return c.withPrivateHost(ctx, o, func(_ *app.Host, k *client.Client) error { return do(k) })
 }
 
-// alone calls do with a host in this process that no other process can reach.
-func (c *command) alone(ctx context.Context, o app.Options, do func(*app.Host, *client.Client) error) (err error) {
-	if err := c.unheld(ctx, stopFirst); err != nil {
+// withPrivateHost calls do with a host in this process that no other process can reach.
+func (c *command) withPrivateHost(ctx context.Context, o app.Options, do func(*app.Host, *client.Client) error) (err error) {
+	if err := c.requireNoHost(ctx, stopFirst); err != nil {
 		return err
 	}
 	o.Store, o.CacheDir, o.OneRun = c.store, cacheDir(), true
@@ -42,44 +42,44 @@ func (c *command) alone(ctx context.Context, o app.Options, do func(*app.Host, *
 		return err
 	}
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
-	served := make(chan error, 1)
-	go func() { served <- d.Serve(serving) }()
-	c.own, c.found = true, client.Local(d.Dial, filepath.Join(d.Host.DataDir, daemon.SocketName))
+	serveErr := make(chan error, 1)
+	go func() { serveErr <- d.Serve(serving) }()
+	c.ownHost, c.client = true, client.Local(d.Dial, filepath.Join(d.Host.DataDir, daemon.SocketName))
 	defer func() {
-		c.found.Close()
-		c.own, c.found = false, nil
+		c.client.Close()
+		c.ownHost, c.client = false, nil
 		stop()
-		err = errors.Join(err, <-served, d.Close())
+		err = errors.Join(err, <-serveErr, d.Close())
 	}()
-	return do(d.Host, c.found)
+	return do(d.Host, c.client)
 }
 
-// reading is through for commands that need stored data. It makes no data directory.
-func (c *command) reading(ctx context.Context, do func(*client.Client) error) error {
-	k, err := c.running(ctx)
+// withStoredData is withClient for commands that need stored data. It makes no data directory.
+func (c *command) withStoredData(ctx context.Context, do func(*client.Client) error) error {
+	k, err := c.findHost(ctx)
 	if err != nil {
 		return err
 	}
 	if k == nil {
-		if err := c.hasData(); err != nil {
+		if err := c.requireData(); err != nil {
 			return err
 		}
 	}
-	return c.through(ctx, app.Options{NoSandbox: true}, do)
+	return c.withClient(ctx, app.Options{NoSandbox: true}, do)
 }
 
-// storing is through for commands that change the store. It makes the data directory.
-func (c *command) storing(ctx context.Context, do func(*client.Client) error) error {
+// withStore is withClient for commands that change the store. It makes the data directory.
+func (c *command) withStore(ctx context.Context, do func(*client.Client) error) error {
 	if c.url == "" {
-		if _, err := c.lasting(); err != nil {
+		if _, err := c.dataDir(); err != nil {
 			return err
 		}
 	}
-	return c.through(ctx, app.Options{NoSandbox: true}, do)
+	return c.withClient(ctx, app.Options{NoSandbox: true}, do)
 }
 
-// lasting returns the data directory. The error is usage for a store in memory.
-func (c *command) lasting() (string, error) {
+// dataDir returns the data directory. The error is usage for a store in memory.
+func (c *command) dataDir() (string, error) {
 	dir, err := app.DataDir(c.store)
 	if err == nil && dir == "" {
 		err = usagef("a memory: store keeps nothing between commands; name another with --store badger:DIR")
@@ -87,9 +87,9 @@ func (c *command) lasting() (string, error) {
 	return dir, err
 }
 
-// hasData returns an error if nothing is stored in the data directory.
-func (c *command) hasData() error {
-	dir, err := c.lasting()
+// requireData returns an error if nothing is stored in the data directory.
+func (c *command) requireData() error {
+	dir, err := c.dataDir()
 	if err != nil {
 		return err
 	}
@@ -102,16 +102,16 @@ func (c *command) hasData() error {
 	return nil
 }
 
-// running finds the host that a command is for: the one that --url names, or the
+// findHost finds the host that a command is for: the one that --url names, or the
 // one that serves the data directory; nil when none does.
-func (c *command) running(ctx context.Context) (*client.Client, error) {
-	if c.found != nil {
-		return c.found, nil
+func (c *command) findHost(ctx context.Context) (*client.Client, error) {
+	if c.client != nil {
+		return c.client, nil
 	}
 	var err error
 	if c.url != "" {
-		c.found, err = c.remote()
-		return c.found, err
+		c.client, err = c.remote()
+		return c.client, err
 	}
 	if c.keyFile != "" {
 		return nil, usagef("--key-file goes with --url or SLUICE_URL; the host of this data directory needs no key")
@@ -130,23 +130,23 @@ func (c *command) running(ctx context.Context) (*client.Client, error) {
 		return nil, err
 	}
 	if alive {
-		c.found = k
+		c.client = k
 	}
-	return c.found, nil // a killed host leaves its socket behind
+	return c.client, nil // a killed host leaves its socket behind
 }
 
-// starting is how long to wait for a host that has the store but does not listen yet.
-const starting = 10 * time.Second
+// startTimeout is how long to wait for a host that has the store but does not listen yet.
+const startTimeout = 10 * time.Second
 
-// started reports whether a command failed because a host that was just starting had the
+// waitForStartingHost reports whether a command failed because a host that was just starting had the
 // store, and that host now serves it. The command did nothing yet and can run again.
-func (c *command) started(ctx context.Context, err error) bool {
+func (c *command) waitForStartingHost(ctx context.Context, err error) bool {
 	var busy *store.BusyError
-	if !errors.As(err, &busy) || c.found != nil || c.ran || !serves(busy.PID) {
+	if !errors.As(err, &busy) || c.client != nil || c.hasResult || !isServing(busy.PID) {
 		return false
 	}
-	for end := time.Now().Add(starting); time.Now().Before(end); {
-		if k, err := c.running(ctx); err != nil || k != nil {
+	for end := time.Now().Add(startTimeout); time.Now().Before(end); {
+		if k, err := c.findHost(ctx); err != nil || k != nil {
 			return k != nil
 		}
 		select {
@@ -158,8 +158,8 @@ func (c *command) started(ctx context.Context, err error) bool {
 	return false
 }
 
-// serves reports whether /proc shows that a process runs sluice serve or sluice demo.
-func serves(pid int) bool {
+// isServing reports whether /proc shows that a process runs sluice serve or sluice demo.
+func isServing(pid int) bool {
 	line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
 	args := strings.Split(string(line), "\x00")
 	return err == nil && len(args) > 1 && slices.ContainsFunc(args[1:], func(a string) bool { return a == "serve" || a == "demo" })
@@ -189,9 +189,9 @@ func (c *command) remote() (*client.Client, error) {
 	return k, err
 }
 
-// needHost is like running, but returns an error if no host runs.
-func (c *command) needHost(ctx context.Context) (*client.Client, error) {
-	k, err := c.running(ctx)
+// requireHost is like findHost, but returns an error if no host runs.
+func (c *command) requireHost(ctx context.Context) (*client.Client, error) {
+	k, err := c.findHost(ctx)
 	if err == nil && k == nil {
 		dir, derr := app.DataDir(c.store)
 		if derr != nil {
@@ -209,21 +209,21 @@ func orWord(text, otherwise string) string {
 	return text
 }
 
-// A heldError reports that a running host uses a data directory that a command needs
+// A dataInUseError reports that a running host uses a data directory that a command needs
 // for itself.
-type heldError struct{ dir, instead string }
+type dataInUseError struct{ dir, remedy string }
 
-func (e *heldError) Error() string {
-	return fmt.Sprintf("a running host has %s; %s", e.dir, e.instead)
+func (e *dataInUseError) Error() string {
+	return fmt.Sprintf("a running host has %s; %s", e.dir, e.remedy)
 }
 
-// unheld returns a *heldError while a running host uses the data directory; instead
+// requireNoHost returns a *dataInUseError while a running host uses the data directory; remedy
 // says what to do.
-func (c *command) unheld(ctx context.Context, instead string) error {
+func (c *command) requireNoHost(ctx context.Context, remedy string) error {
 	if c.url != "" {
-		return usagef("this works on a data directory, not over --url; %s", instead)
+		return usagef("this works on a data directory, not over --url; %s", remedy)
 	}
-	k, err := c.running(ctx)
+	k, err := c.findHost(ctx)
 	if err != nil || k == nil {
 		return err
 	}
@@ -231,7 +231,7 @@ func (c *command) unheld(ctx context.Context, instead string) error {
 	if err != nil {
 		return err
 	}
-	return &heldError{dir, instead}
+	return &dataInUseError{dir, remedy}
 }
 
 const stopFirst = "stop it first, and start it again afterwards"

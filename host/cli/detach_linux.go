@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// apart keeps a command from the terminal's interrupts and ends it with this process.
-func apart(cmd *exec.Cmd) {
+// detach keeps a command from the terminal's interrupts and ends it with this process.
+func detach(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 }
