@@ -38,6 +38,7 @@ func engineOptions(dir string, opts Options) engine.Options {
 		WithIndexCacheSize(0).
 		WithNumCompactors(2).
 		WithMetricsEnabled(false).
+		WithBypassLockGuard(true). // DATA/lock guards it; a child process being started keeps the engine's own lock
 		WithLogger(engineLog{opts.Logger})
 	if dir == "" {
 		o = o.WithInMemory(true).WithSyncWrites(false)
