@@ -15,6 +15,8 @@ var (
 	ErrRunTerminal = errors.New("run has ended")
 	// ErrNoSpace means that the disk has less free space than the store needs.
 	ErrNoSpace = errors.New("not enough free disk space")
+	// ErrUnavailable means that the database cannot be reached, or is too busy: what was asked may be possible later.
+	ErrUnavailable = errors.New("the database is not available")
 	// ErrReadOnly means that the store was found damaged when opened and accepts no writes.
 	ErrReadOnly = errors.New("store is read-only")
 	// ErrNotEmpty means that a store to be filled has been written to.

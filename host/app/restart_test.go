@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -63,20 +64,9 @@ func serve(dir string) int {
 // run that cannot outlive its host ends as it did, and says so.
 func TestKilled(t *testing.T) {
 	dir := t.TempDir()
-	h, err := app.Open(t.Context(), hostOptions(dir))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := installAs(t, h, askModule(t), nil)
-	installAs(t, h, conformanceAsk(t), conformance)
-	connect(t, h, c, "one", oneCode)
-	connect(t, h, c, "two", twoQuestions)
-	if err := h.Close(); err != nil {
-		t.Fatal(err)
-	}
-
+	asking(t, dir)
 	ids := killed(t, dir)
-	h, err = app.Open(t.Context(), hostOptions(dir))
+	h, err := app.Open(t.Context(), hostOptions(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,6 +142,95 @@ func TestKilled(t *testing.T) {
 		}
 		if _, err := h.Store.Journal(t.Context(), id, 0); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("a journal is left: %v", err)
+		}
+	}
+}
+
+// asking makes the connections of a data directory whose runs ask.
+func asking(t *testing.T, dir string) {
+	t.Helper()
+	h, err := app.Open(t.Context(), hostOptions(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := installAs(t, h, askModule(t), nil)
+	installAs(t, h, conformanceAsk(t), conformance)
+	connect(t, h, c, "one", oneCode)
+	connect(t, h, c, "two", twoQuestions)
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// An outage is a store that is unavailable to whoever reads journals or takes over a lease, while on.
+type outage struct {
+	store.Store
+	on  atomic.Bool
+	met chan struct{} // capacity 1
+}
+
+func (o *outage) away() error {
+	if !o.on.Load() {
+		return nil
+	}
+	select {
+	case o.met <- struct{}{}:
+	default:
+	}
+	return fmt.Errorf("no server listens: %w", store.ErrUnavailable)
+}
+
+func (o *outage) Journal(ctx context.Context, id store.RunID, n uint64) ([]byte, error) {
+	if err := o.away(); err != nil {
+		return nil, err
+	}
+	return o.Store.Journal(ctx, id, n)
+}
+
+func (o *outage) TakeOver(ctx context.Context, l store.Lease, host, boot string, ttl time.Duration) (store.Lease, error) {
+	if err := o.away(); err != nil {
+		return store.Lease{}, err
+	}
+	return o.Store.TakeOver(ctx, l, host, boot, ttl)
+}
+
+// Runs that wait for their owner sleep through an outage of the store, and one that is answered or whose host starts
+// during it goes on afterwards.
+func TestOutage(t *testing.T) {
+	dir := t.TempDir()
+	asking(t, dir)
+	ids := killed(t, dir)
+	h, err := app.Open(t.Context(), hostOptions(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	gone := &outage{Store: h.Store, met: make(chan struct{}, 1)}
+	h.Store = gone
+	gone.on.Store(true)
+	s := openService(t, h, app.ServiceOptions{})
+	<-gone.met // the run is looked for
+	gone.on.Store(false)
+	second := parkedAgain(t, h, ids[1], answer(t, s, parked(t, h, ids[1]), "answer", `"autumn"`))
+	select {
+	case <-gone.met:
+	default:
+	}
+	first := parked(t, h, ids[0])
+	gone.on.Store(true)
+	go func() {
+		<-gone.met // it is to be resumed
+		gone.on.Store(false)
+	}()
+	answer(t, s, first, "code", `"424242"`)
+	answer(t, s, second, "code", `"171717"`)
+	for _, id := range ids[:2] {
+		if rec := over(t, h, id); rec.Status != "succeeded" {
+			t.Errorf("%s: %s", id, rec.Result)
 		}
 	}
 }

@@ -153,15 +153,9 @@ const (
 // sleep waits for a reason to resume a run, and resumes it. It is the goroutine of a sleeper.
 func (ss *sleepers) sleep(s *sleeper) {
 	defer ss.woken(s.lease.RunID)
-	sus, secret, err := ss.suspension(s.lease)
-	if closed(err) { // an admitted host takes it
+	sus, secret, err := ss.find(s)
+	if closed(err) || errors.Is(err, store.ErrFenced) || s.ctx.Err() != nil { // an admitted host takes it, or has taken it
 		return
-	}
-	if err == nil {
-		err = ss.claim(s, sus)
-		if errors.Is(err, store.ErrFenced) { // another host took it
-			return
-		}
 	}
 	if err != nil {
 		ss.end(s, "The run cannot be resumed: "+err.Error()+".")
@@ -183,6 +177,18 @@ func (ss *sleepers) sleep(s *sleeper) {
 	sus.Cause, call.secret = call.cause, secret
 	if err := ss.resume(s, sus, call); err != nil && ss.ctx.Err() == nil {
 		ss.endFor(s, err)
+	}
+}
+
+// find reads a suspended run and claims it. While the store is unavailable, it retries.
+func (ss *sleepers) find(s *sleeper) (sus *run.Suspended, secret []byte, err error) {
+	for wait := againAfter; ; wait = longer(wait) {
+		if sus, secret, err = ss.suspension(s.lease); err == nil {
+			err = ss.claim(s, sus)
+		}
+		if !errors.Is(err, store.ErrUnavailable) || !rest(s.ctx, wait) {
+			return sus, secret, err
+		}
 	}
 }
 
@@ -264,9 +270,12 @@ func (ss *sleepers) awaken(s *sleeper, sus *run.Suspended) call {
 	}
 }
 
-// resume starts the run from its journal. While this host has no place for it, it retries.
+// longer returns the delay after wait.
+func longer(wait time.Duration) time.Duration { return min(2*wait, 30*time.Second) }
+
+// resume starts the run from its journal. While this host has no place for it, or the store is unavailable, it retries.
 func (ss *sleepers) resume(s *sleeper, sus *run.Suspended, why call) error {
-	for wait := againAfter; ; wait = min(2*wait, 30*time.Second) {
+	for wait := againAfter; ; wait = longer(wait) {
 		if why.cancel == nil {
 			select {
 			case c := <-s.cancel:
@@ -275,11 +284,16 @@ func (ss *sleepers) resume(s *sleeper, sus *run.Suspended, why call) error {
 			}
 		}
 		err := ss.runs.resume(ss.ctx, sus, why)
-		var full *run.Refusal
-		if !errors.As(err, &full) || full.Code != "rate_limited" && full.Code != "store_no_space" || !rest(ss.ctx, wait) {
+		if !passes(err) || !rest(ss.ctx, wait) {
 			return err
 		}
 	}
+}
+
+// passes reports whether the cause of a failed resumption resolves itself.
+func passes(err error) bool {
+	var full *run.Refusal
+	return errors.Is(err, store.ErrUnavailable) || errors.As(err, &full) && (full.Code == "rate_limited" || full.Code == "store_no_space")
 }
 
 // rest waits for d. It reports false if ctx ended before.

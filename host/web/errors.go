@@ -51,7 +51,7 @@ var aliases = map[string][]string{
 	"connection_not_ready": {"connection_disabled", "grant_consumed", "grant_expired", "grant_revoked", "grant_invalid",
 		"connector_not_runnable", "binding_unsatisfied", "binding_not_approved", "setting_missing", "secret_missing", "quota_exceeded"},
 	"not_found":   {"connection_not_found", "schedule_not_found"},
-	"unavailable": {"store_no_space", "store_truncated", "store_corrupt", "isolation_broken"},
+	"unavailable": {"store_no_space", "store_truncated", "store_corrupt", "store_unavailable", "isolation_broken"},
 }
 
 var byCode, byAlias = inverted(statuses), inverted(aliases)
@@ -102,6 +102,8 @@ func ProblemOf(err error) (p *Problem, known bool) {
 		return NewProblem(410, "cursor_expired", "The cursor is older than what is kept. Read from the beginning."), true
 	case errors.Is(err, store.ErrNoSpace):
 		return unavailable("store_no_space", "The host has too little free disk space."), true
+	case errors.Is(err, store.ErrUnavailable):
+		return unavailable("store_unavailable", "The database cannot be reached, or is too busy. Runs wait for it. Ask again in a moment."), true
 	case errors.As(err, &damage):
 		return unavailable(damage.Code, "The store is damaged."), true
 	case errors.Is(err, store.ErrReadOnly):

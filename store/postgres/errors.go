@@ -42,8 +42,11 @@ type fault struct {
 
 func (f *fault) Error() string { return f.sentence }
 
-// Is reports whether target is ErrNoSpace and the server's disk is full.
-func (f *fault) Is(target error) bool { return target == store.ErrNoSpace && f.code == diskFull }
+// Is reports whether target is ErrNoSpace and the server's disk is full, or target is ErrUnavailable and the fault may
+// resolve itself.
+func (f *fault) Is(target error) bool {
+	return target == store.ErrNoSpace && f.code == diskFull || target == store.ErrUnavailable && f.passing
+}
 
 // sentences maps error codes of the server, or classes of them, to the beginning of the message.
 var sentences = map[string]string{
@@ -59,7 +62,7 @@ var sentences = map[string]string{
 	"53300":  "the database server has no connection left",
 	noLock:   "somebody holds a table or a row of the database locked",
 	tookLong: "the database took too long and was stopped",
-	"57P01":  "the database server is shutting down",
+	"57P01":  "the database server ended the connection",
 	"57P02":  "the database server crashed",
 	"57P03":  "the database server takes no connections yet",
 	"58":     "the database server has a fault of its system",

@@ -115,12 +115,17 @@ func TestServerKilled(t *testing.T) {
 	s := opened(t, pg.Database(t), log.options())
 	l := start(t, s, "a")
 	var receipts []*store.Receipt
-	for range 3 {
+	for i := range 3 {
 		for range 40 {
 			receipts = append(receipts, flush(t, s, l, len(receipts)))
 		}
 		if err := pg.Crash(); err != nil {
 			t.Fatal(err)
+		}
+		if i == 0 {
+			if _, err := s.Run(t.Context(), l.RunID); !errors.Is(err, store.ErrUnavailable) {
+				t.Errorf("a read without a server: %v", err)
+			}
 		}
 		receipts = append(receipts, flush(t, s, l, len(receipts)))
 		log.wait(t, "database_unavailable")
