@@ -31,6 +31,8 @@ import (
 // moves makes this binary do a Move, which is in the variable as JSON.
 const moves = "SLUICE_TEST_MOVES"
 
+func init() { children[moves] = move }
+
 // A Move is what moves a whole store: a copy, a backup or a restore.
 type Move struct {
 	Do       string // copy, backup or restore
