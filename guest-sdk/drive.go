@@ -33,11 +33,11 @@ func drive(ctx context.Context, c Connector, p port) int {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	r := newRun(p, start, cancel, c.Verbatim)
-	return r.finish(ctx, r.collect(ctx, c))
+	return finish(ctx, r, collect(ctx, r, c))
 }
 
 // collect runs the connector's code. A panic becomes an error, and its stack is logged.
-func (r *Run) collect(ctx context.Context, c Connector) (err error) {
+func collect(ctx context.Context, r *Run, c Connector) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			stack := make([]byte, 16*abi.KiB)
@@ -78,7 +78,7 @@ func panicPlace() string {
 }
 
 // finish sends the remaining records and DONE.
-func (r *Run) finish(ctx context.Context, result error) int {
+func finish(ctx context.Context, r *Run, result error) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.flush(); err != nil && result == nil {

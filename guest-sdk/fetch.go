@@ -68,7 +68,7 @@ func (r *Run) Fetch(q Request) (*Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.response(reply)
+	return newResponse(r, reply)
 }
 
 // frame encodes the request: u32 n, n bytes of JSON, the body.
@@ -110,9 +110,9 @@ func milliseconds(d time.Duration) int64 {
 	return int64((d + time.Millisecond - 1) / time.Millisecond)
 }
 
-// response decodes a reply: u32 n, n bytes of JSON, the beginning of the body; or only the
+// newResponse decodes a reply: u32 n, n bytes of JSON, the beginning of the body; or only the
 // JSON, from a host that sends no inline bodies.
-func (r *Run) response(reply []byte) (*Response, error) {
+func newResponse(r *Run, reply []byte) (*Response, error) {
 	text, begun := reply, []byte(nil)
 	if len(reply) >= 4 && uint64(binary.LittleEndian.Uint32(reply)) <= uint64(len(reply)-4) {
 		n := 4 + binary.LittleEndian.Uint32(reply)
