@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"sync"
 
 	"github.com/sluicehost/sluice/abi"
 )
@@ -30,6 +31,9 @@ type Attachment struct {
 // attachPart is how much content one call carries, in bytes. Shorter content takes one
 // call.
 const attachPart = 256 * abi.KiB
+
+// parts are buffers for content. A small file would otherwise cost the collector a whole one.
+var parts = sync.Pool{New: func() any { return new([attachPart]byte) }}
 
 // Attach passes a file to the host and returns its File for a record, or nil, without
 // reading anything, if the scope does not grant the field. The host drops a file that no
@@ -86,7 +90,9 @@ func (r *Run) attachContent(head abi.Attach, from io.Reader) (*File, error) {
 	if from == nil {
 		from = bytes.NewReader(nil)
 	}
-	buf := make([]byte, attachPart)
+	part := parts.Get().(*[attachPart]byte)
+	defer parts.Put(part)
+	buf := part[:]
 	n, err := io.ReadFull(from, buf)
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
