@@ -50,10 +50,10 @@ type cache struct {
 	audit     func(string, map[string]string)
 	log       *slog.Logger
 
-	mu       sync.Mutex // guards the fields below
-	verified map[string]*entry
-	uses     uint64
-	flights  map[string]*preparation
+	mu           sync.Mutex // guards the fields below
+	verified     map[string]*entry
+	uses         uint64
+	preparations map[string]*preparation
 }
 
 // An entry is what this process has verified of a key's entry.
@@ -165,7 +165,7 @@ func (c *cache) adopt(key string, e *entry, skeleton []byte) (err error) {
 	c.mu.Lock()
 	old := c.verified[key]
 	if old == nil && len(c.verified) >= mostVerified {
-		old = c.forget()
+		old = c.forgetOldest()
 	}
 	c.uses++
 	e.used = c.uses
@@ -177,8 +177,8 @@ func (c *cache) adopt(key string, e *entry, skeleton []byte) (err error) {
 	return nil
 }
 
-// forget removes the least recently used entry from memory. The caller holds mu.
-func (c *cache) forget() *entry {
+// forgetOldest removes the least recently used entry from memory. The caller holds mu.
+func (c *cache) forgetOldest() *entry {
 	key, least := "", uint64(math.MaxUint64)
 	for k, e := range c.verified {
 		if e.used < least {

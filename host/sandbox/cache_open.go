@@ -19,7 +19,7 @@ import (
 func openCache(o Options, group int) (*cache, error) {
 	c := &cache{
 		dir: o.CacheDir, key: o.CacheKey, group: group, most: o.CacheBytes, mostEntry: o.EntryBytes,
-		audit: o.Audit, log: o.Log, verified: map[string]*entry{}, flights: map[string]*preparation{},
+		audit: o.Audit, log: o.Log, verified: map[string]*entry{}, preparations: map[string]*preparation{},
 	}
 	if err := os.MkdirAll(c.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make cache: %w", err)

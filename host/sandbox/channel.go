@@ -21,37 +21,37 @@ const inputBytes = 4 << 10
 // A channel is the host's end of a worker's socket. Only one goroutine may read; any may write.
 type channel struct {
 	socket *os.File
-	from   io.Reader // the socket
+	reader io.Reader // the socket
 	limits abi.WireLimits
 	lastID uint32 // of the worker's messages; each is one more than the one before
 
 	in    []byte // read ahead and not yet consumed
 	space [inputBytes]byte
 
-	mu   sync.Mutex // guards the fields below, and the order of writes
-	out  []byte
-	owed abi.Credit // sent before the next message
+	mu            sync.Mutex // guards the fields below, and the order of writes
+	out           []byte
+	pendingCredit abi.Credit // sent before the next message
 }
 
-// owedBytes is how much credit may wait for the next message. Invariant: less than
+// maxPendingCredit is how much credit may wait for the next message. Invariant: less than
 // CreditBytes without the largest frame, so that a guest can always emit.
-const owedBytes = 64 << 10
+const maxPendingCredit = 64 << 10
 
-// owe adds credit for the next message. It returns all of it if it must be sent now.
-func (c *channel) owe(more abi.Credit) (all abi.Credit, now bool) {
+// addCredit adds credit for the next message. It returns all of it if it must be sent now.
+func (c *channel) addCredit(more abi.Credit) (all abi.Credit, now bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	all = abi.Credit{Frames: c.owed.Frames + more.Frames, Bytes: c.owed.Bytes + more.Bytes}
-	if all.Frames >= abi.CreditFrames/2 || all.Bytes > owedBytes {
-		c.owed = abi.Credit{}
+	all = abi.Credit{Frames: c.pendingCredit.Frames + more.Frames, Bytes: c.pendingCredit.Bytes + more.Bytes}
+	if all.Frames >= abi.CreditFrames/2 || all.Bytes > maxPendingCredit {
+		c.pendingCredit = abi.Credit{}
 		return all, true
 	}
-	c.owed = all
+	c.pendingCredit = all
 	return all, false
 }
 
 func newChannel(socket *os.File, limits abi.WireLimits) *channel {
-	return &channel{socket: socket, from: socket, limits: limits}
+	return &channel{socket: socket, reader: socket, limits: limits}
 }
 
 // next reads one message; the caller gives its payload buffer back. io.EOF is a clean end;
@@ -103,9 +103,9 @@ func (c *channel) read(b []byte, mayEnd bool) error {
 		if len(b) >= len(into) {
 			into = b
 		}
-		n, err := c.from.Read(into)
+		n, err := c.reader.Read(into)
 		if n == 0 && err != nil {
-			return c.ended(err, mayEnd && len(b) == whole)
+			return c.readError(err, mayEnd && len(b) == whole)
 		}
 		if len(b) >= len(c.space) {
 			b = b[n:]
@@ -117,7 +117,7 @@ func (c *channel) read(b []byte, mayEnd bool) error {
 	return nil
 }
 
-func (c *channel) ended(err error, clean bool) error {
+func (c *channel) readError(err error, clean bool) error {
 	if errors.Is(err, io.EOF) && !clean {
 		return fmt.Errorf("%w: it ends in the middle", abi.ErrWire)
 	}
@@ -131,10 +131,10 @@ func (c *channel) send(h abi.WireHeader, payload []byte, at uint64) error {
 	defer c.mu.Unlock()
 	h.Length = uint32(len(payload))
 	c.out = c.out[:0]
-	if c.owed != (abi.Credit{}) {
-		given := c.owed.Append(nil)
+	if c.pendingCredit != (abi.Credit{}) {
+		given := c.pendingCredit.Append(nil)
 		c.out = append(abi.WireHeader{Length: uint32(len(given)), Call: abi.CallCredit}.Append(c.out), given...)
-		c.owed = abi.Credit{}
+		c.pendingCredit = abi.Credit{}
 	}
 	if at != 0 {
 		told := abi.AppendClock(nil, at)

@@ -21,7 +21,7 @@ func messages(list ...abi.WireHeader) (wire []byte) {
 }
 
 func reading(r io.Reader) *channel {
-	return &channel{from: r, limits: abi.DefaultWireLimits()}
+	return &channel{reader: r, limits: abi.DefaultWireLimits()}
 }
 
 func TestChannelReads(t *testing.T) {
@@ -101,7 +101,7 @@ func FuzzChannel(f *testing.F) {
 				t.Fatalf("accepted %+v", h)
 			}
 			in := Inbound{ID: h.ID, Call: h.Call, Payload: buf.b[:h.Length], buffer: buf}
-			if g.admit(in) == nil && !h.Call.Pipelined() && g.waitingID != h.ID {
+			if g.countCall(in) == nil && !h.Call.Pipelined() && g.waitingID != h.ID {
 				t.Fatalf("admitted %+v, waits for %d", h, g.waitingID)
 			}
 			g.waiting = 0

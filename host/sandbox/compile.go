@@ -41,16 +41,16 @@ func (s *Sandbox) Prepare(ctx context.Context, m Module, wasm []byte) (Code, err
 func (c *cache) once(ctx context.Context, key string, prepare func() error) error {
 	for {
 		c.mu.Lock()
-		f, flying := c.flights[key]
+		f, flying := c.preparations[key]
 		if !flying {
 			f = &preparation{done: make(chan struct{})}
-			c.flights[key] = f
+			c.preparations[key] = f
 		}
 		c.mu.Unlock()
 		if !flying {
 			f.err = prepare()
 			c.mu.Lock()
-			delete(c.flights, key)
+			delete(c.preparations, key)
 			c.mu.Unlock()
 			close(f.done)
 			return f.err
@@ -116,7 +116,7 @@ func (s *Sandbox) compile(ctx context.Context, key string, wasm, bare []byte) (e
 		}
 	}()
 	began := time.Now()
-	ctx, unguard := guard(ctx, out, s.options.EntryBytes)
+	ctx, unguard := limitOutput(ctx, out, s.options.EntryBytes)
 	defer unguard()
 	err = s.withBlank(ctx, func(b *blank) error {
 		err := s.runCompiler(ctx, b, out, wasm, bare)
@@ -169,7 +169,7 @@ func compileFailure(ctx context.Context, err error) error {
 	}
 	switch {
 	case errors.Is(err, errSlow), isLate(ctx):
-		return &Failure{Code: CodeCompileTimeout, Detail: "compiling took too long" + while(errSlow)}
+		return &Failure{Code: CodeCompileTimeout, Detail: "compiling took too long" + busyNote(errSlow)}
 	case errors.Is(err, errMemory):
 		return &Failure{Code: CodeCompileMemory, Detail: "compiling took too much memory"}
 	case errors.Is(err, errBadEntry):

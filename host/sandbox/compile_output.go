@@ -85,10 +85,10 @@ func someNames(root *os.Root, dir string, n int) ([]string, error) {
 	return list, err
 }
 
-// guard returns a context that ends, with the compile worker's error as cause, when dir
+// limitOutput returns a context that ends, with the compile worker's error as cause, when dir
 // contains more than one file of limit bytes. Otherwise a worker that its module has taken
 // over could fill the disk until its time is over.
-func guard(ctx context.Context, dir string, limit int64) (context.Context, context.CancelFunc) {
+func limitOutput(ctx context.Context, dir string, limit int64) (context.Context, context.CancelFunc) {
 	ctx, end := context.WithCancelCause(ctx)
 	go func() {
 		for ticker := time.NewTicker(outputPoll); ; {
@@ -98,7 +98,7 @@ func guard(ctx context.Context, dir string, limit int64) (context.Context, conte
 				return
 			case <-ticker.C:
 			}
-			if err := tooMuch(dir, limit); err != nil {
+			if err := errTooMuch(dir, limit); err != nil {
 				end(&Failure{Code: CodeCompileFailed, Detail: "compiler writes something else: " + err.Error()})
 			}
 		}
@@ -119,7 +119,7 @@ func (d contextReader) Read(p []byte) (int, error) {
 	return d.Reader.Read(p)
 }
 
-func tooMuch(dir string, limit int64) error {
+func errTooMuch(dir string, limit int64) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err

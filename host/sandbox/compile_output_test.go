@@ -45,7 +45,7 @@ func TestGuard(t *testing.T) {
 	for name, files := range map[string][]string{"names": manyNames(50), "bytes": {"wazero-1/abc"}} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			ctx, end := guard(t.Context(), dir, -mostOutput<<12)
+			ctx, end := limitOutput(t.Context(), dir, -mostOutput<<12)
 			defer end()
 			populate(t, dir, files)
 			<-ctx.Done()
@@ -57,7 +57,7 @@ func TestGuard(t *testing.T) {
 	}
 	sound := t.TempDir()
 	populate(t, sound, []string{"wazero-1/abc"})
-	if err := tooMuch(sound, 1); err != nil {
+	if err := errTooMuch(sound, 1); err != nil {
 		t.Error(err)
 	}
 	over, end := context.WithCancel(t.Context())

@@ -72,8 +72,8 @@ func (g *Guest) Usage() Usage {
 	g.peak = max(g.peak, peak)
 	u.MemoryBytes, u.PeakMemoryBytes = resident, g.peak
 	u.HostCalls, u.BytesIn = g.hostCalls, g.bytesIn
-	if g.last != nil {
-		u.GuestMemoryBytes = g.last.GuestMemoryBytes
+	if g.exitReport != nil {
+		u.GuestMemoryBytes = g.exitReport.GuestMemoryBytes
 	}
 	return u
 }
@@ -102,8 +102,8 @@ func (g *Guest) settle(process jail.Exit) {
 		e.Kind, e.Detail = ExitProtocol, g.fault.Error()
 	case g.stopped:
 		e.Kind = ExitKilled
-	case g.last != nil && (cause == jail.CauseExited || cause == jail.CauseKilled):
-		g.accounted(*g.last)
+	case g.exitReport != nil && (cause == jail.CauseExited || cause == jail.CauseKilled):
+		g.applyExitReport(*g.exitReport)
 	case cause == jail.CauseMemory:
 		e.Kind, e.Detail = ExitMemory, string(process.Stderr)
 	case cause == jail.CauseCPU:
@@ -115,8 +115,8 @@ func (g *Guest) settle(process jail.Exit) {
 	}
 }
 
-// accounted uses the worker's own report of an orderly exit.
-func (g *Guest) accounted(last abi.Exit) {
+// applyExitReport uses the worker's own report of an orderly exit.
+func (g *Guest) applyExitReport(last abi.Exit) {
 	e := &g.exit
 	e.Code, e.Detail = last.Code, last.Detail
 	switch last.Kind {

@@ -55,21 +55,21 @@ type Guest struct {
 	killed    chan struct{} // closed by Kill
 	rate      bucket
 
-	mu        sync.Mutex // guards the fields below; never held across I/O
-	went      bool
-	waiting   abi.Call // call that awaits a reply; 0 for none
-	waitingID uint32
-	frames    int64 // credit the worker has left
-	bytes     int64
-	resumed   chan struct{} // nil unless suspended; closed by Resume
-	stopped   bool          // killed is closed
-	fault     error         // why the host killed the worker
-	last      *abi.Exit     // the worker's own report
-	hostCalls uint64
-	bytesIn   uint64
-	peak      uint64 // largest resident set seen
-	steps     Steps
-	exit      Exit
+	mu         sync.Mutex // guards the fields below; never held across I/O
+	started    bool
+	waiting    abi.Call // call that awaits a reply; 0 for none
+	waitingID  uint32
+	frames     int64 // credit the worker has left
+	bytes      int64
+	resumed    chan struct{} // nil unless suspended; closed by Resume
+	stopped    bool          // killed is closed
+	fault      error         // why the host killed the worker
+	exitReport *abi.Exit     // the worker's own report
+	hostCalls  uint64
+	bytesIn    uint64
+	peak       uint64 // largest resident set seen
+	steps      Steps
+	exit       Exit
 }
 
 // Isolation returns the isolation of the guest.
@@ -88,11 +88,11 @@ func (g *Guest) Steps() Steps {
 // Go lets the guest run its first instruction. Call it once, when run.started is durable.
 func (g *Guest) Go() error {
 	g.mu.Lock()
-	if g.went {
+	if g.started {
 		g.mu.Unlock()
 		return fmt.Errorf("%w: the guest runs already", ErrNoCall)
 	}
-	g.went = true
+	g.started = true
 	g.waiting, g.waitingID = 0, 0
 	g.mu.Unlock()
 	return g.write(abi.WireHeader{ID: g.readyID, Call: abi.CallReady}, nil)
@@ -119,7 +119,7 @@ func (g *Guest) ReplyAt(id uint32, errno abi.Errno, payload []byte, at uint64) e
 	}
 	g.mu.Lock()
 	call := g.waiting
-	if call == 0 || g.waitingID != id || !g.went {
+	if call == 0 || g.waitingID != id || !g.started {
 		g.mu.Unlock()
 		return fmt.Errorf("reply to call %d: %w", id, ErrNoCall)
 	}
@@ -151,7 +151,7 @@ func (g *Guest) Credit(frames, bytes int) error {
 	if over {
 		return fmt.Errorf("credit of %d frames and %d bytes: more than was used", frames, bytes)
 	}
-	all, now := g.channel.owe(abi.Credit{Frames: uint32(frames), Bytes: uint32(bytes)})
+	all, now := g.channel.addCredit(abi.Credit{Frames: uint32(frames), Bytes: uint32(bytes)})
 	if !now {
 		return nil
 	}
@@ -175,7 +175,7 @@ func (g *Guest) write(h abi.WireHeader, payload []byte) error { return g.writeAt
 func (g *Guest) writeAt(h abi.WireHeader, payload []byte, at uint64) error {
 	if err := g.channel.send(h, payload, at); err != nil {
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			g.giveUp(fmt.Errorf("%w: it does not read", abi.ErrWire))
+			g.fail(fmt.Errorf("%w: it does not read", abi.ErrWire))
 		}
 		return fmt.Errorf("%w: %w", ErrGone, err)
 	}

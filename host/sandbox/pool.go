@@ -23,15 +23,15 @@ const (
 
 // A blank is a worker that has said hello and has no task yet.
 type blank struct {
-	process *jail.Process
-	channel *channel
-	born    time.Time
-	spawn   time.Duration // from the request to hello; 0 if the worker waited in the pool
+	process   *jail.Process
+	channel   *channel
+	startedAt time.Time
+	spawn     time.Duration // from the request to hello; 0 if the worker waited in the pool
 }
 
 func (b *blank) close() error { return b.process.Close() }
 
-func (b *blank) gone() bool {
+func (b *blank) hasExited() bool {
 	select {
 	case <-b.process.Done():
 		return true
@@ -42,12 +42,12 @@ func (b *blank) gone() bool {
 
 // A pool keeps blank workers ready, so that a run need not wait for a process to start.
 type pool struct {
-	launcher *jail.Launcher
-	build    string
-	limits   abi.WireLimits
-	once     bool // workers taken are not replaced
-	life     time.Duration
-	failed   func(error) // called when a blank cannot be started
+	launcher  *jail.Launcher
+	build     string
+	limits    abi.WireLimits
+	once      bool // workers taken are not replaced
+	blankLife time.Duration
+	onError   func(error) // called when a blank cannot be started
 
 	wake chan struct{} // capacity 1; makes maintain refill
 	stop context.CancelFunc
@@ -62,9 +62,9 @@ type pool struct {
 func openPool(l *jail.Launcher, o Options) *pool {
 	ctx, stop := context.WithCancel(context.Background())
 	p := &pool{
-		launcher: l, build: o.BuildID, limits: o.Limits, want: o.Prespawn, once: o.OneRun, life: o.BlankLife,
-		failed: func(err error) { o.Log.Warn("worker not started in advance", "err", err) },
-		wake:   make(chan struct{}, 1), stop: stop,
+		launcher: l, build: o.BuildID, limits: o.Limits, want: o.Prespawn, once: o.OneRun, blankLife: o.BlankLife,
+		onError: func(err error) { o.Log.Warn("worker not started in advance", "err", err) },
+		wake:    make(chan struct{}, 1), stop: stop,
 	}
 	if p.want > 0 {
 		p.wait.Go(func() { p.maintain(ctx) })
@@ -79,11 +79,11 @@ func (p *pool) take(ctx context.Context) (*blank, error) {
 		if err != nil {
 			return nil, err
 		}
-		p.look()
+		p.signal()
 		if b == nil {
 			return p.spawn(ctx)
 		}
-		if b.gone() {
+		if b.hasExited() {
 			_ = b.close() // it has ended by itself
 			continue
 		}
@@ -92,8 +92,8 @@ func (p *pool) take(ctx context.Context) (*blank, error) {
 	}
 }
 
-// fresh returns a new worker.
-func (p *pool) fresh(ctx context.Context) (*blank, error) {
+// newBlank returns a new worker.
+func (p *pool) newBlank(ctx context.Context) (*blank, error) {
 	p.mu.Lock()
 	closed := p.closed
 	p.mu.Unlock()
@@ -120,7 +120,7 @@ func (p *pool) pop() (*blank, error) {
 	return b, nil
 }
 
-func (p *pool) look() {
+func (p *pool) signal() {
 	select {
 	case p.wake <- struct{}{}:
 	default:
@@ -153,11 +153,11 @@ func (p *pool) refill(ctx context.Context) time.Duration {
 	for _, b := range p.expired(time.Now()) {
 		_ = b.close() // a blank holds nothing
 	}
-	for ctx.Err() == nil && p.missing() {
+	for ctx.Err() == nil && p.hasMissing() {
 		b, err := p.spawn(ctx)
 		if err != nil {
 			if ctx.Err() == nil {
-				p.failed(err)
+				p.onError(err)
 			}
 			return spawnBackoff
 		}
@@ -166,7 +166,7 @@ func (p *pool) refill(ctx context.Context) time.Duration {
 	return p.untilExpiry(time.Now())
 }
 
-func (p *pool) missing() bool {
+func (p *pool) hasMissing() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return !p.closed && len(p.idle) < p.want
@@ -187,7 +187,7 @@ func (p *pool) add(b *blank) {
 func (p *pool) expired(now time.Time) []*blank {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	keep := slices.IndexFunc(p.idle, func(b *blank) bool { return now.Sub(b.born) < p.life })
+	keep := slices.IndexFunc(p.idle, func(b *blank) bool { return now.Sub(b.startedAt) < p.blankLife })
 	if keep < 0 {
 		keep = len(p.idle)
 	}
@@ -200,9 +200,9 @@ func (p *pool) untilExpiry(now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.idle) == 0 {
-		return p.life
+		return p.blankLife
 	}
-	return max(p.life-now.Sub(p.idle[0].born), time.Millisecond)
+	return max(p.blankLife-now.Sub(p.idle[0].startedAt), time.Millisecond)
 }
 
 // spawn starts a worker and reads its hello.
@@ -212,7 +212,7 @@ func (p *pool) spawn(ctx context.Context) (*blank, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start worker: %w", err)
 	}
-	b := &blank{process: process, channel: newChannel(process.Socket, p.limits), born: began}
+	b := &blank{process: process, channel: newChannel(process.Socket, p.limits), startedAt: began}
 	if err := b.hello(ctx, p.build); err != nil {
 		return nil, errors.Join(fmt.Errorf("start worker: %w", err), b.close())
 	}
@@ -229,7 +229,7 @@ func (s *Sandbox) withBlank(ctx context.Context, use func(*blank) error) error {
 	for left := s.options.Prespawn; ; left-- {
 		take := s.pool.take
 		if left <= 0 {
-			take = s.pool.fresh
+			take = s.pool.newBlank
 		}
 		b, err := take(ctx)
 		if err != nil {
@@ -254,9 +254,9 @@ func (b *blank) hello(ctx context.Context, build string) error {
 	h, buf, err := b.channel.next()
 	if err != nil {
 		if busy := patience.Busy(); busy != "" && errors.Is(err, os.ErrDeadlineExceeded) {
-			return fmt.Errorf("no hello: %s%s", busy, b.said())
+			return fmt.Errorf("no hello: %s%s", busy, b.stderrTail())
 		}
-		return fmt.Errorf("no hello: %w%s", err, b.said())
+		return fmt.Errorf("no hello: %w%s", err, b.stderrTail())
 	}
 	defer giveBuffer(buf)
 	if h.Call != abi.CallHello {
@@ -272,8 +272,8 @@ func (b *blank) hello(ctx context.Context, build string) error {
 	return nil
 }
 
-// said kills the worker and returns the end of its stderr for an error text.
-func (b *blank) said() string {
+// stderrTail kills the worker and returns the end of its stderr for an error text.
+func (b *blank) stderrTail() string {
 	if err := b.process.Kill(); err != nil {
 		return ""
 	}

@@ -14,7 +14,7 @@ func (g *Guest) pump() {
 	defer close(g.calls)
 	err := g.relay()
 	if errors.Is(err, abi.ErrWire) {
-		g.giveUp(err)
+		g.fail(err)
 	}
 	g.awaitEnd()
 	g.finish()
@@ -23,8 +23,8 @@ func (g *Guest) pump() {
 // endGrace is how long a worker may live after its socket was closed.
 const endGrace = 2 * time.Second
 
-// giveUp kills the worker because of its own fault. Only the first reason is kept.
-func (g *Guest) giveUp(reason error) {
+// fail kills the worker because of its own fault. Only the first reason is kept.
+func (g *Guest) fail(reason error) {
 	g.mu.Lock()
 	if g.fault == nil {
 		g.fault = reason
@@ -41,7 +41,7 @@ func (g *Guest) awaitEnd() {
 	select {
 	case <-g.process.Done():
 	case <-timer.C:
-		g.giveUp(fmt.Errorf("%w: it closed its socket and stayed", abi.ErrWire))
+		g.fail(fmt.Errorf("%w: it closed its socket and stayed", abi.ErrWire))
 	}
 }
 
@@ -54,10 +54,10 @@ func (g *Guest) relay() error {
 		}
 		if h.Call == abi.CallExit {
 			defer giveBuffer(buf)
-			return g.account(h.ID, buf.b[:h.Length])
+			return g.takeExitReport(h.ID, buf.b[:h.Length])
 		}
 		in := Inbound{ID: h.ID, Call: h.Call, Payload: buf.b[:h.Length], buffer: buf}
-		if err := g.admit(in); err != nil {
+		if err := g.countCall(in); err != nil {
 			in.Release()
 			return err
 		}
@@ -71,8 +71,8 @@ func (g *Guest) relay() error {
 	}
 }
 
-// admit counts a call, and refuses it if the worker may not send it now.
-func (g *Guest) admit(in Inbound) error {
+// countCall counts a call, and refuses it if the worker may not send it now.
+func (g *Guest) countCall(in Inbound) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.hostCalls++
@@ -117,8 +117,8 @@ func wellFormed(in Inbound) (err error) {
 	return err
 }
 
-// account takes the worker's exit message, which must be its last.
-func (g *Guest) account(id uint32, payload []byte) error {
+// takeExitReport takes the worker's exit message, which must be its last.
+func (g *Guest) takeExitReport(id uint32, payload []byte) error {
 	e, err := abi.ParseExit(payload)
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func (g *Guest) account(id uint32, payload []byte) error {
 		g.mu.Unlock()
 		return fmt.Errorf("%w: exit while call %d waits for its reply", abi.ErrWire, waiting)
 	}
-	g.last = &e
+	g.exitReport = &e
 	g.steps.Instantiate = e.Instantiate
 	g.mu.Unlock()
 	if err := g.write(abi.WireHeader{ID: id, Call: abi.CallExit}, nil); err != nil {

@@ -20,14 +20,14 @@ type Sandbox struct {
 	launcher *jail.Launcher
 	pool     *pool
 	cache    *cache
-	promised atomic.Pointer[jail.Isolation] // what Probe found; nil before
+	probed   atomic.Pointer[jail.Isolation] // what Probe found; nil before
 	broken   atomic.Bool                    // Probe found a hole
 }
 
 // Open opens the cache and starts blank workers in the background. It fails if the options are out of bounds, or if the
 // launcher or the cache directory cannot be used.
 func Open(ctx context.Context, o Options) (*Sandbox, error) {
-	o, err := o.settled()
+	o, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (s *Sandbox) Probe(ctx context.Context, dataDir string) (jail.Report, error
 		return report, fmt.Errorf("%w: %s", ErrIsolationBroken, strings.Join(names, ", "))
 	}
 	s.broken.Store(false)
-	s.promised.Store(&report.Isolation)
+	s.probed.Store(&report.Isolation)
 	if r := s.options.Require; r != "" && !report.Isolation.Meets(r) {
 		return report, &Failure{Code: CodeIsolationUnavailable, Detail: fmt.Sprintf("isolation is %s, %s is required", report.Isolation.Level, r)}
 	}
@@ -146,8 +146,8 @@ const (
 	maxMemory     = 4 * gibibyte
 )
 
-// settled fills in defaults. The error names each option that is out of bounds.
-func (o Options) settled() (Options, error) {
+// withDefaults fills in defaults. The error names each option that is out of bounds.
+func (o Options) withDefaults() (Options, error) {
 	if o.CacheDir == "" || o.BuildID == "" || o.Engine == "" {
 		return o, errors.New("sandbox options: CacheDir, BuildID and Engine are required")
 	}

@@ -84,7 +84,7 @@ func (s *Sandbox) start(ctx context.Context, spec Spec) (*Guest, error) {
 	limits := s.runLimits(spec, size)
 	var g *Guest
 	err = s.withBlank(ctx, func(b *blank) (err error) {
-		if g, err = s.bringUp(ctx, b, spec, limits, files); err != nil {
+		if g, err = s.prepareBlank(ctx, b, spec, limits, files); err != nil {
 			return errors.Join(startFailure(err), b.close())
 		}
 		g.steps.Spawn, g.steps.Ready = b.spawn, time.Since(began)
@@ -121,8 +121,8 @@ func (s *Sandbox) runLimits(spec Spec, codeBytes int64) jail.Limits {
 	return limits
 }
 
-// bringUp turns a blank into a guest.
-func (s *Sandbox) bringUp(ctx context.Context, b *blank, spec Spec, limits jail.Limits, files []*os.File) (*Guest, error) {
+// prepareBlank turns a blank into a guest.
+func (s *Sandbox) prepareBlank(ctx context.Context, b *blank, spec Spec, limits jail.Limits, files []*os.File) (*Guest, error) {
 	ready, id, err := s.assign(ctx, b, abi.Load{
 		Task: abi.TaskRun, Interpreter: spec.Interpreter, Stdio: spec.Module.Transport == TransportStdio,
 		MemoryPages: uint32(spec.MemoryBytes / PageBytes), Limits: s.options.Limits,
@@ -154,18 +154,18 @@ func (s *Sandbox) assign(ctx context.Context, b *blank, l abi.Load, limits jail.
 	if err != nil {
 		return abi.Ready{}, 0, launchFailure(err)
 	}
-	config.Promised, config.Writable = s.promised.Load(), l.Task == abi.TaskCompile
+	config.Promised, config.Writable = s.probed.Load(), l.Task == abi.TaskCompile
 	if l.Jail, err = json.Marshal(config); err != nil {
 		return abi.Ready{}, 0, launchFailure(err)
 	}
 	if err := b.channel.load(l, files...); err != nil {
-		return abi.Ready{}, 0, fmt.Errorf("%w: %w%s", errBlankLost, err, b.said())
+		return abi.Ready{}, 0, fmt.Errorf("%w: %w%s", errBlankLost, err, b.stderrTail())
 	}
 	release := deadline(ctx, b.process.Socket, patience.For(s.options.CompileWall))
 	defer release()
 	h, buf, err := b.channel.next()
 	if err != nil {
-		return abi.Ready{}, 0, s.lost(ctx, b, limits, err)
+		return abi.Ready{}, 0, s.explainLoss(ctx, b, limits, err)
 	}
 	defer giveBuffer(buf)
 	payload := buf.b[:h.Length]
@@ -189,8 +189,8 @@ func (s *Sandbox) assign(ctx context.Context, b *blank, l abi.Load, limits jail.
 	return abi.Ready{}, 0, launchFailure(fmt.Errorf("%w: call %d before ready", abi.ErrWire, h.Call))
 }
 
-// lost explains why a worker ended or hung before it was ready.
-func (s *Sandbox) lost(ctx context.Context, b *blank, limits jail.Limits, err error) error {
+// explainLoss explains why a worker ended or hung before it was ready.
+func (s *Sandbox) explainLoss(ctx context.Context, b *blank, limits jail.Limits, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -201,7 +201,7 @@ func (s *Sandbox) lost(ctx context.Context, b *blank, limits jail.Limits, err er
 		return launchFailure(err)
 	}
 	if errors.Is(err, syscall.ECONNRESET) { // its task was never read
-		return fmt.Errorf("%w: %w%s", errBlankLost, err, b.said())
+		return fmt.Errorf("%w: %w%s", errBlankLost, err, b.stderrTail())
 	}
 	timer := time.AfterFunc(endGrace, func() { _ = b.process.Kill() })
 	defer timer.Stop()
@@ -215,7 +215,7 @@ func (s *Sandbox) lost(ctx context.Context, b *blank, limits jail.Limits, err er
 	case jail.CauseCPU:
 		return errSlow
 	}
-	return launchFailure(fmt.Errorf("worker ended before it was ready: %w%s", err, b.said()))
+	return launchFailure(fmt.Errorf("worker ended before it was ready: %w%s", err, b.stderrTail()))
 }
 
 // How a worker can fail at its limits before a guest runs.
@@ -227,13 +227,13 @@ var (
 // startFailure makes a *Failure of a limit that a worker reached while it started a guest.
 func startFailure(err error) error {
 	if errors.Is(err, errSlow) || errors.Is(err, errMemory) {
-		return &Failure{Code: CodeWorkerFailed, Detail: err.Error() + while(err)}
+		return &Failure{Code: CodeWorkerFailed, Detail: err.Error() + busyNote(err)}
 	}
 	return err
 }
 
-// while returns a note that the machine was busy, if the worker took too long.
-func while(err error) string {
+// busyNote returns a note that the machine was busy, if the worker took too long.
+func busyNote(err error) string {
 	if busy := patience.Busy(); busy != "" && errors.Is(err, errSlow) {
 		return ": " + busy
 	}

@@ -16,10 +16,10 @@ type clock interface {
 	nano() int64
 	// of returns the time of a WASI clock in nanoseconds.
 	of(id uint32) (ns int64, ok bool)
-	// slept is called after the guest has slept.
-	slept(time.Duration)
-	// told sets the host's time, in milliseconds since 1970.
-	told(ms uint64)
+	// advance is called after the guest has slept.
+	advance(time.Duration)
+	// setTime sets the host's time, in milliseconds since 1970.
+	setTime(ms uint64)
 }
 
 func newClock() clock { return realClock{start: time.Now()} }
@@ -45,8 +45,8 @@ func (c realClock) of(id uint32) (ns int64, ok bool) {
 	return 0, false
 }
 
-func (c realClock) slept(time.Duration) {}
-func (c realClock) told(uint64)         {}
+func (c realClock) advance(time.Duration) {}
+func (c realClock) setTime(uint64)        {}
 
 // A fixedClock depends only on what its guest does, so that a replay reads the same times:
 // reading the clock and sleeping advance it. It never goes back. It lags behind real time
@@ -54,12 +54,12 @@ func (c realClock) told(uint64)         {}
 // that mode a guest that reads the clock often is delayed rather than running more than
 // mostAhead ahead of real time; the delay does not change what it reads.
 type fixedClock struct {
-	start  time.Duration // since 1970
-	passed time.Duration
+	start   time.Duration // since 1970
+	elapsed time.Duration
 
-	follows bool          // the host sends the time
-	ahead   time.Duration // how far the clock is ahead of real time because of looks, as of since
-	since   time.Time
+	hostTime bool          // the host sends the time
+	ahead    time.Duration // how far the clock is ahead of real time because of looks, as of since
+	since    time.Time
 }
 
 const (
@@ -70,59 +70,59 @@ const (
 )
 
 func newFixedClock(f *abi.Fixed) *fixedClock {
-	return &fixedClock{start: time.Duration(f.Start) * time.Millisecond, follows: f.Told, since: time.Now()}
+	return &fixedClock{start: time.Duration(f.Start) * time.Millisecond, hostTime: f.Told, since: time.Now()}
 }
 
-// look advances the clock by one look and returns the time since the start.
-func (c *fixedClock) look() time.Duration {
-	if !c.follows {
-		c.pass(lookTakes)
-		return c.passed.Truncate(clockStep)
+// read advances the clock by one look and returns the time since the start.
+func (c *fixedClock) read() time.Duration {
+	if !c.hostTime {
+		c.add(lookTakes)
+		return c.elapsed.Truncate(clockStep)
 	}
-	c.pass(glanceTakes)
+	c.add(glanceTakes)
 	if c.ahead += glanceTakes; c.ahead > mostAhead {
-		if c.meanwhile(); c.ahead > 0 {
+		if c.addElapsed(); c.ahead > 0 {
 			time.Sleep(c.ahead)
-			c.meanwhile()
+			c.addElapsed()
 		}
 	}
-	return c.passed.Truncate(clockStep)
+	return c.elapsed.Truncate(clockStep)
 }
 
-// meanwhile accounts for the real time that has passed.
-func (c *fixedClock) meanwhile() {
+// addElapsed accounts for the real time that has passed.
+func (c *fixedClock) addElapsed() {
 	now := time.Now()
 	c.ahead, c.since = max(0, c.ahead-max(0, now.Sub(c.since))), now
 }
 
 func (c *fixedClock) wall() (sec int64, nsec int32) {
-	now := c.start + c.look()
+	now := c.start + c.read()
 	return int64(now / time.Second), int32(now % time.Second)
 }
 
-func (c *fixedClock) nano() int64 { return int64(c.look() + clockStep) }
+func (c *fixedClock) nano() int64 { return int64(c.read() + clockStep) }
 
 func (c *fixedClock) of(id uint32) (ns int64, ok bool) {
 	switch id {
 	case 0:
-		return int64(c.start + c.look()), true
+		return int64(c.start + c.read()), true
 	case 1:
 		return c.nano(), true
 	}
 	return 0, false
 }
 
-func (c *fixedClock) pass(d time.Duration) { c.passed = min(c.passed+min(d, maxPassed), maxPassed) }
+func (c *fixedClock) add(d time.Duration) { c.elapsed = min(c.elapsed+min(d, maxPassed), maxPassed) }
 
-// slept advances the clock by d, which also passes in real time.
-func (c *fixedClock) slept(d time.Duration) {
-	c.pass(d)
+// advance advances the clock by d, which also passes in real time.
+func (c *fixedClock) advance(d time.Duration) {
+	c.add(d)
 	c.since = c.since.Add(min(d, maxPassed))
 }
 
-func (c *fixedClock) told(ms uint64) {
+func (c *fixedClock) setTime(ms uint64) {
 	at := time.Duration(ms)*time.Millisecond - c.start
-	c.meanwhile()
-	c.ahead = min(c.ahead, max(0, c.passed-at))
-	c.passed = min(max(c.passed, at), maxPassed)
+	c.addElapsed()
+	c.ahead = min(c.ahead, max(0, c.elapsed-at))
+	c.elapsed = min(max(c.elapsed, at), maxPassed)
 }

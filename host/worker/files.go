@@ -18,11 +18,11 @@ import (
 // through the same mount. Only the guest's goroutine uses it.
 type remoteFS struct {
 	experimentalsys.UnimplementedFS
-	host    caller
-	mount   uint32
-	request []byte // reused
-	changes uint64 // number of changes through this mount
-	kept    int    // cached completely, so not open at the host
+	host        caller
+	mount       uint32
+	request     []byte // reused
+	changes     uint64 // number of changes through this mount
+	cachedCount int    // cached completely, so not open at the host
 }
 
 var _ experimentalsys.FS = (*remoteFS)(nil)
@@ -30,9 +30,9 @@ var _ experimentalsys.FS = (*remoteFS)(nil)
 const (
 	// staleAfter is how long a cached stat or block is used.
 	staleAfter = time.Second
-	// maxKept bounds the cached files, and so the worker's memory. Beyond it files are
+	// maxCached bounds the cached files, and so the worker's memory. Beyond it files are
 	// opened without content and count against the host's limit on handles.
-	maxKept = 256
+	maxCached = 256
 )
 
 // newRemoteFS returns the file system of the mount with this number.
@@ -125,17 +125,17 @@ func (r *remoteFS) OpenFile(path string, flag experimentalsys.Oflag, _ fs.FileMo
 	}
 	if reply.Stat.Kind == abi.FileFolder {
 		d := &remoteDir{fs: r, path: path}
-		return d, d.opened(reply)
+		return d, d.setOpened(reply)
 	}
 	f := &remoteFile{fs: r, path: path, flags: flags, append: flag&experimentalsys.O_APPEND != 0}
-	f.opened(reply)
+	f.setOpened(reply)
 	return f, 0
 }
 
 // open opens a file and requests as much of its content as is useful.
 func (r *remoteFS) open(path string, flags abi.FileFlags) (abi.FileOpenReply, experimentalsys.Errno) {
 	q := abi.FileOpenRequest{Mount: r.mount, Flags: flags, Path: path}
-	if flags&abi.FileRead != 0 && flags&(abi.FileWrite|abi.FileTruncate) == 0 && r.kept < maxKept {
+	if flags&abi.FileRead != 0 && flags&(abi.FileWrite|abi.FileTruncate) == 0 && r.cachedCount < maxCached {
 		q.Ahead = abi.FileBlock
 	}
 	if flags&(abi.FileCreate|abi.FileTruncate) != 0 {
@@ -181,17 +181,17 @@ func fileFlags(flag experimentalsys.Oflag) abi.FileFlags {
 
 // Stat describes a file, following symlinks as far as the host does.
 func (r *remoteFS) Stat(path string) (sys.Stat_t, experimentalsys.Errno) {
-	st, errno := r.look(abi.CallFileStat, path)
+	st, errno := r.lookup(abi.CallFileStat, path)
 	return r.stat(st), errno
 }
 
 // Lstat does not follow symlinks.
 func (r *remoteFS) Lstat(path string) (sys.Stat_t, experimentalsys.Errno) {
-	st, errno := r.look(abi.CallFileLstat, path)
+	st, errno := r.lookup(abi.CallFileLstat, path)
 	return r.stat(st), errno
 }
 
-func (r *remoteFS) look(c abi.Call, path string) (abi.FileStat, experimentalsys.Errno) {
+func (r *remoteFS) lookup(c abi.Call, path string) (abi.FileStat, experimentalsys.Errno) {
 	path, errno := inMount(path)
 	if errno != 0 {
 		return abi.FileStat{}, errno
@@ -308,15 +308,15 @@ func (*remoteFS) Chmod(string, fs.FileMode) experimentalsys.Errno { return exper
 // errno, with io.Seeker.
 type fileOffset = int64
 
-// A moment says when a result was cached.
-type moment struct {
+// A timestamp says when a result was cached.
+type timestamp struct {
 	at      time.Time
 	changes uint64
 }
 
-func (r *remoteFS) now() moment { return moment{at: time.Now(), changes: r.changes} }
+func (r *remoteFS) now() timestamp { return timestamp{at: time.Now(), changes: r.changes} }
 
-// holds reports whether a result cached then is still valid.
-func (r *remoteFS) holds(m moment) bool {
+// isFresh reports whether a result cached then is still valid.
+func (r *remoteFS) isFresh(m timestamp) bool {
 	return m.changes == r.changes && time.Since(m.at) < staleAfter
 }

@@ -10,14 +10,14 @@ import (
 // double the length of each fetch, up to a chunk. Other reads fetch aligned blocks, of
 // which the last few are kept, for readers that go to and fro in a file.
 type readCache struct {
-	learnt moment
-	window extent           // of a sequential reader
-	blocks [cacheSet]extent // of other reads, replaced in turn
-	turn   int
-	next   int64 // end of the last fetch
-	ahead  int   // length of the last sequential fetch
-	end    int64 // size of the file, if hasEnd
-	hasEnd bool
+	fetchedAt timestamp
+	window    extent           // of a sequential reader
+	blocks    [cacheSet]extent // of other reads, replaced in turn
+	nextBlock int
+	next      int64 // end of the last fetch
+	ahead     int   // length of the last sequential fetch
+	end       int64 // size of the file, if hasEnd
+	hasEnd    bool
 }
 
 // cacheSet is the number of blocks; with the window they take at most 1.5 MiB per file.
@@ -65,20 +65,20 @@ func (c *readCache) plan(off int64, want int) (start int64, length int) {
 	return off, min(max(want, c.ahead), abi.MaxFileChunk)
 }
 
-// put caches fetched data. short says that the file ends there.
-func (c *readCache) put(start int64, data []byte, short bool) {
+// store caches fetched data. short says that the file ends there.
+func (c *readCache) store(start int64, data []byte, short bool) {
 	slot := &c.window
 	if c.ahead == 0 {
-		slot = &c.blocks[c.turn]
-		c.turn = (c.turn + 1) % cacheSet
+		slot = &c.blocks[c.nextBlock]
+		c.nextBlock = (c.nextBlock + 1) % cacheSet
 	}
 	slot.off = start
 	slot.data = append(slices.Grow(slot.data[:0], len(data)), data...)
-	c.passed(start, len(data), short)
+	c.recordFetch(start, len(data), short)
 }
 
-// passed records a fetch that was not cached.
-func (c *readCache) passed(start int64, n int, short bool) {
+// recordFetch records a fetch that was not cached.
+func (c *readCache) recordFetch(start int64, n int, short bool) {
 	c.next = start + int64(n)
 	if short {
 		c.end, c.hasEnd = c.next, true
@@ -86,11 +86,11 @@ func (c *readCache) passed(start int64, n int, short bool) {
 }
 
 // forget drops data that may be stale, and keeps buffers and the length of the next fetch.
-func (c *readCache) forget(now moment) {
+func (c *readCache) forget(now timestamp) {
 	c.window.data = c.window.data[:0]
 	for i := range c.blocks {
 		c.blocks[i].data = c.blocks[i].data[:0]
 	}
 	c.hasEnd = false
-	c.learnt = now
+	c.fetchedAt = now
 }

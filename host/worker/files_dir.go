@@ -13,45 +13,45 @@ import (
 // the last, the host keeps nothing open and handle is 0.
 type remoteDir struct {
 	experimentalsys.DirFile
-	fs     *remoteFS
-	path   string
-	closed bool
-	ready  bool // opened at the host and, if handle is 0, read to its end
-	handle uint32
-	kept   bool // its entries are cached and count in fs.kept
-	rewind bool // the next page is the first
-	end    bool // no page after this one
-	page   []abi.FileEntry
-	known  abi.FileStat
-	learnt moment
+	fs         *remoteFS
+	path       string
+	closed     bool
+	ready      bool // opened at the host and, if handle is 0, read to its end
+	handle     uint32
+	cached     bool // its entries are cached and count in fs.kept
+	rewind     bool // the next page is the first
+	end        bool // no page after this one
+	page       []abi.FileEntry
+	cachedStat abi.FileStat
+	fetchedAt  timestamp
 }
 
 var _ experimentalsys.File = (*remoteDir)(nil)
 
-// opened takes the results of an open.
-func (d *remoteDir) opened(p abi.FileOpenReply) experimentalsys.Errno {
-	d.handle, d.known, d.learnt = p.Handle, p.Stat, d.fs.now()
+// setOpened takes the results of an open.
+func (d *remoteDir) setOpened(p abi.FileOpenReply) experimentalsys.Errno {
+	d.handle, d.cachedStat, d.fetchedAt = p.Handle, p.Stat, d.fs.now()
 	d.ready, d.rewind, d.end, d.page = true, false, false, nil
-	d.keep(p.Handle == 0)
+	d.setCached(p.Handle == 0)
 	if len(p.Content) == 0 && p.Handle != 0 {
 		return 0
 	}
-	return d.turn(p.Content)
+	return d.setPage(p.Content)
 }
 
-// keep sets whether the entries are cached instead of open at the host.
-func (d *remoteDir) keep(on bool) {
+// setCached sets whether the entries are cached instead of open at the host.
+func (d *remoteDir) setCached(on bool) {
 	switch {
-	case on && !d.kept:
-		d.fs.kept++
-	case !on && d.kept:
-		d.fs.kept--
+	case on && !d.cached:
+		d.fs.cachedCount++
+	case !on && d.cached:
+		d.fs.cachedCount--
 	}
-	d.kept = on
+	d.cached = on
 }
 
-// turn takes a page.
-func (d *remoteDir) turn(b []byte) experimentalsys.Errno {
+// setPage takes a page.
+func (d *remoteDir) setPage(b []byte) experimentalsys.Errno {
 	page, err := abi.ParseFilePage(b)
 	if err != nil || d.handle == 0 && !page.End {
 		return experimentalsys.EIO
@@ -67,14 +67,14 @@ func (d *remoteDir) advance() experimentalsys.Errno {
 		if errno != 0 {
 			return errno
 		}
-		return d.opened(p)
+		return d.setOpened(p)
 	}
 	reply, errno := ask(d.fs, abi.CallFileReadDir, abi.FileReadDirRequest{Handle: d.handle, Rewind: d.rewind})
 	if errno != 0 {
 		return errno
 	}
 	d.rewind = false
-	return d.turn(reply)
+	return d.setPage(reply)
 }
 
 // Readdir returns up to n entries, fewer only at the end; n <= 0 returns all.
@@ -119,8 +119,8 @@ func (d *remoteDir) stat() (abi.FileStat, experimentalsys.Errno) {
 	if d.closed {
 		return abi.FileStat{}, experimentalsys.EBADF
 	}
-	if d.known.Kind != 0 && d.fs.holds(d.learnt) {
-		return d.known, 0
+	if d.cachedStat.Kind != 0 && d.fs.isFresh(d.fetchedAt) {
+		return d.cachedStat, 0
 	}
 	q := abi.FileStatRequest{Mount: d.fs.mount, Handle: d.handle}
 	if d.handle == 0 {
@@ -128,7 +128,7 @@ func (d *remoteDir) stat() (abi.FileStat, experimentalsys.Errno) {
 	}
 	st, errno := statReply(ask(d.fs, abi.CallFileStat, q))
 	if errno == 0 {
-		d.known, d.learnt = st, d.fs.now()
+		d.cachedStat, d.fetchedAt = st, d.fs.now()
 	}
 	return st, errno
 }
@@ -144,8 +144,8 @@ func (d *remoteDir) Dev() (uint64, experimentalsys.Errno) { return uint64(d.fs.m
 
 // Ino returns the inode.
 func (d *remoteDir) Ino() (sys.Inode, experimentalsys.Errno) {
-	if d.known.Kind != 0 {
-		return d.known.Inode, 0
+	if d.cachedStat.Kind != 0 {
+		return d.cachedStat.Inode, 0
 	}
 	st, errno := d.stat()
 	return st.Inode, errno
@@ -168,7 +168,7 @@ func (d *remoteDir) Close() experimentalsys.Errno {
 		return 0
 	}
 	d.closed, d.page = true, nil
-	d.keep(false)
+	d.setCached(false)
 	if d.handle == 0 {
 		return 0
 	}

@@ -18,47 +18,47 @@ import (
 // opened one has been removed, and its content stays as it was.
 type remoteFile struct {
 	experimentalsys.UnimplementedFile
-	fs     *remoteFS
-	path   string
-	flags  abi.FileFlags
-	append bool
-	closed bool
-	handle uint32
-	lost   bool // handle is 0 and the file has been removed: the content is final
+	fs      *remoteFS
+	path    string
+	flags   abi.FileFlags
+	append  bool
+	closed  bool
+	handle  uint32
+	removed bool // handle is 0 and the file has been removed: the content is final
 
-	known  abi.FileStat
-	learnt moment // known
-	cache  readCache
-	offset int64
+	cachedStat abi.FileStat
+	fetchedAt  timestamp // known
+	cache      readCache
+	offset     int64
 }
 
 var _ experimentalsys.File = (*remoteFile)(nil)
 
-// opened takes the results of an open.
-func (f *remoteFile) opened(p abi.FileOpenReply) {
+// setOpened takes the results of an open.
+func (f *remoteFile) setOpened(p abi.FileOpenReply) {
 	if f.handle = p.Handle; f.handle == 0 {
-		f.fs.kept++
+		f.fs.cachedCount++
 	}
-	f.known, f.learnt = p.Stat, f.fs.now()
-	f.cache = readCache{learnt: f.learnt}
+	f.cachedStat, f.fetchedAt = p.Stat, f.fs.now()
+	f.cache = readCache{fetchedAt: f.fetchedAt}
 	if len(p.Content) > 0 || p.Handle == 0 {
-		f.cache.put(0, p.Content, len(p.Content) < abi.FileBlock)
+		f.cache.store(0, p.Content, len(p.Content) < abi.FileBlock)
 	}
 }
 
 // renew refreshes a stale file without a handle. It never fails: the cached content is used
 // if there is no newer one.
 func (f *remoteFile) renew() {
-	if f.handle != 0 || f.lost || f.fs.holds(f.learnt) {
+	if f.handle != 0 || f.removed || f.fs.isFresh(f.fetchedAt) {
 		return
 	}
 	p, errno := f.fs.open(f.path, f.flags)
-	if errno == 0 && p.Stat.Kind == abi.FileRegular && p.Stat.Inode == f.known.Inode {
-		f.fs.kept--
-		f.opened(p)
+	if errno == 0 && p.Stat.Kind == abi.FileRegular && p.Stat.Inode == f.cachedStat.Inode {
+		f.fs.cachedCount--
+		f.setOpened(p)
 		return
 	}
-	f.lost = true
+	f.removed = true
 	if errno == 0 && p.Handle != 0 {
 		ask(f.fs, abi.CallFileClose, abi.FileHandleRequest{Handle: p.Handle})
 	}
@@ -70,14 +70,14 @@ func (f *remoteFile) stat() (abi.FileStat, experimentalsys.Errno) {
 		return abi.FileStat{}, experimentalsys.EBADF
 	}
 	f.renew()
-	if f.handle == 0 || f.fs.holds(f.learnt) {
-		return f.known, 0
+	if f.handle == 0 || f.fs.isFresh(f.fetchedAt) {
+		return f.cachedStat, 0
 	}
 	st, errno := statReply(ask(f.fs, abi.CallFileStat, abi.FileStatRequest{Mount: f.fs.mount, Handle: f.handle}))
 	if errno != 0 {
 		return st, errno
 	}
-	f.known, f.learnt = st, f.fs.now()
+	f.cachedStat, f.fetchedAt = st, f.fs.now()
 	return st, 0
 }
 
@@ -91,7 +91,7 @@ func (f *remoteFile) Stat() (sys.Stat_t, experimentalsys.Errno) {
 func (f *remoteFile) Dev() (uint64, experimentalsys.Errno) { return uint64(f.fs.mount) + 1, 0 }
 
 // Ino returns the inode, which does not change while a file is open.
-func (f *remoteFile) Ino() (sys.Inode, experimentalsys.Errno) { return f.known.Inode, 0 }
+func (f *remoteFile) Ino() (sys.Inode, experimentalsys.Errno) { return f.cachedStat.Inode, 0 }
 
 // IsDir is false.
 func (f *remoteFile) IsDir() (bool, experimentalsys.Errno) { return false, 0 }
@@ -146,7 +146,7 @@ func (f *remoteFile) Pread(buf []byte, off int64) (int, experimentalsys.Errno) {
 		return 0, experimentalsys.EINVAL
 	}
 	f.renew()
-	if f.handle != 0 && !f.fs.holds(f.cache.learnt) {
+	if f.handle != 0 && !f.fs.isFresh(f.cache.fetchedAt) {
 		f.cache.forget(f.fs.now())
 	}
 	done := 0
@@ -183,10 +183,10 @@ func (f *remoteFile) fetch(buf []byte, at int64) (int, experimentalsys.Errno) {
 		return 0, experimentalsys.EIO
 	}
 	if start == at && len(buf) >= length {
-		f.cache.passed(start, len(reply), len(reply) < length)
+		f.cache.recordFetch(start, len(reply), len(reply) < length)
 		return copy(buf, reply), 0
 	}
-	f.cache.put(start, reply, len(reply) < length)
+	f.cache.store(start, reply, len(reply) < length)
 	return 0, 0
 }
 
@@ -276,7 +276,7 @@ func (f *remoteFile) Close() experimentalsys.Errno {
 	f.closed = true
 	f.cache = readCache{}
 	if f.handle == 0 {
-		f.fs.kept--
+		f.fs.cachedCount--
 		return 0
 	}
 	_, errno := ask(f.fs, abi.CallFileClose, abi.FileHandleRequest{Handle: f.handle})

@@ -198,7 +198,7 @@ func TestStaleness(t *testing.T) {
 				t.Error(errno)
 			}
 		}
-		if kept := r.(*remoteFS).kept; kept != 0 {
+		if kept := r.(*remoteFS).cachedCount; kept != 0 {
 			t.Errorf("%d files kept after all are closed", kept)
 		}
 	})
@@ -242,7 +242,7 @@ func TestKeptFilesAreBounded(t *testing.T) {
 		}
 		open = append(open, f)
 	}
-	if len(open) != maxKept+abi.MaxFileHandles {
+	if len(open) != maxCached+abi.MaxFileHandles {
 		t.Errorf("%d files open", len(open))
 	}
 	for _, f := range open {

@@ -52,7 +52,7 @@ func (g *guest) function(c abi.Call) api.GoModuleFunc {
 		return g.emit
 	default:
 		return func(_ context.Context, mod api.Module, stack []uint64) {
-			stack[0] = g.relayed(mod.Memory(), c, stack[0], stack[1])
+			stack[0] = g.forward(mod.Memory(), c, stack[0], stack[1])
 		}
 	}
 }
@@ -75,13 +75,13 @@ func wasmTypes(signature string) (params, results []api.ValueType) {
 
 // A guest is the state of the only guest instance, for its imports.
 type guest struct {
-	relay   *relay
-	clock   clock
-	random  io.Reader
-	instant bool // sleeps return at once
-	stdio   bool
-	input   []byte // read ahead from fd 0
-	line    []byte // the last, incomplete line on fd 1 of a stdio connector; shorter than MaxStdoutChunk
+	relay      *relay
+	clock      clock
+	random     io.Reader
+	skipSleeps bool // sleeps return at once
+	stdio      bool
+	input      []byte // read ahead from fd 0
+	line       []byte // the last, incomplete line on fd 1 of a stdio connector; shorter than MaxStdoutChunk
 }
 
 // failed64 and failed32 return a negated errno as an i64 or i32 on wazero's stack.
@@ -123,9 +123,9 @@ func (g *guest) fault(c abi.Call, kind abi.FaultKind, length uint64) abi.Errno {
 	return errno
 }
 
-// relayed handles all functions of the common type: it sends the request to the host and
+// forward handles all functions of the common type: it sends the request to the host and
 // keeps the reply as the pending reply.
-func (g *guest) relayed(mem api.Memory, c abi.Call, ptr, length uint64) uint64 {
+func (g *guest) forward(mem api.Memory, c abi.Call, ptr, length uint64) uint64 {
 	g.relay.pending = nil
 	b, errno := g.request(mem, c, ptr, length)
 	if errno != abi.OK {
@@ -180,7 +180,7 @@ func (g *guest) read(_ context.Context, mod api.Module, stack []uint64) {
 		return
 	}
 	if len(reply) > most {
-		g.relay.lost(fmt.Errorf("%w: %d bytes read, asked for %d", abi.ErrWire, len(reply), most))
+		g.relay.onLost(fmt.Errorf("%w: %d bytes read, asked for %d", abi.ErrWire, len(reply), most))
 	}
 	stack[0] = uint64(len(reply)) // already in place
 }

@@ -84,30 +84,30 @@ var _ caller = (*relay)(nil)
 // A relay makes the guest's calls: one at a time, except emit, which is limited by credit.
 // Only the guest's goroutine uses it.
 type relay struct {
-	link  *link
-	lost  func(error)     // ends the worker if the host is gone or breaks the protocol; does not return
-	told  func(ms uint64) // receives the host's time; nil if it sends none
-	id    uint32
-	ended abi.Errno // if EPROTO, every call fails and nothing is sent
+	link   *link
+	onLost func(error)     // ends the worker if the host is gone or breaks the protocol; does not return
+	onTime func(ms uint64) // receives the host's time; nil if it sends none
+	id     uint32
+	ended  abi.Errno // if EPROTO, every call fails and nothing is sent
 
 	frames, bytes uint32    // credit left
 	emitErrno     abi.Errno // reason why emitting has ended, if it has
 
-	reply   []byte    // the last one
-	buffer  []byte    // holds the last reply, unless that is in guest memory
-	into    []byte    // guest memory for the awaited reply; nil for none
-	pending []byte    // what sluice_v1.reply has not fetched yet
-	refusal abi.Errno // of the last call since it was cleared; see wasi.go
+	reply     []byte    // the last one
+	buffer    []byte    // holds the last reply, unless that is in guest memory
+	dst       []byte    // guest memory for the awaited reply; nil for none
+	pending   []byte    // what sluice_v1.reply has not fetched yet
+	lastErrno abi.Errno // of the last call since it was cleared; see wasi.go
 }
 
 func newRelay(l *link, lost func(error)) *relay {
-	return &relay{link: l, lost: lost, frames: abi.CreditFrames, bytes: abi.CreditBytes}
+	return &relay{link: l, onLost: lost, frames: abi.CreditFrames, bytes: abi.CreditBytes}
 }
 
 // call sends request and returns the host's reply. request may be guest memory.
 func (r *relay) call(c abi.Call, request []byte) ([]byte, abi.Errno) {
 	if r.ended != abi.OK {
-		r.refusal = r.ended
+		r.lastErrno = r.ended
 		return nil, r.ended
 	}
 	r.send(c, request)
@@ -117,20 +117,20 @@ func (r *relay) call(c abi.Call, request []byte) ([]byte, abi.Errno) {
 			continue
 		}
 		if h.Call != c || h.ID != r.id {
-			r.lost(fmt.Errorf("%w: reply %d to call %d, want %d to %d", abi.ErrWire, h.ID, h.Call, r.id, c))
+			r.onLost(fmt.Errorf("%w: reply %d to call %d, want %d to %d", abi.ErrWire, h.ID, h.Call, r.id, c))
 		}
 		if h.Errno == abi.EPROTO {
 			r.ended = abi.EPROTO
 		}
-		r.refusal = h.Errno
+		r.lastErrno = h.Errno
 		return r.reply, h.Errno
 	}
 }
 
 // callInto is like call, but stores the reply in dst if it is not an error and fits.
 func (r *relay) callInto(c abi.Call, request, dst []byte) ([]byte, abi.Errno) {
-	r.into = dst
-	defer func() { r.into = nil }()
+	r.dst = dst
+	defer func() { r.dst = nil }()
 	return r.call(c, request)
 }
 
@@ -138,7 +138,7 @@ func (r *relay) callInto(c abi.Call, request, dst []byte) ([]byte, abi.Errno) {
 func (r *relay) emit(frame []byte) abi.Errno {
 	for r.ended == abi.OK && r.emitErrno == abi.OK && (r.frames == 0 || uint64(r.bytes) < uint64(len(frame))) {
 		if h := r.receive(); h.Call != abi.CallCredit { // the host sends its time only before a reply
-			r.lost(fmt.Errorf("%w: reply to call %d while waiting for credit", abi.ErrWire, h.Call))
+			r.onLost(fmt.Errorf("%w: reply to call %d while waiting for credit", abi.ErrWire, h.Call))
 		}
 	}
 	if r.ended != abi.OK {
@@ -156,7 +156,7 @@ func (r *relay) emit(frame []byte) abi.Errno {
 func (r *relay) send(c abi.Call, payload []byte) {
 	r.id++
 	if err := r.link.send(abi.WireHeader{ID: r.id, Call: c}, payload); err != nil {
-		r.lost(fmt.Errorf("write to host: %w", err))
+		r.onLost(fmt.Errorf("write to host: %w", err))
 	}
 }
 
@@ -164,22 +164,22 @@ func (r *relay) send(c abi.Call, payload []byte) {
 func (r *relay) receive() abi.WireHeader {
 	h, err := r.link.next()
 	if err != nil {
-		r.lost(fmt.Errorf("read from host: %w", err))
+		r.onLost(fmt.Errorf("read from host: %w", err))
 	}
 	if h.Call == abi.CallCredit {
 		var b [8]byte
 		if err := r.link.read(b[:h.Length]); err != nil {
-			r.lost(fmt.Errorf("read from host: %w", err))
+			r.onLost(fmt.Errorf("read from host: %w", err))
 		}
-		r.book(h, b[:h.Length])
+		r.storeReply(h, b[:h.Length])
 		return h
 	}
 	if h.Call == abi.CallClock {
 		r.clock(h)
 		return h
 	}
-	if h.Errno == abi.OK && r.into != nil && int(h.Length) <= len(r.into) {
-		r.reply = r.into[:h.Length]
+	if h.Errno == abi.OK && r.dst != nil && int(h.Length) <= len(r.dst) {
+		r.reply = r.dst[:h.Length]
 	} else {
 		if cap(r.buffer) < int(h.Length) {
 			r.buffer = make([]byte, h.Length)
@@ -187,7 +187,7 @@ func (r *relay) receive() abi.WireHeader {
 		r.reply = r.buffer[:h.Length]
 	}
 	if err := r.link.read(r.reply); err != nil {
-		r.lost(fmt.Errorf("read from host: %w", err))
+		r.onLost(fmt.Errorf("read from host: %w", err))
 	}
 	return h
 }
@@ -196,20 +196,20 @@ func (r *relay) receive() abi.WireHeader {
 func (r *relay) clock(h abi.WireHeader) {
 	var b [8]byte
 	if err := r.link.read(b[:h.Length]); err != nil {
-		r.lost(fmt.Errorf("read from host: %w", err))
+		r.onLost(fmt.Errorf("read from host: %w", err))
 	}
 	ms, err := abi.ParseClock(b[:h.Length])
-	if err != nil || r.told == nil {
-		r.lost(fmt.Errorf("%w: a time that was not asked for", abi.ErrWire))
+	if err != nil || r.onTime == nil {
+		r.onLost(fmt.Errorf("%w: a time that was not asked for", abi.ErrWire))
 		return
 	}
-	r.told(ms)
+	r.onTime(ms)
 }
 
-func (r *relay) book(h abi.WireHeader, payload []byte) {
+func (r *relay) storeReply(h abi.WireHeader, payload []byte) {
 	c, err := abi.ParseCredit(payload)
 	if err != nil {
-		r.lost(err)
+		r.onLost(err)
 	}
 	r.frames = min(r.frames+c.Frames, abi.CreditFrames)
 	r.bytes = min(r.bytes+c.Bytes, abi.CreditBytes)

@@ -36,7 +36,7 @@ func Main(args []string) int {
 		link:   newLink(jail.SocketFD),
 	}
 	w.relay = newRelay(w.link, func(err error) { os.Exit(w.lost(err)) })
-	if err := w.live(context.Background()); err != nil {
+	if err := w.serve(context.Background()); err != nil {
 		return w.lost(err)
 	}
 	return statusDone
@@ -62,9 +62,9 @@ func (w *worker) lost(err error) int {
 	return statusOrphan
 }
 
-// live does the worker's steps in the only safe order. It returns an error if the host can no longer be told;
+// serve does the worker's steps in the only safe order. It returns an error if the host can no longer be told;
 // everything else ends in an Exit message.
-func (w *worker) live(ctx context.Context) error {
+func (w *worker) serve(ctx context.Context) error {
 	if err := w.hello(); err != nil {
 		return err
 	}
@@ -72,17 +72,17 @@ func (w *worker) live(ctx context.Context) error {
 	if err := w.receive(); err != nil {
 		return err
 	}
-	exit, err := w.work(ctx)
+	exit, err := w.doTask(ctx)
 	if err != nil {
 		exit = failure(err)
 	}
 	exit.GuestMemoryBytes = w.peak.bytes
-	return w.leave(exit)
+	return w.sendExit(exit)
 }
 
-// leave sends the Exit message and waits until the host has received it, because the process's resource usage is only
+// sendExit sends the Exit message and waits until the host has received it, because the process's resource usage is only
 // visible from outside while it lives.
-func (w *worker) leave(exit abi.Exit) error {
+func (w *worker) sendExit(exit abi.Exit) error {
 	w.relay.send(abi.CallExit, exit.Append(nil))
 	for {
 		if h := w.relay.receive(); h.Call == abi.CallExit {
@@ -135,13 +135,13 @@ func (w *worker) receive() error {
 	return nil
 }
 
-// work does the task. Errors other than *failed become failures of the engine.
-func (w *worker) work(ctx context.Context) (abi.Exit, error) {
+// doTask does the task. Errors other than *failed become failures of the engine.
+func (w *worker) doTask(ctx context.Context) (abi.Exit, error) {
 	module, err := mapModule(jail.ModuleFD)
 	if err != nil {
 		return abi.Exit{}, stage(abi.StageMemory, err)
 	}
-	if err := w.enter(); err != nil {
+	if err := w.enterJail(); err != nil {
 		return abi.Exit{}, stage(abi.StageIsolation, err)
 	}
 	go w.watch()
@@ -154,8 +154,8 @@ func (w *worker) work(ctx context.Context) (abi.Exit, error) {
 	return abi.Exit{}, stage(abi.StageEngine, fmt.Errorf("task %d is not one of a worker", w.load.Task))
 }
 
-// enter builds the inner half of the jail, before anything reads the module.
-func (w *worker) enter() error {
+// enterJail builds the inner half of the jail, before anything reads the module.
+func (w *worker) enterJail() error {
 	began := time.Now()
 	var cfg jail.Config
 	if err := json.Unmarshal(w.load.Jail, &cfg); err != nil {
@@ -201,20 +201,20 @@ func BuildID() string {
 	return id
 }
 
-// A failed is an error with the stage in which the task failed.
-type failed struct {
+// A stageError is an error with the stage in which the task failed.
+type stageError struct {
 	stage string
 	err   error
 }
 
-func (f *failed) Error() string { return f.err.Error() }
-func (f *failed) Unwrap() error { return f.err }
+func (f *stageError) Error() string { return f.err.Error() }
+func (f *stageError) Unwrap() error { return f.err }
 
-func stage(name string, err error) error { return &failed{stage: name, err: err} }
+func stage(name string, err error) error { return &stageError{stage: name, err: err} }
 
 func failure(err error) abi.Exit {
 	name := abi.StageEngine
-	var f *failed
+	var f *stageError
 	if errors.As(err, &f) {
 		name = f.stage
 	}

@@ -56,7 +56,7 @@ func TestToldSleep(t *testing.T) {
 	l, host := pair(t)
 	c := newFixedClock(&abi.Fixed{Start: 1000, Told: true})
 	g := &guest{clock: c, relay: newRelay(l, giveUp)}
-	g.relay.told = c.told
+	g.relay.onTime = c.setTime
 	write(t, host, abi.WireHeader{Call: abi.CallClock}, abi.AppendClock(nil, 6001))
 	write(t, host, abi.WireHeader{ID: 1, Call: abi.CallSleep}, nil)
 	g.sleep(5 * time.Second)

@@ -21,9 +21,9 @@ func (w *worker) run(ctx context.Context, module []byte) (abi.Exit, error) {
 	began := time.Now()
 	g := &guest{relay: w.relay, clock: newClock(), random: rand.Reader, stdio: w.load.Stdio}
 	if f := w.load.Fixed; f != nil {
-		g.clock, g.random, g.instant = newFixedClock(f), mathrand.NewChaCha8(f.Seed), f.Instant
+		g.clock, g.random, g.skipSleeps = newFixedClock(f), mathrand.NewChaCha8(f.Seed), f.Instant
 		if f.Told {
-			w.relay.told = g.clock.told
+			w.relay.onTime = g.clock.setTime
 		}
 	}
 	runtime, code, err := w.prepare(ctx, g, module)

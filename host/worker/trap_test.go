@@ -49,7 +49,7 @@ func TestFixedClock(t *testing.T) {
 		c := newFixedClock(&abi.Fixed{Start: start})
 		sec, ns := c.wall()
 		all = append(all, sec, int64(ns), c.nano())
-		c.slept(1500 * time.Millisecond)
+		c.advance(1500 * time.Millisecond)
 		for range 100 {
 			all = append(all, c.nano())
 		}
@@ -69,7 +69,7 @@ func TestFixedClock(t *testing.T) {
 	}
 	c := newFixedClock(&abi.Fixed{Start: 1 << 42})
 	for range 3 {
-		c.slept(1<<63 - 1)
+		c.advance(1<<63 - 1)
 	}
 	if at, _ := c.of(0); at < 1<<42*int64(time.Millisecond) {
 		t.Errorf("the clock ran over: %d", at)
@@ -84,7 +84,7 @@ func TestFixedClock(t *testing.T) {
 func TestToldClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		tell := func(c *fixedClock, ms int) { c.told(uint64(began.UnixMilli() + int64(ms))) }
+		tell := func(c *fixedClock, ms int) { c.setTime(uint64(began.UnixMilli() + int64(ms))) }
 		var told []int
 		looks := func(c *fixedClock, after func(n int)) (all []int64) {
 			for n := range 100 {
@@ -99,12 +99,12 @@ func TestToldClock(t *testing.T) {
 		c := newFixedClock(&abi.Fixed{Start: uint64(began.UnixMilli()), Told: true})
 		first := looks(c, func(n int) {
 			if n%7 == 0 {
-				c.slept(3 * time.Millisecond)
+				c.advance(3 * time.Millisecond)
 				time.Sleep(3 * time.Millisecond)
 			}
 			told = append(told, int(time.Since(began).Milliseconds()))
 			tell(c, told[n])
-			if ahead := c.passed - time.Since(began); ahead > mostAhead+glanceTakes {
+			if ahead := c.elapsed - time.Since(began); ahead > mostAhead+glanceTakes {
 				t.Fatalf("%v ahead after %d", ahead, n)
 			}
 		})
@@ -114,7 +114,7 @@ func TestToldClock(t *testing.T) {
 		again := newFixedClock(&abi.Fixed{Start: uint64(began.UnixMilli()), Told: true})
 		second := looks(again, func(n int) {
 			if n%7 == 0 {
-				again.slept(3 * time.Millisecond)
+				again.advance(3 * time.Millisecond)
 			}
 			tell(again, told[n])
 		})
@@ -128,10 +128,10 @@ func TestToldClock(t *testing.T) {
 // it was slept.
 func TestInstantSleep(t *testing.T) {
 	c := newFixedClock(&abi.Fixed{})
-	g := &guest{clock: c, instant: true} // without relay: a call to the host would panic
+	g := &guest{clock: c, skipSleeps: true} // without relay: a call to the host would panic
 	g.sleep(time.Hour)
-	if c.passed != time.Hour {
-		t.Errorf("slept %v", c.passed)
+	if c.elapsed != time.Hour {
+		t.Errorf("slept %v", c.elapsed)
 	}
 }
 

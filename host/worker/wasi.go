@@ -56,7 +56,7 @@ func (g *guest) instantiateWASI(ctx context.Context, r wazero.Runtime) error {
 			function = g.precise(theirs)
 		}
 		if name == "fd_close" {
-			function = g.noticeEnd(function)
+			function = g.reportStdinEnd(function)
 		}
 		builder.NewFunctionBuilder().
 			WithGoModuleFunction(function, definition.ParamTypes(), definition.ResultTypes()).
@@ -72,16 +72,16 @@ func (g *guest) instantiateWASI(ctx context.Context, r wazero.Runtime) error {
 // cancelled run.
 func (g *guest) precise(f api.GoModuleFunction) api.GoModuleFunc {
 	return func(ctx context.Context, mod api.Module, stack []uint64) {
-		g.relay.refusal = abi.OK
+		g.relay.lastErrno = abi.OK
 		f.Call(ctx, mod, stack)
-		if len(stack) > 0 && stack[0] == wasiIO && g.relay.refusal != abi.OK {
-			stack[0] = wasiErrno(g.relay.refusal)
+		if len(stack) > 0 && stack[0] == wasiIO && g.relay.lastErrno != abi.OK {
+			stack[0] = wasiErrno(g.relay.lastErrno)
 		}
 	}
 }
 
-// noticeEnd tells the host when a stdio connector closes fd 0, after which it cannot read an answer.
-func (g *guest) noticeEnd(f api.GoModuleFunc) api.GoModuleFunc {
+// reportStdinEnd tells the host when a stdio connector closes fd 0, after which it cannot read an answer.
+func (g *guest) reportStdinEnd(f api.GoModuleFunc) api.GoModuleFunc {
 	return func(ctx context.Context, mod api.Module, stack []uint64) {
 		fd := uint32(stack[0])
 		f(ctx, mod, stack)
@@ -220,8 +220,8 @@ func event(subscription []byte) []byte {
 // sleep makes a call to which the host replies after d, unless sleeps of this run return at once.
 func (g *guest) sleep(d time.Duration) {
 	g.flushLine()
-	g.clock.slept(d) // before the reply, whose time includes it
-	if !g.instant {
+	g.clock.advance(d) // before the reply, whose time includes it
+	if !g.skipSleeps {
 		var request [8]byte
 		binary.LittleEndian.PutUint64(request[:], uint64(d))
 		g.relay.call(abi.CallSleep, request[:])
