@@ -53,7 +53,7 @@ func New(o Options) *API {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	h, find := o.Host, lookup{o.Host, o.Store}
-	places := &exportPlaces{}
+	places := &exportSlots{}
 	program := implementation{Name: "sluice", Version: o.Version, Vendor: "sluicehost"}
 	base := baseURL(o.PublicURL)
 	workflows := workflowFinder{h, h}

@@ -29,7 +29,7 @@ type artifactAPI struct {
 	artifacts host.Artifacts
 	streams   *stream.Hub
 	audit     host.AuditLog
-	places    *exportPlaces
+	places    *exportSlots
 	log       *slog.Logger
 }
 
@@ -48,8 +48,8 @@ func (a *artifactAPI) routes() []route {
 	})
 }
 
-// kept returns the artifacts of the run in the path whose files are kept.
-func (a *artifactAPI) kept(c *fiber.Ctx) (kept []timeline.Artifact, err error) {
+// storedArtifacts returns the artifacts of the run in the path whose files are kept.
+func (a *artifactAPI) storedArtifacts(c *fiber.Ctx) (kept []timeline.Artifact, err error) {
 	r, err := a.find.run(c)
 	if err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func (a *artifactAPI) artifact(c *fiber.Ctx) (timeline.Artifact, error) {
 	if err != nil {
 		return timeline.Artifact{}, err
 	}
-	all, err := a.kept(c)
+	all, err := a.storedArtifacts(c)
 	if err != nil {
 		return timeline.Artifact{}, err
 	}
@@ -91,7 +91,7 @@ func (a *artifactAPI) artifact(c *fiber.Ctx) (timeline.Artifact, error) {
 }
 
 func (a *artifactAPI) listArtifacts(c *fiber.Ctx) error {
-	all, err := a.kept(c)
+	all, err := a.storedArtifacts(c)
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (a *artifactAPI) artifactContent(c *fiber.Ctx) (err error) {
 	if err != nil {
 		return err
 	}
-	leave, err := a.places.enter(web.Principal(c).ID)
+	leave, err := a.places.acquire(web.Principal(c).ID)
 	if err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func (a *artifactAPI) artifactContent(c *fiber.Ctx) (err error) {
 			_ = content.Close() // read only
 		}
 	}()
-	if err := unchanged(content, x); err != nil {
+	if err := checkUnchanged(content, x); err != nil {
 		return err
 	}
 	details := map[string]string{"code": x.ArtifactType, "digest": x.Digest}
@@ -141,8 +141,8 @@ func (a *artifactAPI) artifactContent(c *fiber.Ctx) (err error) {
 	return web.Stream(c, x.MediaType, func(ctx context.Context, w *bufio.Writer, conn net.Conn) {
 		defer leave()
 		defer content.Close()
-		from := &lasting{Reader: content, ctx: ctx, check: recheck, next: time.Now().Add(recheckEvery)}
-		if _, err := io.CopyN(&paced{w: w, conn: conn}, from, x.Size); err != nil {
+		from := &recheckingReader{Reader: content, ctx: ctx, check: recheck, next: time.Now().Add(recheckEvery)}
+		if _, err := io.CopyN(&pacedWriter{w: w, conn: conn}, from, x.Size); err != nil {
 			// Without the last chunk the client sees that the content is incomplete.
 			_ = conn.Close()
 			if ctx.Err() == nil {
@@ -152,9 +152,9 @@ func (a *artifactAPI) artifactContent(c *fiber.Ctx) (err error) {
 	})
 }
 
-// unchanged refuses a file that differs from what the run left, before any of it is sent. It
+// checkUnchanged refuses a file that differs from what the run left, before any of it is sent. It
 // rewinds the file.
-func unchanged(file io.ReadSeeker, x timeline.Artifact) error {
+func checkUnchanged(file io.ReadSeeker, x timeline.Artifact) error {
 	sum := sha256.New()
 	n, err := io.Copy(sum, io.LimitReader(file, x.Size+1))
 	if err != nil {
@@ -167,15 +167,15 @@ func unchanged(file io.ReadSeeker, x timeline.Artifact) error {
 	return err
 }
 
-// A lasting reader reads for as long as its principal may.
-type lasting struct {
+// A recheckingReader reader reads for as long as its principal may.
+type recheckingReader struct {
 	io.Reader
 	ctx   context.Context
 	check func(context.Context) error
 	next  time.Time
 }
 
-func (l *lasting) Read(b []byte) (int, error) {
+func (l *recheckingReader) Read(b []byte) (int, error) {
 	if err := l.ctx.Err(); err != nil {
 		return 0, err
 	}

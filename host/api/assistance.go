@@ -81,7 +81,7 @@ func (a *assistanceAPI) listAssistance(c *fiber.Ctx) error {
 	if status != timeline.ItemOpen && run == "" {
 		return web.Invalid(web.Field{Path: "query.runId", Rule: "given with a status other than open"})
 	}
-	rows, err := a.asking(c, run)
+	rows, err := a.waitingRuns(c, run)
 	if err != nil {
 		return err
 	}
@@ -107,16 +107,16 @@ func (a *assistanceAPI) listAssistance(c *fiber.Ctx) error {
 	return listed(c, page, items, func(i timeline.Item) string { return i.CreatedAt + i.AssistanceID })
 }
 
-// asking returns the runs visible to the principal that may have open requests, or the one with the
+// waitingRuns returns the runs visible to the principal that may have open requests, or the one with the
 // given id.
-func (a *assistanceAPI) asking(c *fiber.Ctx, id store.RunID) ([]store.Run, error) {
+func (a *assistanceAPI) waitingRuns(c *fiber.Ctx, id store.RunID) ([]store.Run, error) {
 	ctx := web.Context(c)
 	if id != "" {
 		r, err := a.find.runs.Run(ctx, id)
 		if err != nil {
 			return nil, err
 		}
-		return []store.Run{r}, a.find.sees(c, r) // a hidden run counts as not found
+		return []store.Run{r}, a.find.checkVisible(c, r) // a hidden run counts as not found
 	}
 	visible, err := a.find.visible(c)
 	if err != nil {
@@ -147,7 +147,7 @@ func (a *assistanceAPI) getAssistance(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	rows, err := a.asking(c, "")
+	rows, err := a.waitingRuns(c, "")
 	if err != nil {
 		return err
 	}

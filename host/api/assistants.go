@@ -146,23 +146,23 @@ func (a *assistantAPI) decide(c *fiber.Ctx) error {
 	return web.Done(c, a.assistants.DecideCall(web.Context(c), name, call, q.Approve))
 }
 
-// A reply buffers an answer written through net/http. MCP answers are one JSON object here, never a
+// A responseBuffer buffers an answer written through net/http. MCP answers are one JSON object here, never a
 // stream.
-type reply struct {
+type responseBuffer struct {
 	header http.Header
 	status int
 	body   bytes.Buffer
 }
 
-func (r *reply) Header() http.Header { return r.header }
+func (r *responseBuffer) Header() http.Header { return r.header }
 
-func (r *reply) WriteHeader(status int) {
+func (r *responseBuffer) WriteHeader(status int) {
 	if r.status == 0 {
 		r.status = status
 	}
 }
 
-func (r *reply) Write(p []byte) (int, error) {
+func (r *responseBuffer) Write(p []byte) (int, error) {
 	r.WriteHeader(http.StatusOK)
 	return r.body.Write(p)
 }
@@ -189,7 +189,7 @@ func (a *assistantAPI) serve(c *fiber.Ctx) error {
 		}
 	}
 	name, _ := cutAssistant(web.Principal(c).ID)
-	w := &reply{header: http.Header{}}
+	w := &responseBuffer{header: http.Header{}}
 	a.door.Serve(w, r, name, a.base.of(c))
 	for _, h := range []string{"Content-Type", "Allow"} {
 		if v := w.header.Get(h); v != "" {

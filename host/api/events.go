@@ -142,7 +142,7 @@ func accepts(header string) string {
 	json := false
 	for part := range strings.SplitSeq(header, ",") {
 		media, params, _ := strings.Cut(part, ";")
-		if zero(params) {
+		if hasZeroQuality(params) {
 			continue
 		}
 		switch strings.ToLower(strings.TrimSpace(media)) {
@@ -158,8 +158,8 @@ func accepts(header string) string {
 	return ""
 }
 
-// zero reports whether parameters say q=0: not acceptable.
-func zero(params string) bool {
+// hasZeroQuality reports whether parameters say q=0: not acceptable.
+func hasZeroQuality(params string) bool {
 	for p := range strings.SplitSeq(params, ";") {
 		if name, q, ok := strings.Cut(strings.TrimSpace(p), "="); ok && strings.EqualFold(name, "q") {
 			return strings.Trim(q, "0.") == ""

@@ -43,7 +43,7 @@ func (a *recordAPI) exportRecords(c *fiber.Ctx) (err error) {
 		return err
 	}
 	format := web.QueryOf(c)
-	x := &exporting{csv: format.OneOf("format", "ndjson", "ndjson", "csv") == "csv", recheck: web.Recheck(c)}
+	x := &exportJob{csv: format.OneOf("format", "ndjson", "ndjson", "csv") == "csv", recheck: web.Recheck(c)}
 	if err := format.Err(); err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (a *recordAPI) exportRecords(c *fiber.Ctx) (err error) {
 	if err != nil {
 		return err
 	}
-	leave, err := a.places.enter(web.Principal(c).ID)
+	leave, err := a.places.acquire(web.Principal(c).ID)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (a *recordAPI) exportRecords(c *fiber.Ctx) (err error) {
 	id := web.RequestID(c)
 	return web.Stream(c, contentType, func(ctx context.Context, w *bufio.Writer, conn net.Conn) {
 		defer x.close()
-		if err := x.write(ctx, &paced{w: w, conn: conn}); err != nil {
+		if err := x.write(ctx, &pacedWriter{w: w, conn: conn}); err != nil {
 			// Without the last chunk the client sees that the export is incomplete.
 			_ = conn.Close()
 			if ctx.Err() == nil {
@@ -109,20 +109,20 @@ func (a *recordAPI) exportRecords(c *fiber.Ctx) (err error) {
 	})
 }
 
-// exportPlaces counts running exports.
-type exportPlaces struct {
-	mu  sync.Mutex // guards all below
-	all int
-	by  map[string]int // by principal
+// exportSlots counts running exports.
+type exportSlots struct {
+	mu          sync.Mutex // guards all below
+	all         int
+	byPrincipal map[string]int // by principal
 }
 
-// enter takes a place for a principal; leave gives it back.
-func (e *exportPlaces) enter(who string) (leave func(), err error) {
+// acquire takes a place for a principal; leave gives it back.
+func (e *exportSlots) acquire(who string) (leave func(), err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	scope, limit := "", 0
 	switch {
-	case e.by[who] >= maxExportsOfAKey:
+	case e.byPrincipal[who] >= maxExportsOfAKey:
 		scope, limit = "key", maxExportsOfAKey
 	case e.all >= maxExports:
 		scope, limit = "global", maxExports
@@ -133,24 +133,24 @@ func (e *exportPlaces) enter(who string) (leave func(), err error) {
 		p.RetryAfter = time.Second
 		return nil, p
 	}
-	if e.by == nil {
-		e.by = map[string]int{}
+	if e.byPrincipal == nil {
+		e.byPrincipal = map[string]int{}
 	}
-	e.all, e.by[who] = e.all+1, e.by[who]+1
-	return func() { e.leave(who) }, nil
+	e.all, e.byPrincipal[who] = e.all+1, e.byPrincipal[who]+1
+	return func() { e.release(who) }, nil
 }
 
-func (e *exportPlaces) leave(who string) {
+func (e *exportSlots) release(who string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.all--
-	if e.by[who]--; e.by[who] == 0 {
-		delete(e.by, who)
+	if e.byPrincipal[who]--; e.byPrincipal[who] == 0 {
+		delete(e.byPrincipal, who)
 	}
 }
 
-// exporting is a running export. It holds only copies, since the request's buffers are reused.
-type exporting struct {
+// exportJob is a running export. It holds only copies, since the request's buffers are reused.
+type exportJob struct {
 	csv       bool
 	columns   []string
 	selection export.Selection
@@ -162,8 +162,8 @@ type exporting struct {
 // recheckEvery is how often an export checks whether its principal may still read.
 const recheckEvery = 15 * time.Second
 
-func (x *exporting) write(ctx context.Context, to io.Writer) error {
-	src := &checked{Source: x.view, check: x.recheck, next: time.Now().Add(recheckEvery)}
+func (x *exportJob) write(ctx context.Context, to io.Writer) error {
+	src := &recheckingSource{Source: x.view, check: x.recheck, next: time.Now().Add(recheckEvery)}
 	if x.csv {
 		w := bufio.NewWriterSize(to, 64<<10)
 		if _, err := x.selection.WriteCSV(ctx, w, src, x.columns); err != nil {
@@ -189,14 +189,14 @@ func (x *exporting) write(ctx context.Context, to io.Writer) error {
 	return err
 }
 
-// checked is a source that fails once its reader may no longer read.
-type checked struct {
+// recheckingSource is a source that fails once its reader may no longer read.
+type recheckingSource struct {
 	export.Source
 	check func(context.Context) error
 	next  time.Time
 }
 
-func (s *checked) Records(ctx context.Context, q store.RecordQuery) (store.RecordPage, error) {
+func (s *recheckingSource) Records(ctx context.Context, q store.RecordQuery) (store.RecordPage, error) {
 	if now := time.Now(); now.After(s.next) {
 		if err := s.check(ctx); err != nil {
 			return store.RecordPage{}, fmt.Errorf("check reader: %w", err)
@@ -209,22 +209,22 @@ func (s *checked) Records(ctx context.Context, q store.RecordQuery) (store.Recor
 // How long a reader may keep an export waiting: a minute, plus a second for every 16 KiB read. An
 // export holds a commit and one of few places.
 const (
-	patience = time.Minute
-	leastPer = 16 << 10
+	stallTimeout       = time.Minute
+	minBytesPerTimeout = 16 << 10
 )
 
 var errSlow = errors.New("the reader takes less than 16 KiB a second")
 
-// paced sets a write deadline for every piece, and fails if the reader takes less than leastPer
+// pacedWriter sets a write deadline for every piece, and fails if the reader takes less than minBytesPerTimeout
 // bytes a second after the first minute.
-type paced struct {
+type pacedWriter struct {
 	w      *bufio.Writer
 	conn   net.Conn
 	waited time.Duration
 	taken  int64
 }
 
-func (p *paced) Write(b []byte) (int, error) {
+func (p *pacedWriter) Write(b []byte) (int, error) {
 	began := time.Now()
 	if err := p.conn.SetWriteDeadline(began.Add(web.WriteDeadline)); err != nil {
 		return 0, err
@@ -234,7 +234,7 @@ func (p *paced) Write(b []byte) (int, error) {
 		err = web.Flush(p.w, p.conn)
 	}
 	p.waited, p.taken = p.waited+time.Since(began), p.taken+int64(n)
-	if err == nil && p.waited > patience+time.Duration(p.taken/leastPer)*time.Second {
+	if err == nil && p.waited > stallTimeout+time.Duration(p.taken/minBytesPerTimeout)*time.Second {
 		err = errSlow
 	}
 	return n, err

@@ -134,8 +134,8 @@ func (a *fileAPI) stream(c *fiber.Ctx, content io.ReadCloser, mediaType string, 
 	id, recheck := web.RequestID(c), web.Recheck(c)
 	err := web.Stream(c, mediaType, func(ctx context.Context, w *bufio.Writer, conn net.Conn) {
 		defer content.Close()
-		from := &lasting{Reader: content, ctx: ctx, check: recheck, next: time.Now().Add(recheckEvery)}
-		if _, err := io.CopyN(&paced{w: w, conn: conn}, from, n); err != nil {
+		from := &recheckingReader{Reader: content, ctx: ctx, check: recheck, next: time.Now().Add(recheckEvery)}
+		if _, err := io.CopyN(&pacedWriter{w: w, conn: conn}, from, n); err != nil {
 			// Without the last chunk the client sees that the content is incomplete.
 			_ = conn.Close()
 			if ctx.Err() == nil {

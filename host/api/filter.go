@@ -92,7 +92,7 @@ func (f *filter) operand(text string, spec abi.StreamSpec) operand {
 }
 
 // timeFilter turns from and until into filters on the consent-time field.
-func timeFilter(field string, b between) (out []filter) {
+func timeFilter(field string, b timeRange) (out []filter) {
 	if !b.from.IsZero() {
 		out = append(out, filter{field: field, op: "gte", operands: []operand{{micros: b.from.UnixMicro(),
 			readable: true}}})
@@ -106,7 +106,7 @@ func timeFilter(field string, b between) (out []filter) {
 
 // matcher returns a store.RecordQuery.Match for all filters, or nil if there are none. No filter
 // holds for a tombstone, which has no data.
-func matcher(filters []filter, updated between) func(store.Record) bool {
+func matcher(filters []filter, updated timeRange) func(store.Record) bool {
 	if len(filters) == 0 && updated.open() {
 		return nil
 	}

@@ -129,7 +129,7 @@ func noInterrupt() error {
 
 // answer resolves an interrupt with a value in openwop's form.
 func (a *interruptAPI) answer(c *fiber.Ctx, r store.Run, in timeline.Interrupt, value json.RawMessage) error {
-	if err := closed(in); err != nil {
+	if err := errAlreadyClosed(in); err != nil {
 		return err
 	}
 	q := host.Answer{RunID: r.ID, InteractionID: in.InteractionID}
@@ -148,8 +148,8 @@ func (a *interruptAPI) answer(c *fiber.Ctx, r store.Run, in timeline.Interrupt, 
 	return web.JSON(c, 200, out)
 }
 
-// closed refuses an answer to an interrupt that is no longer open.
-func closed(in timeline.Interrupt) error {
+// errAlreadyClosed refuses an answer to an interrupt that is no longer open.
+func errAlreadyClosed(in timeline.Interrupt) error {
 	switch code := in.Closed.Code(); code {
 	case "":
 		return nil
@@ -177,10 +177,10 @@ func (a *interruptAPI) tooLate(c *fiber.Ctx, run store.RunID, in timeline.Interr
 	if err := a.streams.Fold(web.Context(c), run, func(_ store.Run, f *timeline.Fold) { now, _ = f.InterruptByID(in.ID) }); err != nil {
 		return err
 	}
-	if why := closed(now); why != nil {
+	if why := errAlreadyClosed(now); why != nil {
 		return why
 	}
-	return closed(timeline.Interrupt{Closed: timeline.Answered})
+	return errAlreadyClosed(timeline.Interrupt{Closed: timeline.Answered})
 }
 
 // readAnswer turns a resume value into an answer to the interaction. An invalid value leaves the
@@ -274,7 +274,7 @@ func (a *interruptAPI) addToken(c *fiber.Ctx, s *timeline.Snapshot) error {
 	}
 	var in timeline.Interrupt
 	err := a.streams.Fold(web.Context(c), s.RunID, func(_ store.Run, f *timeline.Fold) { in, _ = f.InterruptByID(s.Interrupt.InterruptID) })
-	if err != nil || !tokenable(in) {
+	if err != nil || !mayHaveToken(in) {
 		return err
 	}
 	var ends time.Time
@@ -288,9 +288,9 @@ func (a *interruptAPI) addToken(c *fiber.Ctx, s *timeline.Snapshot) error {
 	return nil
 }
 
-// tokenable reports whether a signed token may answer a question. Secrets and work in a browser
+// mayHaveToken reports whether a signed token may answer a question. Secrets and work in a browser
 // require an authenticated owner.
-func tokenable(in timeline.Interrupt) bool {
+func mayHaveToken(in timeline.Interrupt) bool {
 	switch in.InteractionKind {
 	case abi.KindApproval:
 		return true
@@ -300,8 +300,8 @@ func tokenable(in timeline.Interrupt) bool {
 	return false
 }
 
-// ofToken returns the interrupt that a signed token is for.
-func (a *interruptAPI) ofToken(c *fiber.Ctx) (store.Run, timeline.Interrupt, error) {
+// byToken returns the interrupt that a signed token is for.
+func (a *interruptAPI) byToken(c *fiber.Ctx) (store.Run, timeline.Interrupt, error) {
 	var in timeline.Interrupt
 	unknown := web.NewProblem(0, "interrupt_not_found", "The token is not one of this host.")
 	token, err := web.Param(c, "token")
@@ -325,10 +325,10 @@ func (a *interruptAPI) ofToken(c *fiber.Ctx) (store.Run, timeline.Interrupt, err
 	switch {
 	case err != nil:
 		return r, in, err
-	case !found || !tokenable(in):
+	case !found || !mayHaveToken(in):
 		return r, in, unknown
 	}
-	if why := closed(in); why != nil {
+	if why := errAlreadyClosed(in); why != nil {
 		return r, in, why
 	}
 	if expired {
@@ -338,7 +338,7 @@ func (a *interruptAPI) ofToken(c *fiber.Ctx) (store.Run, timeline.Interrupt, err
 }
 
 func (a *interruptAPI) tokenInterrupt(c *fiber.Ctx) error {
-	_, in, err := a.ofToken(c)
+	_, in, err := a.byToken(c)
 	if err != nil {
 		return err
 	}
@@ -353,7 +353,7 @@ func (a *interruptAPI) tokenResolve(c *fiber.Ctx) error {
 	if err := a.posts.Take(access.TokenName(token)); err != nil {
 		return err
 	}
-	r, in, err := a.ofToken(c)
+	r, in, err := a.byToken(c)
 	if err != nil {
 		return err
 	}

@@ -62,11 +62,11 @@ func (l lookup) run(c *fiber.Ctx) (store.Run, error) {
 	if err != nil {
 		return r, err
 	}
-	return r, l.sees(c, r)
+	return r, l.checkVisible(c, r)
 }
 
-// sees refuses runs of connections that the principal may not know of or use.
-func (l lookup) sees(c *fiber.Ctx, r store.Run) error {
+// checkVisible refuses runs of connections that the principal may not know of or use.
+func (l lookup) checkVisible(c *fiber.Ctx, r store.Run) error {
 	p := web.Principal(c)
 	if !p.SeesConnection(r.ConnectionID) {
 		return web.NotFound()
@@ -144,8 +144,8 @@ func listed[T any](c *fiber.Ctx, page web.Page, all []T, id func(T) string) erro
 	return web.Listed(c, all, next)
 }
 
-// seen returns the connections visible to the caller.
-func (l lookup) seen(ctx context.Context, c *fiber.Ctx) ([]store.ConnectionID, error) {
+// visibleIDs returns the connections visible to the caller.
+func (l lookup) visibleIDs(ctx context.Context, c *fiber.Ctx) ([]store.ConnectionID, error) {
 	in, err := l.visible(c)
 	if err != nil {
 		return nil, err

@@ -32,7 +32,7 @@ func TestSlowReaderOfExport(t *testing.T) {
 						time.Sleep(x.every)
 					}
 				})
-				p := &paced{w: bufio.NewWriter(ours), conn: ours}
+				p := &pacedWriter{w: bufio.NewWriter(ours), conn: ours}
 				began := time.Now()
 				var err error
 				for n := 0; n < 64 && err == nil; n++ {

@@ -34,7 +34,7 @@ func (a *queryAPI) tables(c *fiber.Ctx) error {
 	}
 	ctx, done := web.ClientContext(c)
 	defer done()
-	only, err := a.find.seen(ctx, c)
+	only, err := a.find.visibleIDs(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (a *queryAPI) copying(c *fiber.Ctx) error {
 		return err
 	}
 	ctx := web.Context(c)
-	only, err := a.find.seen(ctx, c)
+	only, err := a.find.visibleIDs(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (a *queryAPI) query(c *fiber.Ctx) error {
 	ctx, done := web.ClientContext(c)
 	defer done()
 	var err error
-	if q.Only, err = a.find.seen(ctx, c); err != nil {
+	if q.Only, err = a.find.visibleIDs(ctx, c); err != nil {
 		return err
 	}
 	found, err := a.queries.Query(ctx, q)

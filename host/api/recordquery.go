@@ -41,7 +41,7 @@ func readQuery(c *fiber.Ctx, s recordStream) (*recordQuery, error) {
 	find := in.Text("find", export.MaxFind)
 	fields, since := in.List("fields"), in.Text("changesSince", 64)
 	from, until := in.Time("from"), in.Time("until")
-	updated := between{in.Time("updatedFrom"), in.Time("updatedUntil")}
+	updated := timeRange{in.Time("updatedFrom"), in.Time("updatedUntil")}
 	if err := in.Err(); err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func readQuery(c *fiber.Ctx, s recordStream) (*recordQuery, error) {
 		if s.spec.ConsentTimeField == "" {
 			return nil, unsupported(s.spec)
 		}
-		filters = append(filters, timeFilter(s.spec.ConsentTimeField, between{from, until})...)
+		filters = append(filters, timeFilter(s.spec.ConsentTimeField, timeRange{from, until})...)
 	}
 	q.match = export.Both(matcher(filters, updated), export.Find(find))
 	if q.changes {
@@ -148,11 +148,11 @@ func repeated(c *fiber.Ctx, name string, most, bytes int) ([]string, error) {
 	return slices.Compact(out), nil
 }
 
-// between is a half-open time span; a zero bound is unlimited.
-type between struct{ from, until time.Time }
+// timeRange is a half-open time span; a zero bound is unlimited.
+type timeRange struct{ from, until time.Time }
 
-func (b between) open() bool { return b.from.IsZero() && b.until.IsZero() }
+func (b timeRange) open() bool { return b.from.IsZero() && b.until.IsZero() }
 
-func (b between) holds(t time.Time) bool {
+func (b timeRange) holds(t time.Time) bool {
 	return (b.from.IsZero() || !t.Before(b.from)) && (b.until.IsZero() || t.Before(b.until))
 }

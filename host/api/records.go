@@ -33,7 +33,7 @@ type recordAPI struct {
 	records   store.Records
 	manifests store.Connections
 	audit     host.AuditLog
-	places    *exportPlaces
+	places    *exportSlots
 	log       *slog.Logger
 }
 
@@ -99,7 +99,7 @@ func (a *recordAPI) listRecords(c *fiber.Ctx) error {
 	if err := q.reproducible(); err != nil {
 		return err
 	}
-	at, err := placeOf(page.After)
+	at, err := parsePosition(page.After)
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (a *recordAPI) listRecords(c *fiber.Ctx) error {
 	}
 	next := ""
 	if found.More {
-		next = place{version: since, after: found.After, key: found.AfterKey}.String()
+		next = listPosition{version: since, after: found.After, key: found.AfterKey}.String()
 	}
 	return q.answer(c, s, found.Records, next, since)
 }
@@ -148,7 +148,7 @@ func (q *recordQuery) answer(c *fiber.Ctx, s recordStream, records []store.Recor
 }
 
 // recordsOfKeys looks up keys instead of reading the stream.
-func (a *recordAPI) recordsOfKeys(c *fiber.Ctx, s recordStream, q *recordQuery, limit int, at place) error {
+func (a *recordAPI) recordsOfKeys(c *fiber.Ctx, s recordStream, q *recordQuery, limit int, at listPosition) error {
 	newest, err := a.records.Records(web.Context(c), store.RecordQuery{Connection: s.connection, Stream: s.name,
 		Descending: true, Deleted: true, Limit: 1})
 	if err != nil {
@@ -175,7 +175,7 @@ func (a *recordAPI) recordsOfKeys(c *fiber.Ctx, s recordStream, q *recordQuery, 
 	records = records[min(at.after, uint64(len(records))):]
 	if len(records) > limit {
 		records = records[:limit]
-		next = place{version: since, after: at.after + uint64(limit)}.String()
+		next = listPosition{version: since, after: at.after + uint64(limit)}.String()
 	}
 	return q.answer(c, s, records, next, since)
 }
@@ -197,18 +197,18 @@ func (q *recordQuery) compare(x, y store.Record) int {
 	return n
 }
 
-// A place is where a page ended, as stored in cursors.
-type place struct {
+// A listPosition is where a page ended, as stored in cursors.
+type listPosition struct {
 	version uint64 // of the stream when the first page was read
 	after   uint64
 	key     string
 }
 
-func (p place) String() string {
+func (p listPosition) String() string {
 	return strconv.FormatUint(p.version, 10) + " " + strconv.FormatUint(p.after, 10) + " " + p.key
 }
 
-func placeOf(text string) (p place, err error) {
+func parsePosition(text string) (p listPosition, err error) {
 	if text == "" {
 		return p, nil
 	}

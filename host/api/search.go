@@ -35,7 +35,7 @@ func (a *searchAPI) records(c *fiber.Ctx) error {
 	ctx, done := web.ClientContext(c)
 	defer done()
 	var err error
-	if q.Only, err = a.find.seen(ctx, c); err != nil {
+	if q.Only, err = a.find.visibleIDs(ctx, c); err != nil {
 		return err
 	}
 	found, err := a.search.Search(ctx, q)

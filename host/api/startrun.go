@@ -310,7 +310,7 @@ func (a *runAPI) hideActive(c *fiber.Ctx, err error) error {
 		return err
 	}
 	id, _ := r.Details["activeRunId"].(string)
-	if row, err := a.find.runs.Run(web.Context(c), store.RunID(id)); err != nil || a.find.sees(c, row) != nil {
+	if row, err := a.find.runs.Run(web.Context(c), store.RunID(id)); err != nil || a.find.checkVisible(c, row) != nil {
 		delete(r.Details, "activeRunId")
 	}
 	return r

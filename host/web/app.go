@@ -116,11 +116,11 @@ func New(o Options) *App {
 	a.fiber.Server().ConnState = func(c net.Conn, s fasthttp.ConnState) {
 		switch s {
 		case fasthttp.StateNew:
-			a.listeners.silent(c, true)
+			a.listeners.setSilent(c, true)
 		case fasthttp.StateIdle:
 			_ = c.SetWriteDeadline(time.Time{}) // the deadline set by leave was for one answer
 		case fasthttp.StateClosed:
-			a.listeners.silent(c, false)
+			a.listeners.setSilent(c, false)
 			a.streams.start(c, nil) // the connection was lost before the stream got it; tell the stream
 		}
 	}

@@ -65,7 +65,7 @@ func decodeObject(body []byte, v any, closed bool) error {
 		return malformed(err)
 	}
 	if closed {
-		if err := known(members, v); err != nil {
+		if err := checkMembers(members, v); err != nil {
 			return err
 		}
 	}
@@ -212,10 +212,10 @@ func typeName(t reflect.Type) string {
 	return "integer, in its range"
 }
 
-// known refuses members that v does not declare.
-func known(members []strictjson.Member, v any) error {
+// checkMembers refuses members that v does not declare.
+func checkMembers(members []strictjson.Member, v any) error {
 	declared := map[string]bool{}
-	declare(declared, reflect.TypeOf(v).Elem())
+	addMembers(declared, reflect.TypeOf(v).Elem())
 	var unknown []string
 	for _, m := range members {
 		if !declared[string(m.Name)] {
@@ -240,8 +240,8 @@ func shorten(name string) string {
 	return strings.ToValidUTF8(name[:64], "") + "…"
 }
 
-// declare collects the names of a struct's members, including those of embedded structs.
-func declare(names map[string]bool, t reflect.Type) {
+// addMembers collects the names of a struct's members, including those of embedded structs.
+func addMembers(names map[string]bool, t reflect.Type) {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -250,7 +250,7 @@ func declare(names map[string]bool, t reflect.Type) {
 		case tag != "":
 			names[tag] = true
 		case f.Anonymous && f.Type.Kind() == reflect.Struct:
-			declare(names, f.Type)
+			addMembers(names, f.Type)
 		default:
 			names[f.Name] = true
 		}

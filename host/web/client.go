@@ -10,8 +10,8 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// lookEvery is how often it is looked whether a client is still there.
-const lookEvery = 250 * time.Millisecond
+// reloadInterval is how often it is looked whether a client is still there.
+const reloadInterval = 250 * time.Millisecond
 
 // ClientContext is PollContext for work that is for nobody but the client: it also ends when
 // that has gone, within a second where the system tells. The handler calls done when the work is.
@@ -19,7 +19,7 @@ func ClientContext(c *fiber.Ctx) (ctx context.Context, done context.CancelFunc) 
 	ctx, done = context.WithCancel(PollContext(c))
 	if raw := socketOf(c.Context().Conn()); raw != nil {
 		go func() {
-			tick := time.NewTicker(lookEvery)
+			tick := time.NewTicker(reloadInterval)
 			defer tick.Stop()
 			for {
 				select {
@@ -41,7 +41,7 @@ func socketOf(conn net.Conn) syscall.RawConn {
 	if t, ok := conn.(*tls.Conn); ok {
 		conn = t.NetConn()
 	}
-	if c, ok := conn.(*counted); ok {
+	if c, ok := conn.(*countedConn); ok {
 		conn = c.Conn
 	}
 	s, ok := conn.(syscall.Conn)

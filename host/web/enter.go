@@ -32,10 +32,10 @@ func (a *App) outer(ctx *fasthttp.RequestCtx, inner fasthttp.RequestHandler) {
 // enter is the first step of every request and the last of every answer. It returns nil, since it
 // writes refusals itself.
 func (a *App) enter(c *fiber.Ctx) error {
-	a.listeners.silent(c.Context().Conn(), false)
+	a.listeners.setSilent(c.Context().Conn(), false)
 	r := a.request(c)
 	headers(c, r)
-	err := a.recovering(c, r, func() error {
+	err := a.withRecover(c, r, func() error {
 		if err := checkFraming(c); err != nil {
 			return err
 		}
@@ -48,7 +48,7 @@ func (a *App) enter(c *fiber.Ctx) error {
 		if err := a.addressRate(c, r); err != nil {
 			return err
 		}
-		if a.draining.Load() && !safe(c) {
+		if a.draining.Load() && !isSafeMethod(c) {
 			return NewProblem(503, "unavailable", "The host is stopping: it answers reads until its runs have ended, and changes nothing.")
 		}
 		err := c.Next()
@@ -60,7 +60,7 @@ func (a *App) enter(c *fiber.Ctx) error {
 	if err != nil {
 		a.fail(c, r, err)
 	}
-	a.leave(c, r)
+	a.finish(c, r)
 	return nil
 }
 
@@ -90,8 +90,8 @@ func expectContinue(ctx *fasthttp.RequestCtx) int {
 	return fiber.StatusContinue
 }
 
-// recovering turns a panic into an error after logging its stack.
-func (a *App) recovering(c *fiber.Ctx, r *request, f func() error) (err error) {
+// withRecover turns a panic into an error after logging its stack.
+func (a *App) withRecover(c *fiber.Ctx, r *request, f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			a.o.Log.Error("request panicked", slog.String("request", r.id), slog.Any("panic", v), slog.String("stack", string(debug.Stack())))
@@ -102,8 +102,8 @@ func (a *App) recovering(c *fiber.Ctx, r *request, f func() error) (err error) {
 	return f()
 }
 
-// leave closes connections that cannot be reused, and writes the access log.
-func (a *App) leave(c *fiber.Ctx, r *request) {
+// finish closes connections that cannot be reused, and writes the access log.
+func (a *App) finish(c *fiber.Ctx, r *request) {
 	if r.hasUnread(c) {
 		c.Context().SetConnectionClose()
 	}
@@ -114,16 +114,16 @@ func (a *App) leave(c *fiber.Ctx, r *request) {
 		// WriteTimeout is 0 because of streams, so a reader that stops would keep the answer and
 		// the connection for ever.
 		n := len(c.Response().Body())
-		_ = c.Context().Conn().SetWriteDeadline(time.Now().Add(WriteDeadline + time.Duration(n/slowest)*time.Second))
-		a.logged(r, c.Response().StatusCode())
+		_ = c.Context().Conn().SetWriteDeadline(time.Now().Add(WriteDeadline + time.Duration(n/slowRequest)*time.Second))
+		a.logRequest(r, c.Response().StatusCode())
 	}
 }
 
-// slowest is the minimum read rate of a client, in bytes per second.
-const slowest = 16 << 10
+// slowRequest is the minimum read rate of a client, in bytes per second.
+const slowRequest = 16 << 10
 
-// logged writes the access log: the route's template, but no path, query or headers.
-func (a *App) logged(r *request, status int) {
+// logRequest writes the access log: the route's template, but no path, query or headers.
+func (a *App) logRequest(r *request, status int) {
 	took := a.o.Now().Sub(r.began)
 	route, who := "", ""
 	if r.route != nil {
@@ -151,7 +151,7 @@ func (a *App) route(route *Route) fiber.Handler {
 		if err := a.identify(c, r); err != nil {
 			return err
 		}
-		if err := a.allowed(c, r); err != nil {
+		if err := a.checkAllowed(c, r); err != nil {
 			return err
 		}
 		if route.Keyed {
@@ -175,8 +175,8 @@ func (a *App) noHead(route *Route) fiber.Handler {
 	}
 }
 
-// allowed checks the scope.
-func (a *App) allowed(c *fiber.Ctx, r *request) error {
+// checkAllowed checks the scope.
+func (a *App) checkAllowed(c *fiber.Ctx, r *request) error {
 	switch {
 	case r.route.Open:
 		return nil
@@ -207,7 +207,7 @@ func (a *App) unmatched(c *fiber.Ctx, r *request, err error) error {
 			return err
 		}
 	}
-	if first == "ui" && forPeople(c) {
+	if first == "ui" && wantsPage(c) {
 		// Without a session nobody learns which pages exist.
 		if err := a.identify(c, r); err != nil {
 			return err
@@ -317,6 +317,6 @@ func (a *App) frameworkError(c *fiber.Ctx, err error) error {
 	headers(c, r)
 	a.fail(c, r, err)
 	c.Context().SetConnectionClose()
-	a.logged(r, c.Response().StatusCode())
+	a.logRequest(r, c.Response().StatusCode())
 	return nil
 }

@@ -15,7 +15,7 @@ const (
 
 // errorPage shows a refusal to a person. It reports false if it cannot.
 func (a *App) errorPage(c *fiber.Ctx, p *Problem) bool {
-	if p.Status == fiber.StatusUnauthorized && safe(c) {
+	if p.Status == fiber.StatusUnauthorized && isSafeMethod(c) {
 		if c.Get("HX-Request") == "true" { // a fragment; the page around it shows the error
 			return false
 		}
@@ -46,7 +46,7 @@ func loginFor(c *fiber.Ctx) string {
 // pageWanted reports whether a person sees the answer of a route that is no page, or of no route:
 // everything below /ui/ that no script requested, and, outside of the API, what a browser opened.
 func pageWanted(c *fiber.Ctx, r *request) bool {
-	if !forPeople(c) || r.route != nil && r.route.Stream {
+	if !wantsPage(c) || r.route != nil && r.route.Stream {
 		return false
 	}
 	switch first, _, _ := strings.Cut(strings.TrimPrefix(r.path, "/"), "/"); first {
@@ -58,10 +58,10 @@ func pageWanted(c *fiber.Ctx, r *request) bool {
 	return opened(c)
 }
 
-// forPeople reports whether nothing indicates that a script reads the answer.
-func forPeople(c *fiber.Ctx) bool {
+// wantsPage reports whether nothing indicates that a script reads the answer.
+func wantsPage(c *fiber.Ctx) bool {
 	mode := c.Get("Sec-Fetch-Mode")
-	return safe(c) && c.Get("HX-Request") == "" && (mode == "" || mode == "navigate")
+	return isSafeMethod(c) && c.Get("HX-Request") == "" && (mode == "" || mode == "navigate")
 }
 
 // opened reports whether a browser displays the answer.

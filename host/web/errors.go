@@ -124,7 +124,7 @@ func ProblemOf(err error) (p *Problem, known bool) {
 	case errors.As(err, &frame):
 		return ofFramework(frame), true
 	}
-	for _, e := range ofAccess {
+	for _, e := range accessErrors {
 		if errors.Is(err, e.err) {
 			p := e.problem
 			return &p, true
@@ -133,8 +133,8 @@ func ProblemOf(err error) (p *Problem, known bool) {
 	return NewProblem(500, "internal_error", "The host failed to do this. Its log says more under the correlation id."), false
 }
 
-// ofAccess are the sentinels of access.
-var ofAccess = []struct {
+// accessErrors are the sentinels of access.
+var accessErrors = []struct {
 	err     error
 	problem Problem
 }{

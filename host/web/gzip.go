@@ -36,15 +36,15 @@ func SendGzip(c *fiber.Ctx, plain, packed []byte) error {
 		return c.Send(plain)
 	}
 	c.Vary(fiber.HeaderAcceptEncoding)
-	if !takesGzip(c.Get(fiber.HeaderAcceptEncoding)) {
+	if !acceptsGzip(c.Get(fiber.HeaderAcceptEncoding)) {
 		return c.Send(plain)
 	}
 	c.Set(fiber.HeaderContentEncoding, "gzip")
 	return c.Send(packed)
 }
 
-// takesGzip parses Accept-Encoding (RFC 9110, section 12.5.3).
-func takesGzip(header string) bool {
+// acceptsGzip parses Accept-Encoding (RFC 9110, section 12.5.3).
+func acceptsGzip(header string) bool {
 	any := false
 	for item := range strings.SplitSeq(header, ",") {
 		coding, params, _ := strings.Cut(item, ";")

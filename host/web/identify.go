@@ -122,10 +122,10 @@ func (a *App) byCookie(c *fiber.Ctx, r *request, cookie string) error {
 		return err
 	}
 	stream := r.route != nil && r.route.Stream
-	if err := sameOrigin(c, r, stream || !safe(c)); err != nil {
+	if err := sameOrigin(c, r, stream || !isSafeMethod(c)); err != nil {
 		return err
 	}
-	if !safe(c) && !session.CSRF(c.Get(HeaderCSRF)) {
+	if !isSafeMethod(c) && !session.CSRF(c.Get(HeaderCSRF)) {
 		return NewProblem(0, "forbidden", "The page token is missing or old. Load the page again.").
 			With("reason", "page_token")
 	}
@@ -167,7 +167,7 @@ func (a *App) openRate(c *fiber.Ctx, r *request) error {
 }
 
 func sameOriginIfUI(c *fiber.Ctx, r *request) error {
-	if safe(c) || r.socket || !strings.HasPrefix(r.path, "/ui/") {
+	if isSafeMethod(c) || r.socket || !strings.HasPrefix(r.path, "/ui/") {
 		return nil
 	}
 	return sameOrigin(c, r, true)

@@ -35,14 +35,14 @@ func (s *Server) listen() (err error) {
 			return fmt.Errorf("listen: %w", err)
 		}
 		host, _, _ := net.SplitHostPort(at)
-		l = &limited{Listener: l, s: s, tls: s.c.tls, proxied: !s.c.tls && !loopback(host)}
+		l = &limitedListener{Listener: l, s: s, tls: s.c.tls, proxied: !s.c.tls && !loopback(host)}
 		if config != nil {
 			l = tls.NewListener(l, config)
 		}
 		s.listeners = append(s.listeners, l)
 	}
 	if s.o.Local != nil {
-		s.listeners = append(s.listeners, &limited{Listener: s.o.Local, s: s})
+		s.listeners = append(s.listeners, &limitedListener{Listener: s.o.Local, s: s})
 	}
 	if s.o.Socket == "" {
 		return nil
@@ -51,7 +51,7 @@ func (s *Server) listen() (err error) {
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
-	s.listeners = append(s.listeners, &limited{Listener: l, s: s})
+	s.listeners = append(s.listeners, &limitedListener{Listener: l, s: s})
 	return nil
 }
 
@@ -91,14 +91,14 @@ func (s *Server) closeListeners() {
 
 // connections counts open connections.
 type connections struct {
-	mu  sync.Mutex // guards all below
-	all int
-	by  map[netip.Addr]int
+	mu        sync.Mutex // guards all below
+	all       int
+	byAddress map[netip.Addr]int
 }
 
-// limited is a listener that rejects excess connections: with 429, or silently under TLS, where an
+// limitedListener is a listener that rejects excess connections: with 429, or silently under TLS, where an
 // answer would require a handshake.
-type limited struct {
+type limitedListener struct {
 	net.Listener
 	s   *Server
 	tls bool
@@ -107,7 +107,7 @@ type limited struct {
 	proxied bool
 }
 
-func (l *limited) Accept() (net.Conn, error) {
+func (l *limitedListener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
 		if err != nil {
@@ -119,17 +119,17 @@ func (l *limited) Accept() (net.Conn, error) {
 			_ = c.Close()
 			continue
 		}
-		if !l.s.open.enter(at, l.s.o, proxy || !at.IsValid()) {
+		if !l.s.open.acquire(at, l.s.o, proxy || !at.IsValid()) {
 			l.refuse(c)
 			continue
 		}
-		return &counted{Conn: c, leave: sync.OnceFunc(func() { l.s.open.leave(at) })}, nil
+		return &countedConn{Conn: c, release: sync.OnceFunc(func() { l.s.open.release(at) })}, nil
 	}
 }
 
 const tooMany = `{"error":"rate_limited","message":"Too many connections. Close some, or wait.","details":{"retryAfterMs":1000,"scope":"global"}}`
 
-func (l *limited) refuse(c net.Conn) {
+func (l *limitedListener) refuse(c net.Conn) {
 	defer c.Close()
 	if l.tls {
 		return
@@ -154,33 +154,33 @@ func addressOf(c net.Conn) netip.Addr {
 	return at
 }
 
-func (n *connections) enter(at netip.Addr, o ServerOptions, manyUsers bool) bool {
+func (n *connections) acquire(at netip.Addr, o ServerOptions, manyUsers bool) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.all >= o.Connections || !manyUsers && n.by[at] >= o.PerAddress {
+	if n.all >= o.Connections || !manyUsers && n.byAddress[at] >= o.PerAddress {
 		return false
 	}
 	n.all++
-	n.by[at]++
+	n.byAddress[at]++
 	return true
 }
 
-func (n *connections) leave(at netip.Addr) {
+func (n *connections) release(at netip.Addr) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.all--
-	if n.by[at]--; n.by[at] == 0 {
-		delete(n.by, at)
+	if n.byAddress[at]--; n.byAddress[at] == 0 {
+		delete(n.byAddress, at)
 	}
 }
 
-// counted calls leave when it is closed.
-type counted struct {
+// countedConn calls leave when it is closed.
+type countedConn struct {
 	net.Conn
-	leave func()
+	release func()
 }
 
-func (c *counted) Close() error {
-	c.leave()
+func (c *countedConn) Close() error {
+	c.release()
 	return c.Conn.Close()
 }

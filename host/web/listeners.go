@@ -9,28 +9,28 @@ import (
 // accepts, so an earlier Shutdown would miss it. It also counts idle new connections as busy, which
 // browsers open in advance.
 type listeners struct {
-	mu   sync.Mutex // guards what is below
-	all  []net.Listener
-	mute map[net.Conn]bool // have sent nothing yet
-	over bool
+	mu     sync.Mutex // guards what is below
+	all    []net.Listener
+	silent map[net.Conn]bool // have sent nothing yet
+	closed bool
 
 	served sync.WaitGroup // listeners that the server still uses
 }
 
-// silent records whether a connection has sent nothing yet.
-func (s *listeners) silent(c net.Conn, yes bool) {
+// setSilent records whether a connection has sent nothing yet.
+func (s *listeners) setSilent(c net.Conn, yes bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case !yes:
-		delete(s.mute, c)
-	case s.over:
+		delete(s.silent, c)
+	case s.closed:
 		_ = c.Close()
 	default:
-		if s.mute == nil {
-			s.mute = map[net.Conn]bool{}
+		if s.silent == nil {
+			s.silent = map[net.Conn]bool{}
 		}
-		s.mute[c] = true
+		s.silent[c] = true
 	}
 }
 
@@ -38,21 +38,21 @@ func (s *listeners) silent(c net.Conn, yes bool) {
 func (s *listeners) add(l net.Listener) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.over {
+	if !s.closed {
 		s.all = append(s.all, l)
 		s.served.Add(1)
 	}
-	return !s.over
+	return !s.closed
 }
 
 func (s *listeners) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.over = true
+	s.closed = true
 	for _, l := range s.all {
 		_ = l.Close() // the server reports its own Close
 	}
-	for c := range s.mute {
+	for c := range s.silent {
 		_ = c.Close() // nothing was begun on it
 	}
 }

@@ -45,7 +45,7 @@ func (r *request) origin(c *fiber.Ctx) string {
 	return "http://" + header
 }
 
-func safe(c *fiber.Ctx) bool {
+func isSafeMethod(c *fiber.Ctx) bool {
 	return c.Method() == fiber.MethodGet || c.Method() == fiber.MethodHead
 }
 

@@ -21,7 +21,7 @@ const sweepEvery = 10 * time.Minute
 // A Server serves one store. It is opened and served once.
 type Server struct {
 	o       ServerOptions
-	c       checked
+	c       parsedOptions
 	access  *access.Access
 	app     *App
 	private string // host name of this installation only
@@ -34,7 +34,7 @@ type Server struct {
 // OpenServer checks the options, opens the listeners and adds the routes. Nothing is answered
 // before Serve. An error says which setting is wrong.
 func OpenServer(ctx context.Context, o ServerOptions) (*Server, error) {
-	s := &Server{o: o, open: connections{by: map[netip.Addr]int{}}}
+	s := &Server{o: o, open: connections{byAddress: map[netip.Addr]int{}}}
 	var err error
 	if s.c, err = s.o.check(); err != nil {
 		return nil, &OptionsError{err}

@@ -84,15 +84,15 @@ type ServerOptions struct {
 	Now                     func() time.Time // nil: time.Now
 }
 
-// checked holds the parsed ServerOptions.
-type checked struct {
+// parsedOptions holds the parsed ServerOptions.
+type parsedOptions struct {
 	proxies []netip.Prefix
 	public  *url.URL
 	tls     bool
 }
 
-func (o *ServerOptions) check() (checked, error) {
-	var c checked
+func (o *ServerOptions) check() (parsedOptions, error) {
+	var c parsedOptions
 	if len(o.Listen) == 0 && o.Local == nil {
 		o.Listen = []string{DefaultListen}
 	}
@@ -135,7 +135,7 @@ func (o *ServerOptions) check() (checked, error) {
 }
 
 // exposed refuses an address that others can reach, unless that is wanted and protected.
-func (o *ServerOptions) exposed(at string, c checked) error {
+func (o *ServerOptions) exposed(at string, c parsedOptions) error {
 	host, port, err := net.SplitHostPort(at)
 	if err == nil {
 		_, err = strconv.ParseUint(port, 10, 16)
@@ -176,7 +176,7 @@ func prefix(s string) (netip.Prefix, error) {
 }
 
 // hosts returns the accepted values of Host for the ports of the listeners.
-func (o *ServerOptions) hosts(c checked, private string, at []net.Addr) []string {
+func (o *ServerOptions) hosts(c parsedOptions, private string, at []net.Addr) []string {
 	var list []string
 	add := func(host string, port int) {
 		list = append(list, net.JoinHostPort(host, strconv.Itoa(port)))

@@ -67,7 +67,7 @@ func Follow(c *fiber.Ctx, contentType string, write func(w *bufio.Writer, conn n
 func answer(c *fiber.Ctx, contentType string, write func(ctx context.Context, w *bufio.Writer, conn net.Conn)) error {
 	r := requestOf(c)
 	a := r.app
-	ctx, leave, ok := a.streams.enter()
+	ctx, leave, ok := a.streams.begin()
 	if !ok {
 		return NewProblem(0, "unavailable", "The host is stopping.")
 	}
@@ -86,7 +86,7 @@ func answer(c *fiber.Ctx, contentType string, write func(ctx context.Context, w 
 	r.streaming = true
 	serve := func(header []byte) {
 		defer leave()
-		defer a.logged(r, fiber.StatusOK)
+		defer a.logRequest(r, fiber.StatusOK)
 		defer func() { _ = conn.Close() }()
 		body := &bodyWriter{conn: conn, header: header, chunked: chunked}
 		w := bufio.NewWriter(body)
@@ -244,7 +244,7 @@ func (s *streams) end(timeout time.Duration) {
 	}
 }
 
-func (s *streams) enter() (context.Context, func(), bool) {
+func (s *streams) begin() (context.Context, func(), bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {

@@ -36,7 +36,7 @@ func Viewable(content io.Reader, size int64) (string, error) {
 			return "", nil
 		}
 		rest, err := io.ReadAll(io.LimitReader(content, maxPDF))
-		if err != nil || !calm(append(head, rest...)) {
+		if err != nil || !isPassive(append(head, rest...)) {
 			return "", err
 		}
 		return "application/pdf", nil
@@ -57,15 +57,15 @@ var (
 	deflated  = regexp.MustCompile(`/Filter\s*(/FlateDecode|\[\s*/FlateDecode\s*\])`)
 )
 
-// calm reports whether a PDF has no active content, so that no viewer has to be trusted with it.
-// Content that cannot be examined does not count as calm.
-func calm(pdf []byte) bool {
+// isPassive reports whether a PDF has no active content, so that no viewer has to be trusted with it.
+// Content that cannot be examined does not count as passive.
+func isPassive(pdf []byte) bool {
 	if active.Match(pdf) || disguised.Match(pdf) {
 		return false
 	}
 	room := int64(maxUnpacked)
 	for _, at := range objects.FindAllIndex(pdf, -1) {
-		n, ok := calmObjects(pdf, at[0], room)
+		n, ok := arePassive(pdf, at[0], room)
 		if room -= n; !ok {
 			return false
 		}
@@ -73,9 +73,9 @@ func calm(pdf []byte) bool {
 	return true
 }
 
-// calmObjects examines an object stream whose dictionary contains at, and returns its uncompressed
+// arePassive examines an object stream whose dictionary contains at, and returns its uncompressed
 // size.
-func calmObjects(pdf []byte, at int, room int64) (n int64, ok bool) {
+func arePassive(pdf []byte, at int, room int64) (n int64, ok bool) {
 	begin := bytes.LastIndex(pdf[:at], []byte("obj"))
 	end := bytes.Index(pdf[at:], []byte("stream"))
 	if begin < 0 || end < 0 {

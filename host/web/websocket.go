@@ -16,10 +16,10 @@ import (
 
 // Bounds of sockets.
 const (
-	maxSockets  = 64               // open at the same time
-	pingEvery   = 20 * time.Second // each with a check that the principal still may
-	silentAfter = 60 * time.Second // after three unanswered pings
-	goodbye     = time.Second      // wait for the other side's close frame
+	maxSockets   = 64               // open at the same time
+	pingEvery    = 20 * time.Second // each with a check that the principal still may
+	silentAfter  = 60 * time.Second // after three unanswered pings
+	closeTimeout = time.Second      // wait for the other side's close frame
 )
 
 // CloseUnauthenticated is the close code when the session has ended.
@@ -52,7 +52,7 @@ func Upgrade(c *fiber.Ctx, most int64, serve func(ctx context.Context, s *Socket
 	if !websocket.FastHTTPIsWebSocketUpgrade(c.Context()) {
 		return NewProblem(400, "validation_error", "This takes a WebSocket.")
 	}
-	ctx, leave, ok := a.streams.enter()
+	ctx, leave, ok := a.streams.begin()
 	if !ok {
 		return NewProblem(0, "unavailable", "The host is stopping.")
 	}
@@ -75,7 +75,7 @@ func Upgrade(c *fiber.Ctx, most int64, serve func(ctx context.Context, s *Socket
 	err := upgrader.Upgrade(c.Context(), func(conn *websocket.Conn) {
 		a.streams.starting.Delete(raw)
 		defer free()
-		defer a.logged(r, fiber.StatusSwitchingProtocols)
+		defer a.logRequest(r, fiber.StatusSwitchingProtocols)
 		defer func() { _ = conn.Close() }()
 		defer func() {
 			if v := recover(); v != nil {
@@ -84,8 +84,8 @@ func Upgrade(c *fiber.Ctx, most int64, serve func(ctx context.Context, s *Socket
 		}()
 		conn.SetReadLimit(most)
 		s := &Socket{conn: conn}
-		s.heard()
-		conn.SetPongHandler(func(string) error { s.heard(); return nil })
+		s.extendDeadline()
+		conn.SetPongHandler(func(string) error { s.extendDeadline(); return nil })
 		ctx, cancel := context.WithCancel(ctx)
 		var rest sync.WaitGroup
 		rest.Go(func() { s.watch(ctx, check) })
@@ -124,8 +124,8 @@ func (s *Socket) watch(ctx context.Context, check func(context.Context) error) {
 	}
 }
 
-// heard extends the time until the other side must be heard again.
-func (s *Socket) heard() {
+// extendDeadline extends the time until the other side must be heard again.
+func (s *Socket) extendDeadline() {
 	if !s.closed.Load() {
 		_ = s.conn.SetReadDeadline(time.Now().Add(silentAfter))
 	}
@@ -143,7 +143,7 @@ func (s *Socket) Read() (binary bool, message []byte, err error) {
 	if s.closed.Load() {
 		return false, nil, errClosed
 	}
-	s.heard()
+	s.extendDeadline()
 	return kind == websocket.BinaryMessage, message, nil
 }
 
@@ -164,7 +164,7 @@ func (s *Socket) Write(binary bool, message []byte) error {
 func (s *Socket) Close(code int, reason string) {
 	s.once.Do(func() {
 		s.closed.Store(true)
-		end := time.Now().Add(goodbye)
+		end := time.Now().Add(closeTimeout)
 		_ = s.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason), end)
 		_ = s.conn.NetConn().SetDeadline(end)
 	})
@@ -173,7 +173,7 @@ func (s *Socket) Close(code int, reason string) {
 // drain reads what the other side sent before it saw the close frame, since the system would drop
 // that frame if bytes were left unread.
 func (s *Socket) drain() {
-	_ = s.conn.SetReadDeadline(time.Now().Add(goodbye))
+	_ = s.conn.SetReadDeadline(time.Now().Add(closeTimeout))
 	for range 1000 {
 		if _, _, err := s.conn.NextReader(); err != nil {
 			return

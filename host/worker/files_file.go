@@ -27,7 +27,7 @@ type remoteFile struct {
 	removed bool // handle is 0 and the file has been removed: the content is final
 
 	cachedStat abi.FileStat
-	fetchedAt  timestamp // known
+	fetchedAt  timestamp // of cachedStat
 	cache      readCache
 	offset     int64
 }

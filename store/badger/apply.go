@@ -19,7 +19,7 @@ func (c *committer) apply(g *group, it *item) error {
 		return err
 	}
 	it.ack = store.Ack{FirstSequence: head.Next, RecordedAt: now}
-	held := c.holding(g, cm)
+	held := c.newFileRefs(g, cm)
 	for _, b := range cm.Batches {
 		changed, unchanged, err := c.ingest(g, cm.Lease, b, held, now)
 		if err != nil {

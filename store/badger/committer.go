@@ -23,36 +23,36 @@ const (
 //
 // Only its goroutine accesses its fields.
 type committer struct {
-	s         *disk
-	base      reader   // the engine as of the newest published group
-	cur       *group   // being prepared
-	inflight  []*group // handed to the writer, oldest first
-	next      uint64   // sequence of the next group
-	maxBytes  int64    // of one group: half the engine's transaction limit
-	grants    map[store.ConnectionID]*store.Grant
-	loose     map[store.ConnectionID]int // upper bound of files that runs let go; some may be held again
-	streams   map[streamKey]*stream
-	tail      bulk.Tail         // of the bulk files
-	buffers   [][]byte          // for bulk, to be reused
-	reaping   map[uint32]uint64 // empty bulk files, and the group after which each may be removed
-	chores    []*item           // the store's own work, done before queued items
-	job       bool              // a job is running
-	hash      *bulk.Hasher
-	pages     *pageCache
-	cands     []candidate // scratch space of ingest
-	probes    []bulk.Probe
-	filterSum uint64
-	keep      []int
-	packed    []byte
-	broken    error // set when the outcome of a step is unknown; nothing is written afterwards
+	s            *disk
+	base         reader   // the engine as of the newest published group
+	cur          *group   // being prepared
+	inflight     []*group // handed to the writer, oldest first
+	next         uint64   // sequence of the next group
+	maxBytes     int64    // of one group: half the engine's transaction limit
+	grants       map[store.ConnectionID]*store.Grant
+	unreferenced map[store.ConnectionID]int // upper bound of files that runs let go; some may be held again
+	streams      map[streamKey]*stream
+	tail         bulk.Tail         // of the bulk files
+	buffers      [][]byte          // for bulk, to be reused
+	reaping      map[uint32]uint64 // empty bulk files, and the group after which each may be removed
+	chores       []*item           // the store's own work, done before queued items
+	job          bool              // a job is running
+	hash         *bulk.Hasher
+	pages        *pageCache
+	cands        []candidate // scratch space of ingest
+	probes       []bulk.Probe
+	filterSum    uint64
+	keep         []int
+	packed       []byte
+	broken       error // set when the outcome of a step is unknown; nothing is written afterwards
 }
 
 func newCommitter(s *disk, seq uint64, t bulk.Tail) *committer {
 	return &committer{
 		s: s, base: s.reader(seq), next: seq + 1, maxBytes: s.db.MaxBatchSize() / 2,
-		grants:  make(map[store.ConnectionID]*store.Grant),
-		loose:   make(map[store.ConnectionID]int),
-		streams: make(map[streamKey]*stream), hash: bulk.NewHasher(),
+		grants:       make(map[store.ConnectionID]*store.Grant),
+		unreferenced: make(map[store.ConnectionID]int),
+		streams:      make(map[streamKey]*stream), hash: bulk.NewHasher(),
 		pages: newPageCache(s.opts.profile().pages),
 		tail:  t, reaping: make(map[uint32]uint64),
 	}
@@ -77,7 +77,7 @@ func (c *committer) run() {
 		}
 		select {
 		case g := <-c.s.writer.written:
-			c.landed(g)
+			c.finishGroup(g)
 		case <-c.s.queue.ready: // something was submitted, or free space was measured
 			if l, _ := c.s.space.state(); l == halted {
 				c.awaitSpace()
@@ -117,7 +117,7 @@ func (c *committer) send() {
 func (c *committer) collect() {
 	select {
 	case g := <-c.s.writer.written:
-		c.landed(g)
+		c.finishGroup(g)
 	default:
 	}
 }
@@ -140,7 +140,7 @@ func (c *committer) prepareOne() bool {
 	}
 	g := c.cur
 	point := g.save()
-	g.spill = c.inEngine(it) > c.maxBytes/2
+	g.spill = c.engineBytes(it) > c.maxBytes/2
 	if err := c.prepare(g, it); err != nil {
 		g.rollback(point)
 		if len(g.items) == 0 {
@@ -195,15 +195,15 @@ func (c *committer) accepts(it *item) bool {
 	if c.cur == nil {
 		return !it.barrier || len(c.inflight) == 0
 	}
-	c.cur.closed = it.barrier || c.cur.bytes+c.inEngine(it) > c.maxBytes
+	c.cur.closed = it.barrier || c.cur.bytes+c.engineBytes(it) > c.maxBytes
 	return !c.cur.closed
 }
 
 // opBytes bounds what an operation of the store itself, whose long values are bulk, adds to a transaction.
 const opBytes = 64 << 10
 
-// inEngine estimates how much of an item goes into the transaction.
-func (c *committer) inEngine(it *item) int64 {
+// engineBytes estimates how much of an item goes into the transaction.
+func (c *committer) engineBytes(it *item) int64 {
 	if it.commit == nil {
 		return min(it.bytes, opBytes)
 	}
@@ -223,14 +223,14 @@ func (c *committer) inflightNewestFirst() []*group {
 	return newest
 }
 
-// landed handles a group with which the writer has finished.
-func (c *committer) landed(g *group) {
+// finishGroup handles a group with which the writer has finished.
+func (c *committer) finishGroup(g *group) {
 	if g.err != nil {
-		c.failed(g)
+		c.failGroup(g)
 		return
 	}
 	c.inflight = c.inflight[1:]
-	c.s.show(g)
+	c.s.publish(g)
 	for _, it := range g.items {
 		c.s.queue.finish(it, nil)
 	}
@@ -249,9 +249,9 @@ func (c *committer) rebase(seq uint64) {
 	c.s.discardBefore(seq)
 }
 
-// failed undoes a group that did not become durable and everything prepared on top of it. Items of the later groups are
+// failGroup undoes a group that did not become durable and everything prepared on top of it. Items of the later groups are
 // prepared again.
-func (c *committer) failed(g *group) {
+func (c *committer) failGroup(g *group) {
 	for range len(c.inflight) - 1 {
 		<-c.s.writer.written // refused by the writer because of the failed one
 	}
@@ -264,16 +264,16 @@ func (c *committer) failed(g *group) {
 		again = append(append(again, other.items...), other.refusedItems()...)
 	}
 	for _, other := range slices.Backward(later) {
-		other.takeBack()
+		other.undoEffects()
 	}
-	g.takeBack()
+	g.undoEffects()
 	c.cur, c.inflight, c.next = nil, nil, g.seq
 	if c.s.stopped() != nil {
 		c.broken = c.s.stopped()
 	}
 	clear(c.grants)
 	c.s.writer.broken.Store(false)
-	c.s.queue.back(again)
+	c.s.queue.requeue(again)
 	for _, it := range g.items {
 		c.s.queue.fail(it, g.err)
 	}
@@ -286,7 +286,7 @@ func (g *group) refusedItems() (items []*item) {
 	return items
 }
 
-func (g *group) takeBack() {
+func (g *group) undoEffects() {
 	for _, undo := range slices.Backward(g.undo) {
 		undo()
 	}

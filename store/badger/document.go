@@ -20,7 +20,7 @@ type storedDocument struct {
 	Data      json.RawMessage `json:"d"`
 }
 
-func (d storedDocument) over(now time.Time) bool {
+func (d storedDocument) expired(now time.Time) bool {
 	return d.ExpiresAt != nil && !now.Before(*d.ExpiresAt)
 }
 
@@ -56,7 +56,7 @@ func writeDocuments(g *group, now time.Time, writes []store.Write) error {
 		}
 		before[i] = d
 		seen := d.Revision
-		if !ok || d.over(now) {
+		if !ok || d.expired(now) {
 			seen = 0
 		}
 		if w.If != nil && *w.If != seen {
@@ -93,7 +93,7 @@ func (s *documents) Document(ctx context.Context, kind store.Kind, id string) (s
 	if err != nil {
 		return store.Document{}, err
 	}
-	if d.over(s.opts.Now()) {
+	if d.expired(s.opts.Now()) {
 		return store.Document{}, fmt.Errorf("%s: %w", kind, store.ErrNotFound)
 	}
 	return d.document(kind, id), nil
@@ -123,7 +123,7 @@ func (s *documents) Documents(ctx context.Context, q store.DocumentQuery) ([]sto
 		if err := json.Unmarshal(payload, &d); err != nil {
 			return false, store.Corrupt("key %.40q: %v", k, err)
 		}
-		if !d.over(now) {
+		if !d.expired(now) {
 			out = append(out, d.document(q.Kind, id))
 		}
 		return len(out) < bounded(q.Limit), ctx.Err()
@@ -158,7 +158,7 @@ func (s *documents) Sweep(ctx context.Context) error {
 	now := s.opts.Now()
 	end := append(key(kindDue, string(dueTime(now)), ""), 0xFF) // behind all keys of this microsecond
 	return s.eraser.inSteps(ctx, func(r reader, after []byte, most int) [][]byte {
-		due := r.some([]byte{kindDue}, after, false, most)
+		due := r.listKeys([]byte{kindDue}, after, false, most)
 		n, _ := slices.BinarySearchFunc(due, end, bytes.Compare)
 		return due[:n]
 	}, func(g *group, k []byte) error { return sweep(g, k, now) })
@@ -176,7 +176,7 @@ func sweep(g *group, k []byte, now time.Time) error {
 		return err
 	}
 	mine := ok && d.ExpiresAt != nil && bytes.Equal(dueKey(*d.ExpiresAt, kind, id), k)
-	if mine && !d.over(now) {
+	if mine && !d.expired(now) {
 		return nil
 	}
 	g.set(k, nil)

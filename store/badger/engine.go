@@ -241,8 +241,8 @@ func (r reader) keys(prefix, seek []byte, reverse bool) iter.Seq[[]byte] {
 	}
 }
 
-// some lists up to most keys with prefix, starting behind after if it is given or, in reverse, below it.
-func (r reader) some(prefix, after []byte, reverse bool, most int) (keys [][]byte) {
+// listKeys lists up to most keys with prefix, starting behind after if it is given or, in reverse, below it.
+func (r reader) listKeys(prefix, after []byte, reverse bool, most int) (keys [][]byte) {
 	for k := range r.keys(prefix, after, reverse) {
 		if bytes.Equal(k, after) {
 			continue

@@ -72,7 +72,7 @@ func (s *connections) DeleteConnection(ctx context.Context, id store.ConnectionI
 // remains reports whether a connection has data other than runs.
 func (r reader) remains(id string) bool {
 	for _, kind := range []byte{kindCounters, kindState, kindGap, kindHeld, kindFileOf} {
-		if prefix := key(kind, id, ""); len(r.some(prefix, nil, false, 1)) > 0 {
+		if prefix := key(kind, id, ""); len(r.listKeys(prefix, nil, false, 1)) > 0 {
 			return true
 		}
 	}
@@ -97,7 +97,7 @@ func (e *eraser) connection(ctx context.Context, id string) error {
 	if err != nil || !noted {
 		return err
 	}
-	for _, kind := range []byte{kindState, kindGap, kindHeld, kindLoose, kindFileOf, kindContent} {
+	for _, kind := range []byte{kindState, kindGap, kindHeld, kindUnreferenced, kindFileOf, kindContent} {
 		if err := e.drop(ctx, key(kind, id, "")); err != nil {
 			return err
 		}
@@ -127,19 +127,19 @@ func (e *eraser) connection(ctx context.Context, id string) error {
 
 // places deletes the files of a connection's long contents.
 func (e *eraser) places(ctx context.Context, id string) error {
-	prefix := key(kindPlace, id, "")
+	prefix := key(kindLocation, id, "")
 	return e.inSteps(ctx, func(r reader, after []byte, most int) [][]byte {
-		return r.some(prefix, after, false, most)
+		return r.listKeys(prefix, after, false, most)
 	}, func(g *group, k []byte) error {
 		b, ok, err := g.get(k)
 		if err != nil || !ok {
 			return err
 		}
-		p, err := decodePlace(b)
+		p, err := decodeLocation(b)
 		if err != nil {
 			return err
 		}
-		g.doom(p.Name)
+		g.removeLater(p.Name)
 		return g.remove(k)
 	})
 }
@@ -149,7 +149,7 @@ func (e *eraser) places(ctx context.Context, id string) error {
 func (e *eraser) disownStream(ctx context.Context, id string) (number uint64, err error) {
 	err = e.s.queue.do(ctx, true, func(g *group) error {
 		number = 0
-		found := g.c.base.some(key(kindCounters, id, ""), nil, false, 1)
+		found := g.c.base.listKeys(key(kindCounters, id, ""), nil, false, 1)
 		if len(found) == 0 {
 			return nil
 		}
@@ -181,7 +181,7 @@ func (e *eraser) stream(ctx context.Context, number uint64) error {
 			return err
 		}
 	}
-	return e.unnote(ctx, streamNote(number))
+	return e.removeNote(ctx, streamNote(number))
 }
 
 // freeBulk starts another bulk file if most of the newest is garbage, so that it, too, is deleted or compacted and
@@ -225,18 +225,18 @@ func (s *timelines) Prune(ctx context.Context, id store.RunID) error {
 func (e *eraser) timeline(ctx context.Context, id string) error {
 	prefix := key(kindEvent, id, "")
 	err := e.inSteps(ctx, func(r reader, after []byte, most int) [][]byte {
-		return r.some(prefix, after, true, most)
+		return r.listKeys(prefix, after, true, most)
 	}, (*group).remove)
 	if err != nil {
 		return err
 	}
-	return e.unnote(ctx, eraseNote(erasedRun, id))
+	return e.removeNote(ctx, eraseNote(erasedRun, id))
 }
 
 // drop deletes the keys with prefix.
 func (e *eraser) drop(ctx context.Context, prefix []byte) error {
 	return e.inSteps(ctx, func(r reader, after []byte, most int) [][]byte {
-		return r.some(prefix, after, false, most)
+		return r.listKeys(prefix, after, false, most)
 	}, (*group).remove)
 }
 
@@ -270,18 +270,18 @@ func (e *eraser) inSteps(ctx context.Context, list func(r reader, after []byte, 
 	}
 }
 
-func (e *eraser) unnote(ctx context.Context, note []byte) error {
+func (e *eraser) removeNote(ctx context.Context, note []byte) error {
 	return e.s.queue.do(ctx, false, func(g *group) error { return g.remove(note) })
 }
 
-// tidy completes the erasures that an earlier process left, removes its orphaned files, and deletes expired documents.
-func (e *eraser) tidy() {
+// resume completes the erasures that an earlier process left, removes its orphaned files, and deletes expired documents.
+func (e *eraser) resume() {
 	ctx := context.Background() // queued work ends when the store closes
 	e.partial.RLock()
 	err := e.finish(ctx)
 	e.partial.RUnlock()
 	if err == nil {
-		err = e.s.sweepPlaces(ctx)
+		err = e.s.sweepContentFiles(ctx)
 	}
 	if err == nil {
 		err = (&documents{e.s}).Sweep(ctx)

@@ -165,7 +165,7 @@ func WithWindowBytes(o Options, bytes int) Options {
 func (s *Store) ForgetWindows() {
 	s.windows.mu.Lock()
 	defer s.windows.mu.Unlock()
-	s.windows.kept = nil
+	s.windows.cached = nil
 }
 
 // KeptDocuments counts the documents, expired or not, and what says when they do.

@@ -133,14 +133,14 @@ func (s *files) HeldFiles(ctx context.Context, q store.FileQuery) (store.FilePag
 		p.Files, err = r.heldBy(heldKey(q.Connection, q.Stream, q.Key))
 		return p, err
 	}
-	for _, k := range r.some(prefix, after, false, limit) {
+	for _, k := range r.listKeys(prefix, after, false, limit) {
 		held, err := r.heldBy(k)
 		if err != nil {
 			return p, err
 		}
 		p.Files, after, limit = append(p.Files, held...), k, limit-1
 	}
-	p.More = limit == 0 && len(r.some(prefix, after, false, 1)) > 0
+	p.More = limit == 0 && len(r.listKeys(prefix, after, false, 1)) > 0
 	p.After = base64.RawURLEncoding.EncodeToString(after)
 	return p, ctx.Err()
 }
@@ -208,14 +208,14 @@ func (s *disk) content(r reader, c store.ConnectionID, f fileOf) (store.FileCont
 		}
 		return shortContent{bytes.NewReader(b)}, err
 	}
-	b, ok, err := r.get(fileKey(kindPlace, c, f.Digest))
+	b, ok, err := r.get(fileKey(kindLocation, c, f.Digest))
 	if err != nil {
 		return nil, err
 	}
 	if !ok {
 		return nil, store.Corrupt("file %s is nowhere", f.Digest)
 	}
-	p, err := decodePlace(b)
+	p, err := decodeLocation(b)
 	if err != nil || p.Size != f.Size {
 		return nil, store.Corrupt("file %s: its place does not fit", f.Digest)
 	}
@@ -233,8 +233,8 @@ func (c shortContent) Size() int64 { return c.Reader.Size() }
 
 // A longContent reads a file block by block and verifies the checksum of each block.
 type longContent struct {
-	at     placed
-	place  place
+	at     contentReader
+	place  contentLocation
 	digest store.Digest
 	block  int64 // number of the block in data; -1 for none
 	data   []byte

@@ -224,7 +224,7 @@ func (f *filler) endContent(ctx context.Context) error {
 	}
 	if err == nil && c.long != nil {
 		last.Value, err = json.Marshal(c.at)
-		last.Key = fileKey(kindPlace, store.ConnectionID(names[0]), d)
+		last.Key = fileKey(kindLocation, store.ConnectionID(names[0]), d)
 	} else if err == nil {
 		last.Value, last.Key = c.short, fileKey(kindContent, store.ConnectionID(names[0]), d)
 	}
@@ -339,9 +339,9 @@ func fillFile(g *group, i store.Item) error {
 		return store.Corrupt("file %.80q cannot be", i.Key)
 	}
 	if v.Refs == 0 {
-		g.put(fileKey(kindLoose, c, v.Digest), newValue(0))
+		g.put(fileKey(kindUnreferenced, c, v.Digest), newValue(0))
 	}
-	h := holding{g: g, connection: c}
+	h := fileRefs{g: g, connection: c}
 	if err := h.count(1, v.Size); err != nil {
 		return err
 	}
@@ -367,8 +367,8 @@ func (c *committer) fillStream(g *group, i store.Item) error {
 	return nil
 }
 
-// mostHoles bounds how many versions an image may leave out between two current records.
-const mostHoles = 1 << 34
+// maxHoles bounds how many versions an image may leave out between two current records.
+const maxHoles = 1 << 34
 
 // fillRecords writes the records of one stream at the beginning of items and returns the rest.
 func (c *committer) fillRecords(g *group, items []store.Item) (rest []store.Item, err error) {
@@ -395,7 +395,7 @@ func (c *committer) fillRecords(g *group, items []store.Item) (rest []store.Item
 		if e.Ingested, e.Run, e.Change, e.Raw, err = rest[0].Record(); err != nil {
 			return nil, err
 		}
-		if version <= st.counters.last || version-st.counters.last > mostHoles {
+		if version <= st.counters.last || version-st.counters.last > maxHoles {
 			return nil, store.Corrupt("version %d of %s follows on %d", version, st.name, st.counters.last)
 		}
 		st.leaveOut(g, st.counters.last+1, version, holes)

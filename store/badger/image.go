@@ -31,14 +31,14 @@ const (
 	maxValue   = 64 << 20 // no commit has a longer value
 )
 
-// local reports whether a key is meaningless in another directory.
-func local(kind byte) bool {
+// isLocal reports whether a key is meaningless in another directory.
+func isLocal(kind byte) bool {
 	return kind == kindChain || kind == kindFile || kind == kindChunk || kind == kindJournal
 }
 
-// moved reports whether an image may contain keys of a kind.
-func moved(kind byte) bool {
-	return (kind >= kindChain && kind <= kindErase || kind >= kindDue && kind <= kindLoose) && !local(kind)
+// isCopied reports whether an image may contain keys of a kind.
+func isCopied(kind byte) bool {
+	return (kind >= kindChain && kind <= kindErase || kind >= kindDue && kind <= kindUnreferenced) && !isLocal(kind)
 }
 
 var (
@@ -79,7 +79,7 @@ func (s *disk) Image(ctx context.Context) (store.Image, error) {
 func (i *image) Close() {
 	i.once.Do(func() {
 		i.s.visible.unpin(i.ts)
-		i.s.reapPlaces()
+		i.s.removePending()
 	})
 }
 
@@ -147,13 +147,13 @@ func (i *image) Copy(ctx context.Context, w io.Writer) error {
 		return nil
 	}
 	err = r.scan(nil, nil, false, func(k, payload []byte) (bool, error) {
-		if local(k[0]) {
+		if isLocal(k[0]) {
 			return true, ctx.Err()
 		}
 		if l, _ := i.s.space.state(); l == halted {
 			return false, store.ErrNoSpace // the engine closes once this ends
 		}
-		if k[0] == kindPlace {
+		if k[0] == kindLocation {
 			return true, i.s.copyPieces(ctx, k, payload, frame)
 		}
 		if err := frame(k, payload); err != nil {
@@ -200,7 +200,7 @@ type loader struct {
 	engine   int64   // how many of their bytes go into the transaction
 	bulk     int64
 	inflight []*store.Receipt
-	piece    *pieces // of the file being read, or nil
+	piece    *pieceAssembler // of the file being read, or nil
 }
 
 func (l *loader) load() error {
@@ -212,7 +212,7 @@ func (l *loader) load() error {
 		if err != nil {
 			return err
 		}
-		if k != nil && k[0] == kindPlace {
+		if k != nil && k[0] == kindLocation {
 			if err := l.addPiece(k, v[1:]); err != nil {
 				return err
 			}
@@ -327,7 +327,7 @@ func (f *frameReader) next() (k, v []byte, err error) {
 	if err := f.fill(k); err != nil {
 		return nil, nil, err
 	}
-	if !moved(k[0]) {
+	if !isCopied(k[0]) {
 		return nil, nil, store.Corrupt("image frame %d has a key of an unknown kind, %.40q", f.frames, k)
 	}
 	if bytes.Compare(k, f.last) <= 0 {

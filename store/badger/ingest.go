@@ -19,7 +19,7 @@ type candidate struct {
 }
 
 // ingest applies one batch to g. It completes all reads before it changes the stream's memory, which g.undo restores.
-func (c *committer) ingest(g *group, lease store.Lease, b *store.Batch, held *holding, now time.Time) (changed, unchanged int, err error) {
+func (c *committer) ingest(g *group, lease store.Lease, b *store.Batch, held *fileRefs, now time.Time) (changed, unchanged int, err error) {
 	st, err := c.stream(g, lease.ConnectionID, b.Stream)
 	if err != nil {
 		return 0, 0, err
@@ -151,7 +151,7 @@ func (c *committer) place(g *group, st *stream, run store.RunID, b *store.Batch,
 		if !had {
 			old, had = k.old, k.had
 		}
-		if !c.real(k.change, old, had) {
+		if !c.isChange(k.change, old, had) {
 			continue
 		}
 		r := st.count(c.hash, k, old, had)
@@ -215,8 +215,8 @@ func (c *committer) writeSegment(g *group, st *stream, p bulk.Part) {
 	st.tiny[p.First>>chunkShift]++
 }
 
-// real reports whether a change differs from what is stored.
-func (c *committer) real(ch store.Change, old bulk.Row, had bool) bool {
+// isChange reports whether a change differs from what is stored.
+func (c *committer) isChange(ch store.Change, old bulk.Row, had bool) bool {
 	if ch.Op == store.Delete {
 		return had && !old.Deleted()
 	}

@@ -162,7 +162,7 @@ func (r *snapshot) pieceItems(ctx context.Context, after []byte, fn func(store.I
 			return false, err
 		}
 		defer content.Close()
-		p := piecing{key: k[1:], fn: fn}
+		p := pieceSplitter{key: k[1:], fn: fn}
 		if from != nil && string(k[1:]) == string(from) {
 			p.skip = next
 		}
@@ -174,8 +174,8 @@ func (r *snapshot) pieceItems(ctx context.Context, after []byte, fn func(store.I
 	})
 }
 
-// A piecing splits a content into items.
-type piecing struct {
+// A pieceSplitter splits a content into items.
+type pieceSplitter struct {
 	key     []byte // connection and digest
 	fn      func(store.Item) error
 	piece   []byte
@@ -183,14 +183,14 @@ type piecing struct {
 }
 
 // add adds a block and passes a piece on once there are enough.
-func (p *piecing) add(b []byte) error {
+func (p *pieceSplitter) add(b []byte) error {
 	if p.piece = append(p.piece, b...); len(p.piece) < store.PieceBytes {
 		return nil
 	}
 	return p.end()
 }
 
-func (p *piecing) end() error {
+func (p *pieceSplitter) end() error {
 	b, n := p.piece, p.n
 	p.piece, p.n = p.piece[:0], n+1
 	if n < p.skip {

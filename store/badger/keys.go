@@ -10,40 +10,40 @@ import (
 
 // Key kinds: the first byte of every key. Only append; changing the meaning of a kind makes a new format.
 const (
-	kindChain      = 'A' // the chain's head and the format
-	kindNumber     = 'B' // head of the commit chain, and the format
-	kindConnector  = 'C' // bundled, id
-	kindConnection = 'D' // id
-	kindLease      = 'E' // connection
-	kindFence      = 'F' // connection: last fence handed out
-	kindRun        = 'G' // run id
-	kindRunHead    = 'H' // run id: next sequence, ended
-	kindRunOf      = 'I' // connection, run id
-	kindEvent      = 'J' // run id, sequence
-	kindPending    = 'K' // run id, interaction id
-	kindStaged     = 'L' // run id, stream
-	kindState      = 'M' // connection, grant, stream
-	kindGap        = 'N' // connection, grant, identity
-	kindCounters   = 'O' // connection, stream
-	kindLayout     = 'P' // stream number
-	kindSegment    = 'Q' // stream number, first version
-	kindPage       = 'R' // stream number, index run, page
-	kindFilter     = 'S' // stream number, index run, part
-	kindDeadList   = 'T' // stream number, first version of the commit
-	kindDeadChunk  = 'U' // stream number, chunk
-	kindFile       = 'V' // bulk file
-	kindPin        = 'W' // connector id
-	kindDocument   = 'X' // kind, id
-	kindErase      = 'Y' // kind and id of what is being erased: connection, stream or run
-	kindChunk      = 'Z' // commit sequence, part of a long value
-	kindDue        = 'a' // expiry of a document, its kind, its id
-	kindHeld       = 'b' // connection, stream, record key: the files of a record
-	kindFileOf     = 'c' // connection, digest: how many records refer to a content
-	kindContent    = 'd' // connection, digest: a short content
-	kindPlace      = 'e' // connection, digest: where a long content is; in an image, its pieces
-	kindUsage      = 'f' // connection: number of contents and their bytes
-	kindLoose      = 'g' // connection, digest: content of a run in progress that no record refers to
-	kindJournal    = 'h' // run id, number: part of the run's journal; not in images
+	kindChain        = 'A' // the chain's head and the format
+	kindNumber       = 'B' // head of the commit chain, and the format
+	kindConnector    = 'C' // bundled, id
+	kindConnection   = 'D' // id
+	kindLease        = 'E' // connection
+	kindFence        = 'F' // connection: last fence handed out
+	kindRun          = 'G' // run id
+	kindRunHead      = 'H' // run id: next sequence, ended
+	kindRunOf        = 'I' // connection, run id
+	kindEvent        = 'J' // run id, sequence
+	kindPending      = 'K' // run id, interaction id
+	kindStaged       = 'L' // run id, stream
+	kindState        = 'M' // connection, grant, stream
+	kindGap          = 'N' // connection, grant, identity
+	kindCounters     = 'O' // connection, stream
+	kindLayout       = 'P' // stream number
+	kindSegment      = 'Q' // stream number, first version
+	kindPage         = 'R' // stream number, index run, page
+	kindFilter       = 'S' // stream number, index run, part
+	kindDeadList     = 'T' // stream number, first version of the commit
+	kindDeadChunk    = 'U' // stream number, chunk
+	kindFile         = 'V' // bulk file
+	kindPin          = 'W' // connector id
+	kindDocument     = 'X' // kind, id
+	kindErase        = 'Y' // kind and id of what is being erased: connection, stream or run
+	kindChunk        = 'Z' // commit sequence, part of a long value
+	kindDue          = 'a' // expiry of a document, its kind, its id
+	kindHeld         = 'b' // connection, stream, record key: the files of a record
+	kindFileOf       = 'c' // connection, digest: how many records refer to a content
+	kindContent      = 'd' // connection, digest: a short content
+	kindLocation     = 'e' // connection, digest: where a long content is; in an image, its pieces
+	kindUsage        = 'f' // connection: number of contents and their bytes
+	kindUnreferenced = 'g' // connection, digest: content of a run in progress that no record refers to
+	kindJournal      = 'h' // run id, number: part of the run's journal; not in images
 )
 
 // key joins a kind and parts. Every part but the last is length-prefixed, so one name cannot pass for two. The last

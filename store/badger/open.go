@@ -120,7 +120,7 @@ func (s *disk) examine() (bulk.Tail, error) {
 	if s.damage != nil {
 		s.opts.Logger.Error(s.damage.Error())
 	}
-	if err := s.prove(); err != nil {
+	if err := s.checkWitness(); err != nil {
 		return bulk.Tail{}, err
 	}
 	r := s.reader(s.visible.commit)
@@ -150,8 +150,8 @@ func markUnclean(dir string) (unclean bool, err error) {
 	return false, f.Close()
 }
 
-// prove compares the engine with the witness and takes the chain and the newest commit from the engine.
-func (s *disk) prove() error {
+// checkWitness compares the engine with the witness and takes the chain and the newest commit from the engine.
+func (s *disk) checkWitness() error {
 	r := s.reader(s.db.MaxVersion())
 	d, err := r.chain()
 	r.txn.Discard()

@@ -17,7 +17,7 @@ import (
 // pages are served from the window, which is brought up to date with new writes, until a listing leaves it and another
 // walk is needed. Only one walk runs at a time, so requests for pages in many places occupy at most one core.
 const (
-	windowsMost    = 8    // windows in memory; a View keeps one
+	maxWindows     = 8    // windows in memory; a View keeps one
 	orderedAtOnce  = 128  // records read at a time
 	orderedScan    = 1000 // calls of Match for one page: each record may be in another segment
 	windowRowBytes = 48   // of a row, without its key
@@ -58,15 +58,15 @@ func (w *window) stale(n counters) bool { return n.last-w.first > n.live/4+1<<14
 
 // windows holds the most recently used windows.
 type windows struct {
-	most int
-	mu   sync.Mutex // guards kept
-	kept []*window  // most recently used last
+	most   int
+	mu     sync.Mutex // guards kept
+	cached []*window  // most recently used last
 }
 
 func (ws *windows) find(id streamKey, by store.Order, at string, descending bool) *window {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	for _, w := range slices.Backward(ws.kept) {
+	for _, w := range slices.Backward(ws.cached) {
 		if w.streamKey == id && w.by == by && w.has(at, descending) {
 			return w
 		}
@@ -78,9 +78,9 @@ func (ws *windows) find(id streamKey, by store.Order, at string, descending bool
 func (ws *windows) keep(w, old *window) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	ws.kept = append(slices.DeleteFunc(ws.kept, func(k *window) bool { return k == old || k == w }), w)
-	if len(ws.kept) > ws.most {
-		ws.kept = slices.Delete(ws.kept, 0, 1)
+	ws.cached = append(slices.DeleteFunc(ws.cached, func(k *window) bool { return k == old || k == w }), w)
+	if len(ws.cached) > ws.most {
+		ws.cached = slices.Delete(ws.cached, 0, 1)
 	}
 }
 
@@ -88,7 +88,7 @@ func (ws *windows) keep(w, old *window) {
 func (ws *windows) forget(number uint64) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	ws.kept = slices.DeleteFunc(ws.kept, func(k *window) bool { return k.number == number })
+	ws.cached = slices.DeleteFunc(ws.cached, func(k *window) bool { return k.number == number })
 }
 
 // page reads one page. It opens the snapshot after choosing a window, so the snapshot is never older than the window.
@@ -147,7 +147,7 @@ type lister struct {
 // to date.
 func (l *lister) window(ctx context.Context, found *window, at string) (*window, error) {
 	if found != nil && found.number == l.n.number && !found.stale(l.n) {
-		w, err := l.takeIn(ctx, found)
+		w, err := l.update(ctx, found)
 		if err != nil || w.has(at, l.q.Descending) {
 			return w, err
 		}
@@ -168,12 +168,12 @@ func (l *lister) window(ctx context.Context, found *window, at string) (*window,
 	case at != "":
 		w.high, w.end = at, false
 	}
-	return l.takeIn(ctx, w)
+	return l.update(ctx, w)
 }
 
-// takeIn returns w as of the snapshot: with what was written after w.through and, if that is too much, without the rows
+// update returns w as of the snapshot: with what was written after w.through and, if that is too much, without the rows
 // farthest away.
-func (l *lister) takeIn(ctx context.Context, w *window) (*window, error) {
+func (l *lister) update(ctx context.Context, w *window) (*window, error) {
 	if w.through == l.n.last {
 		return w, nil
 	}

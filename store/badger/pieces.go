@@ -19,7 +19,7 @@ func fileNamed(k []byte) (c store.ConnectionID, d store.Digest, ok bool) {
 
 // copyPieces writes a long content as frames and verifies its digest.
 func (s *disk) copyPieces(ctx context.Context, k, payload []byte, frame func(k, v []byte) error) error {
-	p, err := decodePlace(payload)
+	p, err := decodeLocation(payload)
 	if err != nil {
 		return err
 	}
@@ -40,13 +40,13 @@ func (s *disk) copyPieces(ctx context.Context, k, payload []byte, frame func(k, 
 	})
 }
 
-// pieces is the state of a file of an image while it is loaded.
-type pieces struct {
+// pieceAssembler is the state of a file of an image while it is loaded.
+type pieceAssembler struct {
 	key    []byte // of the file
 	digest store.Digest
 	hash   hash.Hash
 	n      uint64
-	to     *placing
+	to     *contentWriter
 }
 
 // addPiece takes the next piece of a file. endPieces verifies the whole.
@@ -67,7 +67,7 @@ func (l *loader) addPiece(k, b []byte) error {
 		if err != nil {
 			return err
 		}
-		l.piece = &pieces{key: of, digest: d, hash: sha256.New(), to: to}
+		l.piece = &pieceAssembler{key: of, digest: d, hash: sha256.New(), to: to}
 	}
 	p := l.piece
 	if n != p.n || len(b) == 0 || len(b) > blockBytes {

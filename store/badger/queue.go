@@ -37,16 +37,16 @@ type queue struct {
 	writable func() error  // returns why nothing is written any more
 	ready    chan struct{} // capacity 1: something was pushed or the queue closed
 
-	mu     sync.Mutex // guards the fields below
-	items  []*item
-	bytes  int64         // of items pushed and not released yet
-	room   chan struct{} // closed and replaced when bytes are released
-	closed bool
-	halted bool // operations of jobs are refused
+	mu       sync.Mutex // guards the fields below
+	items    []*item
+	bytes    int64         // of items pushed and not released yet
+	released chan struct{} // closed and replaced when bytes are released
+	closed   bool
+	halted   bool // operations of jobs are refused
 }
 
 func newQueue(limit int64, writable func() error) *queue {
-	return &queue{limit: limit, writable: writable, ready: make(chan struct{}, 1), room: make(chan struct{})}
+	return &queue{limit: limit, writable: writable, ready: make(chan struct{}, 1), released: make(chan struct{})}
 }
 
 // push appends items that belong together and waits until there is room. Items above the limit are accepted into an
@@ -76,7 +76,7 @@ func (q *queue) push(ctx context.Context, items ...*item) error {
 			q.signal()
 			return nil
 		}
-		room := q.room
+		room := q.released
 		q.mu.Unlock()
 		select {
 		case <-room:
@@ -135,8 +135,8 @@ func (q *queue) pop(accept func(*item) bool) *item {
 	return it
 }
 
-// back returns items to the front, in order.
-func (q *queue) back(items []*item) {
+// requeue returns items to the front, in order.
+func (q *queue) requeue(items []*item) {
 	q.mu.Lock()
 	q.items = append(append([]*item(nil), items...), q.items...)
 	q.mu.Unlock()
@@ -147,8 +147,8 @@ func (q *queue) back(items []*item) {
 func (q *queue) release(it *item) {
 	q.bytes -= it.claimed
 	it.claimed = 0
-	close(q.room)
-	q.room = make(chan struct{})
+	close(q.released)
+	q.released = make(chan struct{})
 }
 
 // finish settles an item that is durable (err is nil) or has failed by itself.
@@ -203,8 +203,8 @@ func (q *queue) halt(on bool) {
 func (q *queue) close() {
 	q.mu.Lock()
 	q.closed = true
-	close(q.room)
-	q.room = make(chan struct{})
+	close(q.released)
+	q.released = make(chan struct{})
 	q.mu.Unlock()
 	q.signal()
 }

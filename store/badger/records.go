@@ -175,7 +175,7 @@ type walker struct {
 	n    counters
 	dead *deadView
 	fn   func(bulk.Entry) (bool, error)
-	met  uint64 // number of current records and tombstones seen
+	seen uint64 // number of current records and tombstones seen
 	done bool
 }
 
@@ -250,8 +250,8 @@ func (w *walker) down(before uint64) error {
 
 // count compares the number of entries that a walk over the whole stream met with the counters.
 func (w *walker) count(whole bool) error {
-	if want := w.n.live + w.n.tombstones; whole && w.met != want {
-		return store.Corrupt("%d records and tombstones where the counters say %d", w.met, want)
+	if want := w.n.live + w.n.tombstones; whole && w.seen != want {
+		return store.Corrupt("%d records and tombstones where the counters say %d", w.seen, want)
 	}
 	return nil
 }
@@ -273,7 +273,7 @@ func (w *walker) visit(e bulk.Entry) error {
 	if err != nil || superseded {
 		return err
 	}
-	w.met++
+	w.seen++
 	more, err := w.fn(e)
 	w.done = !more
 	return err

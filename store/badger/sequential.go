@@ -16,8 +16,8 @@ type sequential struct {
 	misses  int    // consecutive keys that were not where they were expected
 }
 
-// missesMost is how many consecutive misses end the lookup in a segment.
-const missesMost = 64
+// maxMisses is how many consecutive misses end the lookup in a segment.
+const maxMisses = 64
 
 // neighbourDistance is how far apart the versions of neighbours may be.
 const neighbourDistance = 16
@@ -44,7 +44,7 @@ func (f *sequential) next(c *committer, st *stream, k *candidate) error {
 		}
 		return nil
 	}
-	if f.misses++; f.misses > missesMost {
+	if f.misses++; f.misses > maxMisses {
 		f.entries, f.misses = nil, 0
 	}
 	return nil

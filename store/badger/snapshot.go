@@ -66,8 +66,8 @@ func (v *visible) change(fn func()) {
 	fn()
 }
 
-// show makes a durable group visible and wakes those who watch its runs.
-func (s *disk) show(g *group) {
+// publish makes a durable group visible and wakes those who watch its runs.
+func (s *disk) publish(g *group) {
 	s.visible.change(func() {
 		for _, publish := range g.publish {
 			publish()
@@ -75,7 +75,7 @@ func (s *disk) show(g *group) {
 		s.visible.commit = g.seq
 	})
 	s.watchers.Wake(g.wake)
-	s.reapPlaces()
+	s.removePending()
 }
 
 // discardBefore lets the engine discard versions that no open snapshot can see.
@@ -115,7 +115,7 @@ func (r *snapshot) close() {
 	r.txn.Discard()
 	r.s.visible.unpin(r.ts)
 	r.s.gate.RUnlock()
-	r.s.reapPlaces()
+	r.s.removePending()
 }
 
 // A view pins one commit. Between two pages it holds no snapshot, so a slow reader delays neither Close nor a store
@@ -141,7 +141,7 @@ func (s *disk) View(ctx context.Context) (store.View, error) {
 func (v *view) Close() {
 	v.once.Do(func() {
 		v.s.visible.unpin(v.ts)
-		v.s.reapPlaces()
+		v.s.removePending()
 	})
 }
 

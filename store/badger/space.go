@@ -143,7 +143,7 @@ func (c *committer) awaitSpace() bool {
 		return true
 	}
 	for len(c.inflight) > 0 {
-		c.landed(<-c.s.writer.written)
+		c.finishGroup(<-c.s.writer.written)
 	}
 	c.requeueCurrent()
 	c.s.queue.halt(true)
@@ -174,8 +174,8 @@ func (c *committer) awaitSpace() bool {
 func (c *committer) requeueCurrent() {
 	if g := c.cur; g != nil {
 		c.cur = nil
-		g.takeBack()
-		c.s.queue.back(append(g.items, g.refusedItems()...))
+		g.undoEffects()
+		c.s.queue.requeue(append(g.items, g.refusedItems()...))
 	}
 }
 

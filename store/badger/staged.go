@@ -15,8 +15,8 @@ type staged struct {
 	s         *disk
 	hash      hash.Hash
 	short     []byte
-	long      *placing
-	at        place // of long, once it is finished
+	long      *contentWriter
+	at        contentLocation // of long, once it is finished
 	digest    store.Digest
 	size      int64
 	measured  int64 // size at the last check of free space

@@ -62,7 +62,7 @@ type disk struct {
 	eraser    *eraser
 
 	bulk   *bulk.Dir
-	places *places
+	places *contentFiles
 	space  space
 
 	gate sync.RWMutex // read-locked while db is used outside the committer
@@ -90,14 +90,14 @@ func newDisk(dir string, opts Options) *disk {
 		done:    make(chan struct{}),
 		closing: make(chan struct{}),
 		walking: make(chan struct{}, 1),
-		windows: windows{most: windowsMost},
+		windows: windows{most: maxWindows},
 		visible: visible{pinned: make(map[uint64]int), streams: make(map[streamKey]*stream)},
 
 		questions: store.NewSealer(),
 	}
 	s.queue = newQueue(opts.QueueBytes, s.writable)
 	s.writer = newWriter(s)
-	s.places = newPlaces(dir)
+	s.places = newContentFiles(dir)
 	s.space.init(s)
 	s.eraser = &eraser{s: s, connectionLock: make(chan struct{}, 1)}
 	return s
@@ -116,7 +116,7 @@ func (s *disk) start(t bulk.Tail) {
 	}()
 	go s.space.watch()
 	if s.damage == nil {
-		s.jobs.Go(s.eraser.tidy)
+		s.jobs.Go(s.eraser.resume)
 	}
 }
 

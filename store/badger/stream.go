@@ -114,7 +114,7 @@ func (c *committer) stream(g *group, conn store.ConnectionID, name store.Stream)
 	}
 	if ok {
 		err = st.load(c.base, b)
-		st.holds = len(c.base.some(heldKey(conn, name, ""), nil, false, 1)) > 0
+		st.holds = len(c.base.listKeys(heldKey(conn, name, ""), nil, false, 1)) > 0
 	} else {
 		st.counters.number, err = nextNumber(g, key(kindNumber))
 		g.undo = append(g.undo, func() { c.forget(id) })

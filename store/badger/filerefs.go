@@ -9,23 +9,23 @@ import (
 	"github.com/sluicehost/sluice/store"
 )
 
-// A holding counts the references of one commit to contents. Contents without a reference at its end are removed, at
+// A fileRefs counts the references of one commit to contents. Contents without a reference at its end are removed, at
 // the latest with the end of the run.
-type holding struct {
-	c          *committer
-	g          *group
-	connection store.ConnectionID
-	ends       bool // the commit ends the run
-	files      []store.StagedFile
-	staged     map[store.Digest]*staged
-	taken      map[*staged]bool
-	loose      map[store.Digest]bool // no record held it at some point of the commit
-	usage      store.FileUsage
-	counted    bool // usage has been read
+type fileRefs struct {
+	c            *committer
+	g            *group
+	connection   store.ConnectionID
+	ends         bool // the commit ends the run
+	files        []store.StagedFile
+	staged       map[store.Digest]*staged
+	stored       map[*staged]bool
+	unreferenced map[store.Digest]bool // no record held it at some point of the commit
+	usage        store.FileUsage
+	counted      bool // usage has been read
 }
 
-func (c *committer) holding(g *group, cm *store.Commit) *holding {
-	h := &holding{c: c, g: g, connection: cm.Lease.ConnectionID, ends: cm.End, files: cm.Files, loose: map[store.Digest]bool{}, taken: map[*staged]bool{}}
+func (c *committer) newFileRefs(g *group, cm *store.Commit) *fileRefs {
+	h := &fileRefs{c: c, g: g, connection: cm.Lease.ConnectionID, ends: cm.End, files: cm.Files, unreferenced: map[store.Digest]bool{}, stored: map[*staged]bool{}}
 	if len(cm.Files) > 0 {
 		h.staged = make(map[store.Digest]*staged, len(cm.Files))
 		for _, f := range cm.Files {
@@ -40,7 +40,7 @@ func (c *committer) holding(g *group, cm *store.Commit) *holding {
 
 // batch adds the references of those changes of a batch that are kept, and drops the references of the versions that
 // they replace.
-func (h *holding) batch(st *stream, b *store.Batch, kept []int) error {
+func (h *fileRefs) batch(st *stream, b *store.Batch, kept []int) error {
 	if _, holds := b.Holds(); !holds && !st.holds {
 		return nil
 	}
@@ -60,7 +60,7 @@ func (h *holding) batch(st *stream, b *store.Batch, kept []int) error {
 	return nil
 }
 
-func (h *holding) change(s store.Stream, k string, files []store.Held) error {
+func (h *fileRefs) change(s store.Stream, k string, files []store.Held) error {
 	at := heldKey(h.connection, s, k)
 	before, _, err := h.g.get(at)
 	if err != nil {
@@ -111,7 +111,7 @@ func digests(files []store.Held) []store.Held {
 	return out
 }
 
-func (h *holding) count(files, bytes int64) error {
+func (h *fileRefs) count(files, bytes int64) error {
 	k := key(kindUsage, string(h.connection))
 	if !h.counted {
 		b, ok, err := h.g.get(k)
@@ -129,7 +129,7 @@ func (h *holding) count(files, bytes int64) error {
 	return nil
 }
 
-func (h *holding) add(f store.File) error {
+func (h *fileRefs) add(f store.File) error {
 	k := fileKey(kindFileOf, h.connection, f.Digest)
 	var kept fileOf
 	known, err := h.g.getJSON(k, &kept)
@@ -149,34 +149,34 @@ func (h *holding) add(f store.File) error {
 		}
 		kept = fileOf{File: f}
 	}
-	if kept.Refs == 0 && known && !h.loose[f.Digest] {
-		if err := h.g.remove(fileKey(kindLoose, h.connection, f.Digest)); err != nil {
+	if kept.Refs == 0 && known && !h.unreferenced[f.Digest] {
+		if err := h.g.remove(fileKey(kindUnreferenced, h.connection, f.Digest)); err != nil {
 			return err
 		}
 	}
-	delete(h.loose, f.Digest)
+	delete(h.unreferenced, f.Digest)
 	kept.Refs++
 	return h.g.putJSON(k, kept)
 }
 
 // keep stores a staged content.
-func (h *holding) keep(x *staged) error {
-	h.taken[x] = true
+func (h *fileRefs) keep(x *staged) error {
+	h.stored[x] = true
 	if x.long == nil {
 		h.g.store(fileKey(kindContent, h.connection, x.digest), append(newValue(len(x.short)), x.short...))
 		return nil
 	}
-	return h.g.putJSON(fileKey(kindPlace, h.connection, x.digest), x.at)
+	return h.g.putJSON(fileKey(kindLocation, h.connection, x.digest), x.at)
 }
 
-func (h *holding) drop(d store.Digest) error {
+func (h *fileRefs) drop(d store.Digest) error {
 	k := fileKey(kindFileOf, h.connection, d)
 	var kept fileOf
 	if known, err := h.g.getJSON(k, &kept); err != nil || !known {
 		return err
 	}
 	if kept.Refs--; kept.Refs == 0 {
-		h.loose[d] = true
+		h.unreferenced[d] = true
 	}
 	return h.g.putJSON(k, kept)
 }
@@ -187,12 +187,12 @@ const maxLoose = 1000
 
 // end keeps contents that are no longer held until the run ends, because a later record of the run may name them again.
 // The run's last commit erases them. Staged files that were not needed are removed.
-func (h *holding) end() error {
+func (h *fileRefs) end() error {
 	var doomed []string
-	for d := range h.loose {
-		if !h.ends && h.c.loose[h.connection] < maxLoose {
-			h.c.loose[h.connection]++
-			h.g.put(fileKey(kindLoose, h.connection, d), newValue(0))
+	for d := range h.unreferenced {
+		if !h.ends && h.c.unreferenced[h.connection] < maxLoose {
+			h.c.unreferenced[h.connection]++
+			h.g.put(fileKey(kindUnreferenced, h.connection, d), newValue(0))
 			continue
 		}
 		if err := h.erase(d, &doomed); err != nil {
@@ -200,23 +200,23 @@ func (h *holding) end() error {
 		}
 	}
 	if h.ends {
-		delete(h.c.loose, h.connection)
-		if err := h.eraseLoose(&doomed); err != nil {
+		delete(h.c.unreferenced, h.connection)
+		if err := h.eraseUnreferenced(&doomed); err != nil {
 			return err
 		}
 	}
 	for _, f := range h.files {
-		if x := f.(*staged); !h.taken[x] && x.long != nil {
+		if x := f.(*staged); !h.stored[x] && x.long != nil {
 			doomed = append(doomed, x.at.Name)
 		}
 	}
-	h.g.doom(doomed...)
+	h.g.removeLater(doomed...)
 	return nil
 }
 
-// eraseLoose erases what earlier commits of this run, or of a run that was killed, dropped.
-func (h *holding) eraseLoose(doomed *[]string) error {
-	prefix := key(kindLoose, string(h.connection), "")
+// eraseUnreferenced erases what earlier commits of this run, or of a run that was killed, dropped.
+func (h *fileRefs) eraseUnreferenced(doomed *[]string) error {
+	prefix := key(kindUnreferenced, string(h.connection), "")
 	keys := slices.Collect(h.c.base.keys(prefix, nil, false))
 	for _, w := range h.g.writes {
 		if bytes.HasPrefix(w.key, prefix) {
@@ -241,7 +241,7 @@ func (h *holding) eraseLoose(doomed *[]string) error {
 }
 
 // erase deletes a content if no record holds it.
-func (h *holding) erase(d store.Digest, doomed *[]string) error {
+func (h *fileRefs) erase(d store.Digest, doomed *[]string) error {
 	k := fileKey(kindFileOf, h.connection, d)
 	var kept fileOf
 	if known, err := h.g.getJSON(k, &kept); err != nil || !known || kept.Refs != 0 {
@@ -260,9 +260,9 @@ func (h *holding) erase(d store.Digest, doomed *[]string) error {
 	return h.count(-1, -kept.Size)
 }
 
-// removeFile deletes a content. If it is in a file of its own, it returns the name, which the caller passes to doom.
+// removeFile deletes a content. If it is in a file of its own, it returns the name, which the caller passes to removeLater.
 func (g *group) removeFile(c store.ConnectionID, d store.Digest) (name string, err error) {
-	k := fileKey(kindPlace, c, d)
+	k := fileKey(kindLocation, c, d)
 	b, ok, err := g.get(k)
 	if err != nil {
 		return "", err
@@ -270,16 +270,16 @@ func (g *group) removeFile(c store.ConnectionID, d store.Digest) (name string, e
 	if !ok {
 		return "", g.remove(fileKey(kindContent, c, d))
 	}
-	p, err := decodePlace(b)
+	p, err := decodeLocation(b)
 	if err != nil {
 		return "", err
 	}
 	return p.Name, g.remove(k)
 }
 
-// doom schedules the removal of files for when the group is durable and no reader sees an older one.
-func (g *group) doom(names ...string) {
+// removeLater schedules the removal of files for when the group is durable and no reader sees an older one.
+func (g *group) removeLater(names ...string) {
 	if len(names) > 0 {
-		g.publish = append(g.publish, func() { g.c.s.places.doom(g.seq, names...) })
+		g.publish = append(g.publish, func() { g.c.s.places.removeLater(g.seq, names...) })
 	}
 }

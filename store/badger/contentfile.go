@@ -23,9 +23,9 @@ import (
 // blockBytes is the number of bytes of a long content that one checksum covers.
 const blockBytes = 256 << 10
 
-// A place says where a long content is: in a file that is written once. Names are never reused, so erasing a content
+// A contentLocation says where a long content is: in a file that is written once. Names are never reused, so erasing a content
 // cannot affect the same content stored again.
-type place struct {
+type contentLocation struct {
 	Name string   `json:"name"`
 	Size int64    `json:"size"`
 	Sums []uint32 `json:"sums"` // one per block
@@ -35,7 +35,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func blockSum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
 
-func decodePlace(payload []byte) (p place, err error) {
+func decodeLocation(payload []byte) (p contentLocation, err error) {
 	if err := json.Unmarshal(payload, &p); err != nil {
 		return p, store.Corrupt("place of a file: %v", err)
 	}
@@ -45,45 +45,45 @@ func decodePlace(payload []byte) (p place, err error) {
 	return p, nil
 }
 
-// places holds the files of long contents, in a directory or, with dir "", in memory.
-type places struct {
+// contentFiles holds the files of long contents, in a directory or, with dir "", in memory.
+type contentFiles struct {
 	dir  string
 	boot string // prefix of the names that this process assigns
 	next atomic.Uint64
 
-	mu     sync.Mutex // guards the fields below
-	memory map[string][]byte
-	doomed []doomedPlace
-	some   atomic.Bool // doomed is not empty
+	mu          sync.Mutex // guards the fields below
+	memory      map[string][]byte
+	removals    []pendingRemoval
+	hasRemovals atomic.Bool // removals is not empty
 }
 
-// A doomedPlace is removed once no reader sees a commit before seq, which dropped it.
-type doomedPlace struct {
+// A pendingRemoval is removed once no reader sees a commit before seq, which dropped it.
+type pendingRemoval struct {
 	name string
 	seq  uint64
 }
 
-func newPlaces(dir string) *places {
+func newContentFiles(dir string) *contentFiles {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails
-	p := &places{boot: hex.EncodeToString(b[:]), memory: map[string][]byte{}}
+	p := &contentFiles{boot: hex.EncodeToString(b[:]), memory: map[string][]byte{}}
 	if dir != "" {
 		p.dir = filepath.Join(dir, "files")
 	}
 	return p
 }
 
-// A placed is a file open for reading.
-type placed interface {
+// A contentReader is a file open for reading.
+type contentReader interface {
 	io.ReaderAt
 	io.Closer
 }
 
-type placedInMemory struct{ *bytes.Reader }
+type memoryContent struct{ *bytes.Reader }
 
-func (placedInMemory) Close() error { return nil }
+func (memoryContent) Close() error { return nil }
 
-func (p *places) open(name string) (placed, error) {
+func (p *contentFiles) open(name string) (contentReader, error) {
 	if p.dir != "" {
 		return os.Open(filepath.Join(p.dir, name))
 	}
@@ -93,13 +93,13 @@ func (p *places) open(name string) (placed, error) {
 	if !ok {
 		return nil, os.ErrNotExist
 	}
-	return placedInMemory{bytes.NewReader(b)}, nil
+	return memoryContent{bytes.NewReader(b)}, nil
 }
 
-// A placing is a file being written.
-type placing struct {
-	p     *places
-	place place
+// A contentWriter is a file being written.
+type contentWriter struct {
+	p     *contentFiles
+	place contentLocation
 	f     *os.File
 	sent  int64 // bytes that the kernel was asked to write back
 	mem   []byte
@@ -107,8 +107,8 @@ type placing struct {
 	sum   uint32
 }
 
-func (p *places) create() (*placing, error) {
-	w := &placing{p: p, place: place{Name: fmt.Sprintf("%s-%x", p.boot, p.next.Add(1))}}
+func (p *contentFiles) create() (*contentWriter, error) {
+	w := &contentWriter{p: p, place: contentLocation{Name: fmt.Sprintf("%s-%x", p.boot, p.next.Add(1))}}
 	if p.dir == "" {
 		return w, nil
 	}
@@ -126,7 +126,7 @@ func (p *places) create() (*placing, error) {
 	return w, err
 }
 
-func (w *placing) Write(b []byte) (int, error) {
+func (w *contentWriter) Write(b []byte) (int, error) {
 	if w.f != nil {
 		if n, err := w.f.Write(b); err != nil {
 			return n, err
@@ -154,7 +154,7 @@ func (w *placing) Write(b []byte) (int, error) {
 const writebackBytes = 8 << 20
 
 // finish makes the file and its name durable.
-func (w *placing) finish() (place, error) {
+func (w *contentWriter) finish() (contentLocation, error) {
 	if w.block > 0 {
 		w.place.Sums, w.block = append(w.place.Sums, w.sum), 0
 	}
@@ -172,14 +172,14 @@ func (w *placing) finish() (place, error) {
 }
 
 // abandon removes a file that is not wanted.
-func (w *placing) abandon() {
+func (w *contentWriter) abandon() {
 	if w.f != nil {
 		_ = w.f.Close()
 	}
 	_ = w.p.remove(w.place.Name)
 }
 
-func (p *places) remove(name string) error {
+func (p *contentFiles) remove(name string) error {
 	if p.dir != "" {
 		return os.Remove(filepath.Join(p.dir, name))
 	}
@@ -189,35 +189,35 @@ func (p *places) remove(name string) error {
 	return nil
 }
 
-// doom schedules the removal of files to which nothing refers from commit seq on.
-func (p *places) doom(seq uint64, names ...string) {
+// removeLater schedules the removal of files to which nothing refers from commit seq on.
+func (p *contentFiles) removeLater(seq uint64, names ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, name := range names {
-		p.doomed = append(p.doomed, doomedPlace{name, seq})
+		p.removals = append(p.removals, pendingRemoval{name, seq})
 	}
-	p.some.Store(len(p.doomed) > 0)
+	p.hasRemovals.Store(len(p.removals) > 0)
 }
 
-// reapPlaces removes doomed files that no reader can see any more. What cannot be removed goes when the store is next
+// removePending removes files that are to be removed and that no reader can see any more. What cannot be removed goes when the store is next
 // opened.
-func (s *disk) reapPlaces() {
+func (s *disk) removePending() {
 	p := s.places
-	if !p.some.Load() {
+	if !p.hasRemovals.Load() {
 		return
 	}
 	oldest := s.visible.oldest()
-	var gone, kept []doomedPlace
+	var gone, kept []pendingRemoval
 	p.mu.Lock()
-	for _, d := range p.doomed {
+	for _, d := range p.removals {
 		if d.seq <= oldest {
 			gone = append(gone, d)
 		} else {
 			kept = append(kept, d)
 		}
 	}
-	p.doomed = kept
-	p.some.Store(len(kept) > 0)
+	p.removals = kept
+	p.hasRemovals.Store(len(kept) > 0)
 	p.mu.Unlock()
 	for _, d := range gone {
 		if err := p.remove(d.name); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -226,8 +226,8 @@ func (s *disk) reapPlaces() {
 	}
 }
 
-// sweepPlaces removes files of earlier processes that no commit refers to.
-func (s *disk) sweepPlaces(ctx context.Context) error {
+// sweepContentFiles removes files of earlier processes that no commit refers to.
+func (s *disk) sweepContentFiles(ctx context.Context) error {
 	if s.places.dir == "" {
 		return nil
 	}
@@ -252,8 +252,8 @@ func (s *disk) sweepPlaces(ctx context.Context) error {
 		return err
 	}
 	defer r.close()
-	err = r.scan([]byte{kindPlace}, nil, false, func(_, payload []byte) (bool, error) {
-		p, err := decodePlace(payload)
+	err = r.scan([]byte{kindLocation}, nil, false, func(_, payload []byte) (bool, error) {
+		p, err := decodeLocation(payload)
 		delete(left, p.Name)
 		return true, err
 	})
