@@ -167,7 +167,7 @@ func checkUnchanged(file io.ReadSeeker, x timeline.Artifact) error {
 	return err
 }
 
-// A recheckingReader reader reads for as long as its principal may.
+// A recheckingReader reads for as long as its principal may.
 type recheckingReader struct {
 	io.Reader
 	ctx   context.Context

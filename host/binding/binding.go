@@ -75,9 +75,9 @@ type Fault interface {
 
 // A Requester makes requests for the guest.
 type Requester interface {
-	// Waits sets a function that is called during Handle when a request waits for the rate
+	// OnRateWait sets a function that is called during Handle when a request waits for the rate
 	// limiter of an origin, and with a zero time when it goes on.
-	Waits(f func(origin string, until time.Time))
+	OnRateWait(f func(origin string, until time.Time))
 	// Fault returns why the run cannot go on, or with gone, after the guest's exit, why it
 	// does not count: recording or replaying failed. Empty strings mean no fault.
 	Fault(gone bool) (code, message string)
@@ -85,18 +85,18 @@ type Requester interface {
 	Abort()
 }
 
-// A Holder can pass its state to the binding of another process when a run is suspended.
-type Holder interface {
-	// Held returns the state to pass on, nil if there is none, or why it cannot be passed
+// A StateSaver can pass its state to the binding of another process when a run is suspended.
+type StateSaver interface {
+	// SaveState returns the state to pass on, nil if there is none, or why it cannot be passed
 	// on, as words after "The question does not outlive its host: ". Unfinished work
 	// prevents it unless breakOff is set; the guest then learns that it broke off when it
 	// continues with it.
-	Held(breakOff bool) (held []byte, why string)
-	// Hold restores what Held returned, before the first call.
-	Hold(held []byte) error
-	// Lost serves a call that was made before but whose answer is lost, without making it
+	SaveState(breakOff bool) (held []byte, why string)
+	// RestoreState restores what SaveState returned, before the first call.
+	RestoreState(held []byte) error
+	// LostReply serves a call that was made before but whose answer is lost, without making it
 	// again.
-	Lost(call abi.Call, payload []byte) ([]byte, abi.Errno)
+	LostReply(call abi.Call, payload []byte) ([]byte, abi.Errno)
 }
 
 // A Pauser has clocks that stop while the run is paused.

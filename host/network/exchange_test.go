@@ -181,7 +181,7 @@ func TestExchangeTurns(t *testing.T) {
 	own := network.NewRateLimiter(network.Pace{PerSecond: 0.5, Burst: 1, AtOnce: 4, LongestStop: time.Minute})
 	s := network.NewSession(client(t, network.Options{ConnectorLimiter: own}, e))
 	var told []string
-	s.Waits(func(origin string, until time.Time) { told = append(told, fmt.Sprint(origin == base, until.IsZero())) })
+	s.OnRateWait(func(origin string, until time.Time) { told = append(told, fmt.Sprint(origin == base, until.IsZero())) })
 	if got, errno := exchange(t.Context(), t, s, 2, 1, getFrame(base), getFrame(base)); errno != abi.OK || len(got) != 2 {
 		t.Errorf("%v: %v", errno, got)
 	}

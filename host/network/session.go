@@ -155,9 +155,9 @@ func (s *Session) Echo(handle string, forms [][]byte) {
 // Uses implements binding.Keeper.
 func (s *Session) Uses(yield func(field, origin, placement string)) { s.seals.Uses(yield) }
 
-// Waits implements binding.Requester. It is called before the first Handle; f is called
+// OnRateWait implements binding.Requester. It is called before the first Handle; f is called
 // during Handle.
-func (s *Session) Waits(f func(origin string, until time.Time)) { s.onWait = f }
+func (s *Session) OnRateWait(f func(origin string, until time.Time)) { s.onWait = f }
 
 // Abort ends current and future requests of exchange. It may be called during Handle.
 func (s *Session) Abort() { s.inFlight.cancel() }

@@ -40,10 +40,10 @@ func saveCookie(u *url.URL, c *http.Cookie) savedCookie {
 	return savedCookie{at.String(), &saved}
 }
 
-// Held implements binding.Holder: cookies and the count of received bytes. Bodies that are
+// SaveState implements binding.StateSaver: cookies and the count of received bytes. Bodies that are
 // not read to their end and requests in progress break off. Handles of tokens are valid in
 // this session only.
-func (s *Session) Held(breakOff bool) ([]byte, string) {
+func (s *Session) SaveState(breakOff bool) ([]byte, string) {
 	h := sessionState{Unanswered: s.inFlight.unanswered()}
 	switch x := s.exchanger.(type) {
 	case *Client:
@@ -72,8 +72,8 @@ func (s *Session) Held(breakOff bool) ([]byte, string) {
 	return b, ""
 }
 
-// Hold implements binding.Holder.
-func (s *Session) Hold(b []byte) error {
+// RestoreState implements binding.StateSaver.
+func (s *Session) RestoreState(b []byte) error {
 	var h sessionState
 	if err := json.Unmarshal(b, &h); err != nil {
 		return fmt.Errorf("read what a session held: %w", err)
@@ -107,8 +107,8 @@ func (s *Session) Hold(b []byte) error {
 // have processed the request, so it is not repeated; the connector has to find out.
 var errReplyLost = failf(abi.EUNAVAIL, "reply_lost", "the host ended before the answer was kept; the server may have got the request")
 
-// Lost implements binding.Holder.
-func (s *Session) Lost(call abi.Call, payload []byte) ([]byte, abi.Errno) {
+// LostReply implements binding.StateSaver.
+func (s *Session) LostReply(call abi.Call, payload []byte) ([]byte, abi.Errno) {
 	if call != abi.CallNetworkExchange {
 		return errReplyLost.text(), errReplyLost.Errno
 	}

@@ -218,7 +218,7 @@ func TestBroken(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { requests++ }))
 	t.Cleanup(server.Close)
 	s := network.NewSession(client(t, network.Options{}))
-	if err := s.Hold([]byte(`{"next": 9, "open": [4], "away": [2]}`)); err != nil {
+	if err := s.RestoreState([]byte(`{"next": 9, "open": [4], "away": [2]}`)); err != nil {
 		t.Fatal(err)
 	}
 	text, errno := s.Handle(t.Context(), abi.CallRead, abi.AppendRead(nil, 4, 10))
@@ -226,7 +226,7 @@ func TestBroken(t *testing.T) {
 		t.Errorf("read on: %v %s", errno, text)
 	}
 	frame := []byte("{\"method\":\"POST\",\"url\":\"" + server.URL + "\"}\n")
-	answers, errno := s.Lost(abi.CallNetworkExchange, abi.ExchangeRequest{ID: 3, Frame: frame}.Append(abi.AppendLeast(nil, 1)))
+	answers, errno := s.LostReply(abi.CallNetworkExchange, abi.ExchangeRequest{ID: 3, Frame: frame}.Append(abi.AppendLeast(nil, 1)))
 	if errno != abi.OK {
 		t.Fatalf("exchange: %v %s", errno, answers)
 	}

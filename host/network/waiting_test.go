@@ -42,7 +42,7 @@ func TestClosedWhileWaiting(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				var told sync.WaitGroup
-				s.Waits(func(string, time.Time) { time.Sleep(10 * time.Millisecond) }) // a loop with other things to do
+				s.OnRateWait(func(string, time.Time) { time.Sleep(10 * time.Millisecond) }) // a loop with other things to do
 				if reply, errno := s.Handle(ctx, abi.CallNetworkRequest, request); errno != abi.OK {
 					t.Fatal(string(reply))
 				}

@@ -286,8 +286,8 @@ func (cl *calls) callBinding(in sandbox.Inbound) bool {
 
 // lostReply returns the reply to a request that was sent before the run was resumed and whose response is lost.
 func lostReply(b binding.Binding, call abi.Call, payload []byte) ([]byte, abi.Errno) {
-	if h, ok := b.(binding.Holder); ok {
-		return h.Lost(call, payload)
+	if h, ok := b.(binding.StateSaver); ok {
+		return h.LostReply(call, payload)
 	}
 	return errorText("reply_lost", "the host ended before the answer was kept"), abi.EUNAVAIL
 }

@@ -432,11 +432,11 @@ func (h *history) questionState(a *pendingQuestion) (held []byte, why string) {
 // bindingState returns the state that bindings hold. With breakOff, unfinished requests are no obstacle.
 func (h *history) bindingState(breakOff bool) (held []byte, why string) {
 	for _, b := range h.bindings.open() {
-		k, ok := b.(binding.Holder)
+		k, ok := b.(binding.StateSaver)
 		if !ok {
 			return nil, "it was lent what ends with its host"
 		}
-		one, why := k.Held(breakOff)
+		one, why := k.SaveState(breakOff)
 		if why != "" {
 			return nil, why
 		}

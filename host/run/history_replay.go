@@ -254,8 +254,8 @@ func (h *history) goLive(held []byte, s clockState, since time.Time, owner bool)
 	h.reader = nil
 	h.control.setProgressed()
 	for _, b := range h.bindings.open() {
-		if k, ok := b.(binding.Holder); ok && len(held) > 0 {
-			if err := k.Hold(held); err != nil {
+		if k, ok := b.(binding.StateSaver); ok && len(held) > 0 {
+			if err := k.RestoreState(held); err != nil {
 				h.outcome.latch(hostFault("give a binding what it held", err))
 				return
 			}

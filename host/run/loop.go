@@ -122,7 +122,7 @@ func (r *run) do(ctx context.Context) (*Result, error) {
 	defer ticker.Stop()
 	r.ticks, r.interrupted = ticker.C, ctx.Done()
 	whole := r.journal.begin()
-	each(r.bindings, func(b binding.Requester) { b.Waits(r.calls.reportRateWait) })
+	each(r.bindings, func(b binding.Requester) { b.OnRateWait(r.calls.reportRateWait) })
 	if r.pause.waitForSlot(ctx) && r.launch(ctx) {
 		r.loop()
 	}
@@ -397,7 +397,8 @@ func (r *run) whileRunning(ctx context.Context, f func(context.Context) error) e
 	}
 }
 
-// releaseSuspended releases what a suspended run holds in this process, except for its bindings, which the caller releases.
+// releaseSuspended releases what a suspended run holds in this process, except for its bindings, which the
+// caller releases.
 func (r *run) releaseSuspended() {
 	r.bindings.abort()
 	r.stop()

@@ -249,8 +249,8 @@ func (c *committer) rebase(seq uint64) {
 	c.s.discardBefore(seq)
 }
 
-// failGroup undoes a group that did not become durable and everything prepared on top of it. Items of the later groups are
-// prepared again.
+// failGroup undoes a group that did not become durable and everything prepared on top of it. Items of the later groups
+// are prepared again.
 func (c *committer) failGroup(g *group) {
 	for range len(c.inflight) - 1 {
 		<-c.s.writer.written // refused by the writer because of the failed one

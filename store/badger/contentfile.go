@@ -23,8 +23,8 @@ import (
 // blockBytes is the number of bytes of a long content that one checksum covers.
 const blockBytes = 256 << 10
 
-// A contentLocation says where a long content is: in a file that is written once. Names are never reused, so erasing a content
-// cannot affect the same content stored again.
+// A contentLocation says where a long content is: in a file that is written once. Names are never reused, so erasing a
+// content cannot affect the same content stored again.
 type contentLocation struct {
 	Name string   `json:"name"`
 	Size int64    `json:"size"`
@@ -199,10 +199,10 @@ func (p *contentFiles) removeLater(seq uint64, names ...string) {
 	p.hasRemovals.Store(len(p.removals) > 0)
 }
 
-// removePending removes files that are to be removed and that no reader can see any more. What cannot be removed goes when the store is next
-// opened.
+// removePending removes files that are to be removed and that no reader can see any more. What cannot be removed goes
+// when the store is next opened.
 func (s *disk) removePending() {
-	p := s.places
+	p := s.contentFiles
 	if !p.hasRemovals.Load() {
 		return
 	}
@@ -228,10 +228,10 @@ func (s *disk) removePending() {
 
 // sweepContentFiles removes files of earlier processes that no commit refers to.
 func (s *disk) sweepContentFiles(ctx context.Context) error {
-	if s.places.dir == "" {
+	if s.contentFiles.dir == "" {
 		return nil
 	}
-	entries, err := os.ReadDir(s.places.dir)
+	entries, err := os.ReadDir(s.contentFiles.dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -240,7 +240,7 @@ func (s *disk) sweepContentFiles(ctx context.Context) error {
 	}
 	left := map[string]bool{}
 	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), s.places.boot) {
+		if !strings.HasPrefix(e.Name(), s.contentFiles.boot) {
 			left[e.Name()] = true
 		}
 	}
@@ -261,7 +261,7 @@ func (s *disk) sweepContentFiles(ctx context.Context) error {
 		return err
 	}
 	for name := range left {
-		if err := os.Remove(filepath.Join(s.places.dir, name)); err != nil {
+		if err := os.Remove(filepath.Join(s.contentFiles.dir, name)); err != nil {
 			s.opts.Logger.Warn("remove file", "err", err)
 		}
 	}

@@ -102,7 +102,7 @@ func (e *eraser) connection(ctx context.Context, id string) error {
 			return err
 		}
 	}
-	if err := e.places(ctx, id); err != nil {
+	if err := e.deleteContentFiles(ctx, id); err != nil {
 		return err
 	}
 	for {
@@ -125,8 +125,8 @@ func (e *eraser) connection(ctx context.Context, id string) error {
 	}
 }
 
-// places deletes the files of a connection's long contents.
-func (e *eraser) places(ctx context.Context, id string) error {
+// deleteContentFiles deletes the files of a connection's long contents.
+func (e *eraser) deleteContentFiles(ctx context.Context, id string) error {
 	prefix := key(kindLocation, id, "")
 	return e.inSteps(ctx, func(r reader, after []byte, most int) [][]byte {
 		return r.listKeys(prefix, after, false, most)

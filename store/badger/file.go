@@ -219,7 +219,7 @@ func (s *disk) content(r reader, c store.ConnectionID, f fileOf) (store.FileCont
 	if err != nil || p.Size != f.Size {
 		return nil, store.Corrupt("file %s: its place does not fit", f.Digest)
 	}
-	at, err := s.places.open(p.Name)
+	at, err := s.contentFiles.open(p.Name)
 	if err != nil {
 		return nil, store.Corrupt("file %s: %v", f.Digest, err)
 	}

@@ -260,7 +260,8 @@ func (h *fileRefs) erase(d store.Digest, doomed *[]string) error {
 	return h.count(-1, -kept.Size)
 }
 
-// removeFile deletes a content. If it is in a file of its own, it returns the name, which the caller passes to removeLater.
+// removeFile deletes a content. If it is in a file of its own, it returns the name, which the caller
+// passes to removeLater.
 func (g *group) removeFile(c store.ConnectionID, d store.Digest) (name string, err error) {
 	k := fileKey(kindLocation, c, d)
 	b, ok, err := g.get(k)
@@ -280,6 +281,6 @@ func (g *group) removeFile(c store.ConnectionID, d store.Digest) (name string, e
 // removeLater schedules the removal of files for when the group is durable and no reader sees an older one.
 func (g *group) removeLater(names ...string) {
 	if len(names) > 0 {
-		g.publish = append(g.publish, func() { g.c.s.places.removeLater(g.seq, names...) })
+		g.publish = append(g.publish, func() { g.c.s.contentFiles.removeLater(g.seq, names...) })
 	}
 }

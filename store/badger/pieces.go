@@ -27,7 +27,7 @@ func (s *disk) copyPieces(ctx context.Context, k, payload []byte, frame func(k, 
 	if !ok {
 		return store.Corrupt("key %.40q names no file", k)
 	}
-	at, err := s.places.open(p.Name)
+	at, err := s.contentFiles.open(p.Name)
 	if err != nil {
 		return store.Corrupt("file %s: %v", d, err)
 	}
@@ -63,7 +63,7 @@ func (l *loader) addPiece(k, b []byte) error {
 		if !ok {
 			return store.Corrupt("image frame %d is no piece of a file", l.in.frames)
 		}
-		to, err := l.s.places.create()
+		to, err := l.s.contentFiles.create()
 		if err != nil {
 			return err
 		}

@@ -68,7 +68,7 @@ func (f *staged) write(b []byte) (err error) {
 		}
 	}
 	if f.long == nil {
-		if f.long, err = f.s.places.create(); err != nil {
+		if f.long, err = f.s.contentFiles.create(); err != nil {
 			return fmt.Errorf("create file: %w", err)
 		}
 		if _, err := f.long.Write(f.short); err != nil {

@@ -61,9 +61,9 @@ type disk struct {
 	jobs      sync.WaitGroup // background maintenance
 	eraser    *eraser
 
-	bulk   *bulk.Dir
-	places *contentFiles
-	space  space
+	bulk         *bulk.Dir
+	contentFiles *contentFiles
+	space        space
 
 	gate sync.RWMutex // read-locked while db is used outside the committer
 	db   *engine.DB
@@ -97,7 +97,7 @@ func newDisk(dir string, opts Options) *disk {
 	}
 	s.queue = newQueue(opts.QueueBytes, s.writable)
 	s.writer = newWriter(s)
-	s.places = newContentFiles(dir)
+	s.contentFiles = newContentFiles(dir)
 	s.space.init(s)
 	s.eraser = &eraser{s: s, connectionLock: make(chan struct{}, 1)}
 	return s
