@@ -9,13 +9,13 @@ import (
 
 // activeRuns are the runs that this host performs, by connection.
 type activeRuns struct {
-	asleep func(store.ConnectionID, run.CancelRequest) // cancels a sleeping run; nil if runs cannot sleep
+	cancelSuspended func(store.ConnectionID, run.CancelRequest) // cancels a sleeping run; nil if runs cannot sleep
 
 	mu   sync.Mutex // guards runs
 	runs map[store.ConnectionID]*run.Run
 }
 
-func (a *activeRuns) began(id store.ConnectionID, r *run.Run) {
+func (a *activeRuns) add(id store.ConnectionID, r *run.Run) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.runs == nil {
@@ -24,7 +24,7 @@ func (a *activeRuns) began(id store.ConnectionID, r *run.Run) {
 	a.runs[id] = r
 }
 
-func (a *activeRuns) ended(id store.ConnectionID, r *run.Run) {
+func (a *activeRuns) remove(id store.ConnectionID, r *run.Run) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.runs[id] == r {
@@ -38,8 +38,8 @@ func (a *activeRuns) cancel(id store.ConnectionID, c run.CancelRequest) {
 	defer a.mu.Unlock()
 	if r := a.runs[id]; r != nil {
 		r.Cancel(c)
-	} else if a.asleep != nil {
-		a.asleep(id, c)
+	} else if a.cancelSuspended != nil {
+		a.cancelSuspended(id, c)
 	}
 }
 

@@ -121,13 +121,13 @@ func (hs *hosts) AdmissionCode(ctx context.Context) (string, error) {
 
 // AdmitHost implements host.Hosts.
 func (hs *hosts) AdmitHost(ctx context.Context, id, code string) error {
-	return hs.ofVault(ctx, audit.HostAdmitted, id, func(v *vault.Shared) error { return v.Admit(ctx, id, code) })
+	return hs.withVault(ctx, audit.HostAdmitted, id, func(v *vault.Shared) error { return v.Admit(ctx, id, code) })
 }
 
 // RemoveHost implements host.Hosts. Journals of runs that begin from now on are sealed with a key that the
 // removed host never had.
 func (hs *hosts) RemoveHost(ctx context.Context, id string) error {
-	return hs.ofVault(ctx, audit.HostRemoved, id, func(v *vault.Shared) error {
+	return hs.withVault(ctx, audit.HostRemoved, id, func(v *vault.Shared) error {
 		if err := v.Expel(ctx, id); err != nil {
 			return err
 		}
@@ -137,16 +137,16 @@ func (hs *hosts) RemoveHost(ctx context.Context, id string) error {
 
 // RotateVault implements host.Hosts.
 func (hs *hosts) RotateVault(ctx context.Context) error {
-	return hs.ofVault(ctx, audit.VaultRotated, "vault", func(v *vault.Shared) error { return v.Rotate(ctx) })
+	return hs.withVault(ctx, audit.VaultRotated, "vault", func(v *vault.Shared) error { return v.Rotate(ctx) })
 }
 
 // AcceptVault implements host.Hosts.
 func (hs *hosts) AcceptVault(ctx context.Context) error {
-	return hs.ofVault(ctx, audit.VaultAccepted, "vault", func(v *vault.Shared) error { return v.Accept(ctx) })
+	return hs.withVault(ctx, audit.VaultAccepted, "vault", func(v *vault.Shared) error { return v.Accept(ctx) })
 }
 
-// ofVault performs a change of the vault and records it in the audit log.
-func (hs *hosts) ofVault(ctx context.Context, action audit.Action, target string, do func(*vault.Shared) error) error {
+// withVault performs a change of the vault and records it in the audit log.
+func (hs *hosts) withVault(ctx context.Context, action audit.Action, target string, do func(*vault.Shared) error) error {
 	v, err := hs.vaultOf()
 	if err != nil {
 		return err

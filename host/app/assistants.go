@@ -21,13 +21,13 @@ func openAssistants(ctx context.Context, d *directory, runs assistant.Starter) (
 		Audited: func(ctx context.Context, action, name string, do func() error) error {
 			return asRefusal(d.audited(by(ctx, audit.Event{Action: audit.Action(action), Target: name, Outcome: audit.Done}), do))
 		},
-		Called: func(calls []assistant.Call) error { return d.Audit(called(calls)...) },
+		Called: func(calls []assistant.Call) error { return d.Audit(callEvents(calls)...) },
 	})
 }
 
-// called returns the audit events of calls. They carry the digest of the arguments instead of the arguments,
+// callEvents returns the audit events of calls. They carry the digest of the arguments instead of the arguments,
 // which is enough to match them with the list of calls.
-func called(calls []assistant.Call) []audit.Event {
+func callEvents(calls []assistant.Call) []audit.Event {
 	out := make([]audit.Event, 0, len(calls))
 	for _, c := range calls {
 		e := audit.Event{Action: audit.AssistantCalled, Target: c.Tool, Outcome: audit.Outcome(c.Outcome),

@@ -36,19 +36,19 @@ var _ host.Authorizations = (*authorizations)(nil)
 
 // An authorization is pending, with a goroutine of its own, or finished.
 type authorization struct {
-	id    string
-	by    string // the principal that may query it
-	end   context.CancelFunc
-	ended chan struct{} // closed when its goroutine is done
-	kept  *time.Timer   // forgets it after authorizationKept
+	id     string
+	by     string // the principal that may query it
+	end    context.CancelFunc
+	ended  chan struct{} // closed when its goroutine is done
+	expiry *time.Timer   // forgets it after authorizationKept
 
 	mu      sync.Mutex // guards what follows
 	now     host.Authorization
 	changed chan struct{} // closed when now is replaced
 }
 
-// tell changes the visible state and wakes those who wait for that.
-func (a *authorization) tell(change func(*host.Authorization)) {
+// update changes the visible state and wakes those who wait for that.
+func (a *authorization) update(change func(*host.Authorization)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	change(&a.now)
@@ -56,7 +56,7 @@ func (a *authorization) tell(change func(*host.Authorization)) {
 	a.changed = make(chan struct{})
 }
 
-func (a *authorization) look() (host.Authorization, <-chan struct{}) {
+func (a *authorization) state() (host.Authorization, <-chan struct{}) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.now, a.changed
@@ -101,11 +101,11 @@ func (as *authorizations) Authorize(ctx context.Context, q host.NewAuthorization
 		defer via.Close()
 		s, err := a.ask(under, c, q.Flow)
 		if err == nil {
-			err = as.keep(under, w.loaded.Manifest, o, who.connectionID(), q.Secret, s)
+			err = as.storeToken(under, w.loaded.Manifest, o, who.connectionID(), q.Secret, s)
 		}
-		a.tell(func(now *host.Authorization) { as.over(now, err) })
+		a.update(func(now *host.Authorization) { as.finish(now, err) })
 	}()
-	now, _ := a.look()
+	now, _ := a.state()
 	return now, nil
 }
 
@@ -123,7 +123,7 @@ func (as *authorizations) admit(a *authorization) error {
 	}
 	a.id = "aut_" + strings.TrimPrefix(string(run.NewRunID(time.Now())), "run_")
 	a.now.AuthorizationID = a.id
-	a.kept = time.AfterFunc(authorizationKept, func() { as.forget(a) })
+	a.expiry = time.AfterFunc(authorizationKept, func() { as.forget(a) })
 	as.open[a.id] = a
 	return nil
 }
@@ -132,19 +132,19 @@ func (as *authorizations) admit(a *authorization) error {
 func (a *authorization) ask(ctx context.Context, c *oauth.Client, flow string) (oauth.Stored, error) {
 	if flow == abi.OAuthDevice {
 		return c.Device(ctx, func(d oauth.DeviceCode) {
-			a.tell(func(now *host.Authorization) {
+			a.update(func(now *host.Authorization) {
 				until := d.Expires.UTC()
 				now.Status, now.URL, now.Server, now.Code, now.ExpiresAt = host.AuthorizationWaiting, d.URL, d.Host, d.Code, &until
 			})
 		})
 	}
 	return c.Browser(ctx, func(url string) {
-		a.tell(func(now *host.Authorization) { now.Status, now.URL = host.AuthorizationWaiting, url })
+		a.update(func(now *host.Authorization) { now.Status, now.URL = host.AuthorizationWaiting, url })
 	})
 }
 
-// over sets the final state of an authorization: stored, or failed with a reason.
-func (as *authorizations) over(now *host.Authorization, err error) {
+// finish sets the final state of an authorization: stored, or failed with a reason.
+func (as *authorizations) finish(now *host.Authorization, err error) {
 	now.Status, now.URL, now.Server, now.Code, now.ExpiresAt = host.AuthorizationStored, "", "", "", nil
 	if err == nil {
 		return
@@ -178,7 +178,7 @@ func (as *authorizations) find(ctx context.Context, id string) (*authorization, 
 	if a == nil || a.by != host.Who(ctx).ID {
 		return nil, notFound("authorization")
 	}
-	a.kept.Reset(authorizationKept)
+	a.expiry.Reset(authorizationKept)
 	return a, nil
 }
 
@@ -191,7 +191,7 @@ func (as *authorizations) Authorization(ctx context.Context, id, after string) (
 	late := time.NewTimer(authorizationLook)
 	defer late.Stop()
 	for {
-		now, changed := a.look()
+		now, changed := a.state()
 		if now.Status != after {
 			return now, nil
 		}
@@ -225,7 +225,7 @@ func (as *authorizations) forget(a *authorization) {
 	as.mu.Lock()
 	defer as.mu.Unlock()
 	delete(as.open, a.id)
-	a.kept.Stop()
+	a.expiry.Stop()
 	a.end()
 }
 

@@ -78,7 +78,7 @@ func (az *authorizer) begin(ctx context.Context, who RunRequest, o *abi.OAuth, s
 		return nil, nil, err
 	}
 	all := binding.Union(conn.Approved.Hosts, who.Approved.Hosts)
-	policy, err := reaching(o, conn.ID, all)
+	policy, err := tokenPolicy(o, conn.ID, all)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -107,9 +107,9 @@ func (az *authorizer) begin(ctx context.Context, who RunRequest, o *abi.OAuth, s
 	return c, via, err
 }
 
-// reaching returns the policy for approved hosts, or a binding_not_approved refusal if it misses a server of the
+// tokenPolicy returns the policy for approved hosts, or a binding_not_approved refusal if it misses a server of the
 // secret.
-func reaching(o *abi.OAuth, id store.ConnectionID, approved []string) (*network.Policy, error) {
+func tokenPolicy(o *abi.OAuth, id store.ConnectionID, approved []string) (*network.Policy, error) {
 	policy, err := policyOf(approved)
 	if err != nil {
 		return nil, err
@@ -146,9 +146,9 @@ func (az *authorizer) client(m *abi.Manifest, o *abi.OAuth, conn store.Connectio
 	return c, via, err
 }
 
-// keep stores the tokens of an authorization, unless its connection was deleted or lost its grant or a needed
+// storeToken stores the tokens of an authorization, unless its connection was deleted or lost its grant or a needed
 // host meanwhile.
-func (az *authorizer) keep(ctx context.Context, m *abi.Manifest, o *abi.OAuth, id store.ConnectionID, name string, s oauth.Stored) error {
+func (az *authorizer) storeToken(ctx context.Context, m *abi.Manifest, o *abi.OAuth, id store.ConnectionID, name string, s oauth.Stored) error {
 	conn, err := az.connections.permanent(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return refusal("connection_not_found", fmt.Errorf("connection %s was deleted meanwhile; nothing is stored", id))
@@ -159,7 +159,7 @@ func (az *authorizer) keep(ctx context.Context, m *abi.Manifest, o *abi.OAuth, i
 	if code := conn.Grant.Fault(store.Now(az.Store)); code != "" {
 		return unusable(id, code, m)
 	}
-	if _, err := reaching(o, id, conn.Approved.Hosts); err != nil {
+	if _, err := tokenPolicy(o, id, conn.Approved.Hosts); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {

@@ -67,7 +67,7 @@ type opening struct {
 	request  RunRequest
 	plan     *run.Plan
 	reserved *network.Policy // hosts that only the host itself reaches, for tokens
-	obtained *tokens
+	tokens   *tokens
 	trace    *requestLogger
 
 	session binding.Binding               // the network binding, nil for none
@@ -79,19 +79,19 @@ func (o *opening) open() (lent []binding.Binding, err error) {
 	if lent, err = openKinds(o.plan); err != nil {
 		return nil, err
 	}
-	if o.session, err = o.bindings.network(o.request, o.plan, o.reserved, o.obtained, o.trace); err != nil {
-		return nil, errors.Join(err, unused(lent...))
+	if o.session, err = o.bindings.network(o.request, o.plan, o.reserved, o.tokens, o.trace); err != nil {
+		return nil, errors.Join(err, closeUnused(lent...))
 	}
 	pages, err := o.bindings.browser(o.request, o.plan, o.session, &o.files)
 	if err != nil {
-		return nil, errors.Join(err, unused(append(lent, o.session)...))
+		return nil, errors.Join(err, closeUnused(append(lent, o.session)...))
 	}
 	o.request = RunRequest{}                   // a run may wait for days and does not need its module any more
 	return append(lent, pages, o.session), nil // the network comes last and takes handles that are not the browser's
 }
 
-// launched makes the files of the run available to the browser.
-func (o *opening) launched(files binding.Binding) {
+// setFiles makes the files of the run available to the browser.
+func (o *opening) setFiles(files binding.Binding) {
 	if lent, ok := files.(filesystem.Binding); ok {
 		o.files.Store(lent.FS)
 	}
@@ -128,7 +128,7 @@ func openKinds(plan *run.Plan) ([]binding.Binding, error) {
 		}
 		b, err := o.Open(plan.Manifest, plan.Connection)
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("open binding %s: %w", k.Name(), err), unused(out...))
+			return nil, errors.Join(fmt.Errorf("open binding %s: %w", k.Name(), err), closeUnused(out...))
 		}
 		if b != nil {
 			out = append(out, b)

@@ -14,8 +14,8 @@ import (
 
 // A branch is the initial state of a run that branches off another. The zero branch is none.
 type branch struct {
-	state []byte
-	from  map[string]store.RunID
+	state      []byte
+	cursorRuns map[string]store.RunID
 
 	automation string // automation_mode of a run that the host starts by itself
 }
@@ -30,8 +30,8 @@ type cursorEvent struct {
 // branchOf returns the state that a branch begins with: per stream the last cursor that the source committed
 // before fromSeq, otherwise the one that the source started with, which is known by the run that committed it.
 func (fs *forks) branchOf(ctx context.Context, src store.Run, fromSeq uint64) (branch, error) {
-	b := branch{from: map[string]store.RunID{}}
-	begun, err := fs.begun(ctx, src.ID)
+	b := branch{cursorRuns: map[string]store.RunID{}}
+	begun, err := fs.startEvent(ctx, src.ID)
 	if err != nil {
 		return b, err
 	}
@@ -39,21 +39,21 @@ func (fs *forks) branchOf(ctx context.Context, src store.Run, fromSeq uint64) (b
 		return b, unavailable("checkpoint_pruned", "the run began with a state that was given to it and is not kept")
 	}
 	for stream, id := range begun.StateFrom {
-		b.from[string(stream)] = id
+		b.cursorRuns[string(stream)] = id
 	}
-	own, err := fs.committed(ctx, src.ID, fromSeq)
+	own, err := fs.committedCursors(ctx, src.ID, fromSeq)
 	if err != nil {
 		return b, err
 	}
 	for stream := range own {
-		b.from[string(stream)] = src.ID
+		b.cursorRuns[string(stream)] = src.ID
 	}
 	current, err := fs.currentStates(ctx, src)
 	if err != nil {
 		return b, err
 	}
 	cursors := map[string]json.RawMessage{}
-	for stream, id := range b.from {
+	for stream, id := range b.cursorRuns {
 		if cursors[stream], err = fs.cursorOf(ctx, store.Stream(stream), id, current, own, src.ID); err != nil {
 			return b, err
 		}
@@ -62,8 +62,8 @@ func (fs *forks) branchOf(ctx context.Context, src store.Run, fromSeq uint64) (b
 	return b, err
 }
 
-// begun reads the event run.started, the zero value if there is none.
-func (fs *forks) begun(ctx context.Context, id store.RunID) (cursorEvent, error) {
+// startEvent reads the event run.started, the zero value if there is none.
+func (fs *forks) startEvent(ctx context.Context, id store.RunID) (cursorEvent, error) {
 	var f cursorEvent
 	events, err := fs.Store.Events(ctx, id, 0, 1)
 	if err != nil {
@@ -78,9 +78,9 @@ func (fs *forks) begun(ctx context.Context, id store.RunID) (cursorEvent, error)
 	return f, nil
 }
 
-// committed returns the cursors that a run committed before an event, from its timeline. It reads backwards,
+// committedCursors returns the cursors that a run committed before an event, from its timeline. It reads backwards,
 // because cursors are committed at the end of a run, after everything that its guest did.
-func (fs *forks) committed(ctx context.Context, id store.RunID, before uint64) (map[store.Stream]json.RawMessage, error) {
+func (fs *forks) committedCursors(ctx context.Context, id store.RunID, before uint64) (map[store.Stream]json.RawMessage, error) {
 	out := map[store.Stream]json.RawMessage{}
 	for before > 0 {
 		events, err := fs.Store.EventsBefore(ctx, id, before, 200)
@@ -152,7 +152,7 @@ func (fs *forks) allCommitted(ctx context.Context, id store.RunID) (map[store.St
 	if err != nil {
 		return nil, fmt.Errorf("read timeline of %s: %w", id, err)
 	}
-	return fs.committed(ctx, id, head.Next)
+	return fs.committedCursors(ctx, id, head.Next)
 }
 
 // truncated reports whether a timeline has a placeholder instead of a cursor. A cursor that looks like a
@@ -164,8 +164,8 @@ func truncated(cursor json.RawMessage) bool {
 	return err != nil || yes
 }
 
-// movedOn reports whether the connection's cursors differ from those with which the branch begins.
-func (fs *forks) movedOn(ctx context.Context, src store.Run, b branch) (bool, error) {
+// hasAdvanced reports whether the connection's cursors differ from those with which the branch begins.
+func (fs *forks) hasAdvanced(ctx context.Context, src store.Run, b branch) (bool, error) {
 	current, err := fs.currentStates(ctx, src)
 	if err != nil {
 		return false, err

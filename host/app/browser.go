@@ -172,8 +172,8 @@ func (h *bindings) browser(q RunRequest, plan *run.Plan, session binding.Binding
 // a publisher whose key the owner pinned.
 func untrusted(c store.Connector) bool { return !c.Bundled && c.Signer == nil }
 
-// unused closes bindings that no run uses. Nil ones are ignored.
-func unused(lent ...binding.Binding) error {
+// closeUnused closes bindings that no run uses. Nil ones are ignored.
+func closeUnused(lent ...binding.Binding) error {
 	var errs []error
 	for _, b := range lent {
 		if b != nil {

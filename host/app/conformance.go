@@ -38,7 +38,7 @@ func (ts *temporaries) make(ctx context.Context, listed store.Connector, inputs 
 	if err != nil {
 		return workflow{}, err
 	}
-	settings, err := laidOver(l.Manifest, inputs)
+	settings, err := mergeInputs(l.Manifest, inputs)
 	if err != nil {
 		return workflow{}, err
 	}
@@ -109,9 +109,9 @@ func (ts *temporaries) inUse(id store.ConnectionID) bool {
 	return ok
 }
 
-// laidOver returns the members of inputs that a manifest declares as settings and ignores the others. A missing
+// mergeInputs returns the members of inputs that a manifest declares as settings and ignores the others. A missing
 // or invalid member is an invalid_request with details.field.
-func laidOver(m *abi.Manifest, inputs json.RawMessage) (json.RawMessage, error) {
+func mergeInputs(m *abi.Manifest, inputs json.RawMessage) (json.RawMessage, error) {
 	if len(inputs) == 0 {
 		inputs = json.RawMessage("{}")
 	}

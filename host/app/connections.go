@@ -162,11 +162,11 @@ func (cs *connections) Connections(ctx context.Context) ([]host.Connection, erro
 
 // Connection implements host.Connections.
 func (cs *connections) Connection(ctx context.Context, id store.ConnectionID) (host.Connection, error) {
-	return cs.overviews.shown(ctx, id)
+	return cs.overviews.connection(ctx, id)
 }
 
-// shown returns a connection as the API shows it.
-func (os *overviews) shown(ctx context.Context, id store.ConnectionID) (host.Connection, error) {
+// connection returns a connection as the API shows it.
+func (os *overviews) connection(ctx context.Context, id store.ConnectionID) (host.Connection, error) {
 	v, err := os.take(ctx)
 	if err != nil {
 		return host.Connection{}, err

@@ -29,7 +29,7 @@ var _ host.Connectors = (*connectors)(nil)
 // code runs, and nothing is granted.
 func (cs *connectors) InstallConnector(ctx context.Context, q host.InstallConnector) (host.Connector, bool, error) {
 	who := host.Who(ctx)
-	l, signed, err := cs.submitted(ctx, q)
+	l, signed, err := cs.loadSubmitted(ctx, q)
 	if err != nil {
 		return host.Connector{}, false, asRefusal(err)
 	}
@@ -105,8 +105,8 @@ func installRefusal(err error) error {
 	return r
 }
 
-// submitted loads the module that a request submits.
-func (cs *connectors) submitted(ctx context.Context, q host.InstallConnector) (*Loaded, *signature.Signature, error) {
+// loadSubmitted loads the module that a request submits.
+func (cs *connectors) loadSubmitted(ctx context.Context, q host.InstallConnector) (*Loaded, *signature.Signature, error) {
 	if q.ExpectedDigest != "" && !isDigest(q.ExpectedDigest) {
 		return nil, nil, invalid("expectedDigest", "digest_invalid", "want sha256: and 64 lower-case hexadecimal digits")
 	}
@@ -168,7 +168,7 @@ func sameJSON(a, b []byte) bool {
 
 // InspectConnector implements host.Connectors. It stores nothing.
 func (cs *connectors) InspectConnector(ctx context.Context, q host.InstallConnector) (host.Inspection, error) {
-	l, signed, err := cs.submitted(ctx, q)
+	l, signed, err := cs.loadSubmitted(ctx, q)
 	if err != nil {
 		return host.Inspection{}, asRefusal(err)
 	}

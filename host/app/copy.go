@@ -285,8 +285,8 @@ func explainCopy(err error, o CopyOptions) error {
 	return err
 }
 
-// finished refuses a store that holds an unfinished copy.
-func (d *directory) finished(ctx context.Context) error {
+// refuseUnfinished refuses a store that holds an unfinished copy.
+func (d *directory) refuseUnfinished(ctx context.Context) error {
 	_, err := d.Store.Document(ctx, store.Copying, store.CopyNote)
 	switch {
 	case errors.Is(err, store.ErrNotFound):

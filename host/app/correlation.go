@@ -25,9 +25,9 @@ type correlation struct {
 	set   *correlations
 }
 
-// enter waits until no other start with the scope id is in progress, so that a start sees the outcome of the one
+// acquire waits until no other start with the scope id is in progress, so that a start sees the outcome of the one
 // before. The caller must call leave.
-func (s *correlations) enter(ctx context.Context, id string) (*correlation, error) {
+func (s *correlations) acquire(ctx context.Context, id string) (*correlation, error) {
 	if id == "" {
 		return nil, nil
 	}
@@ -51,7 +51,7 @@ func (s *correlations) enter(ctx context.Context, id string) (*correlation, erro
 	}
 }
 
-func (s *correlations) leave(sc *correlation) {
+func (s *correlations) release(sc *correlation) {
 	if sc != nil {
 		<-sc.turn
 		s.forget(sc)

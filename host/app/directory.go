@@ -141,9 +141,9 @@ func (d *directory) openStore() error {
 	return d.openURL(url)
 }
 
-// beside makes the data directory of a store on a server and reads the id of this host. It refuses a directory
+// makeDataDir makes the data directory of a store on a server and reads the id of this host. It refuses a directory
 // that holds a store of its own.
-func (d *directory) beside() error {
+func (d *directory) makeDataDir() error {
 	if !d.Remote {
 		return nil
 	}
@@ -163,7 +163,7 @@ func (d *directory) beside() error {
 const ballast = 64 << 20
 
 func (d *directory) openURL(url string) error {
-	if err := d.beside(); err != nil {
+	if err := d.makeDataDir(); err != nil {
 		return err
 	}
 	self := store.Member{ID: d.ID, Epoch: d.Epoch, About: store.About{Version: ThisVersion().Version}}
@@ -180,7 +180,7 @@ func (d *directory) openURL(url string) error {
 		return err
 	}
 	d.Store = s
-	if err := d.fits(context.Background()); err != nil {
+	if err := d.checkStoreOwner(context.Background()); err != nil {
 		d.Store = nil
 		return errors.Join(err, s.Close())
 	}
@@ -198,12 +198,12 @@ func (d *directory) openURL(url string) error {
 	return nil
 }
 
-// fits refuses a store that belongs to another data directory or holds an unfinished copy.
-func (d *directory) fits(ctx context.Context) error {
+// checkStoreOwner refuses a store that belongs to another data directory or holds an unfinished copy.
+func (d *directory) checkStoreOwner(ctx context.Context) error {
 	if d.filling || store.Damage(d.Store) != nil {
 		return nil
 	}
-	if err := d.finished(ctx); err != nil {
+	if err := d.refuseUnfinished(ctx); err != nil {
 		return err
 	}
 	if !d.copied {

@@ -47,7 +47,7 @@ func (h *Host) NotReady(ctx context.Context, id store.ConnectionID) ([]string, e
 
 // Narrow takes back hosts and plain secrets of a connection.
 func (h *Host) Narrow(ctx context.Context, id store.ConnectionID, hosts, plain []string) error {
-	_, err := h.takeBack(ctx, id, func(c *store.Connection) error {
+	_, err := h.revoke(ctx, id, func(c *store.Connection) error {
 		c.Approved.Hosts = slices.DeleteFunc(c.Approved.Hosts, func(x string) bool { return slices.Contains(hosts, x) })
 		c.Approved.Plain = slices.DeleteFunc(c.Approved.Plain, func(x string) bool { return slices.Contains(plain, x) })
 		return nil

@@ -35,7 +35,7 @@ func (fs *forks) ForkRun(ctx context.Context, q host.ForkRun) (store.Run, error)
 	if err != nil {
 		return store.Run{}, err
 	}
-	moved, err := fs.movedOn(ctx, src, b)
+	moved, err := fs.hasAdvanced(ctx, src, b)
 	if err != nil {
 		return store.Run{}, err
 	}

@@ -90,9 +90,9 @@ func (gs *grantStore) give(ctx context.Context, id store.ConnectionID, d store.D
 	return c, err
 }
 
-// takeBack revokes something from a connection and cancels its run. It takes effect even if the audit log cannot
+// revoke revokes something from a connection and cancels its run. It takes effect even if the audit log cannot
 // be written, which is returned as an error.
-func (gs *grantStore) takeBack(ctx context.Context, id store.ConnectionID, change func(*store.Connection) error) (store.Connection, error) {
+func (gs *grantStore) revoke(ctx context.Context, id store.ConnectionID, change func(*store.Connection) error) (store.Connection, error) {
 	c, err := gs.connections.change(ctx, id, func(c *store.Connection) error {
 		c.Withdrawals++
 		return change(c)
@@ -153,7 +153,7 @@ func newGrantRef(now time.Time) string {
 // secrets are kept.
 func (gs *grantStore) Revoke(ctx context.Context, id store.ConnectionID) (store.Connection, error) {
 	gs.active.cancel(id, revocation(ctx)) // before the store refuses what the run collected
-	return gs.takeBack(ctx, id, func(c *store.Connection) error {
+	return gs.revoke(ctx, id, func(c *store.Connection) error {
 		takeAll(c)
 		return nil
 	})
@@ -181,7 +181,7 @@ func Added(approved, scope json.RawMessage, asked *abi.Manifest) []grant.Want {
 	}
 	added := grant.Added(Kinds, before, asked)
 	if len(scope) > 0 {
-		added = append(added, looser(scope, before, asked)...)
+		added = append(added, widened(scope, before, asked)...)
 	}
 	return added
 }
@@ -194,9 +194,9 @@ func added(c store.Connection, asked *abi.Manifest) []grant.Want {
 	return Added(c.Manifest, c.Grant.Scope, asked)
 }
 
-// looser returns what a grant's scope would additionally allow under another manifest, since the manifest
+// widened returns what a grant's scope would additionally allow under another manifest, since the manifest
 // determines the fields that are always collected and the fields that hold time and resource.
-func looser(granted json.RawMessage, approved, asked *abi.Manifest) (out []grant.Want) {
+func widened(granted json.RawMessage, approved, asked *abi.Manifest) (out []grant.Want) {
 	before, err := scope.Normalise(scope.Request{Manifest: approved, Grant: granted})
 	after, err2 := scope.Normalise(scope.Request{Manifest: asked, Grant: granted})
 	if err != nil || err2 != nil {

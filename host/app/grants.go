@@ -113,7 +113,7 @@ func (gs *grants) GrantGiven(ctx context.Context, q host.GivenGrant) (host.Conne
 	if err != nil {
 		return host.Connection{}, asRefusal(err)
 	}
-	return gs.overviews.shown(ctx, c.ID)
+	return gs.overviews.connection(ctx, c.ID)
 }
 
 // RevokeGrant implements host.Grants.
@@ -129,7 +129,7 @@ func (gs *grants) RevokeGrant(ctx context.Context, id store.ConnectionID, ref st
 		return nil
 	}
 	gs.grants.active.cancel(id, revocation(ctx)) // before the store refuses what the run collected
-	_, err = gs.grants.takeBack(ctx, id, func(c *store.Connection) error {
+	_, err = gs.grants.revoke(ctx, id, func(c *store.Connection) error {
 		if gone(c.Grant) {
 			return errGrantReplaced
 		}
@@ -172,7 +172,7 @@ func (gs *grants) ApproveBindings(ctx context.Context, id store.ConnectionID, q 
 	}
 	c, err := gs.grants.give(ctx, id, k.Digest, replace(false))
 	if errors.Is(err, errNarrower) {
-		c, err = gs.grants.takeBack(ctx, id, replace(true))
+		c, err = gs.grants.revoke(ctx, id, replace(true))
 	}
 	if err != nil {
 		return host.Bindings{}, asRefusal(err)

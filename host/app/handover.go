@@ -70,8 +70,8 @@ func (ss *sleepers) ids() []store.RunID {
 	return slices.Collect(maps.Keys(ss.all))
 }
 
-// A taking asks a host to take over a run.
-type taking struct {
+// A takeoverRequest asks a host to take over a run.
+type takeoverRequest struct {
 	Run   store.RunID
 	Fence uint64
 }
@@ -125,7 +125,7 @@ func (ss *sleepers) hand(ctx context.Context, id store.RunID, all []store.Member
 		return nil
 	default:
 	}
-	body, err := json.Marshal(taking{id, lease.Fence})
+	body, err := json.Marshal(takeoverRequest{id, lease.Fence})
 	if err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func (ss *sleepers) setHanded(id store.RunID, on bool) {
 }
 
 // adopt takes over a run that sleeps at another host, at that host's request.
-func (ss *sleepers) adopt(ctx context.Context, q taking) (struct{}, error) {
+func (ss *sleepers) adopt(ctx context.Context, q takeoverRequest) (struct{}, error) {
 	var none struct{}
 	leases, err := ss.runs.Store.Leases(ctx)
 	i := slices.IndexFunc(leases, func(l store.Lease) bool { return l.RunID == q.Run && l.Fence == q.Fence })

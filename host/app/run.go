@@ -125,7 +125,7 @@ func (st *starter) prepare(ctx context.Context, q RunRequest) (*prepared, error)
 		id = q.resume.Run.ID
 	}
 	history := st.journal(&q, id)
-	o := &opening{bindings: st.bindings, request: q, plan: plan, reserved: policy, obtained: obtained, trace: trace}
+	o := &opening{bindings: st.bindings, request: q, plan: plan, reserved: policy, tokens: obtained, trace: trace}
 	lent, err := o.open()
 	if err != nil {
 		return nil, err
@@ -141,13 +141,13 @@ func (st *starter) prepare(ctx context.Context, q RunRequest) (*prepared, error)
 			if err == nil {
 				p.guest.Store(&guest)
 			}
-			o.launched(files)
+			o.setFiles(files)
 			q = RunRequest{} // a run may wait for days and does not need its module any more
 			return guest, files, err
 		},
-		Ended: func() { st.active.ended(conn.ID, p.run) },
+		Ended: func() { st.active.remove(conn.ID, p.run) },
 	})
-	p.release = func() error { return unused(lent...) }
+	p.release = func() error { return closeUnused(lent...) }
 	trace.run, started = p.run.ID, o.session != nil
 	return p, nil
 }
@@ -228,7 +228,7 @@ func (st *starter) runSecrets(q RunRequest, conn store.Connection, p *network.Po
 // began registers a run, so that a revocation cancels it. If something was revoked since the run was planned, it
 // is cancelled at once.
 func (st *starter) began(ctx context.Context, planned store.Connection, r *run.Run) {
-	st.active.began(planned.ID, r)
+	st.active.add(planned.ID, r)
 	if c, err := st.Store.Connection(ctx, planned.ID); err != nil || withdrawn(planned, c) {
 		r.Cancel(revoked)
 	}
@@ -254,7 +254,7 @@ func (st *starter) launch(ctx context.Context, q RunRequest, code sandbox.Code, 
 		Fixed: q.fixed,
 	})
 	if err != nil {
-		err = errors.Join(err, unused(files))
+		err = errors.Join(err, closeUnused(files))
 		return nil, nil, launchError(err)
 	}
 	if q.Launched != nil {

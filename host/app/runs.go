@@ -54,11 +54,11 @@ func (rs *runs) start(ctx context.Context, q host.StartRun, b branch) (store.Run
 	}
 	q.WorkflowID = strings.Clone(q.WorkflowID)
 	q.Request.Transport, q.Request.By, q.Request.WorkflowID = who.Transport, who.ID, q.WorkflowID
-	sc, err := rs.correlations.enter(ctx, q.Request.ScopeID)
+	sc, err := rs.correlations.acquire(ctx, q.Request.ScopeID)
 	if err != nil {
 		return store.Run{}, err
 	}
-	defer rs.correlations.leave(sc)
+	defer rs.correlations.release(sc)
 	var w workflow
 	rec, err := rs.controller.StartFor(ctx, startedBy(who), func(ctx context.Context, slots run.Slots) (controller.Job, error) {
 		var err error
@@ -122,7 +122,7 @@ func stored(g *host.Given) bool {
 func (rs *runs) request(w workflow, q host.StartRun, b branch, slots run.Slots) RunRequest {
 	return RunRequest{
 		Connector: w.loaded, Connection: w.connection, Existing: !w.create, serviced: !rs.idle && !w.temporary && stored(q.Given), Owner: rs.desk, Slots: slots, Spans: rs.spans, store: rs.commitTo,
-		Mode: q.Mode, Scope: q.Scope, Narrow: q.Narrow, State: b.state, StateFrom: b.from, NoPersist: q.NoPersist, Trace: q.Trace, Lower: q.Budgets,
+		Mode: q.Mode, Scope: q.Scope, Narrow: q.Narrow, State: b.state, StateFrom: b.cursorRuns, NoPersist: q.NoPersist, Trace: q.Trace, Lower: q.Budgets,
 		Trigger: q.Trigger, Attempt: q.Attempt, RetryOf: q.RetryOf, Request: q.Request, AutomationMode: b.automation,
 	}
 }

@@ -146,7 +146,7 @@ func newService(h *Host, o ServiceOptions) *Service {
 		workflows: &workflows{d, h.modules, h.connections, t},
 	}
 	s.runs.sleepers = newSleepers(s.runs)
-	h.active.asleep = s.runs.sleepers.cancelOf
+	h.active.cancelSuspended = s.runs.sleepers.cancelOf
 	s.hosts = &hosts{directory: d, runs: s.runs, members: store.MembersOf(d.Store)}
 	s.destinations = &destinations{hosts: s.hosts}
 	s.runs.hosts, s.questions.hosts = s.hosts, s.hosts

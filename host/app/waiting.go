@@ -331,14 +331,14 @@ func (ss *sleepers) ends(s *sleeper, reason, why string) {
 	}
 }
 
-// A heardOwner answers the question with which a run is resumed, and passes later ones to the desk.
-type heardOwner struct {
+// An answeredOwner answers the question with which a run is resumed, and passes later ones to the desk.
+type answeredOwner struct {
 	*interaction.Desk
 	answer *host.Answer
 }
 
 // Ask implements run.Owner.
-func (o *heardOwner) Ask(ctx context.Context, q run.Question) (host.Answer, error) {
+func (o *answeredOwner) Ask(ctx context.Context, q run.Question) (host.Answer, error) {
 	if a := o.answer; a != nil && a.InteractionID == q.InteractionID {
 		o.answer = nil
 		return *a, nil
@@ -364,7 +364,7 @@ func (rs *runs) resume(ctx context.Context, sus *run.Suspended, why call) error 
 		if q.Connector.Connector.Digest != sus.Run.Digest {
 			return controller.Job{}, errors.New("another version of its connector is installed")
 		}
-		q.Owner, q.Slots, q.Spans, q.store, q.serviced = &heardOwner{rs.desk, why.answer}, slots, rs.spans, rs.commitTo, true
+		q.Owner, q.Slots, q.Spans, q.store, q.serviced = &answeredOwner{rs.desk, why.answer}, slots, rs.spans, rs.commitTo, true
 		q.sealed = why.secret
 		p, err := rs.starter.prepare(ctx, q)
 		if err != nil {
