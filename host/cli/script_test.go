@@ -212,6 +212,7 @@ type held struct {
 	cmd    *exec.Cmd
 	stderr *bufio.Reader
 	web    *httptest.Server // see serve
+	outer  *held            // the process that is held again when this one has ended, nil for none
 }
 
 // heldKey finds the held process among the values of a script.
@@ -229,7 +230,8 @@ func hold(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	ts.Check(cmd.Start())
 	h := ts.Value(heldKey{}).(*held)
-	h.cmd, h.stderr = cmd, bufio.NewReader(pipe)
+	outer := *h
+	h.cmd, h.stderr, h.outer = cmd, bufio.NewReader(pipe), &outer
 	ts.Defer(func() { cmd.Process.Kill() })
 	for {
 		line, err := h.stderr.ReadString('\n')
@@ -342,6 +344,9 @@ func ended(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Logf("%s", rest)
 	if got, want := codeOf(ts, h.cmd.Wait()), number(ts, args[0]); got != want {
 		ts.Fatalf("held process ended with code %d, want %d", got, want)
+	}
+	if h.outer != nil {
+		h.cmd, h.stderr, h.outer = h.outer.cmd, h.outer.stderr, h.outer.outer
 	}
 }
 
