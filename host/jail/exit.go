@@ -77,12 +77,12 @@ func (e Exit) outOfMemory(wall uint64) bool {
 			}
 		}
 	}
-	return wall > 0 && (e.PeakMemory == 0 || e.PeakMemory >= wall/2) && e.runtimeFault()
+	return wall > 0 && (e.PeakMemory == 0 || e.PeakMemory >= wall/4) && e.runtimeFault()
 }
 
 // runtimeFault reports whether the innermost frame of a crash belongs to the runtime, such as a collector after a
-// failed allocation. A single large allocation, as for a growing table, may fail long before it is resident. So half of
-// the limit counts as close then, as does an unknown peak.
+// failed allocation. The limit is on what is mapped, of which a growing heap or table has touched little: a compilation
+// failed with a third of it resident. So a quarter of the limit counts as close then, as does an unknown peak.
 func (e Exit) runtimeFault() bool {
 	said := e.head
 	if len(said) == 0 {

@@ -32,7 +32,7 @@ func TestCause(t *testing.T) {
 		{"runtime out of memory", jail.Exit{Code: 2, Stderr: []byte("fatal error: runtime: out of memory\n")}, jail.CauseMemory},
 		{"odd death near the wall", jail.Exit{Code: -1, Signal: syscall.SIGSEGV, PeakMemory: limits.DataBytes - 1<<20}, jail.CauseMemory},
 		{"crash", jail.Exit{Code: -1, Signal: syscall.SIGSEGV, PeakMemory: 1 << 20}, jail.CauseCrashed},
-		{"collector's death half way", jail.Exit{Code: 2, PeakMemory: limits.DataBytes / 2, Stderr: []byte(collector)}, jail.CauseMemory},
+		{"collector's death a third of the way", jail.Exit{Code: 2, PeakMemory: limits.DataBytes / 3, Stderr: []byte(collector)}, jail.CauseMemory},
 		{"collector's death far off", jail.Exit{Code: 2, PeakMemory: 1 << 20, Stderr: []byte(collector)}, jail.CauseCrashed},
 		{"collector's death, unmeasured", jail.Exit{Code: 2, Stderr: []byte(collector)}, jail.CauseMemory},
 		{"other death, unmeasured", jail.Exit{Code: 2, Stderr: []byte("SIGSEGV\n\ngoroutine 1 [running]:\nmain.main()\n")}, jail.CauseCrashed},
