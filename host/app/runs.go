@@ -130,8 +130,15 @@ func (rs *runs) request(w workflow, q host.StartRun, b branch, slots run.Slots) 
 // ended cleans up after a run that is over, suspended or was not accepted. r is nil for a run without a result.
 func (rs *runs) ended(p *prepared, w workflow, r *run.Result) {
 	rs.desk.Forget(p.run.ID)
+	rs.release(p, w, r)
 	if r == nil {
-		defer rs.sleepers.put(p.run.ID, !p.run.Progressed())
+		rs.sleepers.put(p.run.ID, !p.run.Progressed())
+	}
+}
+
+// release gives up what a run was lent.
+func (rs *runs) release(p *prepared, w workflow, r *run.Result) {
+	if r == nil {
 		if err := p.release(); err != nil {
 			rs.Options.Log.Error("network_not_closed", "run", p.run.ID, "error", err)
 		}

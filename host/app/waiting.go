@@ -371,7 +371,13 @@ func (rs *runs) resume(ctx context.Context, sus *run.Suspended, why call) error 
 			return controller.Job{}, err
 		}
 		w := workflow{connection: q.Connection}
-		return controller.Job{Run: p.run, Abandon: p.abandon, Ended: func(r *run.Result) { rs.ended(p, w, r) }}, nil
+		return controller.Job{Run: p.run, Abandon: p.abandon, Ended: func(r *run.Result) {
+			if p.run.Accepted() {
+				rs.ended(p, w, r)
+			} else { // it still sleeps, and may be resumed with the answer that it has
+				rs.release(p, w, r)
+			}
+		}}, nil
 	})
 	if err == nil && why.cancel != nil {
 		_, err = rs.controller.Cancel(ctx, rec.ID, *why.cancel)

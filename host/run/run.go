@@ -145,6 +145,9 @@ func (r *Run) Cancel(c CancelRequest) {
 // has not. It may be called from any goroutine.
 func (r *Run) Progressed() bool { return r.r.control.hasProgressed() }
 
+// Accepted reports whether Accept succeeded. It must not be called during Accept.
+func (r *Run) Accepted() bool { return r.r.accepted }
+
 // Do performs the run to its end, and accepts it first if needed. The error is a *Refusal of Accept, and nothing
 // was recorded then, or ErrSuspended, and the run is not over then. Everything else is in the result.
 func (r *Run) Do(ctx context.Context) (*Result, error) { return r.r.do(ctx) }
