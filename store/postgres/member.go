@@ -59,7 +59,7 @@ func (s *members) join(ctx context.Context, c *pgx.Conn) error {
 	b.Queue("select coalesce(min(works), $1::int), coalesce(max(works), $1::int) from member where id <> $2 and expires > clock_timestamp()", s.opts.Generation, s.opts.Self.ID).
 		QueryRow(func(r pgx.Row) error { return r.Scan(&oldest, &newest) })
 	b.Queue(`insert into member (id, epoch, works, expires, seen, joined, about)
-		values ($1, $2, $3, clock_timestamp() + $4, clock_timestamp(), clock_timestamp(), $5)
+		values ($1, $2, $3, clock_timestamp() + $4, statement_timestamp(), statement_timestamp(), $5)
 		on conflict (id) do update set epoch = excluded.epoch, works = excluded.works, expires = excluded.expires, seen = excluded.seen, joined = excluded.joined,
 			about = excluded.about, draining = false returning clock_timestamp()`, s.opts.Self.ID, s.opts.Self.Epoch, s.opts.Generation, s.opts.Lease, about).
 		QueryRow(s.setClock)
