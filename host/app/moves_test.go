@@ -234,7 +234,9 @@ func (w *moved) struck(c *campaign.Campaign, m Move) {
 			}
 			h, err := app.Open(w.t.Context(), app.Options{Store: "badger:" + dir, NoSandbox: true, Prespawn: -1})
 			if err == nil {
-				err = h.Close()
+				if err := h.Close(); err != nil {
+					w.t.Error(err)
+				}
 				if backup.Begun(dirOf(w.t, m.To)) {
 					c.Torn("a restore that was not finished is opened as a store")
 				}
