@@ -58,7 +58,7 @@ var rooms = map[string]room{
 	"host/oauth/oauthtest":             {},
 	"host/vault":                       {imports: []string{"abi", "store", "host/private"}, owns: []string{"filippo.io/age", "github.com/zalando/go-keyring"}},
 	"host/signature":                   {owns: []string{"aead.dev/minisign"}},
-	"host/backup":                      {imports: []string{"abi", "store", "host/vault"}, owns: []string{"filippo.io/age"}}, // the vault seals for this host, a backup for who is elsewhere
+	"host/backup":                      {imports: []string{"abi", "store", "host/vault", "host/private"}, owns: []string{"filippo.io/age"}}, // the vault seals for this host, a backup for who is elsewhere
 	"host/interaction":                 {imports: []string{"abi", "store", "host", "host/run"}},
 	"host/controller":                  {imports: []string{"abi", "store", "host/run", "host/timeline"}},
 	"host/schedule":                    {imports: []string{"abi", "store", "host"}, owns: []string{"github.com/robfig/cron/v3"}},
@@ -94,7 +94,7 @@ var rooms = map[string]room{
 		owns: []string{"github.com/gofiber/fiber/v2", "rsc.io/qr"}},
 	"host/destination/postgres": {imports: []string{"abi", "host/destination"}, owns: []string{"github.com/jackc/pgx/v5"}},
 	"host/destination/files": {imports: []string{"abi",
-		"host/destination", "host/export"}, owns: []string{"golang.org/x/sys"}},
+		"host/destination", "host/export", "host/private"}, owns: []string{"golang.org/x/sys"}},
 	"host/destination/webhook": {imports: []string{"abi", "abi/strictjson", "host/destination", "host/webhook"}},
 	"host/destination/parquet": {imports: []string{
 		"host/destination", "host/destination/files"},

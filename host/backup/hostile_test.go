@@ -204,13 +204,13 @@ func TestWhereAndWho(t *testing.T) {
 	if err := os.MkdirAll(theirs, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := restore(to, id); err == nil || !strings.Contains(err.Error(), "is not of a restore; move it away") {
+	if err := restore(to, id); err == nil || !strings.Contains(err.Error(), "it is not of a restore: "+to+".restoring is not empty; move it away") {
 		t.Errorf("somebody's directory: %v", err)
 	}
 	if err := errors.Join(os.RemoveAll(to+".restoring"), os.Symlink(t.TempDir(), to+".restoring")); err != nil {
 		t.Fatal(err)
 	}
-	if err := restore(to, id); err == nil || !strings.Contains(err.Error(), "is not of a restore; move it away") {
+	if err := restore(to, id); err == nil || !strings.Contains(err.Error(), "it is not of a restore: "+to+".restoring is no directory; move it away") {
 		t.Errorf("a link: %v", err)
 	}
 	if err := errors.Join(os.Remove(to+".restoring"), os.Mkdir(to+".restoring", 0o700)); err != nil { // an empty one is taken

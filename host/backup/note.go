@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/sluicehost/sluice/host/private"
 )
 
 // suffix is that of the directory in which a data directory is restored.
@@ -34,6 +36,8 @@ func Begun(dir string) bool { return Unfinished(dir) != nil || Unfinished(dir+su
 // a line of JSON.
 type note struct{ *os.File }
 
+var errStrange = errors.New("it is not of a restore")
+
 // lockTime is how long to wait for the lock, because the process that unpacks outlives its parent by a moment.
 var lockTime = 5 * time.Second
 
@@ -50,9 +54,15 @@ func takeNote(ctx context.Context, dir string) (*note, error) {
 	if err != nil {
 		return nil, fmt.Errorf("restore: %w", err)
 	}
+	if err := private.Check(fi, dir, fs.ModeDir, errStrange); err != nil {
+		return nil, fmt.Errorf("restore: %w", err)
+	}
 	names, err := os.ReadDir(dir)
-	if err != nil || !private(fi) || len(names) > 0 && Unfinished(dir) == nil {
-		return nil, errors.Join(err, fmt.Errorf("restore: %s is there and is not of a restore; move it away", dir))
+	if err == nil && len(names) > 0 && Unfinished(dir) == nil {
+		err = fmt.Errorf("%w: %s is not empty; move it away", errStrange, dir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("restore: %w", err)
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -65,7 +75,7 @@ func takeNote(ctx context.Context, dir string) (*note, error) {
 	}
 	late, cancel := context.WithTimeout(ctx, lockTime)
 	defer cancel()
-	err = lock(late, f)
+	err = private.LockFile(late, f)
 	if err == nil {
 		mine, err1 := f.Stat()
 		now, err2 := os.Lstat(filepath.Join(dir, noteName))

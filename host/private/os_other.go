@@ -3,6 +3,7 @@
 package private
 
 import (
+	"context"
 	"io/fs"
 	"os"
 	"sync"
@@ -25,3 +26,6 @@ func Lock(f *os.File, _ bool) (release func(), err error) {
 	lock.(*sync.Mutex).Lock()
 	return lock.(*sync.Mutex).Unlock, nil
 }
+
+// LockFile does nothing on systems without locks of whole files.
+func LockFile(context.Context, *os.File) error { return nil }

@@ -3,10 +3,12 @@
 package private
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
 	"syscall"
+	"time"
 )
 
 // foreign reports whether a file belongs to another user than this process's.
@@ -31,6 +33,23 @@ func Lock(f *os.File, shared bool) (release func(), err error) {
 		err := syscall.Flock(int(f.Fd()), op)
 		if !errors.Is(err, syscall.EINTR) {
 			return func() {}, err // closing f releases it
+		}
+	}
+}
+
+// LockFile locks an open file against everybody else's LockFile, for which it waits until ctx ends. The lock is that of the
+// open file: it excludes other goroutines too, and is released when the file is closed, also by the processes that
+// inherited it.
+func LockFile(ctx context.Context, f *os.File) error {
+	for {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) // #nosec G115 -- a descriptor fits
+		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(10 * time.Millisecond):
 		}
 	}
 }

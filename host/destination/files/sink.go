@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/sluicehost/sluice/host/destination"
+	"github.com/sluicehost/sluice/host/private"
 )
 
 // A Sink is an open directory.
@@ -98,7 +99,7 @@ func (s *Sink) locked(ctx context.Context, do func() error) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	if err := lock(ctx, f); err != nil {
+	if err := private.LockFile(ctx, f); err != nil { // on systems without, the owner in the manifest keeps processes apart
 		return err
 	}
 	return do()
