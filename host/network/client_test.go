@@ -425,29 +425,6 @@ func TestDrip(t *testing.T) {
 	r.Body.Close()
 }
 
-// Retry-After closes an origin, and a caller who cannot wait is told.
-func TestGovernor(t *testing.T) {
-	base, e := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Retry-After", "1000000000")
-		w.WriteHeader(http.StatusTooManyRequests)
-	})
-	free, freeEntry := serve(t, func(http.ResponseWriter, *http.Request) {})
-	c := client(t, network.Options{}, e, freeEntry)
-	r, err := get(c, base)
-	if err != nil || r.Status != 429 {
-		t.Fatal(r, err)
-	}
-	r.Body.Close()
-	_, err = c.Do(t.Context(), &network.Request{Method: "GET", URL: base, Redirect: "follow", Wait: 50 * time.Millisecond})
-	if e := failure(t, err); e.Errno != abi.ERATE || e.RetryAfter < 50_000 || e.RetryAfter > 70_000 {
-		t.Errorf("%+v, want to be told to come back in a minute", e)
-	}
-	if r, err = get(c, free); err != nil {
-		t.Fatalf("another origin waits as well: %v", err)
-	}
-	r.Body.Close()
-}
-
 // frame is a request as guests send it.
 func frame(head string, body string) []byte {
 	b := binary.LittleEndian.AppendUint32(nil, uint32(len(head)))
