@@ -167,6 +167,8 @@ type outage struct {
 	store.Store
 	on  atomic.Bool
 	met chan struct{} // capacity 1
+
+	leases bool // leases are taken over even then
 }
 
 func (o *outage) away() error {
@@ -188,8 +190,10 @@ func (o *outage) Journal(ctx context.Context, id store.RunID, n uint64) ([]byte,
 }
 
 func (o *outage) TakeOver(ctx context.Context, l store.Lease, host, boot string, ttl time.Duration) (store.Lease, error) {
-	if err := o.away(); err != nil {
-		return store.Lease{}, err
+	if !o.leases {
+		if err := o.away(); err != nil {
+			return store.Lease{}, err
+		}
 	}
 	return o.Store.TakeOver(ctx, l, host, boot, ttl)
 }
@@ -197,6 +201,12 @@ func (o *outage) TakeOver(ctx context.Context, l store.Lease, host, boot string,
 // Runs that wait for their owner sleep through an outage of the store, and one that is answered or whose host starts
 // during it goes on afterwards.
 func TestOutage(t *testing.T) {
+	t.Run("before the lease", func(t *testing.T) { testOutage(t, false) })
+	t.Run("behind the lease", func(t *testing.T) { testOutage(t, true) })
+}
+
+func testOutage(t *testing.T, leases bool) {
+	t.Helper()
 	dir := t.TempDir()
 	asking(t, dir)
 	ids := killed(t, dir)
@@ -209,7 +219,7 @@ func TestOutage(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	gone := &outage{Store: h.Store, met: make(chan struct{}, 1)}
+	gone := &outage{Store: h.Store, met: make(chan struct{}, 1), leases: leases}
 	h.Store = gone
 	gone.on.Store(true)
 	s := openService(t, h, app.ServiceOptions{})

@@ -203,7 +203,7 @@ func (ss *sleepers) suspension(l store.Lease) (sus *run.Suspended, secret []byte
 		if key, err = runKey(secret, l.RunID, "journal"); err == nil {
 			sus, err = run.Suspension(ss.ctx, ss.runs.Store, l, key)
 		}
-		if err == nil {
+		if err == nil || errors.Is(err, store.ErrUnavailable) { // which another secret would hide
 			break
 		}
 	}

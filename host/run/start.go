@@ -48,6 +48,7 @@ func (r *run) takeOver(ctx context.Context) error {
 		return asRefusal(fmt.Errorf("resume run: %w", err))
 	}
 	r.lease.set(held)
+	r.deps.History.Resume.Lease = held // for another attempt, if this one comes no further
 	if err := r.history.readOutOfOrder(ctx); err != nil {
 		return asRefusal(fmt.Errorf("resume run: %w", err))
 	}
