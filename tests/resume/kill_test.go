@@ -119,11 +119,11 @@ func (v *victim) crowd(n, each int) {
 			v.sees(m, p.must(command{Await: m.id}))
 		}
 	}
-	for range mostEnds {
+	for n := 0; n < mostEnds && len(unfinished(all)) > 0; n++ {
 		v.lives(p, all)
 		p = v.next(p, all)
 	}
-	for _, m := range all {
+	for _, m := range unfinished(all) {
 		for !m.over {
 			not := ""
 			if m.taken {
@@ -178,14 +178,15 @@ func (v *victim) next(p *process, all []*victimRun) *process {
 	return p
 }
 
+func unfinished(all []*victimRun) []*victimRun {
+	return slices.DeleteFunc(slices.Clone(all), func(m *victimRun) bool { return m.over })
+}
+
 // look looks at all runs of a host that are not over yet. It returns how many the end of the host before struck.
 func (v *victim) look(p *process, all []*victimRun) (struck int) {
-	var ids []store.RunID
-	var of []*victimRun
-	for _, m := range all {
-		if !m.over {
-			ids, of = append(ids, m.id), append(of, m)
-		}
+	of, ids := unfinished(all), []store.RunID{} // not nil: a look at no run is one too
+	for _, m := range of {
+		ids = append(ids, m.id)
 	}
 	for i, st := range p.must(command{Look: ids}).All {
 		if v.sees(of[i], st); !of[i].over || reasonOf(st.Run) == "controller_restarted" {
